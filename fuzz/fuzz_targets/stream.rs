@@ -23,7 +23,8 @@ fuzz_target!(|input: &[u8]| {
     if let Some(second) = whole.iter().skip(1).find(|event| matches!(event, ModelEvent::Start { .. })) {
         panic!("a second beginning: {second:?}");
     }
-    let reply = Reply::from_events(&whole);
+    let mut reply = Reply::default();
+    whole.iter().for_each(|event| reply.apply(event));
     let stored = reparse(dialect, body, streamed);
     assert_eq!((stored.choices, stored.usage, stored.problem), (reply.choices, reply.usage, end.err()));
     // What an error response says is shown to people.

@@ -36,8 +36,8 @@ impl Limit {
     /// In the order in which the store compares them.
     pub(crate) const ALL: [Self; 4] = [Self::Turn, Self::Day, Self::Month, Self::Unpriced];
 
-    /// What it limits.
-    pub(crate) const fn of(self) -> &'static str {
+    /// The scope of a limit, as refusals name it.
+    pub(crate) const fn scope(self) -> &'static str {
         match self {
             Self::Turn => "one turn",
             Self::Day => "a day",

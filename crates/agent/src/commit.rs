@@ -50,6 +50,15 @@ impl GenerationOutcome {
     }
 }
 
+/// The node that came of a request.
+pub(crate) fn node_of(answered: GenerationOutcome) -> Result<NodeId, AgentError> {
+    match (answered.nodes.first(), answered.error) {
+        (Some(node), _) => Ok(node.id),
+        (None, Some(error)) => Err(error),
+        (None, None) => Err(AgentError::Empty),
+    }
+}
+
 /// An answer that is no node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextReply {
@@ -312,6 +321,20 @@ impl Origin {
 /// Characters of a token where nothing better is known.
 const CHARS_OF_A_TOKEN: u64 = 3;
 
+/// Bytes of a body from which on packing it takes longer than handing it to another thread.
+const LONG_BODY: usize = 64 << 10;
+
+/// A response as its row holds it. One of 128 MiB is compressed for seconds, on a thread that serves nobody.
+async fn packed(body: Vec<u8>, metadata: String) -> Result<Received, AgentError> {
+    let size = body.len();
+    let pack = move || Ok(Received::new(&body, metadata)?);
+    if size < LONG_BODY {
+        return pack();
+    }
+    let packed = tokio::task::spawn_blocking(pack).await;
+    packed.unwrap_or_else(|failed| Err(AgentError::Home(failed.to_string())))
+}
+
 /// Stores a reading with the nodes made of it, if its generation makes any. The view follows the first one, if
 /// `follow`.
 pub(crate) async fn store_response(
@@ -331,8 +354,7 @@ pub(crate) async fn store_response(
         return Ok(StoredAnswer::default());
     };
     let usage = origin.usage(&reading);
-    let received = Received::new(&reading.body, reading.metadata)?;
-    drop(reading.body);
+    let received = packed(reading.body, reading.metadata).await?;
     let response = received.digest;
     let mut received = Some(received);
     let place = begun.row.place.as_ref().filter(|_| begun.row.makes_nodes());
@@ -413,4 +435,31 @@ pub(crate) fn outcome(
         at: runtime.now(),
     };
     AttachedWrites { outcomes: vec![outcome], guards: begun.guards.clone(), ..AttachedWrites::nothing() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future as _;
+    use std::pin::pin;
+    use std::sync::mpsc;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    #[test]
+    fn a_long_body_is_packed_off_the_threads_that_serve() {
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            let (go_on, halted) = mpsc::channel::<()>();
+            let busy = tokio::task::spawn_blocking(move || halted.recv());
+            let mut context = Context::from_waker(Waker::noop());
+            let mut short = pin!(packed(vec![b'x'; LONG_BODY - 1], String::new()));
+            assert!(short.as_mut().poll(&mut context).is_ready(), "no other thread is needed");
+            let mut long = pin!(packed(vec![b'x'; LONG_BODY], String::new()));
+            assert!(long.as_mut().poll(&mut context).is_pending(), "the other thread is busy");
+            drop(go_on);
+            assert!(busy.await.unwrap().is_err());
+            assert_eq!(long.await.unwrap().digest, Digest::of(&[b'x'; LONG_BODY]));
+        });
+    }
 }

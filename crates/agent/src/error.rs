@@ -7,10 +7,11 @@ use model::EncodeError;
 use store::blobs::BlobError;
 use store::instance::InstanceId;
 use store::{Decision, StoreError};
+use text::bytes::size;
 use text::mask::Masker;
 
 use crate::budget::Limit;
-use crate::failure::{Failure, exit_of_model, size};
+use crate::failure::{Failure, exit_of_model};
 
 /// Work that was not done. What had been received or written until then is kept.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +87,9 @@ pub enum AgentError {
     /// The process that holds the session did not take what was said.
     #[error("the process that has the session refused the message: {0}")]
     Refused(String),
+    /// Something came twice under one key.
+    #[error("this message was taken in before, and is said once")]
+    SaidBefore,
     /// The turn under way in another process is of another tree, asks another model, or asks it otherwise.
     #[error("the session is busy: {by} has it, with another model or other settings")]
     Differs {
@@ -176,6 +180,7 @@ impl From<&AgentError> for Failure {
             AgentError::TakenOver { .. } => {
                 ("fenced", 6, "the next command keeps it as a node; send it again, or continue")
             }
+            AgentError::SaidBefore => ("exists", 2, "`drawloom tree show` shows it and its answer"),
             AgentError::Refused(_) => ("busy", 6, "try again in a moment"),
             AgentError::Closed => ("busy", 6, "say it again"),
             AgentError::Socket(_) => ("home", 6, "check the home's folder"),

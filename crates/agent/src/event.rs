@@ -95,6 +95,15 @@ impl SessionEvent {
             _ => 0,
         }
     }
+
+    /// Whether it is the end of something said: its answer, or that it was not said.
+    pub(crate) fn ends(&self, key: &SayId) -> bool {
+        match self {
+            Self::Finished { says, .. } => says.contains(key),
+            Self::Rejected { say, .. } => say == key,
+            _ => false,
+        }
+    }
 }
 
 pub trait EventSink: Send + Sync {

@@ -129,18 +129,3 @@ from_owned!(Refusal, StoreError, ContextError, EncodeError);
 pub(crate) fn exit_of_model(code: &str) -> u8 {
     if code == "spool_failed" { 6 } else { 5 }
 }
-
-/// A size people can read.
-pub fn size(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    let mut unit = "B";
-    for next in ["KiB", "MiB", "GiB", "TiB"] {
-        if value < 1024.0 {
-            break;
-        }
-        value /= 1024.0;
-        unit = next;
-    }
-    let digits = format!("{value:.1}");
-    format!("{} {unit}", digits.strip_suffix(".0").unwrap_or(&digits))
-}

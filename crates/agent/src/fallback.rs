@@ -9,15 +9,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use model::{Model, ModelInfo, ModelPlace, SiblingSlot};
+use model::{Model, ModelInfo, ModelPlace};
 use tokio::task::JoinError;
-
-use crate::call::Call;
-use crate::commit::GenerationOutcome;
-use crate::error::AgentError;
-use crate::exchange::PassedGate;
-use crate::request::GenerationRequest;
-use crate::runtime::Runtime;
 
 /// A model of the list as it was found: its name, and why it cannot be asked, if it cannot.
 pub type FoundModel = (String, Result<Arc<dyn Model>, String>);
@@ -37,7 +30,7 @@ impl Fallbacks {
     }
 
     /// The models of the list, looked up on a thread that may wait: one of them may have to be started.
-    async fn found(&self) -> Vec<FoundModel> {
+    pub(crate) async fn found(&self) -> Vec<FoundModel> {
         let find = Arc::clone(&self.find);
         match tokio::task::spawn_blocking(move || find()).await.map_err(JoinError::try_into_panic) {
             Ok(found) => found,
@@ -48,7 +41,7 @@ impl Fallbacks {
     }
 
     /// Whether one model may take over from another.
-    fn allows(&self, from: &ModelInfo, to: &ModelInfo) -> bool {
+    pub(crate) fn allows(&self, from: &ModelInfo, to: &ModelInfo) -> bool {
         from.place == ModelPlace::Remote || to.place == ModelPlace::Local || self.remote
     }
 }
@@ -62,65 +55,5 @@ impl Default for Fallbacks {
 impl fmt::Debug for Fallbacks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fallbacks").field("remote", &self.remote).finish_non_exhaustive()
-    }
-}
-
-/// Asks, and asks the next ones while nobody answers.
-pub(crate) async fn send_with_fallback(
-    ask: &GenerationRequest,
-    runtime: &Runtime,
-    call: &Call,
-    slot: SiblingSlot,
-    gate: PassedGate<'_>,
-) -> Result<GenerationOutcome, AgentError> {
-    let first = ask.send_to_one(runtime, call, slot.clone(), &gate).await?;
-    let Some(why) = unanswered(&first) else { return Ok(first) };
-    let from = ask.model.info();
-    let mut why = why.to_owned();
-    let mut asked = vec![from.full_name()];
-    for (name, found) in runtime.fallbacks.found().await {
-        let model = match found {
-            Ok(model) => model,
-            Err(problem) => {
-                call.note(format!("{name} is not asked instead: {problem}"));
-                continue;
-            }
-        };
-        let to = model.info();
-        if asked.contains(&to.full_name()) {
-            continue;
-        }
-        if !runtime.fallbacks.allows(from, to) {
-            call.note(format!(
-                "{name} is not asked instead: text would leave this machine (model.fallback_remote allows it)"
-            ));
-            continue;
-        }
-        let place = match (&to.place, &to.host) {
-            (ModelPlace::Remote, Some(host)) => format!(", text goes to {host} ({})", to.provider),
-            (ModelPlace::Remote, None) => format!(", text goes to {}", to.provider),
-            (ModelPlace::Local, _) => String::new(),
-        };
-        let last = asked.last().map_or("", String::as_str);
-        call.note(format!("{last} did not answer ({why}): {} is asked instead{place}", to.full_name()));
-        asked.push(to.full_name());
-        let next = GenerationRequest { model: Arc::clone(&model), ..ask.clone() };
-        match next.send_to_one(runtime, call, slot.clone(), &gate).await {
-            Ok(answered) => match unanswered(&answered) {
-                None => return Ok(answered),
-                Some(problem) => problem.clone_into(&mut why),
-            },
-            // It cannot take the request at all, or has no budget left.
-            Err(problem) => why = problem.to_string(),
-        }
-    }
-    Ok(first)
-}
-
-/// Why another model may be asked: nothing came, for a reason that is this model's alone.
-fn unanswered(answered: &GenerationOutcome) -> Option<&str> {
-    match &answered.error {
-        Some(AgentError::Model { elsewhere: true, message, .. }) if answered.is_empty() => Some(message),
-        _ => None,
     }
 }

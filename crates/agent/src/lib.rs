@@ -9,6 +9,7 @@
 //! Invariants: no model call without a durable manifest and generation row; no received byte is looked at before it
 //! is in the spool; no lock is held across an await; a second process never takes over work whose owner lives.
 
+mod admission;
 pub mod bootstrap;
 mod budget;
 pub mod calibration;
@@ -33,7 +34,6 @@ pub mod runtime;
 pub mod send;
 pub mod session;
 pub mod spend;
-pub mod steering;
 pub mod stored;
 pub mod variant;
 
@@ -44,13 +44,13 @@ pub use commit::{GenerationOutcome, TextReply};
 pub use error::AgentError;
 pub use event::{CommittedNode, EventSink, SayId, SessionEvent, TurnOutcome};
 pub use exchange::CacheGate;
-pub use failure::{Failure, size};
+pub use failure::Failure;
 pub use fallback::Fallbacks;
 pub use forget::RemovalOutcome;
 pub use prepared_request::PreparedRequest;
 pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource};
 pub use runtime::{LEASE, Runtime};
 pub use send::resend;
-pub use session::{Chosen, OpenedSession, TurnConfig};
-pub use spend::SpendLimiter;
+pub use session::{OpenedSession, SessionChoice, TurnConfig, steering};
+pub use spend::{SpendLimiter, TurnSpending};
 pub use variant::RequestVariant;

@@ -139,10 +139,10 @@ impl MaskedResponse {
 
 /// Whether `edited` has the text of `whole`, masked.
 fn says(masker: &Masker, whole: &ParsedResponse, edited: &ParsedResponse) -> bool {
-    let masked = |text: String| masker.mask(&text).text.into_owned();
+    let masked = |text: &str| masker.mask(text).text.into_owned();
     whole.choices.len() == edited.choices.len()
         && whole.choices.iter().zip(&edited.choices).all(|(whole, edited)| {
-            masked(whole.text()) == edited.text() && masked(whole.thinking()) == edited.thinking()
+            masked(&whole.text()) == edited.text() && masked(&whole.thinking()) == edited.thinking()
         })
 }
 
@@ -157,7 +157,8 @@ fn mask_choices(masker: &Masker, reparsed: &mut ParsedResponse) {
     for choice in &mut reparsed.choices {
         let text = choice.text();
         let said = if text.is_empty() { choice.refusal() } else { text };
-        choice.pieces = vec![ReplyPiece::Text(masker.mask(&said).text.into_owned())];
+        let masked = masker.mask(&said).text.into_owned();
+        choice.pieces = vec![ReplyPiece::Text(masked)];
         choice.logprobs.clear();
     }
 }

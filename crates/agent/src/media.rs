@@ -165,9 +165,11 @@ impl Runtime {
         let page = |after| self.store.blobs(who, after, LIST_PAGE);
         let shown: BTreeSet<Digest> = all_pages(|blob: &Digest| *blob, page).await?.into_iter().collect();
         let sweep = move |blobs: &Blobs| {
-            let mut all = blobs.ids().collect::<Result<Vec<_>, _>>()?;
-            all.retain(|blob| !shown.contains(blob));
-            remove_all(blobs, all)
+            let readable = blobs.ids().filter_map(|blob| {
+                blob.inspect_err(|error| tracing::warn!(%error, "a folder of blobs is left as it is")).ok()
+            });
+            let unshown = readable.filter(|blob| !shown.contains(blob)).collect();
+            remove_all(blobs, unshown)
         };
         self.with_blobs(sweep).await.map(drop)
     }
@@ -200,18 +202,26 @@ impl Runtime {
     }
 }
 
-/// Removes blobs, and what processes that died while they kept one left. Returns how many blobs were there.
+/// Removes blobs, and then what processes that died while they kept one left. Returns how many blobs were there.
+///
+/// # Errors
+/// The first blob that could not be removed; the others are.
 fn remove_all(blobs: &Blobs, all: Vec<Digest>) -> Result<u64, BlobError> {
-    blobs.sweep()?;
-    let mut removed = 0;
+    let (mut removed, mut failed) = (0, None);
     for blob in all {
         match blobs.remove(blob) {
             Ok(_) => removed += 1,
             Err(BlobError::Missing { .. }) => {}
-            Err(error) => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, %blob, "a blob could not be removed");
+                failed.get_or_insert(error);
+            }
         }
     }
-    Ok(removed)
+    if let Err(error) = blobs.sweep() {
+        tracing::warn!(%error, "what processes that died left of blobs could not be removed");
+    }
+    failed.map_or(Ok(removed), Err)
 }
 
 /// The blobs of a home. How large one may be was decided when it was taken in, or by its provider.

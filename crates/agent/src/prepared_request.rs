@@ -186,7 +186,7 @@ impl PreparedRequest {
         like: GenerationRow,
     ) -> Result<StartedGeneration, AgentError> {
         loop {
-            let reservation = runtime.spend.admit(runtime, call, ask, self, turn).await?;
+            let reservation = runtime.admit(call, ask, &self.manifest, turn).await?;
             let begun = self.durable(runtime, &call.who, like.clone(), &ask.guards, reservation).await;
             match begun {
                 // Another request was first.
@@ -246,7 +246,7 @@ impl PreparedRequest {
     ) -> Result<StartedGeneration, AgentError> {
         if let (Some(start), Some(place)) = (self.assembled.new_start, &self.place) {
             // What is refused changes nothing.
-            runtime.spend.admit(runtime, call, ask, self, turn).await?;
+            runtime.admit(call, ask, &self.manifest, turn).await?;
             let op = Op::Compact { to: Some(start), by_hand: false };
             let with = AttachedWrites { guards: ask.guards.clone(), ..AttachedWrites::nothing() };
             runtime.change_as(call.writer(), ask.tree, &place.view, op, with).await?;

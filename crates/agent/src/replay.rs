@@ -14,7 +14,7 @@ use model::{DialectName, Model, Params, SiblingSlot};
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::commit::GenerationOutcome;
+use crate::commit::node_of;
 use crate::error::AgentError;
 use crate::exchange::PassedGate;
 use crate::request::{GenerationRequest, PathRequest};
@@ -71,17 +71,9 @@ impl GenerationRequest {
     /// When nothing was sent, nothing came, or the answer was empty.
     pub async fn of_this_one(&self, runtime: &Runtime, call: &Call) -> Result<NodeId, AgentError> {
         runtime.require_space()?;
-        let slot = SiblingSlot::alone(runtime.new_turn()?);
+        let spending = runtime.new_turn()?;
+        let slot = SiblingSlot::alone(spending.turn().to_owned());
         node_of(self.send_to_one(runtime, call, slot, &PassedGate::default()).await?)
-    }
-}
-
-/// The node that came of a request.
-pub(crate) fn node_of(answered: GenerationOutcome) -> Result<NodeId, AgentError> {
-    match (answered.nodes.first(), answered.error) {
-        (Some(node), _) => Ok(node.id),
-        (None, Some(error)) => Err(error),
-        (None, None) => Err(AgentError::Empty),
     }
 }
 

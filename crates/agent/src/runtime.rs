@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::plan::Request;
-use loom::{Author, GenerationId, Millis, Op, Plan, RowError, TreeId, TreeReader, Trust, ViewName};
+use loom::{Author, GenerationId, Millis, NodeId, Op, Plan, RowError, TreeId, TreeReader, Trust, ViewName};
 use model::Clock;
 use store::home::{Home, Space, SpaceLimits};
 use store::instance::InstanceId;
@@ -13,9 +13,7 @@ use text::mask::Masker;
 
 use crate::error::AgentError;
 use crate::fallback::Fallbacks;
-use crate::session::Sessions;
-use crate::spend::SpendLimiter;
-use crate::steering::RemoteInput;
+use crate::spend::{SpendLimiter, TurnSpending};
 
 /// How long a lease lasts that is not renewed, unless the runtime says otherwise.
 pub const LEASE: Duration = Duration::from_secs(30);
@@ -36,8 +34,6 @@ pub struct Runtime {
     /// How long a turn's lease lasts that is not renewed ([`LEASE`]).
     pub lease: Duration,
     pub spend: Arc<SpendLimiter>,
-    /// Sessions whose tasks run in this process.
-    pub sessions: Sessions,
     /// Who is asked when a model does not answer.
     pub fallbacks: Fallbacks,
 }
@@ -62,7 +58,6 @@ impl Runtime {
             space: SpaceLimits::default(),
             lease: LEASE,
             spend: Arc::default(),
-            sessions: Sessions::default(),
             fallbacks: Fallbacks::default(),
         }
     }
@@ -81,12 +76,13 @@ impl Runtime {
         Ok(self.ids.with(|entropy| entropy.next(now))?)
     }
 
-    /// A name for a turn: the model calls under it share `budget.turn`.
+    /// A turn, as far as spending goes: the model calls under its name share `budget.turn`.
     ///
     /// # Errors
     /// When the system gives no randomness.
-    pub fn new_turn(&self) -> Result<String, AgentError> {
-        Ok(self.new_id::<GenerationId>()?.to_string())
+    pub fn new_turn(&self) -> Result<TurnSpending, AgentError> {
+        let name = self.new_id::<GenerationId>()?.to_string();
+        Ok(TurnSpending::new(Arc::clone(&self.spend), name))
     }
 
     /// Makes a change of a tree, with rows that go with it, in the name of a principal.
@@ -120,20 +116,19 @@ impl Runtime {
         Ok(store::change(self.store.as_ref(), who, request, with, &self.ids).await?)
     }
 
-    /// Makes a change of a tree, and says before each try which node it is about to make last.
+    /// Makes a change of a tree, and announces before each try which node it is about to make last.
     ///
     /// # Errors
     /// As the store and the plan say.
-    pub(crate) async fn change_announced(
+    pub(crate) async fn change_announced<F: Future<Output = ()>>(
         &self,
         (who, author, trust): (&Principal, &Author, Trust),
         (tree, view): (TreeId, &ViewName),
         op: Op,
         with: AttachedWrites,
-        remote: &RemoteInput,
+        announce: impl Fn(NodeId) -> F,
     ) -> Result<Applied, AgentError> {
         let request = self.request((author, trust), tree, view, op);
-        let announce = |node| remote.announce(node);
         Ok(store::change_announced(self.store.as_ref(), who, request, with, &self.ids, announce).await?)
     }
 

@@ -1,18 +1,16 @@
-//! One request from its manifest to its nodes.
+//! One request from its manifest to its nodes, sent to the model it names, or to another one where that does not answer.
 
 use std::sync::Arc;
 
 use context::{ContextError, Manifest};
 use loom::{GenerationRow, NodeId};
-use model::{EncodedRequest, Model, Params, SiblingSlot};
+use model::{EncodedRequest, Model, ModelPlace, Params, SiblingSlot};
 
 use crate::call::Call;
 use crate::commit::{self, GenerationOutcome};
 use crate::error::AgentError;
 use crate::exchange::{self, CacheGate, PassedGate};
-use crate::fallback;
 use crate::prepared_request::PreparedRequest;
-use crate::replay::node_of;
 use crate::request::{GenerationRequest, PathRequest};
 use crate::runtime::Runtime;
 
@@ -30,7 +28,7 @@ impl GenerationRequest {
         gate: CacheGate<'_>,
     ) -> Result<GenerationOutcome, AgentError> {
         let gate = gate.pass().await;
-        fallback::send_with_fallback(self, runtime, call, slot, gate).await
+        send_with_fallback(self, runtime, call, slot, gate).await
     }
 
     /// Asks this one model. What it finds too long is shortened and sent once more.
@@ -77,7 +75,8 @@ impl GenerationRequest {
     /// # Errors
     /// As [`GenerationRequest::send_among`].
     pub async fn send(&self, runtime: &Runtime, call: &Call) -> Result<GenerationOutcome, AgentError> {
-        self.send_in_turn(runtime, call, runtime.new_turn()?).await
+        let spending = runtime.new_turn()?;
+        self.send_in_turn(runtime, call, spending.turn().to_owned()).await
     }
 
     /// Asks alone, as one of the model calls of a turn.
@@ -87,8 +86,67 @@ impl GenerationRequest {
         call: &Call,
         turn: String,
     ) -> Result<GenerationOutcome, AgentError> {
-        fallback::send_with_fallback(self, runtime, call, SiblingSlot::alone(turn), PassedGate::default())
-            .await
+        send_with_fallback(self, runtime, call, SiblingSlot::alone(turn), PassedGate::default()).await
+    }
+}
+
+/// Asks, and asks the next ones while nobody answers.
+async fn send_with_fallback(
+    ask: &GenerationRequest,
+    runtime: &Runtime,
+    call: &Call,
+    slot: SiblingSlot,
+    gate: PassedGate<'_>,
+) -> Result<GenerationOutcome, AgentError> {
+    let first = ask.send_to_one(runtime, call, slot.clone(), &gate).await?;
+    let Some(why) = unanswered(&first) else { return Ok(first) };
+    let from = ask.model.info();
+    let mut why = why.to_owned();
+    let mut asked = vec![from.full_name()];
+    for (name, found) in runtime.fallbacks.found().await {
+        let model = match found {
+            Ok(model) => model,
+            Err(problem) => {
+                call.note(format!("{name} is not asked instead: {problem}"));
+                continue;
+            }
+        };
+        let to = model.info();
+        if asked.contains(&to.full_name()) {
+            continue;
+        }
+        if !runtime.fallbacks.allows(from, to) {
+            call.note(format!(
+                "{name} is not asked instead: text would leave this machine (model.fallback_remote allows it)"
+            ));
+            continue;
+        }
+        let place = match (&to.place, &to.host) {
+            (ModelPlace::Remote, Some(host)) => format!(", text goes to {host} ({})", to.provider),
+            (ModelPlace::Remote, None) => format!(", text goes to {}", to.provider),
+            (ModelPlace::Local, _) => String::new(),
+        };
+        let last = asked.last().map_or("", String::as_str);
+        call.note(format!("{last} did not answer ({why}): {} is asked instead{place}", to.full_name()));
+        asked.push(to.full_name());
+        let next = GenerationRequest { model: Arc::clone(&model), ..ask.clone() };
+        match next.send_to_one(runtime, call, slot.clone(), &gate).await {
+            Ok(answered) => match unanswered(&answered) {
+                None => return Ok(answered),
+                Some(problem) => problem.clone_into(&mut why),
+            },
+            // It cannot take the request at all, or has no budget left.
+            Err(problem) => why = problem.to_string(),
+        }
+    }
+    Ok(first)
+}
+
+/// Why another model may be asked: nothing came, for a reason that is this model's alone.
+fn unanswered(answered: &GenerationOutcome) -> Option<&str> {
+    match &answered.error {
+        Some(AgentError::Model { elsewhere: true, message, .. }) if answered.is_empty() => Some(message),
+        _ => None,
     }
 }
 
@@ -118,9 +176,10 @@ pub async fn resend(
         guards: Vec::new(),
     };
     let prepared = PreparedRequest::of_recorded(runtime, &call.who, encoded, &earlier, manifest).await?;
-    let slot = SiblingSlot::alone(runtime.new_turn()?);
+    let spending = runtime.new_turn()?;
+    let slot = SiblingSlot::alone(spending.turn().to_owned());
     let begun = prepared.begin_like(runtime, call, &ask, &slot.turn, earlier).await?;
     let gate = PassedGate::default();
     let heard = exchange::send((runtime, call), &ask, &prepared, &begun, slot, &gate).await;
-    node_of(commit::commit(runtime, call, &ask, &prepared, begun, heard).await?)
+    commit::node_of(commit::commit(runtime, call, &ask, &prepared, begun, heard).await?)
 }

@@ -10,6 +10,7 @@ mod entry;
 mod inbox;
 mod log;
 mod operation;
+pub mod steering;
 mod task;
 mod turn;
 
@@ -21,12 +22,13 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::error::AgentError;
+use crate::event::SayId;
 use crate::questions::{Decision, QuestionId};
 use crate::runtime::Runtime;
-use crate::steering::RemoteInput;
+use steering::RemoteInput;
 use task::Task;
 
-pub use entry::{Chosen, Name, OpenedSession, title};
+pub use entry::{Name, OpenedSession, SessionChoice, title};
 pub use inbox::MAX_WAITING;
 pub use log::{EventLog, EventStream, Numbered};
 pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput};
@@ -63,6 +65,12 @@ impl Handle {
     /// Events from a number on, the first being 1. What is older than the turn under way is not told any more.
     pub fn events(&self, from: u64) -> EventStream {
         self.log.stream(from)
+    }
+
+    /// Events from now on, for whoever is about to say something under this key: its end is among them, however
+    /// slowly they are read.
+    pub fn events_of(&self, say: SayId) -> EventStream {
+        self.log.stream_of(say)
     }
 
     /// Number of the next event.
@@ -148,9 +156,9 @@ impl Sessions {
     }
 }
 
-/// The task of a session; it is started, unless it runs in this process already.
-pub fn spawn(runtime: &Runtime, id: &SessionId) -> Handle {
-    let mut tasks = runtime.sessions.lock();
+/// The task of a session; it is started, unless it is among the sessions of this process already.
+pub fn spawn(runtime: &Runtime, sessions: &Sessions, id: &SessionId) -> Handle {
+    let mut tasks = sessions.lock();
     if let Some(found) = tasks.running.get(id).filter(|handle| !handle.inputs.is_closed()) {
         return found.clone();
     }
@@ -165,7 +173,8 @@ pub fn spawn(runtime: &Runtime, id: &SessionId) -> Handle {
     };
     tasks.running.insert(id.clone(), handle.clone());
     drop(tasks);
-    let task = tokio::spawn(task::run(Task { runtime: runtime.clone(), handle: handle.clone() }, received));
+    let task = Task { runtime: runtime.clone(), sessions: sessions.clone(), handle: handle.clone() };
+    let task = tokio::spawn(task::run(task, received));
     // It was not set before: the handle is new.
     let _ = handle.task.set(task.abort_handle());
     handle

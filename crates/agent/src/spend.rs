@@ -6,23 +6,16 @@
 //! or month, and for nothing else of the process. With nobody there the request is refused, and nothing was sent.
 //! Local models cost nothing; a remote one whose price is not known has a number of tokens a day instead.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use jiff::tz::Offset;
 use loom::{Millis, TreeId};
-use model::{ModelPlace, Money};
-use store::{LimitUse, Principal, Reservation, SpendLimits, Spending};
+use model::Money;
+use store::{LimitUse, Reservation, SpendLimits, Spending};
 
 use crate::budget::{Budget, Limit};
-use crate::call::Call;
-use crate::error::AgentError;
-use crate::event::QuestionKind;
-use crate::prepared_request::PreparedRequest;
-use crate::questions::{Decision, QuestionContext};
-use crate::request::GenerationRequest;
-use crate::runtime::Runtime;
 
 /// Tokens a day of remote models whose price is not known.
 pub const UNPRICED_TOKENS: u64 = 2_000_000;
@@ -31,7 +24,8 @@ pub const UNPRICED_TOKENS: u64 = 2_000_000;
 pub const EXPECTED_OUTPUT: u64 = 4_096;
 
 const DAY: i64 = 86_400_000;
-const NANOS: u64 = 1_000;
+/// Billionths of a dollar in a micro-dollar.
+pub(crate) const NANOS: u64 = 1_000;
 const CENT: u64 = 10_000_000;
 
 /// Spending of a home, as this process limits it.
@@ -66,14 +60,57 @@ struct State {
     /// By how much a limit was raised by a yes: for one tree, and there for one turn, day or month. Micro-dollars or
     /// tokens.
     raised: HashMap<(TreeId, Limit, Period), u64>,
-    /// The newest period of each limit of which it was said that most of it is spent.
-    told: HashMap<Limit, Period>,
+    /// Limits and periods of which it was said that most is spent.
+    told: HashSet<(Limit, Period)>,
+}
+
+impl State {
+    /// Lets go what holds for a day or month before that of a reservation.
+    fn forget_past(&mut self, reservation: &Reservation) {
+        let is_past = |limit: Limit, period: &Period| {
+            matches!(period, Period::Since(_)) && *period != Period::of(limit, reservation)
+        };
+        self.raised.retain(|(_, limit, period), _| !is_past(*limit, period));
+        self.told.retain(|(limit, period)| !is_past(*limit, period));
+    }
+
+    /// Lets go what holds for a turn.
+    fn forget_turn(&mut self, turn: &str) {
+        let is_of = |period: &Period| matches!(period, Period::Turn(name) if name == turn);
+        self.raised.retain(|(_, _, period), _| !is_of(period));
+        self.told.retain(|(_, period)| !is_of(period));
+    }
+}
+
+/// A turn whose model calls share `budget.turn`, until it is dropped.
+#[derive(Debug)]
+#[must_use = "what was allowed in the turn ends with it"]
+pub struct TurnSpending {
+    limiter: Arc<SpendLimiter>,
+    turn: String,
+}
+
+impl TurnSpending {
+    pub(crate) const fn new(limiter: Arc<SpendLimiter>, turn: String) -> Self {
+        Self { limiter, turn }
+    }
+
+    /// The turn's name.
+    pub fn turn(&self) -> &str {
+        &self.turn
+    }
+}
+
+impl Drop for TurnSpending {
+    fn drop(&mut self) {
+        self.limiter.state().forget_turn(&self.turn);
+    }
 }
 
 /// A request that does not fit in a limit.
 #[derive(Debug, Clone, Copy)]
-struct Excess {
-    limit: Limit,
+pub(crate) struct Excess {
+    pub(crate) limit: Limit,
     beside: LimitUse,
     /// The amount that a yes adds to the limit, so that the request fits: a multiple of the configured one.
     raise: u64,
@@ -93,54 +130,8 @@ impl SpendLimiter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is to be reserved for a request, if it fits beside what the home has spent and reserved; none where it
-    /// costs nothing. The store looks once more when it reserves it.
-    ///
-    /// # Errors
-    /// [`AgentError::Budget`] when it does not fit and nobody says to go on.
-    pub(crate) async fn admit(
-        &self,
-        runtime: &Runtime,
-        call: &Call,
-        ask: &GenerationRequest,
-        prepared: &PreparedRequest,
-        turn: &str,
-    ) -> Result<Option<Reservation>, AgentError> {
-        let info = ask.model.info();
-        let output = u64::from(ask.choices()) * expected_output(ask, prepared);
-        let (money, tokens) = match (info.place, info.prices) {
-            (ModelPlace::Local, None) => (Money::ZERO, 0),
-            (_, Some(prices)) => (prices.estimate(prepared.manifest.tokens, output), 0),
-            (ModelPlace::Remote, None) => (Money::ZERO, prepared.manifest.tokens + output),
-        };
-        if (money, tokens) == (Money::ZERO, 0) {
-            return Ok(None);
-        }
-        let micro_dollars = money.0.div_ceil(NANOS);
-        let mut is_recovered = false;
-        loop {
-            let reservation = self.reservation((ask.tree, turn), (micro_dollars, tokens), runtime.now());
-            let spending = runtime.store.spending(&Principal::Owner, ask.tree, &reservation).await?;
-            let (over, most_spent) = self.look(&reservation, &spending);
-            for limit in most_spent {
-                call.note(format!("80 % of {limit} is spent ({} sets it)", limit.key()));
-            }
-            let Some(over) = over else { return Ok(Some(reservation)) };
-            if !std::mem::replace(&mut is_recovered, true) {
-                // What a process that died had reserved is free again.
-                Box::pin(runtime.recover(call.events.as_ref())).await?;
-                continue;
-            }
-            let asker = QuestionContext { call, tree: ask.tree, guards: &ask.guards };
-            if runtime.ask(&asker, QuestionKind::Budget, over.question()).await? == Decision::Denied {
-                return Err(AgentError::Budget { limit: over.limit, message: over.refusal() });
-            }
-            self.raise(ask.tree, &reservation, &over);
-        }
-    }
-
     /// A reservation with the limits of its turn as of now, raised where that was allowed.
-    fn reservation(
+    pub(crate) fn reservation(
         &self,
         (tree, turn): (TreeId, &str),
         (micro_dollars, tokens): (u64, u64),
@@ -155,7 +146,8 @@ impl SpendLimiter {
             month_began: start_of_month(now),
         };
         let plain = Reservation { turn: turn.to_owned(), micro_dollars, tokens, limits };
-        let state = self.state();
+        let mut state = self.state();
+        state.forget_past(&plain);
         let raised = |limit: Limit, most: u64| {
             let raised = state.raised.get(&(tree, limit, Period::of(limit, &plain)));
             most.saturating_add(raised.copied().unwrap_or_default())
@@ -181,7 +173,7 @@ impl SpendLimiter {
     }
 
     /// Raises a limit for the turn, day or month of a request, in its tree.
-    fn raise(&self, tree: TreeId, reservation: &Reservation, over: &Excess) {
+    pub(crate) fn raise(&self, tree: TreeId, reservation: &Reservation, over: &Excess) {
         let period = Period::of(over.limit, reservation);
         let mut state = self.state();
         let raised = state.raised.entry((tree, over.limit, period)).or_default();
@@ -190,7 +182,11 @@ impl SpendLimiter {
 
     /// The first limit a request does not fit in. Also limits most of which are spent with it, once in each turn, day
     /// or month.
-    fn look(&self, reservation: &Reservation, spending: &Spending) -> (Option<Excess>, Vec<Limit>) {
+    pub(crate) fn look(
+        &self,
+        reservation: &Reservation,
+        spending: &Spending,
+    ) -> (Option<Excess>, Vec<Limit>) {
         let mut told = Vec::new();
         for (limit, beside) in Limit::ALL.into_iter().zip(reservation.beside(spending)) {
             if beside.is_over() {
@@ -202,12 +198,9 @@ impl SpendLimiter {
             }
             // A fifth of it is left, or less.
             let reached = beside.used.saturating_add(beside.asked);
-            if beside.asked > 0 && reached >= beside.most / 5 * 4 {
-                let period = Period::of(limit, reservation);
-                let earlier = self.state().told.insert(limit, period.clone());
-                if earlier.as_ref() != Some(&period) {
-                    told.push(limit);
-                }
+            let is_near = beside.asked > 0 && reached >= beside.most / 5 * 4;
+            if is_near && self.state().told.insert((limit, Period::of(limit, reservation))) {
+                told.push(limit);
             }
         }
         (None, told)
@@ -225,7 +218,7 @@ impl Excess {
         }
     }
 
-    fn refusal(&self) -> String {
+    pub(crate) fn refusal(&self) -> String {
         let LimitUse { used, asked, most } = self.beside;
         let spent = if used > 0 {
             format!(", of which {} is spent or reserved", self.amount(used))
@@ -233,10 +226,10 @@ impl Excess {
             String::new()
         };
         let (asked, most) = (self.amount(asked), self.amount(most));
-        format!("this request may cost up to {asked}; the limit of {} is {most}{spent}", self.limit.of())
+        format!("this request may cost up to {asked}; the limit of {} is {most}{spent}", self.limit.scope())
     }
 
-    fn question(&self) -> String {
+    pub(crate) fn question(&self) -> String {
         let period = match self.limit {
             Limit::Turn => "in this turn",
             Limit::Day | Limit::Unpriced => "in this tree today (UTC)",
@@ -244,12 +237,6 @@ impl Excess {
         };
         format!("{}. Send it, and allow {} more {period}?", self.refusal(), self.amount(self.raise))
     }
-}
-
-/// Tokens of the answer that are reckoned with.
-fn expected_output(ask: &GenerationRequest, prepared: &PreparedRequest) -> u64 {
-    let reserved = prepared.manifest.budget.reserved_output;
-    if ask.params.max_tokens.is_some() { reserved } else { reserved.min(EXPECTED_OUTPUT) }
 }
 
 /// When the day began, by UTC.
@@ -377,6 +364,32 @@ mod tests {
         assert_eq!(told(0.1, spent(0.0, 4.0, 4.0, 0)), [Limit::Day]);
         assert!(told(0.1, spent(0.0, 4.0, 4.0, 0)).is_empty());
         assert_eq!(in_turn("two", 0.8, spent(0.0, 4.0, 4.0, 0)), [Limit::Turn], "of the day it was said");
+        assert!(in_turn("one", 0.8, spent(0.0, 4.0, 4.0, 0)).is_empty(), "turns that alternate");
+        assert!(in_turn("two", 0.8, spent(0.0, 4.0, 4.0, 0)).is_empty());
+    }
+
+    #[test]
+    fn what_holds_for_a_turn_or_a_day_goes_with_it() {
+        let limiter = Arc::new(SpendLimiter::default());
+        let turn = TurnSpending::new(Arc::clone(&limiter), "one".to_owned());
+        let held = || {
+            let state = limiter.state();
+            (state.raised.len(), state.told.len())
+        };
+        let asked = at(2.5, 0, &limiter, (TREE, turn.turn(), 0));
+        let over = limiter.look(&asked, &Spending::default()).0.unwrap();
+        limiter.raise(TREE, &asked, &over);
+        let asked = at(2.5, 0, &limiter, (TREE, turn.turn(), 0));
+        let day = limiter.look(&asked, &spent(0.0, 4.0, 4.0, 0)).0.unwrap();
+        assert_eq!(day.limit, Limit::Day);
+        limiter.raise(TREE, &asked, &day);
+        assert_eq!(held(), (2, 1));
+        drop(turn);
+        assert_eq!(held(), (1, 0), "the day is not over");
+        of(0.1, 0, &limiter);
+        assert_eq!(held(), (1, 0));
+        at(0.1, 0, &limiter, (TREE, "two", 1));
+        assert_eq!(held(), (0, 0));
     }
 
     #[test]

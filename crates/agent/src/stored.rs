@@ -77,7 +77,7 @@ impl ResponseMeta {
 pub fn blocks(choice: model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut held = held;
-    let silent = choice.said().is_empty();
+    let silent = choice.text().is_empty();
     for piece in choice.pieces {
         let opaque = if matches!(piece, ReplyPiece::Thinking { .. }) { piece.opaque() } else { None };
         match piece {
@@ -118,7 +118,7 @@ pub fn blocks(choice: model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Blo
 
 /// Whether an answer says more than a node holds: the node has its beginning, the response all of it.
 pub(crate) fn is_cut(choice: &model::Choice) -> bool {
-    choice.said().len() as u64 > MAX_NODE_BYTES
+    choice.text().len() as u64 > MAX_NODE_BYTES
 }
 
 /// Cuts texts behind what a node holds, at the end of a character.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use agent::fallback::{Fallbacks, FoundModel};
+use agent::session::Sessions;
 use agent::{Call, Runtime};
 use loom::{Millis, Op, TreeId, ViewName};
 use model::{Cancel, Model, ModelInfo};
@@ -71,6 +72,8 @@ pub struct Workspace {
 /// What commands work on: the services of an open home, and what an invocation of the program chose.
 pub struct App {
     pub runtime: Runtime,
+    /// Sessions whose tasks run in this process.
+    pub sessions: Sessions,
     /// Files of the store, which nothing else here may open.
     pub guard: StoreGuard,
     pub models: Arc<dyn Models>,

@@ -21,13 +21,13 @@ use crate::args::chat::ChatArgs;
 use crate::error::CommandError;
 use crate::results::{CommandOutcome, Done};
 use crate::rights::Asker;
-use crate::slash::{self, Input, SlashCommand, Slashed};
+use crate::slash::{self, Input, SlashCommand, SlashOutcome};
 
 pub use conversation::Conversation;
 pub(crate) use next_request::unsaid;
 pub use say::TurnStep;
 pub(crate) use sessions::sessions;
-pub use steering::{Steered, Steering};
+pub use steering::{Steering, SteeringOutcome};
 
 /// `chat -m`. It returns once its own turn is done; what other processes said meanwhile is answered until the session
 /// is closed ([`agent::session::Sessions::close_all`]).
@@ -73,12 +73,12 @@ async fn one_line(
         ));
     }
     match conversation.take_at_once(app, asker, line).await? {
-        Slashed::Done(outcome) => Ok(*outcome),
-        Slashed::Turn => conversation.answer(app, asker).await.map(CommandOutcome::Chatted),
+        SlashOutcome::Done(outcome) => Ok(*outcome),
+        SlashOutcome::Turn => conversation.answer(app, asker).await.map(CommandOutcome::Chatted),
         // Nothing is under way that it could wait for.
-        Slashed::Queue(text) => said(app, asker, conversation, text).await,
-        Slashed::Quit => Ok(Done::outcome()),
-        Slashed::Run(command) => Err(command.not_here()),
+        SlashOutcome::Queue(text) => said(app, asker, conversation, text).await,
+        SlashOutcome::Quit => Ok(Done::outcome()),
+        SlashOutcome::Run(command) => Err(command.not_here()),
     }
 }
 

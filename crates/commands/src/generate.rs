@@ -145,7 +145,7 @@ async fn run(
         app.read(asker, tree, move |rows| loom::render::tip(rows, &view)).await?
     };
     let at = from.unwrap_or(tip);
-    let turn = app.runtime.new_turn()?;
+    let spending = app.runtime.new_turn()?;
     let (warm, cold) = watch::channel(false);
     let mut slots = Vec::new();
     for share in &shares {
@@ -165,7 +165,7 @@ async fn run(
     let (runtime, call) = (&app.runtime, app.call(asker));
     let count = slots.len() as u32;
     let asked = slots.iter().enumerate().map(|(index, ask)| {
-        let slot = model::SiblingSlot { turn: turn.clone(), index: index as u32, count };
+        let slot = model::SiblingSlot { turn: spending.turn().to_owned(), index: index as u32, count };
         let gate = if index == 0 { CacheGate::Opens(&warm) } else { CacheGate::Waits(cold.clone()) };
         ask.send_among(runtime, &call, slot, gate)
     });

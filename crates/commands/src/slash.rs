@@ -12,7 +12,7 @@ mod run;
 
 pub use complete::{Candidates, CompletionNames, complete};
 pub use input::{Input, as_text, parse};
-pub use run::Slashed;
+pub use run::SlashOutcome;
 
 use std::path::PathBuf;
 

@@ -6,13 +6,17 @@
 mod answering;
 #[path = "support/home.rs"]
 mod home;
+#[path = "conversing/interleaving.rs"]
+mod interleaving;
+#[path = "conversing/window.rs"]
+mod window;
 
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use drawloom_commands::args::chat::ChatArgs;
 use drawloom_commands::chat::Conversation;
-use drawloom_commands::slash::Slashed;
+use drawloom_commands::slash::SlashOutcome;
 use drawloom_commands::{Asker, CommandError, CommandOutcome};
 use home::{TestHome, field, homes};
 use model::retry::RetryPolicy;
@@ -41,16 +45,16 @@ impl<'a> Talk<'a> {
         Self { home, conversation }
     }
 
-    async fn take(&mut self, line: &str) -> Result<Slashed, CommandError> {
+    async fn take(&mut self, line: &str) -> Result<SlashOutcome, CommandError> {
         self.conversation.take(&self.home.app, &Asker::owner(), line).await
     }
 
     /// What comes of a line, of a text its answer.
-    async fn done(&mut self, line: &str) -> Result<Slashed, CommandError> {
+    async fn done(&mut self, line: &str) -> Result<SlashOutcome, CommandError> {
         match self.take(line).await? {
-            Slashed::Turn => {
+            SlashOutcome::Turn => {
                 let done = self.conversation.answer(&self.home.app, &Asker::owner()).await?;
-                Ok(Slashed::Done(Box::new(CommandOutcome::Chatted(done))))
+                Ok(SlashOutcome::Done(Box::new(CommandOutcome::Chatted(done))))
             }
             other => Ok(other),
         }
@@ -59,7 +63,7 @@ impl<'a> Talk<'a> {
     /// The result of a line, as JSON.
     async fn ok(&mut self, line: &str) -> Value {
         match self.done(line).await {
-            Ok(Slashed::Done(outcome)) => serde_json::to_value(outcome).unwrap(),
+            Ok(SlashOutcome::Done(outcome)) => serde_json::to_value(outcome).unwrap(),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -124,8 +128,10 @@ async fn a_call_reads_its_session_once_and_its_files_once() {
     for home in homes() {
         home.models.set(ScriptModel::echo(ScriptOptions::default()));
         home.ok(&["chat", "-m", "one"]).await;
+        // Its task gives the session back a moment later, which is a statement too.
+        home.app.sessions.close_all().await;
         let (asker, args) = (Asker::owner(), ChatArgs::default());
-        let chosen = agent::Chosen {
+        let chosen = agent::SessionChoice {
             workspace: home.app.workspace.key.clone(),
             name: agent::session::Name::default(),
             kind: store::SessionKind::Main,
@@ -287,7 +293,7 @@ async fn a_known_secret_is_masked_in_edits_and_queues() {
         talk.ok("one").await;
         let edited = talk.ok(&format!("/edit the key is {}", home::SECRET)).await;
         assert!(!edited["text"].as_str().unwrap().contains(home::SECRET), "{edited}");
-        let Slashed::Queue(text) = talk.take(&format!("/queue {}", home::SECRET)).await.unwrap() else {
+        let SlashOutcome::Queue(text) = talk.take(&format!("/queue {}", home::SECRET)).await.unwrap() else {
             panic!("queued")
         };
         assert!(!text.contains(home::SECRET));
@@ -434,73 +440,4 @@ async fn nothing_is_said_to_a_document() {
         assert!(ahead.to_string().contains("upon a time"), "{ahead}");
         assert!(!home.text(&chat).await.contains("upon"), "and nothing is there");
     }
-}
-
-#[tokio::test]
-async fn what_leaves_the_window_is_said_and_undo_brings_it_back() {
-    for home in homes() {
-        let mut talk = Talk::new(&home).await;
-        for text in ["one", "two", "three", "four"] {
-            talk.ok(text).await;
-        }
-        let sent = |context: &Value| context["next"]["segments"].to_string().contains("not covered");
-        assert!(!sent(&talk.ok("/context").await));
-        let done = talk.ok("/compact").await;
-        assert_eq!((&done["leaves"], &done["covered_by"]), (&json!(4), &json!("nothing")));
-        assert!(
-            home.talk
-                .notes
-                .lock()
-                .unwrap()
-                .iter()
-                .any(|note| note.contains("they stay in the tree and are no longer sent"))
-        );
-        let context = talk.ok("/context").await;
-        assert!(sent(&context), "the manifest says so as well: {context}");
-        talk.ok("/undo").await;
-        assert!(!sent(&talk.ok("/context").await), "back in the window");
-        assert_eq!(talk.texts().await.len(), 8, "and no turn was taken back");
-        let three = field(&home.nodes(&field(&talk.ok("/status").await, "tree"), &[]).await[5], "short_id");
-        assert_eq!(talk.ok(&format!("/compact @{three}")).await["leaves"], 4);
-        assert_eq!(talk.err("/compact three").await.exit, 2);
-    }
-}
-
-#[tokio::test]
-async fn reload_says_beforehand_what_it_costs_and_the_next_request_pays_it_once() {
-    let mut home = homes().into_iter().next().unwrap();
-    let folder = home.dir.path().join("ws");
-    std::fs::create_dir(&folder).unwrap();
-    let root = workspace::Root::open(&folder, &workspace::StoreGuard::new()).unwrap();
-    home.app.workspace.root = Some(root);
-    home.app.workspace.accepted = workspace::trust::Accepted::All;
-    std::fs::write(folder.join("AGENTS.md"), "Be brief.\n".repeat(200)).unwrap();
-    let mut talk = Talk::new(&home).await;
-    assert_eq!(
-        talk.ok("/reload").await,
-        json!({"changed": [], "tokens": null, "reusable": null, "reusable_anew": null})
-    );
-    talk.ok("one").await;
-    let same = talk.ok("/reload").await;
-    assert_eq!(
-        (&same["changed"], &same["reusable"]),
-        (&json!([]), &same["reusable_anew"]),
-        "nothing is lost"
-    );
-    std::fs::write(folder.join("AGENTS.md"), "Be very brief.\n".repeat(200)).unwrap();
-    assert_eq!(home.err(&["chat", "-m", "/reload"]).await.exit, 2, "it would hold for nothing");
-    let told = talk.ok("/reload").await;
-    assert_eq!(told["changed"], json!(["AGENTS.md"]));
-    let figures = |name: &str| told[name].as_u64().unwrap();
-    assert!(figures("reusable") > 400 && figures("reusable_anew") < 100, "{told}");
-    let answer = talk.ok("two").await;
-    let shown = home.ok(&["context", "show", &field(&answer, "node"), "--text"]).await;
-    assert!(shown["segments"].to_string().contains("Be very brief."), "{shown}");
-    assert!(shown["reusable"].as_u64().unwrap() < 100, "as it was said: {shown}");
-    let notes = std::mem::take(&mut *home.talk.notes.lock().unwrap()).join("\n");
-    assert!(notes.contains("read again: AGENTS.md; that costs the cache about"), "{notes}");
-    let answer = talk.ok("three").await;
-    let shown = home.ok(&["context", "show", &field(&answer, "node")]).await;
-    assert!(shown["reusable"].as_u64().unwrap() > 400, "once: {shown}");
-    assert!(home.talk.notes.lock().unwrap().is_empty());
 }

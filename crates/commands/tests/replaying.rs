@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use drawloom_commands::app::Models;
 use drawloom_commands::args::chat::ChatArgs;
 use drawloom_commands::chat::Conversation;
-use drawloom_commands::slash::Slashed;
+use drawloom_commands::slash::SlashOutcome;
 use drawloom_commands::{Asker, CommandError};
 use home::{TestHome, field, homes};
 use model::script::ScriptOptions;
@@ -108,7 +108,7 @@ fn name(home: &mut TestHome, named: Option<&str>) {
 async fn say(home: &TestHome, text: &str) -> (String, String) {
     let mut talk = Conversation::open(&home.app, &Asker::owner(), &ChatArgs::default()).await.unwrap();
     let taken = talk.take(&home.app, &Asker::owner(), text).await.unwrap();
-    assert_eq!(taken, Slashed::Turn);
+    assert_eq!(taken, SlashOutcome::Turn);
     let outcome = talk.answer(&home.app, &Asker::owner()).await.unwrap();
     talk.close(&home.app, &Asker::owner()).await.unwrap();
     let said = serde_json::to_value(outcome).unwrap();

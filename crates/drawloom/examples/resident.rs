@@ -70,6 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
         let app = App {
             runtime,
+            sessions: agent::session::Sessions::default(),
             guard,
             models: Arc::new(Scripted(arguments.script)),
             workspace: commands::app::Workspace::default(),

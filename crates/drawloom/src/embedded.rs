@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::size;
 use commands::CommandError;
 use model::{Cancel, Model};
+use text::bytes::size;
 use text::terminal::one_line;
 use weights::{
     Consent, Converter, FetchEvent, FetchNotice, FetchPhase, FetchProgress, Hub, InstalledWeights,

@@ -43,7 +43,7 @@ use std::process::ExitCode;
 use output::Output;
 
 fn main() -> ExitCode {
-    allocator::give_back();
+    allocator::return_freed();
     store::home::restrict_umask();
     #[cfg(feature = "embedded-model")]
     embedded::use_one_thread();

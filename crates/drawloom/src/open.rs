@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use agent::session::Sessions;
 use agent::steering::Listener;
-use agent::{Runtime, SpendLimiter, size};
+use agent::{Runtime, SpendLimiter};
 use commands::app::{Models, Workspace, fallbacks};
 use commands::settings::Settings;
 use commands::{App, CommandError};
@@ -11,6 +12,7 @@ use model::{Cancel, Clock};
 use store::home::{Home, HomeError, HomeOptions, SpaceLimits};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
 use store::{ServerOptions, Store, StoreError, StoreId};
+use text::bytes::size;
 use text::terminal::visible;
 
 use crate::config::Config;
@@ -48,7 +50,7 @@ impl OpenHome {
     /// Listens for what other processes say to sessions whose turns run here. Without a socket they wait.
     pub(crate) async fn listen(&self) -> Option<Listener> {
         let app = &self.app;
-        match Listener::start(&app.runtime.home, app.runtime.instance, &app.runtime.sessions) {
+        match Listener::start(&app.runtime.home, app.runtime.instance, &app.sessions) {
             Ok(listener) => Some(listener),
             Err(error) => {
                 app.frontend.note(&error.to_string());
@@ -174,7 +176,8 @@ pub(crate) fn open(
         fallbacks: fallbacks(&models),
         ..Runtime::new(Arc::new(store), Arc::new(home), instance.id(), clock, Arc::new(masker))
     };
-    let app = App { runtime, guard, models, workspace, settings, frontend: person, cancel };
+    let sessions = Sessions::default();
+    let app = App { runtime, sessions, guard, models, workspace, settings, frontend: person, cancel };
     Ok(OpenHome { app: Arc::new(app), instance })
 }
 

@@ -127,7 +127,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Hits(found) => maintenance::hits(found, to),
         CommandOutcome::Removed(done) => maintenance::removed(done, to),
         CommandOutcome::BackedUp(done) => {
-            let line = format!("{}  {}\n", to.line(&done.file), agent::size(done.bytes));
+            let line = format!("{}  {}\n", to.line(&done.file), text::bytes::size(done.bytes));
             RenderedOutcome::new(line)
                 .noting(done.problems.iter().map(|problem| to.line(problem).into_owned()))
         }

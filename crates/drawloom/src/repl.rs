@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use commands::chat::{Conversation, TurnStep};
 use commands::results::chat::Chatted;
-use commands::slash::{Slashed, as_text};
+use commands::slash::{SlashOutcome, as_text};
 use commands::{App, Asker, Command, CommandError, CommandOutcome};
 use model::{ModelInfo, ModelPlace};
 use text::terminal::one_line;
@@ -101,7 +101,7 @@ pub(crate) fn hold(
         let repl = Repl { app, person, output, paths, layers };
         let code = repl.run(&mut conversation).await;
         let closed = conversation.close(&repl.app, &Asker::owner()).await;
-        repl.app.runtime.sessions.close_all().await;
+        repl.app.sessions.close_all().await;
         let code = code?;
         closed.map(|()| code)
     });
@@ -167,15 +167,15 @@ impl Repl<'_> {
         let mut meanwhile = TurnInputReader::listen(self, conversation.steering(true), endings, waiting)?;
         let (mut next, mut quits) = (None, false);
         match meanwhile.during(conversation.take(app, &owner, line)).await {
-            Ok(Slashed::Done(outcome)) => self.show(&outcome)?,
-            Ok(Slashed::Turn) => meanwhile.follow(conversation).await,
+            Ok(SlashOutcome::Done(outcome)) => self.show(&outcome)?,
+            Ok(SlashOutcome::Turn) => meanwhile.follow(conversation).await,
             // Nothing is under way: it is its turn.
-            Ok(Slashed::Queue(text)) => next = Some(as_text(&text)),
-            Ok(Slashed::Run(command)) => match self.run_here(*command) {
+            Ok(SlashOutcome::Queue(text)) => next = Some(as_text(&text)),
+            Ok(SlashOutcome::Run(command)) => match self.run_here(*command) {
                 Ok(outcome) => self.show(&outcome)?,
                 Err(error) => self.failed(&error),
             },
-            Ok(Slashed::Quit) => quits = true,
+            Ok(SlashOutcome::Quit) => quits = true,
             Err(error) => self.failed(&error),
         }
         while let Some(step) = meanwhile.during(conversation.next(app, &owner)).await {

@@ -184,7 +184,7 @@ fn with_store(
     let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen()));
     let app = Arc::clone(&opened.app);
     let stop = (spec.right == Right::Act).then_some(&stop);
-    let sessions = app.runtime.sessions.clone();
+    let sessions = app.sessions.clone();
     let work = async move { app.run(&Asker::owner(), command).await };
     let ended = interrupt::run(&runtime, work, stop);
     // What was shown while it came is a line of its own.

@@ -3,12 +3,12 @@
 //! A folder that was discovered is loaded once the owner said so, as it was then. At a terminal that is one
 //! question; elsewhere the answer is no, and a notice says what would change it.
 
-use agent::size;
 use commands::CommandError;
 use commands::app::Workspace;
 use commands::workspaces::{InspectedFolder, answered, keep};
 use loom::Millis;
 use store::{Principal, Store};
+use text::bytes::size;
 use text::terminal::one_line;
 use workspace::StoreGuard;
 use workspace::trust::{

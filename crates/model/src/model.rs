@@ -63,7 +63,7 @@ pub struct CallOrigin {
     /// The session (or tree) the call belongs to.
     pub session: String,
     pub purpose: Purpose,
-    /// The call's place among the calls of one `generate`.
+    /// The call's place among sibling calls.
     pub sibling: Option<SiblingSlot>,
 }
 
@@ -74,14 +74,14 @@ impl CallOrigin {
     }
 }
 
-/// A call's place among the calls of one `generate`, which may run in any order.
+/// A call's place among the sibling calls of one turn, which may run in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SiblingSlot {
-    /// Names the turn; the same for all calls of a `generate`.
+    /// Names the turn; the same for all its calls.
     pub turn: String,
     /// Index of this call: 0, 1, …
     pub index: u32,
-    /// Number of calls of the group.
+    /// Number of sibling calls, this one among them.
     pub count: u32,
 }
 

@@ -31,7 +31,7 @@ impl ParsedResponse {
     pub fn texts(&self) -> Vec<Cow<'_, str>> {
         let mut texts = Vec::new();
         for choice in &self.choices {
-            texts.extend([choice.said(), choice.thought(), choice.refused()]);
+            texts.extend([choice.text(), choice.thinking(), choice.refusal()]);
             for piece in &choice.pieces {
                 match piece {
                     ReplyPiece::Call(call) => {

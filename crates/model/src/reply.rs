@@ -71,34 +71,22 @@ pub struct Choice {
 }
 
 impl Choice {
-    pub fn text(&self) -> String {
-        self.said().into_owned()
-    }
-
-    pub fn thinking(&self) -> String {
-        self.thought().into_owned()
-    }
-
-    pub fn refusal(&self) -> String {
-        self.refused().into_owned()
-    }
-
     /// Its text, borrowed where it is one piece.
-    pub fn said(&self) -> Cow<'_, str> {
+    pub fn text(&self) -> Cow<'_, str> {
         self.joined(|piece| match piece {
             ReplyPiece::Text(text) => Some(text),
             _ => None,
         })
     }
 
-    pub(crate) fn thought(&self) -> Cow<'_, str> {
+    pub fn thinking(&self) -> Cow<'_, str> {
         self.joined(|piece| match piece {
             ReplyPiece::Thinking { text, .. } => Some(text),
             _ => None,
         })
     }
 
-    pub(crate) fn refused(&self) -> Cow<'_, str> {
+    pub fn refusal(&self) -> Cow<'_, str> {
         self.joined(|piece| match piece {
             ReplyPiece::Refusal(text) => Some(text),
             _ => None,
@@ -191,15 +179,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Folds events into a reply.
-    pub fn from_events<'a>(events: impl IntoIterator<Item = &'a ModelEvent>) -> Self {
-        let mut reply = Self::default();
-        for event in events {
-            reply.apply(event);
-        }
-        reply
-    }
-
+    /// Adds what an event brings.
     pub fn apply(&mut self, event: &ModelEvent) {
         match event {
             ModelEvent::Start { id, model } => {

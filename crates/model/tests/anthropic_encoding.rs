@@ -1,6 +1,8 @@
 //! Requests in the messages dialect, and which of their bytes come from where.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/folded.rs"]
+mod folded;
 #[path = "support/anthropic.rs"]
 mod support;
 
@@ -10,8 +12,9 @@ use drawloom_model::prompt::ToolStatus;
 use drawloom_model::quirks::{CacheForm, Quirks};
 use drawloom_model::{
     Chat, ChatPart, DialectName, EncodeError, EncodedRequest, Media, MediaPart, OpaquePart, Params, PartId,
-    PartKind, Reply, ReplyPiece, TextPart, ToolExchange,
+    PartKind, ReplyPiece, TextPart, ToolExchange,
 };
+use folded::folded;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -99,7 +102,7 @@ fn an_answer_with_thinking_goes_back_as_it_came() {
     let mut parser = DialectName::AnthropicMessages.parser(true);
     let mut events = Vec::new();
     parser.feed(&std::fs::read(name).unwrap(), &mut events).unwrap();
-    let pieces = Reply::from_events(&events).choices.remove(0).pieces;
+    let pieces = folded(&events).choices.remove(0).pieces;
     let mut messages = vec![user(0, "Read a.")];
     for (piece, id) in pieces.into_iter().zip(1..) {
         let opaque = piece.opaque();

@@ -1,13 +1,16 @@
 //! Recorded answers in the messages dialect, read whole, in pieces and byte by byte.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/folded.rs"]
+mod folded;
 #[path = "support/recorded.rs"]
 mod recorded;
 
 use drawloom_model::dialect::FailureKind;
 use drawloom_model::event::CallBegin;
 use drawloom_model::sse::MAX_EVENT_BYTES;
-use drawloom_model::{DialectName, FinishReason, ModelEvent, ParseError, Reply, ReplyPiece, TokenUsage};
+use drawloom_model::{DialectName, FinishReason, ModelEvent, ParseError, ReplyPiece, TokenUsage};
+use folded::folded;
 use proptest::prelude::*;
 use recorded::{call, choice, parse, parse_pieces, reply, wire};
 use serde_json::json;
@@ -51,7 +54,7 @@ fn text_arrives_in_order_with_its_usage() {
 #[test]
 fn comments_crlf_pings_and_what_is_unknown_change_nothing() {
     let choice = choice("anthropic_comments_crlf.sse");
-    assert_eq!((choice.text().as_str(), choice.finish), ("Hi there", Some(FinishReason::Stop)));
+    assert_eq!((&*choice.text(), choice.finish.clone()), ("Hi there", Some(FinishReason::Stop)));
 }
 
 #[test]
@@ -101,7 +104,7 @@ fn thinking_that_is_not_shown_still_goes_back() {
     let body = r#"{"id":"m","content":[{"type":"thinking","thinking":"","signature":"EqQB"},{"type":"text","text":"4"}],"stop_reason":"end_turn"}"#;
     let (events, _) = parse_pieces("anthropic_x.json", [body.as_bytes()]);
     let opaque = Some(json!({"type": "thinking", "thinking": "", "signature": "EqQB"}));
-    let pieces = &Reply::from_events(&events).choices[0].pieces;
+    let pieces = &folded(&events).choices[0].pieces;
     assert_eq!(pieces[0], ReplyPiece::Thinking { text: String::new(), opaque });
 }
 
@@ -149,7 +152,7 @@ fn a_block_of_an_unknown_kind_goes_back_whole_whatever_its_fields_mean() {
         let (events, end) = parse_pieces(name, [body.as_bytes()]);
         assert_eq!(end, Ok(()), "{name}");
         let expected = [ReplyPiece::Opaque(block.clone()), ReplyPiece::Text("a".to_owned())];
-        assert_eq!(Reply::from_events(&events).choices[0].pieces, expected, "{name}");
+        assert_eq!(folded(&events).choices[0].pieces, expected, "{name}");
     }
 }
 
@@ -166,21 +169,21 @@ fn every_reason_to_stop_is_known() {
     ] {
         let body = json!({"content": [{"type": "text", "text": "a"}], "stop_reason": reason}).to_string();
         let (events, _) = parse_pieces("anthropic_x.json", [body.as_bytes()]);
-        assert_eq!(Reply::from_events(&events).choices[0].finish, Some(expected), "{reason}");
+        assert_eq!(folded(&events).choices[0].finish, Some(expected), "{reason}");
     }
 }
 
 #[test]
 fn a_refusal_says_why_and_keeps_the_text_before_it() {
     let choice = choice("anthropic_refusal.sse");
-    assert_eq!((choice.text().as_str(), choice.refusal().as_str()), ("Well, ", "This request was declined."));
+    assert_eq!((&*choice.text(), &*choice.refusal()), ("Well, ", "This request was declined."));
     assert_eq!(choice.finish, Some(FinishReason::Refusal));
 }
 
 #[test]
 fn a_full_answer_is_told_by_its_reason() {
     let choice = choice("anthropic_max_tokens.sse");
-    assert_eq!((choice.text().as_str(), choice.finish), ("Once upon", Some(FinishReason::Length)));
+    assert_eq!((&*choice.text(), choice.finish.clone()), ("Once upon", Some(FinishReason::Length)));
 }
 
 #[test]
@@ -206,7 +209,7 @@ fn a_whole_answer_reads_like_a_streamed_one() {
 fn a_cut_stream_keeps_what_came_and_no_half_signature() {
     let (events, end) = parse("anthropic_cut.sse");
     assert_eq!(end, Err(ParseError::Cut));
-    let reply = Reply::from_events(&events);
+    let reply = folded(&events);
     let choice = &reply.choices[0];
     assert!(matches!(&choice.pieces[0], ReplyPiece::Thinking { opaque: Some(_), .. }));
     assert_eq!(choice.pieces[1], ReplyPiece::Thinking { text: "Or".to_owned(), opaque: None });
@@ -228,7 +231,7 @@ fn garbage_after_text_is_an_error_that_keeps_the_text() {
     let (events, end) = parse("anthropic_garbage.sse");
     let Err(ParseError::Garbage { why, .. }) = end else { panic!("{end:?}") };
     assert!(why.contains("<html>"), "{why}");
-    assert_eq!(Reply::from_events(&events).choices[0].text(), "Well");
+    assert_eq!(folded(&events).choices[0].text(), "Well");
 }
 
 #[test]
@@ -236,7 +239,7 @@ fn a_failure_in_mid_stream_is_the_servers() {
     let (events, end) = parse("anthropic_error_midstream.sse");
     let Err(ParseError::Server(failure)) = end else { panic!("{end:?}") };
     assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::Unavailable, "Overloaded"));
-    assert_eq!(Reply::from_events(&events).choices[0].text(), "Wai");
+    assert_eq!(folded(&events).choices[0].text(), "Wai");
 }
 
 #[test]

@@ -1,84 +1,24 @@
 //! Chat requests beyond plain text: pictures, thinking given back, forms of the answer, and what servers want.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/folded.rs"]
+mod folded;
+#[path = "support/chat.rs"]
+mod support;
+
 use bytes::Bytes;
 use drawloom_model::encoded::CoveredRange;
-use drawloom_model::openai_chat::OpenAiChat;
 use drawloom_model::quirks::{
     CacheForm, CallIds, InstructionRole, LeastEffort, PrefillForm, SchemaForm, ThinkingBack, ThinkingForm,
 };
 use drawloom_model::{
-    Chat, ChatPart, Choice, Dialect, DialectName, EncodedRequest, Media, MediaPart, OpaquePart, OutputSchema,
-    Params, PartId, PartKind, Prompt, Quirks, Reply, ReplyPiece, TextPart, Thinking, ToolChoice,
-    ToolExchange, ToolResult, ToolSchema, prompt::ToolStatus, provider,
+    Chat, ChatPart, Choice, DialectName, Media, MediaPart, OutputSchema, Params, PartId, PartKind, Quirks,
+    ReplyPiece, Thinking, ToolChoice, ToolExchange, ToolSchema, provider,
 };
+use folded::folded;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-
-fn text(id: u32, text: &str) -> TextPart {
-    TextPart::new(PartId(id), text)
-}
-
-fn png() -> Media {
-    Media { mime: "image/png".to_owned(), data: Bytes::from_static(b"\x89PNG") }
-}
-
-fn picture(id: u32) -> ChatPart {
-    ChatPart::Media(MediaPart { id: PartId(id), media: png() })
-}
-
-fn exchange(id: u32, call: &str, result: &str, media: Vec<Media>) -> ToolExchange {
-    ToolExchange {
-        before: Vec::new(),
-        call_part: PartId(id),
-        call: drawloom_model::ToolCall {
-            id: call.to_owned(),
-            name: "look".to_owned(),
-            arguments: "{}".to_owned(),
-        },
-        result_part: PartId(id + 1),
-        result: ToolResult { status: ToolStatus::Ok, text: result.to_owned(), media },
-    }
-}
-
-fn opaque(id: u32, thinking: Option<&str>, json: Value) -> OpaquePart {
-    OpaquePart { id: PartId(id), thinking: thinking.map(str::to_owned), json }
-}
-
-fn try_encode(
-    chat: Chat,
-    params: &Params,
-    quirks: Quirks,
-) -> Result<EncodedRequest, drawloom_model::EncodeError> {
-    OpenAiChat { quirks }.encode(&Prompt::Chat(chat), params, "m")
-}
-
-fn encode(messages: Vec<ChatPart>, quirks: Quirks) -> EncodedRequest {
-    let chat = Chat { messages, ..Chat::default() };
-    try_encode(chat, &Params { stream: false, ..Params::default() }, quirks).unwrap()
-}
-
-/// The body with each part marked by its id, which shows parts and framing at a glance.
-fn marked(encoded: &EncodedRequest) -> String {
-    let body = encoded.body();
-    let piece = |range: std::ops::Range<usize>| String::from_utf8(body[range].to_vec()).unwrap();
-    let cover = encoded.cover().into_iter().map(|covered| match covered {
-        CoveredRange::Part(range) => format!("⟨{}:{}⟩", range.part.0, piece(range.bytes.clone())),
-        CoveredRange::Framing(range) => piece(range),
-    });
-    cover.collect::<String>().replace(",{\"role\"", "\n,{\"role\"")
-}
-
-/// The fields of a request that says only `Hi`, but for the usual ones.
-fn fields(params: &Params, quirks: Quirks) -> Value {
-    let chat = Chat { messages: vec![ChatPart::User(text(1, "Hi"))], ..Chat::default() };
-    let encoded = try_encode(chat, params, quirks).unwrap();
-    let mut body: Value = serde_json::from_slice(encoded.body()).unwrap();
-    for usual in ["model", "messages", "stream", "stream_options"] {
-        body.as_object_mut().unwrap().shift_remove(usual);
-    }
-    body
-}
+use support::{encode, exchange, fields, marked, opaque, picture, png, text, try_encode};
 
 #[test]
 fn pictures_make_blocks_of_a_message_and_text_alone_stays_a_string() {
@@ -240,7 +180,7 @@ fn returned(provider_name: &str, fixture: &str) -> Value {
     let mut events = Vec::new();
     parser.feed(&std::fs::read(path).unwrap(), &mut events).unwrap();
     parser.finish(&mut events).unwrap();
-    let choice = Reply::from_events(&events).choices.remove(0);
+    let choice = folded(&events).choices.remove(0);
     let quirks = Quirks { cache: CacheForm::Implicit, ..provider(provider_name).unwrap().quirks };
     let body: Value = serde_json::from_slice(encode(sent_again(&choice), quirks).body()).unwrap();
     body["messages"].clone()

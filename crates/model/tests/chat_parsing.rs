@@ -1,13 +1,14 @@
 //! Recorded answers of chat servers that go beyond OpenAI's: thinking to give back, pictures, counts, failures.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/folded.rs"]
+mod folded;
 #[path = "support/recorded.rs"]
 mod recorded;
 
 use drawloom_model::dialect::FailureKind;
-use drawloom_model::{
-    DialectName, FinishReason, ModelEvent, ParseError, Reply, ReplyPiece, TokenUsage, ToolCall,
-};
+use drawloom_model::{DialectName, FinishReason, ModelEvent, ParseError, ReplyPiece, TokenUsage, ToolCall};
+use folded::folded;
 use recorded::{choice, parse, parse_pieces, reply, wire};
 use serde_json::json;
 
@@ -94,7 +95,7 @@ fn details_alone_are_shown_as_thinking() {
     let (events, end) = parse_pieces("chat_x.sse", [stream.concat().as_bytes()]);
     assert_eq!(end, Ok(()));
     let kept = json!([entry("reasoning.text", "One, two", 0), entry("reasoning.text", ".", 1)]);
-    let pieces = Reply::from_events(&events).choices.remove(0).pieces;
+    let pieces = folded(&events).choices.remove(0).pieces;
     assert_eq!(pieces, [thinking("One, two.", Some(kept)), text("Three")]);
 }
 
@@ -145,7 +146,7 @@ fn counts_are_found_wherever_servers_put_them() {
 #[test]
 fn a_filter_ends_an_answer() {
     let choice = choice("chat_content_filter.json");
-    assert_eq!((choice.text().as_str(), choice.finish), ("It was", Some(FinishReason::ContentFilter)));
+    assert_eq!((&*choice.text(), choice.finish.clone()), ("It was", Some(FinishReason::ContentFilter)));
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn a_failure_in_mid_stream_keeps_what_came() {
     let Err(ParseError::Server(failure)) = end else { panic!("{end:?}") };
     assert_eq!(failure.kind, FailureKind::Unavailable);
     assert_eq!(failure.message, "Provider disconnected unexpectedly");
-    assert_eq!(Reply::from_events(&events).choices[0].text(), "The sto");
+    assert_eq!(folded(&events).choices[0].text(), "The sto");
 }
 
 #[test]
@@ -298,6 +299,6 @@ fn an_answer_that_breaks_off_in_its_thinking_has_nothing_to_give_back() {
         let (events, cut) = parse_pieces("chat_x.sse", [&bytes[..end]]);
         assert_eq!(cut, Err(ParseError::Cut));
         assert!(!events.iter().any(|event| matches!(event, ModelEvent::Opaque { .. })), "{name}");
-        assert!(!Reply::from_events(&events).choices[0].thinking().is_empty());
+        assert!(!folded(&events).choices[0].thinking().is_empty());
     }
 }

@@ -2,12 +2,15 @@
 //! on when it is read.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/folded.rs"]
+mod folded;
 #[path = "support/recorded.rs"]
 mod recorded;
 
 use std::sync::LazyLock;
 
-use drawloom_model::{ModelEvent, Reply, reparse};
+use drawloom_model::{ModelEvent, reparse};
+use folded::folded;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use recorded::{dialect, parse, parse_pieces, wire};
@@ -71,7 +74,7 @@ fn a_stored_response_reads_the_same_again() {
     for name in RECORDED.iter() {
         let (events, end) = parse(name);
         let read = reparse(dialect(name), &wire(name), name.ends_with(".sse"));
-        let heard = Reply::from_events(&events);
+        let heard = folded(&events);
         let found = (read.choices, read.usage, read.problem);
         assert_eq!(found, (heard.choices, heard.usage, end.err()), "{name}");
     }

@@ -1,6 +1,8 @@
 //! The client against servers on real sockets: good ones, slow ones and broken ones.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/folded.rs"]
+mod folded;
 #[path = "support/server.rs"]
 mod server;
 
@@ -10,9 +12,10 @@ use std::time::{Duration, Instant};
 use drawloom_model::retry::RetryPolicy;
 use drawloom_model::{
     ApiKey, CallOrigin, Cancel, Chat, ChatPart, Clock, Connection, DialectName, Exchange, HttpModel, Model,
-    ModelError, ModelEvent, ModelInfo, Params, PartId, Prompt, Purpose, Quirks, RawResponse, Reply as Answer,
-    ResponseSink, SourceKind, TextPart, Timeouts, reparse,
+    ModelError, ModelEvent, ModelInfo, Params, PartId, Prompt, Purpose, Quirks, RawResponse, ResponseSink,
+    SourceKind, TextPart, Timeouts, reparse,
 };
+use folded::folded;
 use server::{Reply, Server, response, stream, whole_stream};
 
 const HELLO: &str = "data: {\"id\":\"1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hello\"}}]}\n\n";
@@ -53,11 +56,7 @@ struct Run {
 
 impl Run {
     fn text(&self) -> String {
-        Answer::from_events(&self.events)
-            .choices
-            .first()
-            .map(drawloom_model::Choice::text)
-            .unwrap_or_default()
+        folded(&self.events).choices.first().map(|choice| choice.text().into_owned()).unwrap_or_default()
     }
 
     fn error(&self) -> &ModelError {
@@ -175,7 +174,7 @@ async fn wherever_a_stream_dies_its_events_are_those_of_the_stored_body() {
         };
         assert_eq!(body, &wire.as_bytes()[..cut]);
         let read = reparse(DialectName::OpenAiChat, &body, true);
-        assert_eq!(read.choices, Answer::from_events(&run.events).choices, "cut at {cut}");
+        assert_eq!(read.choices, folded(&run.events).choices, "cut at {cut}");
         assert_eq!(read.problem.is_none(), run.result.is_ok(), "cut at {cut}");
     }
 }

@@ -2,6 +2,8 @@
 #![cfg(feature = "embedded-model")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/folded.rs"]
+mod folded;
 #[path = "../../gguf/tests/support/tiny.rs"]
 #[allow(dead_code, reason = "the engine's own tests use the rest")]
 mod tiny;
@@ -13,6 +15,7 @@ use drawloom_model::{
     EncodedRequest, Exchange, FinishReason, Model, ModelError, ModelEvent, ModelPlace, Params, PartId,
     PartKind, Prompt, Purpose, RawResponse, Reply, SourceKind, TextPart, TokenUsage, reparse,
 };
+use folded::folded;
 use tiny::{TINY, Tiny};
 
 fn model_with(file: &tiny::File) -> EmbeddedModel {
@@ -53,7 +56,7 @@ async fn send(model: &EmbeddedModel, request: &EncodedRequest, cancel: Cancel) -
     let mut listener = |event| events.push(event);
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
     let result = model.send(request, &CallOrigin::new("main", Purpose::Turn), exchange).await;
-    Run { result, reply: Reply::from_events(&events), spool }
+    Run { result, reply: folded(&events), spool }
 }
 
 async fn ask(model: &EmbeddedModel, prompt: &Prompt, params: &Params) -> Run {

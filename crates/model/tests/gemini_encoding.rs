@@ -1,104 +1,23 @@
 //! Requests to Gemini as they are sent, and which of their bytes come from where.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/gemini.rs"]
+mod support;
+
 use drawloom_model::encoded::CoveredRange;
 use drawloom_model::gemini::Gemini;
 use drawloom_model::prompt::ToolStatus;
 use drawloom_model::quirks::{SchemaForm, ThinkingForm};
 use drawloom_model::{
-    Chat, ChatPart, Choice, Dialect, DialectName, EncodeError, EncodedRequest, Media, MediaPart, OpaquePart,
-    OutputSchema, Params, PartId, PartKind, Prompt, Quirks, ReplyPiece, TextPart, Thinking, ToolCall,
-    ToolChoice, ToolExchange, ToolResult, ToolSchema, reparse, tool_arguments,
+    Chat, ChatPart, Choice, Dialect, DialectName, EncodeError, EncodedRequest, Media, MediaPart,
+    OutputSchema, Params, PartId, PartKind, Prompt, Quirks, ReplyPiece, TextPart, Thinking, ToolChoice,
+    reparse, tool_arguments,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-
-fn text(id: u32, text: &str) -> TextPart {
-    TextPart::new(PartId(id), text)
-}
-
-fn opaque(id: u32, thinking: Option<&str>, json: Value) -> OpaquePart {
-    OpaquePart { id: PartId(id), thinking: thinking.map(str::to_owned), json }
-}
-
-fn signature(id: u32, signature: &str) -> OpaquePart {
-    opaque(id, None, json!({"thoughtSignature": signature}))
-}
-
-fn media(mime: &str, data: &'static [u8]) -> Media {
-    Media { mime: mime.to_owned(), data: data.into() }
-}
-
-fn exchange(id: u32, name: &str, arguments: &str, result: &str) -> ToolExchange {
-    ToolExchange {
-        before: Vec::new(),
-        call_part: PartId(id),
-        call: ToolCall { id: format!("call_{id}"), name: name.to_owned(), arguments: arguments.to_owned() },
-        result_part: PartId(id + 1),
-        result: ToolResult { status: ToolStatus::Ok, text: result.to_owned(), media: Vec::new() },
-    }
-}
-
-fn tool(id: u32, name: &str) -> ToolSchema {
-    ToolSchema {
-        id: PartId(id),
-        name: name.to_owned(),
-        description: "Reads a file.".to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": {"path": {"type": ["string", "null"]}},
-            "additionalProperties": false,
-        }),
-    }
-}
-
-fn conversation() -> Chat {
-    Chat {
-        tools: vec![tool(0, "read")],
-        messages: vec![
-            ChatPart::System(text(1, "Be \"kind\".")),
-            ChatPart::System(text(2, "AGENTS\n")),
-            ChatPart::User(text(3, "Read a and b — 中")),
-            ChatPart::Injected(text(4, "Card: files")),
-            ChatPart::Assistant(text(5, "Both.")),
-            ChatPart::ToolRound(vec![
-                exchange(6, "read", r#"{ "path": "a", "n": 1.50 }"#, "A\t1"),
-                exchange(8, "read", "", ""),
-            ]),
-            ChatPart::ToolRound(vec![exchange(10, "read", "not JSON", "C")]),
-            ChatPart::User(text(12, "Thanks")),
-            ChatPart::System(text(13, "It is late.")),
-        ],
-        ..Chat::default()
-    }
-}
-
-fn said(messages: Vec<ChatPart>) -> Chat {
-    Chat { messages, ..Chat::default() }
-}
-
-fn encode(chat: Chat, params: &Params) -> EncodedRequest {
-    Gemini::default().encode(&Prompt::Chat(chat), params, "gemini-2.5-flash").unwrap()
-}
-
-fn with(quirks: Quirks, chat: Chat, params: &Params) -> EncodedRequest {
-    Gemini { quirks }.encode(&Prompt::Chat(chat), params, "m").unwrap()
-}
-
-fn body(encoded: &EncodedRequest) -> Value {
-    serde_json::from_slice(encoded.body()).unwrap()
-}
-
-/// The body with each part marked by its id, which shows parts and framing at a glance.
-fn marked(encoded: &EncodedRequest) -> String {
-    let body = encoded.body();
-    let piece = |range: std::ops::Range<usize>| String::from_utf8(body[range].to_vec()).unwrap();
-    let cover = encoded.cover().into_iter().map(|covered| match covered {
-        CoveredRange::Part(range) => format!("⟨{}:{}⟩", range.part.0, piece(range.bytes.clone())),
-        CoveredRange::Framing(range) => piece(range),
-    });
-    cover.collect::<String>().replace(",{\"role\"", "\n,{\"role\"").replace("\"contents\"", "\n\"contents\"")
-}
+use support::{
+    body, conversation, encode, exchange, marked, media, opaque, said, signature, text, tool, with,
+};
 
 #[test]
 fn a_conversation_is_encoded_with_every_part_marked() {

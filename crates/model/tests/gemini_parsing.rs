@@ -1,6 +1,8 @@
 //! Recorded answers of Gemini, read whole, in pieces and byte by byte.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/folded.rs"]
+mod folded;
 #[path = "support/recorded.rs"]
 mod recorded;
 
@@ -8,8 +10,9 @@ use drawloom_model::dialect::FailureKind;
 use drawloom_model::event::CallBegin;
 use drawloom_model::sse::MAX_EVENT_BYTES;
 use drawloom_model::{
-    DialectName, FinishReason, ModelEvent, ParseError, Reply, ReplyPiece, TokenLogprob, TokenUsage, TopToken,
+    DialectName, FinishReason, ModelEvent, ParseError, ReplyPiece, TokenLogprob, TokenUsage, TopToken,
 };
+use folded::folded;
 use proptest::prelude::*;
 use recorded::{call, choice, parse, parse_pieces, reply, wire};
 use serde_json::json;
@@ -120,7 +123,7 @@ fn candidates_are_told_apart_by_index_and_the_first_may_lack_it() {
     let read: Vec<_> = reply("gemini_two_candidates.sse")
         .choices
         .iter()
-        .map(|c| (c.index, c.text(), c.finish.clone().unwrap()))
+        .map(|c| (c.index, c.text().into_owned(), c.finish.clone().unwrap()))
         .collect();
     assert_eq!(read, [(0, "bb".to_owned(), FinishReason::Stop), (1, "aa".to_owned(), FinishReason::Length)]);
 }
@@ -153,7 +156,7 @@ fn parts_of_other_kinds_are_kept_as_they_are() {
         "thoughtSignature": "CgEBc0==",
     });
     assert_eq!(choice.pieces[0], ReplyPiece::Opaque(code));
-    assert_eq!((choice.pieces.len(), choice.text().as_str()), (3, "Four."));
+    assert_eq!((choice.pieces.len(), &*choice.text()), (3, "Four."));
     let usage = reply("gemini_code.sse").usage.unwrap();
     assert_eq!(usage.input_uncached, 40, "what tools gave is input too");
 }
@@ -218,8 +221,8 @@ fn a_whole_answer_reads_like_the_streamed_one() {
 fn a_cut_stream_keeps_what_came() {
     let (events, end) = parse("gemini_cut.sse");
     assert_eq!(end, Err(ParseError::Cut));
-    let choice = Reply::from_events(&events).choices.remove(0);
-    assert_eq!((choice.text().as_str(), choice.finish), ("It was a dark and stormy", None));
+    let choice = folded(&events).choices.remove(0);
+    assert_eq!((&*choice.text(), choice.finish.clone()), ("It was a dark and stormy", None));
 }
 
 #[test]
@@ -258,7 +261,7 @@ fn a_failure_in_mid_stream_is_the_servers_however_it_is_written() {
         let (events, end) = parse(name);
         let Err(ParseError::Server(failure)) = end else { panic!("{name}: {end:?}") };
         assert_eq!(failure.kind, kind, "{name}");
-        assert_eq!(Reply::from_events(&events).choices[0].text(), "Wai");
+        assert_eq!(folded(&events).choices[0].text(), "Wai");
     }
     let plain = wire("gemini_error_plain_midstream.sse");
     let end = parse_pieces("gemini_x.sse", [&plain[..plain.len() - 20]]).1;
@@ -275,7 +278,7 @@ fn garbage_after_text_is_an_error_that_keeps_the_text() {
     let (events, end) = parse("gemini_garbage.sse");
     let Err(ParseError::Garbage { why, .. }) = end else { panic!("{end:?}") };
     assert!(why.contains("<html>"), "{why}");
-    assert_eq!(Reply::from_events(&events).choices[0].text(), "Wai");
+    assert_eq!(folded(&events).choices[0].text(), "Wai");
     let mut endless = b"{\"a\":[\n".to_vec();
     endless.extend(b"1,\n".repeat(16 * 1024));
     let end = parse_pieces("gemini_x.sse", [endless.as_slice()]).1;
@@ -355,7 +358,7 @@ fn halves_of_characters_join_over_chunks() {
     let body = chunk("\\ud83d") + &chunk("\\ude00!");
     let (events, end) = parse_pieces("gemini_x.sse", [body.as_bytes()]);
     assert_eq!(end, Ok(()));
-    assert_eq!(Reply::from_events(&events).choices[0].text(), "😀!");
+    assert_eq!(folded(&events).choices[0].text(), "😀!");
 }
 
 #[test]
@@ -374,7 +377,7 @@ fn a_line_without_end_is_refused_at_the_limit_and_a_large_one_below_it_is_read()
     );
     let (events, end) = parse_pieces("gemini_x.sse", body.as_bytes().chunks(16 * 1024));
     assert_eq!(end, Ok(()));
-    assert_eq!(Reply::from_events(&events).choices[0].text().len(), text.len());
+    assert_eq!(folded(&events).choices[0].text().len(), text.len());
 }
 
 /// Answers there are both streamed and whole.

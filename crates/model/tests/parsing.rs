@@ -1,14 +1,15 @@
 //! Recorded answers of servers, read whole, in pieces and byte by byte.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/folded.rs"]
+mod folded;
 #[path = "support/recorded.rs"]
 mod recorded;
 
 use drawloom_model::event::CallBegin;
 use drawloom_model::sse::MAX_EVENT_BYTES;
-use drawloom_model::{
-    DialectName, FinishReason, ModelEvent, ParseError, Reply, TokenLogprob, TokenUsage, TopToken,
-};
+use drawloom_model::{DialectName, FinishReason, ModelEvent, ParseError, TokenLogprob, TokenUsage, TopToken};
+use folded::folded;
 use recorded::{call, choice, parse, parse_pieces, reply, wire};
 
 #[test]
@@ -39,7 +40,7 @@ fn text_arrives_in_order_with_its_usage() {
 #[test]
 fn comments_crlf_and_other_fields_change_nothing() {
     let choice = choice("chat_comments_crlf.sse");
-    assert_eq!((choice.text().as_str(), choice.finish), ("Hi there", Some(FinishReason::Length)));
+    assert_eq!((&*choice.text(), choice.finish.clone()), ("Hi there", Some(FinishReason::Length)));
 }
 
 #[test]
@@ -78,22 +79,23 @@ fn calls_without_ids_get_stable_ones_and_object_arguments_become_text() {
 #[test]
 fn thinking_is_kept_apart_from_text() {
     let choice = choice("chat_thinking.sse");
-    assert_eq!((choice.thinking().as_str(), choice.text().as_str()), ("Two and two.", "4"));
-    let usage = Reply::from_events(&parse("chat_thinking.sse").0).usage.unwrap();
+    assert_eq!((&*choice.thinking(), &*choice.text()), ("Two and two.", "4"));
+    let usage = folded(&parse("chat_thinking.sse").0).usage.unwrap();
     assert_eq!((usage.output, usage.reasoning), (40, 35));
 }
 
 #[test]
 fn a_refusal_is_no_text() {
     let choice = choice("chat_refusal.sse");
-    assert_eq!((choice.refusal().as_str(), choice.text().as_str()), ("I'm sorry, no.", ""));
+    assert_eq!((&*choice.refusal(), &*choice.text()), ("I'm sorry, no.", ""));
     assert_eq!(choice.finish, Some(FinishReason::Refusal));
 }
 
 #[test]
 fn interleaved_choices_are_sorted_by_index() {
     let choices = reply("chat_two_choices.sse").choices;
-    let read: Vec<_> = choices.iter().map(|c| (c.index, c.text(), c.finish.clone().unwrap())).collect();
+    let read: Vec<_> =
+        choices.iter().map(|c| (c.index, c.text().into_owned(), c.finish.clone().unwrap())).collect();
     assert_eq!(read, [(0, "b".to_owned(), FinishReason::Stop), (1, "aa".to_owned(), FinishReason::Length)]);
 }
 
@@ -106,8 +108,8 @@ fn a_missing_done_is_forgiven_when_all_choices_ended() {
 fn a_cut_stream_keeps_what_came() {
     let (events, end) = parse("chat_cut.sse");
     assert_eq!(end, Err(ParseError::Cut));
-    let choice = Reply::from_events(&events).choices.remove(0);
-    assert_eq!((choice.text().as_str(), choice.finish), ("It was a dark and stormy", None));
+    let choice = folded(&events).choices.remove(0);
+    assert_eq!((&*choice.text(), choice.finish.clone()), ("It was a dark and stormy", None));
 }
 
 #[test]
@@ -115,7 +117,7 @@ fn garbage_after_text_is_an_error_that_keeps_the_text() {
     let (events, end) = parse("garbage.sse");
     let Err(ParseError::Garbage { why, .. }) = end else { panic!("{end:?}") };
     assert!(why.contains("<html>"), "{why}");
-    assert_eq!(Reply::from_events(&events).choices[0].text(), "Well");
+    assert_eq!(folded(&events).choices[0].text(), "Well");
 }
 
 #[test]
@@ -123,18 +125,15 @@ fn a_failure_in_mid_stream_is_the_servers() {
     let (events, end) = parse("chat_error_midstream.sse");
     let Err(ParseError::Server(failure)) = end else { panic!("{end:?}") };
     assert_eq!(failure.message, "The server had an error while processing your request");
-    assert_eq!(Reply::from_events(&events).choices[0].text(), "Wai");
+    assert_eq!(folded(&events).choices[0].text(), "Wai");
 }
 
 #[test]
 fn a_whole_answer_reads_like_a_streamed_one() {
     let choices = reply("chat_whole.json").choices;
-    assert_eq!((choices[0].thinking().as_str(), choices[0].text().as_str()), ("Hm.", "Here:"));
+    assert_eq!((&*choices[0].thinking(), &*choices[0].text()), ("Hm.", "Here:"));
     assert_eq!(choices[0].tool_calls(), [call("call_1", "ls", r#"{"path":"."}"#)]);
-    assert_eq!(
-        (choices[1].text().as_str(), choices[1].finish.clone()),
-        ("Nothing.", Some(FinishReason::Stop))
-    );
+    assert_eq!((&*choices[1].text(), choices[1].finish.clone()), ("Nothing.", Some(FinishReason::Stop)));
 }
 
 #[test]
@@ -180,7 +179,8 @@ fn chat_gives_tokens_bytes_and_alternatives() {
 
 #[test]
 fn completions_may_bring_several_choices_in_one_body() {
-    let texts: Vec<_> = reply("completion_two_choices.json").choices.into_iter().map(|c| c.text()).collect();
+    let texts: Vec<_> =
+        reply("completion_two_choices.json").choices.into_iter().map(|c| c.text().into_owned()).collect();
     assert_eq!(texts, [" one\n", " two"], "white space is kept");
 }
 
@@ -215,5 +215,5 @@ fn a_large_line_below_the_limit_is_read() {
     );
     let (events, end) = parse_pieces("x.sse", body.as_bytes().chunks(16 * 1024));
     assert_eq!(end, Ok(()));
-    assert_eq!(Reply::from_events(&events).choices[0].text().len(), text.len());
+    assert_eq!(folded(&events).choices[0].text().len(), text.len());
 }

@@ -1,13 +1,16 @@
 //! Recorded answers in the form of responses, read whole, in pieces and byte by byte.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/folded.rs"]
+mod folded;
 #[path = "support/recorded.rs"]
 mod recorded;
 
 use drawloom_model::dialect::FailureKind;
 use drawloom_model::event::CallBegin;
 use drawloom_model::sse::MAX_EVENT_BYTES;
-use drawloom_model::{DialectName, FinishReason, ModelEvent, ParseError, Reply, ReplyPiece, TokenUsage};
+use drawloom_model::{DialectName, FinishReason, ModelEvent, ParseError, ReplyPiece, TokenUsage};
+use folded::folded;
 use proptest::prelude::*;
 use recorded::{Outcome, call, choice, parse, parse_pieces, reply, wire};
 use serde_json::json;
@@ -103,7 +106,7 @@ fn what_is_wanted_back_has_no_state_and_says_something() {
     let done = |item: serde_json::Value| {
         let end = json!({"type": "response.completed", "response": {"status": "completed"}});
         let bytes = stream(&[json!({"type": "response.output_item.done", "item": item}), end]);
-        Reply::from_events(&parse_bytes(&bytes).0).choices.remove(0).pieces
+        folded(&parse_bytes(&bytes).0).choices.remove(0).pieces
     };
     let item =
         json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x", "status": null});
@@ -122,7 +125,7 @@ fn two_messages_of_one_answer_are_paragraphs() {
 #[test]
 fn a_refusal_is_no_text() {
     let choice = choice("responses_refusal.sse");
-    assert_eq!((choice.refusal().as_str(), choice.text().as_str()), ("I'm sorry, no.", ""));
+    assert_eq!((&*choice.refusal(), &*choice.text()), ("I'm sorry, no.", ""));
     assert_eq!(choice.finish, Some(FinishReason::Refusal));
 }
 
@@ -136,7 +139,7 @@ fn an_incomplete_answer_says_why() {
         let (events, end) =
             parse_bytes(&stream(&[json!({"type": "response.completed", "response": response})]));
         assert_eq!(end, Ok(()));
-        Reply::from_events(&events).choices.remove(0).finish
+        folded(&events).choices.remove(0).finish
     };
     assert_eq!(end(json!({"reason": "new"})), Some(FinishReason::Other("new".to_owned())));
     assert_eq!(end(json!(null)), Some(FinishReason::Other("incomplete".to_owned())));
@@ -200,7 +203,7 @@ fn what_no_delta_brought_comes_with_the_end_and_once() {
     let done = json!({"type": "response.output_item.done", "output_index": 0, "item": item});
     let end = json!({"type": "response.completed", "response": {"output": [item]}});
     for events in [&[whole.clone(), done.clone(), end.clone()][..], &[whole, end.clone()], &[done, end]] {
-        assert_eq!(Reply::from_events(&parse_bytes(&stream(events)).0).choices[0].text(), "Once");
+        assert_eq!(folded(&parse_bytes(&stream(events)).0).choices[0].text(), "Once");
     }
 }
 
@@ -214,7 +217,7 @@ fn deltas_that_name_no_item_are_put_together() {
 #[test]
 fn ids_that_change_from_event_to_event_double_nothing() {
     let choice = choice("responses_changing_ids.sse");
-    assert_eq!((choice.thinking().as_str(), choice.text().as_str()), ("Hm.", "Yes, it is."));
+    assert_eq!((&*choice.thinking(), &*choice.text()), ("Hm.", "Yes, it is."));
     assert_eq!(choice.tool_calls(), [call("call_G", "ls", r#"{"path":"."}"#)]);
 }
 
@@ -228,8 +231,8 @@ fn a_cut_stream_keeps_what_came() {
     for name in ["responses_cut.sse", "responses_done_without_end.sse"] {
         let (events, end) = parse(name);
         assert_eq!(end, Err(ParseError::Cut), "{name}");
-        let choice = Reply::from_events(&events).choices.remove(0);
-        assert_eq!((choice.text().as_str(), choice.finish), ("It was a dark and stormy", None));
+        let choice = folded(&events).choices.remove(0);
+        assert_eq!((&*choice.text(), choice.finish.clone()), ("It was a dark and stormy", None));
     }
 }
 
@@ -253,7 +256,7 @@ fn a_failure_in_the_body_is_the_servers() {
         let Err(ParseError::Server(failure)) = end else { panic!("{name}: {end:?}") };
         assert_eq!((failure.kind, failure.message.as_str()), (kind, message), "{name}");
         if name.ends_with(".sse") {
-            assert_eq!(Reply::from_events(&events).choices[0].text(), "Wai");
+            assert_eq!(folded(&events).choices[0].text(), "Wai");
         }
     }
     let (events, _) = parse("responses_failed.sse");
@@ -331,7 +334,7 @@ fn garbage_is_told_from_a_cut() {
     let body = [wire("responses_cut.sse"), b"<html>502 Bad Gateway</html>\n\n".to_vec()].concat();
     let (events, end) = parse_bytes(&body);
     assert!(matches!(end, Err(ParseError::Garbage { why, .. }) if why.contains("<html>")));
-    assert_eq!(Reply::from_events(&events).choices[0].text(), "It was a dark and stormy");
+    assert_eq!(folded(&events).choices[0].text(), "It was a dark and stormy");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The script model, line by line of its contract.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "support/folded.rs"]
+mod folded;
+
 use std::time::Duration;
 
 use drawloom_model::Timeouts;
@@ -8,9 +11,10 @@ use drawloom_model::retry::RetryPolicy;
 use drawloom_model::script::ScriptOptions;
 use drawloom_model::{
     CallOrigin, Cancel, Chat, ChatPart, Choice, DialectName, Exchange, FinishReason, Model, ModelError,
-    ModelEvent, Params, PartId, Prompt, Purpose, RawResponse, Reply, ScriptModel, SiblingSlot, SourceKind,
-    TextPart, TokenUsage, reparse,
+    ModelEvent, Params, PartId, Prompt, Purpose, RawResponse, ScriptModel, SiblingSlot, SourceKind, TextPart,
+    TokenUsage, reparse,
 };
+use folded::folded;
 use tokio::time::Instant;
 
 fn script(lines: &str) -> ScriptModel {
@@ -38,7 +42,7 @@ struct Run {
 
 impl Run {
     fn choice(&self) -> Choice {
-        Reply::from_events(&self.events).choices.into_iter().next().unwrap_or_default()
+        folded(&self.events).choices.into_iter().next().unwrap_or_default()
     }
 
     fn code(&self) -> &'static str {
@@ -61,7 +65,7 @@ async fn say(model: &ScriptModel, call: &CallOrigin) -> Run {
 
 async fn text(model: &ScriptModel, call: &CallOrigin) -> String {
     let run = say(model, call).await;
-    if run.result.is_ok() { run.choice().text() } else { run.code().to_owned() }
+    if run.result.is_ok() { run.choice().text().into_owned() } else { run.code().to_owned() }
 }
 
 fn turn() -> CallOrigin {
@@ -78,7 +82,7 @@ async fn a_line_is_answered_over_real_wire_bytes() {
         assert_eq!((response.source, response.streamed), (SourceKind::Script, stream));
         assert_eq!(response.body, run.spool);
         let choice = run.choice();
-        assert_eq!((choice.thinking().as_str(), choice.text().as_str()), ("hm", "Let me look."));
+        assert_eq!((&*choice.thinking(), &*choice.text()), ("hm", "Let me look."));
         assert_eq!(choice.finish, Some(FinishReason::ToolUse));
         let asked = choice.tool_calls();
         let calls: Vec<_> = asked.iter().map(|c| (c.name.as_str(), c.arguments.as_str())).collect();
@@ -86,7 +90,7 @@ async fn a_line_is_answered_over_real_wire_bytes() {
         assert_ne!(choice.tool_calls()[0].id, choice.tool_calls()[1].id);
         let usage =
             TokenUsage { input_uncached: 7, cache_read: 100, cache_write: 0, output: 5, reasoning: 0 };
-        assert_eq!(Reply::from_events(&run.events).usage, Some(usage));
+        assert_eq!(folded(&run.events).usage, Some(usage));
         let read = reparse(DialectName::OpenAiChat, &response.body, stream);
         assert_eq!((read.choices, read.problem), (vec![choice], None));
     }
@@ -98,7 +102,7 @@ async fn a_document_is_continued_in_the_form_of_completions() {
     let run = send(&model, &raw("Once"), &Params::default(), &turn()).await;
     assert_eq!(run.result.as_ref().unwrap().dialect, DialectName::OpenAiCompletions);
     let choice = run.choice();
-    assert_eq!((choice.text().as_str(), choice.finish), (" upon a time", Some(FinishReason::Length)));
+    assert_eq!((&*choice.text(), choice.finish.clone()), (" upon a time", Some(FinishReason::Length)));
 }
 
 #[tokio::test]
@@ -182,7 +186,7 @@ async fn every_fault_fails_in_its_own_way_and_keeps_the_text_before_it() {
     ] {
         let model = script(&format!("{{\"deltas\":[\"Some \",\"text\"],\"fault\":\"{fault}\"}}"));
         let run = say(&model, &turn()).await;
-        assert_eq!((run.code(), run.choice().text().as_str()), (code, kept), "{fault}");
+        assert_eq!((run.code(), &*run.choice().text()), (code, kept), "{fault}");
         let response = run.result.as_ref().unwrap_err().response().unwrap();
         assert_eq!(response.body, run.spool, "{fault}");
     }
@@ -201,7 +205,7 @@ async fn faults_in_a_whole_body_fail_alike() {
 async fn a_hanging_answer_meets_the_idle_timeout() {
     let started = Instant::now();
     let run = say(&script(r#"{"text":"Some text","fault":"hang"}"#), &turn()).await;
-    assert_eq!((run.code(), run.choice().text().as_str()), ("idle_timeout", "Some text"));
+    assert_eq!((run.code(), &*run.choice().text()), ("idle_timeout", "Some text"));
     assert_eq!(started.elapsed().as_secs(), Timeouts::default().idle.as_secs());
 }
 
@@ -238,7 +242,7 @@ async fn a_repeated_call_takes_the_next_line_and_a_spent_script_gives_its_last_f
         |lines: &str| ScriptModel::from_text("test.jsonl", lines, ScriptOptions::default()).unwrap();
     let model = with_retries("{\"fault\":\"429\"}\n{\"fault\":\"cut\"}\n{\"text\":\"at last\"}");
     let run = say(&model, &turn()).await;
-    assert_eq!((run.choice().text().as_str(), run.result.as_ref().unwrap().attempt), ("at last", 3));
+    assert_eq!((&*run.choice().text(), run.result.as_ref().unwrap().attempt), ("at last", 3));
     let model = with_retries("{\"fault\":\"429\"}");
     assert_eq!(text(&model, &turn()).await, "rate_limited");
     let model = with_retries("{\"text\":\"used\",\"fault\":\"cut\"}\n{\"text\":\"next\"}");
@@ -249,9 +253,9 @@ async fn a_repeated_call_takes_the_next_line_and_a_spent_script_gives_its_last_f
 #[tokio::test]
 async fn an_empty_answer_is_complete_and_without_text() {
     let run = say(&script("{}"), &turn()).await;
-    assert_eq!((run.code(), run.choice().text().as_str()), ("ok", ""));
+    assert_eq!((run.code(), &*run.choice().text()), ("ok", ""));
     assert_eq!(run.choice().finish, Some(FinishReason::Stop));
-    assert_eq!(Reply::from_events(&run.events).usage, None, "unknown, not 0");
+    assert_eq!(folded(&run.events).usage, None, "unknown, not 0");
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@
 //! grapheme clusters (UAX #29). A name or a document says which of the three it means.
 
 pub mod bigrams;
+pub mod bytes;
 pub mod class;
 pub mod cut;
 pub mod fold;

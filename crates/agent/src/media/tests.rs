@@ -65,3 +65,18 @@ fn what_a_killed_process_left_goes_with_what_is_removed() {
     assert_eq!(remove_all(&blobs, vec![blob]).unwrap(), 1);
     assert!(!left.exists());
 }
+
+#[test]
+fn what_cannot_be_removed_keeps_nothing_else_from_being_removed() {
+    let (_folder, home) = home();
+    let [bad, good] = [b"bad", b"god"].map(|bytes| put(&home, bytes));
+    let blobs = blobs(&home).unwrap();
+    let path = blobs.path_of(bad);
+    std::fs::create_dir(path.with_file_name(".orphan.0123456789abcdef")).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    assert!(remove_all(&blobs, vec![bad, good]).is_err(), "it is still there");
+    assert!(!blobs.path_of(good).exists());
+    let again = put(&home, b"god");
+    assert_eq!(remove_all(&blobs, vec![again]).unwrap(), 1, "what is hidden there is nobody's");
+}

@@ -66,7 +66,7 @@ impl fmt::Display for Name {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub struct SessionChoice {
     /// The key of its workspace; empty for none.
     pub workspace: String,
     pub name: Name,
@@ -82,6 +82,8 @@ pub struct OpenedSession {
     /// The tree it goes on in.
     pub tree: TreeId,
     pub view: ViewName,
+    /// Whether that tree was begun just now, by whoever asked.
+    pub is_begun: bool,
 }
 
 impl Runtime {
@@ -89,7 +91,11 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store says.
-    pub async fn session(&self, who: &Principal, chosen: &Chosen) -> Result<Option<Session>, AgentError> {
+    pub async fn session(
+        &self,
+        who: &Principal,
+        chosen: &SessionChoice,
+    ) -> Result<Option<Session>, AgentError> {
         let filter = SessionFilter {
             workspace: Some(chosen.workspace.clone()),
             name: Some(chosen.name.to_string()),
@@ -118,7 +124,7 @@ impl Runtime {
     pub async fn enter(
         &self,
         who: &Principal,
-        chosen: &Chosen,
+        chosen: &SessionChoice,
         said: &str,
     ) -> Result<OpenedSession, AgentError> {
         loop {
@@ -126,7 +132,7 @@ impl Runtime {
             if let Some(session) = &found
                 && let Some(tree) = session.tree()
             {
-                return Ok(entered(session.id.clone(), session.name.clone(), tree));
+                return Ok(entered(session.id.clone(), session.name.clone(), tree, false));
             }
             let id = match &found {
                 Some(session) => session.id.clone(),
@@ -143,7 +149,7 @@ impl Runtime {
             let tree = self.new_id::<TreeId>()?;
             let op = Op::Create(NewTree { mode: Mode::Dialogue, title: title(said), origin: None });
             match self.change(who, tree, &ViewName::default(), op, with).await {
-                Ok(_) => return Ok(entered(id, chosen.name.to_string(), tree)),
+                Ok(_) => return Ok(entered(id, chosen.name.to_string(), tree, true)),
                 // Another process began it in this moment: it goes on in that one.
                 Err(AgentError::Store(StoreError::Exists("session"))) => {}
                 Err(error) => return Err(error),
@@ -155,7 +161,7 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store says. Asked again, it goes on.
-    pub async fn forget_session(&self, who: &Principal, chosen: &Chosen) -> Result<(), AgentError> {
+    pub async fn forget_session(&self, who: &Principal, chosen: &SessionChoice) -> Result<(), AgentError> {
         match self.session(who, chosen).await? {
             Some(session) => self.purge_session(who, &session).await,
             None => Ok(()),
@@ -197,8 +203,8 @@ impl Runtime {
     }
 }
 
-fn entered(session: SessionId, name: String, tree: TreeId) -> OpenedSession {
-    OpenedSession { session, name, tree, view: ViewName::default() }
+fn entered(session: SessionId, name: String, tree: TreeId, is_begun: bool) -> OpenedSession {
+    OpenedSession { session, name, tree, view: ViewName::default(), is_begun }
 }
 
 /// Title of a tree that begins with what was said: its first line, cut at a word.

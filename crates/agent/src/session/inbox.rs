@@ -11,12 +11,12 @@ use model::CancelHandle;
 use store::{Fence, Principal};
 
 use super::operation::{FollowUp, Say, SessionOperation};
+use super::steering::{RemoteInput, Reply};
 use super::turn::{TurnConfig, TurnIdentity};
 use super::{EventLog, Input, TreeChoice, TurnInput};
 use crate::error::AgentError;
 use crate::event::{SayId, SessionEvent};
 use crate::runtime::Runtime;
-use crate::steering::{RemoteInput, Reply};
 
 /// Inputs that may wait for a session (spec: scale §4 `steering`).
 pub const MAX_WAITING: usize = 64;
@@ -100,7 +100,12 @@ impl Pending {
             (When::AfterTurn, _) => false,
             (When::Steers, _) | (When::InOrder, None) => true,
             (When::InOrder, Some(config)) => {
-                self.tree == TreeChoice::Current && config.identity(turn.tree) == *turn
+                let is_there = match self.tree {
+                    TreeChoice::Current => true,
+                    TreeChoice::Named(tree) => tree == turn.tree,
+                    TreeChoice::New { .. } => false,
+                };
+                is_there && config.identity(turn.tree) == *turn
             }
         }
     }
@@ -202,8 +207,7 @@ impl Inbox {
             Some((_, identity)) if *identity != remote.identity => Some(Reply::Differs),
             Some(_) if state.pending.len() >= MAX_WAITING => Some(Reply::Refused { error: full().failure() }),
             Some(_) if state.seen.contains(&remote.key) => {
-                let error = AgentError::Refused("it was said before".to_owned());
-                Some(Reply::Refused { error: error.failure() })
+                Some(Reply::Refused { error: AgentError::SaidBefore.failure() })
             }
             Some(_) => None,
         };

@@ -1,16 +1,17 @@
 //! The events of a session, numbered from 1 without a gap, to be read from any number on by any number of readers.
 //!
 //! What is held is the turn under way, and what a reader has not read yet; what is older stands in the tree. Deltas
-//! take the bytes of their text and four more, so that any number of them is told again as they came.
+//! take the bytes of their text and four more, so that any number of them is told again as they came. A reader that is
+//! left behind loses events, but never the end of what it waits for: whoever waits for an answer hears of it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use loom::NodeId;
 use tokio::sync::watch;
 
-use crate::event::{EventSink, SessionEvent};
+use crate::event::{CommittedNode, EventSink, SayId, SessionEvent};
 
 /// Bytes that are held at most, of whichever turn; the oldest leave first.
 const MAX_BYTES: usize = 8 << 20;
@@ -46,8 +47,17 @@ struct State {
     turn: u64,
     /// Bytes of all that is held.
     bytes: usize,
-    /// The event each reader reads next.
-    readers: Vec<Weak<AtomicU64>>,
+    readers: Vec<Weak<Reader>>,
+}
+
+#[derive(Debug)]
+struct Reader {
+    /// Number of the event it reads next.
+    next: AtomicU64,
+    /// What it waits for the end of.
+    say: Option<SayId>,
+    /// That end: the reader's own, so that it is read also where the log holds it no more.
+    end: OnceLock<Numbered>,
 }
 
 /// Events that are held, the first of which has this number.
@@ -55,6 +65,8 @@ struct State {
 struct Held {
     n: u64,
     events: HeldEvents,
+    /// Whether its text is that of an event held before it, with which it is counted.
+    is_shared: bool,
 }
 
 #[derive(Debug)]
@@ -74,6 +86,7 @@ enum HeldEvents {
 impl Held {
     fn bytes(&self) -> usize {
         match &self.events {
+            HeldEvents::One(_) if self.is_shared => OVERHEAD,
             HeldEvents::One(event) => OVERHEAD + event.text_bytes(),
             HeldEvents::Run { text, ends, .. } => OVERHEAD + text.len() + size_of_val(&ends[..]),
         }
@@ -102,6 +115,28 @@ impl Held {
                     None => SessionEvent::Thinking { node: *node, text: part },
                 })
             }
+        }
+    }
+
+    /// The node it commits.
+    fn committed(&self) -> Option<&CommittedNode> {
+        match &self.events {
+            HeldEvents::One(event) => match &**event {
+                SessionEvent::Committed { node, .. } => Some(node),
+                _ => None,
+            },
+            HeldEvents::Run { .. } => None,
+        }
+    }
+
+    /// The node it answers with.
+    fn answer(&self) -> Option<NodeId> {
+        match &self.events {
+            HeldEvents::One(event) => match &**event {
+                SessionEvent::Finished { outcome, .. } => outcome.answer.as_ref().map(|answer| answer.id),
+                _ => None,
+            },
+            HeldEvents::Run { .. } => None,
         }
     }
 
@@ -185,12 +220,23 @@ impl EventLog {
 
     /// The events from a number on, or from the oldest that is held.
     pub fn stream(&self, from: u64) -> EventStream {
+        self.read(Some(from), None)
+    }
+
+    /// The events from now on. The end of what is about to be said under this key is among them, however slowly they
+    /// are read.
+    pub(crate) fn stream_of(&self, say: SayId) -> EventStream {
+        self.read(None, Some(say))
+    }
+
+    fn read(&self, from: Option<u64>, say: Option<SayId>) -> EventStream {
         let newer = self.sender().as_ref().map(watch::Sender::subscribe);
         let mut state = self.state();
-        let next = Arc::new(AtomicU64::new(from.max(state.first())));
+        let next = AtomicU64::new(from.unwrap_or(state.next).max(state.first()));
+        let reader = Arc::new(Reader { next, say, end: OnceLock::new() });
         state.readers.retain(|reader| reader.strong_count() > 0);
-        state.readers.push(Arc::downgrade(&next));
-        EventStream { log: self.clone(), next, newer }
+        state.readers.push(Arc::downgrade(&reader));
+        EventStream { log: self.clone(), reader, newer }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -215,7 +261,13 @@ impl State {
     }
 
     /// Takes an event in. Returns the number of the next one.
-    fn push(&mut self, event: SessionEvent) -> u64 {
+    fn push(&mut self, mut event: SessionEvent) -> u64 {
+        let is_shared = self.share_text(&mut event);
+        for reader in self.readers.iter().filter_map(Weak::upgrade) {
+            if reader.say.as_ref().is_some_and(|say| event.ends(say)) {
+                reader.end.get_or_init(|| Numbered { n: self.next, event: event.clone() });
+            }
+        }
         let before = self.held.back().map_or(0, Held::bytes);
         let new = match self.held.back_mut() {
             Some(last) => last.extend(event),
@@ -224,7 +276,7 @@ impl State {
         match new {
             None => self.bytes += self.held.back().map_or(0, Held::bytes) - before,
             Some(event) => {
-                let held = Held { n: self.next, events: event.into() };
+                let held = Held { n: self.next, events: event.into(), is_shared };
                 self.bytes += held.bytes();
                 self.held.push_back(held);
             }
@@ -236,16 +288,41 @@ impl State {
         self.next
     }
 
+    /// Has an answer share the text of its node, where that is held. Whether it does.
+    fn share_text(&self, event: &mut SessionEvent) -> bool {
+        let SessionEvent::Finished { outcome, .. } = event else { return false };
+        let Some(answer) = &mut outcome.answer else { return false };
+        let nodes = self.held.iter().rev().filter_map(Held::committed);
+        let Some(node) = nodes.into_iter().find(|node| node.id == answer.id && node.text == answer.text)
+        else {
+            return false;
+        };
+        answer.text = Arc::clone(&node.text);
+        true
+    }
+
+    /// Lets go the oldest that is held. A text that is shared is counted with the answer from then on.
+    fn pop(&mut self) {
+        let Some(oldest) = self.held.pop_front() else { return };
+        self.bytes -= oldest.bytes();
+        let Some(node) = oldest.committed() else { return };
+        let mut answers = self.held.iter_mut();
+        if let Some(answer) = answers.find(|held| held.is_shared && held.answer() == Some(node.id)) {
+            self.bytes -= answer.bytes();
+            answer.is_shared = false;
+            self.bytes += answer.bytes();
+        }
+    }
+
     /// Lets go what is older than the turn under way and was read by every reader; more where there is too much.
     fn trim(&mut self) {
         let read =
-            self.readers.iter().filter_map(Weak::upgrade).map(|next| next.load(Ordering::Relaxed)).min();
-        let wanted = read.map_or(self.turn, |read| read.min(self.turn));
+            self.readers.iter().filter_map(Weak::upgrade).map(|reader| reader.next.load(Ordering::Relaxed));
+        let wanted = read.min().map_or(self.turn, |read| read.min(self.turn));
         while let Some(oldest) = self.held.front()
             && (oldest.end() <= wanted || self.bytes > MAX_BYTES && self.held.len() > 1)
         {
-            self.bytes -= oldest.bytes();
-            self.held.pop_front();
+            self.pop();
         }
     }
 
@@ -260,7 +337,7 @@ impl State {
 #[derive(Debug)]
 pub struct EventStream {
     log: EventLog,
-    next: Arc<AtomicU64>,
+    reader: Arc<Reader>,
     newer: Option<watch::Receiver<u64>>,
 }
 
@@ -271,8 +348,8 @@ impl EventStream {
             if let Some(found) = self.next_held() {
                 return Some(found);
             }
+            let wanted = self.next_number();
             let newer = self.newer.as_mut()?;
-            let wanted = self.next.load(Ordering::Relaxed);
             if newer.wait_for(|next| *next > wanted).await.is_err() {
                 self.newer = None;
             }
@@ -281,14 +358,19 @@ impl EventStream {
 
     /// Number of the next event.
     pub(crate) fn next_number(&self) -> u64 {
-        self.next.load(Ordering::Relaxed)
+        self.reader.next.load(Ordering::Relaxed)
     }
 
     /// The next event, if it is there.
     pub fn next_held(&mut self) -> Option<Numbered> {
         let state = self.log.state();
-        let found = state.at(self.next.load(Ordering::Relaxed))?;
-        self.next.store(found.n + 1, Ordering::Relaxed);
+        let next = self.next_number();
+        let gone = next..state.first();
+        let found = match self.reader.end.get().filter(|end| gone.contains(&end.n)) {
+            Some(end) => end.clone(),
+            None => state.at(next)?,
+        };
+        self.reader.next.store(found.n + 1, Ordering::Relaxed);
         Some(found)
     }
 }

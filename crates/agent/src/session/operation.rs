@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use loom::plan::NewText;
-use loom::{Author, PositionId, Role, Trust, ViewName};
+use loom::{Author, PositionId, Role, TreeId, Trust, ViewName};
 
 use super::turn::TurnConfig;
 use crate::event::SayId;
@@ -67,6 +67,8 @@ pub struct FollowUp {
 pub enum TreeChoice {
     /// The newest of the session.
     Current,
+    /// This one of the session, whichever the session goes on in by then.
+    Named(TreeId),
     /// A new one, which the session goes on in.
     New { title: String },
 }

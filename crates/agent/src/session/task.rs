@@ -8,14 +8,14 @@ use tokio::sync::mpsc;
 
 use super::inbox::Inbox;
 use super::turn::{Turn, TurnConfig};
-use super::{Handle, Input};
+use super::{Handle, Input, Sessions};
 use crate::event::SessionEvent;
 use crate::runtime::Runtime;
 
 /// Runs the turns of a session, one after the other, until it is closed. Operations are taken in whatever a turn
 /// waits for.
 pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
-    let Task { runtime, handle } = &task;
+    let Task { runtime, handle, .. } = &task;
     let (log, inbox) = (&handle.log, Inbox::default());
     let mut last: Option<Arc<TurnConfig>> = None;
     while !inbox.is_closing() {
@@ -48,12 +48,13 @@ pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
 /// What a task works with. However it ends, even if it never ran, its events end and it is taken off the list.
 pub(super) struct Task {
     pub(super) runtime: Runtime,
+    pub(super) sessions: Sessions,
     pub(super) handle: Handle,
 }
 
 impl Drop for Task {
     fn drop(&mut self) {
-        self.runtime.sessions.remove(&self.handle);
+        self.sessions.remove(&self.handle);
         self.handle.log.close();
     }
 }

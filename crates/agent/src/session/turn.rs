@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use super::entry::title;
 use super::inbox::{Inbox, Pending};
+use super::steering::{HandedOver, OutgoingSay, hand_over};
 use super::{EventLog, TreeChoice, TurnInput};
 use crate::call::Call;
 use crate::commit::GenerationOutcome;
@@ -24,7 +25,6 @@ use crate::event::{SayId, SessionEvent, TurnOutcome};
 use crate::lease::SessionLease;
 use crate::request::{GenerationRequest, PathRequest};
 use crate::runtime::Runtime;
-use crate::steering::{HandedOver, OutgoingSay, hand_over};
 use crate::variant::RequestVariant;
 
 /// Model calls of one turn (spec: agent §1 *Limits*).
@@ -224,7 +224,7 @@ impl Turn<'_> {
     async fn hold(&self, held: SessionLease, first: Pending, config: &TurnConfig) {
         let begun = async { Ok((self.tree(&held, &first).await?, self.runtime.new_turn()?)) };
         match begun.await {
-            Ok((tree, turn)) => {
+            Ok((tree, spending)) => {
                 self.inbox.turn_holds(held.fence(), config.identity(tree));
                 let (mut batch, mut calls, mut attended) = (vec![first], 0, false);
                 while !batch.is_empty() {
@@ -235,7 +235,7 @@ impl Turn<'_> {
                             guards: vec![held.guard()],
                             ..config.request(tree, &written.view)
                         };
-                        self.answer(&held, (&request, &turn), written, attended).await;
+                        self.answer(&held, (&request, spending.turn()), written, attended).await;
                     }
                     calls += 1;
                     if calls == MAX_CALLS || self.cancel.is_cancelled() || held.cancel().is_cancelled() {
@@ -255,6 +255,7 @@ impl Turn<'_> {
     async fn tree(&self, held: &SessionLease, first: &Pending) -> Result<TreeId, AgentError> {
         let (runtime, who) = (self.runtime, &Principal::Owner);
         let title = match &first.tree {
+            TreeChoice::Named(tree) => return Ok(*tree),
             TreeChoice::New { title } => title.clone(),
             TreeChoice::Current => match runtime.newest_tree(who, self.session).await? {
                 Some(tree) => return Ok(tree),
@@ -323,7 +324,8 @@ impl Turn<'_> {
                 }
                 Some(remote) => {
                     let _hold = runtime.hold_blobs(&shown_by(&op)).await?;
-                    runtime.change_announced((who, &author, trust), (tree, &view), op, with, remote).await
+                    let announce = |node| remote.announce(node);
+                    runtime.change_announced((who, &author, trust), (tree, &view), op, with, announce).await
                 }
             }
         };

@@ -272,7 +272,7 @@ async fn a_refusal_over_the_socket_is_the_one_that_is_given_here() {
     let handed = handed_in_mid_turn((&owner, &other), &texts, nowhere).await;
     let Err(AgentError::Remote(there)) = handed else { panic!("{handed:?}") };
 
-    let session = spawn(&owner.runtime, &owner.enter().await.session);
+    let session = spawn(&owner.runtime, &owner.sessions, &owner.enter().await.session);
     let mut events = session.events(session.next_event());
     let (model, _requests) = Gated::gated();
     let say = said(owner.runtime.new_id().unwrap(), Arc::new(config(&model)), TurnInput::text("two"));
@@ -325,7 +325,7 @@ async fn what_replies_to_a_position_is_said_there_wherever_the_tip_is_by_then() 
     }
     let before = path(&owner).await;
     let first_answer = before[1].3;
-    let session = spawn(&owner.runtime, &owner.enter().await.session);
+    let session = spawn(&owner.runtime, &owner.sessions, &owner.enter().await.session);
     let say = drawloom_agent::session::Say {
         reply_to: Some(first_answer),
         ..said(owner.runtime.new_id().unwrap(), Arc::new(config(&model)), TurnInput::text("c"))
@@ -371,7 +371,7 @@ async fn a_client_that_is_attached_hears_of_a_question_and_of_its_answer() {
     let _listener = owner.listen();
     let (model, mut requests) = Gated::dear();
     let entered = owner.enter().await;
-    let session = spawn(&owner.runtime, &entered.session);
+    let session = spawn(&owner.runtime, &owner.sessions, &entered.session);
     let say = said(owner.runtime.new_id().unwrap(), Arc::new(config(&model)), TurnInput::text("one"));
     let say = drawloom_agent::session::Say { attended: true, ..say };
     let mut own = session.events(1);
@@ -421,7 +421,7 @@ async fn one_question_too_many_of_a_session_is_denied_at_once_and_says_why() {
         owner.runtime.store.ask(&WHO, question).await.unwrap();
     }
     let (model, _requests) = Gated::dear();
-    let session = spawn(&owner.runtime, &entered.session);
+    let session = spawn(&owner.runtime, &owner.sessions, &entered.session);
     let say = said(owner.runtime.new_id().unwrap(), Arc::new(config(&model)), TurnInput::text("one"));
     let say = drawloom_agent::session::Say { attended: true, ..say };
     let mut events = session.events(1);

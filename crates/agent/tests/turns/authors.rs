@@ -36,7 +36,7 @@ async fn what_is_said_and_steered_is_by_whoever_says_it() {
     let process = house.process("chat");
     let (model, mut asked) = Gated::gated();
     let by = token();
-    let session = spawn(&process.runtime, &process.enter().await.session);
+    let session = spawn(&process.runtime, &process.sessions, &process.enter().await.session);
     let mut events = session.events(session.next_event());
     // The input says that the owner typed it: it is who asks that counts.
     let input = TurnInput::text("one");
@@ -88,7 +88,7 @@ async fn what_another_process_says_is_by_whoever_said_it_there() {
             while !matches!(heard.next().await.unwrap().event, SessionEvent::Accepted { .. }) {}
             drop(asked.recv().await.unwrap());
         };
-        let session = spawn(&owner.runtime, &entered.session);
+        let session = spawn(&owner.runtime, &owner.sessions, &entered.session);
         let mut events = session.events(session.next_event());
         let waiting = async {
             while !matches!(events.next().await.unwrap().event, SessionEvent::Queued { .. }) {}
@@ -126,7 +126,7 @@ async fn an_operation_is_of_whoever_asked_for_it() {
     let process = House::new().process("chat");
     let by = token();
     let model: Arc<dyn Model> = script(r#"{"text": "Yes."}"#);
-    let session = spawn(&process.runtime, &process.enter().await.session);
+    let session = spawn(&process.runtime, &process.sessions, &process.enter().await.session);
     let mut events = session.events(session.next_event());
     let say = said(key(&process), Arc::new(config(&model)), TurnInput::text("one"));
     let say = Say { author: by.author(), trust: by.trust(), ..say };

@@ -110,7 +110,7 @@ async fn what_is_meant_for_another_model_tree_or_settings_is_not_taken_in() {
             let handed = handed_as(&other, &entered, differs, "two?").await;
             assert_eq!(handed.unwrap(), HandedOver::Differs);
         }
-        let session = drawloom_agent::session::spawn(&owner.runtime, &entered.session);
+        let session = drawloom_agent::session::spawn(&owner.runtime, &owner.sessions, &entered.session);
         let mut events = session.events(session.next_event());
         let control = tokio::spawn({
             let (runtime, entered) = (other.runtime.clone(), entered.clone());
@@ -147,7 +147,8 @@ async fn a_question_is_asked_and_answered_where_something_was_said() {
         let (turned, ()) = tokio::join!(owner.say(&model, "one?"), async {
             let asked = requests.recv().await.unwrap();
             let mut session = {
-                let session = drawloom_agent::session::spawn(&owner.runtime, &entered.session);
+                let session =
+                    drawloom_agent::session::spawn(&owner.runtime, &owner.sessions, &entered.session);
                 session.events(session.next_event())
             };
             let log = EventLog::default();

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use drawloom_agent::AgentError;
-use drawloom_agent::session::{MAX_WAITING, SessionOperation, TurnInput, spawn};
+use drawloom_agent::session::{MAX_WAITING, SessionOperation, TreeChoice, TurnInput, spawn};
+use drawloom_agent::{AgentError, SessionEvent};
 use loom::Finish;
 use model::Cancel;
 
@@ -74,7 +74,7 @@ async fn the_sixty_fifth_is_rejected_by_name() {
     // The task takes them in while its model waits.
     let mut events = talk.session.events(1);
     let rejected = loop {
-        if let drawloom_agent::SessionEvent::Rejected { error, .. } = events.next().await.unwrap().event {
+        if let SessionEvent::Rejected { error, .. } = events.next().await.unwrap().event {
             break error;
         }
     };
@@ -135,7 +135,7 @@ async fn what_is_said_twice_under_one_key_is_said_once() {
     let process = house.process("chat");
     let model = script(r#"{"text": "yes", "loop": true}"#);
     let entered = process.enter().await;
-    let session = spawn(&process.runtime, &entered.session);
+    let session = spawn(&process.runtime, &process.sessions, &entered.session);
     let key: drawloom_agent::SayId = process.runtime.new_id().unwrap();
     let mut events = session.events(1);
     for _ in 0..2 {
@@ -145,8 +145,33 @@ async fn what_is_said_twice_under_one_key_is_said_once() {
     session.close().await;
     let mut accepted = 0;
     while let Some(event) = events.next().await {
-        accepted += usize::from(matches!(event.event, drawloom_agent::SessionEvent::Accepted { .. }));
+        accepted += usize::from(matches!(event.event, SessionEvent::Accepted { .. }));
     }
     assert_eq!(accepted, 1);
     assert_eq!(process.texts().await, ["once", "yes"]);
+}
+
+#[tokio::test]
+async fn what_names_its_tree_is_said_there_wherever_the_session_goes_on() {
+    let house = House::new();
+    let process = house.process("chat");
+    let model = script(r#"{"text": "yes", "loop": true}"#);
+    let entered = process.enter().await;
+    let session = spawn(&process.runtime, &process.sessions, &entered.session);
+    let mut trees = Vec::new();
+    for tree in [TreeChoice::New { title: "another's".to_owned() }, TreeChoice::Named(entered.tree)] {
+        let key: drawloom_agent::SayId = process.runtime.new_id().unwrap();
+        let mut events = session.events_of(key.clone());
+        let say = crate::support::said(key, Arc::new(config(&model)), TurnInput::text("mine"));
+        let say = drawloom_agent::session::Say { tree, ..say };
+        session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
+        let tree = loop {
+            if let SessionEvent::Finished { outcome, .. } = events.next().await.unwrap().event {
+                break outcome.tree;
+            }
+        };
+        trees.push(tree);
+    }
+    assert_ne!(trees[0], entered.tree);
+    assert_eq!(trees[1], entered.tree);
 }

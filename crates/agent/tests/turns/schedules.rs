@@ -1,6 +1,8 @@
 //! Random schedules of operations, steers, stops, answers, kills and reconnects over a session's task, against a plain model of
 //! them (spec: agent §1).
 
+mod step;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -17,54 +19,8 @@ use proptest::test_runner::{Config, TestRunner};
 use store::{GenerationState, Reservation, SpendLimits};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use self::step::{Step, step};
 use crate::support::{Asked, FIRST, Gated, House, Process, REST, WHO, config, follow_up, said};
-
-/// One thing that is done to a session.
-#[derive(Debug, Clone, Copy)]
-enum Step {
-    Say,
-    SayAnew,
-    Steer,
-    Queue,
-    /// What was said last comes once more, under its key.
-    Repeat,
-    Stop,
-    /// The question that stands, if one does, is answered: through the session, or as another process does.
-    Answer {
-        yes: bool,
-        elsewhere: bool,
-    },
-    /// The model goes on, if it waits.
-    GoOn,
-    /// Everything that can be done is.
-    Settle,
-    /// A client comes, here or over the socket, and reads from a number on.
-    Connect {
-        from: u64,
-        is_remote: bool,
-    },
-    /// A client goes away, and comes again where it was.
-    Reconnect(usize),
-    /// The process is gone, and another one goes on.
-    Kill,
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        4 => Just(Step::Say),
-        1 => Just(Step::SayAnew),
-        3 => Just(Step::Steer),
-        2 => Just(Step::Queue),
-        1 => Just(Step::Repeat),
-        2 => Just(Step::Stop),
-        3 => any::<(bool, bool)>().prop_map(|(yes, elsewhere)| Step::Answer { yes, elsewhere }),
-        6 => Just(Step::GoOn),
-        3 => Just(Step::Settle),
-        3 => (0_u64..40, any::<bool>()).prop_map(|(from, is_remote)| Step::Connect { from, is_remote }),
-        3 => any::<usize>().prop_map(Step::Reconnect),
-        1 => Just(Step::Kill),
-    ]
-}
 
 /// What the events of one task tell, put together by whoever reads them.
 #[derive(Debug, Default, PartialEq)]
@@ -232,7 +188,7 @@ struct Rig<'a> {
 impl<'a> Rig<'a> {
     async fn new(process: &'a Process, is_dear: bool) -> Self {
         let (model, requests) = if is_dear { Gated::dear() } else { Gated::gated() };
-        let session = spawn(&process.runtime, &process.enter().await.session);
+        let session = spawn(&process.runtime, &process.sessions, &process.enter().await.session);
         let (recorder, recorded, clients) = (session.events(1), Vec::new(), Vec::new());
         let (waiting, said) = (None, Vec::new());
         Self { process, session, recorder, recorded, clients, model, requests, waiting, said, is_dear }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use drawloom_agent::questions::Decision;
 use drawloom_agent::session::{Name, Say, SessionOperation, TurnInput, spawn};
 use drawloom_agent::{
-    AgentError, Budget, Chosen, Fallbacks, Limit, OpenedSession, SessionEvent, SpendLimiter,
+    AgentError, Budget, Fallbacks, Limit, OpenedSession, SessionChoice, SessionEvent, SpendLimiter,
 };
 use model::retry::RetryPolicy;
 use model::script::ScriptOptions;
@@ -185,7 +185,7 @@ async fn what_joins_a_turn_shares_its_budget() {
 
 /// Says something where somebody answers every question with yes. Returns the questions.
 async fn say_and_allow(process: &Process, entered: &OpenedSession, model: &Arc<dyn Model>) -> Vec<String> {
-    let session = spawn(&process.runtime, &entered.session);
+    let session = spawn(&process.runtime, &process.sessions, &entered.session);
     let mut events = session.events(session.next_event());
     let key = process.runtime.new_id().unwrap();
     let say = Say { attended: true, ..said(key, Arc::new(config(model)), TurnInput::text("go on")) };
@@ -208,7 +208,7 @@ async fn say_and_allow(process: &Process, entered: &OpenedSession, model: &Arc<d
 /// The session `main` and another one.
 async fn two_sessions(process: &Process) -> [OpenedSession; 2] {
     let name = Name::new("other").unwrap();
-    let chosen = Chosen { workspace: String::new(), name, kind: SessionKind::Main };
+    let chosen = SessionChoice { workspace: String::new(), name, kind: SessionKind::Main };
     [process.enter().await, process.runtime.enter(&WHO, &chosen, "hello").await.unwrap()]
 }
 

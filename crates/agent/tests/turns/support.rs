@@ -7,11 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use context::{Bootstrap, Zone};
 use drawloom_agent::session::{
-    EventStream, FollowUp, Handle, Name, Say, SessionOperation, TreeChoice, TurnInput, spawn,
+    EventStream, FollowUp, Handle, Name, Say, SessionOperation, Sessions, TreeChoice, TurnInput, spawn,
 };
 use drawloom_agent::steering::Listener;
 use drawloom_agent::{
-    AgentError, Chosen, CommittedNode, OpenedSession, Runtime, SayId, SessionEvent, TurnConfig, TurnOutcome,
+    AgentError, CommittedNode, OpenedSession, Runtime, SayId, SessionChoice, SessionEvent, TurnConfig,
+    TurnOutcome,
 };
 use loom::path::ViewOverrides;
 use loom::render::{Passage, tip, window};
@@ -77,13 +78,14 @@ impl House {
             clock,
             Arc::new(Masker::new(&[]).unwrap()),
         );
-        Process { runtime, heard, instance }
+        Process { runtime, sessions: Sessions::default(), heard, instance }
     }
 }
 
 /// A process. It is dead once it is dropped.
 pub(crate) struct Process {
     pub(crate) runtime: Runtime,
+    pub(crate) sessions: Sessions,
     pub(crate) heard: Arc<Heard>,
     instance: Instance,
 }
@@ -91,7 +93,8 @@ pub(crate) struct Process {
 impl Process {
     /// The session `main`.
     pub(crate) async fn enter(&self) -> OpenedSession {
-        let chosen = Chosen { workspace: String::new(), name: Name::default(), kind: SessionKind::Main };
+        let chosen =
+            SessionChoice { workspace: String::new(), name: Name::default(), kind: SessionKind::Main };
         self.runtime.enter(&WHO, &chosen, "hello").await.unwrap()
     }
 
@@ -113,7 +116,7 @@ impl Process {
 
     /// Says something; its turn begins.
     pub(crate) async fn talk(&self, config: TurnConfig, input: TurnInput) -> Talk<'_> {
-        let session = spawn(&self.runtime, &self.enter().await.session);
+        let session = spawn(&self.runtime, &self.sessions, &self.enter().await.session);
         let events = session.events(session.next_event());
         let key: SayId = self.runtime.new_id().unwrap();
         let say = said(key.clone(), Arc::new(config), input);
@@ -123,7 +126,7 @@ impl Process {
 
     /// Listens for what other processes say.
     pub(crate) fn listen(&self) -> Listener {
-        Listener::start(&self.runtime.home, self.runtime.instance, &self.runtime.sessions).unwrap()
+        Listener::start(&self.runtime.home, self.runtime.instance, &self.sessions).unwrap()
     }
 
     /// The conversation: who said what, and how it ended.

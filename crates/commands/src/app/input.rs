@@ -8,7 +8,7 @@ use workspace::{Accept, FileArgument, FileProblem, check_output};
 
 use super::App;
 use crate::error::CommandError;
-use agent::size;
+use text::bytes::size;
 
 impl App {
     /// A text argument: itself, or standard input for `-`; known secrets masked.

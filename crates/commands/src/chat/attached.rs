@@ -18,7 +18,7 @@ use super::Conversation;
 use super::sessions::masked_name;
 use crate::app::App;
 use crate::error::CommandError;
-use agent::size;
+use text::bytes::size;
 
 /// Endings of names of pictures and sounds, those that models do not take among them.
 const CALLED_MEDIA: [&str; 20] = [

@@ -1,7 +1,7 @@
 //! The state of a conversation: which session, and how a model is asked there.
 
 use agent::session::Name;
-use agent::{AgentError, Chosen, OpenedSession, TurnConfig};
+use agent::{AgentError, OpenedSession, SessionChoice, TurnConfig};
 use context::Zone;
 use loom::ViewName;
 use model::Thinking;
@@ -21,7 +21,7 @@ use crate::rights::Asker;
 
 /// A conversation that is open.
 pub struct Conversation {
-    pub(super) chosen: Chosen,
+    pub(super) chosen: SessionChoice,
     /// View of the session's tree it goes on in: a fork, unless it is the main one.
     pub(super) view: ViewName,
     /// Preset by which a model is asked.
@@ -70,7 +70,7 @@ impl Conversation {
             .map(|path| Attached::read(app, path, Accept::RegularOrPipe))
             .collect::<Result<_, _>>()?;
         let mut conversation = Self {
-            chosen: Chosen { workspace: app.workspace.key.clone(), name, kind },
+            chosen: SessionChoice { workspace: app.workspace.key.clone(), name, kind },
             view,
             preset: args.preset.clone(),
             config: None,
@@ -125,12 +125,13 @@ impl Conversation {
     ) -> Result<Option<OpenedSession>, CommandError> {
         if let Some((seen, tree)) = self.seen.as_ref().and_then(|seen| Some((seen, seen.tree?))) {
             let (session, name) = (seen.id.clone(), seen.name.clone());
-            return Ok(Some(OpenedSession { session, name, tree, view: self.view.clone() }));
+            return Ok(Some(OpenedSession { session, name, tree, view: self.view.clone(), is_begun: false }));
         }
         let found = app.runtime.session(&asker.principal, &self.chosen).await?;
         Ok(found.and_then(|session| {
             let tree = session.tree()?;
-            Some(OpenedSession { session: session.id, name: session.name, tree, view: self.view.clone() })
+            let (id, name, view) = (session.id, session.name, self.view.clone());
+            Some(OpenedSession { session: id, name, tree, view, is_begun: false })
         }))
     }
 
@@ -163,7 +164,7 @@ impl Conversation {
         }
         if self.is_temporary() {
             if let Some(session) = app.runtime.session(&asker.principal, &self.chosen).await?
-                && let Some(task) = app.runtime.sessions.get(&session.id)
+                && let Some(task) = app.sessions.get(&session.id)
             {
                 task.close().await;
             }

@@ -1,6 +1,6 @@
 //! Going on elsewhere: in another session, anew, beside what is here, with another model.
 
-use agent::Chosen;
+use agent::SessionChoice;
 use loom::{Op, ViewName};
 use store::SessionKind;
 
@@ -42,7 +42,7 @@ impl Conversation {
     ) -> Result<SessionMoved, CommandError> {
         if let Some(name) = name {
             self.keeps_a_name()?;
-            let chosen = Chosen { name: session_name(app, name)?, ..self.chosen.clone() };
+            let chosen = SessionChoice { name: session_name(app, name)?, ..self.chosen.clone() };
             self.is_free(app, asker, &chosen).await?;
             (self.chosen, self.seen) = (chosen, None);
         }
@@ -60,7 +60,7 @@ impl Conversation {
     ) -> Result<SessionMoved, CommandError> {
         self.keeps_a_name()?;
         let (name, view) = place(app, to)?;
-        let chosen = Chosen { name, ..self.chosen.clone() };
+        let chosen = SessionChoice { name, ..self.chosen.clone() };
         let session = app.runtime.session(&asker.principal, &chosen).await?;
         let hint = "/sessions lists them; /new NAME starts one";
         let missing = || CommandError::not_found("session", to, hint);
@@ -88,7 +88,7 @@ impl Conversation {
         to: &str,
     ) -> Result<SessionMoved, CommandError> {
         self.keeps_a_name()?;
-        let chosen = Chosen { name: session_name(app, to)?, ..self.chosen.clone() };
+        let chosen = SessionChoice { name: session_name(app, to)?, ..self.chosen.clone() };
         match app.runtime.session(&asker.principal, &self.chosen).await? {
             Some(session) => {
                 let renamed = app
@@ -174,7 +174,7 @@ impl Conversation {
         Ok(())
     }
 
-    async fn is_free(&self, app: &App, asker: &Asker, chosen: &Chosen) -> Result<(), CommandError> {
+    async fn is_free(&self, app: &App, asker: &Asker, chosen: &SessionChoice) -> Result<(), CommandError> {
         match app.runtime.session(&asker.principal, chosen).await? {
             Some(_) => Err(taken(store::StoreError::Exists("session"), chosen.name.as_str())),
             None => Ok(()),

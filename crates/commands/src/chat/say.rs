@@ -15,10 +15,11 @@ use super::{Conversation, position};
 use crate::app::App;
 use crate::egress_notice;
 use crate::error::CommandError;
+use crate::frontend::Shown;
 use crate::results::chat::{Chatted, MediaShown};
 use crate::results::tree::UsageShown;
 use crate::rights::{Asker, Right};
-use crate::slash::{self, Input, Slashed};
+use crate::slash::{self, Input, SlashOutcome};
 
 /// A turn whose events are shown.
 pub(super) struct TurnShown {
@@ -26,6 +27,10 @@ pub(super) struct TurnShown {
     events: EventStream,
     key: SayId,
     entered: OpenedSession,
+    /// What was shown of its answers until now.
+    shown: Shown,
+    /// Whether what was said here is known to be a node.
+    is_accepted: bool,
     /// Whether what was said here is answered, or was rejected.
     is_over: bool,
     /// Whether it was told to stop.
@@ -47,7 +52,7 @@ impl Conversation {
     ///
     /// # Errors
     /// Whatever keeps it from being done. A command that is not known is no text: nothing is sent.
-    pub async fn take(&mut self, app: &App, asker: &Asker, line: &str) -> Result<Slashed, CommandError> {
+    pub async fn take(&mut self, app: &App, asker: &Asker, line: &str) -> Result<SlashOutcome, CommandError> {
         self.catch_up(app, asker).await?;
         self.take_at_once(app, asker, line).await
     }
@@ -58,13 +63,13 @@ impl Conversation {
         app: &App,
         asker: &Asker,
         line: &str,
-    ) -> Result<Slashed, CommandError> {
+    ) -> Result<SlashOutcome, CommandError> {
         match slash::parse(line) {
             Input::Say(text) => {
                 App::require(asker, "chat", Right::Act)?;
                 let text = app.masked(&text);
                 self.say(app, asker, text).await?;
-                Ok(Slashed::Turn)
+                Ok(SlashOutcome::Turn)
             }
             Input::Command(command) => app.slash(asker, self, command).await,
             Input::Unknown { name, nearest } => Err(Input::refused(&name, nearest)),
@@ -93,7 +98,7 @@ impl Conversation {
             app.models.about(&info).iter().for_each(|about| app.frontend.note(about));
         }
         let (entered, tree) = match before {
-            Some(entered) if self.anew => (entered, TreeChoice::New { title: title(&text) }),
+            Some(entered) if self.anew => (entered, new_tree(&text)),
             Some(entered) => (entered, TreeChoice::Current),
             None => {
                 let entered = app.runtime.enter(&asker.principal, &self.chosen, &text).await?;
@@ -101,7 +106,13 @@ impl Conversation {
                     self.seen = Some(SeenSession::begun(&entered));
                 }
                 self.keep_settings(app, asker).await?;
-                (OpenedSession { view: self.view.clone(), ..entered }, TreeChoice::Current)
+                let tree = match (self.anew, entered.is_begun) {
+                    (false, _) => TreeChoice::Current,
+                    (true, true) => TreeChoice::Named(entered.tree),
+                    // Another process was first: what it says there is not gone on with.
+                    (true, false) => new_tree(&text),
+                };
+                (OpenedSession { view: self.view.clone(), ..entered }, tree)
             }
         };
         let files = self.attached.iter();
@@ -158,8 +169,8 @@ impl Conversation {
         self.tell_place(app, asker, &entered, config.model.info()).await?;
         self.tell_thinking(app, config.model.info());
         let key: SayId = app.runtime.new_id()?;
-        let session = spawn(&app.runtime, &entered.session);
-        let events = session.events(session.next_event());
+        let session = spawn(&app.runtime, &app.sessions, &entered.session);
+        let events = session.events_of(key.clone());
         let say = Say {
             key: key.clone(),
             input,
@@ -174,7 +185,10 @@ impl Conversation {
         session.send(SessionOperation::Say(Box::new(say))).await?;
         let seen = self.seen.take().unwrap_or_else(|| SeenSession::begun(&entered));
         self.seen = Some(SeenSession { tree: None, ..seen });
-        self.turn = Some(TurnShown { session, events, key, entered, is_over: false, is_stopped: false });
+        let shown = app.shown();
+        let (is_accepted, is_over, is_stopped) = (false, false, false);
+        self.turn =
+            Some(TurnShown { session, events, key, entered, shown, is_accepted, is_over, is_stopped });
         Ok(())
     }
 
@@ -206,7 +220,6 @@ impl Conversation {
     /// Shows the turn until something else than text has come of it; none once nothing is under way in the session.
     /// Cancel-safe but for the one step that has been taken from the events.
     pub async fn next(&mut self, app: &App, asker: &Asker) -> Option<TurnStep> {
-        let shown = app.shown();
         loop {
             let turn = self.turn.as_mut()?;
             let mut cancel = app.cancel.clone();
@@ -224,25 +237,21 @@ impl Conversation {
                 self.turn = None;
                 return failed.then(|| TurnStep::Done(Box::new(Err(AgentError::Closed.into()))));
             };
-            shown.show(&event);
+            turn.shown.show(&event);
             match event {
                 SessionEvent::Accepted { say, text, remote, .. } => {
                     if say != turn.key {
                         return Some(TurnStep::Joined { text, remote });
                     }
-                    self.anew = false;
-                    let waited = std::mem::take(&mut self.attached);
-                    if waited.iter().any(|file| file.waits_as.is_some())
-                        && let Err(error) = self.keep_settings(app, asker).await
-                    {
-                        app.frontend.note(&format!("files that were sent still wait: {}", error.message));
-                    }
+                    self.accepted(app, asker).await;
                 }
                 SessionEvent::Finished { says, outcome } => {
-                    let own = says.contains(&turn.key);
+                    let (own, entered) = (says.contains(&turn.key), turn.entered.clone());
                     turn.is_over |= own;
                     self.reload &= !own || outcome.manifest.is_none();
-                    let entered = turn.entered.clone();
+                    if own {
+                        self.accepted(app, asker).await;
+                    }
                     if let Some(seen) = &mut self.seen {
                         seen.tree = Some(outcome.tree);
                     }
@@ -258,6 +267,21 @@ impl Conversation {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// What was said here is a node: what waited for it went along.
+    async fn accepted(&mut self, app: &App, asker: &Asker) {
+        let Some(turn) = &mut self.turn else { return };
+        if std::mem::replace(&mut turn.is_accepted, true) {
+            return;
+        }
+        self.anew = false;
+        let waited = std::mem::take(&mut self.attached);
+        if waited.iter().any(|file| file.waits_as.is_some())
+            && let Err(error) = self.keep_settings(app, asker).await
+        {
+            app.frontend.note(&format!("files that were sent still wait: {}", error.message));
         }
     }
 
@@ -328,4 +352,8 @@ impl Conversation {
             (None, None) => Err(AgentError::Empty.into()),
         }
     }
+}
+
+fn new_tree(said: &str) -> TreeChoice {
+    TreeChoice::New { title: title(said) }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agent::Chosen;
+use agent::SessionChoice;
 use agent::session::Name;
 use loom::cell::CellScope;
 use loom::{CellKey, RowError, TreeReader, ViewName};
@@ -113,7 +113,8 @@ async fn session_named(
     archived: bool,
 ) -> Result<Session, CommandError> {
     let name = session_name(app, name)?;
-    let chosen = Chosen { workspace: app.workspace.key.clone(), name: name.clone(), kind: SessionKind::Main };
+    let chosen =
+        SessionChoice { workspace: app.workspace.key.clone(), name: name.clone(), kind: SessionKind::Main };
     let found = if archived {
         let filter = SessionFilter {
             workspace: Some(chosen.workspace),

@@ -25,7 +25,7 @@ pub struct Steering {
 
 /// What becomes of a line that was typed while a turn runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Steered {
+pub enum SteeringOutcome {
     Joins,
     /// It is said once the turn is done.
     Queued,
@@ -42,12 +42,17 @@ impl Steering {
     ///
     /// # Errors
     /// `denied`; also what is neither text nor a command, which is not sent.
-    pub async fn take(&mut self, app: &App, asker: &Asker, line: &str) -> Result<Steered, CommandError> {
+    pub async fn take(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        line: &str,
+    ) -> Result<SteeringOutcome, CommandError> {
         let command = match slash::parse(line) {
             Input::Say(text) => {
                 App::require(asker, "chat", Right::Act)?;
                 let sent = self.send((app, asker), app.masked(&text), SessionOperation::Steer).await?;
-                return Ok(if sent { Steered::Joins } else { self.waits(line) });
+                return Ok(if sent { SteeringOutcome::Joins } else { self.waits(line) });
             }
             Input::Command(command) => command,
             Input::Unknown { name, nearest } => return Err(Input::refused(&name, nearest)),
@@ -58,17 +63,17 @@ impl Steering {
         Ok(match command {
             SlashCommand::Stop => {
                 self.stop().await;
-                Steered::Stop
+                SteeringOutcome::Stop
             }
             // Before the turn goes on, which waits for it.
             command @ (SlashCommand::Approve { .. } | SlashCommand::Deny { .. }) => {
                 app.answer(asker, self.session.as_ref().map(Handle::id), command).await?;
-                Steered::Answered
+                SteeringOutcome::Answered
             }
             SlashCommand::Queue { text } => {
                 let text = app.masked(&text);
                 if self.send((app, asker), text.clone(), SessionOperation::Queue).await? {
-                    Steered::Queued
+                    SteeringOutcome::Queued
                 } else {
                     self.waits(&slash::as_text(&text))
                 }
@@ -92,9 +97,9 @@ impl Steering {
         }
     }
 
-    fn waits(&mut self, line: &str) -> Steered {
+    fn waits(&mut self, line: &str) -> SteeringOutcome {
         self.behind = true;
-        Steered::Waits(line.to_owned())
+        SteeringOutcome::Waits(line.to_owned())
     }
 
     /// Sends a text to the task, unless it has to wait behind a line.

@@ -21,7 +21,7 @@ use crate::{approvals, contexts, tree};
 
 /// What comes of an input line.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Slashed {
+pub enum SlashOutcome {
     Done(Box<CommandOutcome>),
     /// Something was said: its turn is shown by [`Conversation::next`].
     Turn,
@@ -43,7 +43,7 @@ impl App {
         asker: &Asker,
         conversation: &mut Conversation,
         command: SlashCommand,
-    ) -> Result<Slashed, CommandError> {
+    ) -> Result<SlashOutcome, CommandError> {
         let row = command.row();
         Self::require(asker, &format!("/{}", row.name), row.right)?;
         let outcome = match command {
@@ -54,7 +54,9 @@ impl App {
             SlashCommand::Context { form } => {
                 CommandOutcome::Standing(standing(self, asker, conversation, form).await?)
             }
-            SlashCommand::Run(_, command) if command.is_of_the_surface() => return Ok(Slashed::Run(command)),
+            SlashCommand::Run(_, command) if command.is_of_the_surface() => {
+                return Ok(SlashOutcome::Run(command));
+            }
             SlashCommand::Run(_, command) => Box::pin(self.run(asker, *command)).await?,
             SlashCommand::New { name } => {
                 CommandOutcome::Went(conversation.begin(self, asker, name.as_deref()).await?)
@@ -69,7 +71,7 @@ impl App {
             SlashCommand::Edit { node, text } => {
                 let text = self.masked(&text);
                 conversation.edit(self, asker, node.as_deref(), text).await?;
-                return Ok(Slashed::Turn);
+                return Ok(SlashOutcome::Turn);
             }
             SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
             SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,
@@ -108,7 +110,7 @@ impl App {
                 let session = conversation.entered_before(self, asker).await?.map(|entered| entered.session);
                 self.answer(asker, session.as_ref(), command).await?
             }
-            SlashCommand::Queue { text } => return Ok(Slashed::Queue(self.masked(&text))),
+            SlashCommand::Queue { text } => return Ok(SlashOutcome::Queue(self.masked(&text))),
             SlashCommand::Stop => {
                 let session = conversation.entered_before(self, asker).await?.map(|entered| entered.session);
                 let stops = match session {
@@ -120,9 +122,9 @@ impl App {
                 self.frontend.note(told);
                 Done::outcome()
             }
-            SlashCommand::Quit => return Ok(Slashed::Quit),
+            SlashCommand::Quit => return Ok(SlashOutcome::Quit),
         };
-        Ok(Slashed::Done(Box::new(outcome)))
+        Ok(SlashOutcome::Done(Box::new(outcome)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use drawloom_commands::Asker;
-use drawloom_commands::chat::Steered;
+use drawloom_commands::chat::SteeringOutcome;
 use store::{Claim, Decision, Fence, LeaseOwner, NewQuestion, Principal, QuestionId};
 
 use crate::Talk;
@@ -47,7 +47,7 @@ async fn a_question_is_answered_in_the_conversation_also_while_a_turn_waits_for_
         let refused = steering.take(&home.app, &Asker::agent("assistant"), &line).await.unwrap_err();
         assert_eq!((refused.code.as_ref(), decided(&home, first).await), ("denied", None));
         let done = steering.take(&home.app, &Asker::owner(), &line).await.unwrap();
-        assert_eq!(done, Steered::Answered);
+        assert_eq!(done, SteeringOutcome::Answered);
         let no = Some("not today".to_owned());
         assert_eq!(decided(&home, first).await, Some((Decision::Denied, no)));
         talk.ok("/approve").await;

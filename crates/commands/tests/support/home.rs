@@ -65,6 +65,7 @@ impl TestHome {
         );
         let app = App {
             runtime,
+            sessions: agent::session::Sessions::default(),
             guard,
             models: Arc::clone(&models) as Arc<dyn Models>,
             workspace: drawloom_commands::app::Workspace::default(),

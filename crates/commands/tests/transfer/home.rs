@@ -53,6 +53,7 @@ impl TestHome {
         );
         let app = App {
             runtime,
+            sessions: agent::session::Sessions::default(),
             guard,
             models: Arc::new(Echo),
             workspace: drawloom_commands::app::Workspace::default(),

@@ -46,6 +46,7 @@ impl Harness {
         );
         let app = App {
             runtime,
+            sessions: agent::session::Sessions::default(),
             guard,
             models: Arc::new(NoModels),
             workspace: commands::app::Workspace::default(),

@@ -1,7 +1,7 @@
 //! What a key takes.
 
-use agent::size;
 use serde_json::Value as Json;
+use text::bytes::size;
 use toml::Value;
 
 use super::values::bytes;

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use agent::size;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize, Serializer};
+use text::bytes::size;
 
 /// Size in bytes from `LEAST` to `MOST`, written as a number or as `256 MiB`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,12 +4,12 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use agent::size;
 use commands::CommandError;
 use commands::results::maintenance::{Check, State};
 use commands::workspaces::InspectedFolder;
 use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits, refuse_odd_store};
 use store::{LIST_PAGE, Options, Principal, Store, TreeEntry, TreeFilter, all_pages};
+use text::bytes::size;
 
 use workspace::trust::TrustRecord;
 

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use agent::size;
 use commands::results::chat::{Chatted, MediaShown, SessionShown, SessionsShown};
 use commands::results::tree::UsageShown;
 use context::Zone;
 use loom::Finish;
+use text::bytes::size;
 
 use super::columns::{columns, moment, word};
 use super::{OutputStyle, RenderedOutcome};

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use agent::size;
 use commands::results::workspace::{TrustState, WorkspaceShown, Workspaces};
+use text::bytes::size;
 use text::terminal::one_line;
 use workspace::trust::{Inventory, InventoryChange, InventoryItem, Unread};
 

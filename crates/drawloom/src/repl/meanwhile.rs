@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::pin::pin;
 
-use commands::chat::{Conversation, Steered, Steering};
+use commands::chat::{Conversation, Steering, SteeringOutcome};
 use commands::{Asker, CommandError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -85,15 +85,15 @@ impl<'a> TurnInputReader<'a> {
             return;
         }
         match self.steering.take(&self.repl.app, &Asker::owner(), &line).await {
-            Ok(Steered::Joins) => person.notice("this joins the turn and is answered next"),
-            Ok(Steered::Queued) => person.notice("this waits until the turn is done"),
-            Ok(Steered::Waits(line)) => {
+            Ok(SteeringOutcome::Joins) => person.notice("this joins the turn and is answered next"),
+            Ok(SteeringOutcome::Queued) => person.notice("this waits until the turn is done"),
+            Ok(SteeringOutcome::Waits(line)) => {
                 person.notice("this waits until the turn is done");
                 self.waiting.push_back(line);
             }
-            Ok(Steered::Stop) => self.is_stopped = true,
+            Ok(SteeringOutcome::Stop) => self.is_stopped = true,
             // What came of it is an event.
-            Ok(Steered::Answered) => {}
+            Ok(SteeringOutcome::Answered) => {}
             Err(error) => {
                 person.end_line();
                 output.failure(&error);

@@ -1,6 +1,7 @@
 //! Recorded answers of servers, and how they are read.
 #![allow(dead_code, reason = "each of those that read them needs a part of it")]
 
+use crate::folded::folded;
 use drawloom_model::{Choice, DialectName, ModelEvent, ParseError, Reply, ToolCall};
 
 pub(crate) type Outcome = (Vec<ModelEvent>, Result<(), ParseError>);
@@ -46,7 +47,7 @@ pub(crate) fn parse(name: &str) -> Outcome {
 pub(crate) fn reply(name: &str) -> Reply {
     let (events, end) = parse(name);
     assert_eq!(end, Ok(()), "{name}");
-    Reply::from_events(&events)
+    folded(&events)
 }
 
 /// The one choice of a recorded answer.

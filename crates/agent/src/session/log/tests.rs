@@ -1,7 +1,7 @@
 use loom::Finish;
 
 use super::*;
-use crate::event::CommittedNode;
+use crate::event::{CommittedNode, TurnOutcome};
 
 fn delta(node: NodeId, offset: u64, text: &str) -> SessionEvent {
     SessionEvent::Delta { node, offset, text: text.to_owned() }
@@ -109,4 +109,58 @@ fn a_delta_takes_little_more_than_its_text() {
     (0..1_000_000).for_each(|at| log.push(delta(node, at, "a")));
     assert!(log.state().bytes < 6_000_000, "{}", log.state().bytes);
     assert_eq!(held(&log, 999_990).len(), 11);
+}
+
+fn finished(key: &SayId, id: NodeId, text: &str) -> SessionEvent {
+    let SessionEvent::Committed { node, .. } = committed(id, text) else { panic!("committed") };
+    let outcome = TurnOutcome {
+        said: id,
+        tree: loom::TreeId::from_bytes([1; 16]),
+        answer: Some(node),
+        manifest: None,
+        usage: None,
+        reusable: None,
+        share: 0.0,
+        measured: false,
+        error: None,
+        elsewhere: false,
+    };
+    SessionEvent::Finished { says: vec![key.clone()], outcome: Box::new(outcome) }
+}
+
+#[test]
+fn who_waits_for_an_answer_hears_of_it_however_long_it_is() {
+    let (log, node) = (EventLog::default(), NodeId::from_bytes([1; 16]));
+    let key = SayId::from(ulid::Ulid::from_bytes([1; 16]));
+    let (mut waits, mut looks_on) = (log.stream_of(key.clone()), log.stream(1));
+    let text = "x".repeat(9 << 20);
+    log.push(committed(node, &text));
+    log.push(finished(&key, node, &text));
+    log.push(SessionEvent::Idle);
+    let numbers = |stream: &mut EventStream| {
+        std::iter::from_fn(|| stream.next_held()).map(|found| found.n).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(&mut looks_on), [3], "the control: it is left behind");
+    assert_eq!(numbers(&mut waits), [2, 3]);
+    // Who keeps up hears of it once.
+    let mut keeps_up = log.stream_of(key.clone());
+    let rejected = SessionEvent::Rejected { say: key, error: crate::error::AgentError::Closed.into() };
+    log.push(rejected);
+    assert_eq!(numbers(&mut keeps_up), [4]);
+}
+
+#[test]
+fn the_text_of_an_answer_is_counted_once_and_for_as_long_as_it_is_held() {
+    let (log, node) = (EventLog::default(), NodeId::from_bytes([1; 16]));
+    let key = SayId::from(ulid::Ulid::from_bytes([1; 16]));
+    let _stuck = log.stream(1);
+    let text = "x".repeat(MAX_BYTES * 3 / 4);
+    log.push(committed(node, &text));
+    log.push(finished(&key, node, &text));
+    assert_eq!(held(&log, 1).len(), 2, "one text");
+    let long = "y".repeat(MAX_BYTES / 2);
+    log.push(SessionEvent::notice(long));
+    assert_eq!(held(&log, 1).iter().map(|held| held.n).collect::<Vec<_>>(), [3]);
+    let state = log.state();
+    assert_eq!(state.bytes, state.held.iter().map(Held::bytes).sum::<usize>());
 }

@@ -201,7 +201,7 @@ async fn write_reply(write: &mut OwnedWriteHalf, reply: &Reply) -> Option<()> {
 /// Says a message in its session, and passes on what happens there until it is answered. Whoever said it may be gone
 /// meanwhile: the message is dealt with all the same.
 async fn take(mut write: OwnedWriteHalf, session: &Handle, message: Message) -> Option<()> {
-    let (key, mut events) = (message.key.clone(), session.events(session.next_event()));
+    let (key, mut events) = (message.key.clone(), session.events_of(message.key.clone()));
     let attached = Reply::Attached { task: session.task_number(), from: events.next_number() };
     write_reply(&mut write, &attached).await?;
     let (remote, mut replies) = RemoteInput::new(message);
@@ -221,7 +221,12 @@ async fn take(mut write: OwnedWriteHalf, session: &Handle, message: Message) -> 
             },
             event = events.next() => match event {
                 Some(Numbered { n, event }) => {
-                    accepted |= matches!(&event, SessionEvent::Accepted { say, .. } if *say == key);
+                    // Where it is left behind, the end is the first it hears of.
+                    accepted |= match &event {
+                        SessionEvent::Accepted { say, .. } => *say == key,
+                        SessionEvent::Finished { says, .. } => says.contains(&key),
+                        _ => false,
+                    };
                     if !accepted {
                         continue;
                     }
