@@ -121,6 +121,21 @@ fn one_call_prints_when_its_own_turn_is_done_whoever_else_waits() {
 }
 
 #[test]
+fn a_long_answer_is_heard_to_its_end_though_the_process_that_gave_it_is_done() {
+    let world = World::new();
+    // The last of it is one line of 4 MB over the socket, behind which that process has nothing more to do.
+    let long = json!({"deltas": vec!["word ".repeat(20_000); 40]});
+    let model = script(&world, &[slowly(60), long]);
+    let _first = Running(piped(&mut world.command(&["--model", &model, "chat", "-m", "tale"])));
+    until_streaming(&world);
+    let second = piped(&mut world.command(&["--model", &model, "chat", "-m", "and then?"]));
+    let heard = second.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&heard.stderr);
+    assert_eq!(heard.status.code(), Some(0), "{err}");
+    assert!(heard.stdout.len() >= 4_000_000, "{} bytes: {err}", heard.stdout.len());
+}
+
+#[test]
 fn a_request_that_was_not_billed_costs_nothing_and_the_fallback_is_not_refused() {
     let world = World::new();
     let other: Server = crate::replaying::server();

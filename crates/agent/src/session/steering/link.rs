@@ -22,8 +22,9 @@ use crate::session::{EventLog, TurnIdentity};
 const TO_READ: Duration = Duration::from_secs(5);
 /// How often it is looked whether the turn still has its lease, while nothing is heard.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long what was told before the fence was past takes to be read: it is here already.
-const TO_DRAIN: Duration = Duration::from_millis(250);
+/// How long the rest of what was told before the fence was past is waited for: a long answer takes longer to be read
+/// than its turn to end, and a process that lives closes the connection behind it.
+const TO_DRAIN: Duration = Duration::from_secs(5);
 
 /// Something said that is handed over. Its pictures and sounds are in the home already.
 #[derive(Debug, Clone)]
@@ -209,6 +210,8 @@ impl Link<'_> {
                 }
                 Ok(self.happened(event))
             }
+            // Half a line is what is heard last of a process that died.
+            Err(error) if error.is_eof() => Ok(None),
             Err(error) => Err(AgentError::Refused(format!("not a reply: {error}"))),
         }
     }
