@@ -50,16 +50,21 @@ fn a_choice_that_nobody_asked_for_is_kept_and_booked() {
 
 #[test]
 fn counts_that_cannot_be_are_not_believed_and_stop_no_budget() {
-    let world = World::new();
-    let _far = far(&world, 0, 1 << 63, "[budget]\nmonth = 1.0\n");
-    let say = || world.run(&["--model", "far/m", "chat", "-m", "hello"]);
-    let run = say();
-    assert_eq!((run.code, run.out.as_str()), (Some(0), "a short answer\n"), "{run:?}");
-    let (calls, output, cost) = spent(&world);
-    assert!(calls == 1 && (1..100).contains(&output) && cost > 0.0 && cost < 0.01, "{output} for ${cost}");
-    assert!(run.err.contains("not plausible"), "{run:?}");
-    let again = say();
-    assert_eq!(again.code, Some(0), "the month is not spent: {again:?}");
+    for tokens in [1 << 53, 1 << 63] {
+        let world = World::new();
+        let _far = far(&world, 0, tokens, "[budget]\nmonth = 1.0\n");
+        let say = || world.run(&["--model", "far/m", "chat", "-m", "hello"]);
+        let run = say();
+        assert_eq!((run.code, run.out.as_str()), (Some(0), "a short answer\n"), "{run:?}");
+        let (calls, output, cost) = spent(&world);
+        assert!(
+            calls == 1 && (1..100).contains(&output) && cost > 0.0 && cost < 0.01,
+            "{output} tokens for ${cost}"
+        );
+        assert!(run.err.contains("not plausible"), "{run:?}");
+        let again = say();
+        assert_eq!(again.code, Some(0), "the month is not spent: {again:?}");
+    }
 }
 
 #[test]
