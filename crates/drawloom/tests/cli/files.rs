@@ -129,9 +129,14 @@ fn e10_nothing_is_written_into_the_home_but_its_workspace() {
     let world = tale();
     std::fs::create_dir_all(world.home().join("workspace")).unwrap();
     symlink(world.home(), world.path("linked")).unwrap();
+    world.ok(&["chat", "-m", "hello", "--model", "script:echo"]);
     let inside = ["home/a", "home/blobs/a", "home/loom.db-journal", "linked/a", "here/../home/a"];
     for place in inside {
-        for arguments in [&["tree", "export", "Tale", "-o", "@"][..], &["backup", "-o", "@"]] {
+        for arguments in [
+            &["tree", "export", "Tale", "-o", "@"][..],
+            &["backup", "-o", "@"],
+            &["chat", "-m", "/export text @"],
+        ] {
             let (code, name, message) = error(&world, &with(arguments, &world.path(place)));
             assert_eq!((code, name.as_str()), (Some(4), "in_home"), "{arguments:?} {place}: {message}");
         }
