@@ -6,7 +6,7 @@ use std::io::pipe;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[track_caller]
 pub(crate) fn ends(command: &mut Command) -> Run {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    ended(child, &format!("{command:?}"))
+}
+
+/// What a program left that must come to its end.
+#[track_caller]
+pub(crate) fn ended(child: Child, what: &str) -> Run {
     let process = Pid::from_child(&child);
     let (sender, receiver) = mpsc::channel::<Output>();
     std::thread::spawn(move || sender.send(child.wait_with_output().unwrap()));
@@ -31,7 +37,7 @@ pub(crate) fn ends(command: &mut Command) -> Run {
         Ok(output) => output.into(),
         Err(_) => {
             kill_process(process, Signal::KILL).unwrap();
-            panic!("it hangs: {command:?}");
+            panic!("it hangs: {what}");
         }
     }
 }
@@ -267,7 +273,7 @@ fn e11_ctrl_c_ends_the_wait_for_a_pipe() {
         std::thread::yield_now();
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let ended = child.wait_with_output().unwrap();
-    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+    let run = ended(child, "Ctrl-C changes nothing");
+    assert_eq!(run.code, Some(130), "{run:?}");
     drop(writer);
 }

@@ -9,6 +9,7 @@ use axum::http::HeaderMap;
 use axum::routing::{get, post};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::files::ended;
 use crate::world::{Run, World, heeds_ctrl_c, piped, text};
 
 #[test]
@@ -83,8 +84,8 @@ fn ctrl_c_ends_a_wait_for_input() {
         std::thread::yield_now();
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let ended = child.wait_with_output().unwrap();
-    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+    let run = ended(child, "Ctrl-C changes nothing");
+    assert_eq!(run.code, Some(130), "{run:?}");
     drop(input);
 }
 
