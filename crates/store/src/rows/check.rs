@@ -10,8 +10,8 @@ use text::bigrams::{Query, Term, tokenize};
 use super::bytes::unpack;
 use super::node::read_content;
 use super::reader::{StoredTree, limit_of};
-use super::trees::TreeRef;
-use super::{draft, injections};
+use super::trees::{self, TreeRef};
+use super::{cell, draft, import, injections};
 use crate::db::{Db, bytes_of, digest, get, id16};
 use crate::error::StoreError;
 use crate::principal::Principal;
@@ -60,6 +60,13 @@ pub(crate) fn beside(db: &Db<'_>, tree: TreeRef) -> Result<Vec<String>, StoreErr
     let rows = StoredTree::new(db, tree, &Principal::Owner);
     let root = rows.tree()?.root;
     injections::between(db, tree, root.original(), None)?;
+    // What every list and change of the tree reads.
+    trees::entry(db, tree.key)?;
+    import::imports(db, tree)?;
+    let sql = "SELECT view FROM timelines WHERE tree = ?1";
+    for view in db.all(sql, [tree.key.0], |row| get::<i64>(row, 0))? {
+        trees::timeline(db, tree.key, &cell::view_name(db, tree.key, view)?)?;
+    }
     Ok(wrong)
 }
 

@@ -28,6 +28,7 @@ pub(crate) fn check(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
         let line = |row: &Row<'_>| Ok(format!("{problem} {}", TreeId::from_bytes(id16(row, 0)?)));
         found(&mut problems, problem, db.all(sql, NONE, line));
     }
+    found(&mut problems, "what the store says of itself", missing_notes(db));
     let strays = db.all(STRAY_IMPORTS, NONE, |row| {
         Ok(format!("an import is of no tree: number {}", get::<i64>(row, 0)?))
     });
@@ -117,6 +118,19 @@ impl Evidence for Kept<'_, '_> {
     }
 }
 
+/// Notes that every store has, and this one does not. Which programs may open it is a matter of SQLite's file.
+fn missing_notes(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
+    let mut missing = Vec::new();
+    let keys: &[&str] =
+        if db.engine().is_remote() { &["store"] } else { &["store", "min_reader", "min_writer"] };
+    for key in keys {
+        if db.one("SELECT 1 FROM meta WHERE key = ?1", [*key], |_| Ok(()))?.is_none() {
+            missing.push(format!("the store's {key} is missing"));
+        }
+    }
+    Ok(missing)
+}
+
 /// Short ids that do not come from the id they stand beside.
 fn short_ids(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
     let mut wrong = Vec::new();
@@ -142,7 +156,7 @@ fn kept_authors(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
 }
 
 /// What is wrong, with a statement that finds the ids of trees and nodes of which it is.
-const QUESTIONS: [(&str, &str); 16] = [
+const QUESTIONS: [(&str, &str); 18] = [
     (
         "operations are missing in tree",
         "SELECT t.id FROM trees t WHERE t.seq <> (SELECT count(*) FROM operations o WHERE o.tree = t.pk)
@@ -213,6 +227,15 @@ const QUESTIONS: [(&str, &str); 16] = [
         "an import names operations that are not there, or no file, in tree",
         "SELECT t.id FROM imports i JOIN trees t ON t.pk = i.tree
             WHERE i.first < 1 OR i.last < i.first OR i.last > t.seq OR octet_length(i.file) <> 32",
+    ),
+    (
+        "the tree is missing of node",
+        "SELECT n.id FROM nodes n WHERE NOT EXISTS (SELECT 1 FROM trees t WHERE t.pk = n.pk >> 32)",
+    ),
+    (
+        "the position is missing of a pending edit in tree",
+        "SELECT t.id FROM drafts d JOIN trees t ON t.pk = d.tree WHERE d.slot <> 0
+            AND NOT EXISTS (SELECT 1 FROM positions p WHERE p.pk = (d.tree << 32) + d.slot)",
     ),
     (
         "the session is of no known kind of tree",

@@ -8,7 +8,7 @@ use text::bigrams::Query;
 
 use super::node::read_content;
 use super::reader::limit_of;
-use super::trees::{ENTRY, find, read_entry, seen};
+use super::trees::{ENTRY, entry, find, read_entry, seen};
 use crate::db::{Db, TreeKey, get, id16, optional_id16, unsigned};
 use crate::engine::{Row, params};
 use crate::error::StoreError;
@@ -48,8 +48,7 @@ pub(crate) fn trees(
 /// As [`crate::Store::tree`].
 pub(crate) fn tree(db: &Db<'_>, who: &Principal, id: TreeId) -> Result<TreeEntry, StoreError> {
     let tree = find(db, who, id)?;
-    let found = db.one(&format!("SELECT {ENTRY} FROM trees t WHERE t.pk = ?1"), [tree.key.0], read_entry)?;
-    found.ok_or(StoreError::NotFound("tree"))
+    entry(db, tree.key)?.ok_or(StoreError::NotFound("tree"))
 }
 
 /// As [`crate::Store::resolve`].

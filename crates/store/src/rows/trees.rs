@@ -143,6 +143,11 @@ pub(crate) fn read_entry(row: &Row<'_>) -> Result<TreeEntry, StoreError> {
     })
 }
 
+/// The line of a tree in lists.
+pub(crate) fn entry(db: &Db<'_>, tree: TreeKey) -> Result<Option<TreeEntry>, StoreError> {
+    db.one(&format!("SELECT {ENTRY} FROM trees t WHERE t.pk = ?1"), [tree.0], read_entry)
+}
+
 /// Where a view stands in its timeline.
 pub(crate) fn timeline(db: &Db<'_>, tree: TreeKey, view: &ViewName) -> Result<Timeline, StoreError> {
     let Some(view) = db.name_number(tree, view.as_str())? else { return Ok(Timeline::default()) };

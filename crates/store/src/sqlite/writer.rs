@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use rusqlite::Connection;
 use rusqlite::hooks::Wal;
+use rusqlite::{Connection, OptionalExtension as _};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::connection::{SqliteTransaction, failure};
@@ -358,7 +358,9 @@ impl WriteConnection {
     fn check_version(&self) -> Result<(), StoreError> {
         let mut statement =
             self.conn.prepare_cached("SELECT value FROM meta WHERE key = 'min_writer'").map_err(failure)?;
-        let min_writer: u32 = statement.query_row([], |row| row.get(0)).map_err(failure)?;
+        let found: Option<u32> = statement.query_row([], |row| row.get(0)).optional().map_err(failure)?;
+        let missing = || StoreError::Damaged("it does not say which programs may write it".to_owned());
+        let min_writer = found.ok_or_else(missing)?;
         if min_writer <= VERSION {
             return Ok(());
         }
