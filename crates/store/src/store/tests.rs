@@ -57,43 +57,6 @@ async fn a_lane_that_begins_below_itself_is_damage() {
 }
 
 #[tokio::test]
-async fn what_hides_a_passage_is_never_lost_silently() {
-    let (store, ids, who) = (Store::in_memory().unwrap(), crate::Ids::new(), &Principal::Owner);
-    let tree: TreeId = ids.with(|entropy| entropy.next(Millis(1_700_000_000_000))).unwrap();
-    let change = async |op: loom::Op| {
-        let (view, author) = (loom::ViewName::default(), loom::Author::owner());
-        let now = Millis(1_700_000_000_000);
-        let request = loom::plan::Request { tree, view, author, trust: Trust::Owner, now, op };
-        crate::change(&store, who, request, AttachedWrites::nothing(), &ids).await.unwrap()
-    };
-    let (mode, title) = (loom::Mode::Buffer, String::new());
-    change(loom::Op::Create(loom::plan::NewTree { mode, title, origin: None })).await;
-    let made = change(loom::Op::Append(loom::plan::NewText::owner("A secret. ", None))).await;
-    let hidden = made.nodes[0].0.as_position();
-    change(loom::Op::Exclude(loom::OpTarget::Position(hidden))).await;
-    let text = async || {
-        let show = loom::render::Show { drafts: true, spans: false };
-        let view = loom::ViewName::default();
-        read(&store, who, tree, move |rows| Ok(loom::render::render(rows, &view, show)?.text)).await
-    };
-    assert_eq!(text().await.unwrap(), "");
-    for damage in ["depth = 99", "lane = 2", "target = 2"] {
-        let sql = format!("UPDATE cells SET {damage} WHERE kind = 12");
-        let before = "CREATE TEMP TABLE before AS SELECT * FROM cells WHERE kind = 12";
-        store.write(move |db| db.run(before, crate::engine::NONE)).await.unwrap();
-        assert_eq!(store.write(move |db| db.run(&sql, crate::engine::NONE)).await.unwrap(), 1);
-        assert!(matches!(text().await, Err(StoreError::Damaged(_) | StoreError::Rows(_))), "{damage}");
-        let back = |db: &Db<'_>| {
-            db.run("DELETE FROM cells WHERE kind = 12", crate::engine::NONE)?;
-            db.run("INSERT INTO cells SELECT * FROM before", crate::engine::NONE)?;
-            db.run("DROP TABLE before", crate::engine::NONE)
-        };
-        store.write(back).await.unwrap();
-    }
-    assert_eq!(text().await.unwrap(), "");
-}
-
-#[tokio::test]
 async fn a_store_that_does_not_say_who_may_write_it_is_damaged() {
     let store = Store::in_memory().unwrap();
     store.write(|db| db.run("DELETE FROM meta WHERE key = 'min_writer'", crate::engine::NONE)).await.unwrap();
