@@ -1,11 +1,12 @@
 //! Promises to several processes in one conversation, and about money, each as a reviewer broke it (spec: agent §1,
 //! security §7, §10).
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::replaying::Server;
@@ -118,6 +119,30 @@ fn one_call_prints_when_its_own_turn_is_done_whoever_else_waits() {
     let _second = Running(piped(&mut world.command(&["--model", &model, "chat", "-m", "and then?"])));
     let line = printed.recv_timeout(SOON).expect("its answer was there, and was not printed");
     assert!(line.starts_with("w0 w1 ") && line.contains("w199"), "{line}");
+}
+
+#[test]
+fn a_message_that_waits_says_for_whom_and_ctrl_c_withdraws_it() {
+    let world = World::new();
+    let model = script(&world, &[slowly(2000)]);
+    let first = Running(piped(&mut world.command(&["--model", &model, "chat", "-m", "tale"])));
+    until_streaming(&world);
+    let mut second = Running(piped(&mut world.command(&["--model", &model, "chat", "-m", "private"])));
+    let mut err = BufReader::new(second.0.stderr.take().unwrap());
+    let mut told = String::new();
+    err.read_line(&mut told).unwrap();
+    let holder = format!("waiting for process {} (drawloom chat)\n", first.0.id());
+    assert_eq!(told, holder);
+    kill_process(Pid::from_child(&second.0), Signal::INT).unwrap();
+    assert_eq!(second.0.wait().unwrap().code(), Some(130));
+    let mut rest = String::new();
+    err.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("what you said was not sent"), "{rest}");
+    world.ok(&["chat", "-m", "/stop"]);
+    drop(first);
+    let (_, session) = world.json(&["sessions", "show", "main"]);
+    let text = world.ok(&["tree", "text", session["tree"].as_str().unwrap()]);
+    assert!(text.contains("tale") && !text.contains("private"), "{text}");
 }
 
 #[test]
