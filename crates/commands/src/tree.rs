@@ -19,7 +19,7 @@ mod view;
 mod wording;
 mod write;
 
-use loom::{CellKey, PositionId, Role, RowError, TreeId, TreeReader, ViewName};
+use loom::{PositionId, Role, RowError, TreeId, TreeReader, ViewName};
 
 use crate::app::App;
 use crate::args::tree::TreeCommand;
@@ -91,10 +91,11 @@ async fn look<T: Send + 'static>(
     view: &ViewName,
     f: impl FnOnce(&dyn TreeReader, PositionId) -> Result<T, RowError> + Send + 'static,
 ) -> Result<T, CommandError> {
-    let tip = CellKey::Tip { view: view.clone() };
-    let found = app.read(asker, tree, move |rows| match rows.cell(&tip)?.value.as_position() {
-        Some(tip) => f(rows, tip).map(Some),
-        None => Ok(None),
+    let name = view.clone();
+    let found = app.read(asker, tree, move |rows| match loom::render::tip(rows, &name) {
+        Ok(tip) => f(rows, tip).map(Some),
+        Err(RowError::Missing { what: "view", .. }) => Ok(None),
+        Err(error) => Err(error),
     });
     let hint = "`drawloom tree view list TREE` shows the views of a tree";
     found.await?.ok_or_else(|| CommandError::not_found("view", view.as_str(), hint))

@@ -181,7 +181,7 @@ fn with_store(
     let opened = open::open(&invocation, config, Arc::clone(person), cancel)?;
     runtime.block_on(opened.recover());
     // While a turn runs here, other processes say theirs through it.
-    let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen()));
+    let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen())).flatten();
     let app = Arc::clone(&opened.app);
     let stop = (spec.right == Right::Act).then_some(&stop);
     let sessions = app.sessions.clone();
@@ -201,13 +201,15 @@ fn with_store(
             Ok(error.exit)
         }
     };
-    // What another process said in a turn that runs here is answered before this one ends, or until Ctrl-C.
+    // Who said something to a turn that ran here hears what became of it before this process ends, or until Ctrl-C.
     let closed = async move {
         sessions.close_all().await;
+        if let Some(listener) = listening {
+            listener.finish().await;
+        }
         Ok(())
     };
     let closed = interrupt::run(&runtime, closed, None);
-    drop(listening);
     opened.close();
     // A thread that waits for input cannot be ended, and nothing waits for it.
     runtime.shutdown_background();

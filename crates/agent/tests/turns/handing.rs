@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drawloom_agent::questions::Decision;
 use drawloom_agent::session::{EventLog, Say, SessionOperation, TurnIdentity, TurnInput};
@@ -232,7 +233,9 @@ async fn what_is_meant_for_another_model_tree_or_settings_is_not_taken_in() {
             elsewhere,
             remote,
         ] {
-            let handed = handed_as(&other, &entered, differs, "two?").await;
+            let handed = handed_as(&other, &entered, differs, "two?");
+            let handed =
+                tokio::time::timeout(Duration::from_secs(30), handed).await.expect("it was taken in");
             assert_eq!(handed.unwrap(), HandedOver::Differs);
         }
         let session = drawloom_agent::session::spawn(&owner.runtime, &owner.sessions, &entered.session);

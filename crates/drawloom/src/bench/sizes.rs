@@ -84,7 +84,7 @@ pub(super) async fn measure(
         drop(harness);
         if largest {
             let ratio = bytes_of(scratch, "tree")? / fixture.bytes as f64;
-            report.row("store size by text, 1,000 nodes an operation", ratio, "× the text", Some(3.2));
+            report.row("store size by text, 1,000 nodes an operation", ratio, "× the text", Some(2.2));
         }
         scratch.remove("tree")?;
     }
@@ -119,7 +119,7 @@ pub(super) async fn measure_written(
     drop(harness);
     let bytes = bytes_of(scratch, "written")?;
     let name = format!("store size by text, one node of {PASSAGE} bytes an operation, {nodes} nodes");
-    report.row(&name, bytes / fixture.bytes as f64, "× the text", Some(3.2));
+    report.row(&name, bytes / fixture.bytes as f64, "× the text", Some(2.6));
     scratch.remove("written")
 }
 

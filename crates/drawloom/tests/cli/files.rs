@@ -5,26 +5,31 @@ use std::ffi::OsStr;
 use std::io::pipe;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::symlink;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::terminal::Terminal;
-use crate::world::{Run, World, piped, text};
+use crate::world::{Run, World, heeds_ctrl_c, piped, text};
 
 /// Nothing here takes this long; what does, hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs a command that must come to its end.
 #[track_caller]
-fn ends(command: &mut Command) -> Run {
+pub(crate) fn ends(command: &mut Command) -> Run {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    ended(child, &format!("{command:?}"))
+}
+
+/// What a program left that must come to its end.
+#[track_caller]
+pub(crate) fn ended(child: Child, what: &str) -> Run {
     let process = Pid::from_child(&child);
     let (sender, receiver) = mpsc::channel::<Output>();
     std::thread::spawn(move || sender.send(child.wait_with_output().unwrap()));
@@ -32,7 +37,7 @@ fn ends(command: &mut Command) -> Run {
         Ok(output) => output.into(),
         Err(_) => {
             kill_process(process, Signal::KILL).unwrap();
-            panic!("it hangs: {command:?}");
+            panic!("it hangs: {what}");
         }
     }
 }
@@ -130,9 +135,14 @@ fn e10_nothing_is_written_into_the_home_but_its_workspace() {
     let world = tale();
     std::fs::create_dir_all(world.home().join("workspace")).unwrap();
     symlink(world.home(), world.path("linked")).unwrap();
+    world.ok(&["chat", "-m", "hello", "--model", "script:echo"]);
     let inside = ["home/a", "home/blobs/a", "home/loom.db-journal", "linked/a", "here/../home/a"];
     for place in inside {
-        for arguments in [&["tree", "export", "Tale", "-o", "@"][..], &["backup", "-o", "@"]] {
+        for arguments in [
+            &["tree", "export", "Tale", "-o", "@"][..],
+            &["backup", "-o", "@"],
+            &["chat", "-m", "/export text @"],
+        ] {
             let (code, name, message) = error(&world, &with(arguments, &world.path(place)));
             assert_eq!((code, name.as_str()), (Some(4), "in_home"), "{arguments:?} {place}: {message}");
         }
@@ -249,14 +259,21 @@ fn e11_ctrl_c_ends_the_wait_for_a_pipe() {
     let world = tale();
     let (reader, writer) = pipe().unwrap();
     let path = format!("/proc/{}/fd/{}", std::process::id(), reader.as_raw_fd());
-    let child = piped(&mut world.command(&["tree", "new", "--file", &path]));
-    let run = world.home().join("run");
-    while run.read_dir().is_ok_and(|mut files| files.next().is_none()) {
+    let ours = std::fs::read_link(&path).unwrap();
+    let mut child = piped(&mut world.command(&["tree", "new", "--file", &path]));
+    let theirs = format!("/proc/{}/fd", child.id());
+    let has_opened = || {
+        let mut descriptors = std::fs::read_dir(&theirs).into_iter().flatten().flatten();
+        descriptors.any(|descriptor| std::fs::read_link(descriptor.path()).is_ok_and(|file| file == ours))
+    };
+    let begun = Instant::now();
+    while !(has_opened() && heeds_ctrl_c(&child)) {
+        assert_eq!(child.try_wait().unwrap(), None, "it waits");
+        assert!(begun.elapsed() < PATIENCE, "it does not read the pipe");
         std::thread::yield_now();
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let ended = child.wait_with_output().unwrap();
-    // In the moment before the program listens, Ctrl-C ends it the plain way.
-    assert!(ended.status.code() == Some(130) || ended.status.signal() == Some(2), "{ended:?}");
+    let run = ended(child, "Ctrl-C changes nothing");
+    assert_eq!(run.code, Some(130), "{run:?}");
     drop(writer);
 }

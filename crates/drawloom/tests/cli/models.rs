@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::files::ends;
 use crate::tiny::TINY;
 use crate::world::{World, text};
 
@@ -38,8 +39,8 @@ fn s24_a_file_of_another_family_is_continued_as_raw_text_and_its_template_is_nev
     std::fs::write(&path, file.with("tokenizer.chat_template", ENDLESS).bytes()).unwrap();
     for said in ["hi", "and then"] {
         let begun = Instant::now();
-        let run =
-            world.run(&["chat", "-m", said, "--preset", "short", "--json", "--model-file", &text(&path)]);
+        let say = ["chat", "-m", said, "--preset", "short", "--json", "--model-file", &text(&path)];
+        let run = ends(&mut world.command(&say));
         assert_eq!(run.code, Some(0), "{run:?}");
         assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
         assert_eq!(run.err.matches("continued as raw text").count(), 1, "{}", run.err);

@@ -390,6 +390,8 @@ fn what_a_killed_process_left_of_a_temporary_conversation_is_swept() {
     std::fs::create_dir_all(world.home().join("blobs/00")).unwrap();
     let id = "0".repeat(62);
     std::fs::write(world.home().join("blobs/00").join(id), "left").unwrap();
+    // And as if another one had died while it wrote them.
+    std::fs::write(world.home().join("blobs/00/.left.0123456789abcdef"), "half").unwrap();
     terminal.signal(rustix::process::Signal::KILL);
     assert_eq!(terminal.ended(), None);
     world.ok(&["tree", "list"]);

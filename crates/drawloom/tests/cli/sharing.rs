@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::replaying::Server;
 use crate::server;
+use crate::terminal::Terminal;
 use crate::world::{Run, World, piped};
 
 /// How long something that has to happen is waited for.
@@ -49,6 +50,19 @@ pub(crate) fn until_streaming(world: &World) {
     }
 }
 
+/// Waits until a process has received this much of an answer.
+fn until_received(world: &World, word: &str) {
+    let began = Instant::now();
+    let holds = |path: std::path::PathBuf| {
+        std::fs::read(path).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(word))
+    };
+    let spool = world.home().join("spool");
+    while !spool.read_dir().is_ok_and(|mut found| found.any(|entry| holds(entry.unwrap().path()))) {
+        assert!(began.elapsed() < SOON, "{word} did not come");
+        std::thread::yield_now();
+    }
+}
+
 fn trees(world: &World) -> usize {
     let (_, session) = world.json(&["sessions", "show", "main"]);
     session["trees"].as_array().unwrap().len()
@@ -82,6 +96,41 @@ fn what_is_said_to_a_local_model_never_goes_to_the_remote_one_of_another_process
     drop(first);
     let Run { code, out, .. } = said(&[]);
     assert_eq!((code, out.as_str()), (Some(0), "private\n"), "the control: once the session is free");
+}
+
+/// The answer that comes ends before another process has waited long enough for the session.
+#[test]
+fn what_is_said_with_another_preset_or_thinking_waits_and_is_asked_so() {
+    for (flags, field, value) in [
+        (["--preset", "cold"], "temperature", json!(0.125)),
+        (["--think", "high"], "reasoning_effort", json!("high")),
+    ] {
+        let world = World::new();
+        let near = server::Server::start(|path, body| {
+            let is_first = body["messages"].as_array()?.len() < 3 && path.ends_with("/chat/completions");
+            if is_first {
+                std::thread::sleep(Duration::from_secs(2));
+            }
+            path.ends_with("/chat/completions").then(|| server::chat("", "Said.", 10))
+        });
+        world.write(
+            "config.toml",
+            &format!(
+                "[providers.box]\nbase_url = \"{}\"\nkind = \"ollama\"\nwindow = 32000\n\
+                 [presets.cold]\ntemperature = 0.125\n",
+                near.base()
+            ),
+        );
+        let say = ["--model", "box/qwen3:8b", "chat", "-m"];
+        let mut first = Running(piped(&mut world.command(&[&say[..], &["one"]].concat())));
+        until_streaming(&world);
+        let run = world.run(&[&say[..], &["two"], &flags].concat());
+        assert_eq!((run.code, run.out.as_str()), (Some(0), "Said.\n"), "{run:?}");
+        assert_eq!(first.0.wait().unwrap().code(), Some(0));
+        let bodies = near.bodies();
+        let of = |said: &str| bodies.iter().find(|body| body["messages"].to_string().contains(said)).unwrap();
+        assert_eq!((&of("two")[field], &of("one")[field]), (&value, &Value::Null), "{bodies:?}");
+    }
 }
 
 #[test]
@@ -143,6 +192,27 @@ fn a_message_that_waits_says_for_whom_and_ctrl_c_withdraws_it() {
     let (_, session) = world.json(&["sessions", "show", "main"]);
     let text = world.ok(&["tree", "text", session["tree"].as_str().unwrap()]);
     assert!(text.contains("tale") && !text.contains("private"), "{text}");
+}
+
+#[test]
+fn a_long_answer_is_heard_to_its_end_though_the_process_that_gave_it_is_done() {
+    let world = World::new();
+    // The last of it is one line of 4 MB over the socket, behind which that process has nothing more to do.
+    let long = json!({"deltas": vec!["word ".repeat(20_000); 40]});
+    let model = script(&world, &[slowly(200), long]);
+    let mut first = Terminal::start(world.command(&["--model", &model, "chat", "--color", "never"]));
+    first.at_prompt();
+    first.types("tale\r");
+    until_streaming(&world);
+    let second = piped(&mut world.command(&["--model", &model, "chat", "-m", "and then?"]));
+    // It waits until the turn is done.
+    first.types("/quit\n");
+    let heard = std::thread::spawn(move || second.wait_with_output().unwrap());
+    assert_eq!(first.ended(), Some(0));
+    let heard = heard.join().unwrap();
+    let err = String::from_utf8_lossy(&heard.stderr);
+    assert_eq!(heard.status.code(), Some(0), "{err}");
+    assert!(heard.stdout.len() >= 4_000_000, "{} bytes: {err}", heard.stdout.len());
 }
 
 #[test]
@@ -219,16 +289,23 @@ fn five_processes_share_one_purse() {
 fn a_turn_is_stopped_from_another_process() {
     let world = World::new();
     let model = script(&world, &[slowly(2000)]);
-    let first = piped(&mut world.command(&["--model", &model, "chat", "-m", "tale"]));
-    until_streaming(&world);
+    let mut first = Running(piped(&mut world.command(&["--model", &model, "chat", "-m", "tale"])));
+    until_received(&world, "w9 ");
+    assert_eq!(first.0.try_wait().unwrap(), None, "the control: it goes on by itself");
     let stop = world.run(&["chat", "-m", "/stop"]);
     assert_eq!(stop.code, Some(0), "{stop:?}");
     assert!(stop.err.contains("the turn of another process is stopped"), "{stop:?}");
-    let ended: Run = first.wait_with_output().unwrap().into();
-    assert!(ended.code == Some(5) && ended.err.contains("stopped"), "{ended:?}");
-    let (_, session) = world.json(&["sessions", "show", "main"]);
-    let text = world.ok(&["tree", "text", session["tree"].as_str().unwrap()]);
-    assert!(text.contains("tale") && !text.contains("w1999"), "{text}");
+    let mut err = String::new();
+    first.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!(first.0.wait().unwrap().code(), Some(5), "{err}");
+    assert!(err.contains("stopped"), "{err}");
+    // What came is kept, and is all there is.
+    let (_, shown) = world.json(&["tree", "show", "tale"]);
+    let answer = shown["nodes"].as_array().unwrap().last().unwrap();
+    let text = answer["text"].as_str().unwrap();
+    assert!(text.starts_with("w0 w1 ") && text.contains("w9 ") && !text.contains("w1999"), "{answer}");
+    assert_eq!(answer["finish"], json!({"interrupted": "cancelled"}));
     let again = world.run(&["chat", "-m", "/stop"]);
     assert!(again.err.contains("nothing is under way"), "{again:?}");
+    assert_eq!(world.ok(&["--model", "script:echo", "chat", "-m", "on"]), "on\n", "the session is free");
 }

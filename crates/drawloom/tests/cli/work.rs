@@ -1,7 +1,6 @@
 //! Work with trees and models through the program: one home, one process after another.
 
 use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +9,8 @@ use axum::http::HeaderMap;
 use axum::routing::{get, post};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::{Run, World, piped, text};
+use crate::files::ended;
+use crate::world::{Run, World, heeds_ctrl_c, piped, text};
 
 #[test]
 fn what_one_process_writes_the_next_one_reads() {
@@ -76,16 +76,17 @@ fn what_a_killed_process_had_received_is_kept_by_the_next() {
 fn ctrl_c_ends_a_wait_for_input() {
     let world = World::new();
     world.ok(&["tree", "new", "--title", "x"]);
-    let child = piped(&mut world.command(&["tree", "append", "x", "-"]));
-    let run = world.home().join("run");
-    let started = || run.read_dir().is_ok_and(|mut files| files.next().is_some());
-    while !started() {
+    let mut child = piped(&mut world.command(&["tree", "append", "x", "-"]));
+    // Until it is closed, which waiting for the output does.
+    let input = child.stdin.take();
+    while !heeds_ctrl_c(&child) {
+        assert_eq!(child.try_wait().unwrap(), None, "it waits");
         std::thread::yield_now();
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let ended = child.wait_with_output().unwrap();
-    // In the moment before the program listens, Ctrl-C ends it the plain way.
-    assert!(ended.status.code() == Some(130) || ended.status.signal() == Some(2), "{ended:?}");
+    let run = ended(child, "Ctrl-C changes nothing");
+    assert_eq!(run.code, Some(130), "{run:?}");
+    drop(input);
 }
 
 /// A server that has two models and answers every prompt; what it was sent is kept.

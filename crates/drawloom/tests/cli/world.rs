@@ -92,6 +92,14 @@ pub(crate) fn piped(command: &mut Command) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
+/// Whether a program listens to Ctrl-C: before that, it ends the program the plain way.
+pub(crate) fn heeds_ctrl_c(child: &Child) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    // Signal 2 is the second bit.
+    caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 2 != 0))
+}
+
 impl From<Output> for Run {
     fn from(output: Output) -> Self {
         Self {

@@ -85,6 +85,27 @@ fn one_changed_letter_of_a_text_is_found_by_verify() {
 }
 
 #[test]
+fn a_view_whose_tip_is_damaged_is_damage_and_not_a_lack() {
+    let home = Home::with_tale("It rained.");
+    let before = Before::of(&home);
+    let conn = rusqlite::Connection::open(home.database()).unwrap();
+    // The cell of the tip, as the store keeps it.
+    let (form, number): (i64, i64) = conn
+        .query_row("SELECT form, number FROM cells WHERE kind = 6", [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap();
+    for (form, number) in [(0, 0), (form, number + 40), (form + 1, number)] {
+        conn.execute("UPDATE cells SET form = ?1, number = ?2 WHERE kind = 6", (form, number)).unwrap();
+        for arguments in [&["tree", "text", "Tale"][..], &["tree", "append", "Tale", " It poured."]] {
+            home.run(arguments).refused(6, &["damaged"]);
+        }
+    }
+    conn.execute("UPDATE cells SET form = ?1, number = ?2 WHERE kind = 6", (form, number)).unwrap();
+    drop(conn);
+    home.run(&["tree", "text", "Tale", "--view", "nobody"]).refused(3, &["nobody"]);
+    before.unharmed(&home);
+}
+
+#[test]
 fn another_programs_file_is_not_touched() {
     for content in [&b"Dear diary, today it rained.\n"[..], &[0; 4096]] {
         let home = Home::with_tale("It rained.");

@@ -21,4 +21,5 @@ mod servers;
 mod sessions;
 mod support;
 mod surroundings;
+mod syncing;
 mod turns;

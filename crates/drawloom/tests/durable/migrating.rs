@@ -5,10 +5,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Child;
 use std::time::Duration;
 
 use crate::kill::kills;
-use crate::support::{Home, Seeded, ended};
+use crate::support::{Home, Seeded, ended, resume, suspend, until};
 
 /// Versions with a fixture.
 const VERSIONS: [u32; 2] = [2, 3];
@@ -126,6 +127,66 @@ fn an_update_that_is_killed_has_not_happened_and_happens_with_the_next_command()
             is_what_it_was(&home, of);
         }
     }
+}
+
+/// A store of an older version that takes a while to be copied: much of its file is free.
+fn large_of_version(of: u32) -> Home {
+    let home = of_version(of);
+    let noise = "CREATE TABLE noise (bytes); INSERT INTO noise VALUES (zeroblob(40000000)); DROP TABLE noise";
+    rusqlite::Connection::open(home.database()).unwrap().execute_batch(noise).unwrap();
+    home
+}
+
+/// The copies of the store that lie in a home, unfinished or whole.
+fn copies(home: &Home) -> Vec<String> {
+    let names =
+        fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.contains(".bak")).collect()
+}
+
+/// Starts a command that updates the store, up to the middle of the copy it makes first.
+fn in_the_middle(home: &Home, of: u32) -> Child {
+    let child = home.command(&["tree", "list"]).spawn().unwrap();
+    let part = home.path().join(format!("loom.db.v{of}.bak.part"));
+    until("a part of the copy", || fs::metadata(&part).is_ok_and(|part| part.len() > 0));
+    child
+}
+
+#[test]
+fn an_update_that_is_killed_in_the_middle_leaves_nothing_behind() {
+    for of in VERSIONS {
+        let home = large_of_version(of);
+        let mut child = in_the_middle(&home, of);
+        child.kill().unwrap();
+        ended(child);
+        let part = format!("loom.db.v{of}.bak.part");
+        assert!(copies(&home).contains(&part), "the control: it was killed in time: {:?}", copies(&home));
+        assert_eq!(version(&home.database()), of);
+        // Of an update from another version, which no command would write anew.
+        fs::write(home.path().join("loom.db.v1.bak.part"), "half").unwrap();
+        home.ok(&["tree", "list"]);
+        assert_eq!(copies(&home), [format!("loom.db.v{of}.bak")]);
+        assert_eq!(version(&home.database()), 4);
+        is_what_it_was(&home, of);
+    }
+}
+
+#[test]
+fn nobody_sweeps_the_copy_of_an_update_under_way() {
+    let home = large_of_version(3);
+    let updating = in_the_middle(&home, 3);
+    suspend(&updating);
+    let before = copies(&home);
+    let part = "loom.db.v3.bak.part".to_owned();
+    assert!(before.contains(&part), "the control: it stands in the middle: {before:?}");
+    home.run(&["tree", "list"]).refused(6, &["busy"]);
+    assert_eq!(copies(&home), before);
+    resume(&updating);
+    let updated = ended(updating);
+    assert_eq!(updated.status.code(), Some(0), "{updated:?}");
+    assert_eq!(copies(&home), ["loom.db.v3.bak"]);
+    assert_eq!(version(&home.path().join("loom.db.v3.bak")), 3);
+    is_what_it_was(&home, 3);
 }
 
 /// The later tables of version 3, which had the columns of version 4.

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -76,7 +77,7 @@ fn response(status: &str, kind: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
 }
 
 /// The head and the first events of a stream that is not finished.
-fn beginning(texts: &[&str]) -> Vec<u8> {
+pub(crate) fn beginning(texts: &[&str]) -> Vec<u8> {
     let events =
         texts.iter().map(|text| format!("data: {}\n\n", json!({"choices": [{"index": 0, "text": text}]})));
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
@@ -118,11 +119,13 @@ fn is_cut(server: &Server, words: &[&str]) {
     assert_eq!(server.asked(), 1, "what was shown is never asked for again");
 }
 
+/// The last events of a stream.
+pub(crate) const END: &str =
+    "data: {\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+
 #[test]
 fn a_server_that_answers_is_heard() {
-    let end =
-        "data: {\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
-    let server = Server::saying([beginning(&[" all", " day"]), end.as_bytes().to_vec()].concat());
+    let server = Server::saying([beginning(&[" all", " day"]), END.as_bytes().to_vec()].concat());
     let home = Home::with_tale("It rained");
     let ran = ask(&home, server.port);
     assert_eq!(ran.status.code(), Some(0), "{ran:?}");
@@ -151,6 +154,31 @@ fn a_server_that_falls_silent() {
         let _ = stream.read(&mut [0]);
     });
     is_cut(&server, &["paused for 1 s"]);
+}
+
+/// A server that says these words, and then shows this sign of life ten times a second. It gives up first, and ends its
+/// answer, if the client waits for half a minute.
+fn lingering(words: &'static [&'static str], sign: &'static str) -> Server {
+    Server::start(move |stream| {
+        let _ = stream.write_all(&beginning(words));
+        let _ = stream.set_read_timeout(Some(Duration::from_millis(100)));
+        let left = |stream: &mut TcpStream| {
+            stream.write_all(sign.as_bytes()).is_err() || matches!(stream.read(&mut [0]), Ok(0))
+        };
+        if !(0..300).any(|_| left(stream)) {
+            let _ = stream.write_all(format!("\n\n{END}").as_bytes());
+        }
+    })
+}
+
+#[test]
+fn a_server_that_only_shows_signs_of_life_is_not_waited_for_without_end() {
+    std::thread::scope(|scope| {
+        for sign in [": still here\n\n", "data: {\"choices\":[]}\n\n", "d"] {
+            scope.spawn(move || is_cut(&lingering(&[" all", " day"], sign), &["paused for 5 s"]));
+            scope.spawn(move || gives_nothing(lingering(&[], sign).port, &["paused for 2 s"]));
+        }
+    });
 }
 
 #[test]

@@ -223,8 +223,9 @@ fn choices_are_found_on_their_paths_however_branches_grew() {
         };
         let mut end = page.append("0 ").await.as_position();
         let (mut path, mut tips) = ("0 ".to_owned(), Vec::new());
-        // Beside each passage of the path another way is tried first, and every so often a way that is long.
-        for level in 1..80 {
+        // Beside each passage of the path another way is tried first, and every so often a way that is long: it takes
+        // the lane over, and the path takes it back once it is twice as long.
+        for level in 1..100 {
             let next = page.append(&format!("{level} ")).await.as_position();
             page.change(Op::Move(end)).await;
             let (mut branch, mut tip) = (path.clone(), end);

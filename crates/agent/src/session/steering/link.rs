@@ -23,8 +23,9 @@ use crate::session::{EventLog, TurnIdentity};
 const TO_READ: Duration = Duration::from_secs(5);
 /// How often it is looked whether the turn still has its lease, while nothing is heard.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long what was told before the fence was past takes to be read: it is here already.
-const TO_DRAIN: Duration = Duration::from_millis(250);
+/// How long the rest of what was told before the fence was past is waited for: a long answer takes longer to be read
+/// than its turn to end, and a process that lives closes the connection behind it.
+const TO_DRAIN: Duration = Duration::from_secs(5);
 
 /// How long a process may take to say whether a message could still be withdrawn.
 const TO_WITHDRAW: Duration = Duration::from_secs(2);
@@ -273,6 +274,8 @@ impl Link<'_> {
                 }
                 Ok(self.happened(event))
             }
+            // Half a line is what is heard last of a process that died.
+            Err(error) if error.is_eof() => Ok(None),
             Err(error) => Err(AgentError::Refused(format!("not a reply: {error}"))),
         }
     }

@@ -32,8 +32,12 @@ pub(super) const MAX_LINE: u64 = 64 * 1024 * 1024;
 const MAX_WORD: u64 = 4096;
 /// How long a process that connected may take to say what it wants.
 const TO_SAY: Duration = Duration::from_secs(10);
-/// How long it may take to read one reply.
+/// How long it may take to read a part of a reply.
 const TO_READ: Duration = Duration::from_secs(5);
+/// Bytes of such a part.
+const PART: usize = 64 * 1024;
+/// How long a process that ends waits for others to hear the last of what they asked for.
+const TO_FINISH: Duration = Duration::from_secs(10);
 /// How long to wait when the system has no descriptor left for one more.
 const TO_RECOVER: Duration = Duration::from_millis(100);
 
@@ -42,7 +46,11 @@ const TO_RECOVER: Duration = Duration::from_millis(100);
 pub struct Listener {
     path: PathBuf,
     accepting: JoinHandle<()>,
+    answering: Answering,
 }
+
+/// Those who asked for something and did not hear the end of it: each has a permit, of [`MAX_PEERS`].
+type Answering = Arc<Semaphore>;
 
 impl Listener {
     /// Starts listening as an instance. The socket can be reached by this user alone.
@@ -55,8 +63,18 @@ impl Listener {
         // Its folder is open to this user alone; the socket says so once more (spec: security §7).
         std::fs::set_permissions(near.path(), std::fs::Permissions::from_mode(0o600))
             .map_err(|error| AgentError::socket(&error))?;
-        let accepting = tokio::spawn(accept(listener, sessions.clone()));
-        Ok(Self { path, accepting })
+        let answering = Arc::new(Semaphore::new(MAX_PEERS));
+        let accepting = tokio::spawn(accept(listener, sessions.clone(), Arc::clone(&answering)));
+        Ok(Self { path, accepting, answering })
+    }
+
+    /// Takes nobody in any more, and waits until whoever is there has heard the last reply: the sessions are closed.
+    pub async fn finish(self) {
+        self.accepting.abort();
+        let all = self.answering.acquire_many(MAX_PEERS as u32);
+        if timeout(TO_FINISH, all).await.is_err() {
+            tracing::warn!("a process that said something here did not hear the end of it");
+        }
     }
 }
 
@@ -69,14 +87,14 @@ impl Drop for Listener {
 }
 
 /// Takes in whoever connects, a bounded number of them at once.
-async fn accept(listener: UnixListener, sessions: Sessions) {
+async fn accept(listener: UnixListener, sessions: Sessions, answering: Answering) {
     let places = Arc::new(Semaphore::new(MAX_PEERS));
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let sessions = sessions.clone();
+                let (sessions, answering) = (sessions.clone(), Arc::clone(&answering));
                 tokio::spawn(async move {
-                    serve(stream, &sessions).await;
+                    serve(stream, &sessions, &answering).await;
                     drop(place);
                 });
             }
@@ -122,7 +140,7 @@ fn is_of(peer: Option<u32>, own: u32) -> bool {
 }
 
 /// Does what one process asks: takes in a message, or tells events.
-async fn serve(stream: UnixStream, sessions: &Sessions) {
+async fn serve(stream: UnixStream, sessions: &Sessions, answering: &Answering) {
     if !is_own(&stream) {
         return;
     }
@@ -139,6 +157,7 @@ async fn serve(stream: UnixStream, sessions: &Sessions) {
     }
     let asked = serde_json::from_str::<SteeringRequest>(&line);
     drop(line);
+    let _answering = answering.acquire().await;
     let refused = match asked {
         Ok(SteeringRequest::Say(message)) => match (message.problem(), sessions.get(&message.session)) {
             (Some(why), _) => Reply::Refused { error: AgentError::Refused(why).failure() },
@@ -198,9 +217,13 @@ async fn tell(
     }
 }
 
-/// None where it is not read in time.
+/// None where it is not read: each part of it in time, however long it is.
 async fn write_reply(write: &mut OwnedWriteHalf, reply: &Reply) -> Option<()> {
-    timeout(TO_READ, send(write, reply)).await.ok()?.ok()
+    let line = line_of(reply).ok()?;
+    for part in line.chunks(PART) {
+        timeout(TO_READ, send_line(write, part)).await.ok()?.ok()?;
+    }
+    Some(())
 }
 
 /// Says a message in its session, and passes on what happens there until it is answered. Whoever said it may withdraw
