@@ -102,6 +102,20 @@ pub enum AgentError {
         /// Process and command, for people.
         by: String,
     },
+    /// What waited for another process was withdrawn: nothing of it was written.
+    #[error("what you said was not sent: {by} has the session")]
+    Withdrawn {
+        /// Process and command, for people.
+        by: String,
+    },
+    /// What another process had taken in could not be withdrawn any more.
+    #[error("your message was sent already: it is kept as node {said}, and {by} answers it")]
+    LeftThere {
+        /// Process and command, for people.
+        by: String,
+        /// Node of what was said.
+        said: NodeId,
+    },
     /// The process that had taken what was said ended before it gave an answer.
     #[error("the process that answered ended; your message is kept as node {said}")]
     Cut {
@@ -174,6 +188,8 @@ impl From<&AgentError> for Failure {
                 130,
                 "your message may still be answered there; `drawloom tree show` shows it then",
             ),
+            AgentError::Withdrawn { .. } => ("cancelled", 130, "say it again once it is done there"),
+            AgentError::LeftThere { .. } => ("cancelled", 130, "`drawloom tree show` shows the answer"),
             AgentError::Cut { .. } => {
                 ("interrupted", 5, "send it again, or continue: the part of the answer that came is kept too")
             }

@@ -39,6 +39,8 @@ pub use turn::{TurnConfig, TurnIdentity};
 enum Input {
     Operation(SessionOperation),
     Remote(Box<RemoteInput>),
+    /// What another process said under this key is not to be said.
+    Withdrawal(SayId),
 }
 
 /// A session's task: operations in, events out. Cheap to clone.
@@ -103,6 +105,12 @@ impl Handle {
     /// Takes in what another process says; false, and it is dropped, where 64 wait already.
     pub(crate) fn take_remote(&self, remote: RemoteInput) -> bool {
         self.inputs.try_send(Input::Remote(Box::new(remote))).is_ok()
+    }
+
+    /// Takes back what another process said, unless it is about to be written: that is its reply.
+    pub(crate) async fn withdraw(&self, key: SayId) {
+        // A task that has ended has given back what it did not say.
+        let _ = self.inputs.send(Input::Withdrawal(key)).await;
     }
 
     /// Drops the task where it waits, as the end of the process would: what a model had said until then is recovered.

@@ -100,6 +100,13 @@ pub(crate) async fn is_named(app: &App, asker: &Asker, word: &str) -> Result<boo
 /// The fewest characters of an id that name a question.
 const SHORTEST_NAME: usize = 4;
 
+/// Whether a word is written as an id is, and not as a word of a reason: letters and digits, with a digit among them.
+pub(crate) fn looks_like_id(word: &str) -> bool {
+    word.len() >= SHORTEST_NAME
+        && word.chars().all(|c| c.is_ascii_alphanumeric())
+        && word.chars().any(|c| c.is_ascii_digit())
+}
+
 async fn named(app: &App, asker: &Asker, name: &str) -> Result<QuestionId, CommandError> {
     app.runtime.store.resolve_question(&asker.principal, name).await.map_err(|error| match error {
         StoreError::NotFound(_) if name.chars().count() < SHORTEST_NAME => {

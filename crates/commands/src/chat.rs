@@ -29,8 +29,8 @@ pub use say::TurnStep;
 pub(crate) use sessions::sessions;
 pub use steering::{Steering, SteeringOutcome};
 
-/// `chat -m`. It returns once its own turn is done; what other processes said meanwhile is answered until the session
-/// is closed ([`agent::session::Sessions::close_all`]).
+/// `chat -m`. It returns once its own turn is done; what other processes said meanwhile is given back to them, and
+/// they take the session themselves.
 pub(crate) async fn chat(app: &App, asker: &Asker, args: ChatArgs) -> Result<CommandOutcome, CommandError> {
     let Some(message) = &args.message else {
         return Err(CommandError::usage(

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use drawloom_commands::args::chat::ChatArgs;
+use drawloom_commands::args::think::Think;
 use drawloom_commands::chat::Conversation;
 use drawloom_commands::slash::SlashOutcome;
 use drawloom_commands::{Asker, CommandError, CommandOutcome};
@@ -172,6 +173,57 @@ async fn a_fork_goes_on_beside_what_stays() {
         assert_eq!(talk.err("/switch main:gone").await.code, "not_found");
         let listed = talk.ok("/sessions").await;
         assert_eq!(listed["sessions"][0]["forks"], json!(["alt", "fork-1"]));
+    }
+}
+
+#[tokio::test]
+async fn a_flag_holds_in_each_session_until_something_newer_is_chosen_there() {
+    for home in homes() {
+        drop(Talk::new(&home).await);
+        home.ok(&["chat", "--session", "third", "-m", "before"]).await;
+        let args = ChatArgs { think: Some(Think::High), ..ChatArgs::default() };
+        let conversation = Conversation::open(&home.app, &Asker::owner(), &args).await.unwrap();
+        let mut talk = Talk { home: &home, conversation };
+        talk.ok("one").await;
+        talk.ok("/new other").await;
+        talk.ok("two").await;
+        assert_eq!(talk.ok("/think").await["thinking"], "high");
+        talk.ok("/switch main").await;
+        talk.ok("/think low").await;
+        talk.ok("/switch third").await;
+        assert_eq!(talk.ok("/think").await["thinking"], "high", "where nothing was chosen");
+        talk.ok("/switch main").await;
+        assert_eq!(talk.ok("/think").await["thinking"], "low", "where something was");
+        talk.ok("/new fourth").await;
+        talk.ok("four").await;
+        let stored = async |session| home.ok(&["chat", "--session", session, "-m", "/think"]).await;
+        assert_eq!(stored("fourth").await["thinking"], "low", "what was chosen goes along");
+        assert_eq!(stored("other").await["thinking"], Value::Null, "a flag is of its call");
+    }
+}
+
+#[tokio::test]
+async fn a_fork_that_is_not_there_is_refused_before_anything_is_written() {
+    for home in homes() {
+        let mut talk = Talk::new(&home).await;
+        talk.ok("one").await;
+        talk.ok("/fork alt").await;
+        talk.ok("two").await;
+        let before = (home.ok(&["sessions", "list"]).await, home.ok(&["tree", "list"]).await);
+        for words in [
+            &["chat", "--session", "brandnew:typo", "-m", "hello"][..],
+            &["chat", "--session", "main:typo", "-m", "hello"],
+            &["chat", "--session", "main:alt", "--new", "-m", "hello"],
+            &["context", "show", "--next", "--session", "main:typo"],
+            &["context", "show", "--next", "--view", "typo"],
+        ] {
+            let refused = home.err(words).await;
+            assert_eq!((refused.code.as_ref(), refused.exit), ("not_found", 3), "{words:?}: {refused:?}");
+            let after = (home.ok(&["sessions", "list"]).await, home.ok(&["tree", "list"]).await);
+            assert_eq!(after, before, "{words:?}");
+        }
+        let said = home.ok(&["chat", "--session", "main:alt", "-m", "three"]).await;
+        assert_eq!(said["session"], "main:alt", "the control");
     }
 }
 

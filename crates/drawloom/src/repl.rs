@@ -91,7 +91,7 @@ pub(crate) fn hold(
     let ended = runtime.block_on(async {
         opened.recover().await;
         // While a turn runs here, other processes say theirs through it.
-        let _listening = opened.listen().await;
+        let listening = opened.listen().await;
         let app = Arc::clone(&opened.app);
         let mut conversation = Conversation::open(&app, &Asker::owner(), args).await?;
         // Here a model is needed sooner or later: better to say at once that there is none.
@@ -102,6 +102,9 @@ pub(crate) fn hold(
         let code = repl.run(&mut conversation).await;
         let closed = conversation.close(&repl.app, &Asker::owner()).await;
         repl.app.sessions.close_all().await;
+        if let Some(listener) = listening {
+            listener.finish().await;
+        }
         let code = code?;
         closed.map(|()| code)
     });

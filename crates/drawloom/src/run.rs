@@ -201,8 +201,7 @@ fn with_store(
             Ok(error.exit)
         }
     };
-    // What another process said in a turn that runs here is answered, and heard there, before this one ends, or until
-    // Ctrl-C.
+    // Who said something to a turn that ran here hears what became of it before this process ends, or until Ctrl-C.
     let closed = async move {
         sessions.close_all().await;
         if let Some(listener) = listening {

@@ -160,7 +160,22 @@ impl Terminal {
         for line in lines {
             writeln!(terminal, "{}", explicit(line)).ok()?;
         }
-        ask(&terminal, question, is_over).ok().flatten()
+        Some(is_yes(&ask(&terminal, question, is_over).ok()??))
+    }
+
+    /// What is answered to a question of work: what is neither yes nor no is asked again. None where nobody answers,
+    /// or once it need not be asked any more.
+    fn decision(&self, question: &str, is_over: &dyn Fn() -> bool) -> Option<Decision> {
+        self.end_line();
+        let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL).ok()?;
+        let mut line = ask(&terminal, question, is_over).ok()??;
+        loop {
+            if let Some(decision) = decision_of(&line) {
+                return Some(decision);
+            }
+            (&terminal).write_all(b"answer y or n [y/N] ").ok()?;
+            line = typed(&terminal, is_over).ok()??;
+        }
     }
 
     fn questions(&self) -> MutexGuard<'_, Questions> {
@@ -238,10 +253,14 @@ impl Frontend for Terminal {
         }
         let asks = format!("{} (or `drawloom approve {}`)", question.text, question.id.short());
         ASKING.store(true, Ordering::SeqCst);
-        let answer = self.answer_unless(&[], &asks, &|| self.questions().open.is_none());
+        let decision = self.decision(&asks, &|| self.questions().open.is_none());
         ASKING.store(false, Ordering::SeqCst);
         self.questions().open.take()?;
-        Some(if answer == Some(true) { Decision::Approved } else { Decision::Denied })
+        let decision = decision.unwrap_or(Decision::Denied);
+        if decision == Decision::Denied {
+            crate::output::to_stderr("denied");
+        }
+        Some(decision)
     }
 
     fn answered(&self, question: QuestionId, decision: Decision, by: &str, reason: Option<&str>) {
@@ -298,7 +317,8 @@ impl Frontend for Terminal {
     fn confirm(&self, question: &str) -> bool {
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL);
-        terminal.is_ok_and(|terminal| matches!(ask(&terminal, question, &|| false), Ok(Some(true))))
+        let asked = terminal.and_then(|terminal| ask(&terminal, question, &|| false));
+        asked.is_ok_and(|line| line.is_some_and(|line| is_yes(&line)))
     }
 
     fn input(&self, guard: &StoreGuard, timeout: Duration) -> Result<Box<dyn Read + Send>, FileError> {
@@ -309,11 +329,16 @@ impl Frontend for Terminal {
 /// How often it is looked whether a question was answered elsewhere.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Asks at a terminal. Only what is typed after the question counts; none when the terminal went away, or once
-/// `is_over` says that it need not be asked any more.
-fn ask(mut terminal: &File, question: &str, is_over: &dyn Fn() -> bool) -> io::Result<Option<bool>> {
+/// Asks at a terminal. Returns the line that is the answer: only what is typed after the question counts; none when
+/// the terminal went away, or once `is_over` says that it need not be asked any more.
+fn ask(mut terminal: &File, question: &str, is_over: &dyn Fn() -> bool) -> io::Result<Option<String>> {
     terminal.write_all(format!("{} [y/N] ", explicit(question)).as_bytes())?;
     tcflush(terminal, QueueSelector::IFlush)?;
+    typed(terminal, is_over)
+}
+
+/// The next line of a terminal, as [`ask`] takes it.
+fn typed(terminal: &File, is_over: &dyn Fn() -> bool) -> io::Result<Option<String>> {
     // A terminal can be read once a whole line was typed.
     loop {
         match poll(&mut [PollFd::new(&terminal, PollFlags::IN)], Some(&LOOK)) {
@@ -326,7 +351,20 @@ fn ask(mut terminal: &File, question: &str, is_over: &dyn Fn() -> bool) -> io::R
     }
     let mut answer = String::new();
     let read = BufReader::new(terminal.take(1024)).read_line(&mut answer)?;
-    Ok((read > 0).then(|| matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes" | "/approve")))
+    Ok((read > 0).then_some(answer))
+}
+
+/// Whether a line is a yes.
+fn is_yes(line: &str) -> bool {
+    matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes" | "/approve")
+}
+
+/// What a line answers to a question of work; none where it is neither yes nor no.
+fn decision_of(line: &str) -> Option<Decision> {
+    match line.trim().to_ascii_lowercase().as_str() {
+        "" | "n" | "no" | "/deny" => Some(Decision::Denied),
+        line => is_yes(line).then_some(Decision::Approved),
+    }
 }
 
 #[cfg(test)]
@@ -373,8 +411,8 @@ mod tests {
             poll(&mut ready, None).unwrap();
         }
         let asked = std::thread::spawn(move || {
-            let told = ask(&program, "delete \u{1b}[2Jit\u{202e}?", &|| false).unwrap() == Some(true);
-            (told, program)
+            let line = ask(&program, "delete \u{1b}[2Jit\u{202e}?", &|| false).unwrap();
+            (is_yes(&line.unwrap_or_default()), program)
         });
         let seen = shown(&mut person);
         // The flush follows the question; what is typed in between is thrown away, as it should be. So type until
@@ -396,6 +434,17 @@ mod tests {
     fn only_yes_is_yes() {
         assert!(answer("", "y\n").0 && answer("", "YES\n").0 && answer("", "/approve\n").0);
         assert!(!answer("", "\n").0 && !answer("", "/deny\n").0 && !answer("", "yesterday\n").0);
+    }
+
+    #[test]
+    fn what_is_neither_yes_nor_no_decides_nothing() {
+        assert_eq!(decision_of("Yes\n"), Some(Decision::Approved));
+        for no in ["\n", "n\n", "NO\n", "/deny\n"] {
+            assert_eq!(decision_of(no), Some(Decision::Denied), "{no:?}");
+        }
+        for neither in ["/status\n", "hmm\n", "yesterday\n", "/deny k3vq not today\n"] {
+            assert_eq!(decision_of(neither), None, "{neither:?}");
+        }
     }
 
     #[test]

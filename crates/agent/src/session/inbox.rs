@@ -47,6 +47,8 @@ pub(super) struct Pending {
     pub(super) author: Author,
     pub(super) trust: Trust,
     pub(super) attended: bool,
+    /// Whether the turn it is said in ends with its answer.
+    pub(super) hands_back: bool,
     /// The process that said it, if it was another one.
     pub(super) remote: Option<Box<RemoteInput>>,
     when: When,
@@ -54,9 +56,9 @@ pub(super) struct Pending {
 
 impl Pending {
     fn said(say: Say) -> Self {
-        let Say { key, input, tree, view, config, reply_to, author, trust, attended } = say;
+        let Say { key, input, tree, view, config, reply_to, author, trust, attended, hands_back } = say;
         let (config, remote, when) = (Some(config), None, When::InOrder);
-        Self { key, input, tree, view, config, reply_to, author, trust, attended, remote, when }
+        Self { key, input, tree, view, config, reply_to, author, trust, attended, hands_back, remote, when }
     }
 
     fn text(FollowUp { key, text, view, author, trust }: FollowUp, when: When) -> Self {
@@ -80,6 +82,7 @@ impl Pending {
             author,
             trust,
             attended: true,
+            hands_back: false,
             remote: None,
             when,
         }
@@ -168,6 +171,7 @@ impl Inbox {
             }
             Input::Operation(SessionOperation::Close) => self.close(log),
             Input::Remote(remote) => self.take_remote(remote, log),
+            Input::Withdrawal(key) => self.withdraw(&key),
         }
     }
 
@@ -220,6 +224,18 @@ impl Inbox {
         state.pending.push_back(Pending::remote(remote));
     }
 
+    /// Takes back what another process said, unless it is about to be written.
+    fn withdraw(&self, key: &SayId) {
+        let mut state = self.state();
+        let is_meant = |pending: &Pending| pending.remote.is_some() && pending.key == *key;
+        let Some(place) = state.pending.iter().position(is_meant) else { return };
+        let remote = state.pending.remove(place).and_then(|pending| pending.remote);
+        state.forget(key);
+        if let Some(remote) = remote {
+            remote.reply_now(Reply::Withdrawn);
+        }
+    }
+
     /// The input that begins the next turn, and what stops that turn.
     pub(super) fn next_turn(&self, stop: impl FnOnce() -> CancelHandle) -> Option<Pending> {
         let mut state = self.state();
@@ -264,10 +280,11 @@ impl Inbox {
         let (remote, own): (VecDeque<_>, VecDeque<_>) =
             state.pending.drain(..).partition(|pending| pending.remote.is_some());
         state.pending = own;
-        remote
-            .into_iter()
-            .filter_map(|pending| pending.remote)
-            .for_each(|remote| remote.reply_now(Reply::Closed));
+        for remote in remote.into_iter().filter_map(|pending| pending.remote) {
+            // It may come again, for a later turn.
+            state.forget(&remote.key);
+            remote.reply_now(Reply::Closed);
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -300,5 +317,10 @@ impl State {
             self.seen.pop_front();
         }
         self.seen.push_back(key.clone());
+    }
+
+    /// What was taken in under this key was not said.
+    fn forget(&mut self, key: &SayId) {
+        self.seen.retain(|seen| seen != key);
     }
 }

@@ -48,6 +48,9 @@ pub struct Say {
     pub trust: Trust,
     /// Whether somebody may answer a question.
     pub attended: bool,
+    /// Whether the turn ends with its answer: what other processes said meanwhile is given back, and they take the
+    /// session themselves.
+    pub hands_back: bool,
 }
 
 /// A text that is said as the turn before was asked.

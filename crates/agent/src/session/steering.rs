@@ -10,6 +10,9 @@
 //! Whoever comes later asks for the events from a number on ([`attach`]), and so does one whose connection broke. An
 //! answer to a question takes no part in this: it is written to the question's row ([`crate::questions`]).
 //!
+//! Until it is about to be written, a message can be withdrawn by whoever sent it, on the same connection. A connection
+//! that ends withdraws nothing: its process may have been killed, and what it had said is dealt with all the same.
+//!
 //! What is handed over is said once, whoever dies or sleeps and when:
 //!
 //! - Nothing is sent to a process that does not greet first: one that stands still hears nothing it could act on when
@@ -34,7 +37,7 @@ use crate::failure::Failure;
 use crate::session::TurnIdentity;
 
 pub use attached::{AttachedEvents, attach, stop};
-pub use link::{HandedOver, OutgoingSay, hand_over};
+pub use link::{HandedOver, OutgoingSay, WaitNotice, hand_over};
 pub use listener::{Listener, MAX_PEERS};
 pub(crate) use remote::RemoteInput;
 
@@ -53,6 +56,8 @@ enum SteeringRequest {
     Stop {
         session: SessionId,
     },
+    /// The message that was sent on this connection is not to be said. A process that does not know of it goes on.
+    Withdraw,
 }
 
 /// A wish for the events of a session, until nothing is under way there.
@@ -151,6 +156,8 @@ pub(crate) enum Reply {
     Stops,
     /// It was taken in and waits.
     Waits,
+    /// It was withdrawn, and is not said.
+    Withdrawn,
     /// What is said is about to be written as this node.
     Keeping { node: NodeId },
     /// Something happened in the session since it was said.

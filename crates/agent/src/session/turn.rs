@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use super::entry::title;
 use super::inbox::{Inbox, Pending};
-use super::steering::{HandedOver, OutgoingSay, hand_over};
+use super::steering::{HandedOver, OutgoingSay, WaitNotice, hand_over};
 use super::{EventLog, TreeChoice, TurnInput};
 use crate::call::Call;
 use crate::commit::GenerationOutcome;
@@ -174,6 +174,7 @@ impl Turn<'_> {
         self.runtime.require_space()?;
         let (runtime, who) = (self.runtime, &Principal::Owner);
         let (mut waits_since, mut is_stored) = (Instant::now(), false);
+        let notice = WaitNotice::default();
         loop {
             let mut busy = match SessionLease::take(runtime, who, self.session, self.cancel.clone()).await {
                 Ok(held) => return Ok(Some(held)),
@@ -197,24 +198,37 @@ impl Turn<'_> {
                     author: author.clone(),
                     trust: *trust,
                     attended: *attended,
+                    stop: self.cancel.clone(),
+                    notice: Some((&notice, by.as_str())),
                 };
                 let place = (self.session, &first.view, config.identity(tree));
-                let mut stopped = self.cancel.clone();
-                let handed = tokio::select! {
-                    handed = hand_over(runtime, who, place, said, self.log) => handed?,
-                    () = stopped.cancelled() => return Err(AgentError::NotWaitedFor { by: by.clone() }),
-                };
-                match handed {
+                match hand_over(runtime, who, place, said, self.log).await? {
                     HandedOver::Answered => return Ok(None),
                     HandedOver::Cut { said } => return Err(AgentError::Cut { said }),
+                    HandedOver::Withdrawn => return Err(AgentError::Withdrawn { by: by.clone() }),
+                    HandedOver::Left { said: Some(said) } => {
+                        return Err(AgentError::LeftThere { by: by.clone(), said });
+                    }
+                    HandedOver::Left { said: None } => {
+                        return Err(AgentError::NotWaitedFor { by: by.clone() });
+                    }
                     // That turn has ended: it is another one that is waited for from now on.
                     HandedOver::NotTaken => waits_since = Instant::now(),
                     HandedOver::Differs => busy = AgentError::Differs { by: by.clone() },
                     HandedOver::NotHeard => {}
                 }
             }
-            if waits_since.elapsed() > PATIENCE || self.cancel.is_cancelled() {
+            if self.cancel.is_cancelled() {
+                return Err(match busy {
+                    AgentError::Busy { by, .. } | AgentError::Differs { by } => AgentError::Withdrawn { by },
+                    other => other,
+                });
+            }
+            if waits_since.elapsed() > PATIENCE {
                 return Err(busy);
+            }
+            if let AgentError::Busy { by, .. } | AgentError::Differs { by } = &busy {
+                notice.tell(by, self.log);
             }
             sleep(LOOK).await;
         }
@@ -229,6 +243,7 @@ impl Turn<'_> {
                 let (mut batch, mut calls, mut attended) = (vec![first], 0, false);
                 while !batch.is_empty() {
                     attended |= batch.iter().any(|pending| pending.attended);
+                    let hands_back = batch.iter().any(|pending| pending.hands_back);
                     if let Some(written) = self.write(&held, tree, batch).await {
                         let request = GenerationRequest {
                             part_of: written.part_of,
@@ -238,7 +253,8 @@ impl Turn<'_> {
                         self.answer(&held, (&request, spending.turn()), written, attended).await;
                     }
                     calls += 1;
-                    if calls == MAX_CALLS || self.cancel.is_cancelled() || held.cancel().is_cancelled() {
+                    let is_stopped = self.cancel.is_cancelled() || held.cancel().is_cancelled();
+                    if hands_back || calls == MAX_CALLS || is_stopped {
                         break;
                     }
                     batch = self.inbox.next_joining();

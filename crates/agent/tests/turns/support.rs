@@ -193,6 +193,7 @@ pub(crate) fn said(key: SayId, config: Arc<TurnConfig>, input: TurnInput) -> Say
         author: Author::owner(),
         trust: Trust::Owner,
         attended: false,
+        hands_back: false,
     }
 }
 

@@ -1,18 +1,20 @@
 //! The state of a conversation: which session, and how a model is asked there.
 
+use std::collections::HashMap;
+
 use agent::session::Name;
 use agent::{AgentError, OpenedSession, SessionChoice, TurnConfig};
 use context::Zone;
 use loom::ViewName;
 use model::Thinking;
-use store::SessionKind;
+use store::{SessionId, SessionKind};
 use workspace::Accept;
 
 use super::attached::Attached;
 use super::position;
 use super::say::TurnShown;
-use super::session_settings::SeenSession;
-use super::sessions::{masked_name, session_name};
+use super::session_settings::{LeftSession, NewerChoices, SeenSession};
+use super::sessions::{forks_of, masked_name, session_name};
 use crate::app::App;
 use crate::args::chat::ChatArgs;
 use crate::args::think::Think;
@@ -48,6 +50,14 @@ pub struct Conversation {
     pub(super) kept_thinking: Option<Thinking>,
     /// The session as it was last seen here; none before it has begun.
     pub(super) seen: Option<SeenSession>,
+    /// How much a model is to think, as a flag of this call says.
+    pub(super) think_flag: Option<Thinking>,
+    /// What was chosen in the session since this call began: newer than its flags.
+    pub(super) newer: NewerChoices,
+    /// Sessions that were left, as they were then.
+    pub(super) left: HashMap<SessionId, LeftSession>,
+    /// Whether it is of a call that ends with its one answer.
+    is_single: bool,
 }
 
 impl Conversation {
@@ -74,7 +84,7 @@ impl Conversation {
             view,
             preset: args.preset.clone(),
             config: None,
-            think: args.think.map(Think::wish),
+            think: None,
             told_thinking: None,
             anew: args.new,
             reload: false,
@@ -84,9 +94,34 @@ impl Conversation {
             kept_model: None,
             kept_thinking: None,
             seen: None,
+            think_flag: args.think.map(Think::wish),
+            newer: NewerChoices::default(),
+            left: HashMap::new(),
+            is_single: args.message.is_some(),
         };
         conversation.restore(app, asker).await?;
+        conversation.require_fork(app, asker).await?;
         Ok(conversation)
+    }
+
+    /// Whether it is of a call that ends with its one answer.
+    pub(super) const fn is_single(&self) -> bool {
+        self.is_single
+    }
+
+    /// Refuses a fork that the session does not have, before anything is written for it.
+    pub(super) async fn require_fork(&self, app: &App, asker: &Asker) -> Result<(), CommandError> {
+        if self.view == ViewName::default() {
+            return Ok(());
+        }
+        let missing = |hint: &str| CommandError::not_found("fork", &self.name(), hint);
+        if self.anew {
+            return Err(missing("a new conversation has no forks: leave out what is behind the colon"));
+        }
+        let hint = "`drawloom sessions list` shows the forks of each session";
+        let entered = self.entered_before(app, asker).await?.ok_or_else(|| missing(hint))?;
+        let forks = app.read(asker, entered.tree, forks_of).await?;
+        if forks.iter().any(|fork| fork == self.view.as_str()) { Ok(()) } else { Err(missing(hint)) }
     }
 
     /// What it is called: `SESSION`, `SESSION:FORK` in a fork.

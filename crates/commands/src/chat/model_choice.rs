@@ -68,10 +68,14 @@ impl Conversation {
         }
     }
 
-    /// The model that was named in the session, unless this call names one.
+    /// The model that was named in the session, unless a flag of this call names one and nothing newer was chosen.
     fn model_of_session(&self, app: &App) -> Option<&str> {
-        let is_named = app.settings.named.is_some() || self.preset.is_some();
-        self.kept_model.as_deref().filter(|_| !is_named)
+        self.kept_model.as_deref().filter(|_| !self.flag_names_model(app))
+    }
+
+    /// Whether a flag of this call says which model is asked in the session.
+    pub(super) fn flag_names_model(&self, app: &App) -> bool {
+        !self.newer.model && (app.settings.named.is_some() || self.preset.is_some())
     }
 
     fn config_with(&self, app: &App, model: Arc<dyn Model>) -> Result<TurnConfig, CommandError> {
@@ -98,7 +102,7 @@ impl Conversation {
         think: Option<Thinking>,
     ) -> Result<ThinkShown, CommandError> {
         if let Some(think) = think {
-            (self.think, self.kept_thinking) = (Some(think), Some(think));
+            (self.think, self.kept_thinking, self.newer.thinking) = (Some(think), Some(think), true);
             if let Some(config) = &mut self.config {
                 config.params.thinking = Some(think);
             }
@@ -157,7 +161,7 @@ impl Conversation {
         let before = self.config.as_ref().map(place);
         if let Some(name) = name {
             let model = app.model(Some(name)).await?;
-            self.kept_model = Some(name.to_owned());
+            (self.kept_model, self.newer.model) = (Some(name.to_owned()), true);
             self.config = Some(match self.config.take() {
                 Some(config) => TurnConfig { model, ..config },
                 None => self.config_with(app, model)?,

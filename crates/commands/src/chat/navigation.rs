@@ -33,7 +33,8 @@ impl Conversation {
         })
     }
 
-    /// Has the next thing said begin a new tree: of this session, or of another one that is not there yet.
+    /// Has the next thing said begin a new tree: of this session, or of another one that is not there yet. That one
+    /// begins with the model and the thinking that were chosen here; a flag is not stored with it.
     pub(crate) async fn begin(
         &mut self,
         app: &App,
@@ -44,7 +45,14 @@ impl Conversation {
             self.keeps_a_name()?;
             let chosen = SessionChoice { name: session_name(app, name)?, ..self.chosen.clone() };
             self.is_free(app, asker, &chosen).await?;
-            (self.chosen, self.seen) = (chosen, None);
+            self.leave();
+            self.chosen = chosen;
+            if self.flag_names_model(app) {
+                self.kept_model = None;
+            }
+            if self.think_flag.is_some() && !self.newer.thinking {
+                self.kept_thinking = None;
+            }
         }
         self.view = ViewName::default();
         self.anew = true;
@@ -70,10 +78,13 @@ impl Conversation {
             return Err(missing());
         }
         let is_another = self.chosen != chosen;
+        if is_another {
+            self.leave();
+        }
         (self.chosen, self.view, self.anew) = (chosen, view, false);
         if is_another {
             // What was set there holds there.
-            (self.config, self.think, self.seen) = (None, None, None);
+            (self.config, self.seen) = (None, None);
             self.attached.clear();
             self.restore(app, asker).await?;
         }

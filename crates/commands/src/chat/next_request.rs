@@ -30,6 +30,7 @@ impl Conversation {
         said: Option<String>,
     ) -> Result<PreparedRequest, CommandError> {
         let who = &asker.principal;
+        self.require_fork(app, asker).await?;
         if let Some(entered) = self.entered(app, asker).await? {
             let mut ask = self.request(app, &entered).await?;
             if let Some(text) = said {

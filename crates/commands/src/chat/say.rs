@@ -7,8 +7,9 @@ use agent::session::{
 };
 use agent::{AgentError, OpenedSession, SayId, SessionEvent, TurnOutcome};
 use context::Zone;
-use loom::Role;
 use loom::plan::NewText;
+use loom::{Role, ViewName};
+use model::ModelPlace;
 
 use super::session_settings::SeenSession;
 use super::{Conversation, position};
@@ -35,6 +36,15 @@ pub(super) struct TurnShown {
     is_over: bool,
     /// Whether it was told to stop.
     is_stopped: bool,
+    /// What is said once its request is about to be sent.
+    egress: Option<EgressNotice>,
+}
+
+/// That text leaves this machine, before the first request that takes it there.
+struct EgressNotice {
+    text: String,
+    /// Session and provider of which it is said then.
+    told: (String, String),
 }
 
 /// What happened in a turn that is shown.
@@ -84,6 +94,10 @@ impl Conversation {
     pub async fn say(&mut self, app: &App, asker: &Asker, text: String) -> Result<(), CommandError> {
         if text.trim().is_empty() {
             return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
+        }
+        // A new session, or a new tree, has none: what is refused writes neither.
+        if self.view != ViewName::default() && (self.anew || self.seen.is_none()) {
+            self.require_fork(app, asker).await?;
         }
         self.read_files(app);
         let config = self.config(app).await?;
@@ -166,7 +180,7 @@ impl Conversation {
         input: TurnInput,
     ) -> Result<(), CommandError> {
         let config = self.config(app).await?.clone();
-        self.tell_place(app, asker, &entered, config.model.info()).await?;
+        let egress = self.egress_notice(app, asker, &entered, config.model.info()).await?;
         self.tell_thinking(app, config.model.info());
         let key: SayId = app.runtime.new_id()?;
         let session = spawn(&app.runtime, &app.sessions, &entered.session);
@@ -181,40 +195,58 @@ impl Conversation {
             author: asker.author.clone(),
             trust: asker.trust,
             attended: app.frontend.is_attended(),
+            hands_back: self.is_single(),
         };
         session.send(SessionOperation::Say(Box::new(say))).await?;
         let seen = self.seen.take().unwrap_or_else(|| SeenSession::begun(&entered));
         self.seen = Some(SeenSession { tree: None, ..seen });
         let shown = app.shown();
         let (is_accepted, is_over, is_stopped) = (false, false, false);
-        self.turn =
-            Some(TurnShown { session, events, key, entered, shown, is_accepted, is_over, is_stopped });
+        self.turn = Some(TurnShown {
+            session,
+            events,
+            key,
+            entered,
+            shown,
+            is_accepted,
+            is_over,
+            is_stopped,
+            egress,
+        });
         Ok(())
     }
 
-    /// Says, before the first request of a session that leaves this machine, that it does (spec: agent §2 *Place*).
-    async fn tell_place(
+    /// What is said before the first request of a session that leaves this machine (spec: agent §2 *Place*). It is said
+    /// once the request is admitted: one that a budget refuses stays here.
+    async fn egress_notice(
         &mut self,
         app: &App,
         asker: &Asker,
         entered: &OpenedSession,
         info: &model::ModelInfo,
-    ) -> Result<(), CommandError> {
-        let told = Some((entered.name.clone(), info.provider.clone()));
-        if info.place == model::ModelPlace::Local || self.told == told {
-            return Ok(());
+    ) -> Result<Option<EgressNotice>, CommandError> {
+        let told = (entered.name.clone(), info.provider.clone());
+        if info.place == ModelPlace::Local || self.told.as_ref() == Some(&told) {
+            return Ok(None);
         }
         let (view, provider) = (entered.view.clone(), info.provider.clone());
         let before = app.read(asker, entered.tree, move |rows| {
             let last = position::view_position(rows, &view)?.last.map(|last| last.manifest.model);
-            Ok(last
-                .is_some_and(|model| model.place == model::ModelPlace::Remote && model.provider == provider))
+            Ok(last.is_some_and(|model| model.place == ModelPlace::Remote && model.provider == provider))
         });
-        if !before.await? {
-            app.frontend.note(&egress_notice::notice("session", info));
+        if before.await? {
+            self.told = Some(told);
+            return Ok(None);
         }
-        self.told = told;
-        Ok(())
+        Ok(Some(EgressNotice { text: egress_notice::notice("session", info), told }))
+    }
+
+    /// Says that the text of the turn that is shown leaves this machine, if that has not been said.
+    fn tell_egress(&mut self, app: &App) {
+        if let Some(EgressNotice { text, told }) = self.turn.as_mut().and_then(|turn| turn.egress.take()) {
+            app.frontend.note(&text);
+            self.told = Some(told);
+        }
     }
 
     /// Shows the turn until something else than text has come of it; none once nothing is under way in the session.
@@ -239,6 +271,9 @@ impl Conversation {
             };
             turn.shown.show(&event);
             match event {
+                SessionEvent::Started { place: ModelPlace::Remote, .. } if turn.is_accepted => {
+                    self.tell_egress(app);
+                }
                 SessionEvent::Accepted { say, text, remote, .. } => {
                     if say != turn.key {
                         return Some(TurnStep::Joined { text, remote });
@@ -249,6 +284,10 @@ impl Conversation {
                     let (own, entered) = (says.contains(&turn.key), turn.entered.clone());
                     turn.is_over |= own;
                     self.reload &= !own || outcome.manifest.is_none();
+                    if own && outcome.manifest.is_some() {
+                        // Whoever reads events too slowly has not heard of its beginning.
+                        self.tell_egress(app);
+                    }
                     if own {
                         self.accepted(app, asker).await;
                     }
@@ -259,6 +298,10 @@ impl Conversation {
                 }
                 SessionEvent::Rejected { say, error } => {
                     turn.is_over |= say == turn.key;
+                    if turn.is_stopped && say == turn.key {
+                        // Ctrl-C ends the call, and nobody else says what became of the message.
+                        app.frontend.note(&error.to_string());
+                    }
                     return Some(TurnStep::Done(Box::new(Err(error.0.as_ref().into()))));
                 }
                 SessionEvent::Idle if turn.is_over => {

@@ -1,7 +1,7 @@
 //! Settings of a session: they are the session's, whichever process goes on with it (spec: gateway §1).
 //!
 //! What is said in a conversation with `/model`, `/think` and `/file` is written with the session; what a call is given
-//! with flags holds for that call alone.
+//! with flags holds for that call alone, and there in the sessions where nothing newer was chosen.
 
 use std::path::{Path, PathBuf};
 
@@ -32,6 +32,21 @@ pub(super) struct SessionSettings {
     /// Files that go along with the next thing said.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) files: Vec<PathBuf>,
+}
+
+/// What was chosen in a session since a call began.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NewerChoices {
+    pub(super) model: bool,
+    pub(super) thinking: bool,
+}
+
+/// A session that a conversation left for another one.
+#[derive(Debug)]
+pub(super) struct LeftSession {
+    newer: NewerChoices,
+    model: Option<String>,
+    thinking: Option<Thinking>,
 }
 
 /// A session as a conversation last saw it.
@@ -75,13 +90,27 @@ impl Conversation {
             app.frontend.note(&format!("the settings of this session cannot be read: {error}"));
             SessionSettings::default()
         });
+        let left = self.seen.as_ref().and_then(|seen| self.left.remove(&seen.id));
+        self.newer = left.map_or_else(NewerChoices::default, |left| NewerChoices {
+            // Also where another process chose meanwhile.
+            model: left.newer.model || left.model != settings.model,
+            thinking: left.newer.thinking || left.thinking != settings.thinking,
+        });
+        let flag = self.think_flag.filter(|_| !self.newer.thinking);
         self.kept_thinking = settings.thinking;
-        self.think = self.think.or(settings.thinking);
+        self.think = flag.or(settings.thinking);
         self.kept_model = settings.model;
         for path in &settings.files {
             self.attach_again(app, path);
         }
         Ok(())
+    }
+
+    /// Leaves the session for another one: what was chosen in it holds when the conversation comes back.
+    pub(super) fn leave(&mut self) {
+        let Some(seen) = self.seen.take() else { return };
+        let (model, thinking) = (self.kept_model.clone(), self.kept_thinking);
+        self.left.insert(seen.id, LeftSession { newer: self.newer, model, thinking });
     }
 
     /// Follows what other processes did to the session since it was last seen here, and tells of it: its name, its
@@ -126,12 +155,13 @@ impl Conversation {
         let Ok(settings) = read_settings(text) else { return };
         if settings.model != self.kept_model {
             self.kept_model = settings.model;
-            self.config = None;
+            (self.config, self.newer.model) = (None, true);
             let name = self.kept_model.as_deref().map_or("its default model".into(), one_line);
             app.frontend.note(&format!("this session now uses {name}, as another process set it"));
         }
         if settings.thinking != self.kept_thinking {
             (self.think, self.kept_thinking, self.config) = (settings.thinking, settings.thinking, None);
+            self.newer.thinking = true;
             app.frontend.note("how much the model thinks was set by another process");
         }
         self.attached.retain(|file| file.waits_as.as_ref().is_none_or(|path| settings.files.contains(path)));

@@ -146,6 +146,10 @@ impl App {
                 let (first, rest) = said.split_once(char::is_whitespace).unwrap_or((&said, ""));
                 let (id, reason) = if approvals::is_named(self, asker, first).await? {
                     (first.to_owned(), rest.trim_start())
+                } else if approvals::looks_like_id(first) {
+                    let hint =
+                        "`drawloom approvals list` shows the open ones; a reason begins with another word";
+                    return Err(CommandError::not_found("question", first, hint));
                 } else {
                     (approvals::only_one(self, asker, session).await?, &*said)
                 };

@@ -53,6 +53,8 @@ async fn a_question_is_answered_in_the_conversation_also_while_a_turn_waits_for_
         talk.ok("/approve").await;
         assert_eq!(decided(&home, second).await, Some((Decision::Approved, None)));
         let third = asks(&home, &tree).await;
+        let unknown = talk.err("/deny k3vq8m2p not today").await;
+        assert_eq!((unknown.code.as_ref(), decided(&home, third).await), ("not_found", None));
         talk.ok("/deny too dear by far").await;
         let no = Some("too dear by far".to_owned());
         assert_eq!(decided(&home, third).await, Some((Decision::Denied, no)));

@@ -134,6 +134,32 @@ fn where_nobody_can_answer_it_is_denied_at_once_and_nobody_is_asked() {
     let run = world.run(&["--model", "told/m", "chat", "-m", "hi"]);
     assert_eq!(run.code, Some(4), "{run:?}");
     assert!(server.asked.lock().unwrap().is_empty() && open(&world).is_empty());
+    assert!(!run.err.contains("leaves this machine"), "nothing left it: {run:?}");
+    world.write("config.toml", &world.read("config.toml").replace("day = 0.05", "day = 10"));
+    for is_told in [true, false] {
+        let run = world.run(&["--model", "told/m", "chat", "-m", "hi"]);
+        assert_eq!((run.code, run.err.contains("leaves this machine")), (Some(0), is_told), "{run:?}");
+    }
+}
+
+#[test]
+fn what_is_neither_yes_nor_no_leaves_a_question_open_and_a_no_is_said() {
+    let world = World::new();
+    let server = dear(&world);
+    let mut terminal = asked(&world);
+    let mut typed = 0;
+    // What is typed just before the question is there is thrown away.
+    while !terminal.contents().contains("answer y or n") {
+        typed += 1;
+        terminal.types("/status\n");
+        terminal.until("its echo", |terminal| terminal.contents().matches("/status").count() >= typed);
+    }
+    assert_eq!(open(&world).len(), 1, "it is no answer");
+    terminal.types("n\n");
+    terminal.shows("denied");
+    terminal.shows("error: this request may cost up to");
+    terminal.at_prompt();
+    assert!(open(&world).is_empty() && server.asked.lock().unwrap().is_empty());
 }
 
 #[test]

@@ -15,6 +15,7 @@ use store::{Principal, SessionFilter, SessionId, Store};
 use text::mask::Masker;
 
 use crate::sharing::{Running, script, slowly, until_streaming};
+use crate::terminal::Terminal;
 use crate::world::{Run, World, piped};
 
 const WHO: Principal = Principal::Owner;
@@ -97,10 +98,14 @@ fn what_is_said_with_a_file_joins_the_turn_of_another_process() {
     let world = World::new();
     let model = script(&world, &[slowly(320), json!({"text": "a note"})]);
     std::fs::write(world.path("here").join("note.txt"), "the note itself").unwrap();
-    let _first = Running(piped(&mut world.command(&["--model", &model, "chat", "-m", "tale"])));
+    let mut first = Terminal::start(world.command(&["--model", &model, "chat", "--color", "never"]));
+    first.at_prompt();
+    first.types("tale\r");
     until_streaming(&world);
     let said = ["--model", &model, "chat", "--file", "note.txt", "-m", "what is this?"];
-    let Run { code, out, err } = world.run(&said);
+    let second = piped(&mut world.command(&said));
+    first.shows("a note");
+    let Run { code, out, err } = second.wait_with_output().unwrap().into();
     assert_eq!((code, out.as_str()), (Some(0), "a note\n"), "{err}");
     let (_, shown) = world.json(&["tree", "show", "tale"]);
     let nodes: Vec<&Value> =

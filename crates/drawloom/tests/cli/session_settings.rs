@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::server;
 use crate::terminal::Terminal;
 use crate::world::World;
 
@@ -80,6 +81,35 @@ fn what_is_set_before_anything_was_said_is_kept_once_something_is() {
     terminal.types("\u{4}");
     assert_eq!(terminal.ended(), Some(0));
     assert_eq!(world.ok(&["chat", "-m", "again"]), "from the other\n");
+}
+
+#[test]
+fn what_was_chosen_in_a_session_holds_when_one_comes_back_to_it() {
+    let world = World::new();
+    let far = server::Server::start(|_, _| Some(server::chat("", "from afar", 10)));
+    world.write(
+        "config.toml",
+        &format!("[providers.far]\nbase_url = \"{}\"\nplace = \"remote\"\nwindow = 32000\n", far.base()),
+    );
+    world.ok(&["--model", "script:echo", "chat", "--session", "third", "-m", "before"]);
+    world.ok(&["--model", "script:echo", "chat", "--session", "third", "-m", "/model script:echo"]);
+    let model = other(&world);
+    let command = world.command(&["--model", "far/m", "chat", "--color", "never"]);
+    let mut terminal = Terminal::start(command);
+    terminal.says("hello\r");
+    for line in [&format!("/model {model}"), "/new other", "beside", "/switch main", "private"] {
+        terminal.says(&format!("{line}\r"));
+    }
+    let went: Vec<String> = far.bodies().iter().map(ToString::to_string).collect();
+    assert!(!went.iter().any(|body| body.contains("private") || body.contains("beside")), "{went:?}");
+    // The control: where nothing newer was chosen the flag holds.
+    terminal.says("/switch third\r");
+    terminal.says("elsewhere\r");
+    assert!(far.bodies().last().unwrap().to_string().contains("elsewhere"));
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+    // The new session began with what was in force, and has it stored.
+    assert_eq!(world.ok(&["chat", "--session", "other", "-m", "again"]), "from the other\n");
 }
 
 #[test]

@@ -6,10 +6,12 @@ use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::replaying::Server;
 use crate::server;
+use crate::terminal::Terminal;
 use crate::world::{Run, World, piped};
 
 /// How long something that has to happen is waited for.
@@ -169,15 +171,45 @@ fn one_call_prints_when_its_own_turn_is_done_whoever_else_waits() {
 }
 
 #[test]
+fn a_message_that_waits_says_for_whom_and_ctrl_c_withdraws_it() {
+    let world = World::new();
+    let model = script(&world, &[slowly(2000)]);
+    let first = Running(piped(&mut world.command(&["--model", &model, "chat", "-m", "tale"])));
+    until_streaming(&world);
+    let mut second = Running(piped(&mut world.command(&["--model", &model, "chat", "-m", "private"])));
+    let mut err = BufReader::new(second.0.stderr.take().unwrap());
+    let mut told = String::new();
+    err.read_line(&mut told).unwrap();
+    let holder = format!("waiting for process {} (drawloom chat)\n", first.0.id());
+    assert_eq!(told, holder);
+    kill_process(Pid::from_child(&second.0), Signal::INT).unwrap();
+    assert_eq!(second.0.wait().unwrap().code(), Some(130));
+    let mut rest = String::new();
+    err.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("what you said was not sent"), "{rest}");
+    world.ok(&["chat", "-m", "/stop"]);
+    drop(first);
+    let (_, session) = world.json(&["sessions", "show", "main"]);
+    let text = world.ok(&["tree", "text", session["tree"].as_str().unwrap()]);
+    assert!(text.contains("tale") && !text.contains("private"), "{text}");
+}
+
+#[test]
 fn a_long_answer_is_heard_to_its_end_though_the_process_that_gave_it_is_done() {
     let world = World::new();
     // The last of it is one line of 4 MB over the socket, behind which that process has nothing more to do.
     let long = json!({"deltas": vec!["word ".repeat(20_000); 40]});
-    let model = script(&world, &[slowly(60), long]);
-    let _first = Running(piped(&mut world.command(&["--model", &model, "chat", "-m", "tale"])));
+    let model = script(&world, &[slowly(200), long]);
+    let mut first = Terminal::start(world.command(&["--model", &model, "chat", "--color", "never"]));
+    first.at_prompt();
+    first.types("tale\r");
     until_streaming(&world);
     let second = piped(&mut world.command(&["--model", &model, "chat", "-m", "and then?"]));
-    let heard = second.wait_with_output().unwrap();
+    // It waits until the turn is done.
+    first.types("/quit\n");
+    let heard = std::thread::spawn(move || second.wait_with_output().unwrap());
+    assert_eq!(first.ended(), Some(0));
+    let heard = heard.join().unwrap();
     let err = String::from_utf8_lossy(&heard.stderr);
     assert_eq!(heard.status.code(), Some(0), "{err}");
     assert!(heard.stdout.len() >= 4_000_000, "{} bytes: {err}", heard.stdout.len());

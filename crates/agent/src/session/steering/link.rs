@@ -1,5 +1,6 @@
 //! Saying something through the process that holds the session.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use loom::plan::{MAX_NODE_BYTES, NewText};
@@ -7,10 +8,10 @@ use loom::{Author, NodeId, PositionId, TreeId, Trust, ViewName};
 use model::Cancel;
 use store::instance::InstanceId;
 use store::{Lease, Principal, SessionId};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::attached::Connection;
-use super::listener::{MAX_LINE, line_of, send_line};
+use super::listener::{MAX_LINE, line_of, send, send_line};
 use super::{Follow, MAX_TEXTS, Message, Reply, SteeringRequest};
 use crate::error::AgentError;
 use crate::event::{SayId, SessionEvent};
@@ -26,6 +27,33 @@ const LOOK: Duration = Duration::from_millis(250);
 /// than its turn to end, and a process that lives closes the connection behind it.
 const TO_DRAIN: Duration = Duration::from_secs(5);
 
+/// How long a process may take to say whether a message could still be withdrawn.
+const TO_WITHDRAW: Duration = Duration::from_secs(2);
+/// How long a text waits before it is said for whom.
+const TO_TELL: Duration = Duration::from_secs(1);
+
+/// Says once for which process a text waits, if that takes longer than a moment.
+#[derive(Debug)]
+pub struct WaitNotice {
+    since: Instant,
+    is_told: AtomicBool,
+}
+
+impl Default for WaitNotice {
+    fn default() -> Self {
+        Self { since: Instant::now(), is_told: AtomicBool::new(false) }
+    }
+}
+
+impl WaitNotice {
+    /// Says it, once it is time.
+    pub(crate) fn tell(&self, by: &str, log: &EventLog) {
+        if self.since.elapsed() >= TO_TELL && !self.is_told.swap(true, Ordering::Relaxed) {
+            log.push(SessionEvent::notice(format!("waiting for {by}")));
+        }
+    }
+}
+
 /// Something said that is handed over. Its pictures and sounds are in the home already.
 #[derive(Debug, Clone)]
 pub struct OutgoingSay<'a> {
@@ -40,6 +68,10 @@ pub struct OutgoingSay<'a> {
     pub trust: Trust,
     /// Whether somebody here may answer a question.
     pub attended: bool,
+    /// Withdraws it.
+    pub stop: Cancel,
+    /// What says that it waits, and for whom.
+    pub notice: Option<(&'a WaitNotice, &'a str)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +88,13 @@ pub enum HandedOver {
     Cut {
         /// Node of what was said.
         said: NodeId,
+    },
+    /// It was withdrawn, and is not said.
+    Withdrawn,
+    /// It was to be withdrawn, too late: it is answered there, and nobody here waits for that.
+    Left {
+        /// Node of what was said; none where the other process says nothing of it.
+        said: Option<NodeId>,
     },
 }
 
@@ -117,8 +156,32 @@ pub async fn hand_over(
         is_accepted: false,
         announced: Vec::new(),
     };
+    let (mut stop, mut stopped_at) = (say.stop, None::<Instant>);
     loop {
-        match timeout(LOOK, link.connection.lines.next_line()).await {
+        let heard = tokio::select! {
+            biased;
+            () = stop.cancelled(), if stopped_at.is_none() => {
+                stopped_at = Some(Instant::now());
+                if !link.is_accepted {
+                    // Where it is not read, nothing is withdrawn.
+                    let word = send(&mut link.connection.write, &SteeringRequest::Withdraw);
+                    let _ = timeout(LOOK, word).await;
+                }
+                continue;
+            }
+            heard = timeout(LOOK, link.connection.lines.next_line()) => heard,
+        };
+        if let Some(at) = stopped_at
+            && (link.is_accepted || at.elapsed() > TO_WITHDRAW)
+        {
+            return Ok(HandedOver::Left { said: link.announced.last().copied() });
+        }
+        if let Some((notice, by)) = say.notice
+            && !link.is_accepted
+        {
+            notice.tell(by, log);
+        }
+        match heard {
             Ok(Ok(Some(line))) => match link.heard(&line)? {
                 Some(ended) => return Ok(ended),
                 None => continue,
@@ -201,6 +264,7 @@ impl Link<'_> {
                 self.announced.push(node);
                 Ok(None)
             }
+            Ok(Reply::Withdrawn) => Ok(Some(HandedOver::Withdrawn)),
             Ok(Reply::Closed) => Ok(Some(HandedOver::NotTaken)),
             Ok(Reply::Differs) => Ok(Some(HandedOver::Differs)),
             Ok(Reply::Refused { error }) => Err(AgentError::Remote(error)),

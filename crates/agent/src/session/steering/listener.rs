@@ -10,7 +10,8 @@ use serde::Serialize;
 use store::home::{Home, HomeDir};
 use store::instance::InstanceId;
 use tokio::io::{
-    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+    AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _,
+    BufReader,
 };
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
@@ -27,6 +28,8 @@ use crate::session::{Handle, Numbered, SessionOperation, Sessions};
 pub const MAX_PEERS: usize = 128;
 /// Longest line that is read, in bytes: a message and what is sent along.
 pub(super) const MAX_LINE: u64 = 64 * 1024 * 1024;
+/// Most bytes that are read behind a message: that it is withdrawn.
+const MAX_WORD: u64 = 4096;
 /// How long a process that connected may take to say what it wants.
 const TO_SAY: Duration = Duration::from_secs(10);
 /// How long it may take to read a part of a reply.
@@ -159,7 +162,8 @@ async fn serve(stream: UnixStream, sessions: &Sessions, answering: &Answering) {
         Ok(SteeringRequest::Say(message)) => match (message.problem(), sessions.get(&message.session)) {
             (Some(why), _) => Reply::Refused { error: AgentError::Refused(why).failure() },
             (None, Some(session)) => {
-                take(write, &session, *message).await;
+                read.get_mut().set_limit(MAX_WORD);
+                take(read, write, &session, *message).await;
                 return;
             }
             (None, None) => Reply::Closed,
@@ -180,6 +184,7 @@ async fn serve(stream: UnixStream, sessions: &Sessions, answering: &Answering) {
                 _ => Reply::Gone,
             }
         }
+        Ok(SteeringRequest::Withdraw) => Reply::Gone,
         Err(error) => {
             Reply::Refused { error: AgentError::Refused(format!("not a message: {error}")).failure() }
         }
@@ -221,9 +226,14 @@ async fn write_reply(write: &mut OwnedWriteHalf, reply: &Reply) -> Option<()> {
     Some(())
 }
 
-/// Says a message in its session, and passes on what happens there until it is answered. Whoever said it may be gone
-/// meanwhile: the message is dealt with all the same.
-async fn take(mut write: OwnedWriteHalf, session: &Handle, message: Message) -> Option<()> {
+/// Says a message in its session, and passes on what happens there until it is answered. Whoever said it may withdraw
+/// it, or be gone meanwhile: then the message is dealt with all the same.
+async fn take(
+    read: impl AsyncBufRead + Unpin,
+    mut write: OwnedWriteHalf,
+    session: &Handle,
+    message: Message,
+) -> Option<()> {
     let (key, mut events) = (message.key.clone(), session.events_of(message.key.clone()));
     let attached = Reply::Attached { task: session.task_number(), from: events.next_number() };
     write_reply(&mut write, &attached).await?;
@@ -231,7 +241,8 @@ async fn take(mut write: OwnedWriteHalf, session: &Handle, message: Message) -> 
     if !session.take_remote(remote) {
         return write_reply(&mut write, &Reply::Closed).await;
     }
-    let (mut accepted, mut replying) = (false, true);
+    let (mut accepted, mut replying, mut reading) = (false, true, true);
+    let mut more = read.lines();
     loop {
         let (reply, written) = tokio::select! {
             biased;
@@ -257,10 +268,18 @@ async fn take(mut write: OwnedWriteHalf, session: &Handle, message: Message) -> 
                 }
                 None => return None,
             },
+            line = more.next_line(), if reading => {
+                reading = matches!(line, Ok(Some(_)));
+                let asked = line.ok().flatten().and_then(|line| serde_json::from_str(&line).ok());
+                if let Some(SteeringRequest::Withdraw) = asked {
+                    session.withdraw(key.clone()).await;
+                }
+                continue;
+            }
         };
         let last = match &reply {
             Reply::Happened { event: SessionEvent::Finished { says, .. }, .. } => says.contains(&key),
-            Reply::Closed | Reply::Differs | Reply::Refused { .. } => true,
+            Reply::Closed | Reply::Differs | Reply::Withdrawn | Reply::Refused { .. } => true,
             _ => false,
         };
         write_reply(&mut write, &reply).await?;
