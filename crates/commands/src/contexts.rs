@@ -36,12 +36,25 @@ async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError
     let found = match generation(app, asker, name).await? {
         Some(row) => app.read(asker, row.tree, move |rows| of_generation(rows, row)).await?,
         None => {
-            let named = app.node_anywhere(asker, None, name).await?;
+            let named = match app.node_anywhere(asker, None, name).await {
+                Err(error) if error.exit == 3 && app.tree_named(asker, name).await.is_ok() => {
+                    return Err(is_a_tree(name));
+                }
+                named => named?,
+            };
             app.read(asker, named.tree, move |rows| of_node(rows, named.node)).await?
         }
     };
     found
         .ok_or_else(|| CommandError::not_found("request", name, "only nodes that a model made here have one"))
+}
+
+fn is_a_tree(name: &str) -> CommandError {
+    let name = text::terminal::one_line(name);
+    let hint = format!(
+        "name a node of it (`drawloom tree show {name}` lists them); `drawloom context show --next {name}` shows what would be sent next"
+    );
+    CommandError::new("not_found", 3, format!("no node {name}: this is a tree"), hint)
 }
 
 /// The generation a name is the id of, if it is one of those the asker may see.

@@ -127,7 +127,7 @@ pub enum CommandOutcome {
 }
 
 impl CommandOutcome {
-    /// The exit code of a program that ends with it: 1 where a check found errors.
+    /// The exit code of a program that ends with it: 1 where a check found errors, or a part of a file was left out.
     pub fn exit(&self) -> u8 {
         let failed = match self {
             Self::Verified(found) => found.status == loom::verify::Status::Invalid,
@@ -135,6 +135,7 @@ impl CommandOutcome {
             Self::Health(found) => !found.ok,
             Self::Restored(found) => !found.verified,
             Self::BackedUp(made) => !made.problems.is_empty(),
+            Self::Imported(done) => done.left_out.is_some(),
             _ => false,
         };
         u8::from(failed)

@@ -11,8 +11,6 @@ mod interleaving;
 #[path = "conversing/window.rs"]
 mod window;
 
-use std::time::{Duration, Instant};
-
 use async_trait::async_trait;
 use drawloom_commands::args::chat::ChatArgs;
 use drawloom_commands::args::think::Think;

@@ -26,6 +26,8 @@ use crate::terminal::Terminal;
 
 /// The largest script, in bytes.
 const MAX_SCRIPT_BYTES: u64 = 256 << 20;
+/// How the name of a script begins.
+const SCRIPT: &str = "script:";
 /// What to do about a script that cannot be read.
 const SCRIPT_HINT: &str = "script:FILE takes JSON lines, script:echo needs no file";
 
@@ -94,8 +96,20 @@ impl ConfiguredModels {
         self.make(name).map(drop)
     }
 
+    /// Whether a name can be that of a model by its form and its provider. Nothing is opened, asked or fetched.
+    ///
+    /// # Errors
+    /// As [`Self::full`], and for an address without a model.
+    pub(crate) fn can_be(&self, name: &str) -> Result<(), CommandError> {
+        let is_file = name.starts_with(SCRIPT) || name.starts_with(embedded::FILE);
+        if is_file || embedded::known(name).is_some() || address(name)?.is_some() {
+            return Ok(());
+        }
+        self.full(name).map(drop)
+    }
+
     fn make(&self, name: &str) -> Result<Arc<dyn Model>, CommandError> {
-        if let Some(script) = name.strip_prefix("script:") {
+        if let Some(script) = name.strip_prefix(SCRIPT) {
             return self.script(script);
         }
         if let Some(path) = name.strip_prefix(embedded::FILE) {
@@ -340,7 +354,10 @@ fn host(address: &str) -> String {
 }
 
 fn bad_script(why: &str) -> CommandError {
-    CommandError::new("bad_script", 2, one_line(why), SCRIPT_HINT)
+    // The line of the script stands before; that within it is always the first.
+    let why = why.split(" at line 1 column ").next().unwrap_or(why);
+    let why = why.replace("expected value", "it is not JSON").replace("expected ident", "it is not JSON");
+    CommandError::new("bad_script", 2, one_line(&why), SCRIPT_HINT)
 }
 
 #[cfg(test)]

@@ -181,6 +181,14 @@ pub(crate) fn open(
     Ok(OpenHome { app: Arc::new(app), instance })
 }
 
+/// An error whose hint does not name the command that ended with it.
+pub(crate) fn not_to_itself(name: &str, mut error: CommandError) -> CommandError {
+    if name.starts_with("store check") && error.hint.contains("`drawloom store check`") {
+        error.hint = "restore a backup: `drawloom doctor` names the newest".to_owned();
+    }
+    error
+}
+
 /// Opens the store in the home's file, brought up to date if need be.
 fn open_file(home: &Home, limits: store::StoreLimits, person: &Terminal) -> Result<Store, CommandError> {
     let options = store::Options { limits, ..store::Options::default() };

@@ -24,6 +24,9 @@ use text::terminal::{one_line, visible};
 pub(crate) use chat::{cost, picture};
 pub(crate) use workspace::inventory;
 
+/// Problems of a file or a tree that are listed to people; what follows from the first is seldom worth reading.
+const LISTED: usize = 5;
+
 /// What is printed of an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RenderedOutcome {
@@ -94,13 +97,13 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Estimate(found) => RenderedOutcome::new(tree::estimate(found, to)),
         CommandOutcome::Moved(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
         CommandOutcome::Compacted(done) => RenderedOutcome::new(tree::compacted(done)),
-        CommandOutcome::Stepped(done) => tree::stepped(done),
+        CommandOutcome::Stepped(done) => tree::stepped(done, to),
         CommandOutcome::Operations(found) => tree::log(found, to),
         CommandOutcome::Views(found) => RenderedOutcome::new(tree::views(found, to)),
         CommandOutcome::Compared(found) => RenderedOutcome::new(tree::compared(found, to)),
         CommandOutcome::Verified(found) => RenderedOutcome::new(tree::verified(found, to)),
         CommandOutcome::Sealed(done) => RenderedOutcome::new(format!(
-            "operations to {} sealed: {} by {}\n",
+            "operations 1 to {} are sealed: {} by {}\n",
             done.seq, done.head, done.key
         )),
         CommandOutcome::TreeNamed(done) => RenderedOutcome::new(format!("{}\n", done.tree)),

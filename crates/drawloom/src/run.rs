@@ -35,7 +35,7 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, CommandError> {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(found) => match usage::error(&found) {
+        Err(found) => match usage::error(&found, arguments) {
             Some(error) => return Err(error),
             None => return output::bytes(found.render().to_string().as_bytes()).map(|()| 0),
         },
@@ -178,7 +178,9 @@ fn with_store(
         _ => WorkspaceNeed::None,
     };
     let invocation = Invocation { name: spec.name, paths, need, runtime: &runtime, named: model };
-    let opened = open::open(&invocation, config, Arc::clone(person), cancel)?;
+    let is_new = !paths.home.exists();
+    let opened = open::open(&invocation, config, Arc::clone(person), cancel);
+    let opened = opened.map_err(|error| open::not_to_itself(spec.name, error))?;
     runtime.block_on(opened.recover());
     // While a turn runs here, other processes say theirs through it.
     let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen())).flatten();
@@ -190,13 +192,19 @@ fn with_store(
     // What was shown while it came is a line of its own.
     person.end_line();
     let code = match ended {
-        Ok(CommandEnd::Done(outcome)) => output.outcome(&outcome).map(|()| outcome.exit()),
+        Ok(CommandEnd::Done(outcome)) => {
+            // Whoever only reads has mistyped the name of the home more often than made one.
+            if is_new && spec.right == Right::Read {
+                person.notice(&format!("a new home was made at {}", paths.home.display()));
+            }
+            output.outcome(&outcome).map(|()| outcome.exit())
+        }
         // What was kept is said; that it was interrupted, by the exit code.
         Ok(CommandEnd::Interrupted(partial)) => {
             partial.map_or(Ok(()), |partial| output.outcome(&partial)).map(|()| INTERRUPTED)
         }
         Err(error) => {
-            let error = file_limit::explain(opened.name_others(error));
+            let error = open::not_to_itself(spec.name, file_limit::explain(opened.name_others(error)));
             output.failure(&error);
             Ok(error.exit)
         }

@@ -1,12 +1,17 @@
 //! Errors of the command line itself, in the same form as all others.
 
-use clap::Error;
+use std::ffi::OsString;
+use std::num::{ParseFloatError, ParseIntError};
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory as _, Error};
 use commands::CommandError;
 use text::terminal::one_line;
 
+use crate::cli::Cli;
+
 /// The error of arguments that were not understood; none where help or the version was asked for.
-pub(crate) fn error(found: &Error) -> Option<CommandError> {
+pub(crate) fn error(found: &Error, arguments: &[OsString]) -> Option<CommandError> {
     if matches!(found.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return None;
     }
@@ -18,7 +23,7 @@ pub(crate) fn error(found: &Error) -> Option<CommandError> {
         _ => None,
     };
     let rendered = found.render().to_string();
-    let command = command(&rendered);
+    let command = command(&rendered).unwrap_or_else(|| command_of(arguments));
     if matches!(
         found.kind(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand
@@ -43,7 +48,13 @@ pub(crate) fn error(found: &Error) -> Option<CommandError> {
     };
     let valid = || context(ContextKind::ValidValue).map(|values| format!("possible values: {values}"));
     let hint = message_of_chat().or(suggestion).or_else(valid);
-    let hint = hint.or_else(|| context(ContextKind::Suggested));
+    let hint = hint.or_else(|| match context(ContextKind::Suggested)? {
+        // It is right of a text and wrong of a flag.
+        tip if tip.starts_with("to pass '-") => {
+            Some(format!("see `{command} --help`; a text that begins with - comes after `--`"))
+        }
+        tip => Some(tip),
+    });
     let hint = hint.unwrap_or_else(|| format!("see `{command} --help`"));
     // The first paragraph says what is wrong; what follows is usage and advice.
     let paragraph: Vec<&str> =
@@ -55,18 +66,46 @@ pub(crate) fn error(found: &Error) -> Option<CommandError> {
     Some(CommandError::usage(one_line(&message), one_line(&hint)))
 }
 
-/// The command with its subcommands, as the usage in a text of clap's names it.
-fn command(rendered: &str) -> String {
-    let usage = rendered.lines().find_map(|line| line.trim_start().strip_prefix("Usage: "));
-    let words = usage.unwrap_or("drawloom").split_whitespace();
-    words.take_while(|word| !word.starts_with(['[', '<', '-'])).collect::<Vec<_>>().join(" ")
+/// The command with its subcommands, as the usage in a text of clap's names it; none in a text without usage.
+fn command(rendered: &str) -> Option<String> {
+    let usage = rendered.lines().find_map(|line| line.trim_start().strip_prefix("Usage: "))?;
+    let words = usage.split_whitespace();
+    Some(words.take_while(|word| !word.starts_with(['[', '<', '-'])).collect::<Vec<_>>().join(" "))
 }
 
-/// What our own rule of a value says, as `--temperature takes a number from 0 to 5`.
+/// The command with its subcommands, as it was typed. The values of flags before it are passed over.
+fn command_of(arguments: &[OsString]) -> String {
+    let program = Cli::command();
+    let takes_value = |word: &str| {
+        let flag = word.strip_prefix("--");
+        let found = program.get_arguments().find(|argument| argument.get_long() == flag);
+        flag.is_some() && found.is_some_and(|argument| argument.get_action().takes_values())
+    };
+    let (mut at, mut path) = (&program, "drawloom".to_owned());
+    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
+    while let Some(word) = words.next() {
+        if takes_value(word) {
+            words.next();
+        } else if let Some(found) = at.find_subcommand(word) {
+            at = found;
+            path = format!("{path} {word}");
+        }
+    }
+    path
+}
+
+/// What our own rule of a value, or that of a number, says, as `--temperature takes a number from 0 to 5`.
 fn value(found: &Error) -> Option<String> {
-    let rule = std::error::Error::source(found)?.to_string();
+    let source = std::error::Error::source(found)?;
     let Some(ContextValue::String(argument)) = found.get(ContextKind::InvalidArg) else { return None };
     let flag = argument.split_whitespace().next()?;
+    if source.is::<ParseIntError>() {
+        return Some(format!("{flag} takes a whole number"));
+    }
+    if source.is::<ParseFloatError>() {
+        return Some(format!("{flag} takes a number"));
+    }
+    let rule = source.to_string();
     rule.starts_with("takes ").then(|| format!("{flag} {rule}"))
 }
 

@@ -21,8 +21,11 @@ impl Format {
         }
     }
 
-    /// The format of that name.
+    /// The format of that name; `jsonl` is ours, as `tree export` calls it.
     pub fn named(name: &str) -> Option<Self> {
+        if name == "jsonl" {
+            return Some(Self::Own);
+        }
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 }
@@ -86,6 +89,7 @@ mod tests {
         for format in Format::ALL {
             assert_eq!(Format::named(format.name()), Some(format));
         }
+        assert_eq!(Format::named("jsonl"), Some(Format::Own), "the name of an export");
         assert_eq!(Format::named("nothing"), None);
     }
 }

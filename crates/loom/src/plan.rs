@@ -210,7 +210,7 @@ pub enum Refusal {
     #[error("the view main stays with its tree")]
     MainView,
     /// The genesis is never edited, pruned or branched from inside.
-    #[error("the genesis is empty and is never edited, pruned or left out")]
+    #[error("the beginning of the tree is empty and is never edited, pruned or left out")]
     Genesis,
     #[error("node {node} is not a version of position {position}")]
     NotAVersion { node: NodeId, position: PositionId },

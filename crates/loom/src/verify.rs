@@ -327,7 +327,7 @@ impl Pass<'_> {
                     self.wrong(id, None, "its origin does not belong to the parent of its position");
                 }
             }
-            _ => self.wrong(id, None, "the genesis, and nothing else, follows from nothing"),
+            _ => self.wrong(id, None, "the beginning of the tree, and nothing else, follows from nothing"),
         }
         if node.is_original() {
             self.fixed(&position, row)?;

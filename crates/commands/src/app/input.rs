@@ -87,10 +87,7 @@ impl App {
             CommandError::new(
                 "invalid_utf8",
                 2,
-                format!(
-                    "{name} is not UTF-8 text: the first wrong byte is number {}",
-                    error.utf8_error().valid_up_to()
-                ),
+                format!("{name} is not UTF-8 text from byte {} on", error.utf8_error().valid_up_to() + 1),
                 "convert it to UTF-8, for example with iconv",
             )
         })?;

@@ -50,7 +50,7 @@ pub struct ForgetArgs {
     /// The node: its id, or TREE:SHORT.
     #[serde(default)]
     pub node: Option<String>,
-    /// Remove every occurrence of this text, in every tree.
+    /// Remove every node and record that holds this text, in every tree: the whole text of each, not only these words.
     #[arg(long)]
     #[serde(default)]
     pub text: Option<String>,

@@ -1,6 +1,6 @@
 //! Arguments of the `tree` commands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,7 @@ pub struct ShowArgs {
     #[arg(long)]
     #[serde(default)]
     pub all: bool,
-    /// Show only nodes down to this depth. The genesis has depth 0.
+    /// Show only nodes down to this depth. The beginning of the tree has depth 0.
     #[arg(long)]
     #[serde(default)]
     pub depth: Option<u32>,
@@ -243,7 +243,7 @@ pub struct Branch {
     #[serde(flatten)]
     pub node: NodeArg,
     /// The place in its text, in characters (grapheme clusters).
-    #[arg(long, value_name = "OFFSET")]
+    #[arg(long, value_name = "OFFSET", allow_negative_numbers = true)]
     pub at: u64,
     /// Continue with the alternative token of this rank, from the stored probabilities. 0 is the likeliest.
     #[arg(long, value_name = "RANK")]
@@ -606,6 +606,19 @@ pub enum FormatArg {
     Training,
 }
 
+impl FormatArg {
+    /// The format that the ending of a file's name stands for.
+    pub fn of_ending(file: &Path) -> Option<Self> {
+        match file.extension()?.to_str()? {
+            "jsonl" => Some(Self::Jsonl),
+            "txt" => Some(Self::Text),
+            "md" | "markdown" => Some(Self::Markdown),
+            "html" | "htm" => Some(Self::Html),
+            _ => None,
+        }
+    }
+}
+
 /// `tree export`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Export {
@@ -613,9 +626,10 @@ pub struct Export {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// The format.
-    #[arg(long, value_enum, default_value = "jsonl")]
-    pub format: FormatArg,
+    /// The format [default: that of the file's ending (.txt, .md, .html), else jsonl].
+    #[arg(long, value_enum)]
+    #[serde(default)]
+    pub format: Option<FormatArg>,
     /// For other people: only content, authors and structure.
     #[arg(long, conflicts_with = "with_context")]
     #[serde(default)]

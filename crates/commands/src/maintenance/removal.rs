@@ -68,14 +68,24 @@ pub(crate) async fn forget(
     }
     let mut preview = listed(app, asker, removed(app, &places, true), &places).await?;
     preview.removed.extend(typed_lines(typed));
+    let nodes: usize = preview.removed.iter().map(|place| place.nodes.len()).sum();
+    let is_whole = args.text.is_some() && nodes > 0;
+    if is_whole {
+        app.frontend.note("the whole text of these nodes goes, not only the words that were found");
+    }
     if args.dry_run {
         return Ok(CommandOutcome::Removed(preview));
     }
     for place in &preview.removed {
-        app.frontend.note(&format!("forget: {} × {}", place.count, place.place));
+        app.frontend.note(&format!("forget: {}: {}", place.place, place.count));
         place.listed.iter().for_each(|line| app.frontend.note(&format!("  {line}")));
     }
-    confirm(app, args.yes, "forget")?;
+    let what_goes = match nodes {
+        1 if is_whole => "the whole text of 1 node".to_owned(),
+        _ if is_whole => format!("the whole text of {nodes} nodes"),
+        _ => "this".to_owned(),
+    };
+    confirm(app, args.yes, "forget", &what_goes)?;
     let forgotten = app.runtime.forget(&asker.principal, &what).await?;
     let typed = input_history::remove(&app.runtime.home, &sought).unwrap_or_else(|error| {
         app.frontend.note(&format!("the input history could not be cleaned: {error}"));
@@ -114,7 +124,7 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Comma
     let title = text::terminal::one_line(&entry.title).into_owned();
     app.frontend
         .note(&format!("the tree \"{title}\" has {} nodes; purging removes them for good", entry.nodes));
-    confirm(app, args.yes, "purge")?;
+    confirm(app, args.yes, "purge", "this")?;
     let forgotten = app.runtime.purge(&asker.principal, tree).await?;
     Ok(finish(app, forgotten, 0))
 }
@@ -143,7 +153,7 @@ async fn tell_short(app: &App, asker: &Asker, tree: TreeId, node: NodeId) -> Res
     Ok(())
 }
 
-/// The same, with a line for each node: `TREE:SHORT "first words…"`.
+/// The same, with a line for each node: `TREE:SHORT "first words…", N characters`.
 async fn listed(
     app: &App,
     asker: &Asker,
@@ -163,7 +173,9 @@ async fn listed(
             let short = app.runtime.store.tree(&asker.principal, tree).await?.short_id;
             let rows = app.read(asker, tree, move |rows| rows.nodes(&nodes)).await?;
             kind.listed.extend(rows.into_iter().map(|row| {
-                format!("{short}:{} \"{}\"", row.short_id, first_words(&plain_text(&row.node.content)))
+                let (words, chars) = (first_words(&plain_text(&row.node.content)), row.node.counts.graphemes);
+                let unit = if chars == 1 { "character" } else { "characters" };
+                format!("{short}:{} \"{words}\", {chars} {unit}", row.short_id)
             }));
         }
         let more = kind.nodes.len().saturating_sub(kind.listed.len());
@@ -180,8 +192,8 @@ fn first_words(text: &str) -> String {
     if cut.len() == line.len() { line } else { cut + "…" }
 }
 
-fn confirm(app: &App, yes: u8, what: &str) -> Result<(), CommandError> {
-    let questions = [format!("{what} this for good?"), format!("really {what}? This cannot be undone")];
+fn confirm(app: &App, yes: u8, what: &str, object: &str) -> Result<(), CommandError> {
+    let questions = [format!("{what} {object} for good?"), format!("really {what}? This cannot be undone")];
     for question in questions.iter().skip(usize::from(yes)) {
         if !app.frontend.confirm(question) {
             return Err(CommandError::refused(

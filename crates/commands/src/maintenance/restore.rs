@@ -16,7 +16,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use store::home::{Home, HomeDir, HomeError, HomeOptions};
 use store::{LIST_PAGE, Principal, Store, TreeEntry, TreeFilter, all_pages};
 use text::terminal::one_line;
-use workspace::{Accept, FileArgument, StoreGuard};
+use workspace::{Accept, FileArgument, FileProblem, StoreGuard, check_output};
 
 use super::archive::{self, ArchiveError, Contents};
 use super::leftovers::{Copying, restore_stage};
@@ -52,13 +52,21 @@ pub async fn restore(
     into: RestoreTo,
     frontend: &dyn Frontend,
 ) -> Result<CommandOutcome, CommandError> {
-    let to = args.to.clone().unwrap_or(into.home);
-    let to = std::path::absolute(&to).map_err(|error| CommandError::file("cannot find", &to, &error))?;
+    let to = args.to.as_ref().unwrap_or(&into.home);
+    let to = std::path::absolute(to).map_err(|error| CommandError::file("cannot find", to, &error))?;
+    refuse_within(&to, &into.home)?;
     if to.join(STORE).symlink_metadata().is_ok() {
         return Err(has_a_store(&to));
     }
     let file = FileArgument::open(&args.file, &into.guard, Accept::Regular, Duration::ZERO);
-    let mut file = file.map_err(|error| CommandError::file_argument(&error))?.into_file();
+    let file = file.map_err(|error| match &error.problem {
+        // A backup is read twice, so that no pipe will do.
+        FileProblem::NotRegular(_) => {
+            CommandError { hint: "name a plain file".to_owned(), ..CommandError::file_argument(&error) }
+        }
+        _ => CommandError::file_argument(&error),
+    });
+    let mut file = file?.into_file();
     archive::check(&mut file).map_err(|error| unpacking(&args.file, &error))?;
     let is_new = to.symlink_metadata().is_err();
     // Made like any home, so that the names that lead to it survive power loss.
@@ -86,6 +94,23 @@ pub async fn restore(
     };
     frontend.note(&format!("trees restored: {}; use them with --home {}", restored.trees, to.display()));
     Ok(CommandOutcome::Restored(restored))
+}
+
+/// Refuses a new home within the home of this invocation, which would take it for a part of its own.
+fn refuse_within(to: &Path, home: &Path) -> Result<(), CommandError> {
+    let is_home = || Some(to.canonicalize().ok()? == home.canonicalize().ok()?);
+    if is_home().unwrap_or(to == home) {
+        return Ok(());
+    }
+    let there = to.ancestors().find(|folder| folder.is_dir()).unwrap_or(to);
+    check_output(&there.join(STORE), home).map_err(|error| match error.problem {
+        FileProblem::InHome => CommandError::refused(
+            "in_home",
+            format!("{} would be in the home", one_line(&to.to_string_lossy())),
+            "name a folder outside the home with --to DIR",
+        ),
+        problem => CommandError::file("cannot write", to, &problem.into()),
+    })
 }
 
 /// Removes the folders of a home that was made for a backup which could not be restored. Whatever else came there

@@ -35,6 +35,9 @@ pub struct Imported {
     pub nodes: u64,
     /// Records that were not taken in.
     pub skipped: Vec<Skipped>,
+    /// Lines of a damaged file that its copy lacks; none where it was copied whole. 0: it is not known how many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<u64>,
     /// Whether nothing was written.
     pub dry_run: bool,
 }

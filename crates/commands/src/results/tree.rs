@@ -299,6 +299,14 @@ pub struct Compacted {
 pub struct Stepped {
     /// The operation; none when it was a keystroke.
     pub operation: Option<Seq>,
+    /// Kind of the operation that was undone or redone; none when it was a keystroke.
+    pub kind: Option<OpKind>,
+    /// What that operation did, for people: first words of its first node, or the first thing it changed.
+    #[serde(skip)]
+    pub about: String,
+    /// Whether it was redone.
+    #[serde(skip)]
+    pub redone: bool,
     /// Cells left alone, because something else had set them meanwhile.
     pub skipped: Vec<String>,
 }

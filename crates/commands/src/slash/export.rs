@@ -61,18 +61,13 @@ pub(super) async fn export(
     }
     let tree = TreeArg { tree: tree.to_string(), view: ViewArg { view: Some(view.to_string()) } };
     let (share, with_context) = (false, false);
+    let format = Some(format);
     transfer::export(app, asker, Export { tree, format, share, with_context, output: Some(file) }).await
 }
 
 /// The format a file's ending stands for.
 fn of_ending(file: &Path) -> Option<FormatArg> {
-    match file.extension()?.to_str()? {
-        "jsonl" => Some(FormatArg::Jsonl),
-        "txt" => Some(FormatArg::Text),
-        "md" | "markdown" => Some(FormatArg::Markdown),
-        "html" | "htm" => Some(FormatArg::Html),
-        _ => None,
-    }
+    FormatArg::of_ending(file)
 }
 
 /// A file named after a session, in the current folder.

@@ -29,10 +29,12 @@ const MAX_BLOB_BYTES: u64 = 64 << 20;
 /// Writes a tree. Says what is in it first; reads it in one snapshot, however large it is.
 pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
-    if args.with_context && args.format != FormatArg::Jsonl {
+    let of_ending = || args.output.as_deref().and_then(FormatArg::of_ending);
+    let format = args.format.or_else(of_ending).unwrap_or(FormatArg::Jsonl);
+    if args.with_context && format != FormatArg::Jsonl {
         return Err(CommandError::usage(
             "--with-context belongs to the format jsonl",
-            "leave out --format or --with-context",
+            "leave out --with-context, or give --format jsonl",
         ));
     }
     let work = Work {
@@ -42,7 +44,7 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Com
             (_, true) => ExportVariant::WithContext,
             _ => ExportVariant::Full,
         },
-        format: args.format,
+        format,
         masker: Arc::clone(&app.runtime.masker),
         frontend: Arc::clone(&app.frontend),
         blobs: blobs(app)?,

@@ -1,6 +1,7 @@
 //! The timeline: a step back, a step forth, and the list of what was done.
 
-use loom::{Op, OpRecord, RowError, Seq, TreeReader};
+use loom::operation::TimelineEffect;
+use loom::{Op, OpKind, OpRecord, RowError, Seq, TreeReader};
 
 use super::{page_size, wording};
 use crate::app::App;
@@ -13,14 +14,57 @@ use crate::rights::Asker;
 /// Takes the newest thing of a view back, or does it again.
 pub(crate) async fn step(app: &App, asker: &Asker, args: StepArgs, op: Op) -> Result<Stepped, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
+    let redone = matches!(op, Op::Redo);
     let applied = app.change(asker, tree, &view, op).await?;
+    let (kind, about) = match applied.seq {
+        Some(seq) => app.read(asker, tree, move |rows| taken_back(rows, seq)).await?,
+        None => (None, String::new()),
+    };
     let keys = applied.skipped;
     let skipped = if keys.is_empty() {
         Vec::new()
     } else {
         app.read(asker, tree, move |rows| keys.iter().map(|key| wording::cell(rows, key)).collect()).await?
     };
-    Ok(Stepped { operation: applied.seq, skipped })
+    Ok(Stepped { operation: applied.seq, kind, about, redone, skipped })
+}
+
+/// Characters of a text that says what was undone.
+const GLIMPSE: usize = 40;
+
+/// What a step undid or did again: the kind of the operation, and what it did. Of several that count as one it is
+/// the kind of the first, to which the others belong, and the first text that one of them made.
+fn taken_back(rows: &dyn TreeReader, step: Seq) -> Result<(Option<OpKind>, String), RowError> {
+    let timeline = |seq| Ok::<_, RowError>(rows.operation(seq)?.map(|record| record.op.timeline));
+    let undone = match timeline(step)? {
+        Some(TimelineEffect::Redo { of, .. }) => timeline(of)?,
+        other => other,
+    };
+    let Some(TimelineEffect::Undo { of, .. }) = undone else { return Ok((None, String::new())) };
+    let (mut kind, mut change) = (None, String::new());
+    for seq in of.into_iter().rev() {
+        let Some(record) = rows.operation(seq)? else { continue };
+        if let (None, Some(cell)) = (kind, record.op.cells.first()) {
+            change = format!("({})", wording::cell(rows, &cell.key)?);
+        }
+        kind = kind.or(Some(record.op.kind));
+        for (node, _) in record.op.nodes {
+            let text = rows.node(node)?.map(|row| first_words(&row.node.text())).unwrap_or_default();
+            if !text.is_empty() {
+                return Ok((kind, format!("'{text}'")));
+            }
+        }
+    }
+    Ok((kind, change))
+}
+
+fn first_words(text: &str) -> String {
+    let mut words = text.split_whitespace().flat_map(|word| [" ", word]).skip(1).flat_map(str::chars);
+    let mut cut: String = words.by_ref().take(GLIMPSE).collect();
+    if words.next().is_some() {
+        cut.push('…');
+    }
+    cut
 }
 
 /// Lists operations, newest first. Their numbers have no gap, so that a page is found by counting.

@@ -11,13 +11,15 @@ async fn undo_and_redo_go_along_one_timeline() {
         home.ok(&["tree", "draft", &tree, " two"]).await;
         let stroke = home.ok(&["tree", "undo", &tree]).await;
         assert_eq!(stroke["operation"], serde_json::Value::Null, "a keystroke is no operation");
+        assert_eq!(stroke["kind"], serde_json::Value::Null);
         assert_eq!(home.text(&tree).await, "ONE");
         let undone = home.ok(&["tree", "undo", &tree]).await;
         assert_eq!(home.text(&tree).await, "one");
         let newest = home.ok(&["tree", "log", &tree, "--limit", "1"]).await["operations"][0].clone();
         assert_eq!((&newest["seq"], &newest["kind"]), (&undone["operation"], &"undo".into()));
         assert!(undone["skipped"].as_array().unwrap().is_empty());
-        home.ok(&["tree", "redo", &tree]).await;
+        assert_eq!(undone["kind"], "edit", "what was undone");
+        assert_eq!(home.ok(&["tree", "redo", &tree]).await["kind"], "edit");
         assert_eq!(home.text(&tree).await, "ONE");
     }
 }

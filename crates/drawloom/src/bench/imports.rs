@@ -36,7 +36,7 @@ pub(super) async fn measure(
         let tree = TreeArg { tree: fixture.tree.to_string(), view: ViewArg::default() };
         let export = Export {
             tree,
-            format: FormatArg::Jsonl,
+            format: Some(FormatArg::Jsonl),
             share: false,
             with_context: false,
             output: Some(file.clone()),

@@ -7,6 +7,7 @@ use commands::args::maintenance::ConfigCommand;
 use commands::results::maintenance::{Checked, Paths, Setting, SettingShown, SettingsShown};
 use commands::{CommandError, CommandOutcome};
 use store::home::{Home, HomeOptions};
+use text::terminal::one_line;
 use toml::Value;
 use workspace::{FileArgument, StoreGuard};
 
@@ -14,7 +15,8 @@ use super::keys::Key;
 use super::layers::{Layers, Source};
 use super::path::normal;
 use super::set::{set, unknown};
-use super::{file, keys};
+use super::{Config, file, keys};
+use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
 
 /// Runs one.
@@ -128,12 +130,20 @@ fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
             ));
         }
     }
+    problems.extend(default_model(&config));
     for (name, agent) in &config.agents {
         if let Some(preset) = agent.preset.as_ref().filter(|preset| !config.presets.contains_key(*preset)) {
             problems.push(format!("agents.{name}.preset names {preset}: there is no [presets.{preset}]"));
         }
     }
     Ok(problems)
+}
+
+/// What is wrong with `model.default`, if anything is.
+pub(crate) fn default_model(config: &Config) -> Option<String> {
+    let name = config.model.default.as_deref()?;
+    let error = ConfiguredModels::new(config.clone(), None).can_be(name).err()?;
+    Some(format!("model.default names {}: {}", one_line(name), error.hint))
 }
 
 fn show(defaults: bool, layers: &Layers, note: &dyn Fn(&str)) -> SettingsShown {

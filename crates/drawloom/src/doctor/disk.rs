@@ -108,29 +108,29 @@ fn space(home: &Path, config: &Config) -> Check {
     }
 }
 
-/// Whether the store opens, and how many trees are in it. Only the store itself opens its file (spec: security
+/// Whether the store opens, and how many trees are in it if it can be read. Only the store itself opens its file (spec: security
 /// §8), and here for reading.
-fn store(home: &Path, config: &Config) -> (Check, usize) {
+fn store(home: &Path, config: &Config) -> (Check, Option<usize>) {
     if let Some(url) = &config.store.url {
-        return (ok("store", format!("in the database {url}: `drawloom store check` asks it")), 0);
+        return (ok("store", format!("in the database {url}: `drawloom store check` asks it")), Some(0));
     }
     let path = home.join("loom.db");
     let Ok(metadata) = path.symlink_metadata() else {
-        return (ok("store", "empty: nothing was stored yet"), 0);
+        return (ok("store", "empty: nothing was stored yet"), Some(0));
     };
     if let Err(error) = refuse_odd_store(&path) {
         let error = crate::open::home_error(&error);
-        return (check("store", State::Fail, error.message, error.hint), 0);
+        return (check("store", State::Fail, error.message, error.hint), None);
     }
     match look(&path) {
         Ok((version, trees)) => {
-            (ok("store", format!("opens, schema {version}, {}", size(metadata.len()))), trees)
+            (ok("store", format!("opens, schema {version}, {}", size(metadata.len()))), Some(trees))
         }
         Err(error) if error.code == "migration_needed" => {
             let why = "an older Drawloom wrote the store";
-            (check("store", State::Warn, why.to_owned(), "run any command: it updates the store"), 0)
+            (check("store", State::Warn, why.to_owned(), "run any command: it updates the store"), None)
         }
-        Err(error) => (check("store", State::Fail, error.message, error.hint), 0),
+        Err(error) => (check("store", State::Fail, error.message, error.hint), None),
     }
 }
 

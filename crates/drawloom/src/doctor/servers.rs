@@ -7,7 +7,7 @@ use commands::results::maintenance::{Check, State};
 use model::{ModelPlace, list_models};
 
 use super::{check, ok};
-use crate::config::{Config, Layers, Source};
+use crate::config::{Config, Layers, Source, default_model};
 use crate::interrupt;
 use crate::provider::ResolvedProvider;
 
@@ -46,9 +46,10 @@ pub(super) fn checks(layers: &Layers, config: &Config, quick: bool) -> Result<Ve
 }
 
 fn default(config: &Config) -> Check {
-    match &config.model.default {
-        Some(model) => ok("model", format!("{model} when none is named")),
-        None => check(
+    match (&config.model.default, default_model(config)) {
+        (_, Some(why)) => check("model", State::Fail, why, "`drawloom model use PROVIDER/NAME`"),
+        (Some(model), None) => ok("model", format!("{model} when none is named")),
+        (None, None) => check(
             "model",
             State::Warn,
             "none is the default",

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use commands::results::maintenance::{
     BenchRows, Checked, Exported, Health, HitsShown, Imported, Paths, Removed, Restored, Setting,
-    SettingsShown, State,
+    SettingsShown, Skipped, State,
 };
 
 use super::columns::{columns, count};
-use super::{OutputStyle, RenderedOutcome};
+use super::{LISTED, OutputStyle, RenderedOutcome};
 
 /// What an export contains was said before it was written; only the export itself is left to print.
 pub(super) fn exported(done: &Exported, to: OutputStyle) -> RenderedOutcome {
@@ -34,11 +34,14 @@ pub(super) fn imported(done: &Imported, to: OutputStyle) -> RenderedOutcome {
         let _ = write!(out, ": {tree}");
     }
     out.push('\n');
-    RenderedOutcome::new(out).noting(
-        done.skipped
-            .iter()
-            .map(|skipped| format!("skipped {}: {}", to.line(&skipped.at), to.line(&skipped.why))),
-    )
+    let line = |skipped: &Skipped| format!("skipped {}: {}", to.line(&skipped.at), to.line(&skipped.why));
+    let more = done.skipped.len().saturating_sub(LISTED);
+    let more = (more > 0).then(|| format!("skipped {more} more (--json lists them)"));
+    let partial = done.left_out.map(|lines| match lines {
+        0 => "the file was cut or changed: a part of it may be missing in the copy".to_owned(),
+        _ => format!("the copy is only a part; left out: {} of the file", count(lines, "line", "lines")),
+    });
+    RenderedOutcome::new(out).noting(done.skipped.iter().take(LISTED).map(line).chain(more).chain(partial))
 }
 
 pub(super) fn hits(found: &HitsShown, to: OutputStyle) -> RenderedOutcome {

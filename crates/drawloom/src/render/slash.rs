@@ -62,7 +62,7 @@ pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
         _ => line("tree", "no message yet"),
     }
     let model = match (&found.model, &found.named) {
-        (Some(model), _) => model_line(model, to),
+        (Some(model), named) => model_line(model, named.as_deref(), to),
         (None, Some(named)) => format!("{}, not loaded yet", to.line(named)),
         (None, None) => "none is chosen".to_owned(),
     };
@@ -93,7 +93,7 @@ pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
 }
 
 pub(super) fn model(found: &ModelStatus, to: OutputStyle) -> RenderedOutcome {
-    RenderedOutcome::new(format!("{}\n", model_line(found, to))).noting(found.notice.clone())
+    RenderedOutcome::new(format!("{}\n", model_line(found, None, to))).noting(found.notice.clone())
 }
 
 pub(super) fn think(found: &ThinkShown) -> RenderedOutcome {
@@ -138,12 +138,22 @@ fn thinking(thinking: Option<Thinking>) -> &'static str {
     thinking.map_or("left to the model", commands::thinking::word)
 }
 
-fn model_line(found: &ModelStatus, to: OutputStyle) -> String {
+/// A model as it is typed: a script, which is stored by the name of its file, by its path where that is known.
+fn typed(model: &str, named: Option<&str>) -> String {
+    let Some(file) = model.strip_prefix("script/") else { return model.to_owned() };
+    let is_it = |named: &&str| {
+        let path = named.strip_prefix("script:").map(std::path::Path::new);
+        path.and_then(std::path::Path::file_name).is_some_and(|name| name == file)
+    };
+    named.filter(is_it).map_or_else(|| format!("script:{file}"), str::to_owned)
+}
+
+fn model_line(found: &ModelStatus, named: Option<&str>, to: OutputStyle) -> String {
     let place = match found.place {
         ModelPlace::Local => "local",
         ModelPlace::Remote => "remote",
     };
-    format!("{} · {place}", to.line(&found.model))
+    format!("{} · {place}", to.line(&typed(&found.model, named)))
 }
 
 /// Characters of a text that says where one is.
@@ -220,4 +230,17 @@ pub(super) fn kinds(request: &ContextShown, to: OutputStyle, bars: bool) -> Stri
 
 fn is_left_out(decision: &SegmentOutcome) -> bool {
     matches!(decision, SegmentOutcome::LeftOut { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::typed;
+
+    #[test]
+    fn a_script_is_shown_as_it_is_typed() {
+        assert_eq!(typed("script/b.jsonl", Some("script:a/b.jsonl")), "script:a/b.jsonl");
+        assert_eq!(typed("script/b.jsonl", Some("script:a/c.jsonl")), "script:b.jsonl");
+        assert_eq!(typed("script/echo", None), "script:echo");
+        assert_eq!(typed("openai/gpt-5.1", Some("script:echo")), "openai/gpt-5.1");
+    }
 }

@@ -8,23 +8,31 @@ use commands::results::tree::{
 };
 use loom::render::Span;
 use loom::verify::Status;
-use loom::{Finish, PositionKind};
+use loom::{Finish, Mode, OpKind, PositionKind};
 use model::{ModelPlace, Money};
 
 use super::columns::{columns, count, moment, word};
-use super::{OutputStyle, RenderedOutcome};
+use super::{LISTED, OutputStyle, RenderedOutcome};
 
 pub(super) fn list(found: &Trees, to: OutputStyle) -> String {
     let row = |tree: &TreeLine| {
         vec![
             tree.short_id.clone(),
             moment(tree.updated),
-            tree.mode.as_str().to_owned(),
+            mode(tree.mode).to_owned(),
             count(tree.nodes, "node", "nodes"),
             if tree.title.is_empty() { to.dim("(no title)") } else { to.line(&tree.title).into_owned() },
         ]
     };
     columns(&found.trees.iter().map(row).collect::<Vec<_>>())
+}
+
+/// A mode by the word of the help; `--json` has that of the store.
+const fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Buffer => "document",
+        Mode::Dialogue => "dialogue",
+    }
 }
 
 pub(super) fn show(found: &ShownTree, to: OutputStyle) -> RenderedOutcome {
@@ -231,9 +239,17 @@ pub(super) fn compacted(done: &Compacted) -> String {
     }
 }
 
-pub(super) fn stepped(done: &Stepped) -> RenderedOutcome {
-    let body = done.operation.map_or_else(|| "a draft\n".to_owned(), |seq| format!("operation {seq}\n"));
-    RenderedOutcome::new(body).noting(left_alone(done))
+pub(super) fn stepped(done: &Stepped, to: OutputStyle) -> RenderedOutcome {
+    let what = match &done.kind {
+        None => "a change of a draft".to_owned(),
+        // The command is `tree append`.
+        Some(OpKind::Commit) => "append".to_owned(),
+        Some(kind) => word(kind),
+    };
+    let about = if done.about.is_empty() { String::new() } else { format!(" {}", to.line(&done.about)) };
+    let number = done.operation.map_or_else(String::new, |seq| to.dim(&format!(" (operation {seq})")));
+    let verb = if done.redone { "redone" } else { "undone" };
+    RenderedOutcome::new(format!("{verb}: {what}{about}{number}\n")).noting(left_alone(done))
 }
 
 /// What a step did not take back.
@@ -294,6 +310,7 @@ pub(super) fn verified(found: &Verified, to: OutputStyle) -> String {
     let rows: Vec<_> = found
         .problems
         .iter()
+        .take(LISTED)
         .map(|problem| {
             let place = problem.node.map(|node| node.to_string());
             let place = place.or_else(|| problem.seq.map(|seq| format!("operation {seq}")));
@@ -302,5 +319,9 @@ pub(super) fn verified(found: &Verified, to: OutputStyle) -> String {
         })
         .collect();
     out.push_str(&columns(&rows));
+    let more = found.problems.len().saturating_sub(LISTED);
+    if more > 0 {
+        let _ = writeln!(out, "… and {more} more (--json lists them)");
+    }
     out
 }

@@ -204,3 +204,73 @@ fn doctor_says_when_the_newest_backup_is_too_old() {
     world.ok(&["backup", "-o", &text(&file)]);
     assert_eq!(backup_check(&world).0, "ok");
 }
+
+#[test]
+fn no_home_is_made_within_the_home() {
+    let (world, file) = backed_up();
+    let within = world.home().join("sub");
+    for to in [within.clone(), within.join("deeper"), world.home().join("locks")] {
+        let (code, error) = world.json(&["restore", &text(&file), "--to", &text(&to)]);
+        assert_eq!((code, &error["error"]["code"]), (Some(4), &"in_home".into()), "{error}");
+        assert!(!within.exists());
+    }
+    let beside = world.home().join("workspace/home");
+    std::fs::create_dir(world.home().join("workspace")).unwrap();
+    world.ok(&["restore", &text(&file), "--to", &text(&beside)]);
+}
+
+#[test]
+fn no_pipe_is_recommended_where_none_is_taken() {
+    let world = World::new();
+    rustix::fs::mkfifoat(rustix::fs::CWD, world.path("fifo"), rustix::fs::Mode::RUSR).unwrap();
+    let run = world.run(&["restore", &text(&world.path("fifo"))]);
+    assert!(
+        run.code == Some(2) && run.err.ends_with("is a FIFO, not a plain file: name a plain file\n"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn the_copy_of_a_damaged_file_says_how_much_it_lacks() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "The first words."]);
+    for number in 0..9 {
+        world.ok(&["tree", "append", "Tale", &format!(" Passage {number}.")]);
+    }
+    let file = world.path("tale.jsonl");
+    world.ok(&["tree", "export", "Tale", "-o", &text(&file)]);
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let control = world.json(&["import", &text(&file), "--copy"]);
+    assert_eq!((control.0, &control.1["left_out"]), (Some(0), &serde_json::Value::Null));
+    std::fs::write(&file, whole.replacen("The first words.", "The other words.", 1)).unwrap();
+
+    let run = world.run(&["import", &text(&file), "--copy"]);
+    assert_eq!((run.code, run.err.matches("skipped ").count()), (Some(1), 6), "{run:?}");
+    assert!(run.err.contains("the copy is only a part; left out: "), "{run:?}");
+    let (code, done) = world.json(&["import", &text(&file), "--copy"]);
+    assert!(code == Some(1) && done["left_out"].as_u64().unwrap() > 9, "{done}");
+    assert!(done["skipped"].as_array().unwrap().len() > 9, "{done}");
+
+    let verified = world.run(&["tree", "verify", "--file", &text(&file)]);
+    assert_eq!((verified.code, verified.out.lines().count()), (Some(1), 7), "{verified:?}");
+    assert!(verified.out.contains(" more (--json lists them)"), "{verified:?}");
+    let (_, all) = world.json(&["tree", "verify", "--file", &text(&file)]);
+    assert!(!all.to_string().contains("line 0"), "{all}");
+}
+
+#[test]
+fn an_export_has_the_format_of_its_ending() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    let export = |name: &str, more: &[&str]| {
+        let file = world.path(name);
+        world.ok(&[&["tree", "export", "Tale", "-o", &text(&file)][..], more].concat());
+        std::fs::read_to_string(file).unwrap()
+    };
+    assert!(export("a.html", &[]).contains("<html"));
+    assert!(export("a.txt", &[]).starts_with("It rained."));
+    let own = "{\"record\":\"header\"";
+    assert!(export("b.html", &["--format", "jsonl"]).starts_with(own), "what is said goes before");
+    assert!(export("a.tale", &[]).starts_with(own));
+    world.ok(&["import", &text(&world.path("b.html")), "--as", "jsonl"]);
+}

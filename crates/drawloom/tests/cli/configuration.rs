@@ -190,3 +190,17 @@ fn doctor_says_where_a_key_is_found_and_the_environment_is_first() {
     assert!(key_of_box(&world, &[own]).starts_with("key in the environment"));
     assert_eq!(key_of_box(&world, &[own, ("ELSEWHERE", "canary-ABCDEFGHIJ")]), "key in ELSEWHERE");
 }
+
+#[test]
+fn a_default_model_of_no_provider_is_found() {
+    let world = World::new();
+    world.write("config.toml", "[model]\ndefault = \"nosuch/x\"\n");
+    let (code, found) = world.json(&["config", "check"]);
+    assert_eq!(code, Some(1), "{found}");
+    assert!(found["problems"][0].as_str().unwrap().starts_with("model.default names nosuch/x: "), "{found}");
+    assert_eq!(world.run(&["doctor", "--quick"]).code, Some(1));
+    for name in ["openai/gpt-9", "script:no.jsonl", "smollm2", "http://localhost:1/m"] {
+        world.write("config.toml", &format!("[model]\ndefault = \"{name}\"\n"));
+        assert_eq!(world.ok(&["config", "check"]), "ok\n", "the control: {name}");
+    }
+}

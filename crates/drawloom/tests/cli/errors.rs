@@ -55,6 +55,15 @@ fn a_hint_names_the_help_of_its_own_command() {
         (&["chat", "hello"], "did you mean -m \"hello\"?"),
         (&["tree", "append", "x"], "see `drawloom tree append --help`"),
         (&["forget"], "not provided: <NODE or --text <TEXT>>"),
+        (&["--home", "h", "tree", "generate", "x", "-n", "65"], "see `drawloom tree generate --help`"),
+        (
+            &["tree", "branch", "x", "y", "--at", "-1"],
+            "--at takes a whole number: see `drawloom tree branch --help`",
+        ),
+        (
+            &["tree", "export", "x", "-q"],
+            "see `drawloom tree export --help`; a text that begins with - comes after `--`",
+        ),
     ] {
         let run = world.run(arguments);
         assert!(run.code == Some(2) && one_line(&run.err).contains(said), "{arguments:?}: {run:?}");
@@ -97,6 +106,7 @@ fn what_is_not_there_is_named_plainly() {
             "define it: `drawloom config set providers.mine.",
         ),
         (&["chat", "-m", "hi"], 2, "no model is chosen"),
+        (&["context", "show", "Story"], 3, "this is a tree: name a node of it"),
     ] {
         let run = world.run(arguments);
         assert!(run.code == Some(code) && one_line(&run.err).contains(said), "{arguments:?}: {run:?}");
@@ -156,4 +166,20 @@ fn without_a_home_folder_the_flag_is_named() {
         .unwrap();
     assert_eq!(run.status.code(), Some(2));
     assert!(String::from_utf8(run.stderr).unwrap().contains("--home"));
+}
+
+#[test]
+fn who_only_reads_is_told_of_a_home_that_was_made() {
+    let world = World::new();
+    let said = format!("a new home was made at {}\n", text(&world.home()));
+    assert_eq!(world.run(&["tree", "list"]).err, said);
+    assert_eq!(world.run(&["tree", "list"]).err, "", "the control: it is there now");
+}
+
+#[test]
+fn a_script_that_is_no_json_is_named_by_its_line_alone() {
+    let world = World::new();
+    std::fs::write(world.path("here/s.jsonl"), "{\"text\":\"a\"}\nnot json\n").unwrap();
+    let run = world.run(&["--model", "script:s.jsonl", "chat", "-m", "hi"]);
+    assert!(run.err.starts_with("error: s.jsonl:2: it is not JSON: "), "{run:?}");
 }

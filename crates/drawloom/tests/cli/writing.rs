@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::terminal::Terminal;
+use crate::trust::at_terminal;
 use crate::work::server;
 use crate::world::{World, text};
 
@@ -111,18 +112,24 @@ fn what_will_be_forgotten_is_listed_by_name_beforehand() {
         let trees = list["trees"].as_array().unwrap();
         trees.iter().find(|tree| tree["title"] == title).unwrap()["short_id"].as_str().unwrap().to_owned()
     };
-    let line = format!("  {}:{} \"It rained.\"", short("Rain"), node(&world, 1));
+    let line = format!("  {}:{} \"It rained.\", 10 characters", short("Rain"), node(&world, 1));
     let preview = world.run(&["forget", "--text", "It rained", "--dry-run"]);
     assert!(
         preview.out.contains(&line) && preview.out.contains(&format!("  {}:", short("Song"))),
         "{preview:?}"
     );
+    let whole = "the whole text of these nodes goes";
+    assert!(preview.err.contains(whole), "{preview:?}");
+    let arguments = ["forget", "--text", "It rained"];
+    let (code, asked) = at_terminal(&world, &world.path("here"), &arguments, "n\n");
+    assert!(code == Some(4) && asked.contains("forget the whole text of 2 nodes for good? [y/N]"), "{asked}");
     let refused = world.run(&["forget", "--text", "It rained"]);
     assert!(refused.code == Some(4) && refused.err.contains(&line), "{refused:?}");
 
     let named = format!("Rain:{}", node(&world, 1));
     let brief = world.run(&["forget", &named, "--dry-run"]);
     assert!(brief.err.contains("shorter than 16 bytes"), "{brief:?}");
+    assert!(!brief.err.contains(whole), "the control: a node is named as a whole: {brief:?}");
     let tree = world.run(&["forget", "Rain"]);
     assert!(tree.code == Some(3) && tree.err.contains("`drawloom tree purge Rain`"), "{tree:?}");
     world.ok(&["tree", "purge", "Rain", "--yes", "--yes"]);

@@ -175,3 +175,31 @@ fn a_log_with_a_second_name_or_behind_a_link_is_not_written_through() {
     }
     before.unharmed(&home);
 }
+
+#[test]
+fn an_empty_store_in_a_home_that_was_used_is_damage_and_no_beginning() {
+    let home = Home::with_tale("It rained.");
+    let backup = home.folder().join("kept.backup");
+    home.ok(&["backup", "-o", backup.to_str().unwrap()]);
+    fs::write(home.database(), b"").unwrap();
+    is_left_alone(&home, &["the store is damaged", "loom.db is empty", "backup"]);
+    let check = home.run(&["store", "check"]);
+    check.refused(6, &["loom.db is empty", "`drawloom doctor`"]);
+    assert!(!check.stderr.contains("`drawloom store check`"), "{check:?}");
+    let doctor = home.run(&["doctor", "--quick"]);
+    assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
+    let kept = doctor.stdout.lines().find(|line| line.contains("backup  ")).unwrap();
+    assert!(kept.contains("kept.backup") && kept.contains("drawloom restore"), "{doctor:?}");
+}
+
+/// The control: what a process leaves that was killed while it made the first store.
+#[test]
+fn an_empty_store_in_a_home_that_was_never_used_is_a_beginning() {
+    let home = Home::new();
+    for folder in ["", "run", "locks"] {
+        fs::create_dir(home.path().join(folder)).unwrap();
+    }
+    fs::write(home.database(), b"").unwrap();
+    home.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    assert_eq!(home.text(), "It rained.");
+}

@@ -56,7 +56,8 @@ pub fn plan_copy(
     })?;
     let (positions, nodes) = all;
     let genesis = copy.ids.get(&old.root.original()).copied();
-    let genesis = genesis.ok_or_else(|| ImportRefusal::Copy("the file has no genesis".into()))?;
+    let genesis =
+        genesis.ok_or_else(|| ImportRefusal::Copy("the beginning of the tree is not in the file".into()))?;
     let row = TreeRow {
         id: copy.tree,
         mode: old.mode,

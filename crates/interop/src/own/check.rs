@@ -48,7 +48,7 @@ pub(super) fn placed(tree: &MemoryTree, row: &TreeRow, record: &PositionRecord) 
         return if id == row.root { Ok(made) } else { Err(format!("position {id} has no parent")) };
     };
     if id == row.root {
-        return Err("the genesis has a parent".into());
+        return Err("the beginning of the tree has a parent".into());
     }
     let above = position(tree, parent)?;
     let fits = match record.kind {
@@ -100,7 +100,7 @@ pub(super) fn read_node(
         return Err("its size contradicts itself".into());
     }
     if here.parent.is_none() && counts.bytes != 0 {
-        return Err("the genesis is empty".into());
+        return Err("the beginning of the tree is not empty".into());
     }
     origins(tree, here, node)?;
     if let Some(quote) = &node.quote {

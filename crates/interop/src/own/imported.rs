@@ -95,7 +95,10 @@ impl ImportedFile {
                 .problems
                 .push(found("the file is shared: not all of its tree is in it".into(), Some(Gap::Shared)));
         }
-        let read = self.problems.iter().map(|problem| format!("line {}: {}", problem.line, problem.why));
+        let read = self.problems.iter().map(|problem| match problem.line {
+            0 => problem.why.clone(),
+            line => format!("line {line}: {}", problem.why),
+        });
         report.problems.extend(read.map(|why| found(why, None)));
         report.status = match report.problems.as_slice() {
             problems if problems.iter().any(|problem| problem.gap.is_none()) => Status::Invalid,

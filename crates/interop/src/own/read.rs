@@ -91,6 +91,21 @@ struct Probe {
     version: u32,
 }
 
+/// An error of parsing a line as people read it: without the number of a line that is always the first.
+fn plain(error: &serde_json::Error) -> String {
+    use serde_json::error::Category;
+    match error.classify() {
+        Category::Eof => "it ends within a value".to_owned(),
+        Category::Data => {
+            let why = error.to_string();
+            why.split(" at line ").next().unwrap_or(&why).to_owned()
+        }
+        Category::Syntax | Category::Io => {
+            format!("it is not JSON from character {} on", error.column().max(1))
+        }
+    }
+}
+
 struct Reader {
     limits: ReadLimits,
     line: u64,
@@ -178,7 +193,7 @@ impl Reader {
             Err(error) => {
                 self.hash(bytes);
                 let breaks = self.is_structure(bytes);
-                self.report(breaks, format!("it is no record of this format: {error}"));
+                self.report(breaks, format!("it is no record of this format: {}", plain(&error)));
             }
         }
     }

@@ -103,6 +103,8 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
             }
             State::Older(_) | State::Empty | State::Current => {}
         }
+    } else if let Some(sign) = sign_of_use(path) {
+        return Err(StoreError::Damaged(format!("{} is empty, although {sign} is there", path.display())));
     } else if options.read_only {
         return Err(StoreError::Foreign(path.display().to_string()));
     } else {
@@ -121,6 +123,22 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
     use_log(&conn)?;
     let updated_from = bring_up(&mut conn, path, STEPS)?;
     found(false, updated_from)
+}
+
+/// What lies beside an empty file and is made only after a store was open there: the home was used, and its store
+/// was cut to nothing. A store whose making was broken off has none of these beside it. None of a file that is not
+/// there: whoever moves a damaged store away begins anew, or restores a backup.
+fn sign_of_use(path: &Path) -> Option<String> {
+    path.symlink_metadata().ok()?;
+    let beside = |name: &str| path.with_file_name(name);
+    let log = beside(&format!("{}-wal", path.file_name()?.to_string_lossy()));
+    let has_log = log.metadata().is_ok_and(|log| log.len() > 0).then_some(log);
+    let made_later = ["spool", "backups.json"].map(beside);
+    let copies = (1..=VERSION).map(|version| copy_of(path, version));
+    let found = has_log.or_else(|| made_later.into_iter().chain(copies).find(|sign| sign.exists()));
+    // Another process that is making the store may have got on meanwhile.
+    let is_empty = path.metadata().is_ok_and(|found| found.len() == 0);
+    found.filter(|_| is_empty).map(|sign| sign.display().to_string())
 }
 
 /// Whether a change was under way before the file had its write-ahead log: only making it is such a change.
