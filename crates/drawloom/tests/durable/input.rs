@@ -81,7 +81,7 @@ fn a_file_that_is_no_text_is_refused() {
     let mut wild = home.folder().join("no").into_os_string().into_vec();
     wild.extend_from_slice(b"\xff\x1b[31mfile");
     let new = |file: OsString| ["tree".into(), "new".into(), "--file".into(), file];
-    is_refused(&home, &new(binary), 2, &["not UTF-8", "byte is number 3", "iconv"]);
+    is_refused(&home, &new(binary), 2, &["not UTF-8", "from byte 4 on", "iconv"]);
     is_refused(&home, &new(folder), 2, &["not a plain file"]);
     is_refused(&home, &new("/dev/zero".into()), 2, &["not a plain file"]);
     let before = Before::of(&home);
