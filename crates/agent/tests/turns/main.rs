@@ -18,3 +18,4 @@ mod schedules;
 mod sending;
 mod spending;
 mod support;
+mod withdrawing;
