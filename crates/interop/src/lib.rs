@@ -32,6 +32,9 @@ pub enum ExportError {
     /// A record without a JSON form.
     #[error("a record could not be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// A content that cannot be hashed.
+    #[error("a record could not be written: {0}")]
+    NotCanonical(#[from] loom::content::NotCanonical),
     /// A known secret stands in what is to be shared.
     #[error("{what} holds a known secret: forget it, or export without --share")]
     Secret { what: String },

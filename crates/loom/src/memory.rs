@@ -174,7 +174,7 @@ impl TreeReader for MemoryTree {
     ) -> Result<Option<NodeId>, RowError> {
         Ok(self.newest_first(None).find(|id| {
             let node = &self.nodes[id].node;
-            node.position == position && node.content_hash == content
+            node.position == position && node.content_hash().is_ok_and(|hash| hash == content)
         }))
     }
 

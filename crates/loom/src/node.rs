@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::content::{Block, plain_text};
+use crate::content::{Block, NotCanonical, content_hash, plain_text};
 use crate::digest::{Digest, PathDigest};
 use crate::generation::GenerationId;
 use crate::id::{Millis, NodeId, PositionId, Seq, TreeId};
@@ -188,8 +188,8 @@ pub struct Node {
     pub counts: Counts,
     /// Its term in the path digest.
     pub term: PathDigest,
-    /// SHA-256 of the canonical content.
-    pub content_hash: Digest,
+    /// The hash of its content where it is kept beside it: of a version, and of a content that was removed.
+    pub kept_hash: Option<Digest>,
     /// SHA-256 of the record that binds it to what it came from.
     pub chain_hash: Digest,
 }
@@ -198,6 +198,14 @@ impl Node {
     /// Its text blocks, joined.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         plain_text(&self.content)
+    }
+
+    /// SHA-256 of its canonical content, or of what it was before it was removed.
+    ///
+    /// # Errors
+    /// [`NotCanonical`] for a content without a canonical form, which no plan makes.
+    pub fn content_hash(&self) -> Result<Digest, NotCanonical> {
+        self.kept_hash.map_or_else(|| content_hash(&self.content), Ok)
     }
 
     /// Whether it is the node first written at its position.

@@ -4,6 +4,7 @@
 //! its place and the versions it followed from; later versions of a parent never change it. Every version of
 //! the record that was ever written stays computable here.
 
+use crate::content::NotCanonical;
 use crate::digest::Digest;
 use crate::node::{AuthorKind, Node, OriginRole, ResponsePart, Role, SourceKind};
 
@@ -20,7 +21,10 @@ pub struct Links {
 }
 
 /// The chain hash of a node, from its fields and the chain hashes it links to.
-pub fn chain_hash(node: &Node, links: Links) -> Digest {
+///
+/// # Errors
+/// [`NotCanonical`] as [`Node::content_hash`].
+pub fn chain_hash(node: &Node, links: Links) -> Result<Digest, NotCanonical> {
     let mut record = Record::default();
     record.number(u64::from(FORMAT));
     record.bytes(&node.tree.to_bytes());
@@ -30,7 +34,7 @@ pub fn chain_hash(node: &Node, links: Links) -> Digest {
     record.bytes(&node.created_at.0.to_be_bytes());
     record.bytes(node.role.map_or("", role).as_bytes());
     record.optional(links.position);
-    record.bytes(&node.content_hash.0);
+    record.bytes(&node.content_hash()?.0);
     record.optional(links.edited_from);
     match &node.quote {
         None => record.number(0),
@@ -70,7 +74,7 @@ pub fn chain_hash(node: &Node, links: Links) -> Digest {
             }
         }
     }
-    Digest::of_parts("drawloom.node", &[&record.0])
+    Ok(Digest::of_parts("drawloom.node", &[&record.0]))
 }
 
 /// A record under construction: every field with its length before it.

@@ -253,11 +253,11 @@ impl Pass<'_> {
         self.report.nodes += 1;
         if row.purged {
             self.lacks(id, None, "its content was forgotten", Gap::Purged);
-            if !node.content.is_empty() || content_hash(&[]).ok() == Some(node.content_hash) {
+            if !node.content.is_empty() || node.kept_hash.is_none_or(|kept| content_hash(&[]) == Ok(kept)) {
                 self.wrong(id, None, "it is marked as forgotten and is whole");
             }
         } else {
-            if content_hash(&node.content).ok() != Some(node.content_hash) {
+            if node.kept_hash.is_some_and(|kept| content_hash(&node.content) != Ok(kept)) {
                 self.wrong(id, None, "the content does not fit its hash");
             }
             let said = node.text();
@@ -280,7 +280,7 @@ impl Pass<'_> {
                 Some(from) => self.chain(from)?,
             },
         };
-        if chain_hash(node, links) != node.chain_hash {
+        if chain_hash(node, links) != Ok(node.chain_hash) {
             self.wrong(id, None, "the chain hash does not fit the record");
         }
         self.place(row)?;

@@ -152,7 +152,7 @@ fn failed(error: ExportError) -> CommandError {
             let hint = "name another file with -o";
             CommandError::new(code, exit, format!("the export could not be written: {error}"), hint)
         }
-        ExportError::Json(error) => {
+        error @ (ExportError::Json(_) | ExportError::NotCanonical(_)) => {
             CommandError::new("export", 6, error.to_string(), "this is a defect: please report it")
         }
     }

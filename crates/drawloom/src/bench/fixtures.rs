@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use commands::CommandError;
-use loom::content::content_hash;
+use loom::content::NotCanonical;
 use loom::id::Entropy;
 use loom::operation::TimelineEffect;
 use loom::record::{Links, chain_hash};
@@ -152,7 +152,7 @@ impl<'a> TreeBuilder<'a> {
         if answered {
             self.answer(&mut node, &parent)?;
         }
-        let anchor = self.hang(node, &parent, fork, Links::default());
+        let anchor = self.hang(node, &parent, fork, Links::default())?;
         self.trunk.push(anchor);
         Ok(())
     }
@@ -162,7 +162,7 @@ impl<'a> TreeBuilder<'a> {
         let fork = self.trunk.len().saturating_sub(2);
         let parent = self.branch.last().unwrap_or(&self.trunk[fork]).clone();
         let node = self.node(&parent, None)?;
-        let anchor = self.hang(node, &parent, fork, Links::default());
+        let anchor = self.hang(node, &parent, fork, Links::default())?;
         self.branch.push(anchor);
         Ok(())
     }
@@ -184,7 +184,9 @@ impl<'a> TreeBuilder<'a> {
         let (parent, position, chain) = (parent.clone(), original.position.id, original.chain);
         let mut node = self.node(&parent, Some(position))?;
         node.edited_from = Some(position.original());
-        node.chain_hash = chain_hash(&node, Links { position: Some(chain), edited_from: Some(chain) });
+        node.kept_hash = Some(node.content_hash().map_err(not_hashed)?);
+        let links = Links { position: Some(chain), edited_from: Some(chain) };
+        node.chain_hash = chain_hash(&node, links).map_err(not_hashed)?;
         self.plan.nodes.push(node);
         Ok(())
     }
@@ -208,7 +210,7 @@ impl<'a> TreeBuilder<'a> {
             author: if model { model_author() } else { Author::owner() },
             role: None,
             created_at: self.now,
-            content_hash: content_hash(&content).map_err(|error| failed("hash a text", error))?,
+            kept_hash: None,
             content: content.into(),
             edited_from: None,
             quote: None,
@@ -228,7 +230,13 @@ impl<'a> TreeBuilder<'a> {
     }
 
     /// Hangs a node under `parent`, at a position of its own. The path to it leaves the trunk at depth `fork`.
-    fn hang(&mut self, mut node: Node, parent: &Anchor, fork: usize, links: Links) -> Anchor {
+    fn hang(
+        &mut self,
+        mut node: Node,
+        parent: &Anchor,
+        fork: usize,
+        links: Links,
+    ) -> Result<Anchor, CommandError> {
         let at = |depth: u32| match (depth as usize).checked_sub(fork + 1) {
             Some(above) => &self.branch[above],
             None => &self.trunk[depth as usize],
@@ -238,7 +246,7 @@ impl<'a> TreeBuilder<'a> {
         let target = Position::child_jump(&parent.position, &jump.position, &jump_jump.position);
         let jump_depth =
             if target == parent.position.id { parent.position.depth } else { jump_jump.position.depth };
-        node.chain_hash = chain_hash(&node, links);
+        node.chain_hash = chain_hash(&node, links).map_err(not_hashed)?;
         let position = Position {
             id: node.position,
             tree: self.tree,
@@ -253,7 +261,7 @@ impl<'a> TreeBuilder<'a> {
         let anchor = Anchor { position: position.clone(), chain: node.chain_hash, jump_depth };
         self.plan.positions.push(position);
         self.plan.nodes.push(node);
-        anchor
+        Ok(anchor)
     }
 
     /// Makes a node a model's answer, with the generation that sent the whole path above it.
@@ -340,6 +348,10 @@ impl<'a> TreeBuilder<'a> {
         });
         (plan, std::mem::take(&mut self.with))
     }
+}
+
+fn not_hashed(error: NotCanonical) -> CommandError {
+    failed("hash a text", error)
 }
 
 fn model_author() -> Author {

@@ -152,8 +152,7 @@ impl Copy<'_> {
         node.trust = Provenance::TRUST;
         // A text the file does not have is empty in a copy: there is no other record of it here.
         if row.purged {
-            node.content_hash =
-                loom::content::content_hash(&[]).map_err(|error| ImportRefusal::Copy(error.to_string()))?;
+            node.kept_hash = None;
             node.counts = Default::default();
         }
         node.term = PathDigest::term(node.position, &node.text());
@@ -174,7 +173,7 @@ impl Copy<'_> {
             position: if is_original { None } else { Some(self.chain(node.position.original())) },
             edited_from: node.edited_from.map(|from| self.chain(from)),
         };
-        node.chain_hash = chain_hash(&node, links);
+        node.chain_hash = chain_hash(&node, links).map_err(|error| ImportRefusal::Copy(error.to_string()))?;
         self.made.insert(id, (node.chain_hash, position.clone()));
         Ok((position, node))
     }

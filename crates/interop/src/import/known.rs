@@ -94,7 +94,7 @@ fn same(held: &NodeRow, read: &NodeRow) -> bool {
     let text =
         held.purged || read.purged || (a.content == b.content && a.counts == b.counts && a.term == b.term);
     text && a.chain_hash == b.chain_hash
-        && a.content_hash == b.content_hash
+        && a.content_hash() == b.content_hash()
         && a.position == b.position
         && a.author == b.author
         && a.role == b.role

@@ -161,7 +161,7 @@ fn hashes(tree: &MemoryTree, made: &NodeRow) -> Result<(), Why> {
     let checked = &made.node;
     if !made.purged {
         let hash = content_hash(&checked.content).map_err(|error| error.to_string())?;
-        if hash != checked.content_hash {
+        if Some(hash) != checked.kept_hash {
             return Err("its content does not fit its hash".into());
         }
     }
@@ -169,7 +169,7 @@ fn hashes(tree: &MemoryTree, made: &NodeRow) -> Result<(), Why> {
         position: if checked.is_original() { None } else { Some(node_of(checked.position.original())?) },
         edited_from: checked.edited_from.map(node_of).transpose()?,
     };
-    if chain_hash(checked, links) == checked.chain_hash {
+    if chain_hash(checked, links) == Ok(checked.chain_hash) {
         Ok(())
     } else {
         Err("its record does not fit its chain hash".into())

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use loom::content::NotCanonical;
 use loom::digest::PathDigest;
 use loom::position::Counts;
 use loom::seal::Seal;
@@ -114,14 +115,18 @@ pub struct NodeRecord {
 
 impl NodeRecord {
     /// The record of a row; `withheld` leaves its content out.
-    pub fn of(row: NodeRow, withheld: bool) -> Self {
+    ///
+    /// # Errors
+    /// [`NotCanonical`] for a content that cannot be hashed.
+    pub fn of(row: NodeRow, withheld: bool) -> Result<Self, NotCanonical> {
         let node = row.node;
+        let content_hash = node.content_hash()?;
         let absent = match (row.purged, withheld) {
             (true, _) => Some(Absence::Purged),
             (false, true) => Some(Absence::Shared),
             (false, false) => None,
         };
-        Self {
+        Ok(Self {
             id: node.id,
             seq: row.seq,
             place: row.place,
@@ -139,9 +144,9 @@ impl NodeRecord {
             source: node.source,
             generation: node.generation,
             finish: node.finish,
-            content_hash: node.content_hash,
+            content_hash,
             chain_hash: node.chain_hash,
-        }
+        })
     }
 
     /// The row, with size and term computed where the text is there. What arrives is `outside`.
@@ -163,7 +168,7 @@ impl NodeRecord {
             finish: self.finish,
             counts: Counts::default(),
             term: PathDigest::default(),
-            content_hash: self.content_hash,
+            kept_hash: Some(self.content_hash),
             chain_hash: self.chain_hash,
         };
         let text = node.text();

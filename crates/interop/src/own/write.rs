@@ -162,7 +162,7 @@ impl Writer<'_> {
             self.manifests.insert(source.manifest);
             self.responses.extend(source.response);
         }
-        self.line(&Record::Node(Box::new(NodeRecord::of(row, withheld))))
+        self.line(&Record::Node(Box::new(NodeRecord::of(row, withheld)?)))
     }
 
     fn withholds(&self, row: &NodeRow, kind: PositionKind) -> bool {

@@ -7,7 +7,7 @@ use loom::memory::MemoryTree;
 use loom::plan::EditAs;
 use loom::verify::Status;
 use loom::*;
-use loom_testing::WriteRows;
+use loom_testing::{WriteRows, purge};
 use proptest::prelude::*;
 
 use crate::driver::*;
@@ -121,7 +121,7 @@ fn a_version_dated_2099_is_flagged_and_not_shown() {
     let row = nodes.get_mut(&forged).unwrap();
     row.node.created_at = dated;
     let links = record::Links { position: Some(original), edited_from: Some(original) };
-    row.node.chain_hash = record::chain_hash(&row.node, links);
+    row.node.chain_hash = record::chain_hash(&row.node, links).unwrap();
     let last = operations.last_mut().unwrap();
     last.op.nodes[0].1 = row.node.chain_hash;
     last.hash = last.compute_hash().unwrap();
@@ -176,9 +176,9 @@ fn a_differing_record_refuses_the_whole_file_by_name() {
     let MemoryTree { nodes, positions, operations, .. } = &mut there.file.tree;
     let row = nodes.get_mut(&id).unwrap();
     row.node.content = vec![Block::text("Two.")].into();
-    row.node.content_hash = content::content_hash(&row.node.content).unwrap();
+    row.node.kept_hash = None;
     row.node.term = PathDigest::term(row.node.position, "Two.");
-    row.node.chain_hash = record::chain_hash(&row.node, record::Links::default());
+    row.node.chain_hash = record::chain_hash(&row.node, record::Links::default()).unwrap();
     positions.get_mut(&id.as_position()).unwrap().own.digest = row.node.term;
     let last = operations.last_mut().unwrap();
     last.op.nodes[0].1 = row.node.chain_hash;
@@ -197,9 +197,7 @@ fn what_was_forgotten_here_stays_forgotten() {
     let mut here = rich();
     let whole = read_all(&here.export(ExportVariant::Full));
     let MemoryTree { nodes, .. } = &mut here.file.tree;
-    let row = nodes.values_mut().find(|row| row.node.text() == "on the roof.").unwrap();
-    row.node.content = Default::default();
-    row.purged = true;
+    purge(nodes.values_mut().find(|row| row.node.text() == "on the roof.").unwrap());
     let plan = plan_import(&whole, Some(here.tree()), "owner", NOW).unwrap();
     assert_eq!(plan.change, ImportChange::Nothing);
 }

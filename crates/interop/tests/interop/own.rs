@@ -4,7 +4,7 @@ use interop::own::{ExportPart, ExportVariant, Record, Unparsed, survey};
 use loom::memory::MemoryTree;
 use loom::verify::{Assurance, Gap, Status};
 use loom::*;
-use loom_testing::WriteRows;
+use loom_testing::{WriteRows, purge};
 use proptest::prelude::*;
 
 use crate::driver::*;
@@ -136,9 +136,7 @@ fn drafts_and_trust_are_not_in_a_file() {
 fn a_forgotten_node_stays_forgotten_and_the_rest_checkable() {
     let mut home = rich();
     let MemoryTree { nodes, .. } = &mut home.file.tree;
-    let row = nodes.values_mut().find(|row| row.node.text() == "on the roof.").unwrap();
-    row.node.content = Default::default();
-    row.purged = true;
+    purge(nodes.values_mut().find(|row| row.node.text() == "on the roof.").unwrap());
     let bytes = home.export(ExportVariant::Full);
     let file = read_all(&bytes);
     assert_eq!(file.problems, []);

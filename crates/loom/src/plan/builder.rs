@@ -332,7 +332,7 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
             author: seed.author,
             role,
             created_at: self.request.now,
-            content_hash: content_hash(&seed.content)?,
+            kept_hash: links.position.map(|_| content_hash(&seed.content)).transpose()?,
             term: PathDigest::term(position, &text),
             content: Arc::clone(&seed.content),
             edited_from: seed.edited_from,
@@ -345,7 +345,7 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
             counts,
             chain_hash: crate::digest::Digest::ZERO,
         };
-        node.chain_hash = chain_hash(&node, links);
+        node.chain_hash = chain_hash(&node, links)?;
         Ok(node)
     }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::cell::{CellKey, CellValue};
-use crate::content::content_hash;
 use crate::digest::{Digest, PathDigest};
 use crate::id::{Entropy, NodeId, ViewName};
 use crate::node::{Author, Node, Trust};
@@ -43,10 +42,10 @@ pub(super) fn create(request: &Request, new: &NewTree, entropy: &mut Entropy<'_>
         finish: None,
         counts: Counts::default(),
         term: PathDigest::term(root, ""),
-        content_hash: content_hash(&[])?,
+        kept_hash: None,
         chain_hash: Digest::ZERO,
     };
-    genesis.chain_hash = chain_hash(&genesis, Links::default());
+    genesis.chain_hash = chain_hash(&genesis, Links::default())?;
     let position = Position {
         id: root,
         tree: request.tree,

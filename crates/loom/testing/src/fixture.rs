@@ -1,6 +1,7 @@
 //! A tree in memory with a writer at it: plans over slices, applies, types, asks a made-up model.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use loom::content::content_hash;
 use loom::memory::MemoryTree;
@@ -257,4 +258,10 @@ impl Fixture {
         }
         row.reserved
     }
+}
+
+/// Removes the content of a row, as *forget* does: its hash and its size stay.
+pub fn purge(row: &mut NodeRow) {
+    row.node.kept_hash = Some(row.node.content_hash().unwrap());
+    (row.node.content, row.purged) = (Arc::default(), true);
 }

@@ -14,6 +14,6 @@ mod fixture;
 mod planner;
 mod write_rows;
 
-pub use fixture::{Fixture, Stored, main_view};
+pub use fixture::{Fixture, Stored, main_view, purge};
 pub use planner::{Planner, TREE};
 pub use write_rows::{ApplyError, WriteRows};

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use loom_testing::{Fixture, main_view};
+use loom_testing::{Fixture, main_view, purge};
 
 /// A tree with some of everything: versions, branches with quotes, answers, flags, views, undo.
 fn rich() -> Fixture {
@@ -209,9 +209,8 @@ fn a_tombstone_is_incomplete_and_the_rest_stays_checkable() {
     let desk = rich();
     let mut tree = desk.tree.clone();
     let id = desk.tip().original();
-    let row = tree.nodes.get_mut(&id).unwrap();
-    (row.node.content, row.purged) = (Default::default(), true);
+    purge(tree.nodes.get_mut(&id).unwrap());
     assert_eq!(status(&desk, &tree), Status::Incomplete);
-    tree.nodes.get_mut(&id).unwrap().node.content_hash = Digest::ZERO;
+    tree.nodes.get_mut(&id).unwrap().node.kept_hash = Some(Digest::ZERO);
     assert_eq!(status(&desk, &tree), Status::Invalid, "its hashes are still checked");
 }

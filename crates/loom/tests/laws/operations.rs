@@ -6,7 +6,7 @@ use drawloom_loom::{
     ViewName,
 };
 
-use loom_testing::{Fixture, main_view};
+use loom_testing::{Fixture, main_view, purge};
 
 fn last(desk: &Fixture) -> OpRecord {
     desk.tree.operations(Seq(0), usize::MAX).unwrap().pop().unwrap()
@@ -83,8 +83,7 @@ fn an_edit_back_to_a_forgotten_text_writes_it_anew() {
     let at = desk.append("a");
     let b = desk.edit(at, "b").unwrap();
     desk.edit(at, "c");
-    let row = desk.tree.nodes.get_mut(&b).unwrap();
-    (row.node.content, row.purged) = (Default::default(), true);
+    purge(desk.tree.nodes.get_mut(&b).unwrap());
     assert!(desk.edit(at, "b").is_some_and(|new| new != b));
     assert_eq!(desk.text(), "b");
 }

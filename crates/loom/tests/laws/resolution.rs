@@ -151,7 +151,8 @@ fn forge(desk: &mut Fixture, change: impl FnOnce(&mut drawloom_loom::Node)) {
     let record = operations.last_mut().unwrap();
     let node = &mut nodes.get_mut(&record.op.nodes[0].0).unwrap().node;
     change(node);
-    node.chain_hash = drawloom_loom::record::chain_hash(node, drawloom_loom::record::Links::default());
+    node.chain_hash =
+        drawloom_loom::record::chain_hash(node, drawloom_loom::record::Links::default()).unwrap();
     record.op.nodes[0].1 = node.chain_hash;
     record.hash = record.compute_hash().unwrap();
 }

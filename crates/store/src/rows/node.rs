@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use loom::content::content_hash;
 use loom::{
     Block, Counts, Digest, Finish, GenerationId, ModelSource, Node, NodeId, NodeRow, Origin, OriginRole,
     PathDigest, PositionId, Quote, ResponsePart, Role, Seq, SourceKind, Trust,
@@ -64,7 +65,9 @@ pub(crate) fn insert(db: &Db<'_>, tree: TreeKey, node: &Node, at: NodePlace<'_>)
     let counts = node.counts;
     let len = content.as_deref().unwrap_or_default().len() as u64;
     // A version is looked for by what it says; a hash outlives its content.
-    let content_hash = (at.purged || !node.is_original()).then_some(node.content_hash.0);
+    let kept = at.purged || !node.is_original();
+    let hash = || node.content_hash().map_err(|error| StoreError::Malformed(error.to_string()));
+    let content_hash = if kept { Some(hash()?.0) } else { None };
     let differs = |number: u64, from: u64| (number != from).then_some(number as i64);
     db.run(
         "INSERT INTO nodes (pk, id, position, seq, place, short, author, flags, created, bytes, chars, graphemes,
@@ -129,12 +132,6 @@ fn write_content(content: &[Block]) -> Result<WrittenContent<'_>, StoreError> {
             (Some(Cow::Owned(json)), form::JSON)
         }
     })
-}
-
-/// What a content hashes to.
-fn hash_of(content: &[Block]) -> Result<Digest, StoreError> {
-    loom::content::content_hash(content)
-        .map_err(|error| StoreError::Damaged(format!("the content of a node cannot be hashed: {error}")))
 }
 
 /// The content of a node out of its column.
@@ -269,9 +266,9 @@ pub(crate) fn read(db: &Db<'_>, tree: TreeRef, row: &Row<'_>) -> Result<NodeRow,
     let counts = read_counts(row, 7, len)?;
     let position = optional_id16(row, 14)?.map_or(id.as_position(), PositionId::from_bytes);
     let content = read_content(row, 10, flags)?;
-    let content_hash = match row.value(11)? {
-        ValueRef::Null => hash_of(&content)?,
-        _ => digest(row, 11)?,
+    let kept_hash = match row.value(11)? {
+        ValueRef::Null => None,
+        _ => Some(digest(row, 11)?),
     };
     let mut node = Node {
         id,
@@ -290,7 +287,7 @@ pub(crate) fn read(db: &Db<'_>, tree: TreeRef, row: &Row<'_>) -> Result<NodeRow,
         finish: None,
         counts,
         term: PathDigest(u128::from_be_bytes(id16(row, 13)?)),
-        content_hash,
+        kept_hash,
         chain_hash: digest(row, 12)?,
     };
     if let Some(parent) = optional_id16(row, 15)? {
@@ -332,7 +329,10 @@ pub(crate) fn read_counts(row: &Row<'_>, first: usize, len: u64) -> Result<Count
 /// Removes the content of a node, leaving its hashes and its size.
 pub(crate) fn purge(db: &Db<'_>, key: i64) -> Result<(), StoreError> {
     let sql = "SELECT content, flags FROM nodes WHERE pk = ?1 AND content_hash IS NULL";
-    let hash = db.one(sql, [key], |row| hash_of(&read_content(row, 0, get(row, 1)?)?))?;
+    let hash = db.one(sql, [key], |row| {
+        content_hash(&read_content(row, 0, get(row, 1)?)?)
+            .map_err(|error| StoreError::Damaged(format!("the content of a node cannot be hashed: {error}")))
+    })?;
     db.run(
         "UPDATE nodes SET bytes = coalesce(bytes, octet_length(content), 0), content = NULL,
             content_hash = coalesce(content_hash, ?4), flags = (flags & ~3) | ?2 | ?3 WHERE pk = ?1",

@@ -299,7 +299,9 @@ impl TreeReader for StoredTree<'_, '_> {
         match version {
             Some(version) => Ok(Some(version)),
             None => {
-                let original = self.node_at(original)?.filter(|row| row.node.content_hash == content);
+                let original = self
+                    .node_at(original)?
+                    .filter(|row| row.node.content_hash().is_ok_and(|hash| hash == content));
                 Ok(original.map(|row| row.node.id))
             }
         }

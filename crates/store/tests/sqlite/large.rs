@@ -50,9 +50,9 @@ async fn versions(page: &Page, of: NodeId, count: usize) -> Plan {
         (node.id, node.edited_from) = (id, Some(of));
         (node.counts, node.term) = (Counts::of(&text), PathDigest::term(node.position, &text));
         node.content = vec![Block::text(text)].into();
-        node.content_hash = content_hash(&node.content).unwrap();
+        node.kept_hash = Some(content_hash(&node.content).unwrap());
         let chain = Some(original.chain_hash);
-        node.chain_hash = chain_hash(&node, Links { position: chain, edited_from: chain });
+        node.chain_hash = chain_hash(&node, Links { position: chain, edited_from: chain }).unwrap();
         nodes.push(node);
     }
     let op = Operation {

@@ -59,8 +59,8 @@ fn a_forgotten_text_is_in_no_row() {
         let after = read(&home.store, OWNER, page.tree, move |rows| rows.node(node)).await.unwrap().unwrap();
         assert!(after.purged && after.node.content.is_empty());
         assert_eq!(
-            (after.node.content_hash, after.node.chain_hash),
-            (before.node.content_hash, before.node.chain_hash)
+            (after.node.content_hash(), after.node.chain_hash),
+            (before.node.content_hash(), before.node.chain_hash)
         );
         assert_eq!((after.node.counts, after.node.term), (before.node.counts, before.node.term));
         let position =

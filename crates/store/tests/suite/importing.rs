@@ -204,6 +204,7 @@ fn a_plan_may_bring_imported_nodes_without_their_text() {
         let mut plan = prepare(&home.store, OWNER, request, &home.ids).await.unwrap().plan;
         let node = plan.nodes[0].id;
         let counts = plan.nodes[0].counts;
+        plan.nodes[0].kept_hash = Some(plan.nodes[0].content_hash().unwrap());
         plan.nodes[0].content = Default::default();
         let with = AttachedWrites { imported: Some(NOTE), absent: vec![node], ..AttachedWrites::default() };
         home.store.apply(OWNER, page.tree, plan, with).await.unwrap();

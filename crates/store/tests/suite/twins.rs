@@ -146,7 +146,7 @@ fn everything(rows: &dyn TreeReader) -> Result<Vec<String>, RowError> {
         assert_eq!(rows.node(id)?.as_ref(), Some(row));
         assert_eq!(rows.nodes(&[id, nodes[0].node.id])?[0], *row);
         all.push(format!("{:?}", rows.nodes_in_order(Some(order), 2)?));
-        let content = row.node.content_hash;
+        let content = row.node.content_hash().unwrap();
         all.push(format!("{:?}", rows.version_with_content(row.node.position, content)?));
         for key in [
             CellKey::Selected { view: main.clone(), position: row.node.position },
