@@ -15,7 +15,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Access, Mode};
+use rustix::fs::{Access, CWD, Mode, RenameFlags, renameat_with};
 
 pub use layout::HomeDir;
 pub use network::{FileSystems, HostFileSystems, NetworkFs};
@@ -280,6 +280,19 @@ pub fn restrict_umask() {
 }
 
 /// True if the mode had to be changed.
+/// Gives a file another name, unless something has it; whether it was free.
+///
+/// # Errors
+/// What the system says.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<bool> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(true),
+        Err(_) if to.symlink_metadata().is_ok() => Ok(false),
+        // A file system that cannot promise not to replace.
+        Err(_) => std::fs::rename(from, to).map(|()| true),
+    }
+}
+
 fn repair_mode(path: &Path, metadata: &Metadata) -> Result<bool, HomeError> {
     let mode = metadata.mode() & 0o7777;
     let (wanted, wrong) = if metadata.is_dir() {

@@ -165,15 +165,6 @@ impl ImportedTree {
         let whole = responses.filter(|response| !response.purged);
         whole.map(|response| (response.digest, response.bytes.as_slice()))
     }
-
-    /// The bodies of a manifest that come along.
-    pub(crate) fn bodies_of<'a>(
-        &'a self,
-        manifest: &'a ImportedManifest,
-    ) -> impl Iterator<Item = Digest> + 'a {
-        let here: BTreeSet<Digest> = self.bodies.iter().map(|body| body.digest).collect();
-        manifest.bodies.iter().copied().filter(move |digest| here.contains(digest))
-    }
 }
 
 /// Refuses to trust what no import brought in.

@@ -1,4 +1,4 @@
-//! Copies of the store that a backup, a restore or a migration left in the home: what was killed is swept when a
+//! Copies of the store that a backup, a restore, a migration or its making left in the home: what was killed is swept when a
 //! command begins, and named by `forget` until then.
 
 use std::fs::{File, TryLockError};
@@ -18,6 +18,8 @@ pub(crate) fn restore_stage(run: &Path, at: i64) -> PathBuf {
 }
 
 const BACKUP: &str = ".backup-";
+/// Beginning of the names of stores that are being made.
+const NEW: &str = ".loom.db.";
 const RESTORE: &str = "restore-";
 
 /// Beginning of the names of the copies that a migration makes.
@@ -77,7 +79,7 @@ pub(crate) fn sweep(home: &Home) -> io::Result<()> {
 pub(crate) fn found(home: &Home) -> io::Result<Vec<PathBuf>> {
     let run = home.dir(HomeDir::Run).map_err(io::Error::other)?;
     let mut found = Vec::new();
-    for (folder, beginnings) in [(home.root(), &[BACKUP, MIGRATION][..]), (&run, &[RESTORE][..])] {
+    for (folder, beginnings) in [(home.root(), &[BACKUP, MIGRATION, NEW][..]), (&run, &[RESTORE][..])] {
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
             let name = entry.file_name();

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use store::home::{Home, HomeDir, HomeError, HomeOptions};
 use store::{LIST_PAGE, Principal, Store, TreeEntry, TreeFilter, all_pages};
 use text::terminal::one_line;
@@ -198,17 +197,12 @@ fn keep_folders(contents: &Contents, home: &Path) -> io::Result<()> {
     folders.iter().rev().try_for_each(|folder| File::open(home.join(folder))?.sync_all())
 }
 
-/// Gives a file its name, unless something has it: whether that is so.
+/// Gives a file its name in a folder that is made if need be, unless something has the name: whether that is so.
 fn place(from: &Path, to: &Path) -> io::Result<bool> {
     if let Some(folder) = to.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        Ok(()) => Ok(false),
-        Err(_) if to.symlink_metadata().is_ok() => Ok(true),
-        // A file system that cannot promise not to replace.
-        Err(_) => std::fs::rename(from, to).map(|()| false),
-    }
+    store::home::rename_new(from, to).map(|renamed| !renamed)
 }
 
 fn unpacking(file: &Path, error: &ArchiveError) -> CommandError {

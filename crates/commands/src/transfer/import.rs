@@ -68,18 +68,10 @@ impl Importing<'_> {
             trees,
             sessions: 0,
             nodes,
-            left_out: copy.then(|| self.left_out()).flatten(),
+            left_out: (copy && !self.file.problems.is_empty()).then_some(self.file.lines_left_out),
             skipped: self.skipped,
             dry_run: self.dry_run,
         }))
-    }
-
-    /// How many lines of the file are in no copy of it; none of a file that is whole.
-    fn left_out(&self) -> Option<u64> {
-        let mut lines: Vec<u64> = self.file.problems.iter().map(|problem| problem.line).collect();
-        lines.retain(|line| *line > 0);
-        lines.dedup();
-        (!self.file.problems.is_empty()).then_some(lines.len() as u64 + self.file.further)
     }
 
     fn now(&self) -> Millis {

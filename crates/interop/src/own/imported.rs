@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use loom::memory::MemoryTree;
 use loom::reader::Injection;
-use loom::verify::{Evidence, Gap, Problem as Finding, Report, Reread, Status, verify};
+use loom::verify::{Evidence, Gap, Problem as Finding, Report, Reread, status, verify};
 use loom::{Block, Digest, GenerationId, ModelSource, NodeId, NodeRow, RowError, TreeReader};
 use serde::Serialize;
 
@@ -46,6 +46,8 @@ pub struct ImportedFile {
     /// Problems, in order; bounded.
     pub problems: Vec<ReadProblem>,
     pub further: u64,
+    /// Lines that a problem was found in.
+    pub lines_left_out: u64,
     /// SHA-256 over all lines but the last: names the file.
     pub digest: Digest,
     /// Nodes whose content the export left out.
@@ -100,11 +102,7 @@ impl ImportedFile {
             line => format!("line {line}: {}", problem.why),
         });
         report.problems.extend(read.map(|why| found(why, None)));
-        report.status = match report.problems.as_slice() {
-            problems if problems.iter().any(|problem| problem.gap.is_none()) => Status::Invalid,
-            [] => Status::Valid,
-            _ => Status::Incomplete,
-        };
+        report.status = status(&report.problems);
         Ok(report)
     }
 }

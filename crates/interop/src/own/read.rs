@@ -46,18 +46,13 @@ pub fn read(input: &mut dyn BufRead, limits: ReadLimits) -> Result<ImportedFile,
     reader.hasher.update(b"\n");
     while let Some(line) = next_line(input, &mut buffer, limits.line)? {
         reader.line += 1;
-        let (bytes, whole) = match line {
-            Line::Whole(bytes) => (bytes, true),
-            Line::Cut(bytes) => (bytes, false),
+        match line {
+            // Without its line end too it may be whole, as some editors leave the last one.
+            Line::Whole(bytes) | Line::Cut(bytes) => reader.take(bytes),
             Line::TooLong => {
                 reader.report(reader.rank <= STRUCTURE, format!("it is longer than {} bytes", limits.line));
-                continue;
             }
-        };
-        if !whole {
-            reader.report(false, "the file ends within this line");
         }
-        reader.take(bytes);
     }
     Ok(reader.finish())
 }
@@ -101,7 +96,7 @@ fn plain(error: &serde_json::Error) -> String {
             why.split(" at line ").next().unwrap_or(&why).to_owned()
         }
         Category::Syntax | Category::Io => {
-            format!("it is not JSON from character {} on", error.column().max(1))
+            format!("it is not JSON from byte {} on", error.column().max(1))
         }
     }
 }
@@ -109,6 +104,8 @@ fn plain(error: &serde_json::Error) -> String {
 struct Reader {
     limits: ReadLimits,
     line: u64,
+    /// The last line that a problem was found in.
+    reported: u64,
     hasher: Sha256,
     file: ImportedFile,
     /// A position whose original is the next line.
@@ -131,6 +128,7 @@ impl Reader {
         Self {
             limits,
             line: 1,
+            reported: 0,
             hasher: Sha256::new(),
             file: ImportedFile {
                 header,
@@ -140,6 +138,7 @@ impl Reader {
                 materials: Materials::default(),
                 problems: Vec::new(),
                 further: 0,
+                lines_left_out: 0,
                 digest: Digest::ZERO,
                 withheld: BTreeSet::new(),
             },
@@ -163,6 +162,10 @@ impl Reader {
     }
 
     fn report(&mut self, breaks: bool, why: impl Into<String>) {
+        if self.line > self.reported {
+            self.reported = self.line;
+            self.file.lines_left_out += 1;
+        }
         let listed = self.file.problems.len() < self.limits.problems;
         // The first problem that breaks the tree is listed whatever the bound: the refusal names it.
         if listed || (breaks && self.file.broken().is_none()) {

@@ -56,6 +56,7 @@ impl Home {
                 materials: Materials::default(),
                 problems: vec![],
                 further: 0,
+                lines_left_out: 0,
                 digest: Digest::ZERO,
                 withheld: Default::default(),
             },

@@ -1,6 +1,6 @@
 //! The own format: what goes out comes back.
 
-use interop::own::{ExportPart, ExportVariant, Record, Unparsed, survey};
+use interop::own::{ExportPart, ExportVariant, ReadLimits, Record, Unparsed, survey};
 use loom::memory::MemoryTree;
 use loom::verify::{Assurance, Gap, Status};
 use loom::*;
@@ -78,6 +78,25 @@ fn a_file_first_says_what_it_contains() {
 fn our_files_are_told_by_their_content() {
     let bytes = rich().export(ExportVariant::Shared { annotations: false });
     assert_eq!(interop::detect::detect(&bytes), Ok(interop::detect::Format::Own));
+}
+
+#[test]
+fn a_file_that_lacks_its_last_line_end_is_whole() {
+    let bytes = rich().export(ExportVariant::Full);
+    let file = read_all(bytes.strip_suffix(b"\n").unwrap());
+    assert_eq!(file.problems, []);
+    assert_eq!(file.verify(&JsonText).unwrap().status, read_all(&bytes).verify(&JsonText).unwrap().status);
+}
+
+#[test]
+fn lines_with_problems_are_counted_however_many_they_are() {
+    let mut bytes = rich().export(ExportVariant::Full);
+    let bad = b"{}\n".repeat(ReadLimits::default().problems + 50);
+    let end = bytes[..bytes.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    bytes.splice(end..end, bad);
+    let file = read_all(&bytes);
+    assert_eq!(file.lines_left_out, 250);
+    assert!(file.problems.len() < 250 && file.further > 0);
 }
 
 #[test]

@@ -59,18 +59,6 @@ impl Words {
         found
     }
 
-    /// Whether some of them may stand in bytes that hold texts as they are, among others.
-    pub(crate) fn may_be_in(&self, bytes: &[u8]) -> bool {
-        match self {
-            Self::All => true,
-            Self::These(words) => {
-                let alone = words.alone.as_deref().map(str::as_bytes);
-                alone.is_some_and(|alone| bytes.windows(alone.len().max(1)).any(|run| run == alone))
-                    || words.finder.occurs_in(bytes)
-            }
-        }
-    }
-
     /// Takes them out of a cell's name and value; whether there were any. The name of a view's agent stays.
     pub(crate) fn remove_from_cell(&self, key: &mut CellKey, values: &mut [&mut CellValue]) -> bool {
         if matches!(key, CellKey::View { .. }) {

@@ -91,8 +91,8 @@ fn import_sent(db: &Db<'_>, tree: TreeRef, imported: &ImportedTree) -> Result<()
     let bodies: BTreeSet<Digest> = imported.bodies.iter().map(|body| body.digest).collect();
     for sent in &imported.manifests {
         generations::keep(db, Sent::Manifest, sent.manifest.digest, &sent.manifest.bytes)?;
-        for body in imported.bodies_of(sent).filter(|body| bodies.contains(body)) {
-            generations::cite(db, sent.manifest.digest, body)?;
+        for body in sent.bodies.iter().filter(|body| bodies.contains(body)) {
+            generations::cite(db, sent.manifest.digest, *body)?;
         }
     }
     Ok(())

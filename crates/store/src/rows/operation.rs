@@ -24,6 +24,8 @@ struct Names<'a, 'c> {
     db: &'a Db<'c>,
     tree: TreeKey,
     first: i64,
+    /// Whether the nodes named are looked up. If not they all read as nil.
+    nodes: bool,
 }
 
 impl Names<'_, '_> {
@@ -44,7 +46,10 @@ impl Names<'_, '_> {
     fn read_node(&self, read: &mut In<'_>) -> Result<NodeId, StoreError> {
         match read.byte()? {
             0 => Ok(NodeId::from_bytes(read.fixed()?)),
-            1 => self.db.node_id(self.tree, self.first.wrapping_sub(read.signed()?)),
+            1 => {
+                let number = self.first.wrapping_sub(read.signed()?);
+                if self.nodes { self.db.node_id(self.tree, number) } else { Ok(NodeId::from_bytes([0; 16])) }
+            }
             _ => Err(read.damaged()),
         }
     }
@@ -160,7 +165,7 @@ pub(crate) fn insert(
     count: usize,
 ) -> Result<(), StoreError> {
     let derived = nodes_of(db, tree, first, count)?;
-    let body = body(&Names { db, tree, first }, record, derived == record.op.nodes)?;
+    let body = body(&Names { db, tree, first, nodes: true }, record, derived == record.op.nodes)?;
     db.run(
         "INSERT INTO operations (tree, seq, first, count, hash, purged, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         (tree.0, record.seq.0 as i64, first, count as i64, record.hash.0, record.purged, body),
@@ -177,7 +182,7 @@ pub(crate) fn rewrite(db: &Db<'_>, tree: TreeKey, record: &OpRecord) -> Result<(
         })?;
     let (first, count) = found.ok_or(StoreError::NotFound("operation"))?;
     let derived = nodes_of(db, tree, first, count as usize)?;
-    let body = body(&Names { db, tree, first }, record, derived == record.op.nodes)?;
+    let body = body(&Names { db, tree, first, nodes: true }, record, derived == record.op.nodes)?;
     db.run("UPDATE operations SET purged = 1, body = ?3 WHERE tree = ?1 AND seq = ?2", (tree.0, seq, body))?;
     Ok(())
 }
@@ -272,16 +277,18 @@ pub(crate) fn after(
     )
 }
 
-/// Calls `visit` with the bytes of each record after one, oldest first: texts stand in them as they are.
-pub(crate) fn each_body(
+/// Calls `visit` with each operation after one, oldest first, without its nodes; those that its cells name are nil.
+pub(crate) fn each_without_nodes(
     db: &Db<'_>,
     tree: TreeRef,
     after: Seq,
-    mut visit: impl FnMut(Seq, &[u8]),
+    mut visit: impl FnMut(Seq, Operation),
 ) -> Result<(), StoreError> {
+    let names = Names { db, tree: tree.key, first: 0, nodes: false };
     let sql = "SELECT seq, body FROM operations WHERE tree = ?1 AND seq > ?2 ORDER BY seq";
     db.scan(sql, (tree.key.0, i64::try_from(after.0).unwrap_or(i64::MAX)), |row| {
-        visit(Seq(unsigned(row, 0)?), bytes_of(row, 1)?);
+        let seq = Seq(unsigned(row, 0)?);
+        visit(seq, read_body(&names, tree, seq, &mut body_of(row, 1)?)?.op);
         Ok(true)
     })
 }
@@ -295,11 +302,40 @@ pub(crate) fn hash(db: &Db<'_>, tree: TreeKey, seq: Seq) -> Result<Digest, Store
     Ok(found.unwrap_or(Digest::ZERO))
 }
 
+/// The bytes of a record in a column.
+fn body_of<'r>(row: &'r Row<'_>, index: usize) -> Result<In<'r>, StoreError> {
+    Ok(In::new(bytes_of(row, index)?, "an operation"))
+}
+
 fn read(db: &Db<'_>, tree: TreeRef, prev: Digest, row: &Row<'_>) -> Result<OpRecord, StoreError> {
     let seq = Seq(unsigned(row, 0)?);
     let (first, count): (i64, i64) = (get(row, 1)?, get(row, 2)?);
-    let names = Names { db, tree: tree.key, first };
-    let mut read = In::new(bytes_of(row, 5)?, "an operation");
+    let names = Names { db, tree: tree.key, first, nodes: true };
+    let mut body = body_of(row, 5)?;
+    let Body { mut op, undo_prev, redo_prev, derived } = read_body(&names, tree, seq, &mut body)?;
+    op.nodes = if derived {
+        nodes_of(db, tree.key, first, usize::try_from(count).unwrap_or(0))?
+    } else {
+        let count = body.number()?;
+        (0..count)
+            .map(|_| Ok((NodeId::from_bytes(body.fixed()?), Digest(body.fixed()?))))
+            .collect::<Result<_, StoreError>>()?
+    };
+    Ok(OpRecord { seq, prev, hash: digest(row, 3)?, undo_prev, redo_prev, op, purged: get(row, 4)? })
+}
+
+/// What the bytes of a record say.
+struct Body {
+    /// Without its nodes.
+    op: Operation,
+    undo_prev: Option<Seq>,
+    redo_prev: Option<Seq>,
+    /// Whether its nodes are those with its number; if not they follow.
+    derived: bool,
+}
+
+fn read_body(names: &Names<'_, '_>, tree: TreeRef, seq: Seq, read: &mut In<'_>) -> Result<Body, StoreError> {
+    let db = names.db;
     let flags = read.byte()?;
     let at = Millis(read.signed()?.wrapping_add(db.started(tree.key)?));
     let agent = db.name(tree.key, read.signed()?)?.to_string();
@@ -320,21 +356,13 @@ fn read(db: &Db<'_>, tree: TreeRef, prev: Digest, row: &Row<'_>) -> Result<OpRec
     };
     let mut cells = Vec::new();
     for _ in 0..read.number()? {
-        let key = names.read_key(&mut read)?;
-        let (old, new) = (names.read_value(&mut read)?, names.read_value(&mut read)?);
+        let key = names.read_key(read)?;
+        let (old, new) = (names.read_value(read)?, names.read_value(read)?);
         cells.push(CellChange { key, old, new });
     }
     let count_skipped = read.number()?;
-    let skipped = (0..count_skipped).map(|_| names.read_key(&mut read)).collect::<Result<_, _>>()?;
-    let nodes = if flags & 2 != 0 {
-        nodes_of(db, tree.key, first, usize::try_from(count).unwrap_or(0))?
-    } else {
-        let count = read.number()?;
-        (0..count)
-            .map(|_| Ok((NodeId::from_bytes(read.fixed()?), Digest(read.fixed()?))))
-            .collect::<Result<_, StoreError>>()?
-    };
+    let skipped = (0..count_skipped).map(|_| names.read_key(read)).collect::<Result<_, _>>()?;
     let kind = OpKind::from_code(flags >> 2)?;
-    let op = Operation { tree: tree.id, agent, view, kind, at, cells, nodes, skipped, timeline };
-    Ok(OpRecord { seq, prev, hash: digest(row, 3)?, undo_prev, redo_prev, op, purged: get(row, 4)? })
+    let op = Operation { tree: tree.id, agent, view, kind, at, cells, nodes: Vec::new(), skipped, timeline };
+    Ok(Body { op, undo_prev, redo_prev, derived: flags & 2 != 0 })
 }

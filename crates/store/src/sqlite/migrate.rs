@@ -136,7 +136,7 @@ pub(crate) fn copy_to(from: &Connection, to: &Path) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// [`StoreError::Exists`] when there is one.
-pub(crate) fn create_private(path: &Path) -> Result<(), StoreError> {
+fn create_private(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let created = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     match created {

@@ -11,10 +11,12 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::connection::failure;
 use super::faults::Faults;
-use super::migrate::{bring_up, copy_of, create_private, version};
+use super::migrate::{bring_up, copy_of, copy_to, version};
 use super::versions::{APPLICATION_ID, STEPS};
 use crate::engine::StatementCounter;
 use crate::error::StoreError;
+use crate::home::rename_new;
+use crate::identity::random;
 use crate::limits::StoreLimits;
 use crate::schema::VERSION;
 
@@ -107,11 +109,8 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
         return Err(StoreError::Damaged(format!("{} is empty, although {sign} is there", path.display())));
     } else if options.read_only {
         return Err(StoreError::Foreign(path.display().to_string()));
-    } else {
-        match create_private(path) {
-            Ok(()) | Err(StoreError::Exists(_)) => {}
-            Err(error) => return Err(error),
-        }
+    } else if !path.exists() {
+        make(path)?;
     }
     let mut conn = raw(path, false)?;
     conn.execute_batch("PRAGMA secure_delete = ON").map_err(failure)?;
@@ -125,9 +124,27 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
     found(false, updated_from)
 }
 
+/// Makes a store, if no other process was first: whole under a hidden name, and then renamed, so that nobody
+/// meets half of one.
+fn make(path: &Path) -> Result<(), StoreError> {
+    let failed = |error: std::io::Error| StoreError::io(format!("create {}", path.display()), error);
+    let mut empty = Connection::open_in_memory().map_err(failure)?;
+    // A file that has tables does not take it any more, and would be waited for.
+    empty.execute_batch("PRAGMA auto_vacuum = INCREMENTAL").map_err(failure)?;
+    bring_up(&mut empty, path, STEPS)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let hidden = path.with_file_name(format!(".{name}.{:032x}", u128::from_be_bytes(random()?)));
+    let renamed = copy_to(&empty, &hidden).and_then(|()| rename_new(&hidden, path).map_err(failed));
+    if !matches!(renamed, Ok(true)) {
+        // Another process was first, and may have swept it.
+        std::fs::remove_file(&hidden).ok();
+    }
+    renamed.map(drop)
+}
+
 /// What lies beside an empty file and is made only after a store was open there: the home was used, and its store
-/// was cut to nothing. A store whose making was broken off has none of these beside it. None of a file that is not
-/// there: whoever moves a damaged store away begins anew, or restores a backup.
+/// was cut to nothing, for a store gets its name when it is whole. None of a file that is not there: whoever moves a
+/// damaged store away begins anew, or restores a backup.
 fn sign_of_use(path: &Path) -> Option<String> {
     path.symlink_metadata().ok()?;
     let beside = |name: &str| path.with_file_name(name);
@@ -136,9 +153,7 @@ fn sign_of_use(path: &Path) -> Option<String> {
     let made_later = ["spool", "backups.json"].map(beside);
     let copies = (1..=VERSION).map(|version| copy_of(path, version));
     let found = has_log.or_else(|| made_later.into_iter().chain(copies).find(|sign| sign.exists()));
-    // Another process that is making the store may have got on meanwhile.
-    let is_empty = path.metadata().is_ok_and(|found| found.len() == 0);
-    found.filter(|_| is_empty).map(|sign| sign.display().to_string())
+    found.map(|sign| sign.display().to_string())
 }
 
 /// Whether a change was under way before the file had its write-ahead log: only making it is such a change.

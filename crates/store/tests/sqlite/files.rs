@@ -45,6 +45,50 @@ fn what_was_acknowledged_is_there_when_it_is_opened_again() {
 }
 
 #[test]
+fn a_store_has_its_name_only_when_it_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    // The home was used: an empty store in it is damage.
+    std::fs::create_dir(folder.path().join("spool")).unwrap();
+    let path = folder.path().join("loom.db");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let seen = scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                match path.metadata() {
+                    Ok(found) if found.len() == 0 => return "an empty store",
+                    _ => std::hint::spin_loop(),
+                }
+            }
+            "none"
+        });
+        for _ in 0..50 {
+            drop(Store::open(&path).unwrap());
+            for entry in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+                if entry.file_type().unwrap().is_file() {
+                    std::fs::remove_file(entry.path()).unwrap();
+                }
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(seen.join().unwrap(), "none");
+    });
+}
+
+#[test]
+fn stores_that_are_made_at_once_are_one_and_leave_nothing_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    let stores: Vec<_> = std::thread::scope(|scope| {
+        let opening: Vec<_> = (0..6).map(|_| scope.spawn(|| Store::open(&path).unwrap())).collect();
+        opening.into_iter().map(|store| store.join().unwrap()).collect()
+    });
+    let names: Vec<_> = stores.iter().map(|store| block_on(store.identity(OWNER)).unwrap()).collect();
+    assert!(names.iter().all(|name| *name == names[0]));
+    let left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(left.into_iter().all(|name| name.to_string_lossy().starts_with("loom.db")));
+}
+
+#[test]
 fn another_programs_file_is_refused_and_not_touched() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("text");

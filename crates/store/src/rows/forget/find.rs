@@ -334,24 +334,14 @@ impl Finder<'_, '_> {
         })
     }
 
-    /// Words in the records of a tree. Only those whose bytes hold some are read as records.
+    /// Words in the records of a tree.
     fn operations(&mut self) -> Result<(), StoreError> {
         let words = self.target.words_of(self.tree.id);
-        let mut holding = Vec::new();
-        operation::each_body(self.db, self.tree, self.part.after, |seq, body| {
-            if words.may_be_in(body) {
-                holding.push(seq);
+        operation::each_without_nodes(self.db, self.tree, self.part.after, |seq, mut op| {
+            if words.remove_from_changes(&mut op.cells, &mut op.skipped) {
+                self.found.push(Removal::Operation { tree: self.tree.id, seq });
             }
-        })?;
-        for seq in holding {
-            let before = Seq(seq.0.saturating_sub(1));
-            for mut record in operation::after(self.db, self.tree, before, 1)? {
-                if words.remove_from_changes(&mut record.op.cells, &mut record.op.skipped) {
-                    self.found.push(Removal::Operation { tree: self.tree.id, seq });
-                }
-            }
-        }
-        Ok(())
+        })
     }
 
     /// What was shown with nodes: with those that go, and what holds what is searched for.
