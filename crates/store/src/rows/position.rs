@@ -1,5 +1,6 @@
 //! A position as a row, and back.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::engine::{Row, params};
@@ -181,6 +182,8 @@ pub(crate) fn children(
 
 /// Walks from the position with key ?1 in the tree that begins with key ?2 up over at most ?3 rows; ends early where a
 /// row is not one step above the one that names it.
+///
+/// In no order: to sort rows, an engine keeps them all, texts among them. Depths tell it.
 const UPWARDS: &str = "WITH RECURSIVE up (pk, parent, depth, step) AS (
         SELECT pk, parent, depth, 1 FROM positions WHERE pk = ?1
         UNION ALL SELECT p.pk, p.parent, p.depth, up.step + 1 FROM up JOIN positions p ON p.pk = ?2 + up.parent
@@ -195,10 +198,11 @@ pub(crate) fn upwards(
     limit: usize,
 ) -> Result<Vec<Position>, StoreError> {
     let sql = format!(
-        "{UPWARDS} SELECT {COLUMNS} FROM up JOIN positions p ON p.pk = up.pk JOIN nodes n ON n.pk = up.pk ORDER BY up.step"
+        "{UPWARDS} SELECT {COLUMNS} FROM up JOIN positions p ON p.pk = up.pk JOIN nodes n ON n.pk = up.pk"
     );
-    let halves = db
+    let mut halves = db
         .all(&sql, (tree.key.node(from), tree.key.first(), limit_of(limit)), |row| read_half(tree.id, row))?;
+    halves.sort_by_key(|half| Reverse(half.position.depth));
     let missing =
         |number: i64| StoreError::Damaged(format!("position {number} of tree {} is missing", tree.id));
     match halves.last() {
@@ -232,12 +236,10 @@ pub(crate) fn texts(
 ) -> Result<Vec<OriginalText>, StoreError> {
     // Nothing of the rows is read but the text.
     let sql = format!(
-        "{UPWARDS} SELECT n.id, up.depth, n.flags, n.content, up.parent FROM up JOIN nodes n ON n.pk = up.pk ORDER BY up.step"
+        "{UPWARDS} SELECT n.id, up.depth, n.flags, n.content, up.parent FROM up JOIN nodes n ON n.pk = up.pk"
     );
-    let mut parent = Some(from);
-    let texts = db.all(&sql, (tree.key.node(from), tree.key.first(), limit_of(limit)), |row| {
+    let mut texts = db.all(&sql, (tree.key.node(from), tree.key.first(), limit_of(limit)), |row| {
         let mut content = read_content(row, 3, get(row, 2)?)?;
-        parent = get(row, 4)?;
         let text = match content.pop() {
             // Nearly every content is one text, which is moved and not copied.
             Some(Block::Text { text }) if content.is_empty() => text,
@@ -246,10 +248,13 @@ pub(crate) fn texts(
                 plain_text(&content).into_owned()
             }
         };
-        Ok(OriginalText { position: PositionId::from_bytes(id16(row, 0)?), depth: get(row, 1)?, text })
+        let original =
+            OriginalText { position: PositionId::from_bytes(id16(row, 0)?), depth: get(row, 1)?, text };
+        Ok((original, get::<Option<i64>>(row, 4)?))
     })?;
-    match parent.filter(|_| texts.len() < limit) {
+    texts.sort_by_key(|(text, _)| Reverse(text.depth));
+    match texts.last().map_or(Some(from), |(_, parent)| *parent).filter(|_| texts.len() < limit) {
         Some(parent) => Err(StoreError::Damaged(format!("position {parent} of tree {} is missing", tree.id))),
-        None => Ok(texts),
+        None => Ok(texts.into_iter().map(|(text, _)| text).collect()),
     }
 }
