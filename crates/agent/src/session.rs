@@ -28,10 +28,11 @@ use crate::runtime::Runtime;
 use steering::RemoteInput;
 use task::Task;
 
-pub use entry::{Name, OpenedSession, SessionChoice, title};
+pub use entry::{Name, OpenedSession, SessionChoice};
 pub use inbox::MAX_WAITING;
 pub use log::{EventLog, EventStream, Numbered};
 pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput};
+pub use text::title::title;
 pub use turn::{TurnConfig, TurnIdentity};
 
 /// What a task takes from its channel.

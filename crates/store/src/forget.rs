@@ -6,12 +6,15 @@
 
 mod words;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use loom::content::{blob_name, plain_text};
 use loom::operation::TimelineEffect;
 use loom::{Block, Digest, GenerationId, Millis, NodeId, OpKind, Operation, Seq, Slot, TreeId, ViewName};
 use text::mask::TextFinder;
+use text::terminal::one_line;
+use text::title::title;
 
 use crate::error::StoreError;
 use crate::job::JobId;
@@ -151,8 +154,11 @@ pub(crate) struct Target {
     pub(crate) quoted: Option<String>,
     /// What is taken out of labels and drafts elsewhere.
     words: Words,
-    /// The text of the node that is forgotten, if it is short, and what is taken out of labels of its tree.
-    short: Option<(TextFinder, Words)>,
+    /// The text of the node that is forgotten, if it is short.
+    short: Option<TextFinder>,
+    /// Titles and marks that go from the tree of the node that is forgotten where they say just this: a short text,
+    /// and what a tree is called that begins with the text.
+    alone: Vec<String>,
 }
 
 impl Target {
@@ -165,6 +171,7 @@ impl Target {
             quoted: None,
             words: Words::These(Removed::default()),
             short: None,
+            alone: Vec::new(),
         }
     }
 
@@ -184,8 +191,10 @@ impl Target {
         } else if !text.is_empty() {
             let mut finder = TextFinder::default();
             finder.add_without_base64(&text);
-            target.short = Some((finder, Words::These(Removed::alone(&text))));
+            target.short = Some(finder);
+            target.alone.push(text.clone().into_owned());
         }
+        target.alone.push(title(&text));
         target.quoted = Some(text.into_owned());
         target
     }
@@ -203,6 +212,11 @@ impl Target {
         target.in_nodes.add(text);
         let mut words = Removed::default();
         words.add(text);
+        // As it stands in titles.
+        let line = one_line(text);
+        if line != text {
+            words.add(&line);
+        }
         target.words = Words::These(words);
         Ok(target)
     }
@@ -234,7 +248,7 @@ impl Target {
 
     /// Whether the body of a request that sent a node holds its text, which is short.
     pub(crate) fn is_in_sent(&self, body: &[u8]) -> bool {
-        self.short.as_ref().is_some_and(|(finder, _)| finder.occurs_in(body))
+        self.short.as_ref().is_some_and(|finder| finder.occurs_in(body))
     }
 
     /// Whether a node is forgotten whose text is short.
@@ -261,11 +275,15 @@ impl Target {
     }
 
     /// What is taken out of the labels, drafts and operations of a tree.
-    pub(crate) fn words_of(&self, tree: TreeId) -> &Words {
-        match &self.short {
-            _ if self.tree == Some(tree) => &Words::All,
-            Some((_, words)) if self.named.iter().any(|(named, _)| *named == tree) => words,
-            _ => &self.words,
+    pub(crate) fn words_of(&self, tree: TreeId) -> Cow<'_, Words> {
+        match &self.words {
+            _ if self.tree == Some(tree) => Cow::Owned(Words::All),
+            Words::These(words) if self.named.iter().any(|(named, _)| *named == tree) => {
+                let mut words = words.clone();
+                self.alone.iter().for_each(|text| words.add_alone(text.clone()));
+                Cow::Owned(Words::These(words))
+            }
+            words => Cow::Borrowed(words),
         }
     }
 }

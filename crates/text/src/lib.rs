@@ -23,3 +23,4 @@ pub mod frame;
 pub mod grapheme;
 pub mod mask;
 pub mod terminal;
+pub mod title;

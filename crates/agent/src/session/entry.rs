@@ -18,7 +18,6 @@ const TEMPORARY: &str = "temp-";
 /// Most characters of a session's name.
 const MAX_NAME: usize = 64;
 /// Most characters of the title a session's tree gets from what was said first.
-const MAX_TITLE: usize = 60;
 
 /// The name of a session: unique in its workspace, and good as the name of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,7 +146,8 @@ impl Runtime {
             });
             let with = AttachedWrites { begins, session: Some(id.0.clone()), ..AttachedWrites::nothing() };
             let tree = self.new_id::<TreeId>()?;
-            let op = Op::Create(NewTree { mode: Mode::Dialogue, title: title(said), origin: None });
+            let op =
+                Op::Create(NewTree { mode: Mode::Dialogue, title: text::title::title(said), origin: None });
             match self.change(who, tree, &ViewName::default(), op, with).await {
                 Ok(_) => return Ok(entered(id, chosen.name.to_string(), tree, true)),
                 // Another process began it in this moment: it goes on in that one.
@@ -207,18 +207,6 @@ fn entered(session: SessionId, name: String, tree: TreeId, is_begun: bool) -> Op
     OpenedSession { session, name, tree, view: ViewName::default(), is_begun }
 }
 
-/// Title of a tree that begins with what was said: its first line, cut at a word.
-pub fn title(said: &str) -> String {
-    let line = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let line = text::terminal::one_line(line);
-    if line.chars().count() <= MAX_TITLE {
-        return line.into_owned();
-    }
-    let cut: String = line.chars().take(MAX_TITLE).collect();
-    let words = cut.rsplit_once(char::is_whitespace).map_or(cut.as_str(), |(words, _)| words);
-    format!("{words} …")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,12 +228,5 @@ mod tests {
         assert_eq!(Name::new(name.as_str()).unwrap(), name);
         assert_eq!(Name::holder(name.as_str()), Some(instance));
         assert_eq!(Name::holder("main"), None);
-    }
-
-    #[test]
-    fn a_title_is_the_first_line_cut_at_a_word() {
-        assert_eq!(title("\n  What is a loom?\nAnd why?"), "What is a loom?");
-        let long = title(&"word ".repeat(40));
-        assert!(long.ends_with("word …") && long.chars().count() <= 62, "{long}");
     }
 }

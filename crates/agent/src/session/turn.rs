@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use store::{AttachedWrites, Principal, SessionId, StoreError};
 use tokio::time::{Instant, sleep};
 
-use super::entry::title;
 use super::inbox::{Inbox, Pending};
 use super::steering::{HandedOver, OutgoingSay, WaitNotice, hand_over};
 use super::{EventLog, TreeChoice, TurnInput};
@@ -275,7 +274,7 @@ impl Turn<'_> {
             TreeChoice::New { title } => title.clone(),
             TreeChoice::Current => match runtime.newest_tree(who, self.session).await? {
                 Some(tree) => return Ok(tree),
-                None => title(&first.input.said()),
+                None => text::title::title(&first.input.said()),
             },
         };
         let tree = runtime.new_id::<TreeId>()?;

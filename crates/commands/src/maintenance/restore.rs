@@ -57,6 +57,7 @@ pub async fn restore(
     if to.join(STORE).symlink_metadata().is_ok() {
         return Err(has_a_store(&to));
     }
+    refuse_log(&to)?;
     let file = FileArgument::open(&args.file, &into.guard, Accept::Regular, Duration::ZERO);
     let file = file.map_err(|error| match &error.problem {
         // A backup is read twice, so that no pipe will do.
@@ -180,6 +181,7 @@ fn publish(
         }
     }
     keep_folders(contents, home).map_err(|error| CommandError::file("cannot write", home, &error))?;
+    refuse_log(home)?;
     let store = home.join(STORE);
     let placed = place(&stage.join(STORE), &store);
     match placed.and_then(|there| File::open(home)?.sync_all().map(|()| there)) {
@@ -223,6 +225,15 @@ fn unpacking(file: &Path, error: &ArchiveError) -> CommandError {
 fn failed(error: &dyn std::fmt::Display) -> CommandError {
     let message = format!("the restored home cannot be opened: {error}");
     CommandError::new("restore", 6, message, "use another backup, or another place with --to DIR")
+}
+
+/// Refuses a home with the log of a store that is gone: it would be read as that of the store that is restored.
+fn refuse_log(home: &Path) -> Result<(), CommandError> {
+    let logs = ["-wal", "-journal"].map(|end| format!("{STORE}{end}"));
+    match logs.iter().find(|log| home.join(log).symlink_metadata().is_ok()) {
+        Some(log) => Err(not_empty(home, &format!("holds {log}, which belongs to the store that was there"))),
+        None => Ok(()),
+    }
 }
 
 fn has_a_store(home: &Path) -> CommandError {

@@ -192,6 +192,20 @@ fn an_empty_store_in_a_home_that_was_used_is_damage_and_no_beginning() {
     assert!(kept.contains("kept.backup") && kept.contains("drawloom restore"), "{doctor:?}");
 }
 
+#[test]
+fn a_backup_is_not_restored_beneath_the_log_of_another_store() {
+    let home = Home::with_tale("It rained.");
+    let backup = home.folder().join("kept.backup");
+    home.ok(&["backup", "-o", backup.to_str().unwrap()]);
+    fs::remove_file(home.database()).unwrap();
+    let log = home.path().join("loom.db-wal");
+    fs::write(&log, "the log of the store that was here").unwrap();
+    let refused = home.run(&["restore", backup.to_str().unwrap()]);
+    refused.refused(2, &["loom.db-wal", "--to"]);
+    assert!(log.exists() && !home.database().exists());
+    home.run(&["tree", "list"]).refused(6, &["loom.db is missing", "loom.db-wal"]);
+}
+
 /// The control: what a process leaves that was killed while it made the first store.
 #[test]
 fn an_empty_store_in_a_home_that_was_never_used_is_a_beginning() {

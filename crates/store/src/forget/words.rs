@@ -16,14 +16,14 @@ pub(crate) enum Words {
 pub(crate) struct Removed {
     texts: Vec<String>,
     finder: TextFinder,
-    /// A text that goes only where it is all there is.
-    alone: Option<String>,
+    /// Texts that go only where they are all there is.
+    alone: Vec<String>,
 }
 
 impl Removed {
-    /// A text that goes only where it is all there is: it is too short to be looked for within others.
-    pub(crate) fn alone(text: &str) -> Self {
-        Self { alone: Some(text.to_owned()), ..Self::default() }
+    /// Adds a text that goes only where it is all there is: others may have some of its words too.
+    pub(crate) fn add_alone(&mut self, text: String) {
+        self.alone.push(text);
     }
 
     /// Adds a text, which is not empty.
@@ -41,7 +41,7 @@ impl Words {
             text.clear();
             return found;
         };
-        if words.alone.as_ref() == Some(text) {
+        if !text.is_empty() && words.alone.contains(text) {
             text.clear();
             return true;
         }

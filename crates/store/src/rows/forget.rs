@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use loom::{CellKey, Digest, GenerationId, Millis, NodeId, Seq, Slot, TreeId, ViewName};
 
+use super::generations::UNKNOWN_COST;
 use super::trees::{TreeRef, find as find_tree};
 use super::{attributions, cell, commit, draft, events, node, operation};
 use crate::db::{Db, TreeKey, get};
@@ -320,10 +321,16 @@ fn record(db: &Db<'_>, done: &mut Done, tree: TreeRef, now: Millis) -> Result<()
 
 /// Stops an answer under way: what its owner reports of it is refused from then on.
 pub(crate) fn stop(db: &Db<'_>, tree: TreeKey, generation: GenerationId) -> Result<(), StoreError> {
-    let sql =
-        "UPDATE generations SET state = ?2, reserved = 0, reserved_tokens = 0 WHERE id = ?1 AND state = ?3";
+    // What was sent may be billed, and nobody hears of it any more.
+    let sql = "INSERT INTO usage (generation, tree, at, calls, prompt, completion, cached, cost)
+        SELECT id, tree, ?3, 1, reserved_tokens, 0, 0,
+            CASE WHEN reserved > 0 OR reserved_tokens = 0 THEN reserved ELSE ?4 END
+        FROM generations WHERE id = ?1 AND state = ?2 ON CONFLICT (generation) DO NOTHING";
     let [cancelled, started] =
         [GenerationState::Cancelled, GenerationState::Started].map(super::generations::state_code);
+    db.run(sql, (generation.to_bytes(), started, db.now()?.0, UNKNOWN_COST))?;
+    let sql =
+        "UPDATE generations SET state = ?2, reserved = 0, reserved_tokens = 0 WHERE id = ?1 AND state = ?3";
     db.run(sql, (generation.to_bytes(), cancelled, started))?;
     events::append(db, tree, &EventKind::Generation { id: generation })
 }

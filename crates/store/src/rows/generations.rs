@@ -27,7 +27,7 @@ pub(crate) const fn state_code(state: GenerationState) -> i64 {
 }
 
 /// Stands in the table for a price that is not known.
-const UNKNOWN_COST: i64 = -1;
+pub(super) const UNKNOWN_COST: i64 = -1;
 
 fn read_state(code: i64) -> Result<GenerationState, StoreError> {
     match code {

@@ -254,7 +254,8 @@ const QUESTIONS: [(&str, &str); 18] = [
     (
         "the generation is missing of node",
         "SELECT n.id FROM nodes n WHERE n.generation IS NOT NULL AND NOT EXISTS
-            (SELECT 1 FROM generations g WHERE g.id = n.generation AND g.tree = n.pk >> 32)",
+            (SELECT 1 FROM generations g WHERE g.id = n.generation AND g.tree = n.pk >> 32)
+            AND NOT EXISTS (SELECT 1 FROM imports i WHERE i.tree = n.pk >> 32 AND n.seq BETWEEN i.first AND i.last)",
     ),
 ];
 

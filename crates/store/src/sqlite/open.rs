@@ -20,6 +20,9 @@ use crate::identity::random;
 use crate::limits::StoreLimits;
 use crate::schema::VERSION;
 
+/// Bytes of the header of a file.
+const HEADER: u64 = 100;
+
 /// How a store is opened.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -80,7 +83,10 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !options.read_only => 0,
         Err(error) => return Err(StoreError::io(format!("open {}", path.display()), error)),
     };
-    if size > 0 {
+    let lost = |what: &str, sign: &str| {
+        StoreError::Damaged(format!("{} {what}, although {sign} is there", path.display()))
+    };
+    if size >= HEADER {
         let state = match inspect(path) {
             // Power was lost while the file was being made. What was begun is taken back, which only a connection
             // that writes can do.
@@ -103,10 +109,18 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
             State::Older(older) if !options.may_migrate || options.read_only => {
                 return Err(StoreError::MigrationNeeded { found: older, known: VERSION });
             }
-            State::Older(_) | State::Empty | State::Current => {}
+            State::Empty => {
+                if let Some(sign) = made_later(path) {
+                    return Err(lost("is empty", &sign));
+                }
+            }
+            State::Older(_) | State::Current => {}
         }
+    } else if size > 0 {
+        return Err(StoreError::Foreign(path.display().to_string()));
     } else if let Some(sign) = sign_of_use(path) {
-        return Err(StoreError::Damaged(format!("{} is empty, although {sign} is there", path.display())));
+        let what = if path.symlink_metadata().is_err() { "is missing" } else { "is empty" };
+        return Err(lost(what, &sign));
     } else if options.read_only {
         return Err(StoreError::Foreign(path.display().to_string()));
     } else if !path.exists() {
@@ -116,7 +130,7 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
     conn.execute_batch("PRAGMA secure_delete = ON").map_err(failure)?;
     let pages: i64 = conn.query_row("PRAGMA page_count", [], |row| row.get(0)).map_err(failure)?;
     if pages == 0 {
-        // A file that has tables does not take it any more, and would be waited for.
+        // As in [`make`].
         conn.execute_batch("PRAGMA auto_vacuum = INCREMENTAL").map_err(failure)?;
     }
     use_log(&conn)?;
@@ -142,18 +156,22 @@ fn make(path: &Path) -> Result<(), StoreError> {
     renamed.map(drop)
 }
 
-/// What lies beside an empty file and is made only after a store was open there: the home was used, and its store
-/// was cut to nothing, for a store gets its name when it is whole. None of a file that is not there: whoever moves a
-/// damaged store away begins anew, or restores a backup.
+/// What says that a store was here of which nothing is left: a log with content, or what is [`made_later`] beside an
+/// empty file. Beside no file only the log: whoever moves a damaged store away with it begins
+/// anew, or restores a backup.
 fn sign_of_use(path: &Path) -> Option<String> {
-    path.symlink_metadata().ok()?;
-    let beside = |name: &str| path.with_file_name(name);
-    let log = beside(&format!("{}-wal", path.file_name()?.to_string_lossy()));
-    let has_log = log.metadata().is_ok_and(|log| log.len() > 0).then_some(log);
-    let made_later = ["spool", "backups.json"].map(beside);
+    let log = path.with_file_name(format!("{}-wal", path.file_name()?.to_string_lossy()));
+    let has_log = log.metadata().is_ok_and(|log| log.len() > 0).then(|| log.display().to_string());
+    let sign = has_log.or_else(|| path.symlink_metadata().ok().and_then(|_| made_later(path)));
+    // Another process may have made the store meanwhile.
+    sign.filter(|_| path.metadata().map_or(true, |found| found.len() == 0))
+}
+
+/// What lies beside a store and is made only after it was open: the home was used.
+fn made_later(path: &Path) -> Option<String> {
+    let beside = ["spool", "backups.json"].map(|name| path.with_file_name(name));
     let copies = (1..=VERSION).map(|version| copy_of(path, version));
-    let found = has_log.or_else(|| made_later.into_iter().chain(copies).find(|sign| sign.exists()));
-    found.map(|sign| sign.display().to_string())
+    beside.into_iter().chain(copies).find(|sign| sign.exists()).map(|sign| sign.display().to_string())
 }
 
 /// Whether a change was under way before the file had its write-ahead log: only making it is such a change.
@@ -174,6 +192,8 @@ enum State {
 fn inspect(path: &Path) -> Result<State, StoreError> {
     let foreign = || StoreError::Foreign(path.display().to_string());
     let conn = raw(path, true)?;
+    // As of one moment: another process may be making it.
+    conn.execute_batch("BEGIN").map_err(failure)?;
     let owner = conn.query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0));
     let owner = owner.map_err(|error| match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase) => foreign(),

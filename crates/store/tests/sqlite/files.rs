@@ -89,6 +89,26 @@ fn stores_that_are_made_at_once_are_one_and_leave_nothing_beside_it() {
 }
 
 #[test]
+fn what_is_left_of_a_store_is_damage_and_no_beginning() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    let log = folder.path().join("loom.db-wal");
+    let damaged = || matches!(Store::open(&path), Err(StoreError::Damaged(_)));
+    std::fs::write(&log, "a log that somebody left").unwrap();
+    assert!(damaged(), "a log without its store");
+    assert!(log.exists() && !path.exists());
+    std::fs::remove_file(&log).unwrap();
+    std::fs::write(&path, "").unwrap();
+    std::fs::create_dir(folder.path().join("spool")).unwrap();
+    assert!(damaged(), "an empty one in a home that was used");
+    for beginning in [1, 99, 100, 4096] {
+        std::fs::write(&path, vec![0; beginning]).unwrap();
+        assert!(matches!(Store::open(&path), Err(StoreError::Foreign(_))), "{beginning} bytes");
+        assert_eq!(std::fs::read(&path).unwrap(), vec![0; beginning]);
+    }
+}
+
+#[test]
 fn another_programs_file_is_refused_and_not_touched() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("text");

@@ -145,6 +145,26 @@ fn a_forgotten_node_takes_its_response_and_what_names_it() {
 }
 
 #[test]
+fn a_title_made_of_the_first_text_goes_with_it() {
+    each(|home| async move {
+        let long = "words ".repeat(40);
+        for text in
+            ["First line of it\nand a second one", "\tA tab and some words", "  blanks before words ", &long]
+        {
+            let title = text::title::title(text);
+            let page = home.create(Mode::Buffer, &title).await;
+            let other = home.create(Mode::Buffer, &title).await;
+            let node = page.append(text).await;
+            home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(1)).await.unwrap();
+            assert_eq!(home.store.tree(OWNER, page.tree).await.unwrap().title, "");
+            let records = read(&home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 1_000)).await;
+            assert!(!format!("{:?}", records.unwrap()).contains("words"));
+            assert_eq!(home.store.tree(OWNER, other.tree).await.unwrap().title, title, "of another tree");
+        }
+    });
+}
+
+#[test]
 fn a_pending_edit_of_a_forgotten_node_goes_with_it() {
     each(|home| async move {
         let page = home.create(Mode::Buffer, "").await;

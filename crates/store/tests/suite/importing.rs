@@ -65,6 +65,19 @@ async fn elsewhere() -> (Page, NodeId, ImportedTree) {
     (page, node, imported)
 }
 
+/// What is shared or cut has nodes without the generations that made them.
+#[test]
+fn an_imported_tree_without_its_generations_is_no_damage() {
+    each(|home| async move {
+        let (_, _, mut imported) = elsewhere().await;
+        imported.generations.clear();
+        imported.manifests.clear();
+        imported.bodies.clear();
+        home.store.import_tree(OWNER, imported).await.unwrap();
+        assert_eq!(home.store.check(OWNER).await.unwrap(), Vec::<String>::new());
+    });
+}
+
 #[test]
 fn an_imported_tree_is_the_one_that_was_read() {
     each(|home| async move {

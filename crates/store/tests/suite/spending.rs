@@ -47,6 +47,20 @@ async fn spending(home: &Home, page: &Page) -> Spending {
 }
 
 #[test]
+fn what_is_stopped_because_its_text_is_forgotten_is_booked_as_it_was_reserved() {
+    each(|home| async move {
+        let page = home.create(Mode::Dialogue, "").await;
+        for (reservation, wanted) in [(of("a", 90, 0), (90, 0)), (of("a", 0, 40), (90, 40))] {
+            let running = begin(&page, reservation).await.unwrap();
+            home.store.stop(OWNER, [running.row.id].into()).await.unwrap();
+            home.store.stop(OWNER, [running.row.id].into()).await.unwrap();
+            let spent = spending(&home, &page).await;
+            assert_eq!((spent.day, spent.tokens), wanted);
+        }
+    });
+}
+
+#[test]
 fn what_runs_is_reserved_until_its_outcome_which_is_then_what_counts() {
     each(|home| async move {
         let page = home.create(Mode::Dialogue, "").await;
