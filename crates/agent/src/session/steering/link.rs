@@ -171,6 +171,14 @@ pub async fn hand_over(
             }
             heard = timeout(LOOK, link.connection.lines.next_line()) => heard,
         };
+        // A line that was read is heard before anything is given up.
+        let is_line = match &heard {
+            Ok(Ok(Some(line))) => match link.heard(line)? {
+                Some(ended) => return Ok(ended),
+                None => true,
+            },
+            _ => false,
+        };
         if let Some(at) = stopped_at
             && (link.is_accepted || at.elapsed() > TO_WITHDRAW)
         {
@@ -181,20 +189,16 @@ pub async fn hand_over(
         {
             notice.tell(by, log);
         }
-        match heard {
-            Ok(Ok(Some(line))) => match link.heard(&line)? {
-                Some(ended) => return Ok(ended),
-                None => continue,
-            },
-            // It ended, or it sleeps. What it still may do is decided by the lease.
-            Ok(Ok(None) | Err(_)) => {
-                link.resume(runtime, session).await?;
-                tokio::time::sleep(LOOK / 5).await;
-            }
-            Err(_) => {}
+        if is_line {
+            continue;
+        }
+        // It ended, or it sleeps. What it still may do is decided by the lease.
+        if heard.is_ok() {
+            link.resume(runtime, session).await?;
+            tokio::time::sleep(LOOK / 5).await;
         }
         if is_past(runtime, who, session, &lease).await? {
-            return link.ended(runtime, who, tree).await;
+            return link.ended(runtime, who, tree, stop).await;
         }
     }
 }
@@ -305,14 +309,26 @@ impl Link<'_> {
         ended
     }
 
-    /// What became of the message of a turn that can write nothing more.
+    /// What became of the message of a turn that can write nothing more. Whoever stops to wait takes what is there:
+    /// the node is among it, if there is one.
     async fn ended(
         mut self,
         runtime: &Runtime,
         who: &Principal,
         tree: TreeId,
+        mut stop: Cancel,
     ) -> Result<HandedOver, AgentError> {
-        while let Ok(Ok(Some(line))) = timeout(TO_DRAIN, self.connection.lines.next_line()).await {
+        let mut is_stopped = stop.is_cancelled();
+        loop {
+            let heard = tokio::select! {
+                biased;
+                () = stop.cancelled(), if !is_stopped => {
+                    is_stopped = true;
+                    continue;
+                }
+                heard = timeout(if is_stopped { LOOK } else { TO_DRAIN }, self.connection.lines.next_line()) => heard,
+            };
+            let Ok(Ok(Some(line))) = heard else { break };
             if let Some(ended) = self.heard(&line)? {
                 return Ok(ended);
             }
