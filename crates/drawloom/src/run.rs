@@ -181,6 +181,10 @@ fn with_store(
     let is_new = !paths.home.exists();
     let opened = open::open(&invocation, config, Arc::clone(person), cancel);
     let opened = opened.map_err(|error| open::not_to_itself(spec.name, error))?;
+    // Whoever only reads has mistyped the name of the home more often than made one.
+    if is_new && spec.right == Right::Read {
+        person.notice(&format!("a new home was made at {}", paths.home.display()));
+    }
     runtime.block_on(opened.recover());
     // While a turn runs here, other processes say theirs through it.
     let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen())).flatten();
