@@ -181,12 +181,19 @@ fn a_command_for_a_conversation_is_refused_where_the_call_ends_with_it() {
         ("/new tides", "chat --new -m TEXT"),
         ("/switch tides", "--session NAME"),
         ("/rename tides", "send a message first"),
+        ("/model script:echo", "send a message first, or give --model"),
+        ("/think high", "send a message first"),
+        ("/file note.txt", "send a message first"),
     ] {
         let run = world.run(&["chat", "-m", line]);
         assert_eq!(run.code, Some(2), "{run:?}");
         assert!(run.err.contains(hint), "{line}: {run:?}");
     }
+    for shows in ["/model", "/think", "/file"] {
+        world.ok(&["chat", "-m", shows]);
+    }
     world.ok(&["chat", "-m", "hello"]);
+    world.ok(&["chat", "-m", "/think high"]);
     world.ok(&["chat", "-m", "/rename tides"]);
     world.ok(&["sessions", "show", "tides"]);
 }
