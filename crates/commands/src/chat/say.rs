@@ -390,6 +390,7 @@ impl Conversation {
             // Stopped before anything came of it.
             (None, Some(mut error)) if error.code == "cancelled" => {
                 error.message = format!("{}: your message is kept as {said}", error.message);
+                error.hint = "continue with another message, or take it back with /undo".to_owned();
                 Err(error)
             }
             (None, Some(error)) => Err(error),

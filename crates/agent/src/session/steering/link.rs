@@ -318,17 +318,7 @@ impl Link<'_> {
         tree: TreeId,
         mut stop: Cancel,
     ) -> Result<HandedOver, AgentError> {
-        let mut is_stopped = stop.is_cancelled();
-        loop {
-            let heard = tokio::select! {
-                biased;
-                () = stop.cancelled(), if !is_stopped => {
-                    is_stopped = true;
-                    continue;
-                }
-                heard = timeout(if is_stopped { LOOK } else { TO_DRAIN }, self.connection.lines.next_line()) => heard,
-            };
-            let Ok(Ok(Some(line))) = heard else { break };
+        while let Some(line) = rest(&mut self.connection, &mut stop).await {
             if let Some(ended) = self.heard(&line)? {
                 return Ok(ended);
             }
@@ -343,5 +333,42 @@ impl Link<'_> {
             Ok(None)
         });
         Ok(written.await?.map_or(HandedOver::NotTaken, |said| HandedOver::Cut { said }))
+    }
+}
+
+/// The next line of the rest that was told, which may take a while to come; whoever is told to stop takes what is there.
+async fn rest(connection: &mut Connection, stop: &mut Cancel) -> Option<String> {
+    let next = connection.lines.next_line();
+    tokio::pin!(next);
+    let heard = tokio::select! {
+        biased;
+        () = stop.cancelled() => timeout(LOOK, next).await,
+        heard = timeout(TO_DRAIN, &mut next) => heard,
+    };
+    heard.ok()?.ok()?
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    use tokio::net::UnixStream;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_told_to_stop_takes_what_was_told_and_waits_for_no_more() {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let (read, write) = here.into_split();
+        let mut connection = Connection { lines: BufReader::new(read).lines(), write };
+        there.write_all(b"one\ntwo\n").await.unwrap();
+        let (handle, mut stop) = Cancel::new();
+        assert_eq!(rest(&mut connection, &mut stop).await.as_deref(), Some("one"));
+        handle.cancel();
+        assert_eq!(rest(&mut connection, &mut stop).await.as_deref(), Some("two"));
+        for (mut stop, time) in [(stop, LOOK), (Cancel::never(), TO_DRAIN)] {
+            let began = Instant::now();
+            assert_eq!(rest(&mut connection, &mut stop).await, None);
+            assert!(began.elapsed() >= time && began.elapsed() < 2 * time, "{:?}", began.elapsed());
+        }
     }
 }
