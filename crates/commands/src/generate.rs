@@ -17,7 +17,7 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::tree::{Estimate, Generated, GeneratedNode, UsageShown};
 use crate::rights::Asker;
-use crate::settings::Preset;
+use crate::settings::{Preset, Settings};
 use crate::thinking;
 
 /// Siblings one command may ask for.
@@ -325,13 +325,18 @@ async fn shares(app: &App, sampling: &Sampling) -> Result<Vec<Share>, CommandErr
                 "ask for at least one sibling: -n 1",
             ));
         }
-        let name = app.settings.model.as_deref().or(model.as_deref()).or(preset.model.as_deref());
-        let model = app.model(name).await?;
+        let model = app.model(model_name(app, model.as_deref(), &preset)).await?;
         let asked = params(&preset, sampling);
         let params = Params { thinking: asked.thinking.or(app.settings.think), ..asked };
         shares.push(Share { params, model, agent, count });
     }
     Ok(shares)
+}
+
+/// The model that is asked: that of a flag, else of the agent, else of the preset, else the default one.
+pub(crate) fn model_name<'a>(app: &'a App, agent: Option<&'a str>, preset: &'a Preset) -> Option<&'a str> {
+    let Settings { named, model, .. } = &app.settings;
+    named.as_deref().or(agent).or(preset.model.as_deref()).or(model.as_deref())
 }
 
 /// A preset of the configuration; the empty one, if none is named.

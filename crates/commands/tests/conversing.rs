@@ -8,6 +8,8 @@ mod answering;
 mod home;
 #[path = "conversing/interleaving.rs"]
 mod interleaving;
+#[path = "conversing/settings.rs"]
+mod settings;
 #[path = "conversing/window.rs"]
 mod window;
 

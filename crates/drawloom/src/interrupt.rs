@@ -20,8 +20,8 @@ const TO_END: Duration = Duration::from_millis(200);
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CommandEnd<T> {
     Done(T),
-    /// By Ctrl-C, with what it made until then.
-    Interrupted(Option<T>),
+    /// By Ctrl-C, with what came of it until then; none where it came to no end in time.
+    Interrupted(Option<Result<T, CommandError>>),
 }
 
 /// The threads a command runs on: made only for commands that need them.
@@ -56,7 +56,7 @@ pub(crate) fn run<T: Send + 'static>(
             None => None,
             Some(stop) => {
                 stop.cancel();
-                within(&mut task, TO_STORE).await.and_then(|finished| answer(finished).ok())
+                within(&mut task, TO_STORE).await.map(answer)
             }
         };
         if !task.is_finished() {

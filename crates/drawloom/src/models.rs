@@ -354,10 +354,7 @@ fn host(address: &str) -> String {
 }
 
 fn bad_script(why: &str) -> CommandError {
-    // The line of the script stands before; that within it is always the first.
-    let why = why.split(" at line 1 column ").next().unwrap_or(why);
-    let why = why.replace("expected value", "it is not JSON").replace("expected ident", "it is not JSON");
-    CommandError::new("bad_script", 2, one_line(&why), SCRIPT_HINT)
+    CommandError::new("bad_script", 2, one_line(why), SCRIPT_HINT)
 }
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ pub(crate) fn open(
 
 /// An error whose hint does not name the command that ended with it.
 pub(crate) fn not_to_itself(name: &str, mut error: CommandError) -> CommandError {
-    if name.starts_with("store check") && error.hint.contains("`drawloom store check`") {
+    if name.starts_with("store check") && error.code == "damaged" {
         error.hint = "restore a backup: `drawloom doctor` names the newest".to_owned();
     }
     error

@@ -181,6 +181,10 @@ fn with_store(
     let is_new = !paths.home.exists();
     let opened = open::open(&invocation, config, Arc::clone(person), cancel);
     let opened = opened.map_err(|error| open::not_to_itself(spec.name, error))?;
+    // Whoever only reads has mistyped the name of the home more often than made one.
+    if is_new && spec.right == Right::Read {
+        person.notice(&format!("a new home was made at {}", paths.home.display()));
+    }
     runtime.block_on(opened.recover());
     // While a turn runs here, other processes say theirs through it.
     let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen())).flatten();
@@ -191,24 +195,22 @@ fn with_store(
     let ended = interrupt::run(&runtime, work, stop);
     // What was shown while it came is a line of its own.
     person.end_line();
+    // What was kept, or why it was not, is said also of what was interrupted; that it was, by the exit code.
+    let (ended, is_interrupted) = match ended {
+        Ok(CommandEnd::Done(outcome)) => (Some(Ok(outcome)), false),
+        Ok(CommandEnd::Interrupted(partial)) => (partial, true),
+        Err(error) => (Some(Err(error)), false),
+    };
     let code = match ended {
-        Ok(CommandEnd::Done(outcome)) => {
-            // Whoever only reads has mistyped the name of the home more often than made one.
-            if is_new && spec.right == Right::Read {
-                person.notice(&format!("a new home was made at {}", paths.home.display()));
-            }
-            output.outcome(&outcome).map(|()| outcome.exit())
-        }
-        // What was kept is said; that it was interrupted, by the exit code.
-        Ok(CommandEnd::Interrupted(partial)) => {
-            partial.map_or(Ok(()), |partial| output.outcome(&partial)).map(|()| INTERRUPTED)
-        }
-        Err(error) => {
+        Some(Ok(outcome)) => output.outcome(&outcome).map(|()| outcome.exit()),
+        Some(Err(error)) => {
             let error = open::not_to_itself(spec.name, file_limit::explain(opened.name_others(error)));
             output.failure(&error);
             Ok(error.exit)
         }
+        None => Ok(INTERRUPTED),
     };
+    let code = code.map(|code| if is_interrupted { INTERRUPTED } else { code });
     // Who said something to a turn that ran here hears what became of it before this process ends, or until Ctrl-C.
     let closed = async move {
         sessions.close_all().await;

@@ -163,8 +163,17 @@ enum OneOrMore {
     More(Vec<String>),
 }
 
+/// What is wrong with a line. Its place in the script is named beside it, so that of serde, which knows one line, is not.
+fn why(error: &serde_json::Error) -> String {
+    if error.is_syntax() || error.is_eof() {
+        return "it is not JSON".to_owned();
+    }
+    let (why, place) = (error.to_string(), format!(" at line {} column {}", error.line(), error.column()));
+    why.strip_suffix(&place).unwrap_or(&why).to_owned()
+}
+
 fn line(number: usize, text: &str) -> Result<Line, String> {
-    let written: Written = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let written: Written = serde_json::from_str(text).map_err(|error| why(&error))?;
     let deltas = match (written.text, written.deltas) {
         (Some(text), Some(deltas)) if deltas.concat() != text => {
             return Err("`text` and `deltas` say different things: keep one".to_owned());

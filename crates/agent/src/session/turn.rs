@@ -172,16 +172,25 @@ impl Turn<'_> {
     ) -> Result<Option<SessionLease>, AgentError> {
         self.runtime.require_space()?;
         let (runtime, who) = (self.runtime, &Principal::Owner);
-        let (mut waits_since, mut is_stored) = (Instant::now(), false);
-        let notice = WaitNotice::default();
+        let (mut waits_since, mut is_stored, mut waited_for) = (Instant::now(), false, None);
+        let (mut cancel, notice) = (self.cancel.clone(), WaitNotice::default());
         loop {
-            let mut busy = match SessionLease::take(runtime, who, self.session, self.cancel.clone()).await {
+            let taken = SessionLease::take(runtime, who, self.session, cancel.clone()).await;
+            // What waited and was withdrawn is not said, also where the session became free in that moment.
+            if let Some(by) = waited_for.take_if(|_| cancel.is_cancelled()) {
+                if let Ok(held) = taken {
+                    held.release().await;
+                }
+                return Err(AgentError::Withdrawn { by });
+            }
+            let (instance, by) = match taken {
                 Ok(held) => return Ok(Some(held)),
-                Err(busy @ AgentError::Busy { .. }) => busy,
+                Err(AgentError::Busy { instance, by }) => (instance, by),
                 Err(error) => return Err(error),
             };
-            if let AgentError::Busy { instance: Some(instance), by } = &busy
-                && *instance != runtime.instance
+            let mut differs = false;
+            if let Some(holder) = instance
+                && holder != runtime.instance
                 && let (TreeChoice::Current, TurnInput::New { texts, media }) = (&first.tree, &first.input)
                 && let Some(tree) = runtime.newest_tree(who, self.session).await?
             {
@@ -197,39 +206,38 @@ impl Turn<'_> {
                     author: author.clone(),
                     trust: *trust,
                     attended: *attended,
-                    stop: self.cancel.clone(),
+                    stop: cancel.clone(),
                     notice: Some((&notice, by.as_str())),
                 };
                 let place = (self.session, &first.view, config.identity(tree));
                 match hand_over(runtime, who, place, said, self.log).await? {
                     HandedOver::Answered => return Ok(None),
                     HandedOver::Cut { said } => return Err(AgentError::Cut { said }),
-                    HandedOver::Withdrawn => return Err(AgentError::Withdrawn { by: by.clone() }),
-                    HandedOver::Left { said: Some(said) } => {
-                        return Err(AgentError::LeftThere { by: by.clone(), said });
-                    }
-                    HandedOver::Left { said: None } => {
-                        return Err(AgentError::NotWaitedFor { by: by.clone() });
-                    }
+                    HandedOver::Withdrawn => return Err(AgentError::Withdrawn { by }),
+                    HandedOver::Left { said: Some(said) } => return Err(AgentError::LeftThere { by, said }),
+                    HandedOver::Left { said: None } => return Err(AgentError::NotWaitedFor { by }),
                     // That turn has ended: it is another one that is waited for from now on.
                     HandedOver::NotTaken => waits_since = Instant::now(),
-                    HandedOver::Differs => busy = AgentError::Differs { by: by.clone() },
+                    HandedOver::Differs => differs = true,
                     HandedOver::NotHeard => {}
                 }
             }
-            if self.cancel.is_cancelled() {
-                return Err(match busy {
-                    AgentError::Busy { by, .. } | AgentError::Differs { by } => AgentError::Withdrawn { by },
-                    other => other,
-                });
+            if cancel.is_cancelled() {
+                return Err(AgentError::Withdrawn { by });
             }
             if waits_since.elapsed() > PATIENCE {
-                return Err(busy);
+                return Err(if differs {
+                    AgentError::Differs { by }
+                } else {
+                    AgentError::Busy { instance, by }
+                });
             }
-            if let AgentError::Busy { by, .. } | AgentError::Differs { by } = &busy {
-                notice.tell(by, self.log);
+            notice.tell(&by, self.log);
+            waited_for = Some(by);
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = sleep(LOOK) => {}
             }
-            sleep(LOOK).await;
         }
     }
 

@@ -383,6 +383,10 @@ impl Fake {
         applied.nodes.first().unwrap().0
     }
 
+    pub(crate) fn dies(self) {
+        self.process.die();
+    }
+
     /// Dies once it has played its part, which was to hear `hello` for its turn.
     async fn dies_after(self, _: &Process, played: std::thread::JoinHandle<Value>) {
         let message = tokio::task::spawn_blocking(move || played.join().unwrap()).await.unwrap();

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use drawloom_agent::session::{Say, SessionOperation, TurnInput};
+use drawloom_agent::session::{EventLog, Say, SessionOperation, TurnInput};
+use drawloom_agent::steering::{HandedOver, OutgoingSay, hand_over};
 use drawloom_agent::{AgentError, SayId, SessionEvent};
+use loom::plan::NewText;
+use loom::{NodeId, Role};
 use model::Cancel;
+use serde_json::json;
 
-use crate::handing::Said;
+use crate::handing::{Fake, Said, outgoing, take, tell};
 use crate::support::{Gated, House, WHO, config, follow_up, said};
 
 /// A call that ends with its own answer does not answer others: what they said they say themselves.
@@ -70,6 +74,57 @@ async fn what_waits_for_another_process_is_withdrawn_and_is_not_said() {
     assert!(matches!(withdrawn.unwrap_err().as_ref(), AgentError::Withdrawn { .. }));
     assert_eq!(owner.texts().await, ["one?", "one two three"]);
     assert_eq!(other.heard.notes.lock().unwrap().len(), 1, "it is told once");
+}
+
+/// The session becomes free between two looks at it.
+#[tokio::test]
+async fn what_was_withdrawn_is_not_said_once_the_session_is_free() {
+    let house = House::new();
+    let other = house.process("chat");
+    // It listens to nobody.
+    let owner = Fake::new(&house, &other).await;
+    let (model, _requests) = Gated::gated();
+    let (stop, cancel) = Cancel::new();
+    let waiting = drawloom_agent::session::spawn(&other.runtime, &other.sessions, &owner.entered.session);
+    let mut events = waiting.events(waiting.next_event());
+    let (withdrawn, ()) = tokio::join!(other.say_until(&model, "private", cancel), async {
+        while !matches!(events.next().await.unwrap().event, SessionEvent::Notice { .. }) {}
+        stop.cancel();
+        owner.dies();
+    });
+    assert!(matches!(withdrawn.unwrap_err().as_ref(), AgentError::Withdrawn { .. }));
+    assert!(other.texts().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_line_that_was_read_is_heard_before_anybody_stops_to_wait() {
+    let house = House::new();
+    let other = house.process("chat");
+    let owner = Fake::new(&house, &other).await;
+    let listener = owner.bind();
+    let (log, (stop, cancel)) = (EventLog::default(), Cancel::new());
+    let mut heard = log.stream(1);
+    let (key, node) = (other.runtime.new_id::<SayId>().unwrap(), NodeId::from_bytes([7; 16]));
+    let texts = [NewText::owner("hello", Some(Role::User))];
+    let (model, _) = Gated::gated();
+    let entered = owner.entered.clone();
+    let place = (&entered.session, &entered.view, config(&model).identity(entered.tree));
+    let say = OutgoingSay { stop: cancel, ..outgoing(&key, &texts) };
+    let (handed, _stream) = tokio::join!(hand_over(&other.runtime, &WHO, place, say, &log), async {
+        let (mut stream, _) = tokio::task::spawn_blocking(move || take(&listener)).await.unwrap();
+        tell(
+            &mut stream,
+            &json!({"reply": "happened", "n": 1, "event": "accepted", "say": key, "node": node,
+                "text": "hello", "remote": true}),
+        );
+        while !matches!(heard.next().await.unwrap().event, SessionEvent::Accepted { .. }) {}
+        tell(&mut stream, &json!({"reply": "happened", "n": 2, "event": "notice", "text": "the last"}));
+        stop.cancel();
+        stream
+    });
+    assert_eq!(handed.unwrap(), HandedOver::Left { said: Some(node) });
+    let last = std::iter::from_fn(|| heard.next_held()).last().map(|heard| heard.event);
+    assert_eq!(last, Some(SessionEvent::notice("the last".to_owned())));
 }
 
 /// What is a node already is kept, and whoever stops to wait is told which it is. One who is gone has not withdrawn it.

@@ -316,19 +316,24 @@ pub struct Sampling {
     pub yes: bool,
 }
 
+/// A value that a flag does not take.
+#[derive(Debug, thiserror::Error)]
+#[error("takes a {0}")]
+pub struct OutOfRange(String);
+
 /// A number within the range a preset may have (docs/configuration.md).
-fn number<const LEAST: i64, const MOST: i64>(text: &str) -> Result<f64, String> {
+fn number<const LEAST: i64, const MOST: i64>(text: &str) -> Result<f64, OutOfRange> {
     let fits = |number: &f64| (LEAST as f64..=MOST as f64).contains(number);
-    text.parse().ok().filter(fits).ok_or_else(|| format!("takes a number from {LEAST} to {MOST}"))
+    text.parse().ok().filter(fits).ok_or_else(|| OutOfRange(format!("number from {LEAST} to {MOST}")))
 }
 
-fn whole<const LEAST: u32, const MOST: u32>(text: &str) -> Result<u32, String> {
+fn whole<const LEAST: u32, const MOST: u32>(text: &str) -> Result<u32, OutOfRange> {
     let range = if MOST == u32::MAX { format!("from {LEAST}") } else { format!("from {LEAST} to {MOST}") };
     let fits = |number: &u32| (LEAST..=MOST).contains(number);
-    text.parse().ok().filter(fits).ok_or_else(|| format!("takes a whole number {range}"))
+    text.parse().ok().filter(fits).ok_or_else(|| OutOfRange(format!("whole number {range}")))
 }
 
-fn logprobs(text: &str) -> Result<u8, String> {
+fn logprobs(text: &str) -> Result<u8, OutOfRange> {
     whole::<0, 20>(text).map(|number| number as u8)
 }
 

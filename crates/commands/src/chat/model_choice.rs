@@ -51,7 +51,7 @@ impl Conversation {
     /// be had any more is said so.
     async fn find_model(&self, app: &App) -> Result<Arc<dyn Model>, CommandError> {
         let preset = generate::preset(app, self.preset.as_deref())?;
-        let default = app.settings.model.as_deref().or(preset.model.as_deref());
+        let default = generate::model_name(app, None, &preset);
         let Some(kept) = self.model_of_session(app) else { return app.model(default).await };
         match app.model(Some(kept)).await {
             Ok(model) => Ok(model),
@@ -75,7 +75,11 @@ impl Conversation {
 
     /// Whether a flag of this call says which model is asked in the session.
     pub(super) fn flag_names_model(&self, app: &App) -> bool {
-        !self.newer.model && (app.settings.named.is_some() || self.preset.is_some())
+        !self.newer.model && (app.settings.named.is_some() || self.model_of_preset(app).is_some())
+    }
+
+    fn model_of_preset<'a>(&self, app: &'a App) -> Option<&'a str> {
+        app.settings.presets.get(self.preset.as_deref()?)?.model.as_deref()
     }
 
     fn config_with(&self, app: &App, model: Arc<dyn Model>) -> Result<TurnConfig, CommandError> {
@@ -183,9 +187,8 @@ impl Conversation {
 
     /// The model that is named for it, as it was named.
     pub(crate) fn model_named(&self, app: &App) -> Option<String> {
-        let of_preset = || generate::preset(app, self.preset.as_deref()).ok()?.model;
-        let kept = self.model_of_session(app).map(str::to_owned);
-        kept.or_else(|| app.settings.model.clone()).or_else(of_preset)
+        let preset = generate::preset(app, self.preset.as_deref()).unwrap_or_default();
+        self.model_of_session(app).or_else(|| generate::model_name(app, None, &preset)).map(str::to_owned)
     }
 }
 

@@ -29,12 +29,20 @@ impl Conversation {
             SlashCommand::Rename { .. } if self.entered_before(app, asker).await?.is_none() => {
                 Some("send a message first: a session has its name from then on")
             }
+            SlashCommand::Model { name: Some(_) }
+            | SlashCommand::Think { think: Some(_) }
+            | SlashCommand::File { path: Some(_) }
+                if self.seen.is_none() =>
+            {
+                Some("send a message first, or give --model, --think or --file with it")
+            }
             _ => None,
         })
     }
 
     /// Has the next thing said begin a new tree: of this session, or of another one that is not there yet. That one
-    /// begins with the model and the thinking that were chosen here; a flag is not stored with it.
+    /// begins with the model and the thinking that were chosen here; a flag is not stored with it. Files that wait stay
+    /// with the session they were attached in.
     pub(crate) async fn begin(
         &mut self,
         app: &App,
@@ -45,7 +53,7 @@ impl Conversation {
             self.keeps_a_name()?;
             let chosen = SessionChoice { name: session_name(app, name)?, ..self.chosen.clone() };
             self.is_free(app, asker, &chosen).await?;
-            self.leave();
+            self.leave(app);
             self.chosen = chosen;
             if self.flag_names_model(app) {
                 self.kept_model = None;
@@ -79,7 +87,7 @@ impl Conversation {
         }
         let is_another = self.chosen != chosen;
         if is_another {
-            self.leave();
+            self.leave(app);
         }
         (self.chosen, self.view, self.anew) = (chosen, view, false);
         if is_another {

@@ -298,10 +298,6 @@ impl Conversation {
                 }
                 SessionEvent::Rejected { say, error } => {
                     turn.is_over |= say == turn.key;
-                    if turn.is_stopped && say == turn.key {
-                        // Ctrl-C ends the call, and nobody else says what became of the message.
-                        app.frontend.note(&error.to_string());
-                    }
                     return Some(TurnStep::Done(Box::new(Err(error.0.as_ref().into()))));
                 }
                 SessionEvent::Idle if turn.is_over => {
@@ -389,6 +385,12 @@ impl Conversation {
             (Some(answer), Some(mut error)) => {
                 error.message =
                     format!("{}: the part received is kept as {}", error.message, answer.short_id);
+                Err(error)
+            }
+            // Stopped before anything came of it.
+            (None, Some(mut error)) if error.code == "cancelled" => {
+                error.message = format!("{}: your message is kept as {said}", error.message);
+                error.hint = "continue with another message, or take it back with /undo".to_owned();
                 Err(error)
             }
             (None, Some(error)) => Err(error),

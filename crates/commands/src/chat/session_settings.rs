@@ -1,7 +1,8 @@
 //! Settings of a session: they are the session's, whichever process goes on with it (spec: gateway §1).
 //!
 //! What is said in a conversation with `/model`, `/think` and `/file` is written with the session; what a call is given
-//! with flags holds for that call alone, and there in the sessions where nothing newer was chosen.
+//! with flags holds for that call alone, and there in the sessions where nothing newer was chosen. Settings are written
+//! over those that were seen last: what another process changed meanwhile stays, unless it was changed here too.
 
 use std::path::{Path, PathBuf};
 
@@ -77,6 +78,33 @@ impl SeenSession {
     }
 }
 
+impl SessionSettings {
+    /// The settings of another process with what was changed here since both had the same.
+    fn merged(self, before: &Self, theirs: Self) -> Self {
+        let mut files = theirs.files;
+        files.retain(|path| !before.files.contains(path) || self.files.contains(path));
+        for path in self.files {
+            if !before.files.contains(&path) && !files.contains(&path) {
+                files.push(path);
+            }
+        }
+        Self {
+            model: if self.model == before.model { theirs.model } else { self.model },
+            thinking: if self.thinking == before.thinking { theirs.thinking } else { self.thinking },
+            files,
+        }
+    }
+
+    /// The settings as they are written.
+    fn text(&self) -> Result<String, CommandError> {
+        if *self == Self::default() {
+            return Ok(String::new());
+        }
+        serde_json::to_string(self)
+            .map_err(|error| CommandError::new("json", 6, error.to_string(), "please report this"))
+    }
+}
+
 fn read_settings(text: &str) -> Result<SessionSettings, serde_json::Error> {
     if text.is_empty() { Ok(SessionSettings::default()) } else { serde_json::from_str(text) }
 }
@@ -106,9 +134,19 @@ impl Conversation {
         Ok(())
     }
 
-    /// Leaves the session for another one: what was chosen in it holds when the conversation comes back.
-    pub(super) fn leave(&mut self) {
+    /// Leaves the session for another one: what was chosen in it holds when the conversation comes back, and what waits
+    /// in it is sent then.
+    pub(super) fn leave(&mut self, app: &App) {
         let Some(seen) = self.seen.take() else { return };
+        let count = self.attached.len();
+        self.attached.retain(|file| file.waits_as.is_none());
+        if self.attached.len() < count {
+            app.frontend.note(&format!(
+                "files that wait in {}: {}; they are sent with your next message there",
+                seen.name,
+                count - self.attached.len()
+            ));
+        }
         let (model, thinking) = (self.kept_model.clone(), self.kept_thinking);
         self.left.insert(seen.id, LeftSession { newer: self.newer, model, thinking });
     }
@@ -138,8 +176,10 @@ impl Conversation {
                 app.frontend.note(&format!("this session was renamed to {}", one_line(&session.name)));
                 self.chosen.name = Name::new(&session.name)?;
             }
-            if session.settings != before.settings {
-                self.take_settings(app, &session.settings);
+            if session.settings != before.settings
+                && let Ok(settings) = read_settings(&session.settings)
+            {
+                self.take_settings(app, settings);
             }
             if before.tree.is_some() && before.tree != session.tree() && !self.anew {
                 app.frontend
@@ -151,8 +191,7 @@ impl Conversation {
     }
 
     /// Takes over settings that another process wrote.
-    fn take_settings(&mut self, app: &App, text: &str) {
-        let Ok(settings) = read_settings(text) else { return };
+    fn take_settings(&mut self, app: &App, settings: SessionSettings) {
         if settings.model != self.kept_model {
             self.kept_model = settings.model;
             (self.config, self.newer.model) = (None, true);
@@ -186,30 +225,61 @@ impl Conversation {
         }
     }
 
-    /// The settings as they are written.
-    pub(super) fn settings(&self) -> Result<String, CommandError> {
-        let settings = SessionSettings {
+    fn settings(&self) -> SessionSettings {
+        SessionSettings {
             model: self.kept_model.clone(),
             thinking: self.kept_thinking,
             files: self.attached.iter().filter_map(|file| file.waits_as.clone()).collect(),
-        };
-        if settings == SessionSettings::default() {
-            return Ok(String::new());
         }
-        serde_json::to_string(&settings)
-            .map_err(|error| CommandError::new("json", 6, error.to_string(), "please report this"))
     }
 
-    /// Writes the settings with the session; before it has begun they wait until it does.
+    /// Writes the settings with the session; before it has begun they wait until it does. What another process changed
+    /// meanwhile is taken over, and told of.
     pub(crate) async fn keep_settings(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
-        let text = self.settings()?;
-        let Some(seen) = self.seen.as_mut().filter(|seen| seen.settings != text) else { return Ok(()) };
-        match app.runtime.store.set_session_settings(&asker.principal, &seen.id, &text).await {
-            // It was removed meanwhile.
-            Err(StoreError::NotFound(_)) => {}
-            written => written?,
+        loop {
+            let (settings, Some(seen)) = (self.settings(), &mut self.seen) else { return Ok(()) };
+            let text = settings.text()?;
+            if seen.settings == text {
+                return Ok(());
+            }
+            let store = &app.runtime.store;
+            match store.set_session_settings(&asker.principal, &seen.id, &seen.settings, &text).await {
+                // It was removed meanwhile.
+                Ok(None) | Err(StoreError::NotFound(_)) => {
+                    seen.settings = text;
+                    return Ok(());
+                }
+                Ok(Some(theirs)) => {
+                    let before = read_settings(&seen.settings).unwrap_or_default();
+                    let merged = settings.merged(&before, read_settings(&theirs).unwrap_or_default());
+                    seen.settings = theirs;
+                    self.take_settings(app, merged);
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
-        seen.settings = text;
-        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(model: &str, thinking: Option<Thinking>, files: &[&str]) -> SessionSettings {
+        SessionSettings {
+            model: Some(model.to_owned()),
+            thinking,
+            files: files.iter().map(PathBuf::from).collect(),
+        }
+    }
+
+    #[test]
+    fn what_was_changed_here_goes_before_what_was_changed_elsewhere() {
+        let before = settings("a/m", None, &["sent", "kept"]);
+        let theirs = settings("b/m", Some(Thinking::High), &["sent", "kept", "theirs"]);
+        let merged = |mine: SessionSettings| mine.merged(&before, theirs.clone());
+        assert_eq!(merged(before.clone()), theirs);
+        let mine = settings("c/m", None, &["kept", "mine"]);
+        assert_eq!(merged(mine), settings("c/m", Some(Thinking::High), &["kept", "theirs", "mine"]));
     }
 }

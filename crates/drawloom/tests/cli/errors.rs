@@ -15,6 +15,7 @@ fn one_line(err: &str) -> &str {
 #[test]
 fn each_kind_of_error_has_its_exit_code() {
     let world = World::new();
+    world.ok(&["tree", "list"]);
     for (arguments, code) in [
         (&[][..], 2),
         (&["tree"], 2),
@@ -174,6 +175,9 @@ fn who_only_reads_is_told_of_a_home_that_was_made() {
     let said = format!("a new home was made at {}\n", text(&world.home()));
     assert_eq!(world.run(&["tree", "list"]).err, said);
     assert_eq!(world.run(&["tree", "list"]).err, "", "the control: it is there now");
+    let run = World::new().run(&["--home", "typo", "tree", "show", "Tale"]);
+    assert_eq!(run.code, Some(3), "{run:?}");
+    assert!(run.err.starts_with("a new home was made at ") && run.err.contains("no tree Tale"), "{run:?}");
 }
 
 #[test]

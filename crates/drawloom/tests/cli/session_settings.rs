@@ -113,6 +113,29 @@ fn what_was_chosen_in_a_session_holds_when_one_comes_back_to_it() {
 }
 
 #[test]
+fn a_preset_names_a_model_only_where_it_has_one_and_then_its_own() {
+    let world = World::new();
+    let far = server::Server::start(|_, _| Some(server::chat("", "from afar", 10)));
+    let model = other(&world);
+    world.write(
+        "config.toml",
+        &format!(
+            "[model]\ndefault = \"far/m\"\n[providers.far]\nbase_url = \"{}\"\nplace = \"remote\"\nwindow = 32000\n\
+             [presets.cold]\ntemperature = 0.1\n[presets.here]\nmodel = \"script:echo\"\n[presets.there]\nmodel = \"far/m\"\n",
+            far.base()
+        ),
+    );
+    world.ok(&["--model", "script:echo", "chat", "-m", "private"]);
+    world.ok(&["--model", "script:echo", "chat", "-m", &format!("/model {model}")]);
+    assert_eq!(world.ok(&["chat", "--preset", "cold", "-m", "and more"]), "from the other\n");
+    assert_eq!(world.ok(&["chat", "--preset", "here", "-m", "a preset"]), "a preset\n");
+    world.ok(&["tree", "new", "--title", "Story", "--text", "private"]);
+    assert!(world.ok(&["tree", "generate", "Story", "--preset", "here"]).contains("echo"));
+    assert!(far.bodies().is_empty(), "{:?}", far.bodies());
+    assert_eq!(world.ok(&["chat", "--preset", "there", "-m", "the control"]), "from afar\n");
+}
+
+#[test]
 fn what_another_process_sets_in_a_session_is_followed_and_told() {
     let world = world();
     let model = other(&world);
@@ -158,12 +181,19 @@ fn a_command_for_a_conversation_is_refused_where_the_call_ends_with_it() {
         ("/new tides", "chat --new -m TEXT"),
         ("/switch tides", "--session NAME"),
         ("/rename tides", "send a message first"),
+        ("/model script:echo", "send a message first, or give --model"),
+        ("/think high", "send a message first"),
+        ("/file note.txt", "send a message first"),
     ] {
         let run = world.run(&["chat", "-m", line]);
         assert_eq!(run.code, Some(2), "{run:?}");
         assert!(run.err.contains(hint), "{line}: {run:?}");
     }
+    for shows in ["/model", "/think", "/file"] {
+        world.ok(&["chat", "-m", shows]);
+    }
     world.ok(&["chat", "-m", "hello"]);
+    world.ok(&["chat", "-m", "/think high"]);
     world.ok(&["chat", "-m", "/rename tides"]);
     world.ok(&["sessions", "show", "tides"]);
 }

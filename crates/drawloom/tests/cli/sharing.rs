@@ -195,6 +195,30 @@ fn a_message_that_waits_says_for_whom_and_ctrl_c_withdraws_it() {
 }
 
 #[test]
+fn what_ctrl_c_stopped_is_named_with_what_is_kept_of_it() {
+    let stopped = |line: Value, word: &str, flags: &[&str]| {
+        let world = World::new();
+        let model = script(&world, &[line]);
+        let asks = [&["--model", &model, "chat", "-m", "tale"], flags].concat();
+        let mut child = Running(piped(&mut world.command(&asks)));
+        until_received(&world, word);
+        kill_process(Pid::from_child(&child.0), Signal::INT).unwrap();
+        let mut told = [String::new(), String::new()];
+        child.0.stdout.take().unwrap().read_to_string(&mut told[0]).unwrap();
+        child.0.stderr.take().unwrap().read_to_string(&mut told[1]).unwrap();
+        assert_eq!(child.0.wait().unwrap().code(), Some(130), "{told:?}");
+        told
+    };
+    let [out, err] = stopped(slowly(2000), "w9 ", &[]);
+    assert!(out.is_empty() && err.contains(": the part received is kept as "), "{out}{err}");
+    let [out, _] = stopped(slowly(2000), "w9 ", &["--json"]);
+    let error = serde_json::from_str::<Value>(&out).unwrap();
+    assert_eq!(error["error"]["code"], "cancelled", "{error}");
+    let [_, err] = stopped(json!({"text": "late", "delay_ms": 60_000}), "", &[]);
+    assert!(err.contains(": your message is kept as "), "{err}");
+}
+
+#[test]
 fn a_long_answer_is_heard_to_its_end_though_the_process_that_gave_it_is_done() {
     let world = World::new();
     // The last of it is one line of 4 MB over the socket, behind which that process has nothing more to do.

@@ -169,11 +169,17 @@ pub(crate) fn set_settings(
     db: &Db<'_>,
     who: &Principal,
     id: &SessionId,
+    seen: &str,
     settings: &str,
-) -> Result<(), StoreError> {
+) -> Result<Option<String>, StoreError> {
     find(db, who, id)?;
+    let there =
+        db.one("SELECT settings FROM sessions WHERE id = ?1", [&id.0], |row| get::<String>(row, 0))?;
+    if let Some(other) = there.filter(|there| there != seen) {
+        return Ok(Some(other));
+    }
     db.run("UPDATE sessions SET settings = ?2 WHERE id = ?1", (&id.0, settings))?;
-    Ok(())
+    Ok(None)
 }
 
 /// As [`crate::Store::remove_session`].

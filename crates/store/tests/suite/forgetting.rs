@@ -409,7 +409,7 @@ fn what_is_named_and_asked_outside_of_trees_is_forgotten() {
             pages.push(home.create_with(OWNER, Mode::Dialogue, "", with).await.unwrap());
         }
         let settings = r#"{"files":["/home/marzipan.txt"]}"#;
-        home.store.set_session_settings(OWNER, &SessionId("d".into()), settings).await.unwrap();
+        home.store.set_session_settings(OWNER, &SessionId("d".into()), "", settings).await.unwrap();
         let ask = |change: fn(&mut NewQuestion)| {
             let mut new = question(&pages[0], std::time::Duration::from_secs(600));
             change(&mut new);

@@ -70,6 +70,23 @@ fn a_name_is_taken_once_in_a_workspace_and_free_again_when_archived() {
     });
 }
 
+#[test]
+fn settings_are_written_over_those_that_were_seen_and_no_others() {
+    each(|home| async move {
+        begin(&home, new("a", "w", "main")).await.unwrap();
+        let id = SessionId("a".into());
+        let set = async |seen: &str, to: &str| home.store.set_session_settings(OWNER, &id, seen, to).await;
+        assert_eq!(set("", "one").await.unwrap(), None);
+        assert_eq!(set("", "two").await.unwrap().as_deref(), Some("one"), "another one was first");
+        assert_eq!(named(&home, OWNER, "w", "main").await.unwrap().settings, "one");
+        assert_eq!(set("one", "").await.unwrap(), None);
+        assert_eq!(named(&home, OWNER, "w", "main").await.unwrap().settings, "");
+        let other = SessionId("b".into());
+        let missing = home.store.set_session_settings(OWNER, &other, "", "x").await;
+        assert!(matches!(missing, Err(StoreError::NotFound(_))));
+    });
+}
+
 /// Statements of a list of all sessions, each of which has two trees.
 async fn list_cost(home: &Home, sessions: usize) -> u64 {
     let filter = SessionFilter { workspace: Some("w".to_owned()), name: None, archived: false };

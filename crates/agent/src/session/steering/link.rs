@@ -171,6 +171,14 @@ pub async fn hand_over(
             }
             heard = timeout(LOOK, link.connection.lines.next_line()) => heard,
         };
+        // A line that was read is heard before anything is given up.
+        let is_line = match &heard {
+            Ok(Ok(Some(line))) => match link.heard(line)? {
+                Some(ended) => return Ok(ended),
+                None => true,
+            },
+            _ => false,
+        };
         if let Some(at) = stopped_at
             && (link.is_accepted || at.elapsed() > TO_WITHDRAW)
         {
@@ -181,20 +189,16 @@ pub async fn hand_over(
         {
             notice.tell(by, log);
         }
-        match heard {
-            Ok(Ok(Some(line))) => match link.heard(&line)? {
-                Some(ended) => return Ok(ended),
-                None => continue,
-            },
-            // It ended, or it sleeps. What it still may do is decided by the lease.
-            Ok(Ok(None) | Err(_)) => {
-                link.resume(runtime, session).await?;
-                tokio::time::sleep(LOOK / 5).await;
-            }
-            Err(_) => {}
+        if is_line {
+            continue;
+        }
+        // It ended, or it sleeps. What it still may do is decided by the lease.
+        if heard.is_ok() {
+            link.resume(runtime, session).await?;
+            tokio::time::sleep(LOOK / 5).await;
         }
         if is_past(runtime, who, session, &lease).await? {
-            return link.ended(runtime, who, tree).await;
+            return link.ended(runtime, who, tree, stop).await;
         }
     }
 }
@@ -305,14 +309,16 @@ impl Link<'_> {
         ended
     }
 
-    /// What became of the message of a turn that can write nothing more.
+    /// What became of the message of a turn that can write nothing more. Whoever stops to wait takes what is there:
+    /// the node is among it, if there is one.
     async fn ended(
         mut self,
         runtime: &Runtime,
         who: &Principal,
         tree: TreeId,
+        mut stop: Cancel,
     ) -> Result<HandedOver, AgentError> {
-        while let Ok(Ok(Some(line))) = timeout(TO_DRAIN, self.connection.lines.next_line()).await {
+        while let Some(line) = rest(&mut self.connection, &mut stop).await {
             if let Some(ended) = self.heard(&line)? {
                 return Ok(ended);
             }
@@ -327,5 +333,42 @@ impl Link<'_> {
             Ok(None)
         });
         Ok(written.await?.map_or(HandedOver::NotTaken, |said| HandedOver::Cut { said }))
+    }
+}
+
+/// The next line of the rest that was told, which may take a while to come; whoever is told to stop takes what is there.
+async fn rest(connection: &mut Connection, stop: &mut Cancel) -> Option<String> {
+    let next = connection.lines.next_line();
+    tokio::pin!(next);
+    let heard = tokio::select! {
+        biased;
+        () = stop.cancelled() => timeout(LOOK, next).await,
+        heard = timeout(TO_DRAIN, &mut next) => heard,
+    };
+    heard.ok()?.ok()?
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    use tokio::net::UnixStream;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_told_to_stop_takes_what_was_told_and_waits_for_no_more() {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let (read, write) = here.into_split();
+        let mut connection = Connection { lines: BufReader::new(read).lines(), write };
+        there.write_all(b"one\ntwo\n").await.unwrap();
+        let (handle, mut stop) = Cancel::new();
+        assert_eq!(rest(&mut connection, &mut stop).await.as_deref(), Some("one"));
+        handle.cancel();
+        assert_eq!(rest(&mut connection, &mut stop).await.as_deref(), Some("two"));
+        for (mut stop, time) in [(stop, LOOK), (Cancel::never(), TO_DRAIN)] {
+            let began = Instant::now();
+            assert_eq!(rest(&mut connection, &mut stop).await, None);
+            assert!(began.elapsed() >= time && began.elapsed() < 2 * time, "{:?}", began.elapsed());
+        }
     }
 }

@@ -1,0 +1,66 @@
+//! Settings of a session that several conversations share.
+
+use drawloom_commands::Asker;
+use drawloom_commands::slash::SlashOutcome;
+
+use crate::Talk;
+use crate::home::{TestHome, homes};
+
+/// A line that attaches a file.
+fn attaching(home: &TestHome) -> String {
+    let file = home.dir.path().join("note.txt");
+    std::fs::write(&file, "the tide table").unwrap();
+    format!("/file {}", file.display())
+}
+
+fn notes(home: &TestHome) -> String {
+    home.talk.notes.lock().unwrap().join("\n")
+}
+
+#[tokio::test]
+async fn what_another_one_sets_while_a_message_waits_is_not_written_over() {
+    for home in homes() {
+        let mut mine = Talk::new(&home).await;
+        mine.ok("hello").await;
+        let mut theirs = Talk::as_set(&home).await;
+        mine.ok(&attaching(&home)).await;
+        assert!(matches!(mine.take("what is in it?").await.unwrap(), SlashOutcome::Turn));
+        theirs.ok("/think high").await;
+        mine.conversation.answer(&home.app, &Asker::owner()).await.unwrap();
+        assert!(notes(&home).contains("was set by another process"), "{}", notes(&home));
+        assert_eq!(mine.ok("/think").await["thinking"], "high");
+        let mut next = Talk::as_set(&home).await;
+        assert_eq!(next.ok("/think").await["thinking"], "high");
+        next.ok("/file").await;
+        assert!(notes(&home).ends_with("no file was waiting"), "it was sent: {}", notes(&home));
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_waits_stays_with_its_session_and_is_sent_once() {
+    for home in homes() {
+        let mut talk = Talk::new(&home).await;
+        talk.ok("hello").await;
+        talk.ok(&attaching(&home)).await;
+        talk.ok("/new other").await;
+        assert!(notes(&home).contains("files that wait in main: 1"), "{}", notes(&home));
+        talk.ok("first").await;
+        assert!(!talk.texts().await.concat().contains("tide table"));
+        talk.ok("/switch main").await;
+        talk.ok("second").await;
+        talk.ok("third").await;
+        assert_eq!(talk.texts().await.concat().matches("tide table").count(), 1);
+    }
+}
+
+/// There is no session yet that it could stay with.
+#[tokio::test]
+async fn a_file_that_waits_for_the_first_message_is_sent_with_it_whatever_the_session_is_called() {
+    for home in homes() {
+        let mut talk = Talk::new(&home).await;
+        talk.ok(&attaching(&home)).await;
+        talk.ok("/new other").await;
+        talk.ok("first").await;
+        assert_eq!(talk.texts().await.concat().matches("tide table").count(), 1);
+    }
+}
