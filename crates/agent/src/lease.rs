@@ -146,6 +146,29 @@ pub(crate) fn instance_of(holder: &LeaseOwner) -> Option<InstanceId> {
 }
 
 impl Runtime {
+    /// Does something in a session while no other process runs a turn in it.
+    ///
+    /// # Errors
+    /// [`AgentError::Busy`] with who does.
+    pub async fn between_turns<T>(
+        &self,
+        who: &Principal,
+        session: &SessionId,
+        work: impl Future<Output = T>,
+    ) -> Result<T, AgentError> {
+        let held = match SessionLease::take(self, who, session, Cancel::never()).await {
+            Ok(held) => Some(held),
+            // Whoever asks knows of the turns of this process.
+            Err(AgentError::Busy { instance, .. }) if instance == Some(self.instance) => None,
+            Err(error) => return Err(error),
+        };
+        let done = work.await;
+        if let Some(held) = held {
+            held.release().await;
+        }
+        Ok(done)
+    }
+
     /// Whether the process that holds a lease lives, running or not. One that cannot be asked about does: nothing
     /// living is ever taken.
     ///

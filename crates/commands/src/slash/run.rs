@@ -1,5 +1,6 @@
 //! What slash commands do. None but `/edit` asks a model.
 
+use agent::session::OpenedSession;
 use loom::{Op, TreeId, ViewName};
 use store::SessionId;
 
@@ -184,11 +185,15 @@ pub(super) async fn place(
     asker: &Asker,
     conversation: &Conversation,
 ) -> Result<(TreeId, ViewName), CommandError> {
-    let entered = conversation.entered(app, asker).await?;
-    let entered = entered.ok_or_else(|| {
-        CommandError::not_found("text", "in this session", "say something first, or /switch to another one")
-    })?;
+    let entered = begun(app, asker, conversation).await?;
     Ok((entered.tree, entered.view))
+}
+
+/// A conversation in which something was said.
+async fn begun(app: &App, asker: &Asker, conversation: &Conversation) -> Result<OpenedSession, CommandError> {
+    conversation.entered(app, asker).await?.ok_or_else(|| {
+        CommandError::not_found("text", "in this session", "say something first, or /switch to another one")
+    })
 }
 
 /// A step in the timeline of the session's view.
@@ -198,10 +203,12 @@ async fn step(
     conversation: &Conversation,
     op: Op,
 ) -> Result<CommandOutcome, CommandError> {
-    let (tree, view) = place(app, asker, conversation).await?;
+    let OpenedSession { tree, view, session, .. } = begun(app, asker, conversation).await?;
     let args =
         StepArgs { tree: TreeArg { tree: tree.to_string(), view: ViewArg { view: Some(view.to_string()) } } };
-    let stepped = tree::step(app, asker, args, op).await?;
+    let step = tree::step(app, asker, args, op);
+    // An answer under way would stand beneath what was taken back.
+    let stepped = app.runtime.between_turns(&asker.principal, &session, Box::pin(step)).await??;
     let (node, short_id) = app
         .read(asker, tree, move |rows| {
             let position = view_position(rows, &view)?;

@@ -153,6 +153,21 @@ fn to_begin_anew_in_the_middle_of_a_turn_is_refused_and_moves_nothing() {
 }
 
 #[test]
+fn to_undo_in_the_middle_of_another_processs_turn_is_refused() {
+    let world = World::new();
+    let model = script(&world, &[slowly(600)]);
+    let first = Running(piped(&mut world.command(&["--model", &model, "chat", "-m", "tale"])));
+    until_streaming(&world);
+    for step in ["/undo", "/redo"] {
+        let run = world.run(&["--model", &model, "chat", "-m", step]);
+        assert_eq!(run.code, Some(6), "{run:?}");
+        assert!(run.stderr.contains(&first.0.id().to_string()), "{run:?}");
+    }
+    drop(first);
+    world.ok(&["--model", &model, "chat", "-m", "/undo"]);
+}
+
+#[test]
 fn one_call_prints_when_its_own_turn_is_done_whoever_else_waits() {
     let world = World::new();
     let model = script(&world, &[slowly(200), json!({"fault": "hang"})]);
