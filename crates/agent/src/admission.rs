@@ -42,7 +42,7 @@ impl Runtime {
             let spending = self.store.spending(&Principal::Owner, ask.tree, &reservation).await?;
             let (over, most_spent) = self.spend.look(&reservation, &spending);
             for limit in most_spent {
-                call.note(format!("80 % of {limit} is spent ({} sets it)", limit.key()));
+                call.note(format!("80 % of {limit} is spent or reserved ({} sets it)", limit.key()));
             }
             let Some(over) = over else { return Ok(Some(reservation)) };
             if !std::mem::replace(&mut is_recovered, true) {

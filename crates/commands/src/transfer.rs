@@ -18,4 +18,5 @@ pub(crate) use authors::naming;
 pub(crate) use export::export;
 pub(crate) use file::verify_file;
 pub(crate) use import::import;
+pub(crate) use target::TemporaryFile;
 pub(crate) use trust::trust;

@@ -133,6 +133,7 @@ pub(crate) fn open(
             url: url.clone(),
             password: config.store.known_password(),
             store: StoreId::of_home(home.root())?,
+            makes_tables: true,
             pool: usize::from(config.store.pg_pool),
             limits,
         })?,

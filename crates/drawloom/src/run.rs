@@ -50,6 +50,9 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         Action::Demo { keep } => return crate::demo::play(keep.as_deref()).map(|()| 0),
         Action::Command(command) => *command,
     };
+    if let Command::Chat(chat) = &command {
+        chat.check()?;
+    }
     let command = with_colors(command, output);
     let Global { home, workspace, model, model_file, verbose, .. } = cli.global;
     let model = match (model, model_file) {

@@ -135,6 +135,9 @@ pub enum ServerError {
         /// The id this home has.
         own: String,
     },
+    /// The database holds no store, and none was to be made.
+    #[error("the database {server} holds no store")]
+    NoTables { server: String },
     /// The tables in the database are an older program's.
     #[error("the database {server} has tables of version {found}, this program needs {known}")]
     OldTables { server: String, found: u32, known: u32 },
@@ -162,6 +165,7 @@ impl ServerError {
             Self::Login { .. } => "put the password into DRAWLOOM_STORE_PASSWORD or keys.toml",
             Self::TooOld { .. } => "version 15 or newer is needed",
             Self::OtherHome { .. } => "name another database in store.url",
+            Self::NoTables { .. } => "any command that uses the store makes one in it",
             Self::OldTables { .. } => {
                 "export its trees with the program that made them, and import them into an empty database"
             }

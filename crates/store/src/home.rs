@@ -18,6 +18,7 @@ use std::sync::Arc;
 use rustix::fs::{Access, CWD, Mode, RenameFlags, renameat_with};
 
 pub use layout::HomeDir;
+pub(crate) use layout::STORE_ID;
 pub use network::{FileSystems, HostFileSystems, NetworkFs};
 pub use space::{Reserve, ReserveState, Space, SpaceLimits};
 
@@ -279,7 +280,6 @@ pub fn restrict_umask() {
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
-/// True if the mode had to be changed.
 /// Gives a file another name, unless something has it; whether it was free.
 ///
 /// # Errors
@@ -293,6 +293,7 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<bool> {
     }
 }
 
+/// True if the mode had to be changed.
 fn repair_mode(path: &Path, metadata: &Metadata) -> Result<bool, HomeError> {
     let mode = metadata.mode() & 0o7777;
     let (wanted, wrong) = if metadata.is_dir() {

@@ -31,6 +31,7 @@ use listener::Listener;
 use pool::Pool;
 use session::Link;
 
+pub(crate) use tls::check_url;
 pub(crate) use value::column;
 
 /// What may hold a forgotten text after its rows were vacuumed.
@@ -51,8 +52,8 @@ impl Database {
     pub(crate) fn connect(options: &ServerOptions) -> Result<Self, StoreError> {
         let link = Arc::new(Link::new(options)?);
         let pool = Pool::new(Arc::clone(&link), options.pool);
-        let store = options.store;
-        pool.run_blocking(move |worker| worker.prepare_tables(store))?;
+        let (store, makes_tables) = (options.store, options.makes_tables);
+        pool.run_blocking(move |worker| worker.prepare_tables(store, makes_tables))?;
         Ok(Self { link, pool, newest: watch::Sender::new(Cursor::default()), listener: Mutex::new(None) })
     }
 

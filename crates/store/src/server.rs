@@ -5,7 +5,8 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use crate::error::StoreError;
+use crate::error::{ServerError, StoreError};
+use crate::home::STORE_ID;
 use crate::identity::StoreId;
 use crate::limits::StoreLimits;
 
@@ -18,6 +19,8 @@ pub struct ServerOptions {
     pub password: Option<String>,
     /// The id the home has for its store. A database without tables takes it; one with another id is refused.
     pub store: StoreId,
+    /// Whether the tables are made where there are none.
+    pub makes_tables: bool,
     /// Connections at most, each with a thread: `pg_pool`.
     pub pool: usize,
     /// What is refused, cut short or reported.
@@ -30,12 +33,22 @@ const POOL: usize = 16;
 impl ServerOptions {
     /// A database with default limits.
     pub fn new(url: impl Into<String>, store: StoreId) -> Self {
-        Self { url: url.into(), password: None, store, pool: POOL, limits: StoreLimits::default() }
+        let limits = StoreLimits::default();
+        Self { url: url.into(), password: None, store, makes_tables: true, pool: POOL, limits }
+    }
+
+    /// Checks a URL without asking the server. A program without the engine connects to none, and checks none.
+    ///
+    /// # Errors
+    /// [`ServerError::Url`].
+    pub fn check_url(url: &str) -> Result<(), ServerError> {
+        #[cfg(feature = "postgres")]
+        crate::postgres::check_url(url)?;
+        #[cfg(not(feature = "postgres"))]
+        let _ = url;
+        Ok(())
     }
 }
-
-/// The file of a home with the id of its store, which is on a server.
-const FILE: &str = "store.id";
 
 impl StoreId {
     /// The id that a home has for its store on a server, made at the first call: 32 hexadecimal digits in `store.id`.
@@ -43,7 +56,7 @@ impl StoreId {
     /// # Errors
     /// [`StoreError::Io`] when the file cannot be read or made; [`StoreError::Foreign`] when it holds something else.
     pub fn of_home(home: &Path) -> Result<Self, StoreError> {
-        let path = home.join(FILE);
+        let path = home.join(STORE_ID);
         let failed = |error| StoreError::io(format!("open {}", path.display()), error);
         match std::fs::read_to_string(&path) {
             Ok(text) => {
@@ -56,7 +69,7 @@ impl StoreId {
         }
         // Linked to its name when it is whole; the name of another process that was faster stays.
         let id = Self::random()?;
-        let new = home.join(format!("{FILE}.{id}"));
+        let new = home.join(format!("{STORE_ID}.{id}"));
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&new).map_err(failed)?;
         file.write_all(id.to_string().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
         let linked = std::fs::hard_link(&new, &path);
@@ -85,7 +98,7 @@ mod tests {
         let id = StoreId::of_home(home.path()).unwrap();
         assert_eq!(StoreId::of_home(home.path()).unwrap(), id);
         assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1);
-        std::fs::write(home.path().join(FILE), "something else").unwrap();
+        std::fs::write(home.path().join(STORE_ID), "something else").unwrap();
         assert!(matches!(StoreId::of_home(home.path()), Err(StoreError::Foreign(_))));
     }
 

@@ -1,9 +1,10 @@
 //! Text and file arguments: limits, kinds that are refused, secrets that are masked.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use loom::plan::MAX_NODE_BYTES;
+use store::home::HomeDir;
 use workspace::{Accept, FileArgument, FileProblem, check_output};
 
 use super::App;
@@ -70,6 +71,10 @@ impl App {
     /// # Errors
     /// `in_home`, or what keeps its folder from being entered.
     pub(crate) fn check_output(&self, path: &Path) -> Result<(), CommandError> {
+        if path.parent().is_some_and(|folder| is_in_new_workspace(folder, self.runtime.home.root())) {
+            let made = self.runtime.home.dir(HomeDir::DefaultWorkspace);
+            made.map_err(|error| CommandError::file("cannot write", path, &std::io::Error::other(error)))?;
+        }
         check_output(path, self.runtime.home.root()).map_err(|error| match error.problem {
             FileProblem::InHome => CommandError::refused(
                 "in_home",
@@ -131,4 +136,16 @@ impl App {
         }
         masked.text.into_owned()
     }
+}
+
+/// Whether a folder that is not there is the folder `workspace` of a home, or lies in it.
+pub(crate) fn is_in_new_workspace(folder: &Path, home: &Path) -> bool {
+    let Ok(folder) = std::path::absolute(folder) else { return false };
+    let Some(there) = folder.ancestors().find(|above| above.is_dir()) else { return false };
+    let mut below = folder.strip_prefix(there).unwrap_or(Path::new("")).components();
+    let workspace = Component::Normal(HomeDir::DefaultWorkspace.name().as_ref());
+    let same = || Some(there.canonicalize().ok()? == home.canonicalize().ok()?);
+    below.next() == Some(workspace)
+        && below.all(|part| matches!(part, Component::Normal(_)))
+        && same() == Some(true)
 }

@@ -1,11 +1,12 @@
 //! Arguments of conversations.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
 use super::think::Think;
+use crate::error::CommandError;
 
 /// `chat`.
 #[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
@@ -38,6 +39,22 @@ pub struct ChatArgs {
     #[arg(long, value_name = "off|low|high", hide_possible_values = true)]
     #[serde(default)]
     pub think: Option<Think>,
+}
+
+impl ChatArgs {
+    /// Refuses standard input for more than one argument: only one of them could read it.
+    ///
+    /// # Errors
+    /// `usage`.
+    pub fn check(&self) -> Result<(), CommandError> {
+        let message = self.message.iter().filter(|message| *message == "-").count();
+        let files = self.files.iter().filter(|file| *file == Path::new("-")).count();
+        if message + files > 1 {
+            let hint = "name `-` once, and files for the rest";
+            return Err(CommandError::usage("standard input is named more than once", hint));
+        }
+        Ok(())
+    }
 }
 
 /// Which session.

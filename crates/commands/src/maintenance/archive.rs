@@ -189,9 +189,3 @@ fn keep_names(folder: &Path) -> io::Result<()> {
     }
     File::open(folder)?.sync_all()
 }
-
-/// Makes the name of a file or folder survive power loss.
-pub(super) fn keep_name(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-}

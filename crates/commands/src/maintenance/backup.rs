@@ -1,9 +1,8 @@
 //! Backup of a home.
 
-use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use store::StoreError;
 use store::home::HomeDir;
 
 use super::archive::{self, Contents};
@@ -16,6 +15,7 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::maintenance::BackedUp;
 use crate::rights::Asker;
+use crate::transfer::TemporaryFile;
 
 /// `backup`: the store by SQLite's backup interface, blobs and configuration; never keys.
 pub(crate) async fn backup(
@@ -33,69 +33,67 @@ pub(crate) async fn backup(
     }
     let now = app.now();
     let target = args.output.unwrap_or_else(|| PathBuf::from(format!("drawloom-{}.backup", date(now.0))));
-    app.check_output(&target)?;
+    if target == Path::new("-") {
+        return Err(CommandError::usage("a backup is not written to standard output", "name a file with -o"));
+    }
     let failed = |error: std::io::Error| CommandError::file("cannot write", &target, &error);
+    let part = TemporaryFile::open(app, &target, |_| false)?;
+    let home = &app.runtime.home;
     // The copy of the store is made inside the home, where there is a place of the right mode for it.
-    let _copying = Copying::begin(&app.runtime.home).map_err(failed)?;
-    let copy = backup_copy(&app.runtime.home, now.0);
-    let made = app.runtime.store.backup(&asker.principal, &copy).await;
-    let shown = super::shown_blobs(&app.runtime.store, &asker.principal).await;
-    let result = (|| {
-        let made = made?;
-        let mut files = vec![("loom.db".to_owned(), copy.clone())];
-        let config = app.runtime.home.config();
+    let _copying = Copying::begin(home).map_err(failed)?;
+    let copy = StoreCopy(backup_copy(home, now.0));
+    let made = app.runtime.store.backup(&asker.principal, &copy.0).await?;
+    let shown = super::shown_blobs(&app.runtime.store, &asker.principal).await?;
+    let problems = missing_blobs(&home.root().join(HomeDir::Blobs.name()), &shown);
+    let mut contents = Contents {
+        format: "drawloom-backup".to_owned(),
+        version: archive::VERSION,
+        store: made.identity.store.to_string(),
+        seq: made.identity.cursor.0,
+        at: now.0,
+        files: Default::default(),
+    };
+    let seq = contents.seq;
+    let blobs = home.dir(HomeDir::Blobs).map_err(|error| failed(std::io::Error::other(error)))?;
+    let (store, config) = (copy.0.clone(), home.config());
+    let out = part.descriptor().map_err(failed)?;
+    // On a thread of its own: what Ctrl-C drops is what waits here, and with it go the part and the copy.
+    let packed = tokio::task::spawn_blocking(move || {
+        let mut files = vec![("loom.db".to_owned(), store)];
         if config.is_file() {
             files.push(("config.toml".to_owned(), config));
         }
-        let problems = missing_blobs(&app.runtime.home.root().join(HomeDir::Blobs.name()), &shown?);
-        let blobs =
-            app.runtime.home.dir(HomeDir::Blobs).map_err(|error| failed(std::io::Error::other(error)))?;
-        collect(&blobs, Path::new("blobs"), &mut files).map_err(failed)?;
-        let mut contents = Contents {
-            format: "drawloom-backup".to_owned(),
-            version: archive::VERSION,
-            store: made.identity.store.to_string(),
-            seq: made.identity.cursor.0,
-            at: now.0,
-            files: Default::default(),
-        };
+        collect(&blobs, Path::new("blobs"), &mut files)?;
         for (name, path) in &files {
-            contents.files.insert(name.clone(), archive::digest(path).map_err(failed)?);
+            contents.files.insert(name.clone(), archive::digest(path)?);
         }
-        let mut options = File::options();
-        let out = options.write(true).create_new(true).mode(0o600).open(&target);
-        let out = out.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                CommandError::usage(format!("{} exists", target.display()), "name another file with -o")
-            }
-            _ => failed(error),
-        })?;
-        let written = archive::write(out, &contents, &files)
-            .and_then(|()| archive::keep_name(&target))
-            .and_then(|()| std::fs::metadata(&target));
-        let bytes = match written {
-            Ok(written) => written.len(),
-            Err(error) => {
-                // Half a backup is none, and its name is wanted for the next.
-                let _ = std::fs::remove_file(&target);
-                return Err(failed(error));
-            }
-        };
-        Ok(BackedUp { file: target.to_string_lossy().into_owned(), bytes, seq: contents.seq, problems })
-    })();
-    // The copy goes in every case; a backup that failed leaves none either.
-    if let Err(error) = std::fs::remove_file(&copy)
-        && error.kind() != std::io::ErrorKind::NotFound
-    {
-        app.frontend.note(&format!("{} could not be removed: {error}", copy.display()));
-    }
-    let made = result?;
-    let file = std::path::absolute(&target).unwrap_or(target);
-    let remembered = remember(app.runtime.home.root(), BackupMade::new(now.0, file, made.bytes, made.seq));
+        let size = out.try_clone()?;
+        archive::write(out, &contents, &files)?;
+        Ok(size.metadata()?.len())
+    });
+    let bytes = packed.await.map_err(|_| StoreError::Closed)?.map_err(failed)?;
+    part.finish()?;
+    let file = target.to_string_lossy().into_owned();
+    let absolute = std::path::absolute(&target).unwrap_or(target);
+    let remembered = remember(home.root(), BackupMade::new(now.0, absolute, bytes, seq));
     if let Err(error) = remembered {
         app.frontend.note(&format!("the backup is complete, but the home could not note it: {error}"));
     }
-    Ok(CommandOutcome::BackedUp(made))
+    Ok(CommandOutcome::BackedUp(BackedUp { file, bytes, seq, problems }))
+}
+
+/// The copy of the store that a backup is made of; removed when dropped.
+struct StoreCopy(PathBuf);
+
+impl Drop for StoreCopy {
+    fn drop(&mut self) {
+        match std::fs::remove_file(&self.0) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::warn!(file = %self.0.display(), %error, "the copy of the store could not be removed");
+            }
+            _ => {}
+        }
+    }
 }
 
 /// A moment as part of a file's name, by UTC.

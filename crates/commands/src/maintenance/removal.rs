@@ -51,6 +51,10 @@ pub(crate) async fn forget(
         Forget::Node { tree, node } => {
             let node = *node;
             let row = app.read(asker, *tree, move |rows| rows.node(node)).await?;
+            if let Some(row) = row.as_ref().filter(|row| row.purged) {
+                let message = format!("the node {} is already forgotten", row.short_id);
+                return Err(CommandError::new("not_found", 3, message, "nothing was removed"));
+            }
             Sought::of_node(&row.map(|row| plain_text(&row.node.content).into_owned()).unwrap_or_default())
         }
     };

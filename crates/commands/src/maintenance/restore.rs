@@ -19,6 +19,7 @@ use workspace::{Accept, FileArgument, FileProblem, StoreGuard, check_output};
 
 use super::archive::{self, ArchiveError, Contents};
 use super::leftovers::{Copying, restore_stage};
+use crate::app::is_in_new_workspace;
 use crate::args::maintenance::Restore;
 use crate::error::CommandError;
 use crate::frontend::Frontend;
@@ -51,6 +52,10 @@ pub async fn restore(
     into: RestoreTo,
     frontend: &dyn Frontend,
 ) -> Result<CommandOutcome, CommandError> {
+    if args.file == Path::new("-") {
+        let why = "a backup is not read from standard input, because it is read twice";
+        return Err(CommandError::usage(why, "name a plain file"));
+    }
     let to = args.to.as_ref().unwrap_or(&into.home);
     let to = std::path::absolute(to).map_err(|error| CommandError::file("cannot find", to, &error))?;
     refuse_within(&to, &into.home)?;
@@ -99,7 +104,7 @@ pub async fn restore(
 /// Refuses a new home within the home of this invocation, which would take it for a part of its own.
 fn refuse_within(to: &Path, home: &Path) -> Result<(), CommandError> {
     let is_home = || Some(to.canonicalize().ok()? == home.canonicalize().ok()?);
-    if is_home().unwrap_or(to == home) {
+    if is_home().unwrap_or(to == home) || is_in_new_workspace(to, home) {
         return Ok(());
     }
     let there = to.ancestors().find(|folder| folder.is_dir()).unwrap_or(to);

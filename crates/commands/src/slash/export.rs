@@ -1,6 +1,6 @@
 //! `/export`: the conversation as a new file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum as _;
 
@@ -34,12 +34,8 @@ pub(super) fn read(rest: &str) -> Result<SlashCommand, &'static str> {
         );
     }
     let file = PathBuf::from(rest);
-    if file.extension().is_some() && of_ending(&file).is_none() {
-        return Err(
-            "the endings .jsonl, .txt, .md and .html name a format; for another ending name the format first",
-        );
-    }
-    Ok(SlashCommand::Export { format: None, file: Some(file) })
+    let format = FormatArg::of_ending(&file)?;
+    Ok(SlashCommand::Export { format, file: Some(file) })
 }
 
 /// Writes what a conversation shows.
@@ -51,7 +47,7 @@ pub(super) async fn export(
     file: Option<PathBuf>,
 ) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = super::run::place(app, asker, conversation).await?;
-    let format = format.or_else(|| of_ending(file.as_deref()?)).unwrap_or(FormatArg::Markdown);
+    let format = format.unwrap_or(FormatArg::Markdown);
     let file = file.unwrap_or_else(|| named(&conversation.name(), format));
     // Nothing is asked at an input line; what is there stays.
     if file.symlink_metadata().is_ok() {
@@ -63,11 +59,6 @@ pub(super) async fn export(
     let (share, with_context) = (false, false);
     let format = Some(format);
     transfer::export(app, asker, Export { tree, format, share, with_context, output: Some(file) }).await
-}
-
-/// The format a file's ending stands for.
-fn of_ending(file: &Path) -> Option<FormatArg> {
-    FormatArg::of_ending(file)
 }
 
 /// A file named after a session, in the current folder.
@@ -100,10 +91,12 @@ mod tests {
         assert_eq!(reads(""), Some((None, None)));
         assert_eq!(reads("html"), Some((Some(FormatArg::Html), None)));
         assert_eq!(reads("html my talk"), Some((Some(FormatArg::Html), file("my talk"))));
-        assert_eq!(reads("talk.txt"), Some((None, file("talk.txt"))));
+        assert_eq!(reads("talk.txt"), Some((Some(FormatArg::Text), file("talk.txt"))));
+        assert_eq!(reads("TALK.TXT"), Some((Some(FormatArg::Text), file("TALK.TXT"))));
         assert_eq!(reads("./html"), Some((None, file("./html"))));
         assert_eq!(reads("pdf"), None);
         assert_eq!(reads("talk.pdf"), None, "an ending that names no format");
+        assert_eq!(reads("talk.htm"), None, "as little");
         assert_eq!(reads("html talk.pdf"), Some((Some(FormatArg::Html), file("talk.pdf"))));
         for format in FORMATS {
             assert!(reads(format).is_some_and(|(read, _)| read.is_some()), "{format}");
@@ -112,9 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_named_after_the_session_and_its_ending_says_the_format() {
-        assert_eq!(named("main:alt", FormatArg::Markdown), Path::new("main-alt.md"));
-        assert_eq!(of_ending(Path::new("a.html")), Some(FormatArg::Html));
-        assert_eq!(of_ending(Path::new("a.md")), Some(FormatArg::Markdown));
+    fn a_file_is_named_after_the_session() {
+        assert_eq!(named("main:alt", FormatArg::Markdown), PathBuf::from("main-alt.md"));
     }
 }

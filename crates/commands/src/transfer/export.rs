@@ -29,8 +29,16 @@ const MAX_BLOB_BYTES: u64 = 64 << 20;
 /// Writes a tree. Says what is in it first; reads it in one snapshot, however large it is.
 pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
-    let of_ending = || args.output.as_deref().and_then(FormatArg::of_ending);
-    let format = args.format.or_else(of_ending).unwrap_or(FormatArg::Jsonl);
+    let format = match (args.format, &args.output) {
+        (Some(format), _) => format,
+        (None, None) => FormatArg::Jsonl,
+        (None, Some(file)) => {
+            let shown = text::terminal::one_line(&file.to_string_lossy()).into_owned();
+            let of_ending = FormatArg::of_ending(file);
+            let unknown = |hint| CommandError::usage(format!("the ending of {shown} names no format"), hint);
+            of_ending.map_err(unknown)?.unwrap_or(FormatArg::Jsonl)
+        }
+    };
     if args.with_context && format != FormatArg::Jsonl {
         return Err(CommandError::usage(
             "--with-context belongs to the format jsonl",

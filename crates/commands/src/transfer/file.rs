@@ -16,6 +16,9 @@ use agent::stored::RereadResponse;
 /// The largest file that is read, in bytes: its tree is held in memory while it is checked.
 const MAX_FILE_BYTES: u64 = 1024 * 1024 * 1024;
 
+/// What to do with a text.
+const TEXT: &str = "`drawloom tree new --file FILE` makes a tree of a text";
+
 fn shown(path: &Path) -> String {
     text::terminal::one_line(&path.to_string_lossy()).into_owned()
 }
@@ -23,10 +26,9 @@ fn shown(path: &Path) -> String {
 /// The format a person names.
 pub(super) fn named(name: &str) -> Result<Format, CommandError> {
     Format::named(name).ok_or_else(|| {
-        let known = Format::ALL.map(Format::name).join(", ");
         CommandError::usage(
-            format!("no format {}", text::terminal::one_line(name)),
-            format!("the formats that can be read are: {known}"),
+            format!("no format {} can be imported", text::terminal::one_line(name)),
+            format!("a Drawloom export is `--as jsonl` (or drawloom); {TEXT}"),
         )
     })
 }
@@ -48,7 +50,7 @@ pub(super) fn read_file(
                 "unknown_format",
                 2,
                 format!("{}: {error}", shown(path)),
-                "only Drawloom exports (JSON Lines) can be imported so far",
+                format!("only Drawloom exports (JSON Lines) can be imported; {TEXT}"),
             )
         })?,
     };

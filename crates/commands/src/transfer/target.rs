@@ -1,9 +1,11 @@
-//! Where an export goes: a file that is whole or not there, or standard output.
+//! Where an export or a backup goes: a file that is whole or not there, or standard output.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use store::home::rename_new;
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -24,7 +26,10 @@ impl Target {
         match output {
             None => Ok(Self::Standard(Vec::new())),
             Some(path) if path == Path::new("-") => Ok(Self::Standard(Vec::new())),
-            Some(path) => TemporaryFile::open(app, path).map(Self::File),
+            Some(path) => {
+                let ask = |shown: &str| app.frontend.confirm(&format!("{shown} exists. Replace it?"));
+                TemporaryFile::open(app, path, ask).map(Self::File)
+            }
         }
     }
 
@@ -61,7 +66,7 @@ impl Write for Target {
 }
 
 /// A file under another name until it is whole; removed if it never is.
-pub(super) struct TemporaryFile {
+pub(crate) struct TemporaryFile {
     path: PathBuf,
     part: PathBuf,
     file: BufWriter<File>,
@@ -69,7 +74,15 @@ pub(super) struct TemporaryFile {
 }
 
 impl TemporaryFile {
-    fn open(app: &App, path: &Path) -> Result<Self, CommandError> {
+    /// Opens a file that gets its name at the end. `replace` is asked about a plain file that has it already.
+    ///
+    /// # Errors
+    /// `exists`; what [`App::check_output`] or the system says.
+    pub(crate) fn open(
+        app: &App,
+        path: &Path,
+        replace: impl FnOnce(&str) -> bool,
+    ) -> Result<Self, CommandError> {
         app.check_output(path)?;
         let failed = |error: io::Error| CommandError::file("cannot write", path, &error);
         let there = match path.symlink_metadata() {
@@ -80,7 +93,7 @@ impl TemporaryFile {
         let shown = text::terminal::one_line(&path.to_string_lossy()).into_owned();
         let replaces = there.is_some();
         if let Some(there) = there
-            && !(there.is_file() && app.frontend.confirm(&format!("{shown} exists. Replace it?")))
+            && !(there.is_file() && replace(&shown))
         {
             return Err(exists(&shown));
         }
@@ -93,7 +106,19 @@ impl TemporaryFile {
         Ok(Self { path: path.to_owned(), part, file: BufWriter::new(file), replaces })
     }
 
-    fn finish(mut self) -> Result<(), CommandError> {
+    /// Another descriptor of it.
+    ///
+    /// # Errors
+    /// As [`File::try_clone`].
+    pub(crate) fn descriptor(&self) -> io::Result<File> {
+        self.file.get_ref().try_clone()
+    }
+
+    /// Gives it its name.
+    ///
+    /// # Errors
+    /// `exists` where another file got the name meanwhile; what the system says.
+    pub(crate) fn finish(mut self) -> Result<(), CommandError> {
         let done = self.publish();
         done.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => exists(&text::terminal::one_line(&self.path.to_string_lossy())),
@@ -106,17 +131,8 @@ impl TemporaryFile {
         self.file.get_ref().sync_all()?;
         if self.replaces {
             std::fs::rename(&self.part, &self.path)?;
-        } else {
-            // A link, unlike a rename, never replaces what came there meanwhile.
-            match std::fs::hard_link(&self.part, &self.path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
-                Err(_) if self.path.symlink_metadata().is_ok() => {
-                    return Err(io::ErrorKind::AlreadyExists.into());
-                }
-                // A disk without links.
-                Err(_) => std::fs::rename(&self.part, &self.path)?,
-                Ok(()) => {}
-            }
+        } else if !rename_new(&self.part, &self.path)? {
+            return Err(io::ErrorKind::AlreadyExists.into());
         }
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
@@ -127,7 +143,7 @@ impl Drop for TemporaryFile {
     fn drop(&mut self) {
         match std::fs::remove_file(&self.part) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(file = %self.part.display(), %error, "an unfinished export could not be removed");
+                tracing::warn!(file = %self.part.display(), %error, "an unfinished file could not be removed");
             }
             _ => {}
         }

@@ -142,6 +142,9 @@ fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
 /// What is wrong with `model.default`, if anything is.
 pub(crate) fn default_model(config: &Config) -> Option<String> {
     let name = config.model.default.as_deref()?;
+    if name.trim().is_empty() {
+        return Some("model.default is empty: name a model, as PROVIDER/NAME".to_owned());
+    }
     let error = ConfiguredModels::new(config.clone(), None).can_be(name).err()?;
     Some(format!("model.default names {}: {}", one_line(name), error.hint))
 }

@@ -1,6 +1,7 @@
 //! What a key takes.
 
 use serde_json::Value as Json;
+use store::{ServerError, ServerOptions};
 use text::bytes::size;
 use toml::Value;
 
@@ -14,6 +15,8 @@ pub(crate) enum Kind {
     Address,
     /// The name of an environment variable.
     Variable,
+    /// The URL of a database, without a password.
+    Database,
     Flag,
     Whole(i64, i64),
     Number(f64, f64),
@@ -30,6 +33,7 @@ impl Kind {
         match (schema["format"].as_str(), schema["type"].as_str()) {
             (Some("uri"), _) => Self::Address,
             (Some("variable"), _) => Self::Variable,
+            (Some("database"), _) => Self::Database,
             (Some("size"), _) => {
                 let number = &schema["oneOf"][0];
                 Self::Bytes(
@@ -61,6 +65,13 @@ impl Kind {
                 model::endpoint::Endpoint::parse(text, true).map_err(|error| error.hint().to_owned())?;
                 true
             }
+            (Self::Database, Value::String(text)) => {
+                ServerOptions::check_url(text).map_err(|error| match error {
+                    ServerError::Url(why) => format!("{}; {why}", self.wanted()),
+                    other => other.to_string(),
+                })?;
+                true
+            }
             (Self::Variable, Value::String(text)) => {
                 !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
             }
@@ -83,6 +94,7 @@ impl Kind {
             Self::Text => "a text".to_owned(),
             Self::Address => "an address such as https://host/v1".to_owned(),
             Self::Variable => "the name of an environment variable".to_owned(),
+            Self::Database => "a database such as postgres://USER@HOST/DATABASE".to_owned(),
             Self::Flag => "true or false".to_owned(),
             Self::Whole(i64::MIN, _) => "a whole number".to_owned(),
             Self::Whole(from, to) if *to >= i64::from(u32::MAX) => format!("a whole number from {from}"),
@@ -103,7 +115,7 @@ impl Kind {
         let toml = toml_value(written);
         let plain = || Value::String(written.to_owned());
         let value = match self {
-            Self::Text | Self::Address | Self::Variable | Self::Choice(_) => {
+            Self::Text | Self::Address | Self::Variable | Self::Database | Self::Choice(_) => {
                 toml.filter(Value::is_str).unwrap_or_else(plain)
             }
             Self::Bytes(..) => toml.unwrap_or_else(plain),

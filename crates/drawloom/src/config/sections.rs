@@ -198,7 +198,7 @@ impl Budget {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Store {
     /// The PostgreSQL database that holds the store instead of a file: postgres://USER@HOST/DATABASE.
-    #[schemars(regex(pattern = "^postgres(ql)?://"))]
+    #[schemars(extend("format" = "database"), regex(pattern = "^postgres(ql)?://"))]
     pub(crate) url: Option<String>,
     /// The password of the user. It is kept in keys.toml; DRAWLOOM_STORE_PASSWORD and PGPASSWORD come before it.
     #[schemars(extend("writeOnly" = true))]

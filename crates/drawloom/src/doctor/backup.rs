@@ -13,20 +13,39 @@ const TOO_OLD: Duration = Duration::from_secs(14 * 86_400);
 
 const HOW: &str = "`drawloom backup -o FILE`, onto another disk";
 
-/// Judges the newest backup of a home that holds so many trees; none where the store cannot be read: then the newest
-/// backup is what is left.
-pub(super) fn age(home: &Path, trees: Option<usize>) -> Check {
+/// What a home has stored, as far as its backups go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stored {
+    Nothing,
+    Trees,
+    /// The store cannot be read: the newest backup is what is left.
+    Unreadable,
+    /// There is no store any more: the newest backup is what is left.
+    Missing,
+    /// On a server, whose backups the home does not know.
+    OnServer,
+}
+
+/// Judges the newest backup of a home.
+pub(super) fn age(home: &Path, stored: Stored) -> Check {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     match newest(home) {
-        _ if trees == Some(0) => ok("backup", "none is needed yet: nothing was written"),
+        _ if stored == Stored::Nothing => ok("backup", "none is needed yet: nothing was written"),
+        _ if stored == Stored::OnServer => ok(
+            "backup",
+            "not known here: `pg_dump` makes those of the database, and a copy of the home belongs to it",
+        ),
         Err(error) => check("backup", State::Warn, format!("backups.json cannot be read: {error}"), HOW),
         Ok(None) => check("backup", State::Warn, "none was made", HOW),
         Ok(Some(made)) => {
             let age = now.saturating_sub(Duration::from_millis(u64::try_from(made.at).unwrap_or(0)));
             let (days, file) = (age.as_secs() / 86_400, made.file.display());
             let gone = if made.file.exists() { "" } else { " (which is not there now)" };
-            let back =
-                if trees.is_none() { "; `drawloom restore FILE --to DIR` makes a home of it" } else { "" };
+            let back = match stored {
+                Stored::Unreadable => "; `drawloom restore FILE --to DIR` makes a home of it",
+                Stored::Missing => "; `drawloom restore FILE` brings it back",
+                _ => "",
+            };
             let why = format!("{days} days old: {file}{gone}{back}");
             if age > TOO_OLD { check("backup", State::Warn, why, HOW) } else { ok("backup", why) }
         }

@@ -5,15 +5,20 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use commands::CommandError;
+use commands::maintenance::backups::newest;
 use commands::results::maintenance::{Check, State};
 use commands::workspaces::InspectedFolder;
 use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits, refuse_odd_store};
-use store::{LIST_PAGE, Options, Principal, Store, TreeEntry, TreeFilter, all_pages};
+use store::{
+    LIST_PAGE, Options, Principal, ServerError, ServerOptions, Store, StoreError, StoreId, TreeEntry,
+    TreeFilter, all_pages,
+};
 use text::bytes::size;
 
 use workspace::trust::TrustRecord;
 
-use super::{backup, check, ok};
+use super::backup::{self, Stored};
+use super::{check, ok};
 use crate::config::Config;
 use crate::paths::InvocationPaths;
 
@@ -41,8 +46,8 @@ pub(super) fn checks(paths: &InvocationPaths, config: &Config, quick: bool) -> V
             // Opening the store may write its log back.
             let mut checks =
                 vec![modes(home), file_system(home, config), space(home, config), log(home, config)];
-            let (opens, trees) = store(home, config);
-            checks.extend([opens, backup::age(home, trees)]);
+            let (opens, stored) = store(home, config, quick);
+            checks.extend([opens, backup::age(home, stored)]);
             if !quick {
                 checks.push(bulk(home, config));
             }
@@ -108,29 +113,67 @@ fn space(home: &Path, config: &Config) -> Check {
     }
 }
 
-/// Whether the store opens, and how many trees are in it if it can be read. Only the store itself opens its file (spec: security
-/// §8), and here for reading.
-fn store(home: &Path, config: &Config) -> (Check, Option<usize>) {
+/// Whether the store opens, and what is in it. Only the store itself opens its file (spec: security §8), and here for
+/// reading.
+fn store(home: &Path, config: &Config, quick: bool) -> (Check, Stored) {
     if let Some(url) = &config.store.url {
-        return (ok("store", format!("in the database {url}: `drawloom store check` asks it")), Some(0));
+        return (server(home, config, url, quick), Stored::OnServer);
     }
     let path = home.join("loom.db");
     let Ok(metadata) = path.symlink_metadata() else {
-        return (ok("store", "empty: nothing was stored yet"), Some(0));
+        if let Ok(Some(_)) = newest(home) {
+            let why = "loom.db is missing, of which a backup was made: the next command makes an empty store";
+            let fix = "restore the backup before, unless it was moved away on purpose";
+            return (check("store", State::Warn, why, fix), Stored::Missing);
+        }
+        return (ok("store", "empty: nothing was stored yet"), Stored::Nothing);
     };
     if let Err(error) = refuse_odd_store(&path) {
         let error = crate::open::home_error(&error);
-        return (check("store", State::Fail, error.message, error.hint), None);
+        return (check("store", State::Fail, error.message, error.hint), Stored::Unreadable);
     }
     match look(&path) {
         Ok((version, trees)) => {
-            (ok("store", format!("opens, schema {version}, {}", size(metadata.len()))), Some(trees))
+            let stored = if trees == 0 { Stored::Nothing } else { Stored::Trees };
+            (ok("store", format!("opens, schema {version}, {}", size(metadata.len()))), stored)
         }
         Err(error) if error.code == "migration_needed" => {
             let why = "an older Drawloom wrote the store";
-            (check("store", State::Warn, why.to_owned(), "run any command: it updates the store"), None)
+            let fix = "run any command: it updates the store";
+            (check("store", State::Warn, why.to_owned(), fix), Stored::Unreadable)
         }
-        Err(error) => (check("store", State::Fail, error.message, error.hint), None),
+        Err(error) => (check("store", State::Fail, error.message, error.hint), Stored::Unreadable),
+    }
+}
+
+/// Whether the database answers, and holds the store of this home. No table and no id is made.
+fn server(home: &Path, config: &Config, url: &str, quick: bool) -> Check {
+    let place = format!("in the database {url}");
+    if quick {
+        return ok("store", format!("{place}, which --quick does not ask"));
+    }
+    let asked = || -> Result<u32, StoreError> {
+        let has_id = home.join("store.id").exists();
+        let store = if has_id { StoreId::of_home(home)? } else { StoreId([0; 16]) };
+        let options = ServerOptions {
+            password: config.store.known_password(),
+            makes_tables: false,
+            pool: 1,
+            ..ServerOptions::new(url, store)
+        };
+        let store = Store::connect(&options)?;
+        let runtime = crate::interrupt::runtime().map_err(|_| StoreError::Closed)?;
+        Ok(runtime.block_on(store.identity(&Principal::Owner))?.version)
+    };
+    match asked() {
+        Ok(version) => ok("store", format!("{place}, schema {version}")),
+        Err(StoreError::Server(ServerError::NoTables { .. })) => {
+            ok("store", format!("{place}: nothing was stored yet"))
+        }
+        Err(error) => {
+            let error = CommandError::from(error);
+            check("store", State::Fail, error.message, error.hint)
+        }
     }
 }
 

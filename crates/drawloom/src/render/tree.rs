@@ -8,7 +8,7 @@ use commands::results::tree::{
 };
 use loom::render::Span;
 use loom::verify::Status;
-use loom::{Finish, Mode, OpKind, PositionKind};
+use loom::{Finish, Mode, PositionKind};
 use model::{ModelPlace, Money};
 
 use super::columns::{columns, count, moment, word};
@@ -242,19 +242,16 @@ pub(super) fn compacted(done: &Compacted) -> String {
 pub(super) fn stepped(done: &Stepped, to: OutputStyle) -> RenderedOutcome {
     let what = match &done.kind {
         None => "a change of a draft".to_owned(),
-        // The command is `tree append`.
-        Some(OpKind::Commit) => "append".to_owned(),
         Some(kind) => word(kind),
     };
     let about = if done.about.is_empty() { String::new() } else { format!(" {}", to.line(&done.about)) };
-    let number = done.operation.map_or_else(String::new, |seq| to.dim(&format!(" (operation {seq})")));
     let verb = if done.redone { "redone" } else { "undone" };
-    RenderedOutcome::new(format!("{verb}: {what}{about}{number}\n")).noting(left_alone(done))
+    RenderedOutcome::new(format!("{verb}: {what}{about}\n")).noting(left_alone(done))
 }
 
 /// What a step did not take back.
 pub(super) fn left_alone(done: &Stepped) -> impl Iterator<Item = String> {
-    done.skipped.iter().map(|cell| format!("not undone, because it was changed since: {cell}"))
+    done.skipped.iter().map(|cell| format!("not undone, because it was changed or forgotten since: {cell}"))
 }
 
 pub(super) fn log(found: &Operations, to: OutputStyle) -> RenderedOutcome {

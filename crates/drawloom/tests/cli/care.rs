@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::{World, text};
+use crate::world::{World, heeds_ctrl_c, piped, text};
 
 /// A home with something in it, and a backup of it.
 fn backed_up() -> (World, PathBuf) {
@@ -215,7 +216,8 @@ fn no_home_is_made_within_the_home() {
         assert!(!within.exists());
     }
     let beside = world.home().join("workspace/home");
-    std::fs::create_dir(world.home().join("workspace")).unwrap();
+    let around = text(&world.home().join("workspace/../blobs"));
+    assert_eq!(world.run(&["restore", &text(&file), "--to", &around]).code, Some(4));
     world.ok(&["restore", &text(&file), "--to", &text(&beside)]);
 }
 
@@ -271,6 +273,113 @@ fn an_export_has_the_format_of_its_ending() {
     assert!(export("a.txt", &[]).starts_with("It rained."));
     let own = "{\"record\":\"header\"";
     assert!(export("b.html", &["--format", "jsonl"]).starts_with(own), "what is said goes before");
-    assert!(export("a.tale", &[]).starts_with(own));
+    assert!(export("A.HTML", &[]).contains("<html"));
+    assert!(export("a", &[]).starts_with(own));
+    assert!(export("a.pdf", &["--format", "text"]).starts_with("It rained."));
+    let refused = world.run(&["tree", "export", "Tale", "-o", &text(&world.path("b.pdf"))]);
+    assert!(refused.code == Some(2) && refused.err.contains("b.pdf names no format"), "{refused:?}");
+    assert!(!world.path("b.pdf").exists());
     world.ok(&["import", &text(&world.path("b.html")), "--as", "jsonl"]);
+}
+
+#[test]
+fn a_cut_export_is_refused_and_copied_as_a_part() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "a b"]);
+    world.ok(&["tree", "append", "Tale", " c"]);
+    let file = world.path("tale.jsonl");
+    world.ok(&["tree", "export", "Tale", "-o", &text(&file)]);
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let cut: Vec<&str> = whole.lines().filter(|line| !line.starts_with("{\"record\":\"end\"")).collect();
+    std::fs::write(&file, cut.join("\n") + "\n").unwrap();
+    let to = World::new();
+    let run = to.run(&["import", &text(&file)]);
+    assert!(run.code == Some(2) && run.err.contains("the file was cut; nothing was imported"), "{run:?}");
+    assert_eq!(to.run(&["import", &text(&file), "--copy"]).code, Some(1));
+    assert_eq!(to.ok(&["tree", "text", "Tale"]), "a b c");
+    std::fs::write(&file, whole.trim_end()).unwrap();
+    World::new().ok(&["import", &text(&file)]);
+}
+
+#[test]
+fn what_cannot_be_imported_says_what_can() {
+    let world = World::new();
+    let file = text(&world.path("talk.txt"));
+    std::fs::write(&file, "It rained.").unwrap();
+    for arguments in [&["import", &file][..], &["import", &file, "--as", "text"]] {
+        let run = world.run(arguments);
+        assert!(run.code == Some(2) && run.err.contains("`drawloom tree new --file FILE`"), "{run:?}");
+    }
+    assert!(world.run(&["import", &file, "--as", "text"]).err.contains("`--as jsonl`"));
+}
+
+#[test]
+fn a_home_that_lost_its_store_names_the_backup_and_takes_it_back() {
+    let (world, file) = backed_up();
+    std::fs::remove_file(world.home().join("config.toml")).unwrap();
+    for name in ["loom.db", "loom.db-wal", "loom.db-shm"] {
+        let _ = std::fs::remove_file(world.home().join(name));
+    }
+    let (_, found) = world.json(&["doctor", "--quick"]);
+    let check = |name: &str| {
+        let checks = found["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["name"] == name).unwrap().clone()
+    };
+    assert_eq!(check("store")["state"], "warn", "{found}");
+    let why = check("backup")["why"].as_str().unwrap().to_owned();
+    assert!(why.contains(&text(&file)) && why.contains("`drawloom restore FILE` brings it back"), "{why}");
+    world.ok(&["restore", &text(&file)]);
+    assert_eq!(world.ok(&["tree", "text", "Tale"]), "It rained.");
+}
+
+#[test]
+fn doctor_says_nothing_of_a_database_that_it_did_not_ask() {
+    let world = World::new();
+    world.ok(&["config", "set", "store.url", "postgres://u@127.0.0.1:1/d"]);
+    let state = |arguments: &[&str], name: &str| {
+        let (_, found) = world.json(arguments);
+        let checks = found["checks"].as_array().unwrap();
+        let check = checks.iter().find(|check| check["name"] == name).unwrap();
+        (check["state"].as_str().unwrap().to_owned(), check["why"].as_str().unwrap().to_owned())
+    };
+    let (quick, why) = state(&["doctor", "--quick"], "store");
+    assert!(quick == "ok" && why.contains("does not ask"), "{why}");
+    assert_eq!(state(&["doctor"], "store").0, "fail");
+    assert!(state(&["doctor"], "backup").1.contains("pg_dump"));
+    assert!(!world.home().join("store.id").exists(), "it looks and makes nothing");
+}
+
+#[test]
+fn a_backup_has_its_name_when_it_is_whole() {
+    let (world, _) = backed_up();
+    // Hashing it takes longer than it takes to press Ctrl-C.
+    std::fs::File::create(world.home().join("blobs/large")).unwrap().set_len(64 << 30).unwrap();
+    let mut child = piped(&mut world.command(&["backup", "-o", "b"]));
+    let names = || -> Vec<String> {
+        let entries = world.path("here").read_dir().unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    while !(heeds_ctrl_c(&child)
+        && names().iter().any(|name| name.starts_with(".b.") && name.ends_with(".part")))
+    {
+        assert_eq!(child.try_wait().unwrap(), None, "it is not done yet");
+        std::thread::yield_now();
+    }
+    assert!(!world.path("here/b").exists());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(names(), Vec::<String>::new());
+    std::fs::remove_file(world.home().join("blobs/large")).unwrap();
+    world.ok(&["backup", "-o", "b"]);
+    assert_eq!(names(), ["b"]);
+}
+
+#[test]
+fn a_backup_goes_to_no_standard_output_and_comes_from_no_standard_input() {
+    let (world, _) = backed_up();
+    for arguments in [&["backup", "-o", "-"][..], &["restore", "-"]] {
+        let run = world.run(arguments);
+        assert!(run.code == Some(2) && run.err.contains("name a"), "{run:?}");
+    }
+    assert_eq!(world.path("here").read_dir().unwrap().count(), 0);
 }

@@ -204,3 +204,35 @@ fn a_default_model_of_no_provider_is_found() {
         assert_eq!(world.ok(&["config", "check"]), "ok\n", "the control: {name}");
     }
 }
+
+#[cfg(feature = "postgres")]
+#[test]
+fn an_address_of_the_store_that_cannot_be_used_is_refused_and_not_shown() {
+    let world = World::new();
+    for (url, why) in [
+        ("postgres://u:canary@localhost/d", "contains a password"),
+        ("mysql://localhost/canary", "must begin with postgres://"),
+    ] {
+        let run = world.run(&["config", "set", "store.url", url]);
+        assert!(run.code == Some(2) && run.err.contains(why) && !run.err.contains("canary"), "{run:?}");
+        world.write("config.toml", &format!("[store]\nurl = \"{url}\"\n"));
+        let run = world.run(&["config", "check"]);
+        assert!(run.code == Some(1) && run.out.contains(why), "{run:?}");
+        for arguments in
+            [&["config", "show"][..], &["config", "check"], &["doctor", "--quick"], &["tree", "list"]]
+        {
+            let run = world.run(arguments);
+            assert!(!run.out.contains("canary") && !run.err.contains("canary"), "{run:?}");
+        }
+        world.write("config.toml", "");
+    }
+    world.ok(&["config", "set", "store.url", "postgres://u@localhost/d"]);
+}
+
+#[test]
+fn an_empty_name_of_a_model_is_called_empty() {
+    let world = World::new();
+    world.ok(&["config", "set", "model.default", ""]);
+    let run = world.run(&["config", "check"]);
+    assert!(run.code == Some(1) && run.out.contains("model.default is empty"), "{run:?}");
+}

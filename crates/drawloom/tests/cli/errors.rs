@@ -187,3 +187,26 @@ fn a_script_that_is_no_json_is_named_by_its_line_alone() {
     let run = world.run(&["--model", "script:s.jsonl", "chat", "-m", "hi"]);
     assert!(run.err.starts_with("error: s.jsonl:2: it is not JSON: "), "{run:?}");
 }
+
+#[test]
+fn standard_input_is_read_by_one_argument() {
+    let world = World::new();
+    for arguments in
+        [&["chat", "-m", "-", "--file", "-"][..], &["chat", "-m", "x", "--file", "-", "--file", "-"]]
+    {
+        let run = world.fed(&[&["--model", "script:echo"], arguments].concat(), b"hi");
+        assert!(run.code == Some(2) && run.err.contains("named more than once"), "{run:?}");
+        assert!(!world.home().exists(), "before anything is made");
+    }
+}
+
+#[test]
+fn what_is_forgotten_already_is_said_to_be() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    let (_, shown) = world.json(&["tree", "show", "Tale"]);
+    let node = shown["nodes"][1]["id"].as_str().unwrap();
+    world.ok(&["forget", node, "--yes", "--yes"]);
+    let run = world.run(&["forget", node, "--yes", "--yes"]);
+    assert!(run.code == Some(3) && run.err.contains("is already forgotten"), "{run:?}");
+}

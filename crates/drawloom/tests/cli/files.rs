@@ -139,7 +139,7 @@ fn e10_nothing_is_written_into_the_home_but_its_workspace() {
     let inside = ["home/a", "home/blobs/a", "home/loom.db-journal", "linked/a", "here/../home/a"];
     for place in inside {
         for arguments in [
-            &["tree", "export", "Tale", "-o", "@"][..],
+            &["tree", "export", "Tale", "--format", "text", "-o", "@"][..],
             &["backup", "-o", "@"],
             &["chat", "-m", "/export text @"],
         ] {
@@ -150,6 +150,9 @@ fn e10_nothing_is_written_into_the_home_but_its_workspace() {
     }
     let run = ends(world.command(&["backup"]).current_dir(world.home().join("blobs")));
     assert_eq!(run.code, Some(4), "a file that is not named lies where one stands: {run:?}");
+    std::fs::remove_dir(world.home().join("workspace")).unwrap();
+    let around = text(&world.home().join("workspace/../blobs/a"));
+    assert_eq!(world.run(&["tree", "export", "Tale", "-o", &around]).code, Some(3));
     for outside in ["home/workspace/a", "here/a"] {
         world.ok(&["tree", "export", "Tale", "-o", &text(&world.path(outside))]);
     }

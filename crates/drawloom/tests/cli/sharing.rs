@@ -161,7 +161,7 @@ fn to_undo_in_the_middle_of_another_processs_turn_is_refused() {
     for step in ["/undo", "/redo"] {
         let run = world.run(&["--model", &model, "chat", "-m", step]);
         assert_eq!(run.code, Some(6), "{run:?}");
-        assert!(run.stderr.contains(&first.0.id().to_string()), "{run:?}");
+        assert!(run.err.contains(&first.0.id().to_string()), "{run:?}");
     }
     drop(first);
     world.ok(&["--model", &model, "chat", "-m", "/undo"]);

@@ -2,7 +2,8 @@
 //!
 //! A record that does not stand is named with its line. Bytes and generations are skipped alone; without a
 //! position, node or operation the tree does not stand, so the file is then refused by
-//! [`crate::import::plan_import`]. What such records carry is dropped here, and with it what hangs on them.
+//! [`crate::import::plan_import`]. So is a file without its last line: what followed is not known to be none.
+//! What such records carry is dropped here, and with it what hangs on them.
 
 mod attached;
 
@@ -331,7 +332,7 @@ impl Reader {
             self.report(true, "the tree has no view main");
         }
         match self.end.take() {
-            None => self.report(false, "the last line is missing: the file was cut"),
+            None => self.report(true, "the last line is missing: the file was cut"),
             Some(end) => {
                 let seq = self.last_op.map_or(Seq(0), |(seq, _)| seq);
                 if end.digest != self.file.digest {
@@ -340,8 +341,11 @@ impl Reader {
                         "the lines are not those that were written: the file was changed or damaged",
                     );
                 }
-                if end.counts != self.tally || end.seq != seq || end.head != self.head {
-                    self.report(false, "the last line counts other records than there are");
+                let structure = |counts: &RecordCounts| (counts.positions, counts.nodes, counts.operations);
+                let of_tree = structure(&end.counts) == structure(&self.tally);
+                let breaks = !of_tree || end.seq != seq;
+                if breaks || end.counts != self.tally || end.head != self.head {
+                    self.report(breaks, "the last line counts other records than there are");
                 }
             }
         }

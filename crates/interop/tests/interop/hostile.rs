@@ -238,9 +238,25 @@ fn a_cut_file_says_so() {
     assert!(cut.problems.iter().any(|problem| problem.why.contains("ends within")), "{:?}", cut.problems);
     let all = lines(&bytes);
     let without = read_all(&joined(&all[..all.len() - 1]));
-    assert!(without.problems.iter().any(|problem| problem.why.contains("cut")));
+    assert!(broken(&without).1.contains("cut"));
     let structure = read_all(&joined(&all[..line_of("operation", 0)]));
     assert!(structure.broken().is_some());
+    let no_line_end = read_all(&bytes[..bytes.len() - 1]);
+    assert!(no_line_end.problems.is_empty(), "{:?}", no_line_end.problems);
+}
+
+#[test]
+fn a_last_operation_that_is_gone_is_missed_by_the_last_line() {
+    let mut home = Home::new(loom::Mode::Buffer);
+    home.say("a b");
+    home.run(loom::Op::Undo).unwrap();
+    home.run(loom::Op::Redo).unwrap();
+    let mut all = lines(&home.export(ExportVariant::Full));
+    let newest = all.iter().rposition(|line| line.starts_with("{\"record\":\"operation\"")).unwrap();
+    all.remove(newest);
+    assert!(broken(&read_all(&joined(&all))).1.contains("counts other records"));
+    all.pop();
+    assert!(broken(&read_all(&joined(&all))).1.contains("cut"));
 }
 
 #[test]

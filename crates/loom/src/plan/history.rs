@@ -1,18 +1,22 @@
 //! Undo and redo: one timeline of keystrokes and operations, newest first.
 //!
 //! Undo is a new operation with the cells of another one swapped, applied only where a cell still holds what
-//! that one wrote; the rest is reported, not forced. No node is ever removed by it (spec: loom §2).
+//! that one wrote; the rest is reported, not forced. No node is ever removed by it (spec: loom §2). A version that
+//! was forgotten is not shown again.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::cell::{CellChange, CellKey, CellValue, OpTarget};
 use crate::draft::{Draft, Slot};
-use crate::id::{NodeId, PositionId};
+use crate::id::{NodeId, PositionId, Seq};
 use crate::operation::{OpKind, OpRecord, TimelineEffect};
 use crate::plan::builder::PlanBuilder;
 use crate::plan::{DraftChange, PlanError, Refusal, commit, flag};
 use crate::read_set::ReadKey;
+
+/// How many operations undo looks back over for a version that was not forgotten.
+const LOOKED_BACK: usize = 64;
 
 pub(super) fn undo(builder: &mut PlanBuilder<'_, '_>) -> Result<(), PlanError> {
     let timeline = builder.slice.timeline(&builder.request.view)?;
@@ -28,7 +32,8 @@ pub(super) fn undo(builder: &mut PlanBuilder<'_, '_>) -> Result<(), PlanError> {
         _ => vec![last],
     };
     let then = group.last().and_then(|first| first.undo_prev);
-    let cells = merged(group.iter().rev().map(|record| record.op.cells.as_slice()));
+    let mut cells = merged(group.iter().rev().map(|record| record.op.cells.as_slice()));
+    pass_forgotten(builder, &mut cells, then)?;
     let of = group.iter().map(|record| record.seq).collect();
     let depth = timeline.depth.saturating_sub(1);
     apply(builder, cells.iter().map(CellChange::swapped), depth, timeline.tick + 1)?;
@@ -53,7 +58,7 @@ pub(super) fn redo(builder: &mut PlanBuilder<'_, '_>) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn record(builder: &PlanBuilder<'_, '_>, seq: crate::id::Seq) -> Result<OpRecord, PlanError> {
+fn record(builder: &PlanBuilder<'_, '_>, seq: Seq) -> Result<OpRecord, PlanError> {
     Ok(builder.slice.operation(seq)?.ok_or(Refusal::NothingToUndo)?.clone())
 }
 
@@ -105,6 +110,47 @@ fn merged<'a>(oldest_first: impl Iterator<Item = &'a [CellChange]>) -> Vec<CellC
     order.iter().filter_map(|key| by_key.remove(key)).collect()
 }
 
+/// Lets changes whose old value is a forgotten version begin with the newest one before it that was not forgotten.
+fn pass_forgotten(
+    builder: &PlanBuilder<'_, '_>,
+    cells: &mut [CellChange],
+    then: Option<Seq>,
+) -> Result<(), PlanError> {
+    let selected = cells.iter().filter_map(|change| selected(builder, &change.key, &change.old));
+    builder.slice.require(selected.map(ReadKey::Node))?;
+    for change in cells {
+        let mut earlier = then;
+        for _ in 0..LOOKED_BACK {
+            let Some(seq) = earlier else { break };
+            if !is_forgotten(builder, &change.key, &change.old)? {
+                break;
+            }
+            let before = record(builder, seq)?;
+            earlier = before.undo_prev;
+            let same = |other: &&CellChange| other.key == change.key && other.new == change.old;
+            if let Some(step) = before.op.cells.iter().find(same) {
+                change.old = step.old.clone();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The version that this view shows where a cell is its choice of versions and has this value.
+fn selected(builder: &PlanBuilder<'_, '_>, key: &CellKey, value: &CellValue) -> Option<NodeId> {
+    match key {
+        CellKey::Selected { view, position } if *view == builder.request.view => {
+            Some(value.as_node().unwrap_or(position.original()))
+        }
+        _ => None,
+    }
+}
+
+fn is_forgotten(builder: &PlanBuilder<'_, '_>, key: &CellKey, value: &CellValue) -> Result<bool, PlanError> {
+    let Some(node) = selected(builder, key, value) else { return Ok(false) };
+    Ok(builder.slice.node(node)?.is_some_and(|row| row.purged))
+}
+
 /// Applies changes where the cell still holds what they expect; names the others. Tips come behind flags:
 /// whether one can be gone back to depends on what is hidden by then. Drafts come last: what they start from
 /// depends on what is shown by then.
@@ -151,7 +197,8 @@ fn read_by(builder: &PlanBuilder<'_, '_>, change: &CellChange, but: Option<Posit
     let CellKey::Draft { slot, .. } = change.key else {
         let tip = change.new.as_position().filter(|_| matches!(change.key, CellKey::Tip { .. }));
         let hidden = tip.map(|at| ReadKey::Hidden { at, but });
-        return [ReadKey::Cell(change.key.clone())].into_iter().chain(hidden).collect();
+        let version = selected(builder, &change.key, &change.new).map(ReadKey::Node);
+        return [ReadKey::Cell(change.key.clone())].into_iter().chain(hidden).chain(version).collect();
     };
     let held = builder.draft(slot).ok().flatten().and_then(|draft| draft.base);
     let mut nodes: Vec<NodeId> = held.into_iter().collect();
@@ -163,7 +210,8 @@ fn read_by(builder: &PlanBuilder<'_, '_>, change: &CellChange, but: Option<Posit
     nodes.into_iter().map(ReadKey::Node).collect()
 }
 
-/// A tip that was hidden meanwhile is not gone back to, and the last visible version is not pruned again.
+/// A tip that was hidden meanwhile is not gone back to, a version that was forgotten is not shown, and the last visible
+/// version is not pruned again.
 /// `shown_again` is the position this step takes out of hiding.
 fn allowed(
     builder: &PlanBuilder<'_, '_>,
@@ -175,6 +223,7 @@ fn allowed(
             Some(to) => Ok(!builder.slice.fact(ReadKey::Hidden { at: to, but: shown_again })?),
             None => Ok(true),
         },
+        CellKey::Selected { .. } => Ok(!is_forgotten(builder, &change.key, &change.new)?),
         CellKey::Pruned { target: OpTarget::Version(id) } if change.new.is_set() => {
             let position = builder.slice.node(*id)?.ok_or(Refusal::NoNode(*id))?.node.position;
             Ok(builder.slice.fact(ReadKey::OtherVisible(position, *id))?)

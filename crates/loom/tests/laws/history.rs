@@ -150,6 +150,26 @@ fn undo_never_hides_the_last_visible_version() {
 }
 
 #[test]
+fn undo_goes_over_versions_that_were_forgotten() {
+    let mut desk = Fixture::buffer();
+    let at = desk.append("one");
+    let two = desk.edit(at, "two").unwrap();
+    desk.append(" and");
+    desk.edit(at, "three").unwrap();
+    let forget = |desk: &mut Fixture, node| loom_testing::purge(desk.tree.nodes.get_mut(&node).unwrap());
+    forget(&mut desk, two);
+    desk.run(Op::Undo).unwrap();
+    assert_eq!(desk.text(), "one and");
+    desk.run(Op::Redo).unwrap();
+    assert_eq!(desk.text(), "three and");
+    forget(&mut desk, at.original());
+    let plan = desk.run(Op::Undo).unwrap();
+    let shown = CellKey::Selected { view: main_view(), position: at };
+    assert_eq!(plan.op.unwrap().skipped, [shown], "nothing is left to show, which is named");
+    assert_eq!(desk.text(), "three and");
+}
+
+#[test]
 fn keystrokes_in_several_drafts_are_done_again_in_their_order() {
     let mut desk = Fixture::buffer();
     let at = desk.append("x");

@@ -79,11 +79,12 @@ pub(super) const DATABASE: &str = "loom.db";
 const APPROVALS: &str = "approvals.json";
 const LOGIN: &str = "login";
 const RESERVE: &str = "reserve";
+pub(crate) const STORE_ID: &str = "store.id";
 
 /// Files by which a home is known: no other program's folder holds one of these.
-const OURS_ALONE: [&str; 5] = [DATABASE, CONFIG, KEYS, SEAL_KEY, TRUSTED_KEYS];
+const OURS_ALONE: [&str; 6] = [DATABASE, STORE_ID, CONFIG, KEYS, SEAL_KEY, TRUSTED_KEYS];
 
-const OTHER_FILES: [&str; 5] = [APPROVALS, LOGIN, RESERVE, "loom.db-wal", "loom.db-shm"];
+const OTHER_FILES: [&str; 6] = [APPROVALS, LOGIN, RESERVE, "backups.json", "loom.db-wal", "loom.db-shm"];
 
 /// Whether this name alone makes a folder a home.
 pub(super) fn is_ours_alone(name: &str) -> bool {

@@ -126,6 +126,17 @@ fn folders_that_are_no_home_are_refused_and_left_as_they_are() {
 }
 
 #[test]
+fn a_home_is_known_by_the_id_of_its_store_and_its_list_of_backups_is_its_own() {
+    let tmp = folder();
+    fs::write(tmp.path().join("backups.json"), "").unwrap();
+    assert!(open(tmp.path()).is_ok(), "with nothing else in it");
+    fs::write(tmp.path().join("thesis.tex"), "").unwrap();
+    assert!(matches!(open(tmp.path()), Err(HomeError::NotAHome { .. })), "the name is others' too");
+    fs::write(tmp.path().join(STORE_ID), "").unwrap();
+    assert!(open(tmp.path()).is_ok());
+}
+
+#[test]
 fn a_file_in_the_way_is_named() {
     let tmp = folder();
     let file = tmp.path().join("file");

@@ -150,9 +150,9 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Makes the tables, if there are none.
-    pub(super) fn prepare_tables(&mut self, store: StoreId) -> Result<(), StoreError> {
-        self.session = Some(self.runtime.block_on(Session::open(&self.link, Some(store)))?);
+    /// Makes the tables, if there are none and they may be made.
+    pub(super) fn prepare_tables(&mut self, store: StoreId, makes_tables: bool) -> Result<(), StoreError> {
+        self.session = Some(self.runtime.block_on(Session::open(&self.link, Some((store, makes_tables))))?);
         Ok(())
     }
 

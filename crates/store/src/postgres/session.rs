@@ -178,11 +178,11 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects; makes the tables of the store `new` if there are none.
-    pub(super) async fn open(link: &Link, new: Option<StoreId>) -> Result<Self, StoreError> {
+    /// Connects; of a store that is named it is checked whose tables are there, and they are made if that is said.
+    pub(super) async fn open(link: &Link, named: Option<(StoreId, bool)>) -> Result<Self, StoreError> {
         let mut client = link.connect(mpsc::unbounded_channel().0).await?;
-        if let Some(store) = new {
-            tables::prepare(&mut client, link.server(), store).await?;
+        if let Some((store, makes_tables)) = named {
+            tables::prepare(&mut client, link.server(), store, makes_tables).await?;
         }
         let space = space(&client).await?;
         Ok(Self { client, statements: Statements::default(), space })

@@ -42,9 +42,14 @@ pub(super) fn vacuum() -> String {
     format!("VACUUM (INDEX_CLEANUP ON) meta, search, {}", names.collect::<Vec<_>>().join(", "))
 }
 
-/// Makes the tables where there are none, as the store with this id; refuses those of another home, of another
+/// Makes the tables where there are none and `makes` says so, as the store with this id; refuses those of another home, of another
 /// program, and of a newer one.
-pub(super) async fn prepare(client: &mut Client, server: &str, own: StoreId) -> Result<(), StoreError> {
+pub(super) async fn prepare(
+    client: &mut Client,
+    server: &str,
+    own: StoreId,
+    makes: bool,
+) -> Result<(), StoreError> {
     let failed = |error: tokio_postgres::Error| super::session::failure(&error);
     let transaction = client.transaction().await.map_err(failed)?;
     // One process makes them.
@@ -57,6 +62,9 @@ pub(super) async fn prepare(client: &mut Client, server: &str, own: StoreId) -> 
     if !has("meta") {
         if has("trees") || has("nodes") {
             return Err(foreign());
+        }
+        if !makes {
+            return Err(ServerError::NoTables { server: server.to_owned() }.into());
         }
         let sql = [META, &translated(), search::TABLE].join("\n");
         transaction.batch_execute(&sql).await.map_err(failed)?;

@@ -35,31 +35,11 @@ pub(super) struct Route {
 
 impl Route {
     pub(super) fn new(options: &ServerOptions) -> Result<Self, StoreError> {
-        let (url, mode, roots) = split(&options.url)?;
-        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
-            let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-            ServerError::Url(format!("{error}: {why}"))
-        })?;
-        if config.get_password().is_some() {
-            let why = "it contains a password: put it into DRAWLOOM_STORE_PASSWORD or keys.toml";
-            return Err(ServerError::Url(why.to_owned()).into());
-        }
-        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err(ServerError::Url("it names no host".to_owned()).into());
-        }
+        let (mut config, protected, roots) = parse(&options.url)?;
         if let Some(password) = &options.password {
             config.password(password);
         }
         config.connect_timeout(CONNECT).tcp_user_timeout(SILENT).application_name("drawloom");
-        let protected = match mode.as_deref() {
-            Some("disable") => false,
-            Some("require" | "verify-full") => true,
-            Some(other) => {
-                let why = format!("sslmode is disable, require or verify-full, not {other}");
-                return Err(ServerError::Url(why).into());
-            }
-            None => !config.get_hosts().iter().all(is_here),
-        };
         config.ssl_mode(if protected { SslMode::Require } else { SslMode::Disable });
         let tls = if protected { Some(connector(roots.as_deref())?) } else { None };
         let server = name(&config);
@@ -67,12 +47,43 @@ impl Route {
     }
 }
 
-/// Takes `sslmode` and `sslrootcert` out of a URL.
-fn split(url: &str) -> Result<(String, Option<String>, Option<String>), StoreError> {
+/// Reads a URL: the server, whether the way to it is protected, and the file of certificates. Nothing is opened.
+fn parse(url: &str) -> Result<(Config, bool, Option<String>), ServerError> {
     if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
-        return Err(ServerError::Url("it begins with postgres://".to_owned()).into());
+        return Err(ServerError::Url("it must begin with postgres://".to_owned()));
     }
-    let Some((address, query)) = url.split_once('?') else { return Ok((url.to_owned(), None, None)) };
+    let (url, mode, roots) = split(url);
+    let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
+        let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        ServerError::Url(format!("{error}: {why}"))
+    })?;
+    if config.get_password().is_some() {
+        let why = "it contains a password: put it into DRAWLOOM_STORE_PASSWORD or keys.toml";
+        return Err(ServerError::Url(why.to_owned()));
+    }
+    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        return Err(ServerError::Url("it names no host".to_owned()));
+    }
+    let protected = match mode.as_deref() {
+        Some("disable") => false,
+        Some("require" | "verify-full") => true,
+        Some(other) => {
+            let why = format!("sslmode is disable, require or verify-full, not {other}");
+            return Err(ServerError::Url(why));
+        }
+        None => !config.get_hosts().iter().all(is_here),
+    };
+    Ok((config, protected, roots))
+}
+
+/// As [`ServerOptions::check_url`].
+pub(crate) fn check_url(url: &str) -> Result<(), ServerError> {
+    parse(url).map(drop)
+}
+
+/// Takes `sslmode` and `sslrootcert` out of a URL.
+fn split(url: &str) -> (String, Option<String>, Option<String>) {
+    let Some((address, query)) = url.split_once('?') else { return (url.to_owned(), None, None) };
     let (mut mode, mut roots, mut kept) = (None, None, Vec::new());
     for pair in query.split('&') {
         match pair.split_once('=') {
@@ -82,7 +93,7 @@ fn split(url: &str) -> Result<(String, Option<String>, Option<String>), StoreErr
         }
     }
     let url = if kept.is_empty() { address.to_owned() } else { format!("{address}?{}", kept.join("&")) };
-    Ok((url, mode, roots))
+    (url, mode, roots)
 }
 
 /// Whether a host is this machine.
