@@ -32,7 +32,6 @@ pub use entry::{Name, OpenedSession, SessionChoice};
 pub use inbox::MAX_WAITING;
 pub use log::{EventLog, EventStream, Numbered};
 pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput};
-pub use text::title::title;
 pub use turn::{TurnConfig, TurnIdentity};
 
 /// What a task takes from its channel.

@@ -17,7 +17,6 @@ use crate::runtime::Runtime;
 const TEMPORARY: &str = "temp-";
 /// Most characters of a session's name.
 const MAX_NAME: usize = 64;
-/// Most characters of the title a session's tree gets from what was said first.
 
 /// The name of a session: unique in its workspace, and good as the name of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use agent::session::{
-    EventStream, Handle, Numbered, Say, SessionOperation, TreeChoice, TurnInput, spawn, title,
-};
+use agent::session::{EventStream, Handle, Numbered, Say, SessionOperation, TreeChoice, TurnInput, spawn};
 use agent::{AgentError, OpenedSession, SayId, SessionEvent, TurnOutcome};
 use context::Zone;
 use loom::plan::NewText;
@@ -400,5 +398,5 @@ impl Conversation {
 }
 
 fn new_tree(said: &str) -> TreeChoice {
-    TreeChoice::New { title: title(said) }
+    TreeChoice::New { title: text::title::title(said) }
 }

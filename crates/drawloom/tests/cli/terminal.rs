@@ -160,7 +160,7 @@ impl Terminal {
     }
 
     /// Takes in what the program writes. False once nothing more can come.
-    fn listen(&mut self) -> bool {
+    pub(crate) fn listen(&mut self) -> bool {
         let wait = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
         if poll(&mut [PollFd::new(&self.person, PollFlags::IN)], Some(&wait)).unwrap() == 0 {
             return true;
