@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use rustix::fs::{Access, CWD, Mode, RenameFlags, renameat_with};
 
-pub use layout::HomeDir;
 pub(crate) use layout::STORE_ID;
+pub use layout::{HomeDir, NEW_STORE};
 pub use network::{FileSystems, HostFileSystems, NetworkFs};
 pub use space::{Reserve, ReserveState, Space, SpaceLimits};
 

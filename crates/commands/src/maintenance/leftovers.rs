@@ -5,7 +5,7 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use store::home::{Home, HomeDir};
+use store::home::{Home, HomeDir, NEW_STORE};
 
 /// The copy of the store that a backup is made of.
 pub(crate) fn backup_copy(home: &Home, at: i64) -> PathBuf {
@@ -18,8 +18,6 @@ pub(crate) fn restore_stage(run: &Path, at: i64) -> PathBuf {
 }
 
 const BACKUP: &str = ".backup-";
-/// Beginning of the names of stores that are being made.
-const NEW: &str = ".loom.db.";
 const RESTORE: &str = "restore-";
 
 /// Beginning of the names of the copies that a migration makes.
@@ -79,7 +77,7 @@ pub(crate) fn sweep(home: &Home) -> io::Result<()> {
 pub(crate) fn found(home: &Home) -> io::Result<Vec<PathBuf>> {
     let run = home.dir(HomeDir::Run).map_err(io::Error::other)?;
     let mut found = Vec::new();
-    for (folder, beginnings) in [(home.root(), &[BACKUP, MIGRATION, NEW][..]), (&run, &[RESTORE][..])] {
+    for (folder, beginnings) in [(home.root(), &[BACKUP, MIGRATION, NEW_STORE][..]), (&run, &[RESTORE][..])] {
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
             let name = entry.file_name();

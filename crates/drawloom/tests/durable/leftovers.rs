@@ -23,6 +23,33 @@ fn left(folder: &Path, beginning: &str) -> Vec<PathBuf> {
 }
 
 #[test]
+fn what_a_killed_first_command_left_is_swept_by_the_next_one() {
+    let home = Home::new();
+    fs::create_dir_all(home.path().join("run")).unwrap();
+    for name in [".loom.db.0123", ".loom.db.0123-journal"] {
+        fs::write(home.path().join(name), "half a store").unwrap();
+    }
+    home.ok(&["tree", "list"]);
+    assert_eq!(left(&home.path(), ".loom.db."), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn first_commands_at_once_find_one_store() {
+    let home = Home::with_tale("It rained.");
+    for _ in 0..5 {
+        for file in left(&home.path(), "loom.db") {
+            fs::remove_file(file).unwrap();
+        }
+        let children: Vec<_> = (0..6).map(|_| home.command(&["tree", "list"]).spawn().unwrap()).collect();
+        for child in children {
+            let done = child.wait_with_output().unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        }
+    }
+    assert_eq!(left(&home.path(), ".loom.db."), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn what_a_killed_backup_and_a_killed_restore_left_is_swept_by_the_next_command() {
     let home = Home::with_tale("The marzipan crocodile.");
     let shard = home.path().join("blobs/aa");

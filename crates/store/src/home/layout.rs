@@ -91,9 +91,12 @@ pub(super) fn is_ours_alone(name: &str) -> bool {
     OURS_ALONE.contains(&name)
 }
 
+/// Beginning of the names of a store that is being made, and of its journal.
+pub const NEW_STORE: &str = ".loom.db.";
+
 /// Whether a home has an entry of this name.
 pub(super) fn is_known(name: &str) -> bool {
-    known_names().any(|known| known == name)
+    name.starts_with(NEW_STORE) || known_names().any(|known| known == name)
 }
 
 /// The names at the top of a home.

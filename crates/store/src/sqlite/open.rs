@@ -148,12 +148,18 @@ fn make(path: &Path) -> Result<(), StoreError> {
     bring_up(&mut empty, path, STEPS)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let hidden = path.with_file_name(format!(".{name}.{:032x}", u128::from_be_bytes(random()?)));
-    let renamed = copy_to(&empty, &hidden).and_then(|()| rename_new(&hidden, path).map_err(failed));
+    let made = copy_to(&empty, &hidden).and_then(|()| {
+        // Who opens it need not change it, which all others would wait for.
+        let conn = raw(&hidden, false)?;
+        use_log(&conn)?;
+        conn.close().map_err(|(_, error)| failure(error))
+    });
+    let renamed = made.and_then(|()| rename_new(&hidden, path).map_err(failed));
     if !matches!(renamed, Ok(true)) {
-        // Another process was first, and may have swept it.
         std::fs::remove_file(&hidden).ok();
     }
-    renamed.map(drop)
+    // Another process may have been first, and have swept this one's.
+    if path.exists() { Ok(()) } else { renamed.map(drop) }
 }
 
 /// What says that a store was here of which nothing is left: a log with content, or what is [`made_later`] beside an
