@@ -1,5 +1,5 @@
-//! Copies of the store that a backup, a restore, a migration or its making left in the home: what was killed is swept when a
-//! command begins, and named by `forget` until then.
+//! Copies of the store that a backup, a restore or a migration left in the home, and stores that were not made to
+//! their end: what was killed is swept when a command begins, and named by `forget` until then.
 
 use std::fs::{File, TryLockError};
 use std::io;
