@@ -285,7 +285,6 @@ impl std::fmt::Display for StaleRead {
                 }
                 ReadKey::Hidden { at, .. } => write!(f, "what is hidden above {at}"),
                 ReadKey::NewestLeaf(at) => write!(f, "what stands below {at}"),
-                ReadKey::Node(_) | ReadKey::Operation(_) => f.write_str("a text that was forgotten"),
                 _ => f.write_str("the tree"),
             },
         }

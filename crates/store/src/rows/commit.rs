@@ -52,7 +52,8 @@ pub(crate) fn apply(
             return Err(StoreError::Conflict(changed));
         }
     }
-    if let Some(cursor) = with.prepared_at
+    let read_at = with.preconditions.as_ref().and_then(|preconditions| preconditions.read_at);
+    if let Some(cursor) = with.prepared_at.into_iter().chain(read_at).min()
         && events::removed_since(db, tree.key, cursor)?
     {
         return Err(StoreError::Conflict(vec![StaleRead::Forgotten]));
