@@ -6,7 +6,6 @@
 
 mod words;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use loom::content::{blob_name, plain_text};
@@ -152,8 +151,8 @@ pub(crate) struct Target {
     in_nodes: TextFinder,
     /// The text of the node that is forgotten, if it is one.
     pub(crate) quoted: Option<String>,
-    /// What is taken out of labels and drafts elsewhere.
-    words: Words,
+    /// What is taken out of labels and drafts that stay.
+    removed: Removed,
     /// The text of the node that is forgotten, if it is short.
     short: Option<TextFinder>,
     /// Titles and marks that go from the tree of the node that is forgotten where they say just this: a short text,
@@ -169,7 +168,7 @@ impl Target {
             finder: TextFinder::default(),
             in_nodes: TextFinder::default(),
             quoted: None,
-            words: Words::These(Removed::default()),
+            removed: Removed::default(),
             short: None,
             alone: Vec::new(),
         }
@@ -210,14 +209,12 @@ impl Target {
         let mut target = Self::empty();
         target.finder.add(text);
         target.in_nodes.add(text);
-        let mut words = Removed::default();
-        words.add(text);
+        target.removed.add(text);
         // As it stands in titles.
         let line = one_line(text);
         if line != text {
-            words.add(&line);
+            target.removed.add(&line);
         }
-        target.words = Words::These(words);
         Ok(target)
     }
 
@@ -232,12 +229,11 @@ impl Target {
         if text.len() < SHORTEST_TEXT {
             return;
         }
-        match (self.tree, &mut self.words) {
-            (None, Words::These(words)) => {
-                self.finder.add(&text);
-                words.add(&text);
-            }
-            _ => self.finder.add_without_base64(&text),
+        if self.tree.is_some() {
+            self.finder.add_without_base64(&text);
+        } else {
+            self.finder.add(&text);
+            self.removed.add(&text);
         }
     }
 
@@ -275,16 +271,12 @@ impl Target {
     }
 
     /// What is taken out of the labels, drafts and operations of a tree.
-    pub(crate) fn words_of(&self, tree: TreeId) -> Cow<'_, Words> {
-        match &self.words {
-            _ if self.tree == Some(tree) => Cow::Owned(Words::All),
-            Words::These(words) if self.named.iter().any(|(named, _)| *named == tree) => {
-                let mut words = words.clone();
-                self.alone.iter().for_each(|text| words.add_alone(text.clone()));
-                Cow::Owned(Words::These(words))
-            }
-            words => Cow::Borrowed(words),
+    pub(crate) fn words_of(&self, tree: TreeId) -> Words<'_> {
+        if self.tree == Some(tree) {
+            return Words::All;
         }
+        let is_named = self.named.iter().any(|(named, _)| *named == tree);
+        Words::These { removed: &self.removed, alone: if is_named { &self.alone } else { &[] } }
     }
 }
 
