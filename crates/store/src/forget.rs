@@ -156,7 +156,7 @@ pub(crate) struct Target {
     /// The text of the node that is forgotten, if it is short.
     short: Option<TextFinder>,
     /// Titles and marks that go from the tree of the node that is forgotten where they say just this: a short text,
-    /// and what a tree is called that begins with the text.
+    /// and the title that the tree took from the text.
     alone: Vec<String>,
 }
 
@@ -193,9 +193,13 @@ impl Target {
             target.short = Some(finder);
             target.alone.push(text.clone().into_owned());
         }
-        target.alone.push(title(&text));
         target.quoted = Some(text.into_owned());
         target
+    }
+
+    /// Adds the title that the tree of the node took from its text.
+    pub(crate) fn add_title(&mut self) {
+        self.alone.extend(self.quoted.as_deref().map(title));
     }
 
     /// A text, wherever it stands.

@@ -137,6 +137,15 @@ fn whole(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<NodeRow>, St
     Ok(loom::TreeReader::node(&rows, node)?)
 }
 
+/// Whether a node gave its tree the title, where the title was made of a text: it is the last one of the first operation
+/// that made nodes in the new tree, as what is sent along comes before what is said.
+pub(super) fn gives_title(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<bool, StoreError> {
+    let sql = "SELECT first + count - 1 FROM operations WHERE tree = ?1 AND seq > 1 AND count > 0
+        ORDER BY seq LIMIT 1";
+    let first: Option<i64> = db.one(sql, [tree.key.0], |row| get(row, 0))?;
+    Ok(first.is_some() && first == db.node_number(tree.key, node)?)
+}
+
 struct Going {
     id: NodeId,
     key: i64,
