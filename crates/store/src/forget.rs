@@ -61,6 +61,8 @@ pub enum ForgottenPlace {
     Session { session: SessionId },
     /// A name that stays: of a view, author or model, which hashes are of, or of a workspace, which is a folder.
     Name { name: String },
+    /// A damaged operation record that cannot be read, in whose bytes it was not found.
+    DamagedOperation { tree: TreeId, seq: Seq },
 }
 
 /// How a node quotes another one.
@@ -83,7 +85,8 @@ impl ForgottenPlace {
             | Self::Draft { tree, .. }
             | Self::Shown { tree, .. }
             | Self::Label { tree }
-            | Self::Operation { tree, .. } => Some(*tree),
+            | Self::Operation { tree, .. }
+            | Self::DamagedOperation { tree, .. } => Some(*tree),
             Self::Response { .. }
             | Self::Manifest { .. }
             | Self::Body { .. }
@@ -95,9 +98,9 @@ impl ForgottenPlace {
         }
     }
 
-    /// Whether it holds what is forgotten after that too.
+    /// Whether nothing is removed from it: it holds what is forgotten after that too, or may hold it.
     pub const fn stays(&self) -> bool {
-        matches!(self, Self::Name { .. })
+        matches!(self, Self::Name { .. } | Self::DamagedOperation { .. })
     }
 }
 

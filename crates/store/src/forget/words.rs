@@ -56,6 +56,14 @@ impl Words<'_> {
         found
     }
 
+    /// Whether bytes that cannot be read may hold them.
+    pub(crate) fn are_in(&self, bytes: &[u8]) -> bool {
+        let Self::These { removed, alone } = self else { return true };
+        let stands =
+            |text: &String| !text.is_empty() && bytes.windows(text.len()).any(|at| at == text.as_bytes());
+        removed.finder.occurs_in(bytes) || alone.iter().any(stands)
+    }
+
     /// Takes them out of a cell's name and value; whether there were any. The name of a view's agent stays.
     pub(crate) fn remove_from_cell(&self, key: &mut CellKey, values: &mut [&mut CellValue]) -> bool {
         if matches!(key, CellKey::View { .. }) {

@@ -180,6 +180,7 @@ impl Forgetting {
     fn add(&mut self, found: Found) {
         self.cursor = found.cursor;
         self.places.extend(found.removals.iter().map(|(_, removal)| removal.place()));
+        self.places.extend(found.damaged);
         let mut portion = Vec::new();
         let mut bytes = 0;
         for (tree, removal) in found.removals {
@@ -259,7 +260,7 @@ pub(crate) fn end(db: &Db<'_>, mut forgetting: Forgetting, now: Millis) -> Resul
     db.engine().lock(Lock::Everything)?;
     let found = if events::last(db)? == forgetting.cursor {
         let removals = find::outside_trees(db, &forgetting.goal.target)?;
-        Found { cursor: forgetting.cursor, removals }
+        Found { cursor: forgetting.cursor, removals, damaged: Vec::new() }
     } else {
         let goal = Arc::make_mut(&mut forgetting.goal);
         find::since(db, &mut goal.target, &mut goal.nodes, forgetting.cursor)?
