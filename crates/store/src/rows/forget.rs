@@ -324,7 +324,7 @@ fn record(db: &Db<'_>, done: &mut Done, tree: TreeRef, now: Millis) -> Result<()
     Ok(())
 }
 
-/// Stops an answer under way: what its owner reports of it is refused from then on.
+/// Stops an answer under way, in a tree that is locked: what its owner reports of it is refused from then on.
 pub(crate) fn stop(db: &Db<'_>, tree: TreeKey, generation: GenerationId) -> Result<(), StoreError> {
     // What was sent may be billed, and nobody hears of it any more.
     let sql = "INSERT INTO usage (generation, tree, at, calls, prompt, completion, cached, cost)
@@ -347,11 +347,17 @@ pub(crate) fn stop_all(
     generations: &BTreeSet<GenerationId>,
 ) -> Result<(), StoreError> {
     only_owner(who, "stop")?;
+    let sql = "SELECT tree FROM generations WHERE id = ?1";
+    let mut of_trees: BTreeMap<TreeKey, Vec<GenerationId>> = BTreeMap::new();
     for generation in generations {
-        let sql = "SELECT tree FROM generations WHERE id = ?1";
         if let Some(tree) = db.one(sql, [generation.to_bytes()], |row| Ok(TreeKey(get(row, 0)?)))? {
-            stop(db, tree, *generation)?;
+            of_trees.entry(tree).or_default().push(*generation);
         }
+    }
+    // In the order of their numbers, so that two that stop in the same trees do not wait for each other.
+    for (tree, generations) in of_trees {
+        db.engine().lock(Lock::Tree(tree.0))?;
+        generations.into_iter().try_for_each(|generation| stop(db, tree, generation))?;
     }
     Ok(())
 }
