@@ -77,7 +77,7 @@ impl std::fmt::Debug for Follower {
 }
 
 /// Events that are kept for followers; one that is further behind reads by itself.
-const KEPT: usize = 4_096;
+const MAX_SHARED_EVENTS: usize = 4_096;
 
 /// An event, and the session of its tree, by which it is told who sees it.
 #[derive(Debug, Clone)]
@@ -96,14 +96,14 @@ pub(crate) struct SharedPage {
 /// The newest events, read once for all followers of a store.
 #[derive(Debug)]
 pub(crate) struct SharedEvents {
-    kept: Mutex<Option<KeptEvents>>,
+    kept: Mutex<Option<EventCache>>,
     /// The one permit to read further.
     reading: Semaphore,
 }
 
 /// All events behind `start`, up to `end`.
 #[derive(Debug)]
-struct KeptEvents {
+struct EventCache {
     start: Cursor,
     end: Cursor,
     events: VecDeque<SharedEvent>,
@@ -129,8 +129,8 @@ impl SharedEvents {
             return Ok(());
         }
         // Of what nobody followed for long only the newest are kept.
-        let after = end.map(|end| end.max(Cursor(newest.0.saturating_sub(KEPT as u64))));
-        let page = store.read_events(after, KEPT).await?;
+        let after = end.map(|end| end.max(Cursor(newest.0.saturating_sub(MAX_SHARED_EVENTS as u64))));
+        let page = store.read_events(after, MAX_SHARED_EVENTS).await?;
         self.keep(after, page);
         Ok(())
     }
@@ -139,13 +139,13 @@ impl SharedEvents {
     fn keep(&self, after: Option<Cursor>, page: SharedPage) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let start = after.unwrap_or(page.end);
-        let kept = kept.get_or_insert_with(|| KeptEvents { start, end: start, events: VecDeque::new() });
+        let kept = kept.get_or_insert_with(|| EventCache { start, end: start, events: VecDeque::new() });
         if kept.end < start {
-            *kept = KeptEvents { start, end: start, events: VecDeque::new() };
+            *kept = EventCache { start, end: start, events: VecDeque::new() };
         }
         kept.events.extend(page.events);
         kept.end = page.end;
-        while kept.events.len() > KEPT
+        while kept.events.len() > MAX_SHARED_EVENTS
             && let Some(oldest) = kept.events.pop_front()
         {
             kept.start = oldest.event.cursor;
