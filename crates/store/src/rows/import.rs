@@ -11,11 +11,12 @@ use super::generations::Sent;
 use super::node::NodePlace;
 use super::trees::{TreeRef, find_mut, to_json};
 use super::{cell, commit, events, generations, injections, operation, trees};
+use crate::apply::ImportNote;
 use crate::db::{Db, digest, get, number_of, unsigned};
 use crate::error::StoreError;
 use crate::event::EventKind;
 use crate::generation::GenerationState;
-use crate::import_tree::{Import, ImportNote, ImportedGeneration, ImportedTree, check_imported};
+use crate::import_tree::{Import, ImportedGeneration, ImportedTree, check_imported};
 use crate::principal::{Principal, only_owner};
 
 /// As [`crate::Store::import_tree`].
