@@ -37,6 +37,7 @@ mod schema;
 mod search;
 mod server;
 mod session;
+mod shared_events;
 pub mod spool;
 mod sqlite;
 mod store;
