@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::attribution::{Attributions, AuthorSpan, carried};
 use crate::cell::{CellKey, CellValue};
+use crate::content::Counts;
 use crate::draft::Slot;
 use crate::id::{NodeId, PositionId, ViewName};
 use crate::node::{AuthorKind, NodeRow};
 use crate::path::{ViewOverrides, ancestor_at};
-use crate::position::{Counts, Position};
+use crate::position::Position;
 use crate::reader::{RowError, TreeReader};
 
 /// One position of a path as shown.
