@@ -178,6 +178,11 @@ impl ServerError {
 }
 
 impl StoreError {
+    /// Whether rows cannot be read, as opposed to the store that holds them.
+    pub(crate) const fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged(_) | Self::Rows(RowError::Damaged { .. }))
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Cow<'static, str> {
         let hint = match self {

@@ -10,9 +10,9 @@ use crate::db::{Db, TreeKey, bytes_of, get, signed, unsigned};
 use crate::engine::{Lock, NONE, params};
 use crate::error::StoreError;
 use crate::event::{Cursor, EVENT_RETENTION, EventKind, Events, StoreEvent};
-use crate::follow::{SharedEvent, SharedPage};
 use crate::principal::Principal;
 use crate::question::QuestionId;
+use crate::shared_events::{SharedEvent, SharedPage};
 
 /// How often old events are removed, in events.
 const SWEEP: i64 = 1024;

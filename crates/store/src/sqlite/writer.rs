@@ -22,9 +22,9 @@ use crate::db::{Caches, Db};
 use crate::engine::StatementCounter;
 use crate::error::StoreError;
 use crate::event::Cursor;
-use crate::follow::tell;
 use crate::rows::events;
 use crate::schema::VERSION;
+use crate::shared_events::tell;
 
 /// Writes that wait (channel `store.writes`); callers wait for a place.
 const QUEUE: usize = 256;
