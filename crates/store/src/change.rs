@@ -46,7 +46,8 @@ impl Ids {
 /// in n, so that eight of them lose this often in a row once in 10¹⁴ changes.
 const TRIES: usize = 256;
 
-/// How often a plan may ask for more rows; the deepest asks a handful of times.
+/// How often a plan may ask for more rows. Undo over forgotten versions asks most: twice for each operation it looks back
+/// over.
 const ROUNDS: usize = 64;
 
 /// Makes a change: reads what its plan needs, plans within the same snapshot, applies; plans again on conflict.
