@@ -15,7 +15,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Access, CWD, Mode, RenameFlags, renameat_with};
+use rustix::fs::{Access, AtFlags, CWD, Mode, RenameFlags, linkat, renameat_with};
+use rustix::io::Errno;
 
 pub(crate) use layout::STORE_ID;
 pub use layout::{HomeDir, NEW_STORE};
@@ -283,13 +284,33 @@ pub fn restrict_umask() {
 /// Gives a file another name, unless something has it; whether it was free.
 ///
 /// # Errors
-/// What the system says.
+/// What the system says; [`io::ErrorKind::Unsupported`] on a file system that has no way that never replaces a file.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<bool> {
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        Ok(()) => Ok(true),
-        Err(_) if to.symlink_metadata().is_ok() => Ok(false),
-        // A file system that cannot promise not to replace.
-        Err(_) => std::fs::rename(from, to).map(|()| true),
+    rename_or_link(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE), from, to)
+}
+
+/// A link replaces nothing either, on file systems that cannot rename so. Where there are no links, nothing is
+/// renamed: between a look and a rename another process may take the name.
+fn rename_or_link(renamed: Result<(), Errno>, from: &Path, to: &Path) -> io::Result<bool> {
+    match renamed {
+        Ok(()) => return Ok(true),
+        Err(Errno::EXIST) => return Ok(false),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match linkat(CWD, from, CWD, to, AtFlags::empty()) {
+        Ok(()) => {
+            if let Err(error) = std::fs::remove_file(from) {
+                tracing::warn!(file = %from.display(), %error, "the former name of a file could not be removed");
+            }
+            Ok(true)
+        }
+        Err(Errno::EXIST) => Ok(false),
+        Err(Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            let why = "this file system cannot name a file without the risk of replacing another";
+            Err(io::Error::new(io::ErrorKind::Unsupported, why))
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

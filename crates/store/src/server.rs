@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::error::{ServerError, StoreError};
-use crate::home::STORE_ID;
+use crate::home::{STORE_ID, rename_new};
 use crate::identity::StoreId;
 use crate::limits::StoreLimits;
 
@@ -67,16 +67,14 @@ impl StoreId {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(failed(error)),
         }
-        // Linked to its name when it is whole; the name of another process that was faster stays.
+        // Named when it is whole; the name of another process that was faster stays.
         let id = Self::random()?;
         let new = home.join(format!("{STORE_ID}.{id}"));
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&new).map_err(failed)?;
         file.write_all(id.to_string().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
-        let linked = std::fs::hard_link(&new, &path);
-        std::fs::remove_file(&new).map_err(failed)?;
-        match linked {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
-            _ => File::open(home).and_then(|folder| folder.sync_all()).map_err(failed)?,
+        let named = rename_new(&new, &path);
+        if !matches!(named, Ok(true)) {
+            std::fs::remove_file(&new).map_err(failed)?;
         }
         Self::of_home(home)
     }

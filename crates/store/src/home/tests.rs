@@ -332,3 +332,40 @@ fn a_small_write_on_a_full_disk_lives_off_the_reserve_once() {
     assert_eq!(other.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     assert!(home.reserve_file().exists(), "only a full disk spends it");
 }
+
+#[test]
+fn a_name_that_is_taken_is_not_given_whatever_the_file_system_can_do() {
+    let tmp = folder();
+    let path = |name: &str| tmp.path().join(name);
+    for can_rename in [true, false] {
+        let rename = |from: &Path, to: &Path| {
+            let renames = || renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE);
+            if can_rename { renames() } else { Err(Errno::INVAL) }
+        };
+        fs::write(path("old"), "mine").unwrap();
+        fs::write(path("new"), "theirs").unwrap();
+        let named =
+            || rename_or_link(rename(&path("old"), &path("new")), &path("old"), &path("new")).unwrap();
+        assert!(!named());
+        assert_eq!(fs::read_to_string(path("new")).unwrap(), "theirs");
+        fs::remove_file(path("new")).unwrap();
+        assert!(named());
+        assert_eq!(fs::read_to_string(path("new")).unwrap(), "mine");
+        assert!(!path("old").exists());
+    }
+}
+
+#[test]
+fn where_nothing_names_a_file_without_a_risk_it_is_not_named() {
+    let tmp = folder();
+    let (old, new) = (tmp.path().join("old"), tmp.path().join("new"));
+    // No file system links folders.
+    fs::create_dir(&old).unwrap();
+    let refused = rename_or_link(Err(Errno::NOSYS), &old, &new).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::Unsupported);
+    assert!(old.exists() && !new.exists());
+    assert!(
+        rename_or_link(Err(Errno::NOENT), &old, &new)
+            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    );
+}
