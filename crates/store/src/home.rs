@@ -18,8 +18,11 @@ use std::sync::Arc;
 use rustix::fs::{Access, AtFlags, CWD, Mode, RenameFlags, linkat, renameat_with};
 use rustix::io::Errno;
 
-pub(crate) use layout::STORE_ID;
-pub use layout::{HomeDir, NEW_STORE};
+pub use layout::{
+    BACKUPS, CONFIG, DATABASE, HomeDir, KEYS, NEW_STORE, STORE_COPY, STORE_ID, known_names, new_store_name,
+    store_log,
+};
+pub(crate) use layout::{JOURNAL, LOG, beside};
 pub use network::{FileSystems, HostFileSystems, NetworkFs};
 pub use space::{Reserve, ReserveState, Space, SpaceLimits};
 
@@ -176,7 +179,7 @@ impl Home {
         }
         // What is committed below counts as saved, so the names that lead to it have to be as well. A home with a
         // store went through here before.
-        if existing != path || !path.join(layout::DATABASE).exists() {
+        if existing != path || !path.join(DATABASE).exists() {
             keep_names(&path, existing)?;
         }
         let root = path.canonicalize().map_err(HomeError::io("opened", &path))?;
@@ -254,7 +257,7 @@ impl Home {
     fn check_modes(&mut self) -> Result<(), HomeError> {
         let us = rustix::process::geteuid().as_raw();
         let mut known = vec![self.root.clone()];
-        known.extend(layout::known_names().map(|name| self.root.join(name)));
+        known.extend(known_names().map(|name| self.root.join(name)));
         for path in known {
             let metadata = match path.symlink_metadata() {
                 Ok(metadata) => metadata,
