@@ -370,10 +370,8 @@ fn keep_names(path: &Path, existing: &Path) -> Result<(), HomeError> {
 /// [`HomeError::NotPlain`].
 pub fn refuse_odd_store(database: &Path) -> Result<(), HomeError> {
     let database = database.canonicalize().unwrap_or_else(|_| database.to_owned());
-    for end in ["", "-wal", "-shm"] {
-        let mut path = database.clone().into_os_string();
-        path.push(end);
-        let path = PathBuf::from(path);
+    for end in ["", LOG, "-shm"] {
+        let path = beside(&database, end);
         let what = match path.symlink_metadata() {
             Ok(found) if !found.is_file() => "is not a plain file".to_owned(),
             Ok(found) if found.nlink() > 1 && !end.is_empty() => {
@@ -384,6 +382,21 @@ pub fn refuse_odd_store(database: &Path) -> Result<(), HomeError> {
         return Err(HomeError::NotPlain { path, what });
     }
     Ok(())
+}
+
+/// The log of a store that is gone, which SQLite would take for that of the next one: a log or journal with content
+/// beside no database, or a log beside an empty one. A journal beside an empty one is of a store that is being made.
+pub fn stray_log(database: &Path) -> Option<PathBuf> {
+    let [log, journal] = [LOG, JOURNAL].map(|end| {
+        let path = beside(database, end);
+        path.symlink_metadata().is_ok_and(|found| found.len() > 0).then_some(path)
+    });
+    // Last: another process may make the store meanwhile.
+    match database.metadata() {
+        Ok(found) if found.len() > 0 => None,
+        Ok(_) => log,
+        Err(_) => log.or(journal),
+    }
 }
 
 fn refuse_network(file_systems: &dyn FileSystems, path: &Path) -> Result<(), HomeError> {

@@ -128,7 +128,7 @@ fn folders_that_are_no_home_are_refused_and_left_as_they_are() {
 #[test]
 fn a_home_is_known_by_the_id_of_its_store_and_its_list_of_backups_is_its_own() {
     let tmp = folder();
-    fs::write(tmp.path().join("backups.json"), "").unwrap();
+    fs::write(tmp.path().join(BACKUPS), "").unwrap();
     assert!(open(tmp.path()).is_ok(), "with nothing else in it");
     fs::write(tmp.path().join("thesis.tex"), "").unwrap();
     assert!(matches!(open(tmp.path()), Err(HomeError::NotAHome { .. })), "the name is others' too");
@@ -368,4 +368,23 @@ fn where_nothing_names_a_file_without_a_risk_it_is_not_named() {
         rename_or_link(Err(Errno::NOENT), &old, &new)
             .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     );
+}
+
+#[test]
+fn the_log_of_a_store_that_is_gone_is_known() {
+    let tmp = folder();
+    let database = tmp.path().join(DATABASE);
+    for end in [LOG, JOURNAL] {
+        let log = beside(&database, end);
+        fs::write(&log, "").unwrap();
+        assert_eq!(stray_log(&database), None, "{end}: nothing is in it");
+        fs::write(&log, "content").unwrap();
+        assert_eq!(stray_log(&database), Some(log.clone()));
+        fs::write(&database, "").unwrap();
+        assert_eq!(stray_log(&database).is_some(), end == LOG, "{end}: one is being made");
+        fs::write(&database, "a store").unwrap();
+        assert_eq!(stray_log(&database), None, "{end}: it has its store");
+        fs::remove_file(&database).unwrap();
+        fs::remove_file(&log).unwrap();
+    }
 }
