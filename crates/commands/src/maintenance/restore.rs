@@ -153,7 +153,7 @@ async fn verified(path: &Path) -> Result<(u64, Vec<String>), CommandError> {
     store.renew_identity(&owner).await?;
     let mut problems = store.check(&owner).await?;
     let blobs = path.with_file_name(HomeDir::Blobs.name());
-    problems.extend(super::missing_blobs(&blobs, &super::shown_blobs(&store, &owner).await?));
+    problems.extend(super::missing_blobs(blobs, super::shown_blobs(&store, &owner).await?).await?);
     let trees =
         all_pages(TreeEntry::place, |after| store.trees(&owner, TreeFilter::All, after, LIST_PAGE)).await?;
     for tree in &trees {

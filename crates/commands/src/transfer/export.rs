@@ -65,7 +65,7 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Com
     };
     let (told, target) =
         app.runtime.store.read_whole(&asker.principal, tree, write).await?.map_err(failed)?;
-    let (file, body) = target.finish()?;
+    let (file, body) = target.finish().await?;
     Ok(CommandOutcome::Exported(Exported { file, contains: told.contains, left_out: told.left_out, body }))
 }
 
