@@ -612,20 +612,14 @@ pub enum FormatArg {
 }
 
 impl FormatArg {
-    /// The format that the ending of a file's name stands for, in small or capital letters; none without an ending.
-    ///
-    /// # Errors
-    /// What to do about an ending that stands for no format.
-    pub fn of_ending(file: &Path) -> Result<Option<Self>, &'static str> {
-        let Some(ending) = file.extension() else { return Ok(None) };
-        match ending.to_ascii_lowercase().to_str() {
-            Some("jsonl") => Ok(Some(Self::Jsonl)),
-            Some("txt") => Ok(Some(Self::Text)),
-            Some("md") => Ok(Some(Self::Markdown)),
-            Some("html") => Ok(Some(Self::Html)),
-            _ => Err(
-                "the endings .jsonl, .txt, .md and .html name a format; for another ending name the format too",
-            ),
+    /// The format that the ending of a file's name stands for, in small or capital letters.
+    pub fn of_ending(file: &Path) -> Option<Self> {
+        match file.extension()?.to_ascii_lowercase().to_str()? {
+            "jsonl" => Some(Self::Jsonl),
+            "txt" => Some(Self::Text),
+            "md" | "markdown" => Some(Self::Markdown),
+            "html" | "htm" => Some(Self::Html),
+            _ => None,
         }
     }
 }
