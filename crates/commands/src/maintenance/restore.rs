@@ -19,7 +19,7 @@ use workspace::{Accept, FileArgument, FileProblem, StoreGuard, check_output};
 
 use super::archive::{self, ArchiveError, Contents};
 use super::leftovers::{Copying, restore_stage};
-use crate::app::is_in_new_workspace;
+use crate::app::within_new_workspace;
 use crate::args::maintenance::Restore;
 use crate::error::CommandError;
 use crate::frontend::Frontend;
@@ -101,7 +101,7 @@ pub async fn restore(
 /// Refuses a new home within the home of this invocation, which would take it for a part of its own.
 fn refuse_within(to: &Path, home: &Path) -> Result<(), CommandError> {
     let is_home = || Some(to.canonicalize().ok()? == home.canonicalize().ok()?);
-    if is_home().unwrap_or(to == home) || is_in_new_workspace(to, home) {
+    if is_home().unwrap_or(to == home) || within_new_workspace(to, home).is_some() {
         return Ok(());
     }
     let there = to.ancestors().find(|folder| folder.is_dir()).unwrap_or(to);

@@ -102,6 +102,7 @@ impl TemporaryFile {
         })?;
         let part = format!(".{}.{}.part", name.to_string_lossy(), app.runtime.new_id::<loom::NodeId>()?);
         let part = path.with_file_name(part);
+        app.make_workspace(path)?;
         let file = File::options().write(true).create_new(true).mode(0o600).open(&part).map_err(failed)?;
         Ok(Self { path: path.to_owned(), part, file: BufWriter::new(file), replaces })
     }
@@ -139,12 +140,12 @@ impl TemporaryFile {
     }
 }
 
-impl Drop for TemporaryFile {
 /// Brings a file or folder to the device, on a thread of its own: it may take long.
 async fn sync(file: File) -> io::Result<()> {
     tokio::task::spawn_blocking(move || file.sync_all()).await.map_err(io::Error::other)?
 }
 
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         match std::fs::remove_file(&self.part) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
