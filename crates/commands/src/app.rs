@@ -3,7 +3,7 @@
 mod input;
 mod naming;
 
-pub(crate) use input::is_in_new_workspace;
+pub(crate) use input::within_new_workspace;
 pub use naming::NamedNode;
 
 use std::path::PathBuf;

@@ -69,7 +69,7 @@ pub enum CommandOutcome {
     /// `model test`.
     Tested(model::Tested),
     /// `init`.
-    Begun(model::Begun),
+    Setup(model::SetupReport),
     /// `workspace list`, `trust`, `untrust`.
     Workspaces(workspace::Workspaces),
     /// `/help`.

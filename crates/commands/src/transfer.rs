@@ -15,7 +15,7 @@ mod target;
 mod trust;
 
 pub(crate) use authors::naming;
-pub(crate) use export::export;
+pub(crate) use export::{export, format};
 pub(crate) use file::verify_file;
 pub(crate) use import::import;
 pub(crate) use target::TemporaryFile;

@@ -10,6 +10,7 @@ mod servers;
 use commands::results::maintenance::{Check, Health, Sandbox, State};
 use commands::workspaces::InspectedFolder;
 use commands::{CommandError, CommandOutcome};
+use store::home::DATABASE;
 use workspace::trust::decide;
 
 use crate::config::Layers;
@@ -60,7 +61,7 @@ fn workspace(paths: &InvocationPaths) -> Check {
         Err(error) => return check("workspace", State::Fail, error.message, error.hint),
     };
     let why = format!("{}: {}", chosen.folder.display(), chosen.why);
-    let database = paths.home.join("loom.db");
+    let database = paths.home.join(DATABASE);
     // What cannot be opened is not there yet, or is named when something is loaded from it.
     let Some(looked) = paths.guard().ok().and_then(|guard| InspectedFolder::at(&chosen.folder, &guard).ok())
     else {

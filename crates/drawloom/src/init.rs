@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use commands::args::maintenance::ConfigCommand;
-use commands::results::model::{Begun, SetupStep, StepState};
+use commands::results::model::{SetupReport, SetupStep, StepState};
 use commands::{CommandError, CommandOutcome};
 use model::catalogue;
 use model::{ProviderRow, providers};
@@ -47,7 +47,7 @@ pub(crate) fn run(
     init.servers(&detect(&servers())?)?;
     init.embedded()?;
     let workspace = init.workspace()?;
-    Ok(CommandOutcome::Begun(Begun { workspace, model: init.model, steps: init.steps }))
+    Ok(CommandOutcome::Setup(SetupReport { workspace, model: init.model, steps: init.steps }))
 }
 
 struct Init<'a> {

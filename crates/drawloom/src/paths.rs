@@ -57,7 +57,7 @@ impl InvocationPaths {
     /// # Errors
     /// When the home is there and cannot be entered.
     pub(crate) fn guard(&self) -> Result<StoreGuard, CommandError> {
-        StoreGuard::of(&self.home.join("loom.db"))
+        StoreGuard::of(&self.home.join(store::home::DATABASE))
             .map_err(|error| CommandError::file("cannot look into", &self.home, &error))
     }
 

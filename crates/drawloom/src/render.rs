@@ -114,7 +114,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Session(found) => RenderedOutcome::new(chat::session(found, to)),
         CommandOutcome::Models(found) => RenderedOutcome::new(model::models(found, to)),
         CommandOutcome::Tested(found) => RenderedOutcome::new(model::tested(found, to)),
-        CommandOutcome::Begun(found) => RenderedOutcome::new(model::begun(found, to)),
+        CommandOutcome::Setup(found) => RenderedOutcome::new(model::setup(found, to)),
         CommandOutcome::Workspaces(found) => RenderedOutcome::new(workspace::workspaces(found, to)),
         CommandOutcome::Help(found) => RenderedOutcome::new(slash::help(found, to)),
         CommandOutcome::Status(found) => RenderedOutcome::new(slash::status(found, to)),

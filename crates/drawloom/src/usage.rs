@@ -6,7 +6,7 @@ use std::num::{ParseFloatError, ParseIntError};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Error};
 use commands::CommandError;
-use commands::args::tree::OutOfRange;
+use commands::args::tree::InvalidNumber;
 use text::terminal::one_line;
 
 use crate::cli::Cli;
@@ -106,7 +106,7 @@ fn value(found: &Error) -> Option<String> {
     if source.is::<ParseFloatError>() {
         return Some(format!("{flag} takes a number"));
     }
-    source.downcast_ref::<OutOfRange>().map(|rule| format!("{flag} {rule}"))
+    source.downcast_ref::<InvalidNumber>().map(|rule| format!("{flag} {rule}"))
 }
 
 /// Whether a word is another one with few typing errors.

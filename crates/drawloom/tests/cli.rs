@@ -16,6 +16,9 @@ mod configuration;
 mod contract;
 #[path = "cli/conversation.rs"]
 mod conversation;
+#[cfg(feature = "postgres")]
+#[path = "cli/database.rs"]
+mod database;
 #[path = "cli/departure.rs"]
 mod departure;
 #[path = "cli/dialects.rs"]

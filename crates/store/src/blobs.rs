@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use data_encoding::HEXLOWER;
 use loom::Digest;
 use rustix::io::Errno;
+use sha2::{Digest as _, Sha256};
 
 use crate::disk::{self, Disk, fd};
 
@@ -156,6 +157,28 @@ impl Blobs {
     pub fn get(&self, id: Digest) -> Result<Vec<u8>, BlobError> {
         let file = self.open_blob(&self.shard(id, false)?, id, false)?;
         self.verify(id, &file)
+    }
+
+    /// Verifies a blob of any size, read in pieces.
+    ///
+    /// # Errors
+    /// As [`Blobs::get`], but for [`BlobError::TooLarge`].
+    pub fn check(&self, id: Digest) -> Result<(), BlobError> {
+        let path = self.path_of(id);
+        let mut file = self.open_blob(&self.shard(id, false)?, id, false)?;
+        let (mut hasher, mut piece) = (Sha256::new(), vec![0; 1 << 16]);
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => break,
+                Ok(read) => hasher.update(piece.get(..read).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error_at("read", &path)(error)),
+            }
+        }
+        match Digest(hasher.finalize().into()) {
+            found if found == id => Ok(()),
+            found => Err(BlobError::Damaged { id, found }),
+        }
     }
 
     /// Whether there is a file of that name; its bytes are not read.

@@ -15,10 +15,14 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Access, CWD, Mode, RenameFlags, renameat_with};
+use rustix::fs::{Access, AtFlags, CWD, Mode, RenameFlags, linkat, renameat_with};
+use rustix::io::Errno;
 
-pub(crate) use layout::STORE_ID;
-pub use layout::{HomeDir, NEW_STORE};
+pub use layout::{
+    BACKUPS, CONFIG, DATABASE, HomeDir, KEYS, NEW_STORE, STORE_COPY, STORE_ID, known_names, new_store_name,
+    store_log,
+};
+pub(crate) use layout::{JOURNAL, LOG, beside};
 pub use network::{FileSystems, HostFileSystems, NetworkFs};
 pub use space::{Reserve, ReserveState, Space, SpaceLimits};
 
@@ -175,7 +179,7 @@ impl Home {
         }
         // What is committed below counts as saved, so the names that lead to it have to be as well. A home with a
         // store went through here before.
-        if existing != path || !path.join(layout::DATABASE).exists() {
+        if existing != path || !path.join(DATABASE).exists() {
             keep_names(&path, existing)?;
         }
         let root = path.canonicalize().map_err(HomeError::io("opened", &path))?;
@@ -253,7 +257,7 @@ impl Home {
     fn check_modes(&mut self) -> Result<(), HomeError> {
         let us = rustix::process::geteuid().as_raw();
         let mut known = vec![self.root.clone()];
-        known.extend(layout::known_names().map(|name| self.root.join(name)));
+        known.extend(known_names().map(|name| self.root.join(name)));
         for path in known {
             let metadata = match path.symlink_metadata() {
                 Ok(metadata) => metadata,
@@ -283,13 +287,33 @@ pub fn restrict_umask() {
 /// Gives a file another name, unless something has it; whether it was free.
 ///
 /// # Errors
-/// What the system says.
+/// What the system says; [`io::ErrorKind::Unsupported`] on a file system that has no way that never replaces a file.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<bool> {
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        Ok(()) => Ok(true),
-        Err(_) if to.symlink_metadata().is_ok() => Ok(false),
-        // A file system that cannot promise not to replace.
-        Err(_) => std::fs::rename(from, to).map(|()| true),
+    rename_or_link(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE), from, to)
+}
+
+/// A link replaces nothing either, on file systems that cannot rename so. Where there are no links, nothing is
+/// renamed: between a look and a rename another process may take the name.
+fn rename_or_link(renamed: Result<(), Errno>, from: &Path, to: &Path) -> io::Result<bool> {
+    match renamed {
+        Ok(()) => return Ok(true),
+        Err(Errno::EXIST) => return Ok(false),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match linkat(CWD, from, CWD, to, AtFlags::empty()) {
+        Ok(()) => {
+            if let Err(error) = std::fs::remove_file(from) {
+                tracing::warn!(file = %from.display(), %error, "the former name of a file could not be removed");
+            }
+            Ok(true)
+        }
+        Err(Errno::EXIST) => Ok(false),
+        Err(Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            let why = "this file system cannot name a file without the risk of replacing another";
+            Err(io::Error::new(io::ErrorKind::Unsupported, why))
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -346,10 +370,8 @@ fn keep_names(path: &Path, existing: &Path) -> Result<(), HomeError> {
 /// [`HomeError::NotPlain`].
 pub fn refuse_odd_store(database: &Path) -> Result<(), HomeError> {
     let database = database.canonicalize().unwrap_or_else(|_| database.to_owned());
-    for end in ["", "-wal", "-shm"] {
-        let mut path = database.clone().into_os_string();
-        path.push(end);
-        let path = PathBuf::from(path);
+    for end in ["", LOG, "-shm"] {
+        let path = beside(&database, end);
         let what = match path.symlink_metadata() {
             Ok(found) if !found.is_file() => "is not a plain file".to_owned(),
             Ok(found) if found.nlink() > 1 && !end.is_empty() => {
@@ -360,6 +382,21 @@ pub fn refuse_odd_store(database: &Path) -> Result<(), HomeError> {
         return Err(HomeError::NotPlain { path, what });
     }
     Ok(())
+}
+
+/// The log of a store that is gone, which SQLite would take for that of the next one: a log or journal with content
+/// beside no database, or a log beside an empty one. A journal beside an empty one is of a store that is being made.
+pub fn stray_log(database: &Path) -> Option<PathBuf> {
+    let [log, journal] = [LOG, JOURNAL].map(|end| {
+        let path = beside(database, end);
+        path.symlink_metadata().is_ok_and(|found| found.len() > 0).then_some(path)
+    });
+    // Last: another process may make the store meanwhile.
+    match database.metadata() {
+        Ok(found) if found.len() > 0 => None,
+        Ok(_) => log,
+        Err(_) => log.or(journal),
+    }
 }
 
 fn refuse_network(file_systems: &dyn FileSystems, path: &Path) -> Result<(), HomeError> {

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::error::{ServerError, StoreError};
-use crate::home::STORE_ID;
+use crate::home::{STORE_ID, rename_new};
 use crate::identity::StoreId;
 use crate::limits::StoreLimits;
 
@@ -37,17 +37,38 @@ impl ServerOptions {
         Self { url: url.into(), password: None, store, makes_tables: true, pool: POOL, limits }
     }
 
-    /// Checks a URL without asking the server. A program without the engine connects to none, and checks none.
+    /// Checks a URL without asking the server. A program without the engine connects to none: it checks whose scheme
+    /// it has and that it can be shown.
     ///
     /// # Errors
     /// [`ServerError::Url`].
     pub fn check_url(url: &str) -> Result<(), ServerError> {
+        check_showable(url)?;
         #[cfg(feature = "postgres")]
         crate::postgres::check_url(url)?;
-        #[cfg(not(feature = "postgres"))]
-        let _ = url;
         Ok(())
     }
+}
+
+/// Refuses a URL that is none of PostgreSQL, or contains a password wherever libpq or a reader may find one: a URL is
+/// shown in settings, checks and errors.
+pub(crate) fn check_showable(url: &str) -> Result<(), ServerError> {
+    let address = ["postgres://", "postgresql://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+    let refused = |why: &str| Err(ServerError::Url(why.to_owned()));
+    let Some(address) = address else { return refused("it must begin with postgres://") };
+    let (place, query) = address.split_once('?').unwrap_or((address, ""));
+    // A password may hold any sign unescaped: the user ends at the first @, or at the last one before the query.
+    let users = [address.split_once('@'), place.rsplit_once('@')];
+    let keys = || query.split('&').map(|pair| pair.split_once('=').map_or(pair, |(key, _)| key));
+    if users.into_iter().flatten().any(|(user, _)| user.contains(':'))
+        || keys().any(|key| key.to_ascii_lowercase().contains("password"))
+    {
+        return refused("it contains a password: put it into DRAWLOOM_STORE_PASSWORD or keys.toml");
+    }
+    if keys().any(|key| key.contains('%')) {
+        return refused("the name of a parameter in it is not written plainly");
+    }
+    Ok(())
 }
 
 impl StoreId {
@@ -67,17 +88,16 @@ impl StoreId {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(failed(error)),
         }
-        // Linked to its name when it is whole; the name of another process that was faster stays.
+        // Named when it is whole; the name of another process that was faster stays.
         let id = Self::random()?;
         let new = home.join(format!("{STORE_ID}.{id}"));
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&new).map_err(failed)?;
         file.write_all(id.to_string().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
-        let linked = std::fs::hard_link(&new, &path);
-        std::fs::remove_file(&new).map_err(failed)?;
-        match linked {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
-            _ => File::open(home).and_then(|folder| folder.sync_all()).map_err(failed)?,
+        let named = rename_new(&new, &path);
+        if !matches!(named, Ok(true)) {
+            std::fs::remove_file(&new).map_err(failed)?;
         }
+        named.and_then(|_| File::open(home)?.sync_all()).map_err(failed)?;
         Self::of_home(home)
     }
 }
@@ -100,6 +120,37 @@ mod tests {
         assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1);
         std::fs::write(home.path().join(STORE_ID), "something else").unwrap();
         assert!(matches!(StoreId::of_home(home.path()), Err(StoreError::Foreign(_))));
+    }
+
+    #[test]
+    fn no_url_with_a_password_can_be_shown() {
+        for url in [
+            "postgres://u:canary@h/d",
+            "postgresql://u:canary@h/d",
+            "postgres://:canary@h/d",
+            "postgres://u:ca/nary@h/d",
+            "postgres://u:ca?nary@h/d",
+            "postgres://u:ca@nary@h/d",
+            "postgres://u@x:canary@h/d",
+            "postgres://h/d?password=canary",
+            "postgres://h/d?connect_timeout=3&password=canary",
+            "postgres://h/d?pass%77ord=canary",
+            "postgres://h/d?sslPassword=canary",
+            "mysql://u@h/canary",
+            "host=h password=canary",
+        ] {
+            let refused = check_showable(url).unwrap_err().to_string();
+            assert!(!refused.contains("canary"), "{refused}");
+            assert!(ServerOptions::check_url(url).is_err(), "{url}");
+        }
+        for url in [
+            "postgres://u@h:5432/d?options=-csearch_path%3Da&application_name=b@c",
+            "postgres://h:5432/d",
+            "postgres://u@%2Frun%2Fpostgresql:5433/d",
+            "postgres://u@[::1]:5432/d",
+        ] {
+            assert_eq!(check_showable(url), Ok(()), "{url}");
+        }
     }
 
     #[cfg(not(feature = "postgres"))]

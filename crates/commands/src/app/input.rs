@@ -1,7 +1,7 @@
 //! Text and file arguments: limits, kinds that are refused, secrets that are masked.
 
 use std::io::Read;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use loom::plan::MAX_NODE_BYTES;
 use store::home::HomeDir;
@@ -66,14 +66,14 @@ impl App {
         opened.map_err(|error| CommandError::file_argument(&error))
     }
 
-    /// Refuses a file that would be written into the home.
+    /// Refuses a file that would be written into the home, but for its folder `workspace`, which need not be there:
+    /// [`App::make_workspace`].
     ///
     /// # Errors
     /// `in_home`, or what keeps its folder from being entered.
     pub(crate) fn check_output(&self, path: &Path) -> Result<(), CommandError> {
-        if path.parent().is_some_and(|folder| is_in_new_workspace(folder, self.runtime.home.root())) {
-            let made = self.runtime.home.dir(HomeDir::DefaultWorkspace);
-            made.map_err(|error| CommandError::file("cannot write", path, &std::io::Error::other(error)))?;
+        if self.is_for_new_workspace(path) {
+            return Ok(());
         }
         check_output(path, self.runtime.home.root()).map_err(|error| match error.problem {
             FileProblem::InHome => CommandError::refused(
@@ -83,6 +83,23 @@ impl App {
             ),
             problem => CommandError::file("cannot write", path, &problem.into()),
         })
+    }
+
+    /// Makes the folder `workspace` of the home if a file is to be written there.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(crate) fn make_workspace(&self, path: &Path) -> Result<(), CommandError> {
+        if self.is_for_new_workspace(path) {
+            let made = self.runtime.home.dir(HomeDir::DefaultWorkspace);
+            made.map_err(|error| CommandError::file("cannot write", path, &std::io::Error::other(error)))?;
+        }
+        Ok(())
+    }
+
+    fn is_for_new_workspace(&self, path: &Path) -> bool {
+        let within = path.parent().and_then(|folder| within_new_workspace(folder, self.runtime.home.root()));
+        within.is_some_and(|within| within.as_os_str().is_empty())
     }
 
     /// What is called `name` as text; known secrets masked.
@@ -138,14 +155,11 @@ impl App {
     }
 }
 
-/// Whether a folder that is not there is the folder `workspace` of a home, or lies in it.
-pub(crate) fn is_in_new_workspace(folder: &Path, home: &Path) -> bool {
-    let Ok(folder) = std::path::absolute(folder) else { return false };
-    let Some(there) = folder.ancestors().find(|above| above.is_dir()) else { return false };
-    let mut below = folder.strip_prefix(there).unwrap_or(Path::new("")).components();
-    let workspace = Component::Normal(HomeDir::DefaultWorkspace.name().as_ref());
-    let same = || Some(there.canonicalize().ok()? == home.canonicalize().ok()?);
-    below.next() == Some(workspace)
-        && below.all(|part| matches!(part, Component::Normal(_)))
-        && same() == Some(true)
+/// The path below the folder `workspace` of a home of a folder in it, when neither is there: empty for `workspace`.
+pub(crate) fn within_new_workspace(folder: &Path, home: &Path) -> Option<PathBuf> {
+    let folder = std::path::absolute(folder).ok()?;
+    let there = folder.ancestors().find(|above| above.is_dir())?;
+    let within = folder.strip_prefix(there).ok()?.strip_prefix(HomeDir::DefaultWorkspace.name()).ok()?;
+    let is_plain = within.components().all(|part| matches!(part, Component::Normal(_)));
+    (is_plain && there.canonicalize().ok()? == home.canonicalize().ok()?).then(|| within.to_owned())
 }

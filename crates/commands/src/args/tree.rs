@@ -316,24 +316,24 @@ pub struct Sampling {
     pub yes: bool,
 }
 
-/// A value that a flag does not take.
+/// What is no number, or none that a flag takes.
 #[derive(Debug, thiserror::Error)]
 #[error("takes a {0}")]
-pub struct OutOfRange(String);
+pub struct InvalidNumber(String);
 
 /// A number within the range a preset may have (docs/configuration.md).
-fn number<const LEAST: i64, const MOST: i64>(text: &str) -> Result<f64, OutOfRange> {
+fn number<const LEAST: i64, const MOST: i64>(text: &str) -> Result<f64, InvalidNumber> {
     let fits = |number: &f64| (LEAST as f64..=MOST as f64).contains(number);
-    text.parse().ok().filter(fits).ok_or_else(|| OutOfRange(format!("number from {LEAST} to {MOST}")))
+    text.parse().ok().filter(fits).ok_or_else(|| InvalidNumber(format!("number from {LEAST} to {MOST}")))
 }
 
-fn whole<const LEAST: u32, const MOST: u32>(text: &str) -> Result<u32, OutOfRange> {
+fn whole<const LEAST: u32, const MOST: u32>(text: &str) -> Result<u32, InvalidNumber> {
     let range = if MOST == u32::MAX { format!("from {LEAST}") } else { format!("from {LEAST} to {MOST}") };
     let fits = |number: &u32| (LEAST..=MOST).contains(number);
-    text.parse().ok().filter(fits).ok_or_else(|| OutOfRange(format!("whole number {range}")))
+    text.parse().ok().filter(fits).ok_or_else(|| InvalidNumber(format!("whole number {range}")))
 }
 
-fn logprobs(text: &str) -> Result<u8, OutOfRange> {
+fn logprobs(text: &str) -> Result<u8, InvalidNumber> {
     whole::<0, 20>(text).map(|number| number as u8)
 }
 
@@ -612,20 +612,14 @@ pub enum FormatArg {
 }
 
 impl FormatArg {
-    /// The format that the ending of a file's name stands for, in small or capital letters; none without an ending.
-    ///
-    /// # Errors
-    /// What to do about an ending that stands for no format.
-    pub fn of_ending(file: &Path) -> Result<Option<Self>, &'static str> {
-        let Some(ending) = file.extension() else { return Ok(None) };
-        match ending.to_ascii_lowercase().to_str() {
-            Some("jsonl") => Ok(Some(Self::Jsonl)),
-            Some("txt") => Ok(Some(Self::Text)),
-            Some("md") => Ok(Some(Self::Markdown)),
-            Some("html") => Ok(Some(Self::Html)),
-            _ => Err(
-                "the endings .jsonl, .txt, .md and .html name a format; for another ending name the format too",
-            ),
+    /// The format that the ending of a file's name stands for, in small or capital letters.
+    pub fn of_ending(file: &Path) -> Option<Self> {
+        match file.extension()?.to_ascii_lowercase().to_str()? {
+            "jsonl" => Some(Self::Jsonl),
+            "txt" => Some(Self::Text),
+            "md" | "markdown" => Some(Self::Markdown),
+            "html" | "htm" => Some(Self::Html),
+            _ => None,
         }
     }
 }

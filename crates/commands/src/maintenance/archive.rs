@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use loom::Digest;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use store::home::{CONFIG, DATABASE};
 
 /// The version of the archive written now.
 pub(super) const VERSION: u32 = 1;
@@ -145,7 +146,7 @@ pub(super) fn unpack(file: File, to: &Path) -> Result<Contents, ArchiveError> {
         let mut entry = entry.map_err(cut)?;
         let name = entry.path().map_err(cut)?.to_string_lossy().into_owned();
         // What a backup holds, and nothing that would be obeyed or believed: no keys, no locks.
-        let ours = name == "loom.db" || name == "config.toml" || name.starts_with("blobs/");
+        let ours = name == DATABASE || name == CONFIG || name.starts_with("blobs/");
         let plain = ours && Path::new(&name).components().all(|part| matches!(part, Component::Normal(_)));
         // Only files the manifest names are written, and only below the new home.
         let Some(expected) = left.remove(&name).filter(|_| plain && entry.header().entry_type().is_file())

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use store::StoreError;
-use store::home::HomeDir;
+use store::home::{CONFIG, DATABASE, HomeDir};
 
 use super::archive::{self, Contents};
 use super::backups::{BackupMade, remember};
@@ -44,7 +44,7 @@ pub(crate) async fn backup(
     let copy = StoreCopy(backup_copy(home, now.0));
     let made = app.runtime.store.backup(&asker.principal, &copy.0).await?;
     let shown = super::shown_blobs(&app.runtime.store, &asker.principal).await?;
-    let problems = missing_blobs(&home.root().join(HomeDir::Blobs.name()), &shown);
+    let problems = missing_blobs(home.root().join(HomeDir::Blobs.name()), shown).await?;
     let mut contents = Contents {
         format: "drawloom-backup".to_owned(),
         version: archive::VERSION,
@@ -57,11 +57,11 @@ pub(crate) async fn backup(
     let blobs = home.dir(HomeDir::Blobs).map_err(|error| failed(std::io::Error::other(error)))?;
     let (store, config) = (copy.0.clone(), home.config());
     let out = part.descriptor().map_err(failed)?;
-    // On a thread of its own: what Ctrl-C drops is what waits here, and with it go the part and the copy.
+    // On a thread of its own: Ctrl-C drops what waits here, and with it go the part and the copy.
     let packed = tokio::task::spawn_blocking(move || {
-        let mut files = vec![("loom.db".to_owned(), store)];
+        let mut files = vec![(DATABASE.to_owned(), store)];
         if config.is_file() {
-            files.push(("config.toml".to_owned(), config));
+            files.push((CONFIG.to_owned(), config));
         }
         collect(&blobs, Path::new("blobs"), &mut files)?;
         for (name, path) in &files {
@@ -72,7 +72,7 @@ pub(crate) async fn backup(
         Ok(size.metadata()?.len())
     });
     let bytes = packed.await.map_err(|_| StoreError::Closed)?.map_err(failed)?;
-    part.finish()?;
+    part.finish().await?;
     let file = target.to_string_lossy().into_owned();
     let absolute = std::path::absolute(&target).unwrap_or(target);
     let remembered = remember(home.root(), BackupMade::new(now.0, absolute, bytes, seq));

@@ -10,12 +10,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-const FILE: &str = "backups.json";
+use store::home::BACKUPS;
 
 const VERSION: u32 = 1;
 
-const KEPT: usize = 20;
+const MAX_LISTED: usize = 20;
 
 /// A file that is longer is not ours, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -65,13 +64,13 @@ pub fn newest(home: &Path) -> io::Result<Option<BackupMade>> {
 pub(crate) fn remember(home: &Path, made: BackupMade) -> io::Result<()> {
     let mut known = read(home)?;
     if known.version > VERSION {
-        return Err(io::Error::other(format!("{FILE} was written by a newer program")));
+        return Err(io::Error::other(format!("{BACKUPS} was written by a newer program")));
     }
     known.backups.push(made);
-    let over = known.backups.len().saturating_sub(KEPT);
+    let over = known.backups.len().saturating_sub(MAX_LISTED);
     known.backups.drain(..over);
-    let new = home.join(format!(".{FILE}.{}.new", std::process::id()));
-    let written = write(&new, &known).and_then(|()| std::fs::rename(&new, home.join(FILE)));
+    let new = home.join(format!(".{BACKUPS}.{}.new", std::process::id()));
+    let written = write(&new, &known).and_then(|()| std::fs::rename(&new, home.join(BACKUPS)));
     if written.is_err() {
         // Ours alone, and of no use to anybody.
         let _ = std::fs::remove_file(&new);
@@ -86,7 +85,7 @@ fn write(path: &Path, known: &Backups) -> io::Result<()> {
 }
 
 fn read(home: &Path) -> io::Result<Backups> {
-    let path = home.join(FILE);
+    let path = home.join(BACKUPS);
     let none = Backups { version: VERSION, backups: Vec::new(), more: Map::new() };
     let found = match path.metadata() {
         Ok(found) => found,
@@ -115,14 +114,14 @@ mod tests {
             remember(home.path(), made(at)).unwrap();
         }
         assert_eq!(newest(home.path()).unwrap(), Some(made(29)));
-        assert_eq!(read(home.path()).unwrap().backups.len(), KEPT);
+        assert_eq!(read(home.path()).unwrap().backups.len(), MAX_LISTED);
         assert_eq!(home.path().read_dir().unwrap().count(), 1);
     }
 
     #[test]
     fn what_a_newer_program_wrote_stays() {
         let home = tempfile::tempdir().unwrap();
-        let path = home.path().join(FILE);
+        let path = home.path().join(BACKUPS);
         let later =
             r#"{"version":1,"backups":[{"at":1,"file":"/a","bytes":1,"seq":1,"to":"tape"}],"plan":"daily"}"#;
         std::fs::write(&path, later).unwrap();

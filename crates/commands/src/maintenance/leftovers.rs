@@ -5,7 +5,7 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use store::home::{Home, HomeDir, NEW_STORE};
+use store::home::{Home, HomeDir, NEW_STORE, STORE_COPY};
 
 /// The copy of the store that a backup is made of.
 pub(crate) fn backup_copy(home: &Home, at: i64) -> PathBuf {
@@ -19,9 +19,6 @@ pub(crate) fn restore_stage(run: &Path, at: i64) -> PathBuf {
 
 const BACKUP: &str = ".backup-";
 const RESTORE: &str = "restore-";
-
-/// Beginning of the names of the copies that a migration makes.
-const MIGRATION: &str = "loom.db.v";
 
 /// Held while copies are made, so that nobody sweeps them.
 pub(crate) struct Copying(#[expect(dead_code, reason = "it is held, not read")] File);
@@ -77,7 +74,8 @@ pub(crate) fn sweep(home: &Home) -> io::Result<()> {
 pub(crate) fn found(home: &Home) -> io::Result<Vec<PathBuf>> {
     let run = home.dir(HomeDir::Run).map_err(io::Error::other)?;
     let mut found = Vec::new();
-    for (folder, beginnings) in [(home.root(), &[BACKUP, MIGRATION, NEW_STORE][..]), (&run, &[RESTORE][..])] {
+    for (folder, beginnings) in [(home.root(), &[BACKUP, STORE_COPY, NEW_STORE][..]), (&run, &[RESTORE][..])]
+    {
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
             let name = entry.file_name();
@@ -94,5 +92,5 @@ pub(crate) fn found(home: &Home) -> io::Result<Vec<PathBuf>> {
 /// Whether a copy is of no use to anybody once its maker has ended.
 fn is_unfinished(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    !name.starts_with(MIGRATION) || !name.ends_with(".bak")
+    !name.starts_with(STORE_COPY) || !name.ends_with(".bak")
 }

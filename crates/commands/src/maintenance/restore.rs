@@ -12,22 +12,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::home::{Home, HomeDir, HomeError, HomeOptions};
+use store::home::{CONFIG, DATABASE, Home, HomeDir, HomeError, HomeOptions, store_log, stray_log};
 use store::{LIST_PAGE, Principal, Store, TreeEntry, TreeFilter, all_pages};
 use text::terminal::one_line;
 use workspace::{Accept, FileArgument, FileProblem, StoreGuard, check_output};
 
 use super::archive::{self, ArchiveError, Contents};
 use super::leftovers::{Copying, restore_stage};
-use crate::app::is_in_new_workspace;
+use crate::app::within_new_workspace;
 use crate::args::maintenance::Restore;
 use crate::error::CommandError;
 use crate::frontend::Frontend;
 use crate::results::CommandOutcome;
 use crate::results::maintenance::Restored;
-
-const STORE: &str = "loom.db";
-const CONFIG: &str = "config.toml";
 
 /// Where a backup may be restored to.
 #[derive(Debug, Clone)]
@@ -59,7 +56,7 @@ pub async fn restore(
     let to = args.to.as_ref().unwrap_or(&into.home);
     let to = std::path::absolute(to).map_err(|error| CommandError::file("cannot find", to, &error))?;
     refuse_within(&to, &into.home)?;
-    if to.join(STORE).symlink_metadata().is_ok() {
+    if to.join(DATABASE).symlink_metadata().is_ok() {
         return Err(has_a_store(&to));
     }
     refuse_log(&to)?;
@@ -104,11 +101,11 @@ pub async fn restore(
 /// Refuses a new home within the home of this invocation, which would take it for a part of its own.
 fn refuse_within(to: &Path, home: &Path) -> Result<(), CommandError> {
     let is_home = || Some(to.canonicalize().ok()? == home.canonicalize().ok()?);
-    if is_home().unwrap_or(to == home) || is_in_new_workspace(to, home) {
+    if is_home().unwrap_or(to == home) || within_new_workspace(to, home).is_some() {
         return Ok(());
     }
     let there = to.ancestors().find(|folder| folder.is_dir()).unwrap_or(to);
-    check_output(&there.join(STORE), home).map_err(|error| match error.problem {
+    check_output(&there.join(DATABASE), home).map_err(|error| match error.problem {
         FileProblem::InHome => CommandError::refused(
             "in_home",
             format!("{} would be in the home", one_line(&to.to_string_lossy())),
@@ -139,9 +136,8 @@ async fn staged(
     frontend: &dyn Frontend,
 ) -> Result<Restored, CommandError> {
     let contents = archive::unpack(file, stage).map_err(|error| unpacking(&args.file, &error))?;
-    let (trees, problems) = verified(&stage.join(STORE)).await?;
-    let log = stage.join("loom.db-wal");
-    if log.metadata().is_ok_and(|log| log.len() > 0) {
+    let (trees, problems) = verified(&stage.join(DATABASE)).await?;
+    if store_log(&stage.join(DATABASE)).metadata().is_ok_and(|log| log.len() > 0) {
         return Err(failed(&"its log was not written back"));
     }
     publish(&contents, stage, home, frontend)?;
@@ -157,7 +153,7 @@ async fn verified(path: &Path) -> Result<(u64, Vec<String>), CommandError> {
     store.renew_identity(&owner).await?;
     let mut problems = store.check(&owner).await?;
     let blobs = path.with_file_name(HomeDir::Blobs.name());
-    problems.extend(super::missing_blobs(&blobs, &super::shown_blobs(&store, &owner).await?));
+    problems.extend(super::missing_blobs(blobs, super::shown_blobs(&store, &owner).await?).await?);
     let trees =
         all_pages(TreeEntry::place, |after| store.trees(&owner, TreeFilter::All, after, LIST_PAGE)).await?;
     for tree in &trees {
@@ -176,7 +172,7 @@ fn publish(
     home: &Path,
     frontend: &dyn Frontend,
 ) -> Result<(), CommandError> {
-    for name in contents.files.keys().filter(|name| *name != STORE) {
+    for name in contents.files.keys().filter(|name| *name != DATABASE) {
         let there = place(&stage.join(name), &home.join(name))
             .map_err(|error| CommandError::file("cannot write", &home.join(name), &error))?;
         // A blob is named by its content, so the one that is there is the same.
@@ -187,8 +183,8 @@ fn publish(
     }
     keep_folders(contents, home).map_err(|error| CommandError::file("cannot write", home, &error))?;
     refuse_log(home)?;
-    let store = home.join(STORE);
-    let placed = place(&stage.join(STORE), &store);
+    let store = home.join(DATABASE);
+    let placed = place(&stage.join(DATABASE), &store);
     match placed.and_then(|there| File::open(home)?.sync_all().map(|()| there)) {
         Ok(false) => Ok(()),
         Ok(true) => Err(has_a_store(home)),
@@ -234,11 +230,9 @@ fn failed(error: &dyn std::fmt::Display) -> CommandError {
 
 /// Refuses a home with the log of a store that is gone: it would be read as that of the store that is restored.
 fn refuse_log(home: &Path) -> Result<(), CommandError> {
-    let logs = ["-wal", "-journal"].map(|end| format!("{STORE}{end}"));
-    match logs.iter().find(|log| home.join(log).symlink_metadata().is_ok()) {
-        Some(log) => Err(not_empty(home, &format!("holds {log}, which belongs to the store that was there"))),
-        None => Ok(()),
-    }
+    let Some(log) = stray_log(&home.join(DATABASE)) else { return Ok(()) };
+    let log = log.file_name().unwrap_or_default().to_string_lossy();
+    Err(not_empty(home, &format!("holds {log}, which belongs to the store that was there")))
 }
 
 fn has_a_store(home: &Path) -> CommandError {

@@ -65,7 +65,7 @@ pub struct Tested {
 
 /// `init`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Begun {
+pub struct SetupReport {
     /// The workspace of this call.
     pub workspace: String,
     /// The model that is used when none is named.

@@ -17,8 +17,7 @@ use crate::transfer;
 /// The formats, as they are typed.
 pub(super) const FORMATS: [&str; 6] = ["jsonl", "text", "markdown", "html", "annotations", "training"];
 
-/// Reads `[FORMAT] [FILE]`. A first word that is no format names the file if it looks like one, and its ending says
-/// the format then.
+/// Reads `[FORMAT] [FILE]`. A first word that is no format names the file if it looks like one.
 pub(super) fn read(rest: &str) -> Result<SlashCommand, &'static str> {
     let (first, more) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     if let Ok(format) = FormatArg::from_str(first, false) {
@@ -33,9 +32,7 @@ pub(super) fn read(rest: &str) -> Result<SlashCommand, &'static str> {
             "the format is jsonl, text, markdown, html, annotations or training, and the name of a file follows it",
         );
     }
-    let file = PathBuf::from(rest);
-    let format = FormatArg::of_ending(&file)?;
-    Ok(SlashCommand::Export { format, file: Some(file) })
+    Ok(SlashCommand::Export { format: None, file: Some(PathBuf::from(rest)) })
 }
 
 /// Writes what a conversation shows.
@@ -47,7 +44,8 @@ pub(super) async fn export(
     file: Option<PathBuf>,
 ) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = super::run::place(app, asker, conversation).await?;
-    let format = format.unwrap_or(FormatArg::Markdown);
+    let how = "`/export FORMAT FILE`";
+    let format = transfer::format(app, format, file.as_deref(), FormatArg::Markdown, how);
     let file = file.unwrap_or_else(|| named(&conversation.name(), format));
     // Nothing is asked at an input line; what is there stays.
     if file.symlink_metadata().is_ok() {
@@ -91,12 +89,10 @@ mod tests {
         assert_eq!(reads(""), Some((None, None)));
         assert_eq!(reads("html"), Some((Some(FormatArg::Html), None)));
         assert_eq!(reads("html my talk"), Some((Some(FormatArg::Html), file("my talk"))));
-        assert_eq!(reads("talk.txt"), Some((Some(FormatArg::Text), file("talk.txt"))));
-        assert_eq!(reads("TALK.TXT"), Some((Some(FormatArg::Text), file("TALK.TXT"))));
+        assert_eq!(reads("talk.txt"), Some((None, file("talk.txt"))));
+        assert_eq!(reads("talk.pdf"), Some((None, file("talk.pdf"))));
         assert_eq!(reads("./html"), Some((None, file("./html"))));
         assert_eq!(reads("pdf"), None);
-        assert_eq!(reads("talk.pdf"), None, "an ending that names no format");
-        assert_eq!(reads("talk.htm"), None, "as little");
         assert_eq!(reads("html talk.pdf"), Some((Some(FormatArg::Html), file("talk.pdf"))));
         for format in FORMATS {
             assert!(reads(format).is_some_and(|(read, _)| read.is_some()), "{format}");

@@ -1,8 +1,10 @@
 //! `tree export`.
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
+use clap::ValueEnum as _;
 use interop::ExportError;
 use interop::own::{ExportOptions, ExportVariant, survey};
 use loom::{TreeReader, ViewName};
@@ -29,16 +31,7 @@ const MAX_BLOB_BYTES: u64 = 64 << 20;
 /// Writes a tree. Says what is in it first; reads it in one snapshot, however large it is.
 pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
-    let format = match (args.format, &args.output) {
-        (Some(format), _) => format,
-        (None, None) => FormatArg::Jsonl,
-        (None, Some(file)) => {
-            let shown = text::terminal::one_line(&file.to_string_lossy()).into_owned();
-            let of_ending = FormatArg::of_ending(file);
-            let unknown = |hint| CommandError::usage(format!("the ending of {shown} names no format"), hint);
-            of_ending.map_err(unknown)?.unwrap_or(FormatArg::Jsonl)
-        }
-    };
+    let format = format(app, args.format, args.output.as_deref(), FormatArg::Jsonl, "--format");
     if args.with_context && format != FormatArg::Jsonl {
         return Err(CommandError::usage(
             "--with-context belongs to the format jsonl",
@@ -65,8 +58,30 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Com
     };
     let (told, target) =
         app.runtime.store.read_whole(&asker.principal, tree, write).await?.map_err(failed)?;
-    let (file, body) = target.finish()?;
+    let (file, body) = target.finish().await?;
     Ok(CommandOutcome::Exported(Exported { file, contains: told.contains, left_out: told.left_out, body }))
+}
+
+/// The format that is asked for, else that of the file's ending, else `usual`. A notice tells of an ending that names
+/// none, and `how` to name another.
+pub(crate) fn format(
+    app: &App,
+    asked: Option<FormatArg>,
+    file: Option<&Path>,
+    usual: FormatArg,
+    how: &str,
+) -> FormatArg {
+    let Some(file) = file.filter(|_| asked.is_none()) else { return asked.unwrap_or(usual) };
+    FormatArg::of_ending(file).unwrap_or_else(|| {
+        if file.extension().is_some() {
+            let shown = text::terminal::one_line(&file.to_string_lossy()).into_owned();
+            let name = usual.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+            app.frontend.note(&format!(
+                "the ending of {shown} names no format: it is written as {name}; {how} names another"
+            ));
+        }
+        usual
+    })
 }
 
 /// The blobs of the home.

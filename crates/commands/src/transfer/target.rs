@@ -34,12 +34,12 @@ impl Target {
     }
 
     /// Brings it to its place. Returns the file's name and what goes to standard output.
-    pub(super) fn finish(self) -> Result<(Option<String>, Option<Vec<u8>>), CommandError> {
+    pub(super) async fn finish(self) -> Result<(Option<String>, Option<Vec<u8>>), CommandError> {
         match self {
             Self::Standard(body) => Ok((None, Some(body))),
             Self::File(beside) => {
                 let name = beside.path.to_string_lossy().into_owned();
-                beside.finish()?;
+                beside.finish().await?;
                 Ok((Some(name), None))
             }
         }
@@ -102,6 +102,7 @@ impl TemporaryFile {
         })?;
         let part = format!(".{}.{}.part", name.to_string_lossy(), app.runtime.new_id::<loom::NodeId>()?);
         let part = path.with_file_name(part);
+        app.make_workspace(path)?;
         let file = File::options().write(true).create_new(true).mode(0o600).open(&part).map_err(failed)?;
         Ok(Self { path: path.to_owned(), part, file: BufWriter::new(file), replaces })
     }
@@ -114,29 +115,34 @@ impl TemporaryFile {
         self.file.get_ref().try_clone()
     }
 
-    /// Gives it its name.
+    /// Gives it its name. Dropped before that, it leaves nothing.
     ///
     /// # Errors
     /// `exists` where another file got the name meanwhile; what the system says.
-    pub(crate) fn finish(mut self) -> Result<(), CommandError> {
-        let done = self.publish();
+    pub(crate) async fn finish(mut self) -> Result<(), CommandError> {
+        let done = self.publish().await;
         done.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => exists(&text::terminal::one_line(&self.path.to_string_lossy())),
             _ => CommandError::file("cannot write", &self.path, &error),
         })
     }
 
-    fn publish(&mut self) -> io::Result<()> {
+    async fn publish(&mut self) -> io::Result<()> {
         self.file.flush()?;
-        self.file.get_ref().sync_all()?;
+        sync(self.descriptor()?).await?;
         if self.replaces {
             std::fs::rename(&self.part, &self.path)?;
         } else if !rename_new(&self.part, &self.path)? {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        sync(File::open(folder.unwrap_or(Path::new(".")))?).await
     }
+}
+
+/// Brings a file or folder to the device, on a thread of its own: it may take long.
+async fn sync(file: File) -> io::Result<()> {
+    tokio::task::spawn_blocking(move || file.sync_all()).await.map_err(io::Error::other)?
 }
 
 impl Drop for TemporaryFile {

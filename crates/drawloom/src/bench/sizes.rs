@@ -267,7 +267,7 @@ async fn search(
 
 /// Bytes of a closed store.
 fn bytes_of(scratch: &Scratch, home: &str) -> Result<f64, CommandError> {
-    let path = scratch.at(home).join("loom.db");
+    let path = scratch.at(home).join(store::home::DATABASE);
     let file = std::fs::metadata(&path).map_err(|error| CommandError::file("cannot read", &path, &error))?;
     Ok(file.len() as f64)
 }

@@ -6,15 +6,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use commands::CommandError;
+pub(crate) use store::home::{CONFIG, KEYS};
 use text::terminal::one_line;
 use toml::{Table, Value};
 
 use super::keys;
-
-/// The name of the file with the settings.
-pub(crate) const CONFIG: &str = "config.toml";
-/// The name of the file with the secrets.
-pub(crate) const KEYS: &str = "keys.toml";
 
 /// A longer file is not read, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;

@@ -8,7 +8,10 @@ use commands::CommandError;
 use commands::maintenance::backups::newest;
 use commands::results::maintenance::{Check, State};
 use commands::workspaces::InspectedFolder;
-use store::home::{FileSystems, HomeDir, HostFileSystems, Space, SpaceLimits, refuse_odd_store};
+use store::home::{
+    DATABASE, FileSystems, HostFileSystems, STORE_ID, Space, SpaceLimits, known_names, refuse_odd_store,
+    store_log, stray_log,
+};
 use store::{
     LIST_PAGE, Options, Principal, ServerError, ServerOptions, Store, StoreError, StoreId, TreeEntry,
     TreeFilter, all_pages,
@@ -17,14 +20,10 @@ use text::bytes::size;
 
 use workspace::trust::TrustRecord;
 
-use super::backup::{self, Stored};
+use super::backup::{self, StoreState};
 use super::{check, ok};
 use crate::config::Config;
 use crate::paths::InvocationPaths;
-
-/// Files of a home that exist at its top.
-const FILES: [&str; 7] =
-    ["backups.json", "config.toml", "keys.toml", "seal.key", "trusted_keys", "loom.db", "loom.db-wal"];
 
 pub(super) fn checks(paths: &InvocationPaths, config: &Config, quick: bool) -> Vec<Check> {
     let home = &paths.home;
@@ -58,10 +57,9 @@ pub(super) fn checks(paths: &InvocationPaths, config: &Config, quick: bool) -> V
 
 fn modes(home: &Path) -> Check {
     let us = rustix::process::geteuid().as_raw();
-    let dirs = HomeDir::ALL.iter().map(|dir| dir.name());
-    let names = std::iter::once("").chain(FILES).chain(dirs);
+    let known = known_names().map(|name| home.join(name));
     let mut open = Vec::new();
-    for path in names.map(|name| if name.is_empty() { home.to_owned() } else { home.join(name) }) {
+    for path in std::iter::once(home.to_owned()).chain(known) {
         let Ok(metadata) = path.symlink_metadata() else { continue };
         if metadata.uid() != us {
             let why = format!("{} belongs to uid {}, not to uid {us}", path.display(), metadata.uid());
@@ -115,34 +113,40 @@ fn space(home: &Path, config: &Config) -> Check {
 
 /// Whether the store opens, and what is in it. Only the store itself opens its file (spec: security §8), and here for
 /// reading.
-fn store(home: &Path, config: &Config, quick: bool) -> (Check, Stored) {
+fn store(home: &Path, config: &Config, quick: bool) -> (Check, StoreState) {
     if let Some(url) = &config.store.url {
-        return (server(home, config, url, quick), Stored::OnServer);
+        return (server(home, config, url, quick), StoreState::OnServer);
     }
-    let path = home.join("loom.db");
+    let path = home.join(DATABASE);
     let Ok(metadata) = path.symlink_metadata() else {
-        if let Ok(Some(_)) = newest(home) {
-            let why = "loom.db is missing, of which a backup was made: the next command makes an empty store";
-            let fix = "restore the backup before, unless it was moved away on purpose";
-            return (check("store", State::Warn, why, fix), Stored::Missing);
+        if let Some(log) = stray_log(&path) {
+            let why = format!("{DATABASE} is missing, although {} is there", log.display());
+            let fix = "`drawloom restore FILE --to DIR` makes a home of a backup; without the log, this one begins anew";
+            return (check("store", State::Fail, why, fix), StoreState::Unreadable);
         }
-        return (ok("store", "empty: nothing was stored yet"), Stored::Nothing);
+        if let Ok(Some(_)) = newest(home) {
+            let why =
+                "the store is missing, of which a backup was made: the next command makes an empty store";
+            let fix = "restore the backup before, unless it was moved away on purpose";
+            return (check("store", State::Warn, why, fix), StoreState::Missing);
+        }
+        return (ok("store", "empty: nothing was stored yet"), StoreState::Nothing);
     };
     if let Err(error) = refuse_odd_store(&path) {
         let error = crate::open::home_error(&error);
-        return (check("store", State::Fail, error.message, error.hint), Stored::Unreadable);
+        return (check("store", State::Fail, error.message, error.hint), StoreState::Unreadable);
     }
     match look(&path) {
         Ok((version, trees)) => {
-            let stored = if trees == 0 { Stored::Nothing } else { Stored::Trees };
+            let stored = if trees == 0 { StoreState::Nothing } else { StoreState::Trees };
             (ok("store", format!("opens, schema {version}, {}", size(metadata.len()))), stored)
         }
         Err(error) if error.code == "migration_needed" => {
             let why = "an older Drawloom wrote the store";
             let fix = "run any command: it updates the store";
-            (check("store", State::Warn, why.to_owned(), fix), Stored::Unreadable)
+            (check("store", State::Warn, why.to_owned(), fix), StoreState::Unreadable)
         }
-        Err(error) => (check("store", State::Fail, error.message, error.hint), Stored::Unreadable),
+        Err(error) => (check("store", State::Fail, error.message, error.hint), StoreState::Unreadable),
     }
 }
 
@@ -153,7 +157,7 @@ fn server(home: &Path, config: &Config, url: &str, quick: bool) -> Check {
         return ok("store", format!("{place}, which --quick does not ask"));
     }
     let asked = || -> Result<u32, StoreError> {
-        let has_id = home.join("store.id").exists();
+        let has_id = home.join(STORE_ID).exists();
         let store = if has_id { StoreId::of_home(home)? } else { StoreId([0; 16]) };
         let options = ServerOptions {
             password: config.store.known_password(),
@@ -193,7 +197,7 @@ fn look(path: &Path) -> Result<(u32, usize), CommandError> {
 /// How long the store's log is: a read that does not end keeps it from being written back.
 fn log(home: &Path, config: &Config) -> Check {
     let limit = config.limits.wal.0;
-    let taken = home.join("loom.db-wal").symlink_metadata().map_or(0, |found| found.len());
+    let taken = store_log(&home.join(DATABASE)).symlink_metadata().map_or(0, |found| found.len());
     if taken > limit {
         let why = format!("the store's log takes {}, more than {} (limits.wal)", size(taken), size(limit));
         return check("log", State::Warn, why, "end what has the home open, and run any command once");

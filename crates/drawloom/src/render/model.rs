@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use commands::results::model::{Begun, ModelShown, ModelsShown, StepState, Tested};
+use commands::results::model::{ModelShown, ModelsShown, SetupReport, StepState, Tested};
 use model::ModelPlace;
 
 use super::OutputStyle;
@@ -59,7 +59,7 @@ pub(super) fn tested(found: &Tested, to: OutputStyle) -> String {
     out
 }
 
-pub(super) fn begun(found: &Begun, to: OutputStyle) -> String {
+pub(super) fn setup(found: &SetupReport, to: OutputStyle) -> String {
     let mut out = String::new();
     for step in &found.steps {
         let mark = match step.state {

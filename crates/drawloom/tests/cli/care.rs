@@ -273,13 +273,35 @@ fn an_export_has_the_format_of_its_ending() {
     assert!(export("a.txt", &[]).starts_with("It rained."));
     let own = "{\"record\":\"header\"";
     assert!(export("b.html", &["--format", "jsonl"]).starts_with(own), "what is said goes before");
-    assert!(export("A.HTML", &[]).contains("<html"));
-    assert!(export("a", &[]).starts_with(own));
+    for name in ["A.HTML", "a.htm"] {
+        assert!(export(name, &[]).contains("<html"), "{name}");
+    }
+    assert_eq!(export("a.markdown", &[]), export("a.md", &[]));
     assert!(export("a.pdf", &["--format", "text"]).starts_with("It rained."));
-    let refused = world.run(&["tree", "export", "Tale", "-o", &text(&world.path("b.pdf"))]);
-    assert!(refused.code == Some(2) && refused.err.contains("b.pdf names no format"), "{refused:?}");
-    assert!(!world.path("b.pdf").exists());
+    for (name, is_told) in [("a", false), ("Tale.v2", true), ("notes.2026-11-23", true)] {
+        let run = world.run(&["tree", "export", "Tale", "-o", &text(&world.path(name))]);
+        let told = format!("{name} names no format: it is written as jsonl; --format names another");
+        assert_eq!((run.code, run.err.contains(&told)), (Some(0), is_told), "{run:?}");
+        assert!(std::fs::read_to_string(world.path(name)).unwrap().starts_with(own), "{name}");
+    }
     world.ok(&["import", &text(&world.path("b.html")), "--as", "jsonl"]);
+}
+
+#[test]
+fn a_conversation_has_the_format_of_the_ending_of_its_file() {
+    let world = World::new();
+    world.ok(&["--model", "script:echo", "chat", "-m", "hello"]);
+    let export = |name: &str| {
+        let run = world.run(&["chat", "-m", &format!("/export {name}")]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        (std::fs::read_to_string(world.path("here").join(name)).unwrap(), run.err)
+    };
+    assert!(export("a.htm").0.contains("<html") && export("a.HTML").0.contains("<html"));
+    let (markdown, silent) = export("a.markdown");
+    assert!(!silent.contains("names no format"), "{silent}");
+    let (unknown, told) = export("talk.v2");
+    assert_eq!(unknown, markdown);
+    assert!(told.contains("it is written as markdown; `/export FORMAT FILE` names another"), "{told}");
 }
 
 #[test]

@@ -153,6 +153,9 @@ fn e10_nothing_is_written_into_the_home_but_its_workspace() {
     std::fs::remove_dir(world.home().join("workspace")).unwrap();
     let around = text(&world.home().join("workspace/../blobs/a"));
     assert_eq!(world.run(&["tree", "export", "Tale", "-o", &around]).code, Some(3));
+    let deeper = text(&world.path("home/workspace/sub/a"));
+    assert_eq!(world.run(&["tree", "export", "Tale", "-o", &deeper]).code, Some(3));
+    assert!(!world.home().join("workspace").exists(), "what is refused makes nothing");
     for outside in ["home/workspace/a", "here/a"] {
         world.ok(&["tree", "export", "Tale", "-o", &text(&world.path(outside))]);
     }

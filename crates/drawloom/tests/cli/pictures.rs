@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use data_encoding::BASE64;
 use image::codecs::gif::GifEncoder;
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::seer::Seer;
 use crate::terminal::Terminal;
-use crate::world::{Run, World, text};
+use crate::world::{Run, World, heeds_ctrl_c, piped, text};
 
 const SEES: &str = "images = true";
 
@@ -349,6 +350,34 @@ fn backup_and_export_carry_pictures_and_the_check_misses_them() {
 }
 
 #[test]
+fn a_backup_that_is_interrupted_while_it_looks_at_pictures_leaves_nothing() {
+    let world = World::new();
+    let _seer = Seer::of(&world, SEES);
+    let path = file(&world, "a.png", encoded(&drawn(60, 60), ImageFormat::Png));
+    world.ok(&["chat", "-m", "look", "--file", &path]);
+    let blob = blobs(&world).remove(0);
+    // Hashing it takes longer than it takes to press Ctrl-C, and it fits in no memory.
+    std::fs::File::options().write(true).open(&blob).unwrap().set_len(64 << 30).unwrap();
+    let mut child = piped(&mut world.command(&["backup", "-o", "b"]));
+    let open = format!("/proc/{}/fd", child.id());
+    let is_open = || {
+        let open = std::fs::read_dir(&open).into_iter().flatten().flatten();
+        open.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|path| path == blob)
+    };
+    while !(heeds_ctrl_c(&child) && is_open()) {
+        assert_eq!(child.try_wait().unwrap(), None, "it is not done yet");
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let left = |folder: &Path| {
+        let names = folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with('.')).collect::<Vec<_>>()
+    };
+    assert_eq!((left(&world.path("here")), left(&world.home())), (Vec::new(), Vec::new()));
+}
+
+#[test]
 fn at_a_terminal_files_go_along_with_what_is_said_next() {
     let world = World::new();
     let seer = Seer::of(&world, SEES);
@@ -392,7 +421,7 @@ fn what_a_killed_process_left_of_a_temporary_conversation_is_swept() {
     std::fs::write(world.home().join("blobs/00").join(id), "left").unwrap();
     // And as if another one had died while it wrote them.
     std::fs::write(world.home().join("blobs/00/.left.0123456789abcdef"), "half").unwrap();
-    terminal.signal(rustix::process::Signal::KILL);
+    terminal.signal(Signal::KILL);
     assert_eq!(terminal.ended(), None);
     world.ok(&["tree", "list"]);
     assert_eq!(blobs(&world), stays);

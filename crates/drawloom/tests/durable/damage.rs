@@ -193,17 +193,38 @@ fn an_empty_store_in_a_home_that_was_used_is_damage_and_no_beginning() {
 }
 
 #[test]
-fn a_backup_is_not_restored_beneath_the_log_of_another_store() {
+fn a_log_without_its_store_is_damage_until_it_is_moved_away() {
     let home = Home::with_tale("It rained.");
-    let backup = home.folder().join("kept.backup");
-    home.ok(&["backup", "-o", backup.to_str().unwrap()]);
     fs::remove_file(home.database()).unwrap();
-    let log = home.path().join("loom.db-wal");
-    fs::write(&log, "the log of the store that was here").unwrap();
-    let refused = home.run(&["restore", backup.to_str().unwrap()]);
-    refused.refused(2, &["loom.db-wal", "--to"]);
-    assert!(log.exists() && !home.database().exists());
-    home.run(&["tree", "list"]).refused(6, &["loom.db is missing", "loom.db-wal"]);
+    let logs = ["loom.db-wal", "loom.db-journal"];
+    for name in logs {
+        let log = home.path().join(name);
+        fs::write(&log, "the log of the store that was here").unwrap();
+        home.run(&["tree", "list"]).refused(6, &["loom.db is missing", name]);
+        let doctor = home.run(&["doctor", "--quick"]);
+        assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
+        assert!(doctor.stdout.contains(name) && !doctor.stdout.contains("nothing was stored"), "{doctor:?}");
+        fs::remove_file(&log).unwrap();
+    }
+    home.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    let backup = home.folder().join("kept.backup");
+    let backup = backup.to_str().unwrap();
+    home.ok(&["backup", "-o", backup]);
+    fs::remove_file(home.database()).unwrap();
+    for name in logs {
+        let log = home.path().join(name);
+        fs::write(&log, "the log of the store that was here").unwrap();
+        home.run(&["restore", backup]).refused(2, &[name, "--to"]);
+        assert!(log.exists() && !home.database().exists());
+        let doctor = home.run(&["doctor", "--quick"]);
+        assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
+        assert_eq!(doctor.stdout.matches("`drawloom restore FILE --to DIR`").count(), 2, "{doctor:?}");
+        // Nothing is in it that could be read as the log of another store.
+        fs::write(&log, "").unwrap();
+    }
+    home.ok(&["restore", backup]);
+    assert_eq!(home.text(), "It rained.");
+    home.is_sound();
 }
 
 /// The control: what a process leaves that was killed while it made the first store.

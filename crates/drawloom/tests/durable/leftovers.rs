@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use store::home::{NEW_STORE, new_store_name};
+
 use crate::support::{Home, ended, until};
 
 /// Bytes that take a while to be packed and unpacked.
@@ -26,11 +28,12 @@ fn left(folder: &Path, beginning: &str) -> Vec<PathBuf> {
 fn what_a_killed_first_command_left_is_swept_by_the_next_one() {
     let home = Home::new();
     fs::create_dir_all(home.path().join("run")).unwrap();
-    for name in [".loom.db.0123", ".loom.db.0123-journal"] {
+    let name = new_store_name(0x0123);
+    for name in [format!("{name}-journal"), name] {
         fs::write(home.path().join(name), "half a store").unwrap();
     }
     home.ok(&["tree", "list"]);
-    assert_eq!(left(&home.path(), ".loom.db."), Vec::<PathBuf>::new());
+    assert_eq!(left(&home.path(), NEW_STORE), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -46,7 +49,7 @@ fn first_commands_at_once_find_one_store() {
             assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         }
     }
-    assert_eq!(left(&home.path(), ".loom.db."), Vec::<PathBuf>::new());
+    assert_eq!(left(&home.path(), NEW_STORE), Vec::<PathBuf>::new());
 }
 
 #[test]

@@ -50,6 +50,7 @@ fn damage_is_found_on_reading_and_healed_by_putting_again() {
     let id = blobs.put(b"abc").unwrap();
     fs::write(blobs.path_of(id), b"abd").unwrap();
     assert!(matches!(blobs.get(id), Err(BlobError::Damaged { .. })));
+    assert!(matches!(blobs.check(id), Err(BlobError::Damaged { found, .. }) if found == Digest::of(b"abd")));
     assert_eq!(blobs.put(b"abc").unwrap(), id);
     assert_eq!(blobs.get(id).unwrap(), b"abc");
     assert_eq!(files(&blobs), 1);
@@ -63,6 +64,8 @@ fn sizes_are_bounded_both_ways() {
     small.put(b"123").unwrap();
     let id = Blobs::open(tmp.path(), MAX).unwrap().put(b"12345").unwrap();
     assert!(matches!(small.get(id), Err(BlobError::TooLarge { bytes: 5, max: 3 })));
+    small.check(id).unwrap();
+    assert!(matches!(small.check(Digest::of(b"none")), Err(BlobError::Missing { .. })));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Where every file of the home lies (spec: cli §4): the only place that spells their names.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Home;
 
@@ -71,20 +71,44 @@ impl HomeDir {
     }
 }
 
-const CONFIG: &str = "config.toml";
-const KEYS: &str = "keys.toml";
+/// The settings.
+pub const CONFIG: &str = "config.toml";
+/// The secrets.
+pub const KEYS: &str = "keys.toml";
 const SEAL_KEY: &str = "seal.key";
 const TRUSTED_KEYS: &str = "trusted_keys";
-pub(super) const DATABASE: &str = "loom.db";
+/// The SQLite file.
+pub const DATABASE: &str = "loom.db";
 const APPROVALS: &str = "approvals.json";
 const LOGIN: &str = "login";
 const RESERVE: &str = "reserve";
-pub(crate) const STORE_ID: &str = "store.id";
+/// The id of the home's store on a server.
+pub const STORE_ID: &str = "store.id";
+/// The list of backups that were made of the home.
+pub const BACKUPS: &str = "backups.json";
 
 /// Files by which a home is known: no other program's folder holds one of these.
 const OURS_ALONE: [&str; 6] = [DATABASE, STORE_ID, CONFIG, KEYS, SEAL_KEY, TRUSTED_KEYS];
 
-const OTHER_FILES: [&str; 6] = [APPROVALS, LOGIN, RESERVE, "backups.json", "loom.db-wal", "loom.db-shm"];
+const OTHER_FILES: [&str; 7] =
+    [APPROVALS, LOGIN, RESERVE, BACKUPS, "loom.db-wal", "loom.db-shm", "loom.db-journal"];
+
+/// End of the name of a database's write-ahead log.
+pub(crate) const LOG: &str = "-wal";
+/// End of the name of the journal of a database that is being made.
+pub(crate) const JOURNAL: &str = "-journal";
+
+/// The write-ahead log of a database.
+pub fn store_log(database: &Path) -> PathBuf {
+    beside(database, LOG)
+}
+
+/// A file that SQLite keeps beside a database.
+pub(crate) fn beside(database: &Path, end: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
 
 /// Whether this name alone makes a folder a home.
 pub(super) fn is_ours_alone(name: &str) -> bool {
@@ -94,13 +118,21 @@ pub(super) fn is_ours_alone(name: &str) -> bool {
 /// Beginning of the names of a store that is being made, and of its journal.
 pub const NEW_STORE: &str = ".loom.db.";
 
+/// Beginning of the names of the copies that a migration makes.
+pub const STORE_COPY: &str = "loom.db.v";
+
+/// Name of a store that is being made.
+pub fn new_store_name(number: u128) -> String {
+    format!("{NEW_STORE}{number:032x}")
+}
+
 /// Whether a home has an entry of this name.
 pub(super) fn is_known(name: &str) -> bool {
     name.starts_with(NEW_STORE) || known_names().any(|known| known == name)
 }
 
 /// The names at the top of a home.
-pub(super) fn known_names() -> impl Iterator<Item = &'static str> {
+pub fn known_names() -> impl Iterator<Item = &'static str> {
     let dirs = HomeDir::ALL.into_iter().map(|dir| dir.name().split('/').next().unwrap_or(dir.name()));
     OURS_ALONE.into_iter().chain(OTHER_FILES).chain(dirs)
 }

@@ -128,7 +128,7 @@ fn folders_that_are_no_home_are_refused_and_left_as_they_are() {
 #[test]
 fn a_home_is_known_by_the_id_of_its_store_and_its_list_of_backups_is_its_own() {
     let tmp = folder();
-    fs::write(tmp.path().join("backups.json"), "").unwrap();
+    fs::write(tmp.path().join(BACKUPS), "").unwrap();
     assert!(open(tmp.path()).is_ok(), "with nothing else in it");
     fs::write(tmp.path().join("thesis.tex"), "").unwrap();
     assert!(matches!(open(tmp.path()), Err(HomeError::NotAHome { .. })), "the name is others' too");
@@ -331,4 +331,60 @@ fn a_small_write_on_a_full_disk_lives_off_the_reserve_once() {
     let other = home.reserve().spend(|| Err::<(), _>(io::ErrorKind::PermissionDenied.into()));
     assert_eq!(other.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     assert!(home.reserve_file().exists(), "only a full disk spends it");
+}
+
+#[test]
+fn a_name_that_is_taken_is_not_given_whatever_the_file_system_can_do() {
+    let tmp = folder();
+    let path = |name: &str| tmp.path().join(name);
+    for can_rename in [true, false] {
+        let rename = |from: &Path, to: &Path| {
+            let renames = || renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE);
+            if can_rename { renames() } else { Err(Errno::INVAL) }
+        };
+        fs::write(path("old"), "mine").unwrap();
+        fs::write(path("new"), "theirs").unwrap();
+        let named =
+            || rename_or_link(rename(&path("old"), &path("new")), &path("old"), &path("new")).unwrap();
+        assert!(!named());
+        assert_eq!(fs::read_to_string(path("new")).unwrap(), "theirs");
+        fs::remove_file(path("new")).unwrap();
+        assert!(named());
+        assert_eq!(fs::read_to_string(path("new")).unwrap(), "mine");
+        assert!(!path("old").exists());
+    }
+}
+
+#[test]
+fn where_nothing_names_a_file_without_a_risk_it_is_not_named() {
+    let tmp = folder();
+    let (old, new) = (tmp.path().join("old"), tmp.path().join("new"));
+    // No file system links folders.
+    fs::create_dir(&old).unwrap();
+    let refused = rename_or_link(Err(Errno::NOSYS), &old, &new).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::Unsupported);
+    assert!(old.exists() && !new.exists());
+    assert!(
+        rename_or_link(Err(Errno::NOENT), &old, &new)
+            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    );
+}
+
+#[test]
+fn the_log_of_a_store_that_is_gone_is_known() {
+    let tmp = folder();
+    let database = tmp.path().join(DATABASE);
+    for end in [LOG, JOURNAL] {
+        let log = beside(&database, end);
+        fs::write(&log, "").unwrap();
+        assert_eq!(stray_log(&database), None, "{end}: nothing is in it");
+        fs::write(&log, "content").unwrap();
+        assert_eq!(stray_log(&database), Some(log.clone()));
+        fs::write(&database, "").unwrap();
+        assert_eq!(stray_log(&database).is_some(), end == LOG, "{end}: one is being made");
+        fs::write(&database, "a store").unwrap();
+        assert_eq!(stray_log(&database), None, "{end}: it has its store");
+        fs::remove_file(&database).unwrap();
+        fs::remove_file(&log).unwrap();
+    }
 }

@@ -16,7 +16,7 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{ServerError, StoreError};
-use crate::server::ServerOptions;
+use crate::server::{ServerOptions, check_showable};
 
 /// How long connecting to one host takes at most.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -49,18 +49,12 @@ impl Route {
 
 /// Reads a URL: the server, whether the way to it is protected, and the file of certificates. Nothing is opened.
 fn parse(url: &str) -> Result<(Config, bool, Option<String>), ServerError> {
-    if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
-        return Err(ServerError::Url("it must begin with postgres://".to_owned()));
-    }
+    check_showable(url)?;
     let (url, mode, roots) = split(url);
     let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
         let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
         ServerError::Url(format!("{error}: {why}"))
     })?;
-    if config.get_password().is_some() {
-        let why = "it contains a password: put it into DRAWLOOM_STORE_PASSWORD or keys.toml";
-        return Err(ServerError::Url(why.to_owned()));
-    }
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
         return Err(ServerError::Url("it names no host".to_owned()));
     }

@@ -15,7 +15,7 @@ use super::migrate::{bring_up, copy_of, copy_to, version};
 use super::versions::{APPLICATION_ID, STEPS};
 use crate::engine::StatementCounter;
 use crate::error::StoreError;
-use crate::home::rename_new;
+use crate::home::{BACKUPS, HomeDir, JOURNAL, beside, new_store_name, rename_new, stray_log};
 use crate::identity::random;
 use crate::limits::StoreLimits;
 use crate::schema::VERSION;
@@ -83,20 +83,17 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !options.read_only => 0,
         Err(error) => return Err(StoreError::io(format!("open {}", path.display()), error)),
     };
-    let lost = |what: &str, sign: &str| {
-        StoreError::Damaged(format!("{} {what}, although {sign} is there", path.display()))
-    };
     if size >= HEADER {
-        let state = match inspect(path) {
+        let look = || match inspect(path) {
             // Power was lost while the file was being made. What was begun is taken back, which only a connection
             // that writes can do.
-            Err(StoreError::ReadOnly) if !options.read_only && is_half_made(path) => {
+            Err(StoreError::ReadOnly) if !options.read_only && beside(path, JOURNAL).exists() => {
                 version(&raw(path, false)?)?;
-                inspect(path)?
+                inspect(path)
             }
-            state => state?,
+            state => state,
         };
-        match state {
+        match unless_lost(path, look)? {
             State::Newer { readable: true, .. } => {
                 tracing::warn!(path = %path.display(), "a newer program wrote this store: it is opened for reading");
                 return found(true, None);
@@ -109,18 +106,13 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
             State::Older(older) if !options.may_migrate || options.read_only => {
                 return Err(StoreError::MigrationNeeded { found: older, known: VERSION });
             }
-            State::Empty => {
-                if let Some(sign) = made_later(path) {
-                    return Err(lost("is empty", &sign));
-                }
-            }
-            State::Older(_) | State::Current => {}
+            State::Empty | State::Older(_) | State::Current => {}
         }
     } else if size > 0 {
         return Err(StoreError::Foreign(path.display().to_string()));
     } else if let Some(sign) = sign_of_use(path) {
         let what = if path.symlink_metadata().is_err() { "is missing" } else { "is empty" };
-        return Err(lost(what, &sign));
+        return Err(lost(path, what, &sign));
     } else if options.read_only {
         return Err(StoreError::Foreign(path.display().to_string()));
     } else if !path.exists() {
@@ -146,8 +138,7 @@ fn make(path: &Path) -> Result<(), StoreError> {
     // A file that has tables does not take it any more, and would be waited for.
     empty.execute_batch("PRAGMA auto_vacuum = INCREMENTAL").map_err(failure)?;
     bring_up(&mut empty, path, STEPS)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let hidden = path.with_file_name(format!(".{name}.{:032x}", u128::from_be_bytes(random()?)));
+    let hidden = hidden_name(path)?;
     let made = copy_to(&empty, &hidden).and_then(|()| {
         // Who opens it need not change it, which all others would wait for.
         let conn = raw(&hidden, false)?;
@@ -162,31 +153,43 @@ fn make(path: &Path) -> Result<(), StoreError> {
     if path.exists() { Ok(()) } else { renamed.map(drop) }
 }
 
-/// What says that a store was here of which nothing is left: a log with content, or what is [`made_later`] beside an
-/// empty file. Beside no file only the log: whoever moves a damaged store away with it begins
-/// anew, or restores a backup.
-fn sign_of_use(path: &Path) -> Option<String> {
-    let log = path.with_file_name(format!("{}-wal", path.file_name()?.to_string_lossy()));
-    let has_log = log.metadata().is_ok_and(|log| log.len() > 0).then(|| log.display().to_string());
-    let sign = has_log.or_else(|| path.symlink_metadata().ok().and_then(|_| made_later(path)));
+/// The name of a store that is being made and is to be called `path`.
+fn hidden_name(path: &Path) -> Result<PathBuf, StoreError> {
+    Ok(path.with_file_name(new_store_name(u128::from_be_bytes(random()?))))
+}
+
+/// What says that a store was here of which nothing is left: its log, or what is [`made_later`] beside an empty
+/// file. Beside no file only the log: whoever moves a damaged store away with it begins anew, or restores a backup.
+fn sign_of_use(path: &Path) -> Option<PathBuf> {
+    let sign = stray_log(path).or_else(|| path.symlink_metadata().ok().and_then(|_| made_later(path)));
     // Another process may have made the store meanwhile.
     sign.filter(|_| path.metadata().map_or(true, |found| found.len() == 0))
 }
 
+/// What a look at a file finds, unless the file is empty and the home was used.
+fn unless_lost(path: &Path, look: impl Fn() -> Result<State, StoreError>) -> Result<State, StoreError> {
+    let state = look()?;
+    let sign = if state == State::Empty { made_later(path) } else { None };
+    let Some(sign) = sign else { return Ok(state) };
+    // Another process may have made the store meanwhile.
+    match look()? {
+        State::Empty => Err(lost(path, "is empty", &sign)),
+        state => Ok(state),
+    }
+}
+
+fn lost(path: &Path, what: &str, sign: &Path) -> StoreError {
+    StoreError::Damaged(format!("{} {what}, although {} is there", path.display(), sign.display()))
+}
+
 /// What lies beside a store and is made only after it was open: the home was used.
-fn made_later(path: &Path) -> Option<String> {
-    let beside = ["spool", "backups.json"].map(|name| path.with_file_name(name));
+fn made_later(path: &Path) -> Option<PathBuf> {
+    let beside = [HomeDir::Spool.name(), BACKUPS].map(|name| path.with_file_name(name));
     let copies = (1..=VERSION).map(|version| copy_of(path, version));
-    beside.into_iter().chain(copies).find(|sign| sign.exists()).map(|sign| sign.display().to_string())
+    beside.into_iter().chain(copies).find(|sign| sign.exists())
 }
 
-/// Whether a change was under way before the file had its write-ahead log: only making it is such a change.
-fn is_half_made(path: &Path) -> bool {
-    let mut journal = path.as_os_str().to_owned();
-    journal.push("-journal");
-    Path::new(&journal).exists()
-}
-
+#[derive(Debug, PartialEq, Eq)]
 enum State {
     Empty,
     Current,
@@ -274,7 +277,41 @@ pub(crate) fn checkpointer(found: &Found) -> Result<Connection, StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+    use crate::home::{Home, HomeOptions};
+
+    #[test]
+    fn a_store_that_another_process_makes_meanwhile_is_not_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loom.db");
+        let looks = Cell::new(0);
+        let empty_at_first = || {
+            looks.set(looks.get() + 1);
+            if looks.get() == 2 {
+                return Ok(State::Current);
+            }
+            // What the other process makes once its store is whole.
+            std::fs::create_dir_all(folder.path().join(HomeDir::Spool.name())).unwrap();
+            Ok(State::Empty)
+        };
+        assert_eq!(unless_lost(&path, empty_at_first).unwrap(), State::Current);
+        let stays_empty = unless_lost(&path, || Ok(State::Empty));
+        assert!(matches!(stays_empty, Err(StoreError::Damaged(_))), "{stays_empty:?}");
+        std::fs::remove_dir(folder.path().join(HomeDir::Spool.name())).unwrap();
+        assert_eq!(unless_lost(&path, || Ok(State::Empty)).unwrap(), State::Empty);
+    }
+
+    #[test]
+    fn a_store_that_is_being_made_is_part_of_a_home() {
+        let folder = tempfile::tempdir().unwrap();
+        let hidden = hidden_name(&folder.path().join("loom.db")).unwrap();
+        std::fs::write(&hidden, "").unwrap();
+        std::fs::write(beside(&hidden, JOURNAL), "").unwrap();
+        Home::open(folder.path(), HomeOptions::default()).unwrap();
+        assert_ne!(hidden_name(&folder.path().join("loom.db")).unwrap(), hidden);
+    }
 
     /// What the connection that copies the log back relies on.
     #[test]

@@ -92,15 +92,18 @@ fn stores_that_are_made_at_once_are_one_and_leave_nothing_beside_it() {
 fn what_is_left_of_a_store_is_damage_and_no_beginning() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loom.db");
-    let log = folder.path().join("loom.db-wal");
     let damaged = || matches!(Store::open(&path), Err(StoreError::Damaged(_)));
-    std::fs::write(&log, "a log that somebody left").unwrap();
-    assert!(damaged(), "a log without its store");
-    assert!(log.exists() && !path.exists());
-    std::fs::remove_file(&log).unwrap();
+    for log in ["loom.db-wal", "loom.db-journal"].map(|name| folder.path().join(name)) {
+        std::fs::write(&log, "a log that somebody left").unwrap();
+        assert!(damaged(), "a log without its store");
+        assert!(log.exists() && !path.exists());
+        std::fs::remove_file(&log).unwrap();
+    }
     std::fs::write(&path, "").unwrap();
     std::fs::create_dir(folder.path().join("spool")).unwrap();
     assert!(damaged(), "an empty one in a home that was used");
+    set(&path, "PRAGMA user_version = 0;");
+    assert!(path.metadata().unwrap().len() > 0 && damaged(), "one without tables");
     for beginning in [1, 99, 100, 4096] {
         std::fs::write(&path, vec![0; beginning]).unwrap();
         assert!(matches!(Store::open(&path), Err(StoreError::Foreign(_))), "{beginning} bytes");

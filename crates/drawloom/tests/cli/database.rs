@@ -1,0 +1,68 @@
+//! A home whose store is in a database of the server that `DRAWLOOM_TEST_POSTGRES` names.
+
+use tokio_postgres::NoTls;
+
+use crate::world::World;
+
+/// A schema of its own, dropped with this value.
+struct Schema {
+    server: String,
+    name: String,
+}
+
+impl Schema {
+    /// An empty one, if there is a server.
+    fn new(name: &str) -> Option<Self> {
+        let server = std::env::var("DRAWLOOM_TEST_POSTGRES").ok().filter(|url| !url.is_empty())?;
+        let schema = Self { server, name: format!("{name}_{}", std::process::id()) };
+        schema.rows(&format!("CREATE SCHEMA {}", schema.name));
+        Some(schema)
+    }
+
+    /// The URL under which it is the one schema there is.
+    fn url(&self) -> String {
+        let sign = if self.server.contains('?') { '&' } else { '?' };
+        format!("{}{sign}options=-csearch_path%3D{}", self.server, self.name)
+    }
+
+    /// How many tables it has.
+    fn tables(&self) -> usize {
+        self.rows(&format!("SELECT 1 FROM pg_tables WHERE schemaname = '{}'", self.name))
+    }
+
+    /// Runs a statement on a connection of its own; the number of its rows.
+    fn rows(&self, sql: &str) -> usize {
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let (client, connection) = tokio_postgres::connect(&self.server, NoTls).await.unwrap();
+            tokio::spawn(connection);
+            client.query(sql, &[]).await.unwrap().len()
+        })
+    }
+}
+
+impl Drop for Schema {
+    fn drop(&mut self) {
+        self.rows(&format!("DROP SCHEMA {} CASCADE", self.name));
+    }
+}
+
+#[test]
+fn doctor_makes_nothing_in_an_empty_database() {
+    let Some(schema) = Schema::new("doctor") else { return };
+    let world = World::new();
+    world.ok(&["config", "set", "store.url", &schema.url()]);
+    let store = || {
+        let (_, found) = world.json(&["doctor"]);
+        let mut checks = found["checks"].as_array().unwrap().iter();
+        let check = checks.find(|check| check["name"] == "store").unwrap();
+        (check["state"].as_str().unwrap().to_owned(), check["why"].as_str().unwrap().to_owned())
+    };
+    let (state, why) = store();
+    assert!(state == "ok" && why.ends_with("nothing was stored yet"), "{state}: {why}");
+    assert_eq!(schema.tables(), 0);
+    assert!(!world.home().join("store.id").exists());
+    world.ok(&["tree", "list"]);
+    assert!(schema.tables() > 0, "the control: a command that needs the store makes it");
+    let (state, why) = store();
+    assert!(state == "ok" && why.contains("schema "), "{state}: {why}");
+}
