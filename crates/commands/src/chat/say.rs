@@ -114,10 +114,15 @@ impl Conversation {
             Some(entered) => (entered, TreeChoice::Current),
             None => {
                 let entered = app.runtime.enter(&asker.principal, &self.chosen, &text).await?;
-                if self.seen.as_ref().is_none_or(|seen| seen.id != entered.session) {
-                    self.seen = Some(SeenSession::begun(&entered));
+                if entered.is_begun {
+                    if self.seen.as_ref().is_none_or(|seen| seen.id != entered.session) {
+                        self.seen = Some(SeenSession::begun(&entered));
+                    }
+                    self.keep_settings(app, asker).await?;
+                } else {
+                    // Another process was first: what it set there holds here.
+                    self.catch_up(app, asker).await?;
                 }
-                self.keep_settings(app, asker).await?;
                 let tree = match (self.anew, entered.is_begun) {
                     (false, _) => TreeChoice::Current,
                     (true, true) => TreeChoice::Named(entered.tree),
