@@ -93,6 +93,7 @@ impl Conversation {
         if text.trim().is_empty() {
             return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
         }
+        app.fits_node("the text", &text, false)?;
         // A new session, or a new tree, has none: what is refused writes neither.
         if self.view != ViewName::default() && (self.anew || self.seen.is_none()) {
             self.require_fork(app, asker).await?;
@@ -150,6 +151,7 @@ impl Conversation {
         node: Option<&str>,
         text: String,
     ) -> Result<(), CommandError> {
+        app.fits_node("the text", &text, false)?;
         self.read_files(app);
         let missing = || {
             CommandError::not_found(
