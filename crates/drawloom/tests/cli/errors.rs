@@ -210,3 +210,28 @@ fn what_is_forgotten_already_is_said_to_be() {
     let run = world.run(&["forget", node, "--yes", "--yes"]);
     assert!(run.code == Some(3) && run.err.contains("is already forgotten"), "{run:?}");
 }
+
+#[test]
+fn a_home_whose_store_is_gone_gets_no_new_one() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    world.ok(&["backup", "-o", "bk"]);
+    std::fs::rename(world.home().join("loom.db"), world.path("moved")).unwrap();
+    for arguments in [&["tree", "list"][..], &["--model", "script:echo", "chat", "-m", "hi"]] {
+        let run = world.run(arguments);
+        assert_eq!(run.code, Some(6), "{run:?}");
+        assert!(run.err.contains("here/bk") && run.err.contains("`drawloom restore FILE`"), "{run:?}");
+    }
+    assert!(!world.home().join("loom.db").exists());
+    world.ok(&["restore", "bk"]);
+    assert_eq!(world.ok(&["tree", "text", "Tale"]), "It rained.");
+
+    std::fs::remove_file(world.home().join("loom.db")).unwrap();
+    world.write("store.id", &"0".repeat(32));
+    let run = world.run(&["tree", "list"]);
+    assert!(run.code == Some(6) && run.err.contains("set store.url"), "{run:?}");
+    for name in ["store.id", "backups.json"] {
+        std::fs::remove_file(world.home().join(name)).unwrap();
+    }
+    assert_eq!(world.ok(&["tree", "list"]), "", "the control: one begins anew");
+}
