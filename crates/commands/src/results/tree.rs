@@ -312,6 +312,8 @@ pub struct Stepped {
     /// Whether it was redone.
     #[serde(skip)]
     pub redone: bool,
+    /// Whether anything changed: not where all was left alone.
+    pub changed: bool,
     /// Cells left alone, because something else had set them meanwhile.
     pub skipped: Vec<String>,
 }

@@ -253,13 +253,18 @@ pub(super) fn stepped(done: &Stepped, to: OutputStyle) -> RenderedOutcome {
         Some(kind) => word(kind),
     };
     let about = if done.about.is_empty() { String::new() } else { format!(" {}", to.line(&done.about)) };
-    let verb = if done.redone { "redone" } else { "undone" };
-    RenderedOutcome::new(format!("{verb}: {what}{about}\n")).noting(left_alone(done))
+    let not = if done.changed { "" } else { "not " };
+    RenderedOutcome::new(format!("{not}{}: {what}{about}\n", verb(done))).noting(left_alone(done))
 }
 
-/// What a step did not take back.
+const fn verb(done: &Stepped) -> &'static str {
+    if done.redone { "redone" } else { "undone" }
+}
+
+/// What a step left as it was.
 pub(super) fn left_alone(done: &Stepped) -> impl Iterator<Item = String> {
-    done.skipped.iter().map(|cell| format!("not undone, because it was changed or forgotten since: {cell}"))
+    let line = |cell| format!("not {}, because it was changed or forgotten since: {cell}", verb(done));
+    done.skipped.iter().map(line)
 }
 
 pub(super) fn log(found: &Operations, to: OutputStyle) -> RenderedOutcome {
