@@ -47,7 +47,11 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             clap_complete::generate(shell, &mut Cli::command(), "drawloom", &mut script);
             return output::bytes(&script).map(|()| 0);
         }
-        Action::Demo { keep } => return crate::demo::play(keep.as_deref()).map(|()| 0),
+        Action::Demo { keep } => {
+            // Without a home of its own there is nothing that it could be written into.
+            let own = InvocationPaths::of(cli.global.home, cli.global.workspace).ok().map(|paths| paths.home);
+            return crate::demo::play(keep.as_deref(), own.as_deref()).map(|()| 0);
+        }
         Action::Command(command) => *command,
     };
     if let Command::Chat(chat) = &command {
