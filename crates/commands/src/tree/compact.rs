@@ -260,9 +260,12 @@ impl<'a> Window<'a> {
 /// Positions looked at for the beginning of a turn, in each direction: results of tools stand between.
 const TURN: u32 = 64;
 
+/// Code of the error where nothing is long enough to leave.
+pub(crate) const NOTHING_TO_COMPACT: &str = "nothing_to_compact";
+
 fn nothing() -> CommandError {
     let hint = "name the node it should start at with --to, or write more first";
-    CommandError::new("nothing_to_compact", 3, "the window cannot be halved", hint)
+    CommandError::new(NOTHING_TO_COMPACT, 3, "the window cannot be halved", hint)
 }
 
 /// The model whose window it is.

@@ -105,7 +105,11 @@ fn a_look_ahead_at_a_document_is_the_request_that_is_sent() {
     }
     let sent = chat.bodies();
     let [thinks, told] = sent.as_slice() else { panic!("{sent:?}") };
-    assert_eq!((&thinks["reasoning_effort"], &told["max_tokens"]), (&"low".into(), &96.into()), "the controls");
+    assert_eq!(
+        (&thinks["reasoning_effort"], &told["max_tokens"]),
+        (&"low".into(), &96.into()),
+        "the controls"
+    );
 }
 
 #[test]
