@@ -170,14 +170,19 @@ fn without_a_home_folder_the_flag_is_named() {
 }
 
 #[test]
-fn who_only_reads_is_told_of_a_home_that_was_made() {
+fn who_begins_nothing_is_told_of_a_home_that_was_made() {
     let world = World::new();
     let said = format!("a new home was made at {}\n", text(&world.home()));
     assert_eq!(world.run(&["tree", "list"]).err, said);
     assert_eq!(world.run(&["tree", "list"]).err, "", "the control: it is there now");
-    let run = World::new().run(&["--home", "typo", "tree", "show", "Tale"]);
-    assert_eq!(run.code, Some(3), "{run:?}");
-    assert!(run.err.starts_with("a new home was made at ") && run.err.contains("no tree Tale"), "{run:?}");
+    for arguments in
+        [&["tree", "show", "Tale"][..], &["tree", "append", "Tale", "x"], &["context", "replay", "x"]]
+    {
+        let run = World::new().run(&[&["--home", "typo"], arguments].concat());
+        assert_eq!(run.code, Some(3), "{run:?}");
+        assert!(run.err.starts_with("a new home was made at ") && run.err.contains("error: no "), "{run:?}");
+    }
+    assert_eq!(World::new().run(&["tree", "new", "--title", "Tale"]).err, "", "what begins there");
 }
 
 #[test]
