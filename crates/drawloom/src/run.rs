@@ -47,7 +47,11 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             clap_complete::generate(shell, &mut Cli::command(), "drawloom", &mut script);
             return output::bytes(&script).map(|()| 0);
         }
-        Action::Demo { keep } => return crate::demo::play(keep.as_deref()).map(|()| 0),
+        Action::Demo { keep } => {
+            // Without a home of its own there is nothing that it could be written into.
+            let own = InvocationPaths::of(cli.global.home, cli.global.workspace).ok().map(|paths| paths.home);
+            return crate::demo::play(keep.as_deref(), own.as_deref()).map(|()| 0);
+        }
         Action::Command(command) => *command,
     };
     if let Command::Chat(chat) = &command {
@@ -182,10 +186,11 @@ fn with_store(
     };
     let invocation = Invocation { name: spec.name, paths, need, runtime: &runtime, named: model };
     let is_new = !paths.home.exists();
+    let begins = matches!(command, Command::Chat(_) | Command::Tree(TreeCommand::New(_)));
     let opened = open::open(&invocation, config, Arc::clone(person), cancel);
     let opened = opened.map_err(|error| open::not_to_itself(spec.name, error))?;
-    // Whoever only reads has mistyped the name of the home more often than made one.
-    if is_new && spec.right == Right::Read {
+    // Whoever begins nothing has mistyped the name of the home more often than made one.
+    if is_new && !begins {
         person.notice(&format!("a new home was made at {}", paths.home.display()));
     }
     runtime.block_on(opened.recover());
