@@ -425,8 +425,27 @@ fn what_is_named_and_asked_outside_of_trees_is_forgotten() {
             let with = AttachedWrites { begins: Some(session), ..AttachedWrites::nothing() };
             pages.push(home.create_with(OWNER, Mode::Dialogue, "", with).await.unwrap());
         }
-        let settings = r#"{"files":["/home/marzipan.txt"]}"#;
-        home.store.set_session_settings(OWNER, &SessionId("d".into()), "", settings).await.unwrap();
+        let settings = [
+            (
+                "a",
+                r#"{"files":["/home/marzipan"],"model":"marzipan/m"}"#,
+                r#"{"files":[],"model":"marzipan/m"}"#,
+            ),
+            ("b", r#"{"files":["/home/marzipan"]}"#, r#"{"files":[]}"#),
+            (
+                "c",
+                r#"{"files":["/home/bread"],"model":"near/m"}"#,
+                r#"{"files":["/home/bread"],"model":"near/m"}"#,
+            ),
+            (
+                "d",
+                r#"{"files":["/home/marzipan.txt","/home/bread"],"model":"near/m","thinking":"high"}"#,
+                r#"{"files":["/home/bread"],"model":"near/m","thinking":"high"}"#,
+            ),
+        ];
+        for (id, settings, _) in settings {
+            home.store.set_session_settings(OWNER, &SessionId(id.into()), "", settings).await.unwrap();
+        }
         let ask = |change: fn(&mut NewQuestion)| {
             let mut new = question(&pages[0], std::time::Duration::from_secs(600));
             change(&mut new);
@@ -455,13 +474,17 @@ fn what_is_named_and_asked_outside_of_trees_is_forgotten() {
         let done = home.store.forget(OWNER, &what, loom::Millis(8)).await.unwrap();
         assert_eq!(preview, done.places);
         let (stays, gone): (Vec<_>, Vec<_>) = done.places.into_iter().partition(ForgottenPlace::stays);
-        assert_eq!(stays, [ForgottenPlace::Name { name: view.to_string() }]);
-        assert_eq!(gone.len(), 6, "{gone:?}");
+        let names = ["marzipan view", "marzipan/m"];
+        assert_eq!(stays, names.map(|name| ForgottenPlace::Name { name: name.to_owned() }));
+        assert_eq!(gone.len(), 7, "{gone:?}");
         let all = home.store.sessions(OWNER, SessionFilter::default(), None, 99).await.unwrap();
         let mut names: Vec<_> = all.iter().map(|one| (one.id.0.as_str(), one.name.as_str())).collect();
         names.sort_unstable();
         assert_eq!(names, [("a", "session-2"), ("b", "session-1"), ("c", "temp-marzipan"), ("d", "main")]);
-        assert!(all.iter().all(|one| one.settings.is_empty()));
+        for (id, _, left) in settings {
+            let found = all.iter().find(|one| one.id.0 == id).unwrap();
+            assert_eq!(found.settings, left, "{id}: another model would be sent what was said to this one");
+        }
         assert_eq!(home.store.open_questions(OWNER, None, 99).await.unwrap(), [kept]);
         for id in [asked, by, answered] {
             let left = home.store.question(OWNER, id).await.unwrap();
