@@ -204,11 +204,7 @@ pub(crate) fn begin(db: &Db<'_>, who: &Principal, what: &Forget) -> Result<Forge
         Forget::Node { tree, node } => {
             let found = find_tree(db, who, *tree)?;
             let content = find::content_of(db, found, *node)?.ok_or(StoreError::NotFound("node"))?;
-            let mut target = Target::of_node(*tree, *node, &content);
-            if find::gives_title(db, found, *node)? {
-                target.add_title();
-            }
-            target
+            Target::of_node(*tree, *node, &content)
         }
         Forget::Text(text) => Target::text(text)?,
     };

@@ -145,43 +145,6 @@ fn a_forgotten_node_takes_its_response_and_what_names_it() {
 }
 
 #[test]
-fn a_title_made_of_the_first_text_goes_with_it() {
-    each(|home| async move {
-        let long = "words ".repeat(40);
-        for text in
-            ["First words of it\nand others", "\tA tab and some words", "  blanks before words ", &long]
-        {
-            let title = text::title::title(text);
-            let page = home.create(Mode::Buffer, &title).await;
-            let other = home.create(Mode::Buffer, &title).await;
-            let texts = vec![owner_text("a file that is sent along"), owner_text(text)];
-            let node = page.change(Op::Reply { to: None, texts }).await.nodes[1].0;
-            let records = async || {
-                let records =
-                    read(&home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 1_000)).await;
-                format!("{:?}", records.unwrap())
-            };
-            assert!(records().await.contains("words"), "the control: the title is in the record of the tree");
-            home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(1)).await.unwrap();
-            assert_eq!(home.store.tree(OWNER, page.tree).await.unwrap().title, "");
-            assert!(!records().await.contains("words"));
-            assert_eq!(home.store.tree(OWNER, other.tree).await.unwrap().title, title, "of another tree");
-        }
-    });
-}
-
-#[test]
-fn a_title_given_by_hand_outlives_a_later_text_that_begins_with_it() {
-    each(|home| async move {
-        let page = home.create(Mode::Buffer, "Chapter One").await;
-        page.append("It has not begun yet.").await;
-        let node = page.append("Chapter One\nand all that came of it").await;
-        home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(1)).await.unwrap();
-        assert_eq!(home.store.tree(OWNER, page.tree).await.unwrap().title, "Chapter One");
-    });
-}
-
-#[test]
 fn a_pending_edit_of_a_forgotten_node_goes_with_it() {
     each(|home| async move {
         let page = home.create(Mode::Buffer, "").await;
