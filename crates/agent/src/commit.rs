@@ -96,6 +96,11 @@ pub(crate) async fn commit(
             if let Some(Err(error)) = heard.spool.map(Spool::committed) {
                 tracing::warn!(%error, "a spool could not be removed");
             }
+            if matches!(failure, Some(ModelError::Cancelled { refused: true, .. }))
+                && let Err(error) = runtime.store.unbook(&call.who, begun.row.id, &begun.claim).await
+            {
+                tracing::warn!(%error, "what a request that was turned away is booked with stays");
+            }
             return Err(AgentError::Forgotten);
         }
         made => made?,

@@ -75,6 +75,12 @@ pub enum AgentError {
         /// Process and command, for people.
         by: String,
     },
+    /// A turn of the session is under way, and what was asked has to wait until it is done.
+    #[error("the session is busy: {by} answers in it")]
+    Answers {
+        /// Process and command, for people.
+        by: String,
+    },
     /// Another process took the session over, as this one had not been heard of for too long.
     #[error("{by} took the session over: this result is refused, and the part received is kept")]
     TakenOver {
@@ -180,6 +186,9 @@ impl From<&AgentError> for Failure {
             AgentError::Recovery(_) => ("recovery", 6, "run `drawloom doctor`; what was received is kept"),
             AgentError::Forgotten => ("forgotten", 5, "ask again; the answer was not kept"),
             AgentError::Busy { .. } => ("busy", 6, "wait for it, or stop it; nothing was sent"),
+            AgentError::Answers { .. } => {
+                ("busy", 6, "wait until it is done, or stop it with /stop in that session")
+            }
             AgentError::Differs { .. } => {
                 ("busy", 6, "wait for it, or use the same model and settings; nothing was sent")
             }

@@ -150,14 +150,18 @@ impl Runtime {
     /// was paused meanwhile writes nothing into another one's turn.
     ///
     /// # Errors
-    /// [`AgentError::Busy`] with who runs a turn.
+    /// [`AgentError::Answers`] with who runs a turn.
     pub async fn between_turns<T, F: Future<Output = T>>(
         &self,
         who: &Principal,
         session: &SessionId,
         work: impl FnOnce(Guard) -> F,
     ) -> Result<T, AgentError> {
-        let held = SessionLease::take(self, who, session, Cancel::never()).await?;
+        let held =
+            SessionLease::take(self, who, session, Cancel::never()).await.map_err(|error| match error {
+                AgentError::Busy { by, .. } => AgentError::Answers { by },
+                other => other,
+            })?;
         let done = work(held.guard()).await;
         held.release().await;
         Ok(done)

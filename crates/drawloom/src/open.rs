@@ -60,7 +60,8 @@ impl OpenHome {
         }
     }
 
-    /// A store that is busy, with who else has it open: one of them writes (spec: cli §1 exit 6).
+    /// A store that is busy, with who else has it open: one of them writes (spec: cli §1 exit 6). An error that names
+    /// who is in the way stays as it is.
     pub(crate) fn name_others(&self, mut error: CommandError) -> CommandError {
         if error.code != "busy" {
             return error;
@@ -70,7 +71,7 @@ impl OpenHome {
             Instances::of(&self.app.runtime.home).and_then(|instances| instances.list()).unwrap_or_default();
         let others: Vec<String> =
             all.iter().filter(|found| found.alive && found.id != own).map(ToString::to_string).collect();
-        if !others.is_empty() {
+        if !others.is_empty() && !others.iter().any(|other| error.message.contains(other)) {
             error.message += &format!(": open in {}", others.join(", "));
         }
         error

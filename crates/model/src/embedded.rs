@@ -134,7 +134,7 @@ impl Model for EmbeddedModel {
         let job = body.job(frame.seed);
         let begun = tokio::select! {
             biased;
-            () = io.cancel.cancelled() => return Err(ModelError::Cancelled { response: None }),
+            () = io.cancel.cancelled() => return Err(ModelError::Cancelled { response: None, refused: false }),
             begun = embedded_wire::begin(&self.engine, job, frame) => begun,
         };
         let (head, mut wire) = begun;

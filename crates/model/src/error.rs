@@ -62,7 +62,11 @@ pub enum ModelError {
     },
     /// The request was stopped from outside.
     #[error("stopped")]
-    Cancelled { response: Option<Box<RawResponse>> },
+    Cancelled {
+        response: Option<Box<RawResponse>>,
+        /// Whether every attempt was turned away, and the next one waited: no answer was begun.
+        refused: bool,
+    },
     /// The answer could not be kept.
     #[error("the answer could not be kept: {cause}")]
     Spool { cause: io::Error, response: Box<RawResponse> },
@@ -142,7 +146,7 @@ impl ModelError {
         match self {
             Self::FirstByteTimeout { response, .. }
             | Self::Cut { response, .. }
-            | Self::Cancelled { response } => response.take().map(|response| *response),
+            | Self::Cancelled { response, .. } => response.take().map(|response| *response),
             Self::IdleTimeout { response, .. }
             | Self::Garbage { response, .. }
             | Self::Server { response, .. }
@@ -168,7 +172,7 @@ impl ModelError {
         match self {
             Self::FirstByteTimeout { response, .. }
             | Self::Cut { response, .. }
-            | Self::Cancelled { response } => response.as_deref(),
+            | Self::Cancelled { response, .. } => response.as_deref(),
             Self::IdleTimeout { response, .. }
             | Self::Garbage { response, .. }
             | Self::Server { response, .. }

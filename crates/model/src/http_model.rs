@@ -132,7 +132,7 @@ impl Attempt for Post<'_> {
         let sent = client.sent(number, request.dialect(), self.source);
         let opened = tokio::select! {
             biased;
-            () = io.cancel.cancelled() => return Err(ModelError::Cancelled { response: None }),
+            () = io.cancel.cancelled() => return Err(ModelError::Cancelled { response: None, refused: false }),
             opened = tokio::time::timeout_at(sent.since + timeouts.first_byte, post) => opened,
         };
         let response = match opened {

@@ -154,7 +154,7 @@ pub(crate) async fn receive(
             })
         }
         End::Eof | End::Complete => Ok(response),
-        End::Cancelled => Err(ModelError::Cancelled { response: Some(response.into()) }),
+        End::Cancelled => Err(ModelError::Cancelled { response: Some(response.into()), refused: false }),
         End::NoContent(after) => Err(ModelError::FirstByteTimeout { after, response: Some(response.into()) }),
         End::StoodStill(after) => Err(ModelError::IdleTimeout { after, response: response.into() }),
         End::Broken(why) => Err(ModelError::Cut { why, response: Some(response.into()) }),

@@ -89,7 +89,7 @@ pub(crate) async fn send(
     request: &dyn Attempt,
     io: &mut Io<'_>,
 ) -> Result<RawResponse, ModelError> {
-    let mut number = 1;
+    let (mut number, mut refused) = (1, true);
     loop {
         let error = match request.attempt(number, io).await {
             Ok(response) => return Ok(response),
@@ -98,12 +98,14 @@ pub(crate) async fn send(
         if number > policy.most || !error.is_transient() || io.used || !request.can_repeat() {
             return Err(error);
         }
+        refused &= matches!(error, ModelError::Connect { .. } | ModelError::Server { status: 400.., .. });
         let Some(wait) = policy.wait(number, error.retry_after()) else { return Err(error) };
         tracing::info!(code = error.code(), number, wait_ms = wait.as_millis(), "the request is repeated");
         tokio::select! {
             biased;
             () = io.cancel.cancelled() => {
-                return Err(ModelError::Cancelled { response: error.response().cloned().map(Box::new) });
+                let response = error.response().cloned().map(Box::new);
+                return Err(ModelError::Cancelled { response, refused });
             }
             () = tokio::time::sleep(wait) => {}
         }

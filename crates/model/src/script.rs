@@ -175,7 +175,7 @@ impl Attempt for Played<'_> {
     async fn attempt(&self, number: u32, io: &mut Io<'_>) -> Result<RawResponse, ModelError> {
         let Self { script, request, call } = *self;
         if io.cancel.is_cancelled() {
-            return Err(ModelError::Cancelled { response: None });
+            return Err(ModelError::Cancelled { response: None, refused: false });
         }
         let line = script.take(request, call, number)?;
         script.check(&line, request)?;

@@ -304,7 +304,7 @@ async fn a_request_cancelled_before_it_began_is_not_sent() {
     let (mut spool, mut listener) = (Vec::new(), |_| {});
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
     let error = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await.unwrap_err();
-    assert!(matches!(error, ModelError::Cancelled { response: None }), "{error:?}");
+    assert!(matches!(error, ModelError::Cancelled { response: None, refused: false }), "{error:?}");
     assert!(server.requests().is_empty());
 }
 

@@ -239,12 +239,12 @@ async fn cancelling_answers_at_once_and_the_next_request_is_served() {
     };
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
     let error = model.send(&request, &CallOrigin::new("main", Purpose::Turn), exchange).await.unwrap_err();
-    assert!(matches!(error, ModelError::Cancelled { response: Some(_) }), "{error:?}");
+    assert!(matches!(error, ModelError::Cancelled { response: Some(_), .. }), "{error:?}");
     assert!(begun.unwrap().elapsed() < Duration::from_millis(100));
     let (handle, cancel) = Cancel::new();
     handle.cancel();
     let run = send(&model, &request, cancel).await;
-    assert!(matches!(run.result, Err(ModelError::Cancelled { response: None })));
+    assert!(matches!(run.result, Err(ModelError::Cancelled { response: None, refused: false })));
     assert!(ask(&model, &raw("a"), &params()).await.result.is_ok());
 }
 

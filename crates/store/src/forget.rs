@@ -6,7 +6,7 @@
 
 mod words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use loom::content::{blob_name, plain_text};
 use loom::operation::TimelineEffect;
@@ -158,9 +158,9 @@ pub(crate) struct Target {
     removed: Removed,
     /// The text of the node that is forgotten, if it is short.
     short: Option<TextFinder>,
-    /// Titles and marks that go from the tree of the node that is forgotten where they say just this: a short text,
-    /// and the title that the tree took from the text.
-    alone: Vec<String>,
+    /// Titles and marks that go from a tree where they say just this: a short text of it that is forgotten, and the
+    /// title that the tree took from a text that goes.
+    alone: BTreeMap<TreeId, Vec<String>>,
 }
 
 impl Target {
@@ -173,7 +173,7 @@ impl Target {
             quoted: None,
             removed: Removed::default(),
             short: None,
-            alone: Vec::new(),
+            alone: BTreeMap::new(),
         }
     }
 
@@ -194,15 +194,20 @@ impl Target {
             let mut finder = TextFinder::default();
             finder.add_without_base64(&text);
             target.short = Some(finder);
-            target.alone.push(text.clone().into_owned());
+            target.alone.insert(tree, vec![text.clone().into_owned()]);
         }
         target.quoted = Some(text.into_owned());
         target
     }
 
-    /// Adds the title that the tree of the node took from its text.
-    pub(crate) fn add_title(&mut self) {
-        self.alone.extend(self.quoted.as_deref().map(title));
+    /// Adds the title that a tree took from the text of a node; whether it is new.
+    pub(crate) fn add_title(&mut self, tree: TreeId, content: &[Block]) -> bool {
+        let (title, alone) = (title(&plain_text(content)), self.alone.entry(tree).or_default());
+        let is_new = !alone.contains(&title);
+        if is_new {
+            alone.push(title);
+        }
+        is_new
     }
 
     /// A text, wherever it stands.
@@ -282,8 +287,7 @@ impl Target {
         if self.tree == Some(tree) {
             return Words::All;
         }
-        let is_named = self.named.iter().any(|(named, _)| *named == tree);
-        Words::These { removed: &self.removed, alone: if is_named { &self.alone } else { &[] } }
+        Words::These { removed: &self.removed, alone: self.alone.get(&tree).map_or(&[], Vec::as_slice) }
     }
 }
 

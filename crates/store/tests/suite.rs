@@ -29,6 +29,7 @@ mod suite {
     mod spending;
     #[cfg(feature = "postgres")]
     mod stopping;
+    mod titles;
     mod twins;
     mod undoing;
     mod views;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use drawloom_agent::questions::Decision;
@@ -15,7 +16,7 @@ use model::{
     CallOrigin, Cancel, EncodeError, EncodedRequest, Exchange, Model, ModelError, ModelInfo, ModelPlace,
     Money, Params, Prices, Prompt, Rates, RawResponse, ScriptModel, SourceKind,
 };
-use store::{Principal, SessionKind, UsageRow};
+use store::{Forget, Principal, SessionKind, UsageRow};
 
 use crate::support::{Gated, House, Process, WHO, config, said};
 
@@ -30,7 +31,11 @@ struct Far {
 
 impl Far {
     fn new(name: &str, lines: &str, prices: Option<Prices>) -> Arc<Self> {
-        let options = ScriptOptions { retry: RetryPolicy::never(), ..ScriptOptions::default() };
+        Self::patient(name, lines, prices, RetryPolicy::never())
+    }
+
+    fn patient(name: &str, lines: &str, prices: Option<Prices>, retry: RetryPolicy) -> Arc<Self> {
+        let options = ScriptOptions { retry, ..ScriptOptions::default() };
         let script = ScriptModel::from_text(name, lines, options).unwrap();
         let info = ModelInfo {
             provider: "far".to_owned(),
@@ -129,6 +134,39 @@ async fn what_was_spent_counts_against_the_day_and_the_refusal_names_the_key() {
     // Control: the next day it may be asked again.
     house.pass(86_400_000);
     assert!(process.say(&model, "three").await.unwrap().reply.is_ok());
+}
+
+#[tokio::test]
+async fn what_is_forgotten_while_it_waits_to_be_sent_again_is_free() {
+    let house = House::new();
+    let (mut answering, forgetting) = (house.process("chat"), house.process("forget"));
+    with_budget(&mut answering, 10.0, 50.0);
+    let what = Forget::Text("marzipan".to_owned());
+    let (waits, mut waiting) = tokio::sync::mpsc::unbounded_channel();
+    // Asked right before it waits.
+    let jitter = Arc::new(move || waits.send(()).map_or(0.0, |()| 1.0));
+    let retry = RetryPolicy { base: Duration::from_secs(60), jitter, ..RetryPolicy::patient() };
+    let refuses: Arc<dyn Model> = Far::patient("refuses", r#"{"fault":"429","loop":true}"#, dear(), retry);
+    let (turned, ()) = tokio::join!(answering.say(&refuses, "the marzipan crocodile"), async {
+        waiting.recv().await.unwrap();
+        assert_eq!(usage(&answering).await, []);
+        forgetting.runtime.forget(&WHO, &what).await.unwrap();
+    });
+    let error = turned.unwrap().reply.unwrap_err();
+    assert!(matches!(error.as_ref(), AgentError::Forgotten), "{error:?}");
+    assert_eq!(usage(&answering).await, []);
+
+    // Control: one that is answered may be billed.
+    let (model, mut requests) = Gated::dear();
+    let (turned, held) = tokio::join!(answering.say(&model, "the marzipan crocodile"), async {
+        let held = requests.recv().await.unwrap();
+        forgetting.runtime.forget(&WHO, &what).await.unwrap();
+        held
+    });
+    drop(held);
+    assert!(turned.unwrap().reply.is_err());
+    let booked = usage(&answering).await;
+    assert!(booked.len() == 1 && booked[0].usage.micro_cost > Some(1_000_000), "{booked:?}");
 }
 
 #[tokio::test]

@@ -426,6 +426,10 @@ impl Model for Gated {
             parsed: model::reparse(request.dialect(), &body, true),
             source: SourceKind::Local,
         };
-        if stopped { Err(ModelError::Cancelled { response: Some(Box::new(response)) }) } else { Ok(response) }
+        if stopped {
+            Err(ModelError::Cancelled { response: Some(Box::new(response)), refused: false })
+        } else {
+            Ok(response)
+        }
     }
 }

@@ -210,10 +210,8 @@ async fn step(
     conversation: &Conversation,
     op: Op,
 ) -> Result<CommandOutcome, CommandError> {
-    let OpenedSession { tree, view, session, .. } = begun(app, asker, conversation).await?;
-    // An answer under way would stand beneath what was taken back.
-    let step = |guard| Box::pin(tree::step(app, asker, (tree, &view), op, vec![guard]));
-    let stepped = app.runtime.between_turns(&asker.principal, &session, step).await??;
+    let (tree, view) = place(app, asker, conversation).await?;
+    let stepped = tree::step(app, asker, (tree, &view), op).await?;
     let (node, short_id) = app
         .read(asker, tree, move |rows| {
             let position = view_position(rows, &view)?;

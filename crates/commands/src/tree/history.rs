@@ -2,7 +2,7 @@
 
 use loom::operation::TimelineEffect;
 use loom::{Op, OpKind, OpRecord, RowError, Seq, TreeId, TreeReader, ViewName};
-use store::{AttachedWrites, Guard};
+use store::{AttachedWrites, Guard, SessionId};
 
 use super::{page_size, wording};
 use crate::app::App;
@@ -12,7 +12,7 @@ use crate::results::CommandOutcome;
 use crate::results::tree::{OperationShown, Operations, Stepped};
 use crate::rights::Asker;
 
-/// `tree undo` and `tree redo`: of a tree, whoever answers in it.
+/// `tree undo` and `tree redo`.
 pub(super) async fn step_in_tree(
     app: &App,
     asker: &Asker,
@@ -20,11 +20,26 @@ pub(super) async fn step_in_tree(
     op: Op,
 ) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
-    step(app, asker, (tree, &view), op, Vec::new()).await.map(CommandOutcome::Stepped)
+    step(app, asker, (tree, &view), op).await.map(CommandOutcome::Stepped)
 }
 
-/// Takes the newest thing of a view back, or does it again, while the leases of the guards are held.
+/// Takes the newest thing of a view back, or does it again; in a tree of a session, while nobody answers in that.
 pub(crate) async fn step(
+    app: &App,
+    asker: &Asker,
+    (tree, view): (TreeId, &ViewName),
+    op: Op,
+) -> Result<Stepped, CommandError> {
+    let session = app.runtime.store.tree(&asker.principal, tree).await?.session;
+    let Some(session) = session.map(SessionId) else {
+        return step_guarded(app, asker, (tree, view), op, Vec::new()).await;
+    };
+    // An answer under way would stand beneath what was taken back.
+    let step = |guard| Box::pin(step_guarded(app, asker, (tree, view), op, vec![guard]));
+    app.runtime.between_turns(&asker.principal, &session, step).await?
+}
+
+async fn step_guarded(
     app: &App,
     asker: &Asker,
     (tree, view): (TreeId, &ViewName),

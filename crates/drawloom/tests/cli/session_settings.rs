@@ -56,6 +56,22 @@ fn model_thinking_and_waiting_files_are_there_for_the_next_process() {
 }
 
 #[test]
+fn a_session_keeps_its_model_when_a_file_that_waits_in_it_is_forgotten() {
+    let world = world();
+    let model = other(&world);
+    world.ok(&["chat", "-m", "hello"]);
+    world.ok(&["chat", "-m", &format!("/model {model}")]);
+    world.ok(&["chat", "-m", "/think high"]);
+    world.ok(&["chat", "-m", "/file note.txt"]);
+    world.ok(&["forget", "--text", "note.txt", "--yes", "--yes"]);
+    let run = world.run(&["chat", "-m", "what now?"]);
+    assert_eq!((run.out.as_str(), run.err.contains("note.txt")), ("from the other\n", false), "{run:?}");
+    let (_, think) = world.json(&["chat", "-m", "/think"]);
+    assert_eq!(think["thinking"], "high");
+    assert!(!told(&world).contains("the tide table"));
+}
+
+#[test]
 fn what_cannot_be_had_any_more_is_named_and_the_conversation_goes_on() {
     let world = world();
     let model = other(&world);

@@ -158,13 +158,25 @@ fn to_undo_in_the_middle_of_another_processs_turn_is_refused() {
     let model = script(&world, &[slowly(600)]);
     let first = Running(piped(&mut world.command(&["--model", &model, "chat", "-m", "tale"])));
     until_streaming(&world);
-    for step in ["/undo", "/redo"] {
-        let run = world.run(&["--model", &model, "chat", "-m", step]);
+    let (_, session) = world.json(&["sessions", "show", "main"]);
+    let tree = session["tree"].as_str().unwrap();
+    let steps = [
+        &["--model", &model, "chat", "-m", "/undo"][..],
+        &["--model", &model, "chat", "-m", "/redo"],
+        &["tree", "undo", tree],
+        &["tree", "redo", tree],
+    ];
+    let answers =
+        format!("busy: process {} (drawloom chat) answers in it: wait until it is done", first.0.id());
+    for step in steps {
+        let run = world.run(step);
         assert_eq!(run.code, Some(6), "{run:?}");
-        assert!(run.err.contains(&first.0.id().to_string()), "{run:?}");
+        assert!(run.err.contains(&answers) && !run.err.contains("nothing was sent"), "{run:?}");
     }
     drop(first);
-    world.ok(&["--model", &model, "chat", "-m", "/undo"]);
+    for step in [steps[0], steps[3], steps[2]] {
+        world.ok(step);
+    }
 }
 
 #[test]

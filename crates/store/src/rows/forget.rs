@@ -204,11 +204,7 @@ pub(crate) fn begin(db: &Db<'_>, who: &Principal, what: &Forget) -> Result<Forge
         Forget::Node { tree, node } => {
             let found = find_tree(db, who, *tree)?;
             let content = find::content_of(db, found, *node)?.ok_or(StoreError::NotFound("node"))?;
-            let mut target = Target::of_node(*tree, *node, &content);
-            if find::gives_title(db, found, *node)? {
-                target.add_title();
-            }
-            target
+            Target::of_node(*tree, *node, &content)
         }
         Forget::Text(text) => Target::text(text)?,
     };
@@ -326,7 +322,8 @@ fn record(db: &Db<'_>, done: &mut Done, tree: TreeRef, now: Millis) -> Result<()
 
 /// Stops an answer under way, in a tree that is locked: what its owner reports of it is refused from then on.
 pub(crate) fn stop(db: &Db<'_>, tree: TreeKey, generation: GenerationId) -> Result<(), StoreError> {
-    // What was sent may be billed, and nobody hears of it any more.
+    // What was sent may be billed, and nobody hears of it any more; whoever knows that it was refused says so
+    // ([`super::generations::unbook`]).
     let sql = "INSERT INTO usage (generation, tree, at, calls, prompt, completion, cached, cost)
         SELECT id, tree, ?3, 1, reserved_tokens, 0, 0,
             CASE WHEN reserved > 0 OR reserved_tokens = 0 THEN reserved ELSE ?4 END

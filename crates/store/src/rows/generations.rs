@@ -271,13 +271,7 @@ pub(crate) fn take_over(
     from: &Claim,
     to: &LeaseOwner,
 ) -> Result<Fence, StoreError> {
-    let unknown = || StoreError::NotFound("generation");
-    let sql = "SELECT tree FROM generations WHERE id = ?1";
-    let tree = db.one(sql, [id.to_bytes()], |row| Ok(TreeKey(get(row, 0)?)))?.ok_or_else(unknown)?;
-    find_mut(db, who, db.tree_id(tree)?).map_err(|error| match error {
-        StoreError::NotFound(_) => unknown(),
-        other => other,
-    })?;
+    let tree = tree_of_mut(db, who, id)?;
     let fence = from.fence.next();
     let sql = "UPDATE generations SET owner = ?2, fence = ?3
         WHERE id = ?1 AND state = 0 AND owner = ?4 AND fence = ?5";
@@ -287,6 +281,32 @@ pub(crate) fn take_over(
     }
     events::append(db, tree, &EventKind::Generation { id })?;
     Ok(fence)
+}
+
+/// As [`crate::Store::unbook`].
+pub(crate) fn unbook(
+    db: &Db<'_>,
+    who: &Principal,
+    id: GenerationId,
+    claim: &Claim,
+) -> Result<(), StoreError> {
+    tree_of_mut(db, who, id)?;
+    let sql = "DELETE FROM usage WHERE generation IN
+        (SELECT id FROM generations WHERE id = ?1 AND state = ?2 AND owner = ?3 AND fence = ?4)";
+    let stopped = state_code(GenerationState::Cancelled);
+    db.run(sql, params![id.to_bytes(), stopped, &claim.owner.0, signed(claim.fence.0)?]).map(drop)
+}
+
+/// The tree of a generation, which is to be written.
+fn tree_of_mut(db: &Db<'_>, who: &Principal, id: GenerationId) -> Result<TreeKey, StoreError> {
+    let unknown = || StoreError::NotFound("generation");
+    let sql = "SELECT tree FROM generations WHERE id = ?1";
+    let tree = db.one(sql, [id.to_bytes()], |row| Ok(TreeKey(get(row, 0)?)))?.ok_or_else(unknown)?;
+    find_mut(db, who, db.tree_id(tree)?).map_err(|error| match error {
+        StoreError::NotFound(_) => unknown(),
+        other => other,
+    })?;
+    Ok(tree)
 }
 
 /// As [`crate::Store::spent`].

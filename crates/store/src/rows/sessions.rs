@@ -1,6 +1,7 @@
 //! Sessions as rows.
 
 use loom::Millis;
+use serde_json::{Map, Value};
 
 use crate::engine::{Lock, Params, Row, params};
 
@@ -193,6 +194,38 @@ pub(crate) fn remove(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<(),
     Ok(())
 }
 
+/// The settings of a session without what `holds` says, if they have any of it. Files that wait go; the model stays,
+/// which another one would be sent the conversation in place of, and how much it thinks, which is no one's words.
+pub(crate) fn settings_without(settings: &str, holds: impl Fn(&str) -> bool) -> Option<String> {
+    if settings.is_empty() {
+        return None;
+    }
+    let Some(before) = read_settings(settings) else { return holds(settings).then(String::new) };
+    let holds = |value: &Value| match value {
+        Value::String(text) => holds(text),
+        other => holds(&other.to_string()),
+    };
+    let mut left = before.clone();
+    for value in left.values_mut() {
+        if let Value::Array(values) = value {
+            values.retain(|value| !holds(value));
+        }
+    }
+    left.retain(|key, value| [MODEL, "thinking"].contains(&key.as_str()) || !holds(value));
+    (left != before).then(|| if left.is_empty() { String::new() } else { Value::Object(left).to_string() })
+}
+
+/// The model that settings name.
+pub(crate) fn model_of(settings: &str) -> Option<String> {
+    read_settings(settings)?.get(MODEL)?.as_str().map(str::to_owned)
+}
+
+const MODEL: &str = "model";
+
+fn read_settings(settings: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(settings).ok()
+}
+
 /// Takes what `holds` says out of a session's name and settings. A name is replaced by one that says nothing, but for
 /// those that this program gives.
 pub(crate) fn forget(db: &Db<'_>, id: &SessionId, holds: impl Fn(&str) -> bool) -> Result<(), StoreError> {
@@ -201,8 +234,8 @@ pub(crate) fn forget(db: &Db<'_>, id: &SessionId, holds: impl Fn(&str) -> bool) 
         Ok((get::<String>(row, 0)?, get::<String>(row, 1)?, kind(get(row, 2)?)?, get::<String>(row, 3)?))
     })?;
     let Some((workspace, name, kind, settings)) = found else { return Ok(()) };
-    if holds(&settings) {
-        db.run("UPDATE sessions SET settings = '' WHERE id = ?1", [&id.0])?;
+    if let Some(left) = settings_without(&settings, &holds) {
+        db.run("UPDATE sessions SET settings = ?2 WHERE id = ?1", (&id.0, left))?;
     }
     if kind == SessionKind::Temporary || name == "main" || !holds(&name) {
         return Ok(());

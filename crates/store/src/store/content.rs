@@ -60,8 +60,8 @@ forward! {
     /// [`StoreError::Exists`] when another one has its name by now.
     write fn archive_session(id: &SessionId, archived: bool) -> () = sessions::archive(&id, archived);
 
-    /// Writes how a session is gone on with, if that is still as it was seen. The store does not look into it. Returns
-    /// what another process wrote meanwhile, where nothing was written.
+    /// Writes how a session is gone on with, if that is still as it was seen. The store looks into it only where
+    /// something is forgotten. Returns what another process wrote meanwhile, where nothing was written.
     write fn set_session_settings(id: &SessionId, seen: &str, settings: &str) -> Option<String>
         = sessions::set_settings(&id, &seen, &settings);
 

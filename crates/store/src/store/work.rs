@@ -103,6 +103,9 @@ forward! {
     write fn take_over(generation: GenerationId, from: &Claim, to: &LeaseOwner) -> Fence
         = generations::take_over(generation, &from, &to);
 
+    /// Takes back what a generation was booked with when it was stopped: who sent it knows that it was turned away.
+    write fn unbook(generation: GenerationId, claim: &Claim) -> () = generations::unbook(generation, &claim);
+
     /// Usage written down at or after `since`, oldest first, behind `after`, at most `limit`: a home of many years is
     /// read a page at a time.
     read fn spent(since: Millis, after: Option<SpentAfter>, limit: usize) -> Vec<SpentRow>

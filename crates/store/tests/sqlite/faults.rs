@@ -155,7 +155,9 @@ fn a_forgetting_that_failed_at_any_statement_is_gone_on_with_when_asked_again() 
             let node = page.change_as(OWNER, Op::Append(pictured), with).await.unwrap().nodes[0].0;
             let version = page.edit(node.as_position(), "once the spare key lies under the th").await;
             // So large that it goes in a transaction of its own.
-            let other = page.append(&format!("he said: {SAID}{}", " and on".repeat(6_000))).await;
+            let copy = format!("he said: {SAID}{}", " and on".repeat(6_000));
+            let copied = page.home.create(Mode::Buffer, &text::title::title(&copy)).await;
+            let other = copied.append(&copy).await;
             let what = Forget::Node { tree: page.tree, node };
             let store = &page.home.store;
             faults.fail_at(at);
@@ -165,10 +167,11 @@ fn a_forgetting_that_failed_at_any_statement_is_gone_on_with_when_asked_again() 
                 store.forget(OWNER, &what, loom::Millis(1)).await.unwrap();
             }
             store.end_forgetting().await.unwrap();
-            for gone in [node, version, other] {
-                let row = read(store, OWNER, page.tree, move |rows| rows.node(gone)).await.unwrap().unwrap();
+            for (tree, gone) in [(page.tree, node), (page.tree, version), (copied.tree, other)] {
+                let row = read(store, OWNER, tree, move |rows| rows.node(gone)).await.unwrap().unwrap();
                 assert!(row.purged, "statement {at}: {gone}");
             }
+            assert_eq!(store.tree(OWNER, copied.tree).await.unwrap().title, "", "statement {at}");
             let left = store.unfinished_removal(OWNER).await.unwrap();
             assert!(!left.has_to_scrub() && left.blobs[0].blob == blob, "statement {at}: {left:?}");
             if is_over {

@@ -145,43 +145,6 @@ fn a_forgotten_node_takes_its_response_and_what_names_it() {
 }
 
 #[test]
-fn a_title_made_of_the_first_text_goes_with_it() {
-    each(|home| async move {
-        let long = "words ".repeat(40);
-        for text in
-            ["First words of it\nand others", "\tA tab and some words", "  blanks before words ", &long]
-        {
-            let title = text::title::title(text);
-            let page = home.create(Mode::Buffer, &title).await;
-            let other = home.create(Mode::Buffer, &title).await;
-            let texts = vec![owner_text("a file that is sent along"), owner_text(text)];
-            let node = page.change(Op::Reply { to: None, texts }).await.nodes[1].0;
-            let records = async || {
-                let records =
-                    read(&home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 1_000)).await;
-                format!("{:?}", records.unwrap())
-            };
-            assert!(records().await.contains("words"), "the control: the title is in the record of the tree");
-            home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(1)).await.unwrap();
-            assert_eq!(home.store.tree(OWNER, page.tree).await.unwrap().title, "");
-            assert!(!records().await.contains("words"));
-            assert_eq!(home.store.tree(OWNER, other.tree).await.unwrap().title, title, "of another tree");
-        }
-    });
-}
-
-#[test]
-fn a_title_given_by_hand_outlives_a_later_text_that_begins_with_it() {
-    each(|home| async move {
-        let page = home.create(Mode::Buffer, "Chapter One").await;
-        page.append("It has not begun yet.").await;
-        let node = page.append("Chapter One\nand all that came of it").await;
-        home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(1)).await.unwrap();
-        assert_eq!(home.store.tree(OWNER, page.tree).await.unwrap().title, "Chapter One");
-    });
-}
-
-#[test]
 fn a_pending_edit_of_a_forgotten_node_goes_with_it() {
     each(|home| async move {
         let page = home.create(Mode::Buffer, "").await;
@@ -425,8 +388,27 @@ fn what_is_named_and_asked_outside_of_trees_is_forgotten() {
             let with = AttachedWrites { begins: Some(session), ..AttachedWrites::nothing() };
             pages.push(home.create_with(OWNER, Mode::Dialogue, "", with).await.unwrap());
         }
-        let settings = r#"{"files":["/home/marzipan.txt"]}"#;
-        home.store.set_session_settings(OWNER, &SessionId("d".into()), "", settings).await.unwrap();
+        let settings = [
+            (
+                "a",
+                r#"{"files":["/home/marzipan"],"model":"marzipan/m"}"#,
+                r#"{"files":[],"model":"marzipan/m"}"#,
+            ),
+            ("b", r#"{"files":["/home/marzipan"]}"#, r#"{"files":[]}"#),
+            (
+                "c",
+                r#"{"files":["/home/bread"],"model":"near/m"}"#,
+                r#"{"files":["/home/bread"],"model":"near/m"}"#,
+            ),
+            (
+                "d",
+                r#"{"files":["/home/marzipan.txt","/home/bread"],"model":"near/m","thinking":"high"}"#,
+                r#"{"files":["/home/bread"],"model":"near/m","thinking":"high"}"#,
+            ),
+        ];
+        for (id, settings, _) in settings {
+            home.store.set_session_settings(OWNER, &SessionId(id.into()), "", settings).await.unwrap();
+        }
         let ask = |change: fn(&mut NewQuestion)| {
             let mut new = question(&pages[0], std::time::Duration::from_secs(600));
             change(&mut new);
@@ -455,13 +437,17 @@ fn what_is_named_and_asked_outside_of_trees_is_forgotten() {
         let done = home.store.forget(OWNER, &what, loom::Millis(8)).await.unwrap();
         assert_eq!(preview, done.places);
         let (stays, gone): (Vec<_>, Vec<_>) = done.places.into_iter().partition(ForgottenPlace::stays);
-        assert_eq!(stays, [ForgottenPlace::Name { name: view.to_string() }]);
-        assert_eq!(gone.len(), 6, "{gone:?}");
+        let names = ["marzipan view", "marzipan/m"];
+        assert_eq!(stays, names.map(|name| ForgottenPlace::Name { name: name.to_owned() }));
+        assert_eq!(gone.len(), 7, "{gone:?}");
         let all = home.store.sessions(OWNER, SessionFilter::default(), None, 99).await.unwrap();
         let mut names: Vec<_> = all.iter().map(|one| (one.id.0.as_str(), one.name.as_str())).collect();
         names.sort_unstable();
         assert_eq!(names, [("a", "session-2"), ("b", "session-1"), ("c", "temp-marzipan"), ("d", "main")]);
-        assert!(all.iter().all(|one| one.settings.is_empty()));
+        for (id, _, left) in settings {
+            let found = all.iter().find(|one| one.id.0 == id).unwrap();
+            assert_eq!(found.settings, left, "{id}: another model would be sent what was said to this one");
+        }
         assert_eq!(home.store.open_questions(OWNER, None, 99).await.unwrap(), [kept]);
         for id in [asked, by, answered] {
             let left = home.store.question(OWNER, id).await.unwrap();

@@ -61,6 +61,25 @@ fn what_is_stopped_because_its_text_is_forgotten_is_booked_as_it_was_reserved() 
 }
 
 #[test]
+fn what_was_turned_away_is_taken_back_by_who_sent_it_alone() {
+    each(|home| async move {
+        let page = home.create(Mode::Dialogue, "").await;
+        let running = begin(&page, of("a", 90, 0)).await.unwrap();
+        let claim = running.claim.clone();
+        home.store.stop(OWNER, [running.row.id].into()).await.unwrap();
+        let other = store::Claim { fence: claim.fence.next(), ..claim.clone() };
+        home.store.unbook(OWNER, running.row.id, &other).await.unwrap();
+        assert_eq!(spending(&home, &page).await.day, 90);
+        home.store.unbook(OWNER, running.row.id, &claim).await.unwrap();
+        assert_eq!(spending(&home, &page).await.day, 0);
+        let ended = begin(&page, of("a", 90, 0)).await.unwrap();
+        end(&page, &ended, 10_500, cost(30)).await;
+        home.store.unbook(OWNER, ended.row.id, &ended.claim).await.unwrap();
+        assert_eq!(spending(&home, &page).await.day, 30, "the control: what was not stopped");
+    });
+}
+
+#[test]
 fn what_runs_is_reserved_until_its_outcome_which_is_then_what_counts() {
     each(|home| async move {
         let page = home.create(Mode::Dialogue, "").await;

@@ -98,8 +98,14 @@ fn within(
     let (mut removals, mut damaged) = (Vec::new(), Vec::new());
     // First every node: what was sent and received is searched for all of them.
     let mut made_by = BTreeSet::new();
-    for (tree, part) in parts {
-        for (row, quotes) in going(db, target, nodes, *tree, part)? {
+    let mut parts = parts.to_vec();
+    for (tree, part) in &mut parts {
+        let going = going(db, target, nodes, *tree, part)?;
+        // A title may stand there since before the text that gave it.
+        if is_titled(db, target, *tree, &going)? {
+            part.after = Seq(0);
+        }
+        for (row, quotes) in going {
             nodes.insert((tree.id, row.id));
             made_by.extend(row.generation);
             if row.has_content {
@@ -108,7 +114,7 @@ fn within(
             }
         }
     }
-    for (tree, part) in parts {
+    for (tree, part) in &parts {
         let (found, made_by) = (Vec::new(), &made_by);
         let mut finder = Finder { db, target, nodes, made_by, tree: *tree, part, found, damaged: Vec::new() };
         finder.find()?;
@@ -116,11 +122,12 @@ fn within(
         removals.extend(finder.found.into_iter().map(|removal| (tree.key, removal)));
     }
     removals.extend(outside_trees(db, target)?);
-    // What runs is stopped first. A node by whose text the others are found goes last, so that they are found again
-    // where this is ended before.
+    // What runs is stopped first. A node by whose text titles and other nodes are found goes last, so that they are
+    // found again where this is ended before.
     removals.sort_by_key(|(_, removal)| match removal {
         Removal::Running(_) => 0,
-        Removal::Node { quotes: None, .. } if target.quoted.is_some() => 2,
+        Removal::Node { quotes: None, .. } if target.quoted.is_some() => 3,
+        Removal::Node { .. } => 2,
         _ => 1,
     });
     Ok(Found { cursor, removals, damaged })
@@ -140,13 +147,24 @@ fn whole(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<NodeRow>, St
     Ok(loom::TreeReader::node(&rows, node)?)
 }
 
-/// Whether a node gave its tree the title, where the title was made of a text: it is the last one of the first operation
-/// that made nodes in the new tree, as what is sent along comes before what is said.
-pub(super) fn gives_title(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<bool, StoreError> {
+/// Adds the title that a tree took from a text that goes; whether there is a new one. Where a title was made of a text,
+/// it is that of the last node of the first operation that made nodes in the new tree, as what is sent along comes
+/// before what is said.
+fn is_titled(
+    db: &Db<'_>,
+    target: &mut Target,
+    tree: TreeRef,
+    going: &[(Going, Option<QuotedAs>)],
+) -> Result<bool, StoreError> {
+    if going.is_empty() || target.tree == Some(tree.id) {
+        return Ok(false);
+    }
     let sql = "SELECT first + count - 1 FROM operations WHERE tree = ?1 AND seq > 1 AND count > 0
         ORDER BY seq LIMIT 1";
-    let first: Option<i64> = db.one(sql, [tree.key.0], |row| get(row, 0))?;
-    Ok(first.is_some() && first == db.node_number(tree.key, node)?)
+    let giver = db.one(sql, [tree.key.0], |row| Ok(tree.key.node(get(row, 0)?)))?;
+    let giver = going.iter().map(|(row, _)| row).find(|row| row.has_content && Some(row.key) == giver);
+    let content = giver.map(|row| content_of(db, tree, row.id)).transpose()?.flatten();
+    Ok(content.is_some_and(|content| target.add_title(tree.id, &content)))
 }
 
 struct Going {

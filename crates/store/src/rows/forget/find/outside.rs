@@ -2,6 +2,7 @@
 
 use loom::{Author, TreeId, ViewName};
 
+use super::super::super::sessions;
 use super::Removal;
 use crate::db::{Db, TreeKey, get, id16};
 use crate::engine::{NONE, Row};
@@ -22,10 +23,10 @@ const QUESTIONS: &str =
         coalesce(q.answered_by, '')
     FROM questions q LEFT JOIN trees t ON t.pk = q.tree";
 
-/// As [`JOBS`]. Names that this program gives, to the first session and to temporary ones, are no one's words.
-const SESSIONS: &str = "SELECT s.id, CASE WHEN t.id = ?1 THEN 1 ELSE 0 END,
-        CASE WHEN s.kind = 1 OR s.name = 'main' THEN '' ELSE s.name END, s.settings
-    FROM sessions s LEFT JOIN trees t ON 1 = 0";
+/// Sessions with their names and settings. Names that this program gives, to the first session and to temporary ones,
+/// are no one's words.
+const SESSIONS: &str =
+    "SELECT id, CASE WHEN kind = 1 OR name = 'main' THEN '' ELSE name END, settings FROM sessions";
 
 /// What is to be removed of what stands in no tree.
 pub(in crate::rows::forget) fn find(
@@ -41,9 +42,13 @@ pub(in crate::rows::forget) fn find(
         found.push(Removal::Question(id16(row, 0)?));
         Ok(())
     })?;
-    holding(db, target, SESSIONS, 4, |row| {
-        found.push(Removal::Session(SessionId(get(row, 0)?)));
-        Ok(())
+    db.scan(SESSIONS, NONE, |row| {
+        let (name, settings): (String, String) = (get(row, 1)?, get(row, 2)?);
+        let holds = |text: &str| target.is_in_bytes(text.as_bytes());
+        if holds(&name) || sessions::settings_without(&settings, holds).is_some() {
+            found.push(Removal::Session(SessionId(get(row, 0)?)));
+        }
+        Ok(true)
     })?;
     Ok(found.into_iter().map(|removal| (TreeKey(0), removal)).collect())
 }
@@ -70,7 +75,7 @@ fn holding(
 }
 
 /// Names that hold what is searched for and stay: those of views, authors and models, which the hashes of operations
-/// and nodes are of, and those of workspaces, which are folders.
+/// and nodes are of, the model that a session was set to, and those of workspaces, which are folders.
 pub(in crate::rows::forget) fn names(db: &Db<'_>, target: &Target) -> Result<Vec<String>, StoreError> {
     if target.tree.is_some() {
         return Ok(Vec::new());
@@ -82,6 +87,12 @@ pub(in crate::rows::forget) fn names(db: &Db<'_>, target: &Target) -> Result<Vec
         if !is_ours && target.is_in_bytes(name.as_bytes()) {
             found.push(name);
         }
+        Ok(true)
+    })?;
+    db.scan("SELECT DISTINCT settings FROM sessions", NONE, |row| {
+        found.extend(
+            sessions::model_of(&get::<String>(row, 0)?).filter(|name| target.is_in_bytes(name.as_bytes())),
+        );
         Ok(true)
     })?;
     db.scan("SELECT DISTINCT workspace FROM sessions", NONE, |row| {
