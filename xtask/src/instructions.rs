@@ -17,6 +17,12 @@ use crate::say::say;
 /// How far a path may be from its baseline, in percent.
 const TOLERANCE: u64 = 3;
 
+/// The plainest functions of the C library for copies and comparisons: which it takes else depends on the processor.
+const PLAIN: &str = "glibc.cpu.hwcaps=-AVX2,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM";
+
+/// Functions that are shown of a path that is too far from its baseline.
+const SHOWN: usize = 20;
+
 /// The paths, as `crates/drawloom/examples/paths.rs` names them.
 const PATHS: [&str; 6] = ["append", "render", "context", "verify", "stream", "attribution"];
 
@@ -35,10 +41,14 @@ pub(crate) fn run(bless: bool) -> Result<()> {
         bail!("the paths do not build");
     }
     let program = target().join("release/examples/paths");
+    let profiles = target().join("instructions");
+    fs::create_dir_all(&profiles).with_context(|| format!("cannot make {}", profiles.display()))?;
+    let profile = |path: &str| profiles.join(path);
     let counts = thread::scope(|scope| {
         let halves = [&PATHS[..3], &PATHS[3..]];
-        let running =
-            halves.map(|half| scope.spawn(|| half.iter().map(|path| count(&program, path)).collect()));
+        let running = halves.map(|half| {
+            scope.spawn(|| half.iter().map(|path| count(&program, path, &profile(path))).collect())
+        });
         let mut counts = Vec::new();
         for half in running {
             let half: Result<Vec<u64>> = half.join().unwrap_or_else(|_| bail!("a count broke off"));
@@ -70,7 +80,24 @@ pub(crate) fn run(bless: bool) -> Result<()> {
         .zip(counts)
         .map(|(path, now)| Row { path, baseline: held["paths"][path].as_u64(), now })
         .collect();
+    for path in off(&rows) {
+        show_functions(path, &profile(path));
+    }
     compare(&rows)
+}
+
+/// The paths that are too far from their baseline.
+fn off(rows: &[Row]) -> Vec<&'static str> {
+    rows.iter().filter(|row| !row.fits()).map(|row| row.path).collect()
+}
+
+/// Prints the functions that took most of a path: where it differs may only be seen on this machine.
+fn show_functions(path: &str, profile: &Path) {
+    let shown = Command::new("callgrind_annotate").arg(profile).output();
+    let text = shown.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let functions = text.lines().skip_while(|line| !line.contains("file:function")).skip(2).take(SHOWN);
+    say(&format!("most of {path}:"));
+    functions.for_each(say);
 }
 
 /// One path and its counts.
@@ -105,7 +132,7 @@ fn compare(rows: &[Row]) -> Result<()> {
         let mark = if row.fits() { "" } else { "  !" };
         say(&format!("{:<12} {baseline:>14} {:>14} {ratio:>7}{mark}", row.path, row.now));
     }
-    let off: Vec<&str> = rows.iter().filter(|row| !row.fits()).map(|row| row.path).collect();
+    let off = off(rows);
     if off.is_empty() {
         return Ok(());
     }
@@ -116,9 +143,11 @@ fn compare(rows: &[Row]) -> Result<()> {
 }
 
 /// The instructions of one path.
-fn count(program: &Path, path: &str) -> Result<u64> {
+fn count(program: &Path, path: &str, profile: &Path) -> Result<u64> {
     let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=paths::measured*"])
+        .env("GLIBC_TUNABLES", PLAIN)
+        .args(["--tool=callgrind", "--toggle-collect=paths::measured*"])
+        .arg(format!("--callgrind-out-file={}", profile.display()))
         .arg(program)
         .arg(path)
         .output()

@@ -17,7 +17,7 @@ use store::home::{Home, HomeDir};
 const MAX_FILE: u64 = 64 * 1024;
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct CalibrationFile {
     /// Provider and name of the model.
     model: String,
     fit: Calibration,
@@ -27,7 +27,7 @@ struct Kept {
 pub fn known(home: &Home, info: &ModelInfo) -> Calibration {
     let name = name(info);
     let kept = file(home, &name).and_then(|file| {
-        let kept: Kept = serde_json::from_slice(&workspace::read_regular(&file, MAX_FILE)?)?;
+        let kept: CalibrationFile = serde_json::from_slice(&workspace::read_regular(&file, MAX_FILE)?)?;
         Ok(kept)
     });
     match kept {
@@ -56,7 +56,7 @@ pub(crate) fn too_long(home: &Home, info: &ModelInfo, features: &Features) {
 fn keep(home: &Home, info: &ModelInfo, fit: Calibration) {
     let name = name(info);
     let written = file(home, &name).and_then(|file| {
-        let bytes = serde_json::to_vec(&Kept { model: name, fit })?;
+        let bytes = serde_json::to_vec(&CalibrationFile { model: name, fit })?;
         let new = file.with_extension(format!("{}.new", std::process::id()));
         std::fs::write(&new, bytes)?;
         std::fs::rename(&new, &file)

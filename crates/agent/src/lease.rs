@@ -146,26 +146,20 @@ pub(crate) fn instance_of(holder: &LeaseOwner) -> Option<InstanceId> {
 }
 
 impl Runtime {
-    /// Does something in a session while no other process runs a turn in it.
+    /// Does something in a session while nobody runs a turn in it. What it writes depends on the guard: a process that
+    /// was paused meanwhile writes nothing into another one's turn.
     ///
     /// # Errors
-    /// [`AgentError::Busy`] with who does.
-    pub async fn between_turns<T>(
+    /// [`AgentError::Busy`] with who runs a turn.
+    pub async fn between_turns<T, F: Future<Output = T>>(
         &self,
         who: &Principal,
         session: &SessionId,
-        work: impl Future<Output = T>,
+        work: impl FnOnce(Guard) -> F,
     ) -> Result<T, AgentError> {
-        let held = match SessionLease::take(self, who, session, Cancel::never()).await {
-            Ok(held) => Some(held),
-            // Whoever asks knows of the turns of this process.
-            Err(AgentError::Busy { instance, .. }) if instance == Some(self.instance) => None,
-            Err(error) => return Err(error),
-        };
-        let done = work.await;
-        if let Some(held) = held {
-            held.release().await;
-        }
+        let held = SessionLease::take(self, who, session, Cancel::never()).await?;
+        let done = work(held.guard()).await;
+        held.release().await;
         Ok(done)
     }
 

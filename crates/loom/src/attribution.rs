@@ -8,39 +8,17 @@ mod diff;
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
-
 use crate::id::NodeId;
-use crate::node::{AuthorKind, NodeRow};
-use crate::reader::{RowError, TreeReader};
+use crate::node::NodeRow;
+use crate::reader::{Attribution, AuthorSpan, RowError, TreeReader};
 
 pub use diff::{Stretch, stretches};
-
-/// A stretch of a node's text by one author.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuthorSpan {
-    /// First byte in the node's text.
-    pub from: usize,
-    /// The byte behind the last.
-    pub to: usize,
-    /// The version that introduced it; of another node where it is quoted.
-    pub node: NodeId,
-    pub author: String,
-    pub kind: AuthorKind,
-}
 
 /// The version of what authors are told by, besides the tables of Unicode: how texts are compared and spans joined.
 const ALGORITHM: u64 = 1;
 
 /// The version of kept spans: another one than this program's is told anew.
 pub const VERSION: u64 = ALGORITHM << 32 | text::grapheme::TABLES as u64;
-
-/// The spans of a node that was edited or quotes, as a store keeps them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attribution {
-    pub node: NodeId,
-    pub spans: Vec<AuthorSpan>,
-}
 
 /// Who wrote each stretch of a node's text, in order, without gap or overlap. Empty for an empty text.
 ///

@@ -1,4 +1,4 @@
-//! What a node holds: a list of blocks, order kept (spec: loom §5).
+//! What a node holds: a list of blocks, order kept (spec: loom §5); and how large its text is.
 
 use std::borrow::Cow;
 
@@ -6,6 +6,43 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::digest::{Digest, DigestWriter};
+
+/// The size of a text. Clusters are counted inside a node and never span two. Sums wrap: a damaged row is found by who
+/// compares, and ends nobody's read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// UTF-8 bytes.
+    pub bytes: u64,
+    pub chars: u64,
+    pub graphemes: u64,
+}
+
+impl Counts {
+    /// The size of `text`.
+    pub fn of(text: &str) -> Self {
+        let counts = text::grapheme::TextCounts::of(text);
+        Self { bytes: counts.bytes as u64, chars: counts.chars as u64, graphemes: counts.graphemes as u64 }
+    }
+
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.wrapping_add(other.bytes),
+            chars: self.chars.wrapping_add(other.chars),
+            graphemes: self.graphemes.wrapping_add(other.graphemes),
+        }
+    }
+
+    /// Takes another away, which must be part of it.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.wrapping_sub(other.bytes),
+            chars: self.chars.wrapping_sub(other.chars),
+            graphemes: self.graphemes.wrapping_sub(other.graphemes),
+        }
+    }
+}
 
 /// How a tool call ended. `Unknown` is a call whose outcome was lost, never success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -39,7 +39,7 @@ pub mod tree;
 pub mod verify;
 
 pub use cell::{Cell, CellChange, CellKey, CellValue, KeepScope, OpTarget, TextOffset};
-pub use content::{Block, ToolStatus};
+pub use content::{Block, Counts, ToolStatus};
 pub use digest::{Digest, PathDigest};
 pub use draft::{Draft, Slot, Splice};
 pub use generation::{GenerationId, GenerationPlace, GenerationRow, Purpose, Run};
@@ -50,7 +50,7 @@ pub use node::{
 };
 pub use operation::{OpKind, OpRecord, Operation, Timeline};
 pub use plan::{Op, Plan, PlanError, Refusal};
-pub use position::{Counts, Position, PositionKind, Sums};
+pub use position::{Position, PositionKind, Sums};
 pub use read_set::{ReadKey, ReadSet};
 pub use reader::{RowError, TreeReader};
 pub use tree::{Mode, TreeRow};

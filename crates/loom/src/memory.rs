@@ -14,7 +14,7 @@ use crate::id::{NodeId, PositionId, Seq, ViewName};
 use crate::node::NodeRow;
 use crate::operation::{OpRecord, Timeline};
 use crate::position::{Position, PositionKind};
-use crate::reader::{Injection, Order, RowError, StoredResponse, TreeReader};
+use crate::reader::{Attribution, Injection, Order, RowError, StoredResponse, TreeReader};
 use crate::seal::Seal;
 use crate::tree::TreeRow;
 
@@ -100,7 +100,7 @@ fn place_of(seq: Seq) -> usize {
 }
 
 impl TreeReader for MemoryTree {
-    fn attributions(&self, _: &[NodeId]) -> Result<Vec<crate::attribution::Attribution>, RowError> {
+    fn attributions(&self, _: &[NodeId]) -> Result<Vec<Attribution>, RowError> {
         Ok(Vec::new())
     }
 

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::content::{Block, NotCanonical, content_hash, plain_text};
+use crate::content::{Block, Counts, NotCanonical, content_hash, plain_text};
 use crate::digest::{Digest, PathDigest};
 use crate::generation::GenerationId;
 use crate::id::{Millis, NodeId, PositionId, Seq, TreeId};
-use crate::position::Counts;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

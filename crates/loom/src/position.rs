@@ -2,46 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::content::Counts;
 use crate::digest::PathDigest;
 use crate::id::{PositionId, TreeId};
 use crate::node::Role;
-
-/// The size of a text. Clusters are counted inside a node and never span two. Sums wrap: a damaged row is found by who
-/// compares, and ends nobody's read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Counts {
-    /// UTF-8 bytes.
-    pub bytes: u64,
-    pub chars: u64,
-    pub graphemes: u64,
-}
-
-impl Counts {
-    /// The size of `text`.
-    pub fn of(text: &str) -> Self {
-        let counts = text::grapheme::TextCounts::of(text);
-        Self { bytes: counts.bytes as u64, chars: counts.chars as u64, graphemes: counts.graphemes as u64 }
-    }
-
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.wrapping_add(other.bytes),
-            chars: self.chars.wrapping_add(other.chars),
-            graphemes: self.graphemes.wrapping_add(other.graphemes),
-        }
-    }
-
-    /// Takes another away, which must be part of it.
-    #[must_use]
-    pub const fn minus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.wrapping_sub(other.bytes),
-            chars: self.chars.wrapping_sub(other.chars),
-            graphemes: self.graphemes.wrapping_sub(other.graphemes),
-        }
-    }
-}
 
 /// Size and digest of a stretch of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -5,13 +5,14 @@
 
 use std::fmt;
 
-use crate::attribution::Attribution;
+use serde::{Deserialize, Serialize};
+
 use crate::cell::{Cell, CellKey, CellScope};
 use crate::digest::Digest;
 use crate::draft::{Draft, Slot};
 use crate::generation::{GenerationId, GenerationRow};
 use crate::id::{NodeId, PositionId, Seq, ViewName};
-use crate::node::{NodeRow, Trust};
+use crate::node::{AuthorKind, NodeRow, Trust};
 use crate::operation::{OpRecord, Timeline};
 use crate::position::Position;
 use crate::seal::Seal;
@@ -80,6 +81,26 @@ pub struct Injection {
     pub trust: Trust,
     /// The text, as it was sent.
     pub text: String,
+}
+
+/// A stretch of a node's text by one author.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthorSpan {
+    /// First byte in the node's text.
+    pub from: usize,
+    /// The byte behind the last.
+    pub to: usize,
+    /// The version that introduced it; of another node where it is quoted.
+    pub node: NodeId,
+    pub author: String,
+    pub kind: AuthorKind,
+}
+
+/// The spans of a node that was edited or quotes, as a store keeps them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attribution {
+    pub node: NodeId,
+    pub spans: Vec<AuthorSpan>,
 }
 
 /// The rows of one tree, as one reader may see them.

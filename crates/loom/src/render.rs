@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::attribution::{Attributions, AuthorSpan, carried};
+use crate::attribution::{Attributions, carried};
 use crate::cell::{CellKey, CellValue};
+use crate::content::Counts;
 use crate::draft::Slot;
 use crate::id::{NodeId, PositionId, ViewName};
 use crate::node::{AuthorKind, NodeRow};
 use crate::path::{ViewOverrides, ancestor_at};
-use crate::position::{Counts, Position};
-use crate::reader::{RowError, TreeReader};
+use crate::position::Position;
+use crate::reader::{AuthorSpan, RowError, TreeReader};
 
 /// One position of a path as shown.
 #[derive(Debug, Clone, PartialEq)]

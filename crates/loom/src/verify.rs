@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{CellKey, CellScope, CellValue};
-use crate::content::{Block, content_hash};
+use crate::content::{Block, Counts, content_hash};
 use crate::digest::{Digest, PathDigest};
 use crate::id::{NodeId, PositionId, Seq};
 use crate::node::{ModelSource, NodeRow, OriginRole};
 use crate::operation::OpRecord;
-use crate::position::{Counts, Position, PositionKind, Sums};
+use crate::position::{Position, PositionKind, Sums};
 use crate::reader::{RowError, TreeReader};
 use crate::record::{Links, chain_hash};
 use crate::seal::{first_head, is_signed, next_head};

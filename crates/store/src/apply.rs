@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 
 use loom::reader::Injection;
-use loom::{Cell, CellChange, CellKey, CellValue, NodeId, Operation, Plan, Seq, Slot, Timeline, ViewName};
+use loom::{
+    Cell, CellChange, CellKey, CellValue, Digest, Millis, NodeId, Operation, Plan, Seq, Slot, Timeline,
+    ViewName,
+};
 
 use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::fence::Guard;
 use crate::generation::{GenerationEnd, NewGeneration};
-use crate::import_tree::ImportNote;
 use crate::preconditions::Preconditions;
 use crate::session::NewSession;
 
@@ -36,6 +38,13 @@ pub struct AttachedWrites {
     pub prepared_at: Option<Cursor>,
     /// Nodes of the plan whose text is not there, as of one that was forgotten: only size and hashes are.
     pub absent: Vec<NodeId>,
+}
+
+/// Where imported rows came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImportNote {
+    pub file: Digest,
+    pub at: Millis,
 }
 
 impl AttachedWrites {

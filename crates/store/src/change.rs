@@ -9,11 +9,13 @@ use loom::render::tip;
 use loom::{IdSource, NodeId, Op, Plan, PlanError, ReadSet, Refusal, RowError, TreeReader, ViewName};
 
 use crate::apply::{Applied, AttachedWrites};
+use crate::db::Db;
 use crate::error::StoreError;
 use crate::identity::random;
-use crate::preconditions::Preconditions;
+use crate::preconditions::{Preconditions, is_row};
 use crate::principal::Principal;
-use crate::store::{Store, read};
+use crate::rows::{events, reader};
+use crate::store::Store;
 
 /// Ids of one process, each greater than the one before.
 #[derive(Debug, Default)]
@@ -44,7 +46,8 @@ impl Ids {
 /// in n, so that eight of them lose this often in a row once in 10¹⁴ changes.
 const TRIES: usize = 256;
 
-/// How often a plan may ask for more rows; the deepest asks a handful of times.
+/// How often a plan may ask for more rows. Undo over forgotten versions asks most: twice for each operation it looks back
+/// over.
 const ROUNDS: usize = 64;
 
 /// Makes a change: reads what its plan needs, plans within the same snapshot, applies; plans again on conflict.
@@ -113,16 +116,25 @@ pub async fn prepare(
     request: loom::plan::Request,
     ids: &Arc<Ids>,
 ) -> Result<PreparedChange, StoreError> {
-    let (tree, ids) = (request.tree, Arc::clone(ids));
-    read(store, who, tree, move |rows| Ok(planned(&request, rows, &ids))).await?
+    let (who, ids) = (who.clone(), Arc::clone(ids));
+    let work = move |db: &Db<'_>| {
+        let (mut prepared, rests_on_rows) =
+            reader::run(db, &who, request.tree, |rows| Ok(planned(&request, rows, &ids)))??;
+        if rests_on_rows {
+            prepared.preconditions.read_at = Some(events::last(db)?);
+        }
+        Ok(prepared)
+    };
+    store.read(work).await
 }
 
-/// Plans over rows, reading what the plan asks for.
+/// Plans over rows, reading what the plan asks for; and whether it asked for rows that change only where they are
+/// forgotten.
 fn planned(
     request: &loom::plan::Request,
     rows: &dyn TreeReader,
     ids: &Ids,
-) -> Result<PreparedChange, StoreError> {
+) -> Result<(PreparedChange, bool), StoreError> {
     let (mut slice, mut asked) = (ReadSet::default(), BTreeSet::new());
     for _ in 0..ROUNDS {
         match ids.with(|entropy| plan(request, &slice, entropy))? {
@@ -131,7 +143,11 @@ fn planned(
                 asked.extend(needs.0);
             }
             Err(PlanError::Refused(refusal)) => return Err(refused(refusal, &request.view, rows)),
-            Ok(plan) => return Ok(PreparedChange { plan, preconditions: Preconditions::new(asked, slice) }),
+            Ok(plan) => {
+                let rests_on_rows = asked.iter().any(is_row);
+                let preconditions = Preconditions::new(asked, slice, &plan);
+                return Ok((PreparedChange { plan, preconditions }, rests_on_rows));
+            }
         }
     }
     Err(StoreError::Malformed("a plan asks for rows without end".to_owned()))

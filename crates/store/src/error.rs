@@ -178,6 +178,11 @@ impl ServerError {
 }
 
 impl StoreError {
+    /// Whether rows cannot be read, as opposed to the store that holds them.
+    pub(crate) const fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged(_) | Self::Rows(RowError::Damaged { .. }))
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Cow<'static, str> {
         let hint = match self {
@@ -285,7 +290,6 @@ impl std::fmt::Display for StaleRead {
                 }
                 ReadKey::Hidden { at, .. } => write!(f, "what is hidden above {at}"),
                 ReadKey::NewestLeaf(at) => write!(f, "what stands below {at}"),
-                ReadKey::Node(_) | ReadKey::Operation(_) => f.write_str("a text that was forgotten"),
                 _ => f.write_str("the tree"),
             },
         }

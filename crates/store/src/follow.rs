@@ -5,14 +5,14 @@
 //! everything. One that is slow is behind, holds nobody, and reads by itself what is no longer kept here; it loses
 //! nothing until it is [`EVENT_RETENTION`](crate::EVENT_RETENTION) events behind, which it is told.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::error::StoreError;
-use crate::event::{Cursor, Events, StoreEvent};
+use crate::event::{Cursor, Events};
 use crate::principal::Principal;
+use crate::shared_events::MAX_SHARED_EVENTS;
 use crate::store::Store;
 
 /// Events read at a time.
@@ -56,12 +56,28 @@ impl Follower {
 
     /// The next page: out of what is kept, which is read up to `newest` if nobody did so yet.
     async fn page(&self, newest: Cursor) -> Result<Events, StoreError> {
-        let shared = self.store.shared_events();
-        shared.read_up_to(&self.store, newest).await?;
-        match shared.page(&self.who, self.after) {
+        self.read_up_to(newest).await?;
+        match self.store.shared_events().page(&self.who, self.after, PAGE) {
             Some(page) => Ok(page),
             None => self.store.events_after(&self.who, self.after, PAGE).await,
         }
+    }
+
+    async fn read_up_to(&self, newest: Cursor) -> Result<(), StoreError> {
+        let shared = self.store.shared_events();
+        if shared.end() >= Some(newest) {
+            return Ok(());
+        }
+        let _turn = shared.turn().await?;
+        let end = shared.end();
+        if end >= Some(newest) {
+            return Ok(());
+        }
+        // Of what nobody followed for long only the newest are kept.
+        let after = end.map(|end| end.max(Cursor(newest.0.saturating_sub(MAX_SHARED_EVENTS as u64))));
+        let page = self.store.read_events(after, MAX_SHARED_EVENTS).await?;
+        shared.keep(after, page);
+        Ok(())
     }
 
     /// What was read so far: where another follower goes on.
@@ -74,104 +90,4 @@ impl std::fmt::Debug for Follower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Follower").field("who", &self.who).field("after", &self.after).finish_non_exhaustive()
     }
-}
-
-/// Events that are kept for followers; one that is further behind reads by itself.
-const KEPT: usize = 4_096;
-
-/// An event, and the session of its tree, by which it is told who sees it.
-#[derive(Debug, Clone)]
-pub(crate) struct SharedEvent {
-    pub(crate) event: StoreEvent,
-    pub(crate) session: Option<String>,
-}
-
-/// Events in their order, and how far they go.
-#[derive(Debug)]
-pub(crate) struct SharedPage {
-    pub(crate) events: Vec<SharedEvent>,
-    pub(crate) end: Cursor,
-}
-
-/// The newest events, read once for all followers of a store.
-#[derive(Debug)]
-pub(crate) struct SharedEvents {
-    kept: Mutex<Option<KeptEvents>>,
-    /// The one permit to read further.
-    reading: Semaphore,
-}
-
-/// All events behind `start`, up to `end`.
-#[derive(Debug)]
-struct KeptEvents {
-    start: Cursor,
-    end: Cursor,
-    events: VecDeque<SharedEvent>,
-}
-
-impl SharedEvents {
-    pub(crate) const fn new() -> Self {
-        Self { kept: Mutex::new(None), reading: Semaphore::const_new(1) }
-    }
-
-    /// How far events were read; none: not at all.
-    fn end(&self) -> Option<Cursor> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|kept| kept.end)
-    }
-
-    async fn read_up_to(&self, store: &Store, newest: Cursor) -> Result<(), StoreError> {
-        if self.end() >= Some(newest) {
-            return Ok(());
-        }
-        let _turn = self.reading.acquire().await.map_err(|_| StoreError::Closed)?;
-        let end = self.end();
-        if end >= Some(newest) {
-            return Ok(());
-        }
-        // Of what nobody followed for long only the newest are kept.
-        let after = end.map(|end| end.max(Cursor(newest.0.saturating_sub(KEPT as u64))));
-        let page = store.read_events(after, KEPT).await?;
-        self.keep(after, page);
-        Ok(())
-    }
-
-    /// Keeps the events behind `after`; none: those to come.
-    fn keep(&self, after: Option<Cursor>, page: SharedPage) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let start = after.unwrap_or(page.end);
-        let kept = kept.get_or_insert_with(|| KeptEvents { start, end: start, events: VecDeque::new() });
-        if kept.end < start {
-            *kept = KeptEvents { start, end: start, events: VecDeque::new() };
-        }
-        kept.events.extend(page.events);
-        kept.end = page.end;
-        while kept.events.len() > KEPT
-            && let Some(oldest) = kept.events.pop_front()
-        {
-            kept.start = oldest.event.cursor;
-        }
-    }
-
-    /// The next page behind a cursor for a principal; none where not everything behind it is kept.
-    fn page(&self, who: &Principal, after: Cursor) -> Option<Events> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = kept.as_ref().filter(|kept| kept.start <= after)?;
-        let first = kept.events.partition_point(|shared| shared.event.cursor <= after);
-        let seen = kept.events.iter().skip(first);
-        let seen = seen.filter(|shared| who.sees(shared.event.tree, shared.session.as_deref()));
-        let events: Vec<StoreEvent> = seen.take(PAGE).map(|shared| shared.event.clone()).collect();
-        let next = events.last().filter(|_| events.len() == PAGE).map_or(kept.end, |last| last.cursor);
-        Some(Events { events, next: next.max(after), missed: false })
-    }
-}
-
-/// Wakes followers, if there is something new.
-pub(crate) fn tell(newest: &watch::Sender<Cursor>, last: Cursor) {
-    newest.send_if_modified(|known| {
-        let later = last > *known;
-        if later {
-            *known = last;
-        }
-        later
-    });
 }

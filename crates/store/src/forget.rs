@@ -6,7 +6,6 @@
 
 mod words;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use loom::content::{blob_name, plain_text};
@@ -62,6 +61,8 @@ pub enum ForgottenPlace {
     Session { session: SessionId },
     /// A name that stays: of a view, author or model, which hashes are of, or of a workspace, which is a folder.
     Name { name: String },
+    /// A damaged operation record that cannot be read, in whose bytes it was not found.
+    DamagedOperation { tree: TreeId, seq: Seq },
 }
 
 /// How a node quotes another one.
@@ -84,7 +85,8 @@ impl ForgottenPlace {
             | Self::Draft { tree, .. }
             | Self::Shown { tree, .. }
             | Self::Label { tree }
-            | Self::Operation { tree, .. } => Some(*tree),
+            | Self::Operation { tree, .. }
+            | Self::DamagedOperation { tree, .. } => Some(*tree),
             Self::Response { .. }
             | Self::Manifest { .. }
             | Self::Body { .. }
@@ -96,9 +98,9 @@ impl ForgottenPlace {
         }
     }
 
-    /// Whether it holds what is forgotten after that too.
+    /// Whether nothing is removed from it: it holds what is forgotten after that too, or may hold it.
     pub const fn stays(&self) -> bool {
-        matches!(self, Self::Name { .. })
+        matches!(self, Self::Name { .. } | Self::DamagedOperation { .. })
     }
 }
 
@@ -152,12 +154,12 @@ pub(crate) struct Target {
     in_nodes: TextFinder,
     /// The text of the node that is forgotten, if it is one.
     pub(crate) quoted: Option<String>,
-    /// What is taken out of labels and drafts elsewhere.
-    words: Words,
+    /// What is taken out of labels and drafts that stay.
+    removed: Removed,
     /// The text of the node that is forgotten, if it is short.
     short: Option<TextFinder>,
     /// Titles and marks that go from the tree of the node that is forgotten where they say just this: a short text,
-    /// and what a tree is called that begins with the text.
+    /// and the title that the tree took from the text.
     alone: Vec<String>,
 }
 
@@ -169,7 +171,7 @@ impl Target {
             finder: TextFinder::default(),
             in_nodes: TextFinder::default(),
             quoted: None,
-            words: Words::These(Removed::default()),
+            removed: Removed::default(),
             short: None,
             alone: Vec::new(),
         }
@@ -194,9 +196,13 @@ impl Target {
             target.short = Some(finder);
             target.alone.push(text.clone().into_owned());
         }
-        target.alone.push(title(&text));
         target.quoted = Some(text.into_owned());
         target
+    }
+
+    /// Adds the title that the tree of the node took from its text.
+    pub(crate) fn add_title(&mut self) {
+        self.alone.extend(self.quoted.as_deref().map(title));
     }
 
     /// A text, wherever it stands.
@@ -210,14 +216,12 @@ impl Target {
         let mut target = Self::empty();
         target.finder.add(text);
         target.in_nodes.add(text);
-        let mut words = Removed::default();
-        words.add(text);
+        target.removed.add(text);
         // As it stands in titles.
         let line = one_line(text);
         if line != text {
-            words.add(&line);
+            target.removed.add(&line);
         }
-        target.words = Words::These(words);
         Ok(target)
     }
 
@@ -232,12 +236,11 @@ impl Target {
         if text.len() < SHORTEST_TEXT {
             return;
         }
-        match (self.tree, &mut self.words) {
-            (None, Words::These(words)) => {
-                self.finder.add(&text);
-                words.add(&text);
-            }
-            _ => self.finder.add_without_base64(&text),
+        if self.tree.is_some() {
+            self.finder.add_without_base64(&text);
+        } else {
+            self.finder.add(&text);
+            self.removed.add(&text);
         }
     }
 
@@ -275,16 +278,12 @@ impl Target {
     }
 
     /// What is taken out of the labels, drafts and operations of a tree.
-    pub(crate) fn words_of(&self, tree: TreeId) -> Cow<'_, Words> {
-        match &self.words {
-            _ if self.tree == Some(tree) => Cow::Owned(Words::All),
-            Words::These(words) if self.named.iter().any(|(named, _)| *named == tree) => {
-                let mut words = words.clone();
-                self.alone.iter().for_each(|text| words.add_alone(text.clone()));
-                Cow::Owned(Words::These(words))
-            }
-            words => Cow::Borrowed(words),
+    pub(crate) fn words_of(&self, tree: TreeId) -> Words<'_> {
+        if self.tree == Some(tree) {
+            return Words::All;
         }
+        let is_named = self.named.iter().any(|(named, _)| *named == tree);
+        Words::These { removed: &self.removed, alone: if is_named { &self.alone } else { &[] } }
     }
 }
 

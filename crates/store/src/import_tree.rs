@@ -9,11 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use loom::reader::{Injection, StoredResponse};
 use loom::seal::Seal;
 use loom::{
-    CellKey, CellValue, Digest, GenerationRow, Millis, NodeId, NodeRow, OpRecord, Position, Seq, TreeId,
-    TreeRow,
+    CellKey, CellValue, Digest, GenerationRow, NodeId, NodeRow, OpRecord, Position, Seq, TreeId, TreeRow,
 };
 
-use crate::apply::is_stored;
+use crate::apply::{ImportNote, is_stored};
 use crate::error::StoreError;
 use crate::generation::HashedBytes;
 
@@ -55,13 +54,6 @@ pub struct ImportedManifest {
     /// The bodies it rests on. One that does not come along is not tied to it, even if this store has it: a file
     /// cannot name its way to what another tree sent.
     pub bodies: Vec<Digest>,
-}
-
-/// Where imported rows came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ImportNote {
-    pub file: Digest,
-    pub at: Millis,
 }
 
 /// An import, as remembered beside a tree: the nodes of these operations came from that file.

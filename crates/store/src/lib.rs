@@ -37,12 +37,13 @@ mod schema;
 mod search;
 mod server;
 mod session;
+mod shared_events;
 pub mod spool;
 mod sqlite;
 mod store;
 mod workspace;
 
-pub use apply::{Applied, AppliedDraft, AttachedWrites};
+pub use apply::{Applied, AppliedDraft, AttachedWrites, ImportNote};
 pub use change::{Ids, PreparedChange, change, change_announced, prepare};
 pub use draft::{DraftEdit, DraftName};
 pub use engine::StatementCounts;
@@ -58,7 +59,7 @@ pub use generation::{
     NewGeneration, Received, Reservation, SpendLimits, Spending, SpentAfter, SpentRow, UsageRow,
 };
 pub use identity::{Backup, Identity, StoreId};
-pub use import_tree::{Import, ImportNote, ImportedGeneration, ImportedManifest, ImportedTree};
+pub use import_tree::{Import, ImportedGeneration, ImportedManifest, ImportedTree};
 pub use job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
 pub use limits::StoreLimits;
 pub use listing::{LIST_PAGE, NodeName, TreeEntry, TreeFilter, all_pages};

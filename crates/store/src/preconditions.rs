@@ -9,21 +9,28 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use loom::read_set::{Needs, ReadKey};
-use loom::{ReadSet, RowError, TreeReader};
+use loom::{Plan, ReadSet, RowError, TreeReader};
 
 use crate::error::StaleRead;
+use crate::event::Cursor;
 
 /// Questions a plan asked, and the answers it was given.
 #[derive(Debug, Clone, Default)]
 pub struct Preconditions {
     asked: BTreeSet<ReadKey>,
     answers: Arc<ReadSet>,
+    /// The newest event when it was made, if it rests on rows that change only where something is forgotten.
+    pub(crate) read_at: Option<Cursor>,
 }
 
 impl Preconditions {
-    /// The answers that can change; rows never do, but where they are forgotten.
-    pub(crate) fn new(asked: BTreeSet<ReadKey>, answers: ReadSet) -> Self {
-        Self { asked: asked.into_iter().filter(can_change).collect(), answers: Arc::new(answers) }
+    /// The answers that can change. Cells that the plan sets are compared with what it expects in any case.
+    pub(crate) fn new(mut asked: BTreeSet<ReadKey>, answers: ReadSet, plan: &Plan) -> Self {
+        asked.retain(can_change);
+        for change in plan.op.iter().flat_map(|op| &op.cells) {
+            asked.remove(&ReadKey::Cell(change.key.clone()));
+        }
+        Self { asked, answers: Arc::new(answers), read_at: None }
     }
 
     /// What is answered differently now.
@@ -36,8 +43,13 @@ impl Preconditions {
     }
 }
 
-/// Whether an answer can change and matters to what was planned. Drafts meet by their revisions, and two versions
-/// with one content do no harm.
+/// Whether a question is for a row that changes only where it is forgotten.
+pub(crate) const fn is_row(key: &ReadKey) -> bool {
+    matches!(key, ReadKey::Node(_) | ReadKey::Operation(_))
+}
+
+/// Whether an answer can change and matters to what was planned. Drafts meet by their revisions, two versions with one
+/// content do no harm, and rows are told by [`Preconditions::read_at`].
 const fn can_change(key: &ReadKey) -> bool {
     match key {
         ReadKey::Cell(_)
@@ -47,10 +59,10 @@ const fn can_change(key: &ReadKey) -> bool {
         | ReadKey::OtherVisible(..)
         | ReadKey::Hidden { .. }
         | ReadKey::NewestLeaf(_)
-        | ReadKey::Timeline(_)
-        | ReadKey::Node(_)
-        | ReadKey::Operation(_) => true,
+        | ReadKey::Timeline(_) => true,
         ReadKey::Tree
+        | ReadKey::Node(_)
+        | ReadKey::Operation(_)
         | ReadKey::Position(_)
         | ReadKey::VersionWithContent(..)
         | ReadKey::ChildToward(..)
@@ -75,15 +87,6 @@ fn same(key: &ReadKey, before: &ReadSet, now: &ReadSet) -> bool {
         ReadKey::Timeline(view) => {
             let place = |slice: &ReadSet| slice.timeline(view).map(|at| (at.undo, at.redo, at.depth));
             place(before) == place(now)
-        }
-        ReadKey::Node(id) => {
-            let purged = |slice: &ReadSet| slice.node(*id).map(|row| row.map(|row| row.purged));
-            purged(before) == purged(now)
-        }
-        ReadKey::Operation(seq) => {
-            let purged =
-                |slice: &ReadSet| slice.operation(*seq).map(|record| record.map(|record| record.purged));
-            purged(before) == purged(now)
         }
         _ => true,
     }

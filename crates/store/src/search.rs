@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use loom::{NodeId, PositionId, Seq, TreeId};
-use text::bigrams::{Query, Term, tokenize};
+use text::bigrams::{Query, Term, for_each_token};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SearchScope {
@@ -52,7 +52,14 @@ pub(crate) struct Occurrences {
 impl Occurrences {
     /// Counts; none where the text does not meet the query.
     pub(crate) fn count(query: &Query, content: &[loom::Block]) -> Option<Self> {
-        let tokens = tokenize(&searched_text(content));
+        // One behind the other: a string for each would cost more than all else.
+        let (mut joined, mut ends) = (String::new(), Vec::new());
+        for_each_token(&searched_text(content), |token| {
+            joined.push_str(token);
+            ends.push(joined.len());
+        });
+        let starts = std::iter::once(&0).chain(&ends);
+        let tokens: Vec<&str> = starts.zip(&ends).map(|(start, end)| &joined[*start..*end]).collect();
         if !query.matches(&tokens) {
             return None;
         }
@@ -61,13 +68,16 @@ impl Occurrences {
     }
 }
 
-fn occurrences(term: &Term, tokens: &[String]) -> usize {
+fn occurrences(term: &Term, tokens: &[&str]) -> usize {
     match term {
         Term::Word(word) => tokens.iter().filter(|token| *token == word).count(),
-        Term::Prefix(beginning) => tokens.iter().filter(|token| token.starts_with(beginning)).count(),
+        Term::Prefix(beginning) => {
+            tokens.iter().filter(|token| token.starts_with(beginning.as_str())).count()
+        }
         Term::Phrase { tokens: phrase, .. } => {
             let before = &phrase[..phrase.len().saturating_sub(1)];
-            tokens.windows(phrase.len().max(1)).filter(|found| found.starts_with(before)).count()
+            let same = |found: &&[&str]| found.iter().zip(before).all(|(token, wanted)| token == wanted);
+            tokens.windows(phrase.len().max(1)).filter(same).count()
         }
     }
 }

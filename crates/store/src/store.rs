@@ -13,11 +13,11 @@ use crate::db::Db;
 use crate::engine::{Answer, StatementCounts, Time};
 use crate::error::StoreError;
 use crate::event::Cursor;
-use crate::follow::{SharedEvents, SharedPage};
 use crate::limits::StoreLimits;
 use crate::principal::Principal;
 use crate::rows::{events, reader};
 use crate::server::ServerOptions;
+use crate::shared_events::{SharedEvents, SharedPage};
 use crate::sqlite;
 use crate::sqlite::Options;
 

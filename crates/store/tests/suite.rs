@@ -30,6 +30,7 @@ mod suite {
     #[cfg(feature = "postgres")]
     mod stopping;
     mod twins;
+    mod undoing;
     mod views;
     mod work;
     mod workspaces;

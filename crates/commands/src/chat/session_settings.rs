@@ -244,7 +244,7 @@ impl Conversation {
             }
             let store = &app.runtime.store;
             match store.set_session_settings(&asker.principal, &seen.id, &seen.settings, &text).await {
-                // It was removed meanwhile.
+                // Written, or the session was removed meanwhile: nothing is left to be written with it.
                 Ok(None) | Err(StoreError::NotFound(_)) => {
                     seen.settings = text;
                     return Ok(());

@@ -63,7 +63,10 @@ pub(crate) async fn forget(
     if typed == 0 && places.iter().all(ForgottenPlace::stays) {
         let hint = match names(&places).next() {
             Some(name) => format!("nothing was removed; it stands in a name that stays: {name}"),
-            None => "nothing was removed".to_owned(),
+            None if places.is_empty() => "nothing was removed".to_owned(),
+            None => {
+                "nothing was removed; `drawloom store check` names records that cannot be read".to_owned()
+            }
         };
         return Err(CommandError::not_found("place", "with that text", hint));
     }
@@ -271,6 +274,7 @@ const fn name(place: &ForgottenPlace) -> &'static str {
         ForgottenPlace::Question { .. } => "questions",
         ForgottenPlace::Session { .. } => "names and settings of sessions",
         ForgottenPlace::Name { .. } => "names that stay",
+        ForgottenPlace::DamagedOperation { .. } => "damaged operation records",
     }
 }
 
@@ -282,13 +286,20 @@ fn names(places: &[ForgottenPlace]) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// What may still hold it: names that stay, copies of the store in the home, and what no home can reach.
+/// What may still hold it: names that stay, records that cannot be read, copies of the store in the home, and what no
+/// home can reach.
 fn unreachable(app: &App, places: &[ForgottenPlace]) -> Vec<String> {
     let names = names(places).map(|name| format!("the name of a view, author, model or workspace: {name}"));
+    let damaged = places.iter().filter_map(|place| match place {
+        ForgottenPlace::DamagedOperation { tree, seq } => Some(format!(
+            "operation {seq} of the tree {tree}: its record is damaged, and the text was not found in its bytes"
+        )),
+        _ => None,
+    });
     let copies = match leftovers::found(&app.runtime.home) {
         Ok(copies) => copies.iter().map(|copy| format!("a copy of the store: {}", copy.display())).collect(),
         Err(error) => vec![format!("copies of the store in the home (the folder cannot be read: {error})")],
     };
     let server = app.runtime.store.beyond_reach().map(str::to_owned);
-    names.chain(copies).chain(server).chain(UNREACHABLE.map(str::to_owned)).collect()
+    names.chain(damaged).chain(copies).chain(server).chain(UNREACHABLE.map(str::to_owned)).collect()
 }

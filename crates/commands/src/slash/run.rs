@@ -8,7 +8,7 @@ use super::{SlashCommand, TABLE, export, input};
 use crate::app::App;
 use crate::args::approvals::{Approve, Deny};
 use crate::args::think::Think;
-use crate::args::tree::{Compact, StepArgs, TreeCommand, Verify};
+use crate::args::tree::{Compact, TreeCommand, Verify};
 use crate::args::{TreeArg, ViewArg};
 use crate::chat::Conversation;
 use crate::chat::position::{Last, view_position};
@@ -204,11 +204,9 @@ async fn step(
     op: Op,
 ) -> Result<CommandOutcome, CommandError> {
     let OpenedSession { tree, view, session, .. } = begun(app, asker, conversation).await?;
-    let args =
-        StepArgs { tree: TreeArg { tree: tree.to_string(), view: ViewArg { view: Some(view.to_string()) } } };
-    let step = tree::step(app, asker, args, op);
     // An answer under way would stand beneath what was taken back.
-    let stepped = app.runtime.between_turns(&asker.principal, &session, Box::pin(step)).await??;
+    let step = |guard| Box::pin(tree::step(app, asker, (tree, &view), op, vec![guard]));
+    let stepped = app.runtime.between_turns(&asker.principal, &session, step).await??;
     let (node, short_id) = app
         .read(asker, tree, move |rows| {
             let position = view_position(rows, &view)?;

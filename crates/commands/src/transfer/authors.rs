@@ -7,9 +7,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use interop::import::Provenance;
-use loom::attribution::Attribution;
 use loom::cell::CellScope;
-use loom::reader::{Injection, Order, OriginalText, StoredResponse};
+use loom::reader::{Attribution, Injection, Order, OriginalText, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,

@@ -1,7 +1,8 @@
 //! The timeline: a step back, a step forth, and the list of what was done.
 
 use loom::operation::TimelineEffect;
-use loom::{Op, OpKind, OpRecord, RowError, Seq, TreeReader};
+use loom::{Op, OpKind, OpRecord, RowError, Seq, TreeId, TreeReader, ViewName};
+use store::{AttachedWrites, Guard};
 
 use super::{page_size, wording};
 use crate::app::App;
@@ -11,11 +12,28 @@ use crate::results::CommandOutcome;
 use crate::results::tree::{OperationShown, Operations, Stepped};
 use crate::rights::Asker;
 
-/// Takes the newest thing of a view back, or does it again.
-pub(crate) async fn step(app: &App, asker: &Asker, args: StepArgs, op: Op) -> Result<Stepped, CommandError> {
+/// `tree undo` and `tree redo`: of a tree, whoever answers in it.
+pub(super) async fn step_in_tree(
+    app: &App,
+    asker: &Asker,
+    args: StepArgs,
+    op: Op,
+) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
+    step(app, asker, (tree, &view), op, Vec::new()).await.map(CommandOutcome::Stepped)
+}
+
+/// Takes the newest thing of a view back, or does it again, while the leases of the guards are held.
+pub(crate) async fn step(
+    app: &App,
+    asker: &Asker,
+    (tree, view): (TreeId, &ViewName),
+    op: Op,
+    guards: Vec<Guard>,
+) -> Result<Stepped, CommandError> {
     let redone = matches!(op, Op::Redo);
-    let applied = app.change(asker, tree, &view, op).await?;
+    let with = AttachedWrites { guards, ..AttachedWrites::nothing() };
+    let applied = app.change_with(asker, tree, view, op, with).await?;
     let (kind, about) = match applied.seq {
         Some(seq) => app.read(asker, tree, move |rows| taken_back(rows, seq)).await?,
         None => (None, String::new()),

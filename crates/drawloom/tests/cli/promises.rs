@@ -51,6 +51,25 @@ fn a_preview_of_forgetting_waits_for_nobody_and_writes_nothing() {
 }
 
 #[test]
+fn a_damaged_record_of_another_tree_keeps_no_text_from_being_forgotten() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained a secret."]);
+    world.ok(&["tree", "new", "--title", "Snow and a riddle", "--text", "It snowed."]);
+    let store = rusqlite::Connection::open(world.home().join("loom.db")).unwrap();
+    let cut = "UPDATE operations SET body = substr(body, 1, length(body) - 1)
+        WHERE seq = 1 AND tree = (SELECT pk FROM trees WHERE title LIKE 'Snow%')";
+    assert_eq!(store.execute(cut, ()).unwrap(), 1);
+    let damaged =
+        |place: &Value| place.as_str().is_some_and(|place| place.starts_with("operation 1 of the tree"));
+    let (_, forgotten) = world.json(&["forget", "--text", "secret", "--yes", "--yes"]);
+    assert_eq!(forgotten["unreachable"].as_array().unwrap().iter().filter(|place| damaged(place)).count(), 1);
+    assert!(!world.ok(&["tree", "text", "Rain"]).contains("secret"));
+    let run = world.run(&["forget", "--text", "riddle", "--yes", "--yes"]);
+    assert_eq!(run.code, Some(6), "its bytes hold it: {run:?}");
+    assert!(world.ok(&["tree", "list"]).contains("riddle"));
+}
+
+#[test]
 fn a_short_text_goes_with_its_requests_its_title_and_its_record() {
     let world = World::new();
     world.ok(&["--model", "script:echo", "chat", "-m", "PIN 47119"]);

@@ -168,6 +168,22 @@ fn to_undo_in_the_middle_of_another_processs_turn_is_refused() {
 }
 
 #[test]
+fn to_undo_after_another_process_took_the_session_over_is_refused() {
+    let world = World::new();
+    let undo = ["--model", "script:echo", "chat", "-m", "/undo"];
+    world.ok(&["--model", "script:echo", "chat", "-m", "tale"]);
+    let store = rusqlite::Connection::open(world.home().join("loom.db")).unwrap();
+    // As by a process that takes it right behind this one, which was paused.
+    let overtaken = "CREATE TRIGGER overtaken AFTER UPDATE OF fence ON leases
+        BEGIN UPDATE leases SET fence = fence + 1 WHERE name = new.name; END";
+    store.execute_batch(overtaken).unwrap();
+    let run = world.run(&undo);
+    assert!(run.code == Some(6) && run.err.contains("taken over"), "{run:?}");
+    store.execute_batch("DROP TRIGGER overtaken; UPDATE leases SET holder = NULL").unwrap();
+    world.ok(&undo);
+}
+
+#[test]
 fn one_call_prints_when_its_own_turn_is_done_whoever_else_waits() {
     let world = World::new();
     let model = script(&world, &[slowly(200), json!({"fault": "hang"})]);

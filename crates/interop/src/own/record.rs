@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use loom::content::NotCanonical;
+use loom::content::{Counts, NotCanonical};
 use loom::digest::PathDigest;
-use loom::position::Counts;
 use loom::seal::Seal;
 use loom::{
     Author, Block, Digest, Finish, GenerationId, GenerationRow, Millis, ModelSource, Node, NodeId, NodeRow,

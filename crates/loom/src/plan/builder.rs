@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cell::{CellChange, CellKey, CellValue, OpTarget};
-use crate::content::{Block, content_hash, plain_text};
+use crate::content::{Block, Counts, content_hash, plain_text};
 use crate::digest::PathDigest;
 use crate::draft::{Draft, Slot};
 use crate::generation::GenerationId;
@@ -11,7 +11,7 @@ use crate::id::{Entropy, NodeId, PositionId, ViewName};
 use crate::node::{Author, Finish, ModelSource, Node, Origin, OriginRole, Quote, Role, Trust};
 use crate::operation::{OpKind, TimelineEffect};
 use crate::plan::{DraftChange, MAX_NODE_BYTES, Plan, PlanError, Refusal, Request, change, operation};
-use crate::position::{Counts, Position, PositionKind, Sums};
+use crate::position::{Position, PositionKind, Sums};
 use crate::read_set::{Needs, ReadKey, ReadSet};
 use crate::record::{Links, chain_hash};
 use crate::tree::Mode;

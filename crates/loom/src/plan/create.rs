@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use crate::cell::{CellKey, CellValue};
+use crate::content::Counts;
 use crate::digest::{Digest, PathDigest};
 use crate::id::{Entropy, NodeId, ViewName};
 use crate::node::{Author, Node, Trust};
 use crate::operation::{OpKind, TimelineEffect};
 use crate::plan::{Plan, PlanError, Request, change, operation};
-use crate::position::{Counts, Position, PositionKind, Sums};
+use crate::position::{Position, PositionKind, Sums};
 use crate::record::{Links, chain_hash};
 use crate::tree::{Mode, TreeOrigin, TreeRow};
 

@@ -15,8 +15,9 @@ use crate::plan::builder::PlanBuilder;
 use crate::plan::{DraftChange, PlanError, Refusal, commit, flag};
 use crate::read_set::ReadKey;
 
-/// How many operations undo looks back over for a version that was not forgotten.
-const LOOKED_BACK: usize = 64;
+/// Operations that undo looks back over at most for a version that was not forgotten. Each costs up to two rounds of
+/// planning: its record, then the versions that it chose.
+const MAX_LOOKBACK: usize = 16;
 
 pub(super) fn undo(builder: &mut PlanBuilder<'_, '_>) -> Result<(), PlanError> {
     let timeline = builder.slice.timeline(&builder.request.view)?;
@@ -116,17 +117,20 @@ fn pass_forgotten(
     cells: &mut [CellChange],
     then: Option<Seq>,
 ) -> Result<(), PlanError> {
-    let selected = cells.iter().filter_map(|change| selected(builder, &change.key, &change.old));
-    builder.slice.require(selected.map(ReadKey::Node))?;
-    for change in cells {
-        let mut earlier = then;
-        for _ in 0..LOOKED_BACK {
-            let Some(seq) = earlier else { break };
-            if !is_forgotten(builder, &change.key, &change.old)? {
-                break;
+    let mut earlier = then;
+    for _ in 0..MAX_LOOKBACK {
+        let selected = cells.iter().filter_map(|change| selected(builder, &change.key, &change.old));
+        builder.slice.require(selected.map(ReadKey::Node))?;
+        let mut forgotten = Vec::new();
+        for change in cells.iter_mut() {
+            if is_forgotten(builder, &change.key, &change.old)? {
+                forgotten.push(change);
             }
-            let before = record(builder, seq)?;
-            earlier = before.undo_prev;
+        }
+        let Some(seq) = earlier.filter(|_| !forgotten.is_empty()) else { break };
+        let before = record(builder, seq)?;
+        earlier = before.undo_prev;
+        for change in forgotten {
             let same = |other: &&CellChange| other.key == change.key && other.new == change.old;
             if let Some(step) = before.op.cells.iter().find(same) {
                 change.old = step.old.clone();

@@ -1,7 +1,8 @@
 //! Who wrote what (spec: loom §10.1): every cluster's author wrote a version of its node, text around a change
 //! keeps its authors, and spans cover a rendering without gap.
 
-use drawloom_loom::attribution::{AuthorSpan, Stretch, attribute, carried, stretches};
+use drawloom_loom::attribution::{Stretch, attribute, carried, stretches};
+use drawloom_loom::reader::AuthorSpan;
 use drawloom_loom::render::{Show, render};
 use drawloom_loom::{NodeId, Op, Slot, TreeReader};
 use proptest::prelude::*;

@@ -4,7 +4,7 @@
 use drawloom_loom::operation::TimelineEffect;
 use drawloom_loom::plan::{EditAs, NewText};
 use drawloom_loom::verify::Status;
-use drawloom_loom::{CellKey, Op, OpTarget, Refusal, Slot, TreeReader, ViewName};
+use drawloom_loom::{CellChange, CellKey, Op, OpTarget, Refusal, Slot, TreeReader, ViewName};
 use proptest::prelude::*;
 
 use crate::support::cases;
@@ -167,6 +167,35 @@ fn undo_goes_over_versions_that_were_forgotten() {
     let shown = CellKey::Selected { view: main_view(), position: at };
     assert_eq!(plan.op.unwrap().skipped, [shown], "nothing is left to show, which is named");
     assert_eq!(desk.text(), "three and");
+}
+
+/// However many choices one operation made: they are looked for together, or a plan would ask for rows too often.
+#[test]
+fn undo_looks_back_over_sixteen_operations_in_rounds_that_do_not_grow() {
+    let looked_back = |positions: usize, forgotten: usize| {
+        let mut desk = Fixture::buffer();
+        let passages: Vec<_> = (0..positions).map(|_| desk.append("one ")).collect();
+        let edit = |desk: &mut Fixture, text: &str| {
+            for at in &passages {
+                desk.typed_in(&main_view(), Slot::Edit(*at), text);
+            }
+            desk.made(Op::Commit)
+        };
+        let made: Vec<_> = (0..forgotten).flat_map(|number| edit(&mut desk, &format!("{number} "))).collect();
+        edit(&mut desk, "last ");
+        for node in made {
+            loom_testing::purge(desk.tree.nodes.get_mut(&node).unwrap());
+        }
+        let tree = std::mem::take(&mut desk.tree);
+        let (plan, rounds) = desk.plan_over(&tree, &main_view(), Op::Undo).unwrap();
+        let back =
+            |change: &CellChange| matches!(change.key, CellKey::Selected { .. }) && change.new.is_none();
+        (plan.op.unwrap().cells.into_iter().filter(back).count(), rounds)
+    };
+    let (one, rounds) = looked_back(1, 16);
+    assert!(one == 1 && rounds < 48, "{rounds}");
+    assert_eq!(looked_back(4, 16), (4, rounds));
+    assert_eq!([1, 4].map(|positions| looked_back(positions, 17).0), [0, 0]);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Reads that skip agree with reads that walk (spec: loom §3 *Windowed access*): jump pointers, offsets, sums and
 //! windows of any tree against plain scans of the naive model.
 
+use drawloom_loom::content::Counts;
 use drawloom_loom::digest::PathDigest;
 use drawloom_loom::path::{ancestor_at, child_toward, common_ancestor, is_ancestor, is_hidden, newest_leaf};
-use drawloom_loom::position::Counts;
 use drawloom_loom::render::window;
 use drawloom_loom::{Op, OpTarget, TreeReader};
 use proptest::prelude::*;

@@ -11,7 +11,15 @@ pub(crate) enum Value<'a> {
     Integer(i64),
     Text(Cow<'a, str>),
     Blob(Cow<'a, [u8]>),
+    /// Bytes of an id or a digest, which stand in place.
+    Short {
+        bytes: [u8; SHORT],
+        len: u8,
+    },
 }
+
+/// Bytes of the longest array that is a parameter.
+const SHORT: usize = 32;
 
 macro_rules! from_integer {
     ($($type:ty),+) => {$(
@@ -69,7 +77,10 @@ impl From<Vec<u8>> for Value<'_> {
 
 impl<const N: usize> From<[u8; N]> for Value<'_> {
     fn from(bytes: [u8; N]) -> Self {
-        Self::Blob(Cow::Owned(bytes.to_vec()))
+        const { assert!(N <= SHORT, "bytes of more than a digest are given as a slice") };
+        let mut short = [0; SHORT];
+        short[..N].copy_from_slice(&bytes);
+        Self::Short { bytes: short, len: N as u8 }
     }
 }
 
@@ -80,6 +91,7 @@ impl<'a> From<&'a Value<'_>> for Value<'a> {
             Value::Integer(number) => Self::Integer(*number),
             Value::Text(text) => Self::Text(Cow::Borrowed(text)),
             Value::Blob(bytes) => Self::Blob(Cow::Borrowed(bytes)),
+            Value::Short { bytes, len } => Self::Short { bytes: *bytes, len: *len },
         }
     }
 }

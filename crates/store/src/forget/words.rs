@@ -3,12 +3,16 @@
 use loom::{CellChange, CellKey, CellValue, Draft};
 use text::mask::TextFinder;
 
-/// Words to be taken out of labels and drafts.
-#[derive(Debug, Clone)]
-pub(crate) enum Words {
+/// Words to be taken out of the labels and drafts of a tree.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Words<'a> {
     /// Every word: a whole tree goes.
     All,
-    These(Removed),
+    These {
+        removed: &'a Removed,
+        /// Texts that go only where they are all there is: others may have some of their words too.
+        alone: &'a [String],
+    },
 }
 
 /// Texts to be removed, and what finds them in other forms.
@@ -16,16 +20,9 @@ pub(crate) enum Words {
 pub(crate) struct Removed {
     texts: Vec<String>,
     finder: TextFinder,
-    /// Texts that go only where they are all there is.
-    alone: Vec<String>,
 }
 
 impl Removed {
-    /// Adds a text that goes only where it is all there is: others may have some of its words too.
-    pub(crate) fn add_alone(&mut self, text: String) {
-        self.alone.push(text);
-    }
-
     /// Adds a text, which is not empty.
     pub(crate) fn add(&mut self, text: &str) {
         self.finder.add(text);
@@ -33,30 +30,38 @@ impl Removed {
     }
 }
 
-impl Words {
+impl Words<'_> {
     /// Takes them out of a text; whether there were any.
     pub(crate) fn remove_from(&self, text: &mut String) -> bool {
-        let Self::These(words) = self else {
+        let Self::These { removed, alone } = self else {
             let found = !text.is_empty();
             text.clear();
             return found;
         };
-        if !text.is_empty() && words.alone.contains(text) {
+        if !text.is_empty() && alone.contains(text) {
             text.clear();
             return true;
         }
         let mut found = false;
         // Taking words out can put the same words together anew.
-        while let Some(word) = words.texts.iter().find(|word| text.contains(word.as_str())) {
+        while let Some(word) = removed.texts.iter().find(|word| text.contains(word.as_str())) {
             *text = text.replace(word.as_str(), "");
             found = true;
         }
         // What holds them in another form than their own goes whole.
-        if words.finder.occurs_in(text.as_bytes()) {
+        if removed.finder.occurs_in(text.as_bytes()) {
             text.clear();
             found = true;
         }
         found
+    }
+
+    /// Whether bytes that cannot be read may hold them.
+    pub(crate) fn are_in(&self, bytes: &[u8]) -> bool {
+        let Self::These { removed, alone } = self else { return true };
+        let stands =
+            |text: &String| !text.is_empty() && bytes.windows(text.len()).any(|at| at == text.as_bytes());
+        removed.finder.occurs_in(bytes) || alone.iter().any(stands)
     }
 
     /// Takes them out of a cell's name and value; whether there were any. The name of a view's agent stays.
@@ -95,8 +100,8 @@ impl Words {
 
     /// The draft without them, if it holds any, now or in what can be undone.
     pub(crate) fn without(&self, draft: &Draft) -> Option<Draft> {
-        let Self::These(words) = self else { return None };
-        let holds = |text: &str| words.finder.occurs_in(text.as_bytes());
+        let Self::These { removed, .. } = self else { return None };
+        let holds = |text: &str| removed.finder.occurs_in(text.as_bytes());
         let splices = draft.splices.iter().chain(&draft.undone);
         let spliced = splices.flat_map(|splice| [&splice.deleted, &splice.inserted]).any(|text| holds(text));
         if !spliced && !holds(&draft.base_text) && !holds(&draft.text) && !held_once(draft, holds) {
@@ -134,23 +139,27 @@ fn held_once(draft: &Draft, holds: impl Fn(&str) -> bool) -> bool {
 mod tests {
     use super::*;
 
-    fn these(text: &str) -> Words {
+    fn removed(text: &str) -> Removed {
         let mut removed = Removed::default();
         removed.add(text);
-        Words::These(removed)
+        removed
+    }
+
+    const fn words(removed: &Removed) -> Words<'_> {
+        Words::These { removed, alone: &[] }
     }
 
     #[test]
     fn what_holds_words_in_another_form_goes_whole() {
         let mut text = r#"see {"a":"one \u0074wo"}"#.to_owned();
-        assert!(these("one two").remove_from(&mut text));
+        assert!(words(&removed("one two")).remove_from(&mut text));
         assert_eq!(text, "");
     }
 
     #[test]
     fn words_do_not_grow_together_again() {
         let mut text = "ababcc".to_owned();
-        assert!(these("abc").remove_from(&mut text));
+        assert!(words(&removed("abc")).remove_from(&mut text));
         assert_eq!(text, "");
     }
 
@@ -162,8 +171,8 @@ mod tests {
                 draft.splice(splice).unwrap();
             }
         }
-        let clean = these("secre").without(&draft).unwrap();
+        let clean = words(&removed("secre")).without(&draft).unwrap();
         assert!(clean.splices.is_empty() && clean.undone.is_empty());
-        assert!(these("other").without(&draft).is_none());
+        assert!(words(&removed("other")).without(&draft).is_none());
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::session::{Link, failure, space};
 use crate::error::StoreError;
 use crate::event::Cursor;
-use crate::follow::tell;
+use crate::shared_events::tell;
 
 /// How long it waits before it connects again.
 const AGAIN: Duration = Duration::from_secs(1);

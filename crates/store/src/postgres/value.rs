@@ -14,7 +14,7 @@ pub(super) const fn type_of(value: &Value<'_>) -> Type {
         Value::Null => Type::UNKNOWN,
         Value::Integer(_) => Type::INT8,
         Value::Text(_) => Type::TEXT,
-        Value::Blob(_) => Type::BYTEA,
+        Value::Blob(_) | Value::Short { .. } => Type::BYTEA,
     }
 }
 
@@ -38,6 +38,7 @@ impl ToSql for Value<'_> {
             Self::Integer(number) => number.to_sql(ty, out),
             Self::Text(text) => text.as_ref().to_sql(ty, out),
             Self::Blob(bytes) => bytes.as_ref().to_sql(ty, out),
+            Self::Short { bytes, len } => (&bytes[..usize::from(*len)]).to_sql(ty, out),
         }
     }
 

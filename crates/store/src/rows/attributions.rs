@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loom::attribution::{Attribution, AuthorSpan, VERSION};
+use loom::attribution::VERSION;
+use loom::reader::{Attribution, AuthorSpan};
 use loom::{Author, Digest, NodeId};
 
 use super::bytes::{In, Out};

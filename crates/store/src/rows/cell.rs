@@ -153,13 +153,35 @@ fn columns<'k>(db: &Db<'_>, tree: TreeKey, key: &'k CellKey) -> Result<Option<Co
     Ok(view.zip(target).map(|(view, target)| Columns { kind: parts.kind, view, target, tag: parts.tag }))
 }
 
+macro_rules! pair_columns {
+    () => {
+        "c.kind, c.view, c.target, c.tag, c.form, c.number, c.text, c.seq, v.id, t.id"
+    };
+}
+
+/// The node that a value names. For `form IN (2, 3, 7)` SQLite would make a table each time.
+macro_rules! value_join {
+    () => {
+        "LEFT JOIN nodes v ON v.pk = (c.tree << 32) + c.number AND (c.form BETWEEN 2 AND 3 OR c.form = 7)"
+    };
+}
+
+macro_rules! pair_joins {
+    () => {
+        concat!("LEFT JOIN nodes t ON t.pk = (c.tree << 32) + (c.target >> 1) ", value_join!())
+    };
+}
+
 /// A cell; one never set is the default.
 pub(crate) fn one(db: &Db<'_>, tree: TreeKey, key: &CellKey) -> Result<Cell, StoreError> {
     let Some(columns) = columns(db, tree, key)? else { return Ok(Cell::default()) };
-    let sql =
-        format!("{PAIRS} WHERE c.tree = ?1 AND c.kind = ?2 AND c.view = ?3 AND c.target = ?4 AND c.tag = ?5");
+    let sql = concat!(
+        "SELECT c.form, c.number, c.text, c.seq, v.id FROM cells c ",
+        value_join!(),
+        " WHERE c.tree = ?1 AND c.kind = ?2 AND c.view = ?3 AND c.target = ?4 AND c.tag = ?5"
+    );
     let names = params![tree.0, columns.kind, columns.view, columns.target, columns.tag];
-    let found = db.one(&sql, names, |row| read_cell(row, 4))?;
+    let found = db.one(sql, names, |row| read_cell(row, 0))?;
     Ok(found.unwrap_or_default())
 }
 
@@ -223,19 +245,6 @@ pub(crate) fn set(
         _ => {}
     }
     Ok(())
-}
-
-macro_rules! pair_columns {
-    () => {
-        "c.kind, c.view, c.target, c.tag, c.form, c.number, c.text, c.seq, v.id, t.id"
-    };
-}
-
-macro_rules! pair_joins {
-    () => {
-        "LEFT JOIN nodes t ON t.pk = (c.tree << 32) + (c.target >> 1)
-        LEFT JOIN nodes v ON v.pk = (c.tree << 32) + c.number AND c.form IN (2, 3, 7)"
-    };
 }
 
 /// Cells with the ids of the nodes that their names and values name: the columns of [`read_pair`].

@@ -8,7 +8,7 @@ use super::node::NodePlace;
 use super::reader::StoredTree;
 use super::trees::{TreeRef, find_mut};
 use super::{
-    cell, draft, events, generations, import, injections, leases, node, operation, position, sessions, trees,
+    cell, draft, events, generations, injections, leases, node, operation, position, sessions, trees,
 };
 use crate::apply::{
     Applied, AppliedDraft, AttachedWrites, check_shape, fresh_timeline, is_stored, make_fresh, new_views,
@@ -52,7 +52,8 @@ pub(crate) fn apply(
             return Err(StoreError::Conflict(changed));
         }
     }
-    if let Some(cursor) = with.prepared_at
+    let read_at = with.preconditions.as_ref().and_then(|preconditions| preconditions.read_at);
+    if let Some(cursor) = with.prepared_at.into_iter().chain(read_at).min()
         && events::removed_since(db, tree.key, cursor)?
     {
         return Err(StoreError::Conflict(vec![StaleRead::Forgotten]));
@@ -85,7 +86,7 @@ pub(crate) fn apply(
         generations::end(db, tree, outcome)?;
     }
     if let (Some(note), Some(seq)) = (with.imported, applied.seq) {
-        import::remember(db, tree, &Import { note, from: seq, to: seq })?;
+        trees::keep_import(db, tree.key, &Import { note, from: seq, to: seq })?;
     }
     applied.cursor = events::number(db)?;
     Ok(applied)

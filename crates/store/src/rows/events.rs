@@ -10,9 +10,9 @@ use crate::db::{Db, TreeKey, bytes_of, get, signed, unsigned};
 use crate::engine::{Lock, NONE, params};
 use crate::error::StoreError;
 use crate::event::{Cursor, EVENT_RETENTION, EventKind, Events, StoreEvent};
-use crate::follow::{SharedEvent, SharedPage};
 use crate::principal::Principal;
 use crate::question::QuestionId;
+use crate::shared_events::{SharedEvent, SharedPage};
 
 /// How often old events are removed, in events.
 const SWEEP: i64 = 1024;
@@ -48,11 +48,15 @@ pub(crate) fn last(db: &Db<'_>) -> Result<Cursor, StoreError> {
 
 /// Whether something of a tree was removed after an event, or may have been: events that are no longer kept may say so.
 pub(crate) fn removed_since(db: &Db<'_>, tree: TreeKey, cursor: Cursor) -> Result<bool, StoreError> {
+    let sql = "SELECT (SELECT coalesce(min(pk), 1) FROM events),
+        (SELECT count(*) FROM events WHERE pk > ?1 AND tree = ?2 AND what = ?3)";
     let from = signed(cursor.0)?;
-    let sql = "SELECT 1 FROM events WHERE pk > ?1 AND tree = ?2 AND what = ?3 LIMIT 1";
-    let removed = db.one(sql, (from, tree.0, write(db, tree, &EventKind::Removed)?), |_| Ok(()))?.is_some();
-    let first = db.one("SELECT coalesce(min(pk), 1) FROM events", NONE, |row| get::<i64>(row, 0))?;
-    Ok(removed || first.is_some_and(|first| from + 1 < first))
+    let removed = write(db, tree, &EventKind::Removed)?;
+    let found = db.one(sql, (from, tree.0, removed), |row| {
+        let (first, count): (i64, i64) = (get(row, 0)?, get(row, 1)?);
+        Ok(count > 0 || from + 1 < first)
+    })?;
+    Ok(found.unwrap_or_default())
 }
 
 /// As [`crate::Store::events_after`].

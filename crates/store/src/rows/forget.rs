@@ -180,6 +180,7 @@ impl Forgetting {
     fn add(&mut self, found: Found) {
         self.cursor = found.cursor;
         self.places.extend(found.removals.iter().map(|(_, removal)| removal.place()));
+        self.places.extend(found.damaged);
         let mut portion = Vec::new();
         let mut bytes = 0;
         for (tree, removal) in found.removals {
@@ -203,7 +204,11 @@ pub(crate) fn begin(db: &Db<'_>, who: &Principal, what: &Forget) -> Result<Forge
         Forget::Node { tree, node } => {
             let found = find_tree(db, who, *tree)?;
             let content = find::content_of(db, found, *node)?.ok_or(StoreError::NotFound("node"))?;
-            Target::of_node(*tree, *node, &content)
+            let mut target = Target::of_node(*tree, *node, &content);
+            if find::gives_title(db, found, *node)? {
+                target.add_title();
+            }
+            target
         }
         Forget::Text(text) => Target::text(text)?,
     };
@@ -255,7 +260,7 @@ pub(crate) fn end(db: &Db<'_>, mut forgetting: Forgetting, now: Millis) -> Resul
     db.engine().lock(Lock::Everything)?;
     let found = if events::last(db)? == forgetting.cursor {
         let removals = find::outside_trees(db, &forgetting.goal.target)?;
-        Found { cursor: forgetting.cursor, removals }
+        Found { cursor: forgetting.cursor, removals, damaged: Vec::new() }
     } else {
         let goal = Arc::make_mut(&mut forgetting.goal);
         find::since(db, &mut goal.target, &mut goal.nodes, forgetting.cursor)?
@@ -319,7 +324,7 @@ fn record(db: &Db<'_>, done: &mut Done, tree: TreeRef, now: Millis) -> Result<()
     Ok(())
 }
 
-/// Stops an answer under way: what its owner reports of it is refused from then on.
+/// Stops an answer under way, in a tree that is locked: what its owner reports of it is refused from then on.
 pub(crate) fn stop(db: &Db<'_>, tree: TreeKey, generation: GenerationId) -> Result<(), StoreError> {
     // What was sent may be billed, and nobody hears of it any more.
     let sql = "INSERT INTO usage (generation, tree, at, calls, prompt, completion, cached, cost)
@@ -342,11 +347,17 @@ pub(crate) fn stop_all(
     generations: &BTreeSet<GenerationId>,
 ) -> Result<(), StoreError> {
     only_owner(who, "stop")?;
+    let sql = "SELECT tree FROM generations WHERE id = ?1";
+    let mut of_trees: BTreeMap<TreeKey, Vec<GenerationId>> = BTreeMap::new();
     for generation in generations {
-        let sql = "SELECT tree FROM generations WHERE id = ?1";
         if let Some(tree) = db.one(sql, [generation.to_bytes()], |row| Ok(TreeKey(get(row, 0)?)))? {
-            stop(db, tree, *generation)?;
+            of_trees.entry(tree).or_default().push(*generation);
         }
+    }
+    // In the order of their numbers, so that two that stop in the same trees do not wait for each other.
+    for (tree, generations) in of_trees {
+        db.engine().lock(Lock::Tree(tree.0))?;
+        generations.into_iter().try_for_each(|generation| stop(db, tree, generation))?;
     }
     Ok(())
 }

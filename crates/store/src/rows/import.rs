@@ -11,11 +11,12 @@ use super::generations::Sent;
 use super::node::NodePlace;
 use super::trees::{TreeRef, find_mut, to_json};
 use super::{cell, commit, events, generations, injections, operation, trees};
+use crate::apply::ImportNote;
 use crate::db::{Db, digest, get, number_of, unsigned};
 use crate::error::StoreError;
 use crate::event::EventKind;
 use crate::generation::GenerationState;
-use crate::import_tree::{Import, ImportNote, ImportedGeneration, ImportedTree, check_imported};
+use crate::import_tree::{Import, ImportedGeneration, ImportedTree, check_imported};
 use crate::principal::{Principal, only_owner};
 
 /// As [`crate::Store::import_tree`].
@@ -44,7 +45,7 @@ pub(crate) fn import_tree(db: &Db<'_>, who: &Principal, imported: &ImportedTree)
         "UPDATE trees SET seq = ?2, head = ?3, nodes = ?4, updated = ?5 WHERE pk = ?1",
         params![tree.key.0, last.seq.0 as i64, last.hash.0, imported.nodes.len() as i64, last.op.at.0],
     )?;
-    remember(db, tree, &Import { note: imported.imported, from: Seq(1), to: last.seq })?;
+    trees::keep_import(db, tree.key, &Import { note: imported.imported, from: Seq(1), to: last.seq })?;
     let (seq, kind, view) = (last.seq, last.op.kind, last.op.view.clone());
     events::append(db, tree.key, &EventKind::Operation { seq, kind, view })
 }
@@ -118,16 +119,6 @@ fn import_generation(db: &Db<'_>, tree: TreeRef, generation: &ImportedGeneration
             (id, response.digest.0, response.purged, &response.metadata, bytes),
         )?;
     }
-    Ok(())
-}
-
-/// Remembers an import beside its tree.
-pub(crate) fn remember(db: &Db<'_>, tree: TreeRef, import: &Import) -> Result<(), StoreError> {
-    db.run(
-        "INSERT INTO imports (tree, n, file, at, first, last)
-         VALUES (?1, 1 + (SELECT coalesce(max(n), 0) FROM imports WHERE tree = ?1), ?2, ?3, ?4, ?5)",
-        (tree.key.0, import.note.file.0, import.note.at.0, import.from.0 as i64, import.to.0 as i64),
-    )?;
     Ok(())
 }
 

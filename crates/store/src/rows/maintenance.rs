@@ -62,7 +62,7 @@ fn found(problems: &mut Vec<String>, of: &str, lines: Result<Vec<String>, StoreE
 /// What of a tree disagrees with its hashes, and of its generations.
 fn verify_tree(db: &Db<'_>, tree: TreeRef) -> Result<Vec<String>, StoreError> {
     let rows = StoredTree::new(db, tree, &Principal::Owner);
-    let report = verify::verify(&rows, &Kept(db))?;
+    let report = verify::verify(&rows, &DigestEvidence(db))?;
     let wrong = report.problems.into_iter().filter(|problem| problem.gap.is_none());
     let mut lines: Vec<String> = wrong
         .map(|problem| match problem.node {
@@ -92,9 +92,9 @@ fn verify_tree(db: &Db<'_>, tree: TreeRef) -> Result<Vec<String>, StoreError> {
 }
 
 /// Manifests and responses by their digests alone: what a response says is read again by `tree verify`.
-struct Kept<'a, 'c>(&'a Db<'c>);
+struct DigestEvidence<'a, 'c>(&'a Db<'c>);
 
-impl Evidence for Kept<'_, '_> {
+impl Evidence for DigestEvidence<'_, '_> {
     fn manifest(&self, digest: Digest) -> Result<Result<Digest, Gap>, RowError> {
         match generations::manifest(self.0, &Principal::Owner, digest) {
             Ok(bytes) => Ok(Ok(Digest::of(&bytes))),

@@ -277,18 +277,20 @@ pub(crate) fn after(
     )
 }
 
-/// Calls `visit` with each operation after one, oldest first, without its nodes; those that its cells name are nil.
+/// Calls `visit` with each operation after one, oldest first, without its nodes, and with the bytes of its record. Nodes
+/// that its cells name are nil.
 pub(crate) fn each_without_nodes(
     db: &Db<'_>,
     tree: TreeRef,
     after: Seq,
-    mut visit: impl FnMut(Seq, Operation),
+    mut visit: impl FnMut(Seq, Result<Operation, StoreError>, &[u8]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let names = Names { db, tree: tree.key, first: 0, nodes: false };
     let sql = "SELECT seq, body FROM operations WHERE tree = ?1 AND seq > ?2 ORDER BY seq";
     db.scan(sql, (tree.key.0, i64::try_from(after.0).unwrap_or(i64::MAX)), |row| {
         let seq = Seq(unsigned(row, 0)?);
-        visit(seq, read_body(&names, tree, seq, &mut body_of(row, 1)?)?.op);
+        let op = read_body(&names, tree, seq, &mut body_of(row, 1)?).map(|body| body.op);
+        visit(seq, op, bytes_of(row, 1)?)?;
         Ok(true)
     })
 }

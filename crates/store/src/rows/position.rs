@@ -181,13 +181,14 @@ pub(crate) fn children(
 }
 
 /// Walks from the position with key ?1 in the tree that begins with key ?2 up over at most ?3 rows; ends early where a
-/// row is not one step above the one that names it.
+/// row is not one step above the one that names it. To be joined by `CROSS JOIN`: for another one SQLite keeps the whole
+/// walk first.
 ///
 /// In no order: to sort rows, an engine keeps them all, texts among them. Depths tell it.
-const UPWARDS: &str = "WITH RECURSIVE up (pk, parent, depth, step) AS (
-        SELECT pk, parent, depth, 1 FROM positions WHERE pk = ?1
-        UNION ALL SELECT p.pk, p.parent, p.depth, up.step + 1 FROM up JOIN positions p ON p.pk = ?2 + up.parent
-            WHERE up.step < ?3 AND p.depth = up.depth - 1)";
+const UPWARDS: &str = "WITH RECURSIVE up (pk, parent, depth) AS (
+        SELECT pk, parent, depth FROM positions WHERE pk = ?1
+        UNION ALL SELECT p.pk, p.parent, p.depth FROM up JOIN positions p ON p.pk = ?2 + up.parent
+            WHERE up.depth > (SELECT depth FROM positions WHERE pk = ?1) - ?3 + 1 AND p.depth = up.depth - 1)";
 
 /// The position whose original has a number and those above it, at most `limit`. The ids of parents and jumps are
 /// those of rows further up.
@@ -198,7 +199,8 @@ pub(crate) fn upwards(
     limit: usize,
 ) -> Result<Vec<Position>, StoreError> {
     let sql = format!(
-        "{UPWARDS} SELECT {COLUMNS} FROM up JOIN positions p ON p.pk = up.pk JOIN nodes n ON n.pk = up.pk"
+        "{UPWARDS} SELECT {COLUMNS} FROM up CROSS JOIN positions p CROSS JOIN nodes n
+         WHERE p.pk = up.pk AND n.pk = up.pk"
     );
     let mut halves = db
         .all(&sql, (tree.key.node(from), tree.key.first(), limit_of(limit)), |row| read_half(tree.id, row))?;
@@ -236,7 +238,7 @@ pub(crate) fn texts(
 ) -> Result<Vec<OriginalText>, StoreError> {
     // Nothing of the rows is read but the text.
     let sql = format!(
-        "{UPWARDS} SELECT n.id, up.depth, n.flags, n.content, up.parent FROM up JOIN nodes n ON n.pk = up.pk"
+        "{UPWARDS} SELECT n.id, up.depth, n.flags, n.content, up.parent FROM up CROSS JOIN nodes n WHERE n.pk = up.pk"
     );
     let mut texts = db.all(&sql, (tree.key.node(from), tree.key.first(), limit_of(limit)), |row| {
         let mut content = read_content(row, 3, get(row, 2)?)?;

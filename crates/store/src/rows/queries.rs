@@ -19,6 +19,9 @@ use crate::search::{Hit, Hits, Occurrences, RANKED, SearchScope, scores};
 /// Candidates whose texts are read in one go.
 const BATCH: usize = 256;
 
+/// Where fewer than one node in so many is a candidate, each is looked up; else all between them are passed over.
+const SPARSE: i64 = 4;
+
 /// As [`crate::Store::trees`].
 pub(crate) fn trees(
     db: &Db<'_>,
@@ -140,7 +143,7 @@ pub(crate) fn search(
         }
         SearchScope::All => {
             let trees = seen_trees(db, who)?;
-            match search.few(&trees.iter().copied().collect())? {
+            match search.few(&trees)? {
                 Some(keys) => search.look_at_each(&keys)?,
                 // More than are ranked: the newest ones are those of the trees that changed last.
                 None => search.in_each(&trees)?,
@@ -184,11 +187,19 @@ struct Search<'a, 'c> {
 
 impl Search<'_, '_> {
     /// The candidates in some trees, unless they are more than are ranked.
-    fn few(&self, trees: &HashSet<TreeKey>) -> Result<Option<Vec<i64>>, StoreError> {
-        let mut keys = Vec::new();
+    fn few(&self, trees: &[TreeKey]) -> Result<Option<Vec<i64>>, StoreError> {
+        let seen: HashSet<TreeKey> = trees.iter().copied().collect();
+        let (mut keys, mut last) = (Vec::new(), None);
         self.db.engine().candidates(self.query, 0, i64::MAX, &mut |row| {
             let key: i64 = get(row, 0)?;
-            keys.extend(trees.contains(&TreeKey::of(key)).then_some(key));
+            let tree = TreeKey::of(key);
+            // What a tree holds stands together.
+            let is_seen = match last {
+                Some((of, is_seen)) if of == tree => is_seen,
+                _ => seen.contains(&tree),
+            };
+            last = Some((tree, is_seen));
+            keys.extend(is_seen.then_some(key));
             Ok(keys.len() <= RANKED)
         })?;
         Ok((keys.len() <= RANKED).then_some(keys))
@@ -230,18 +241,31 @@ impl Search<'_, '_> {
     }
 
     /// Reads texts, and keeps the nodes that hold what is searched for.
+    /// Takes the keys newest first.
     fn look_at(&mut self, keys: &[i64]) -> Result<Progress, StoreError> {
         if Instant::now() >= self.end {
             return Ok(Progress::OutOfTime);
         }
-        let sets = keys.iter().map(|key| params![*key]);
-        let sql = "SELECT n.pk, n.content, n.flags FROM nodes n WHERE n.pk = ?1";
+        let span = keys.first().zip(keys.last()).map(|(newest, oldest)| (*oldest, *newest));
+        let dense = span.filter(|(oldest, newest)| newest - oldest < SPARSE * keys.len() as i64);
+        let ranges: Vec<(i64, i64)> = match dense {
+            Some(range) => vec![range],
+            None => keys.iter().map(|key| (*key, *key)).collect(),
+        };
+        let sets = ranges.into_iter().map(|(oldest, newest)| params![oldest, newest]);
+        let sql =
+            "SELECT n.pk, n.content, n.flags FROM nodes n WHERE n.pk BETWEEN ?1 AND ?2 ORDER BY n.pk DESC";
+        let mut wanted = keys.iter().peekable();
         let contents = self.db.all_of(sql, sets, |row| {
+            let key = get(row, 0)?;
+            while wanted.next_if(|next| **next > key).is_some() {}
+            if wanted.next_if_eq(&&key).is_none() {
+                return Ok(None);
+            }
             let content = read_content(row, 1, get(row, 2)?)?;
-            Ok((get(row, 0)?, Occurrences::count(self.query, &content)))
+            Ok(Occurrences::count(self.query, &content).map(|occurrences| (key, occurrences)))
         })?;
-        for (key, occurrences) in contents {
-            let Some(occurrences) = occurrences else { continue };
+        for (key, occurrences) in contents.into_iter().flatten() {
             if self.found.len() == RANKED {
                 return Ok(Progress::Full);
             }

@@ -1,8 +1,7 @@
 //! The rows of one tree, as a reader of this store sees them.
 
-use loom::attribution::Attribution;
 use loom::cell::CellScope;
-use loom::reader::{Injection, Order, OriginalText, StoredResponse};
+use loom::reader::{Attribution, Injection, Order, OriginalText, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::codes::Code;
 use crate::db::{Db, TreeKey, get, id16, unsigned};
 use crate::error::StoreError;
-use crate::import_tree::check_seal;
+use crate::import_tree::{Import, check_seal};
 use crate::listing::TreeEntry;
 use crate::principal::{Principal, Scope};
 
@@ -102,6 +102,16 @@ pub(crate) fn keep_seal(db: &Db<'_>, tree: TreeKey, seal: &Seal) -> Result<(), S
         "INSERT INTO seals (tree, n, seal)
          VALUES (?1, 1 + (SELECT coalesce(max(n), 0) FROM seals WHERE tree = ?1), ?2)",
         (tree.0, to_json(seal)?),
+    )?;
+    Ok(())
+}
+
+/// Stores where operations of a tree were imported from, behind what there is.
+pub(crate) fn keep_import(db: &Db<'_>, tree: TreeKey, import: &Import) -> Result<(), StoreError> {
+    db.run(
+        "INSERT INTO imports (tree, n, file, at, first, last)
+         VALUES (?1, 1 + (SELECT coalesce(max(n), 0) FROM imports WHERE tree = ?1), ?2, ?3, ?4, ?5)",
+        (tree.0, import.note.file.0, import.note.at.0, import.from.0 as i64, import.to.0 as i64),
     )?;
     Ok(())
 }

@@ -54,6 +54,7 @@ impl rusqlite::ToSql for Value<'_> {
             Self::Integer(number) => types::ValueRef::Integer(*number),
             Self::Text(text) => types::ValueRef::Text(text.as_bytes()),
             Self::Blob(bytes) => types::ValueRef::Blob(bytes),
+            Self::Short { bytes, len } => types::ValueRef::Blob(&bytes[..usize::from(*len)]),
         }))
     }
 }

@@ -269,11 +269,27 @@ pub(crate) fn writer(found: &Found, options: &Options) -> Result<Connection, Sto
     Ok(conn)
 }
 
-/// The connection that copies the log back into the file.
+/// The connection that copies the log back into the file. It brings all to the device, as SQLite does unless it is
+/// told otherwise; to say so would read the whole schema while the store is opened.
 pub(crate) fn checkpointer(found: &Found) -> Result<Connection, StoreError> {
-    let conn = raw(&found.path, false)?;
-    conn.execute_batch("PRAGMA synchronous = FULL;").map_err(failure)?;
-    Ok(conn)
+    raw(&found.path, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the connection that copies the log back relies on.
+    #[test]
+    fn all_is_brought_to_the_device_unless_sqlite_is_told_otherwise() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loom.db");
+        drop(Connection::open(&path).unwrap());
+        let conn = raw(&path, false).unwrap();
+        use_log(&conn).unwrap();
+        let level: i64 = conn.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap();
+        assert_eq!(level, 2, "FULL");
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Threads that read: each has a connection with its statements prepared, and each read is one snapshot. Long reads
-//! have threads of their own, and pause between batches while others read.
+//! Threads that read, on connections that are kept with their statements prepared; each read is one snapshot. Long
+//! reads have threads of their own, and pause between batches while others read.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,11 +49,11 @@ impl Readers {
             count => count,
         };
         let mut threads = Vec::new();
+        // To open one reads the whole schema: the first tells whether it can be, others come when two reads meet.
+        let idle = Arc::new(Mutex::new(vec![Reader::open(found)?]));
         for _ in 0..count {
-            let conn = open::reader(found)?;
-            let reads = Arc::clone(&reads);
-            let counter = Arc::clone(&found.counter);
-            let run = move || serve(conn, &counter, &reads, limit);
+            let (found, idle, reads) = (found.clone(), Arc::clone(&idle), Arc::clone(&reads));
+            let run = move || serve(&found, &idle, &reads, limit);
             let thread = std::thread::Builder::new().name("store-read".to_owned()).spawn(run);
             threads.push(thread.map_err(|error| StoreError::io("start a thread", error))?);
         }
@@ -118,26 +118,44 @@ impl Readers {
     }
 }
 
-fn serve(
-    mut conn: Connection,
-    counter: &StatementCounter,
-    reads: &Mutex<mpsc::Receiver<Work>>,
-    limit: Duration,
-) {
-    let start = Instant::now();
-    let deadline = Arc::new(AtomicU64::new(u64::MAX));
-    let watched = Arc::clone(&deadline);
-    let late = move || start.elapsed().as_millis() as u64 > watched.load(Ordering::Relaxed);
-    if let Err(error) = conn.progress_handler(STEPS, Some(late)) {
-        tracing::warn!(%error, "reads of the store are not ended in time");
+/// A connection that reads.
+struct Reader {
+    conn: Connection,
+    caches: Caches,
+    start: Instant,
+    /// When the read has to end, in ms since `start`.
+    deadline: Arc<AtomicU64>,
+}
+
+impl Reader {
+    fn open(found: &Found) -> Result<Self, StoreError> {
+        let mut conn = open::reader(found)?;
+        let (start, deadline) = (Instant::now(), Arc::new(AtomicU64::new(u64::MAX)));
+        let watched = Arc::clone(&deadline);
+        let late = move || start.elapsed().as_millis() as u64 > watched.load(Ordering::Relaxed);
+        conn.progress_handler(STEPS, Some(late)).map_err(failure)?;
+        Ok(Self { conn, caches: Caches::default(), start, deadline })
     }
-    let caches = Caches::default();
+
+    fn answer(&self, counter: &StatementCounter, limit: Duration, work: Work) {
+        let end = (self.start.elapsed() + limit).as_millis() as u64;
+        self.deadline.store(end, Ordering::Relaxed);
+        answer(&self.conn, &self.caches, counter, work);
+    }
+}
+
+fn serve(found: &Found, idle: &Mutex<Vec<Reader>>, reads: &Mutex<mpsc::Receiver<Work>>, limit: Duration) {
     loop {
         let next = reads.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
         let Some(work) = next else { return };
-        deadline.store((start.elapsed() + limit).as_millis() as u64, Ordering::Relaxed);
-        answer(&conn, &caches, counter, work);
-        deadline.store(u64::MAX, Ordering::Relaxed);
+        let last = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match last.map_or_else(|| Reader::open(found), Ok) {
+            Ok(reader) => {
+                reader.answer(&found.counter, limit, work);
+                idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+            }
+            Err(error) => work(Err(error)),
+        }
     }
 }
 

@@ -17,8 +17,8 @@ use crate::db::{Caches, Db};
 use crate::engine::StatementCounter;
 use crate::error::StoreError;
 use crate::event::Cursor;
-use crate::follow::tell;
 use crate::rows::events;
+use crate::shared_events::tell;
 
 /// How often it looks: twice within the 200 ms that a follower may be behind (spec: security §7).
 const EVERY: Duration = Duration::from_millis(80);

@@ -22,9 +22,9 @@ use crate::db::{Caches, Db};
 use crate::engine::StatementCounter;
 use crate::error::StoreError;
 use crate::event::Cursor;
-use crate::follow::tell;
 use crate::rows::events;
 use crate::schema::VERSION;
+use crate::shared_events::tell;
 
 /// Writes that wait (channel `store.writes`); callers wait for a place.
 const QUEUE: usize = 256;
@@ -150,7 +150,13 @@ impl Writer {
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let job = Job::Alone(Box::new(move |conn| drop(reply.send(work(conn)))));
+        let job = Job::Alone(Box::new(move |conn| {
+            let done = catch_unwind(AssertUnwindSafe(|| work(conn))).unwrap_or_else(|_| {
+                tracing::error!("a function that had the store alone panicked");
+                Err(StoreError::Panicked)
+            });
+            drop(reply.send(done));
+        }));
         self.queue.send(job).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
@@ -192,7 +198,8 @@ impl Thread {
                     Job::Write(write) => group.push(write),
                     Job::Alone(work) => {
                         self.commit(std::mem::take(&mut group));
-                        work(&self.connection.conn);
+                        self.connection.run_alone(work);
+                        self.shorten_log();
                     }
                 }
                 if group.len() < GROUP {
@@ -205,6 +212,11 @@ impl Thread {
 
     fn commit(&self, group: Vec<Box<dyn Write>>) {
         self.connection.commit(group);
+        self.shorten_log();
+    }
+
+    /// Wakes the thread that copies the log back, where it is long.
+    fn shorten_log(&self) {
         if self.connection.log.load(Ordering::Relaxed) >= CHECKPOINT {
             // One that is under way will see these pages too.
             self.wake.try_send(()).ok();
@@ -244,7 +256,9 @@ impl WriteConnection {
 
     /// Does something outside of any transaction.
     pub(crate) fn run_alone<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
-        work(&self.conn)
+        let answer = work(&self.conn);
+        self.end_transaction();
+        answer
     }
 
     /// Does writes in one transaction, and answers them.
@@ -278,14 +292,20 @@ impl WriteConnection {
     }
 
     fn transaction(&self, group: &mut [Box<dyn Write>]) -> Result<(), Failed> {
-        self.conn.execute_batch("BEGIN IMMEDIATE").map_err(|error| Failed::Whole(failure(error)))?;
+        let begun = self.conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
+        begun.map_err(|error| Failed::Whole(failure(error)))?;
         let result = self.within(group);
+        self.end_transaction();
+        result
+    }
+
+    /// Rolls back what was not committed.
+    fn end_transaction(&self) {
         if !self.conn.is_autocommit()
             && let Err(error) = self.conn.execute_batch("ROLLBACK")
         {
             tracing::error!(%error, "a transaction of the store could not be rolled back");
         }
-        result
     }
 
     fn within(&self, group: &mut [Box<dyn Write>]) -> Result<(), Failed> {

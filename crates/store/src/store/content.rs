@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use loom::attribution::Attribution;
-use loom::reader::StoredResponse;
+use loom::reader::{Attribution, StoredResponse};
 use loom::seal::Seal;
 use loom::{Digest, Draft, Millis, NodeId, Plan, RowError, TreeId, TreeReader, Trust};
 use tokio::sync::watch;

@@ -1,7 +1,8 @@
 //! Authors of nodes are told once and kept by node: what is kept is what is told anew, and goes with what it came from.
 
-use loom::attribution::{Attribution, Attributions};
+use loom::attribution::Attributions;
 use loom::plan::EditAs;
+use loom::reader::Attribution;
 use loom::{Author, AuthorKind, Mode, NodeId, Op, RowError, Seq, TreeReader};
 use proptest::prelude::*;
 use store::{AttachedWrites, Cursor, Forget, StoreError, change, read};

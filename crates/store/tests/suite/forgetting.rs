@@ -9,7 +9,7 @@ use store::{
 
 use super::both::each;
 use super::generations::{answer, generation, start, try_answer};
-use super::home::{OWNER, Page};
+use super::home::{OWNER, Page, owner_text};
 use super::questions::{answer as answer_of, question};
 use super::showing::show;
 
@@ -149,18 +149,35 @@ fn a_title_made_of_the_first_text_goes_with_it() {
     each(|home| async move {
         let long = "words ".repeat(40);
         for text in
-            ["First line of it\nand a second one", "\tA tab and some words", "  blanks before words ", &long]
+            ["First words of it\nand others", "\tA tab and some words", "  blanks before words ", &long]
         {
             let title = text::title::title(text);
             let page = home.create(Mode::Buffer, &title).await;
             let other = home.create(Mode::Buffer, &title).await;
-            let node = page.append(text).await;
+            let texts = vec![owner_text("a file that is sent along"), owner_text(text)];
+            let node = page.change(Op::Reply { to: None, texts }).await.nodes[1].0;
+            let records = async || {
+                let records =
+                    read(&home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 1_000)).await;
+                format!("{:?}", records.unwrap())
+            };
+            assert!(records().await.contains("words"), "the control: the title is in the record of the tree");
             home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(1)).await.unwrap();
             assert_eq!(home.store.tree(OWNER, page.tree).await.unwrap().title, "");
-            let records = read(&home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 1_000)).await;
-            assert!(!format!("{:?}", records.unwrap()).contains("words"));
+            assert!(!records().await.contains("words"));
             assert_eq!(home.store.tree(OWNER, other.tree).await.unwrap().title, title, "of another tree");
         }
+    });
+}
+
+#[test]
+fn a_title_given_by_hand_outlives_a_later_text_that_begins_with_it() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "Chapter One").await;
+        page.append("It has not begun yet.").await;
+        let node = page.append("Chapter One\nand all that came of it").await;
+        home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(1)).await.unwrap();
+        assert_eq!(home.store.tree(OWNER, page.tree).await.unwrap().title, "Chapter One");
     });
 }
 
@@ -185,7 +202,7 @@ fn what_names_the_picture_of_a_forgotten_node_goes_too() {
     each(|home| async move {
         let page = home.create(Mode::Buffer, "").await;
         let blob = loom::Digest::of(b"picture");
-        let mut pictured = super::home::owner_text("see");
+        let mut pictured = owner_text("see");
         pictured.content.push(loom::Block::Image { blob, mime: "image/png".into() });
         let applied = page.change_as(OWNER, Op::Append(pictured), AttachedWrites::nothing()).await.unwrap();
         let node = applied.nodes[0].0;
@@ -215,7 +232,7 @@ fn a_purged_tree_leaves_tombstones_and_nothing_else() {
         let node = with_canary(&page).await;
         page.change(Op::Commit).await;
         let blob = loom::Digest::of(b"picture");
-        let mut pictured = super::home::owner_text("a picture");
+        let mut pictured = owner_text("a picture");
         pictured.content.push(loom::Block::Image { blob, mime: "image/png".into() });
         page.change_as(OWNER, Op::Append(pictured), AttachedWrites::nothing()).await.unwrap();
         other.append("words that stay").await;

@@ -65,7 +65,7 @@ impl Query {
 
     /// Whether a text with these tokens (see [`tokenize`](super::tokenize)) meets the query.
     #[must_use]
-    pub fn matches(&self, tokens: &[String]) -> bool {
+    pub fn matches<S: AsRef<str>>(&self, tokens: &[S]) -> bool {
         !self.is_empty() && self.terms.iter().all(|term| term.matches(tokens))
     }
 
@@ -84,17 +84,16 @@ impl Term {
         Some(if prefix { Self::Prefix(token) } else { Self::Word(token) })
     }
 
-    fn matches(&self, tokens: &[String]) -> bool {
+    fn matches<S: AsRef<str>>(&self, tokens: &[S]) -> bool {
         match self {
-            Self::Word(word) => tokens.contains(word),
-            Self::Prefix(beginning) => tokens.iter().any(|token| token.starts_with(beginning)),
+            Self::Word(word) => tokens.iter().any(|token| token.as_ref() == word),
+            Self::Prefix(beginning) => tokens.iter().any(|token| token.as_ref().starts_with(beginning)),
             Self::Phrase { tokens: wanted, prefix } => {
                 let Some((last, before)) = wanted.split_last() else { return false };
                 tokens.windows(wanted.len()).any(|found| {
-                    found.starts_with(before)
-                        && found
-                            .last()
-                            .is_some_and(|token| token == last || (*prefix && token.starts_with(last)))
+                    let same = found.iter().zip(before).all(|(token, wanted)| token.as_ref() == wanted);
+                    let ends = found.last().map(AsRef::as_ref);
+                    same && ends.is_some_and(|token| token == last || (*prefix && token.starts_with(last)))
                 })
             }
         }

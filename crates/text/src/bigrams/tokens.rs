@@ -12,8 +12,13 @@ use crate::fold::case_folded;
 #[must_use]
 pub fn tokenize(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
-    for_each_run(text, |run| run.index(&mut |token| tokens.push(token.to_owned())));
+    for_each_token(text, |token| tokens.push(token.to_owned()));
     tokens
+}
+
+/// Calls `each` with every token of a text, in order.
+pub fn for_each_token(text: &str, mut each: impl FnMut(&str)) {
+    for_each_run(text, |run| run.index(&mut each));
 }
 
 /// The text to give to FTS5 (with [`FTS5_TOKENIZER`](super::FTS5_TOKENIZER)): ASCII as it is, since both
@@ -26,13 +31,11 @@ pub fn index_text(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + text.len() / 2);
-    for_each_run(text, |run| {
-        run.index(&mut |token| {
-            if !out.is_empty() {
-                out.push(' ');
-            }
-            out.push_str(token);
-        });
+    for_each_token(text, |token| {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(token);
     });
     Cow::Owned(out)
 }

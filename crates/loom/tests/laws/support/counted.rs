@@ -2,11 +2,10 @@
 
 use std::cell::Cell as Counter;
 
-use drawloom_loom::attribution::Attribution;
 use drawloom_loom::cell::CellScope;
 use drawloom_loom::generation::GenerationRow;
 use drawloom_loom::operation::Timeline;
-use drawloom_loom::reader::{Injection, Order, RowError, StoredResponse};
+use drawloom_loom::reader::{Attribution, Injection, Order, RowError, StoredResponse};
 use drawloom_loom::seal::Seal;
 use drawloom_loom::{
     Cell, CellKey, Digest, Draft, GenerationId, NodeId, NodeRow, OpRecord, Position, PositionId, Seq, Slot,

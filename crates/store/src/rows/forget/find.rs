@@ -19,7 +19,7 @@ use super::Removal;
 use crate::db::{Db, TreeKey, bytes_of, get, id16, optional_id16};
 use crate::error::StoreError;
 use crate::event::{Cursor, EventKind};
-use crate::forget::{QuotedAs, Target, share_words};
+use crate::forget::{ForgottenPlace, QuotedAs, Target, share_words};
 use crate::principal::Principal;
 
 /// Events read at once; more of them, and trees are looked through as a whole.
@@ -31,6 +31,8 @@ pub(super) struct Found {
     pub(super) cursor: Cursor,
     /// In the order in which it is removed.
     pub(super) removals: Vec<(TreeKey, Removal)>,
+    /// Places that could not be looked at.
+    pub(super) damaged: Vec<ForgottenPlace>,
 }
 
 /// How much of a tree is looked through.
@@ -93,7 +95,7 @@ fn within(
     parts: &[(TreeRef, Part)],
 ) -> Result<Found, StoreError> {
     let cursor = events::last(db)?;
-    let mut removals = Vec::new();
+    let (mut removals, mut damaged) = (Vec::new(), Vec::new());
     // First every node: what was sent and received is searched for all of them.
     let mut made_by = BTreeSet::new();
     for (tree, part) in parts {
@@ -107,9 +109,10 @@ fn within(
         }
     }
     for (tree, part) in parts {
-        let found = Vec::new();
-        let mut finder = Finder { db, target, nodes, made_by: &made_by, tree: *tree, part, found };
+        let (found, made_by) = (Vec::new(), &made_by);
+        let mut finder = Finder { db, target, nodes, made_by, tree: *tree, part, found, damaged: Vec::new() };
         finder.find()?;
+        damaged.extend(finder.damaged);
         removals.extend(finder.found.into_iter().map(|removal| (tree.key, removal)));
     }
     removals.extend(outside_trees(db, target)?);
@@ -120,7 +123,7 @@ fn within(
         Removal::Node { quotes: None, .. } if target.quoted.is_some() => 2,
         _ => 1,
     });
-    Ok(Found { cursor, removals })
+    Ok(Found { cursor, removals, damaged })
 }
 
 /// The content of a node, if the tree has it.
@@ -135,6 +138,15 @@ pub(super) fn content_of(
 fn whole(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<NodeRow>, StoreError> {
     let rows = StoredTree::new(db, tree, &Principal::Owner);
     Ok(loom::TreeReader::node(&rows, node)?)
+}
+
+/// Whether a node gave its tree the title, where the title was made of a text: it is the last one of the first operation
+/// that made nodes in the new tree, as what is sent along comes before what is said.
+pub(super) fn gives_title(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<bool, StoreError> {
+    let sql = "SELECT first + count - 1 FROM operations WHERE tree = ?1 AND seq > 1 AND count > 0
+        ORDER BY seq LIMIT 1";
+    let first: Option<i64> = db.one(sql, [tree.key.0], |row| get(row, 0))?;
+    Ok(first.is_some() && first == db.node_number(tree.key, node)?)
 }
 
 struct Going {
@@ -290,6 +302,7 @@ struct Finder<'a, 'c> {
     tree: TreeRef,
     part: &'a Part,
     found: Vec<Removal>,
+    damaged: Vec<ForgottenPlace>,
 }
 
 impl Finder<'_, '_> {
@@ -334,13 +347,21 @@ impl Finder<'_, '_> {
         })
     }
 
-    /// Words in the records of a tree.
+    /// Words in the records of a tree. One that cannot be read keeps nothing from being forgotten, unless its bytes hold
+    /// them.
     fn operations(&mut self) -> Result<(), StoreError> {
-        let words = self.target.words_of(self.tree.id);
-        operation::each_without_nodes(self.db, self.tree, self.part.after, |seq, mut op| {
-            if words.remove_from_changes(&mut op.cells, &mut op.skipped) {
-                self.found.push(Removal::Operation { tree: self.tree.id, seq });
+        let (tree, words) = (self.tree.id, self.target.words_of(self.tree.id));
+        operation::each_without_nodes(self.db, self.tree, self.part.after, |seq, op, bytes| {
+            match op {
+                Ok(mut op) => {
+                    if words.remove_from_changes(&mut op.cells, &mut op.skipped) {
+                        self.found.push(Removal::Operation { tree, seq });
+                    }
+                }
+                Err(error) if !error.is_damage() || words.are_in(bytes) => return Err(error),
+                Err(_) => self.damaged.push(ForgottenPlace::DamagedOperation { tree, seq }),
             }
+            Ok(())
         })
     }
 
