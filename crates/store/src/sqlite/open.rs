@@ -15,8 +15,7 @@ use super::migrate::{bring_up, copy_of, copy_to, version};
 use super::versions::{APPLICATION_ID, STEPS};
 use crate::engine::StatementCounter;
 use crate::error::StoreError;
-use crate::home::{BACKUPS, HomeDir, JOURNAL, beside, new_store_name, rename_new, stray_log};
-use crate::identity::random;
+use crate::home::{BACKUPS, HomeDir, JOURNAL, Unfinished, beside, rename_new, stray_log};
 use crate::limits::StoreLimits;
 use crate::schema::VERSION;
 
@@ -155,7 +154,7 @@ fn make(path: &Path) -> Result<(), StoreError> {
 
 /// The name of a store that is being made and is to be called `path`.
 fn hidden_name(path: &Path) -> Result<PathBuf, StoreError> {
-    Ok(path.with_file_name(new_store_name(u128::from_be_bytes(random()?))))
+    Ok(path.with_file_name(Unfinished::Store.new_name()?))
 }
 
 /// What says that a store was here of which nothing is left: its log, or what is [`made_later`] beside an empty
@@ -277,23 +276,6 @@ pub(crate) fn checkpointer(found: &Found) -> Result<Connection, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    /// What the connection that copies the log back relies on.
-    #[test]
-    fn all_is_brought_to_the_device_unless_sqlite_is_told_otherwise() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("loom.db");
-        drop(Connection::open(&path).unwrap());
-        let conn = raw(&path, false).unwrap();
-        use_log(&conn).unwrap();
-        let level: i64 = conn.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap();
-        assert_eq!(level, 2, "FULL");
-    }
-}
-
-#[cfg(test)]
-mod tests {
     use std::cell::Cell;
 
     use super::*;
@@ -328,5 +310,17 @@ mod tests {
         std::fs::write(beside(&hidden, JOURNAL), "").unwrap();
         Home::open(folder.path(), HomeOptions::default()).unwrap();
         assert_ne!(hidden_name(&folder.path().join("loom.db")).unwrap(), hidden);
+    }
+
+    /// What the connection that copies the log back relies on.
+    #[test]
+    fn all_is_brought_to_the_device_unless_sqlite_is_told_otherwise() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loom.db");
+        drop(Connection::open(&path).unwrap());
+        let conn = raw(&path, false).unwrap();
+        use_log(&conn).unwrap();
+        let level: i64 = conn.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap();
+        assert_eq!(level, 2, "FULL");
     }
 }
