@@ -102,6 +102,9 @@ pub(crate) struct Invocation<'a> {
     pub(crate) runtime: &'a tokio::runtime::Runtime,
     /// What `--model` says.
     pub(crate) named: Option<&'a str>,
+    /// Whether it finds nothing in a home that it makes: whoever asks for it has mistyped the home's name more often
+    /// than made one.
+    pub(crate) looks: bool,
 }
 
 /// Opens the home for a command.
@@ -114,8 +117,13 @@ pub(crate) fn open(
     person: Arc<Terminal>,
     cancel: Cancel,
 ) -> Result<OpenHome, CommandError> {
-    let Invocation { name, paths, need, runtime, named } = *invocation;
+    let Invocation { name, paths, need, runtime, named, looks } = *invocation;
+    let is_new = !paths.home.exists();
     let home = home(paths, &config, &person)?;
+    // Before anything else can fail in it.
+    if is_new && looks {
+        person.notice(&format!("a new home was made at {}", paths.home.display()));
+    }
     keep_room(&home, &config, &person);
     let (masker, weak) = secrets::masker(&config)?;
     weak.iter().for_each(|notice| person.notice(notice));

@@ -99,3 +99,15 @@ fn what_a_killed_first_command_left_of_the_id_keeps_no_home_closed() {
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(!world.home().join(left).exists(), "it is swept");
 }
+
+#[test]
+fn the_database_of_another_home_is_refused_without_an_id_that_nobody_has() {
+    let Some(schema) = Schema::new("other") else { return };
+    let (first, second) = (World::new(), World::new());
+    for world in [&first, &second] {
+        world.ok(&["config", "set", "store.url", &schema.url()]);
+    }
+    first.ok(&["tree", "list"]);
+    let run = second.run(&["doctor"]);
+    assert!(run.out.contains("this home has none yet") && !run.out.contains("0000"), "{run:?}");
+}

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::world::{World, text};
+use crate::world::{Run, World, text};
 
 fn one_line(err: &str) -> &str {
     let line = err.strip_suffix('\n').unwrap();
@@ -178,6 +178,24 @@ fn who_only_reads_is_told_of_a_home_that_was_made() {
     let run = World::new().run(&["--home", "typo", "tree", "show", "Tale"]);
     assert_eq!(run.code, Some(3), "{run:?}");
     assert!(run.err.starts_with("a new home was made at ") && run.err.contains("no tree Tale"), "{run:?}");
+}
+
+#[test]
+fn who_gives_out_a_home_or_cannot_open_its_store_is_told_that_it_is_new() {
+    for (arguments, code) in [(&["backup", "-o", "b"][..], 0), (&["tree", "export", "Tale"], 3)] {
+        let run = World::new().run(arguments);
+        assert_eq!(run.code, Some(code), "{run:?}");
+        assert!(run.err.starts_with("a new home was made at "), "{run:?}");
+    }
+    let run = World::new().run(&["tree", "new", "--title", "Tale"]);
+    assert!(run.code == Some(0) && !run.err.contains("new home"), "the control: it makes one: {run:?}");
+    let world = World::new();
+    // Nobody answers there.
+    let nowhere = "postgres://nobody@127.0.0.1:1/none";
+    let run =
+        Run::from(world.command(&["tree", "list"]).env("DRAWLOOM_STORE__URL", nowhere).output().unwrap());
+    assert_eq!(run.code, Some(6), "{run:?}");
+    assert!(run.err.starts_with("a new home was made at "), "{run:?}");
 }
 
 #[test]

@@ -102,6 +102,7 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
                 return Err(StoreError::SchemaTooNew { found: newer, known: VERSION, backup });
             }
             State::Current if options.read_only => return found(true, None),
+            State::Empty if options.read_only => return Err(StoreError::Foreign(path.display().to_string())),
             State::Older(older) if !options.may_migrate || options.read_only => {
                 return Err(StoreError::MigrationNeeded { found: older, known: VERSION });
             }
@@ -300,6 +301,20 @@ mod tests {
         assert!(matches!(stays_empty, Err(StoreError::Damaged(_))), "{stays_empty:?}");
         std::fs::remove_dir(folder.path().join(HomeDir::Spool.name())).unwrap();
         assert_eq!(unless_lost(&path, || Ok(State::Empty)).unwrap(), State::Empty);
+    }
+
+    #[test]
+    fn a_look_makes_no_tables_in_an_empty_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loom.db");
+        use_log(&Connection::open(&path).unwrap()).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        assert!(before.len() as u64 >= HEADER);
+        let looked = prepare(&path, &Options { read_only: true, ..Options::default() });
+        assert!(matches!(looked, Err(StoreError::Foreign(_))), "{looked:?}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        prepare(&path, &Options::default()).unwrap();
+        assert_eq!(inspect(&path).unwrap(), State::Current, "the control: who writes makes them");
     }
 
     #[test]
