@@ -209,13 +209,18 @@ fn a_script_that_is_no_json_is_named_by_its_line_alone() {
 #[test]
 fn standard_input_is_read_by_one_argument() {
     let world = World::new();
-    for arguments in
-        [&["chat", "-m", "-", "--file", "-"][..], &["chat", "-m", "x", "--file", "-", "--file", "-"]]
-    {
+    for arguments in [
+        &["chat", "-m", "-", "--file", "-"][..],
+        &["chat", "-m", "x", "--file", "-", "--file", "-"],
+        &["chat", "-m", "-", "--file", "/dev/stdin"],
+        &["chat", "-m", "x", "--file", "-", "--file", "/proc/self/fd/0"],
+    ] {
         let run = world.fed(&[&["--model", "script:echo"], arguments].concat(), b"hi");
         assert!(run.code == Some(2) && run.err.contains("named more than once"), "{run:?}");
         assert!(!world.home().exists(), "before anything is made");
     }
+    let alone = world.fed(&["--model", "script:echo", "chat", "-m", "x", "--file", "/dev/stdin"], b"hi");
+    assert_eq!(alone.code, Some(0), "the control: {alone:?}");
 }
 
 #[test]
