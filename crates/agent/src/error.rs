@@ -45,7 +45,7 @@ pub enum AgentError {
     #[error("the model gave an empty answer; it is kept")]
     Empty,
     /// The disk that holds the home is nearly full (spec: scale §4 `free_space`).
-    #[error("there is too little free space for a new turn")]
+    #[error("there is too little free space for a turn or an import")]
     DiskFull {
         /// Free bytes.
         free: u64,

@@ -101,7 +101,7 @@ pub(crate) async fn is_named(app: &App, asker: &Asker, word: &str) -> Result<boo
 const SHORTEST_NAME: usize = 4;
 
 /// Whether a word is written as an id is, and not as a word of a reason: letters and digits, with a digit among them.
-pub(crate) fn looks_like_id(word: &str) -> bool {
+pub fn looks_like_id(word: &str) -> bool {
     word.len() >= SHORTEST_NAME
         && word.chars().all(|c| c.is_ascii_alphanumeric())
         && word.chars().any(|c| c.is_ascii_digit())

@@ -62,7 +62,7 @@ async fn on_path(app: &App, asker: &Asker, tree: TreeId, at: PositionId) -> Resu
 }
 
 /// One share of a `generate`: a model, how it is asked, how often.
-struct Share {
+pub(crate) struct Share {
     model: std::sync::Arc<dyn Model>,
     agent: String,
     params: Params,
@@ -77,10 +77,7 @@ async fn run(
     from: Option<PositionId>,
     sampling: &Sampling,
 ) -> Result<CommandOutcome, CommandError> {
-    let mut shares = shares(app, sampling).await?;
-    if app.read(asker, tree, |rows| Ok(rows.tree()?.mode)).await? == Mode::Buffer {
-        shares.iter_mut().for_each(Share::limited);
-    }
+    let shares = shares(app, asker, tree, sampling).await?;
     let requests: u32 = shares.iter().map(|share| share.count).sum();
     if requests > MAX_SIBLINGS {
         return Err(CommandError::usage(
@@ -99,30 +96,18 @@ async fn run(
             nodes.push(app.node_named(asker, Some(tree), name).await?.0);
         }
     }
-    let ask =
-        |share: &Share, from: Option<PositionId>, part_of: Option<Seq>, drafts: bool| GenerationRequest {
-            purpose: Purpose::Turn,
-            tree,
-            source: PathRequest {
-                view: view.clone(),
-                from,
-                follow: !drafts,
-                drafts,
-                context: inputs.0.clone(),
-                instruction: inputs.1.clone(),
-                variant: agent::RequestVariant {
-                    strategy: app.settings.strategy,
-                    ..agent::RequestVariant::default()
-                },
-                ..PathRequest::default()
-            }
-            .into(),
-            model: share.model.clone(),
-            agent: share.agent.clone(),
-            params: share.params.clone(),
-            part_of,
-            guards: Vec::new(),
+    let ask = |share: &Share, from: Option<PositionId>, part_of: Option<Seq>, drafts: bool| {
+        let path = PathRequest {
+            view: view.clone(),
+            from,
+            follow: !drafts,
+            drafts,
+            context: inputs.0.clone(),
+            instruction: inputs.1.clone(),
+            ..PathRequest::default()
         };
+        GenerationRequest { part_of, ..share.request(app, tree, path) }
+    };
     if sampling.dry_run {
         let share = &shares[0];
         let prepared = ask(share, from, None, true).prepare(&app.runtime, &asker.principal).await?;
@@ -292,6 +277,21 @@ fn cost(prepared: &PreparedRequest, shares: &[Share]) -> Option<f64> {
 const PASSAGE: u32 = 96;
 
 impl Share {
+    /// The request for a path of a tree.
+    pub(crate) fn request(&self, app: &App, tree: TreeId, path: PathRequest) -> GenerationRequest {
+        let variant = agent::RequestVariant { strategy: app.settings.strategy, ..path.variant };
+        GenerationRequest {
+            purpose: Purpose::Turn,
+            tree,
+            source: PathRequest { variant, ..path }.into(),
+            model: self.model.clone(),
+            agent: self.agent.clone(),
+            params: self.params.clone(),
+            part_of: None,
+            guards: Vec::new(),
+        }
+    }
+
     /// Asks for a passage, where nothing is said of its length. A model that can be told of its thinking may think
     /// unasked, and would have no token left to write with.
     fn limited(&mut self) {
@@ -302,7 +302,13 @@ impl Share {
 }
 
 /// Agents and presets of the configuration, with the flags over them.
-async fn shares(app: &App, sampling: &Sampling) -> Result<Vec<Share>, CommandError> {
+pub(crate) async fn shares(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    sampling: &Sampling,
+) -> Result<Vec<Share>, CommandError> {
+    let is_document = app.read(asker, tree, |rows| Ok(rows.tree()?.mode)).await? == Mode::Buffer;
     let base = preset(app, sampling.preset.as_deref())?;
     let mut agents = Vec::new();
     for name in &sampling.agents {
@@ -328,7 +334,11 @@ async fn shares(app: &App, sampling: &Sampling) -> Result<Vec<Share>, CommandErr
         let model = app.model(model_name(app, model.as_deref(), &preset)).await?;
         let asked = params(&preset, sampling);
         let params = Params { thinking: asked.thinking.or(app.settings.think), ..asked };
-        shares.push(Share { params, model, agent, count });
+        let mut share = Share { params, model, agent, count };
+        if is_document {
+            share.limited();
+        }
+        shares.push(share);
     }
     Ok(shares)
 }

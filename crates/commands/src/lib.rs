@@ -32,6 +32,7 @@ mod verify;
 pub mod workspaces;
 
 pub use app::App;
+pub use approvals::looks_like_id;
 pub use error::CommandError;
 pub use results::CommandOutcome;
 pub use rights::{Asker, Right};

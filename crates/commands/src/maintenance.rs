@@ -10,7 +10,7 @@ mod restore;
 
 pub(crate) use backup::backup;
 pub(crate) use removal::{forget, purge};
-pub use restore::{RestoreTo, restore};
+pub use restore::{RestoreTo, refuse_within, restore};
 
 use std::path::PathBuf;
 

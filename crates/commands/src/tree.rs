@@ -27,7 +27,7 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::rights::Asker;
 
-pub(crate) use compact::compact;
+pub(crate) use compact::{NOTHING_TO_COMPACT, compact};
 pub(crate) use history::step;
 pub(crate) use search::search;
 

@@ -72,7 +72,7 @@ pub(crate) enum Action {
     Command(Box<Command>),
     /// Play a story in a temporary home: a document, continuations, an edit, a branch, undo, verify. No network.
     Demo {
-        /// Keep the home in this folder.
+        /// Keep the home, as the folder `home` in DIR.
         #[arg(long, value_name = "DIR")]
         keep: Option<PathBuf>,
     },

@@ -22,17 +22,22 @@ const SCRIPT: &str = r#"{"deltas":[" The"," boatman"," counted"," us"," twice,",
 const DRAFT: &str = "The ferry left at six, whatever the weather.\n\nThat evening there was none: no wind, no rain, no \
                      moon. We stood at the rail and waited for the other shore.";
 
-/// Plays the story. With `keep` the home stays in that folder, to go on with.
+/// Plays the story. With `keep` its home stays in that folder, as `home`, to go on with; `own` is the home of this
+/// invocation.
 ///
 /// # Errors
-/// When a step does not do what it should.
-pub(crate) fn play(keep: Option<&Path>) -> Result<(), CommandError> {
-    let temporary = match keep {
+/// When the folder is in `own`, or a step does not do what it should.
+pub(crate) fn play(keep: Option<&Path>, own: Option<&Path>) -> Result<(), CommandError> {
+    let keep = keep.map(std::path::absolute).transpose().map_err(|error| failed("the folder", &error))?;
+    if let (Some(folder), Some(own)) = (&keep, own) {
+        commands::maintenance::refuse_within(&folder.join("home"), own)?;
+    }
+    let temporary = match &keep {
         Some(_) => None,
         None => Some(tempfile::tempdir().map_err(|error| failed("a temporary folder", &error))?),
     };
-    let folder = match (keep, &temporary) {
-        (Some(folder), _) => folder.to_path_buf(),
+    let folder = match (&keep, &temporary) {
+        (Some(folder), _) => folder.clone(),
         (None, Some(folder)) => folder.path().to_path_buf(),
         (None, None) => return Err(failed("a folder", &"there is none")),
     };

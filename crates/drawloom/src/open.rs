@@ -6,6 +6,7 @@ use agent::session::Sessions;
 use agent::steering::Listener;
 use agent::{Runtime, SpendLimiter};
 use commands::app::{Models, Workspace, fallbacks};
+use commands::maintenance::backups::newest;
 use commands::settings::Settings;
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
@@ -102,9 +103,9 @@ pub(crate) struct Invocation<'a> {
     pub(crate) runtime: &'a tokio::runtime::Runtime,
     /// What `--model` says.
     pub(crate) named: Option<&'a str>,
-    /// Whether it finds nothing in a home that it makes: whoever asks for it has mistyped the home's name more often
+    /// Whether people begin a home with it: whoever asks for another command has mistyped the home's name more often
     /// than made one.
-    pub(crate) looks: bool,
+    pub(crate) begins: bool,
 }
 
 /// Opens the home for a command.
@@ -117,12 +118,15 @@ pub(crate) fn open(
     person: Arc<Terminal>,
     cancel: Cancel,
 ) -> Result<OpenHome, CommandError> {
-    let Invocation { name, paths, need, runtime, named, looks } = *invocation;
+    let Invocation { name, paths, need, runtime, named, begins } = *invocation;
     let is_new = !paths.home.exists();
     let home = home(paths, &config, &person)?;
     // Before anything else can fail in it.
-    if is_new && looks {
+    if is_new && !begins {
         person.notice(&format!("a new home was made at {}", paths.home.display()));
+    }
+    if config.store.url.is_none() {
+        require_known_store(&home)?;
     }
     keep_room(&home, &config, &person);
     let (masker, weak) = secrets::masker(&config)?;
@@ -196,6 +200,32 @@ pub(crate) fn not_to_itself(name: &str, mut error: CommandError) -> CommandError
         error.hint = "restore a backup: `drawloom doctor` names the newest".to_owned();
     }
     error
+}
+
+/// Refuses a home that tells of a store and has none: a new one in its place would look as if nothing had been lost.
+/// What is left of a store in its folder, the store itself names.
+fn require_known_store(home: &Home) -> Result<(), CommandError> {
+    let is_there = |name: &str| home.root().join(name).symlink_metadata().is_ok();
+    if home.database().symlink_metadata().is_ok() || is_there("loom.db-wal") {
+        return Ok(());
+    }
+    let missing = |why: String, hint: &str| {
+        let message = format!("the store of the home {} is not there: {why}", home.root().display());
+        Err(CommandError::new("no_store", 6, visible(&message), hint))
+    };
+    if is_there("store.id") {
+        return missing(
+            "store.id says that it is in a database, and store.url names none".to_owned(),
+            "set store.url (DRAWLOOM_STORE__URL); to begin anew with a file, remove store.id from the home",
+        );
+    }
+    let hint = "bring it back with `drawloom restore FILE`, or set store.url if it is in a database; to begin anew, \
+                remove backups.json from the home";
+    match newest(home.root()) {
+        Ok(None) => Ok(()),
+        Ok(Some(made)) => missing(format!("its newest backup is {}", made.file.display()), hint),
+        Err(error) => missing(format!("backups.json cannot be read ({error})"), hint),
+    }
 }
 
 /// Opens the store in the home's file, brought up to date if need be.

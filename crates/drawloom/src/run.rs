@@ -47,7 +47,11 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             clap_complete::generate(shell, &mut Cli::command(), "drawloom", &mut script);
             return output::bytes(&script).map(|()| 0);
         }
-        Action::Demo { keep } => return crate::demo::play(keep.as_deref()).map(|()| 0),
+        Action::Demo { keep } => {
+            // Without a home of its own there is nothing that it could be written into.
+            let own = InvocationPaths::of(cli.global.home, cli.global.workspace).ok().map(|paths| paths.home);
+            return crate::demo::play(keep.as_deref(), own.as_deref()).map(|()| 0);
+        }
         Action::Command(command) => *command,
     };
     if let Command::Chat(chat) = &command {
@@ -98,7 +102,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
                 let (need, named) = (WorkspaceNeed::Load, model.as_deref());
                 let runtime = &runtime;
                 let invocation =
-                    Invocation { name: "chat", paths: &paths, need, runtime, named, looks: false };
+                    Invocation { name: "chat", paths: &paths, need, runtime, named, begins: true };
                 let opened = open::open(&invocation, config, Arc::clone(&person), never)?;
                 let ended = repl::hold(&opened, person, *output, (&paths, &layers), chat);
                 let ended = ended.map_err(|error| opened.name_others(error));
@@ -182,9 +186,8 @@ fn with_store(
         }
         _ => WorkspaceNeed::None,
     };
-    let gives_out = matches!(command, Command::Backup(_) | Command::Tree(TreeCommand::Export(_)));
-    let looks = gives_out || spec.right == Right::Read;
-    let invocation = Invocation { name: spec.name, paths, need, runtime: &runtime, named: model, looks };
+    let begins = matches!(command, Command::Chat(_) | Command::Tree(TreeCommand::New(_)));
+    let invocation = Invocation { name: spec.name, paths, need, runtime: &runtime, named: model, begins };
     let opened = open::open(&invocation, config, Arc::clone(person), cancel);
     let opened = opened.map_err(|error| open::not_to_itself(spec.name, error))?;
     runtime.block_on(opened.recover());

@@ -15,6 +15,7 @@ use std::time::Duration;
 use agent::event::AskedQuestion;
 use agent::questions::{Decision, QuestionId, STOPPED};
 use commands::frontend::Frontend;
+use commands::looks_like_id;
 use loom::NodeId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -361,9 +362,14 @@ fn is_yes(line: &str) -> bool {
 
 /// What a line answers to a question of work; none where it is neither yes nor no.
 fn decision_of(line: &str) -> Option<Decision> {
-    match line.trim().to_ascii_lowercase().as_str() {
+    let line = line.trim();
+    match line.to_ascii_lowercase().as_str() {
         "" | "n" | "no" | "/deny" => Some(Decision::Denied),
-        line => is_yes(line).then_some(Decision::Approved),
+        // A reason is for whoever asked, who reads it here. What may be the id of another question decides nothing.
+        _ => match line.strip_prefix("/deny ").map(|reason| reason.split_whitespace().next()) {
+            Some(Some(first)) => (!looks_like_id(first)).then_some(Decision::Denied),
+            _ => is_yes(line).then_some(Decision::Approved),
+        },
     }
 }
 
@@ -439,7 +445,7 @@ mod tests {
     #[test]
     fn what_is_neither_yes_nor_no_decides_nothing() {
         assert_eq!(decision_of("Yes\n"), Some(Decision::Approved));
-        for no in ["\n", "n\n", "NO\n", "/deny\n"] {
+        for no in ["\n", "n\n", "NO\n", "/deny\n", "/deny not today\n"] {
             assert_eq!(decision_of(no), Some(Decision::Denied), "{no:?}");
         }
         for neither in ["/status\n", "hmm\n", "yesterday\n", "/deny k3vq not today\n"] {

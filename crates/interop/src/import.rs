@@ -58,8 +58,12 @@ pub enum ImportChange {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportPlan {
     pub change: ImportChange,
-    /// Positions and nodes that are here already.
+    /// Nodes that are here already.
     pub skipped: u64,
+    /// Nodes that are here without the text that the file has: forgotten here, or left out of a shared file.
+    pub untold: u64,
+    /// Manifests, responses and bodies that are not here, of nodes that are.
+    pub unsent: u64,
     /// Operations of the file that are kept in no log: history of another copy of the tree.
     pub history: u64,
     pub provenance: Provenance,
@@ -103,6 +107,8 @@ pub fn plan_import(
     let mut plan = ImportPlan {
         change: ImportChange::Whole,
         skipped: 0,
+        untold: 0,
+        unsent: 0,
         history: 0,
         provenance: Provenance { file: file.digest },
         odd_times: odd_times(file, now)?,

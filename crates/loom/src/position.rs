@@ -37,7 +37,7 @@ pub enum PositionKind {
     Head,
     /// The tree's note, sent some paragraphs before the end.
     Note,
-    /// A remark hung on another position; never sent.
+    /// A remark hung on another position; sent only where a request names it.
     Annotation,
 }
 

@@ -116,7 +116,9 @@ impl Pending {
 
 /// The error of one message too many.
 fn full() -> AgentError {
-    AgentError::Refused(format!("{MAX_WAITING} messages wait for this session already"))
+    AgentError::Refused(format!(
+        "{MAX_WAITING} messages wait for this session already: this one was not taken"
+    ))
 }
 
 #[derive(Debug, Default)]

@@ -130,9 +130,10 @@ impl App {
         ))
     }
 
-    /// Refuses a text that is too long for one node (spec: scale §4 `node`). One that `divides` becomes several
-    /// nodes, as long as the limit is that of every home: where the owner lowered it, they are asked to divide it.
-    pub(crate) fn fits_node(&self, text: &str, divides: bool) -> Result<(), CommandError> {
+    /// Refuses what is called `name` if it is too long for one node (spec: scale §4 `node`). A text that `divides`
+    /// becomes several nodes, as long as the limit is that of every home: where the owner lowered it, they are asked
+    /// to divide it.
+    pub(crate) fn fits_node(&self, name: &str, text: &str, divides: bool) -> Result<(), CommandError> {
         let limit = self.settings.limits.node;
         if text.len() as u64 <= limit || (divides && limit == MAX_NODE_BYTES) {
             return Ok(());
@@ -140,8 +141,8 @@ impl App {
         Err(CommandError::new(
             "too_large",
             2,
-            format!("the text is longer than one node holds ({})", size(limit)),
-            "commit it as several nodes: append it piece by piece",
+            format!("{name} is longer than one node holds ({}, limits.node)", size(limit)),
+            "divide it, and add it piece by piece",
         ))
     }
 

@@ -50,7 +50,7 @@ pub enum TreeCommand {
     Bookmark(Bookmark),
     /// Tag a passage.
     Tag(Mark),
-    /// Add a remark to a passage. Remarks are never sent to a model.
+    /// Add a remark to a passage. It is sent to a model only where a request names it.
     Annotate(Annotate),
     /// Set the tree's head: a text that is sent first.
     Head(HeadArgs),

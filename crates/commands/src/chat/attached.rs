@@ -74,7 +74,9 @@ impl Attached {
             None => {
                 let text = app.text_of(&path.to_string_lossy(), bytes)?;
                 let fence = text::frame::fence(&text);
-                (format!("File {plain}:\n{fence}\n{text}\n{fence}"), None)
+                let framed = format!("File {plain}:\n{fence}\n{text}\n{fence}");
+                app.fits_node(&one_line(&name), &framed, false)?;
+                (framed, None)
             }
         };
         let shows = medium.as_ref().map(Medium::block);

@@ -93,6 +93,7 @@ impl Conversation {
         if text.trim().is_empty() {
             return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
         }
+        app.fits_node("the text", &text, false)?;
         // A new session, or a new tree, has none: what is refused writes neither.
         if self.view != ViewName::default() && (self.anew || self.seen.is_none()) {
             self.require_fork(app, asker).await?;
@@ -114,10 +115,15 @@ impl Conversation {
             Some(entered) => (entered, TreeChoice::Current),
             None => {
                 let entered = app.runtime.enter(&asker.principal, &self.chosen, &text).await?;
-                if self.seen.as_ref().is_none_or(|seen| seen.id != entered.session) {
-                    self.seen = Some(SeenSession::begun(&entered));
+                if entered.is_begun {
+                    if self.seen.as_ref().is_none_or(|seen| seen.id != entered.session) {
+                        self.seen = Some(SeenSession::begun(&entered));
+                    }
+                    self.keep_settings(app, asker).await?;
+                } else {
+                    // Another process was first: what it set there holds here.
+                    self.catch_up(app, asker).await?;
                 }
-                self.keep_settings(app, asker).await?;
                 let tree = match (self.anew, entered.is_begun) {
                     (false, _) => TreeChoice::Current,
                     (true, true) => TreeChoice::Named(entered.tree),
@@ -145,6 +151,7 @@ impl Conversation {
         node: Option<&str>,
         text: String,
     ) -> Result<(), CommandError> {
+        app.fits_node("the text", &text, false)?;
         self.read_files(app);
         let missing = || {
             CommandError::not_found(

@@ -157,37 +157,44 @@ impl Conversation {
         if self.is_temporary() {
             return Ok(());
         }
-        let store = &app.runtime.store;
-        let found = match &self.seen {
-            Some(seen) => store.session(&asker.principal, &seen.id).await?,
+        let mut found = match &self.seen {
+            Some(seen) => app.runtime.store.session(&asker.principal, &seen.id).await?,
             None => app.runtime.session(&asker.principal, &self.chosen).await?,
         };
         let before = self.seen.take();
-        let Some(session) = found else { return Ok(()) };
-        if let Some(before) = before {
-            if session.archived {
-                app.frontend.note(&format!(
-                    "{} was archived by another process: your next message starts a new session of that name",
-                    session.name
-                ));
-                return Ok(());
-            }
+        if let (Some(before), Some(session)) = (&before, &found) {
             if session.name != self.chosen.name.as_str() {
                 app.frontend.note(&format!("this session was renamed to {}", one_line(&session.name)));
                 self.chosen.name = Name::new(&session.name)?;
             }
-            if session.settings != before.settings
-                && let Ok(settings) = read_settings(&session.settings)
-            {
-                self.take_settings(app, settings);
-            }
-            if before.tree.is_some() && before.tree != session.tree() && !self.anew {
+            if session.archived {
+                let next = app.runtime.session(&asker.principal, &self.chosen).await?;
+                let then = if next.is_some() {
+                    "your next message goes to the new session of that name"
+                } else {
+                    "your next message starts a new session of that name"
+                };
+                app.frontend.note(&format!("{} was archived by another process: {then}", session.name));
+                found = next;
+            } else if before.tree.is_some() && before.tree != session.tree() && !self.anew {
                 app.frontend
                     .note("another process started a new conversation in this session: it continues there");
             }
         }
+        let Some(session) = found else { return Ok(()) };
+        // A session that another process began meanwhile had no settings when it was looked for.
+        let was = before.as_ref().map_or("", |before| &before.settings);
+        let mut waits = false;
+        if (before.is_none() || session.settings != was)
+            && let Ok(theirs) = read_settings(&session.settings)
+        {
+            let merged = self.settings().merged(&read_settings(was).unwrap_or_default(), theirs.clone());
+            waits = merged != theirs;
+            self.take_settings(app, merged);
+        }
         self.seen = Some(SeenSession::of(session));
-        Ok(())
+        // What was set here before the session began has waited for it.
+        if waits { self.keep_settings(app, asker).await } else { Ok(()) }
     }
 
     /// Takes over settings that another process wrote.

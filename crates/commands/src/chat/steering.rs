@@ -112,6 +112,7 @@ impl Steering {
         let Some(session) = self.session.as_ref().filter(|_| !self.behind && !text.trim().is_empty()) else {
             return Ok(false);
         };
+        app.fits_node("the text", &text, false)?;
         let key: SayId = app.runtime.new_id()?;
         let (author, trust) = (asker.author.clone(), asker.trust);
         let text = FollowUp { key, text, view: self.view.clone(), author, trust };

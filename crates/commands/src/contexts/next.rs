@@ -1,15 +1,16 @@
 //! `context show --next`: the request that would be sent next, or once a text were said. It is prepared as a real one
 //! is, with the text as a planned node behind the tip; nothing is written, and nobody is asked.
 
-use agent::{GenerationRequest, PathRequest, RequestVariant};
-use loom::{Purpose, TreeId, ViewName};
+use agent::{AgentError, PathRequest, RequestVariant};
 
 use super::shown;
 use crate::app::App;
 use crate::args::chat::{ChatArgs, SessionArg};
 use crate::args::context::ShowContext;
+use crate::args::tree::Sampling;
 use crate::chat::{Conversation, unsaid};
 use crate::error::CommandError;
+use crate::generate;
 use crate::results::CommandOutcome;
 use crate::results::context::ContextShown;
 use crate::rights::Asker;
@@ -39,28 +40,13 @@ pub(super) async fn next(
             Some(text) => Some(unsaid(app, asker, tree, &view, text).await?),
             None => None,
         };
-        let variant = RequestVariant { said, strategy: app.settings.strategy, ..RequestVariant::default() };
-        let model = app.model(app.settings.model.as_deref()).await?;
-        ask(tree, view, model, variant).prepare(&app.runtime, &asker.principal).await?
+        let variant = RequestVariant { said, ..RequestVariant::default() };
+        let path = PathRequest { view, drafts: true, variant, ..PathRequest::default() };
+        // Without flags one model is asked.
+        let shares = generate::shares(app, asker, tree, &Sampling::default()).await?;
+        let [share, ..] = shares.as_slice() else { return Err(AgentError::Empty.into()) };
+        share.request(app, tree, path).prepare(&app.runtime, &asker.principal).await?
     };
     let shown = shown(&prepared.manifest, Some(prepared.encoded.body()), args.text);
     Ok(CommandOutcome::Context(ContextShown { map: args.map, ..shown }))
-}
-
-fn ask(
-    tree: TreeId,
-    view: ViewName,
-    model: std::sync::Arc<dyn model::Model>,
-    variant: RequestVariant,
-) -> GenerationRequest {
-    GenerationRequest {
-        purpose: Purpose::Turn,
-        tree,
-        source: PathRequest { view, drafts: true, variant, ..PathRequest::default() }.into(),
-        model,
-        agent: "main".to_owned(),
-        params: model::Params::default(),
-        part_of: None,
-        guards: Vec::new(),
-    }
 }

@@ -112,6 +112,10 @@ async fn the_one_asked(app: &App, asked: &ModelRef) -> Result<Arc<dyn Model>, Co
             return Ok(found);
         }
     }
+    if asked.provider == "script" {
+        let what = format!("that request was answered by the script {}", one_line(&asked.name));
+        return Err(CommandError::usage(what, "name the script with --model script:FILE, or another model"));
+    }
     let found = app.model(Some(&full)).await?;
     if is_it(found.info(), asked) {
         return Ok(found);

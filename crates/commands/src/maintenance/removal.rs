@@ -117,7 +117,7 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Comma
     }
     if args.dry_run {
         let nodes = PlaceShown {
-            place: "nodes of the tree, and what quotes them".to_owned(),
+            place: "nodes of the tree, those without text among them, and what quotes them".to_owned(),
             count: entry.nodes,
             nodes: Vec::new(),
             listed: Vec::new(),

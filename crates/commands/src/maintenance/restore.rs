@@ -55,7 +55,10 @@ pub async fn restore(
     }
     let to = args.to.as_ref().unwrap_or(&into.home);
     let to = std::path::absolute(to).map_err(|error| CommandError::file("cannot find", to, &error))?;
-    refuse_within(&to, &into.home)?;
+    let is_home = || Some(to.canonicalize().ok()? == into.home.canonicalize().ok()?);
+    if !is_home().unwrap_or(to == into.home) {
+        refuse_within(&to, &into.home)?;
+    }
     if to.join(DATABASE).symlink_metadata().is_ok() {
         return Err(has_a_store(&to));
     }
@@ -99,9 +102,11 @@ pub async fn restore(
 }
 
 /// Refuses a new home within the home of this invocation, which would take it for a part of its own.
-fn refuse_within(to: &Path, home: &Path) -> Result<(), CommandError> {
-    let is_home = || Some(to.canonicalize().ok()? == home.canonicalize().ok()?);
-    if is_home().unwrap_or(to == home) || within_new_workspace(to, home).is_some() {
+///
+/// # Errors
+/// `in_home`, or what keeps its folder from being entered.
+pub fn refuse_within(to: &Path, home: &Path) -> Result<(), CommandError> {
+    if within_new_workspace(to, home).is_some() {
         return Ok(());
     }
     let there = to.ancestors().find(|folder| folder.is_dir()).unwrap_or(to);
@@ -109,7 +114,7 @@ fn refuse_within(to: &Path, home: &Path) -> Result<(), CommandError> {
         FileProblem::InHome => CommandError::refused(
             "in_home",
             format!("{} would be in the home", one_line(&to.to_string_lossy())),
-            "name a folder outside the home with --to DIR",
+            "name a folder outside the home, or in its folder workspace",
         ),
         problem => CommandError::file("cannot write", to, &problem.into()),
     })

@@ -281,14 +281,19 @@ pub struct Moved {
 /// `tree compact`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compacted {
-    /// Positions that leave the window.
+    /// Positions that leave the window, the last maybe in part.
     pub leaves: u64,
+    /// Positions that come back into it, where it was moved further down before.
+    pub returns: u64,
     /// Their characters.
     pub chars: u64,
     /// What remembers them: `observed`, `fallback` or `nothing`.
     pub covered_by: &'static str,
     /// The position the window starts at.
     pub start: PositionId,
+    /// Whether the start is another one than before.
+    #[serde(skip)]
+    pub moves: bool,
     /// Whether it was only looked at.
     #[serde(skip)]
     pub dry_run: bool,
@@ -307,6 +312,8 @@ pub struct Stepped {
     /// Whether it was redone.
     #[serde(skip)]
     pub redone: bool,
+    /// Whether anything changed: not where all was left alone.
+    pub changed: bool,
     /// Cells left alone, because something else had set them meanwhile.
     pub skipped: Vec<String>,
 }

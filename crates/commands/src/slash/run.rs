@@ -80,7 +80,14 @@ impl App {
                 let (tree, view) = place(self, asker, conversation).await?;
                 let tree = TreeArg { tree: tree.to_string(), view: ViewArg { view: Some(view.to_string()) } };
                 let compact = Compact { tree, to, dry_run: false };
-                Box::pin(self.run(asker, Command::Tree(TreeCommand::Compact(compact)))).await?
+                let done = Box::pin(self.run(asker, Command::Tree(TreeCommand::Compact(compact)))).await;
+                done.map_err(|error| match error.code.as_ref() {
+                    tree::NOTHING_TO_COMPACT => CommandError {
+                        hint: "name the node it should start at: /compact @NODE, or write more first".into(),
+                        ..error
+                    },
+                    _ => error,
+                })?
             }
             SlashCommand::Reload => CommandOutcome::Reloaded(conversation.reload(self, asker).await?),
             SlashCommand::File { path } => {

@@ -33,7 +33,8 @@ impl ExportContents {
             FormatArg::Annotations => &["text", "authors"],
             FormatArg::Training => &["text", "roles"],
         };
-        let all = ["authors", "branches", "operations", "manifests", "responses", "annotations", "drafts"];
+        let all =
+            ["authors", "branches", "blobs", "operations", "manifests", "responses", "annotations", "drafts"];
         let left_out = all.into_iter().filter(|part| !contains.contains(part));
         Self {
             contains: contains.iter().map(|part| (*part).to_owned()).collect(),

@@ -47,15 +47,19 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<C
             None => window.half(),
         }
     });
-    let (left, start) = found.await??;
+    let NewStart { place, moves, is_back, between, now } = found.await??;
     // Nothing remembers yet: what leaves is kept in the tree, and nothing of it is sent.
-    let covered_by = left.as_ref().map_or(CoveredBy::Nothing, |run| NothingRemembered.covered(run)).as_str();
-    let (leaves, chars) = left.map_or((0, 0), |run| (run.count, run.chars));
-    let compacted = Compacted { leaves, chars, covered_by, start: start.position, dry_run: args.dry_run };
-    if !args.dry_run {
-        app.frontend.note(&beforehand(&compacted));
+    let covered_by = between.run.map_or(CoveredBy::Nothing, |run| NothingRemembered.covered(&run)).as_str();
+    let (leaves, returns) = if is_back { (0, between.count) } else { (between.count, 0) };
+    let start = if moves { place.position } else { now };
+    let (chars, dry_run) = (between.chars, args.dry_run);
+    let compacted = Compacted { leaves, returns, chars, covered_by, start, moves, dry_run };
+    if !args.dry_run && moves {
+        if leaves > 0 {
+            app.frontend.note(&beforehand(&compacted));
+        }
         // The genesis holds no text: a window that starts there starts at the top.
-        let to = (start.at > 0 || !is_root(app, asker, tree, start.position).await?).then_some(start);
+        let to = (place.at > 0 || !is_root(app, asker, tree, place.position).await?).then_some(place);
         app.change(asker, tree, &view, Op::Compact { to, by_hand: true }).await?;
     }
     Ok(CommandOutcome::Compacted(compacted))
@@ -63,19 +67,13 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<C
 
 /// What is about to leave, in one line.
 fn beforehand(done: &Compacted) -> String {
-    match (done.leaves, done.covered_by) {
-        (0, _) => "nothing leaves the window".to_owned(),
-        (_, "nothing") => format!(
-            "passages that leave the window: {}, {} characters; they stay in the tree and are no longer sent; undo \
-             brings them back",
-            done.leaves, done.chars
-        ),
-        (_, by) => {
-            format!(
-                "passages that leave the window: {}, {} characters; covered by: {by}",
-                done.leaves, done.chars
-            )
+    let Compacted { leaves, chars, .. } = done;
+    let what = format!("passages that leave the window: {leaves}, {chars} characters");
+    match done.covered_by {
+        "nothing" => {
+            format!("{what}; they stay in the tree and are no longer sent; undo brings them back")
         }
+        by => format!("{what}; covered by: {by}"),
     }
 }
 
@@ -83,8 +81,33 @@ async fn is_root(app: &App, asker: &Asker, tree: loom::TreeId, at: PositionId) -
     app.read(asker, tree, move |rows| Ok(rows.tree()?.root == at)).await
 }
 
-/// The positions that leave, and where the window starts then.
-type Start = Result<(Option<PathRun>, TextOffset), CommandError>;
+type Start = Result<NewStart, CommandError>;
+
+/// A place the window is to start at.
+struct NewStart {
+    place: TextOffset,
+    /// Whether that is another place than the one it was moved to before.
+    moves: bool,
+    /// Whether text comes back into the window, instead of leaving it.
+    is_back: bool,
+    /// What leaves or comes back.
+    between: Stretch,
+    /// The position at which the window starts now.
+    now: PositionId,
+}
+
+/// A stretch of the path.
+#[derive(Default)]
+struct Stretch {
+    /// Passages, the last of which may be there in part.
+    count: u64,
+    chars: u64,
+    /// Those that are there whole.
+    run: Option<PathRun>,
+}
+
+/// A place on the path: a depth, and a byte of the text there. The top of the window is the first passage's beginning.
+type Place = (u32, usize);
 
 /// What the next request would hold.
 struct Window<'a> {
@@ -95,6 +118,8 @@ struct Window<'a> {
     first: Position,
     /// The first byte of it that is sent.
     cut: usize,
+    /// Where it was moved to: what is sent may begin further down, for lack of room.
+    stored: Place,
 }
 
 impl<'a> Window<'a> {
@@ -109,12 +134,11 @@ impl<'a> Window<'a> {
             Some(asked) => sent(rows, view, tree.mode, asked)?,
             None => None,
         };
-        let (first, cut) = match sent {
-            Some(sent) => sent,
-            None => stored(rows, view, tip)?.unwrap_or((tree.root, 0)),
-        };
+        let (moved_to, at) = stored(rows, view, tip)?.unwrap_or((tree.root, 0));
+        let (first, cut) = sent.unwrap_or((moved_to, at));
         let path = ViewOverrides::read(rows, view, tip)?;
-        Ok(Self { rows, view, mode: tree.mode, path, first: position(rows, first)?, cut })
+        let stored = (position(rows, moved_to)?.depth.max(1), at);
+        Ok(Self { rows, view, mode: tree.mode, path, first: position(rows, first)?, cut, stored })
     }
 
     /// The window that starts at a position.
@@ -126,7 +150,7 @@ impl<'a> Window<'a> {
         if !is_ancestor(self.rows, to, self.path.tip.id)? {
             return Ok(Err(Refusal::NotOnPath(to).into()));
         }
-        Ok(Ok((self.leaves(&at)?, TextOffset { position: to, at: 0 })))
+        Ok(Ok(self.start_at(TextOffset { position: to, at: 0 }, &at)?))
     }
 
     /// The window without its first half: at a paragraph, sentence or cluster of a document, at a turn of a
@@ -148,7 +172,7 @@ impl<'a> Window<'a> {
             Mode::Dialogue => self.turn(&at)?.map(|turn| (TextOffset { position: turn.id, at: 0 }, turn)),
         };
         let Some((place, at)) = start else { return Ok(Err(nothing())) };
-        Ok(Ok((self.leaves(&at)?, place)))
+        Ok(Ok(self.start_at(place, &at)?))
     }
 
     /// A good place from cluster `offset` of a position on, at most `slack` bytes behind it: a paragraph begins
@@ -190,12 +214,36 @@ impl<'a> Window<'a> {
         Ok(None)
     }
 
-    /// Positions with text between the window's start and a new one.
-    fn leaves(&self, to: &Position) -> Result<Option<PathRun>, RowError> {
-        match to.depth.checked_sub(1) {
-            Some(last) => unsent(self.rows, &self.path, self.first.depth.max(1)..=last),
-            None => Ok(None),
-        }
+    /// What leaves or comes back where the window starts at a place of this position. Nothing does where it was moved
+    /// there before, or starts further down for lack of room: another model may have more.
+    fn start_at(&self, place: TextOffset, at: &Position) -> Result<NewStart, RowError> {
+        let new = (at.depth.max(1), usize::try_from(place.at).unwrap_or(usize::MAX));
+        let now = (self.first.depth.max(1), self.cut);
+        let is_back = new < self.stored;
+        let between = if is_back {
+            self.between(new, self.stored)?
+        } else if new > now {
+            self.between(now, new)?
+        } else {
+            Stretch::default()
+        };
+        Ok(NewStart { place, moves: new != self.stored, is_back, between, now: self.first.id })
+    }
+
+    /// What stands between two places.
+    fn between(&self, from: Place, to: Place) -> Result<Stretch, RowError> {
+        let run = unsent(self.rows, &self.path, from.0..=to.0.saturating_sub(1))?;
+        let (count, chars) = run.as_ref().map_or((0, 0), |run| (run.count, run.chars));
+        let above = |place: Place| -> Result<u64, RowError> {
+            if place.1 == 0 {
+                return Ok(0);
+            }
+            let Some(at) = ancestor_at(self.rows, self.path.tip.id, place.0)? else { return Ok(0) };
+            let text = self.text(&at)?;
+            Ok(text[..grapheme::floor(&text, place.1)].chars().count() as u64)
+        };
+        let chars = (chars + above(to)?).saturating_sub(above(from)?);
+        Ok(Stretch { count: count + u64::from(to.1 > 0), chars, run })
     }
 
     /// What is rendered of a position.
@@ -212,9 +260,12 @@ impl<'a> Window<'a> {
 /// Positions looked at for the beginning of a turn, in each direction: results of tools stand between.
 const TURN: u32 = 64;
 
+/// Code of the error where nothing is long enough to leave.
+pub(crate) const NOTHING_TO_COMPACT: &str = "nothing_to_compact";
+
 fn nothing() -> CommandError {
     let hint = "name the node it should start at with --to, or write more first";
-    CommandError::new("nothing_to_compact", 3, "the window cannot be halved", hint)
+    CommandError::new(NOTHING_TO_COMPACT, 3, "the window cannot be halved", hint)
 }
 
 /// The model whose window it is.

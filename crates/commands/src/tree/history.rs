@@ -34,9 +34,9 @@ pub(crate) async fn step(
     let redone = matches!(op, Op::Redo);
     let with = AttachedWrites { guards, ..AttachedWrites::nothing() };
     let applied = app.change_with(asker, tree, view, op, with).await?;
-    let (kind, about) = match applied.seq {
+    let (kind, about, changed) = match applied.seq {
         Some(seq) => app.read(asker, tree, move |rows| taken_back(rows, seq)).await?,
-        None => (None, String::new()),
+        None => (None, String::new(), true),
     };
     let keys = applied.skipped;
     let skipped = if keys.is_empty() {
@@ -44,23 +44,36 @@ pub(crate) async fn step(
     } else {
         app.read(asker, tree, move |rows| keys.iter().map(|key| wording::cell(rows, key)).collect()).await?
     };
-    Ok(Stepped { operation: applied.seq, kind, about, redone, skipped })
+    Ok(Stepped { operation: applied.seq, kind, about, redone, changed, skipped })
 }
 
 /// Characters of a text that says what was undone.
 const GLIMPSE: usize = 40;
 
-/// What a step undid or did again: the kind of the operation, and what it did. Of several that count as one it is
-/// the kind of the first, to which the others belong, and the first text that one of them made.
-fn taken_back(rows: &dyn TreeReader, step: Seq) -> Result<(Option<OpKind>, String), RowError> {
-    let timeline = |seq| Ok::<_, RowError>(rows.operation(seq)?.map(|record| record.op.timeline));
-    let undone = match timeline(step)? {
-        Some(TimelineEffect::Redo { of, .. }) => timeline(of)?,
-        other => other,
-    };
-    let Some(TimelineEffect::Undo { of, .. }) = undone else { return Ok((None, String::new())) };
+/// Steps of undo and redo that are gone back over, to the operation they are about.
+const STEPS: usize = 256;
+
+/// Operations that a step undid or did again, the newest first: neither undo nor redo.
+fn operations_of(rows: &dyn TreeReader, step: Seq) -> Result<Vec<Seq>, RowError> {
+    let mut found = vec![step];
+    for _ in 0..STEPS {
+        let [only] = found.as_slice() else { break };
+        found = match rows.operation(*only)?.map(|record| record.op.timeline) {
+            Some(TimelineEffect::Undo { of, .. }) => of,
+            Some(TimelineEffect::Redo { of, .. }) => vec![of],
+            _ => break,
+        };
+    }
+    Ok(found)
+}
+
+/// What a step undid or did again: the kind of the operation, what it did, and whether the step changed anything. Of
+/// several that count as one it is the kind of the first, to which the others belong, and the first text that one of
+/// them made.
+fn taken_back(rows: &dyn TreeReader, step: Seq) -> Result<(Option<OpKind>, String, bool), RowError> {
+    let changed = rows.operation(step)?.is_some_and(|record| !record.op.cells.is_empty());
     let (mut kind, mut change) = (None, String::new());
-    for seq in of.into_iter().rev() {
+    for seq in operations_of(rows, step)?.into_iter().rev() {
         let Some(record) = rows.operation(seq)? else { continue };
         if let (None, Some(cell)) = (kind, record.op.cells.first()) {
             change = format!("({})", wording::cell(rows, &cell.key)?);
@@ -69,11 +82,11 @@ fn taken_back(rows: &dyn TreeReader, step: Seq) -> Result<(Option<OpKind>, Strin
         for (node, _) in record.op.nodes {
             let text = rows.node(node)?.map(|row| first_words(&row.node.text())).unwrap_or_default();
             if !text.is_empty() {
-                return Ok((kind, format!("'{text}'")));
+                return Ok((kind, format!("'{text}'"), changed));
             }
         }
     }
-    Ok((kind, change))
+    Ok((kind, change, changed))
 }
 
 fn first_words(text: &str) -> String {

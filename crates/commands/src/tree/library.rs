@@ -51,7 +51,7 @@ fn first_text(app: &App, args: &New, mode: Mode) -> Result<Option<String>, Comma
         return Err(CommandError { hint: hint.to_owned(), ..Refusal::Empty.into() });
     }
     // A document's long text becomes several nodes; a turn is one.
-    app.fits_node(&text, mode == Mode::Buffer)?;
+    app.fits_node("the text", &text, mode == Mode::Buffer)?;
     Ok(Some(text))
 }
 

@@ -98,7 +98,7 @@ pub(super) async fn annotate(
     args: Annotate,
 ) -> Result<CommandOutcome, CommandError> {
     let named = app.node(asker, &args.node).await?;
-    let text = asker.text(app.text(&args.text)?, None);
+    let text = asker.text(text_of_node(app, &args.text)?, None);
     let op = Op::Annotate { position: named.position, text };
     let applied = app.change(asker, named.tree, &named.view, op).await?;
     let (node, short_id) = applied.nodes.last().cloned().ok_or(Refusal::Empty)?;
@@ -106,13 +106,20 @@ pub(super) async fn annotate(
 }
 
 pub(super) async fn head(app: &App, asker: &Asker, args: HeadArgs) -> Result<CommandOutcome, CommandError> {
-    let text = asker.text(app.text(&args.text)?, None);
+    let text = asker.text(text_of_node(app, &args.text)?, None);
     pinned(app, asker, &args.tree, CellKey::Head, Op::PinHead(text)).await
 }
 
 pub(super) async fn note(app: &App, asker: &Asker, args: NoteArgs) -> Result<CommandOutcome, CommandError> {
-    let text = asker.text(app.text(&args.text)?, None);
+    let text = asker.text(text_of_node(app, &args.text)?, None);
     pinned(app, asker, &args.tree, CellKey::Note, Op::PinNote { text, depth: args.depth }).await
+}
+
+/// The text of a head, note or remark: it is one node.
+fn text_of_node(app: &App, given: &str) -> Result<String, CommandError> {
+    let text = app.text(given)?;
+    app.fits_node("the text", &text, false)?;
+    Ok(text)
 }
 
 /// Pins a text and names the version the view shows of it.

@@ -17,7 +17,7 @@ pub(super) async fn append(app: &App, asker: &Asker, args: Append) -> Result<Com
     let (tree, view) = app.tree(asker, &args.tree).await?;
     let text = app.text(&args.text)?;
     let role = typed_role(app, asker, tree).await?;
-    app.fits_node(&text, role.is_none())?;
+    app.fits_node("the text", &text, role.is_none())?;
     let applied = app.change(asker, tree, &view, Op::Append(asker.text(text, role))).await?;
     // Drafts were committed before it; a long text became several nodes: the last is where the view is now.
     let (node, short_id) = applied.nodes.last().cloned().ok_or(Refusal::Empty)?;
@@ -35,7 +35,7 @@ pub(super) async fn draft(app: &App, asker: &Asker, args: DraftArgs) -> Result<C
         Some(node) => Slot::Edit(app.node_named(asker, Some(tree), node).await?.1),
         None => Slot::Buffer,
     };
-    app.fits_node(&text, slot == Slot::Buffer)?;
+    app.fits_node("the text", &text, slot == Slot::Buffer)?;
     let name = DraftName { tree, view: view.clone(), slot };
     let revision = set_draft(app, asker, &name, &text).await?;
     let (revision, nodes) = if args.commit {
@@ -81,7 +81,7 @@ async fn set_draft(app: &App, asker: &Asker, name: &DraftName, text: &str) -> Re
 pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<CommandOutcome, CommandError> {
     let named = app.node(asker, &args.node).await?;
     let text = app.text(&args.text)?;
-    app.fits_node(&text, false)?;
+    app.fits_node("the text", &text, false)?;
     let edit_as = match args.edit_as {
         None => EditAs::Default,
         Some(EditAsArg::Version) => EditAs::Version,

@@ -9,7 +9,9 @@ use crate::home::{field, homes};
 async fn what_leaves_the_window_is_said_and_undo_brings_it_back() {
     for home in homes() {
         let mut talk = Talk::new(&home).await;
-        for text in ["one", "two", "three", "four"] {
+        talk.ok("one").await;
+        assert!(talk.err("/compact").await.hint.contains("/compact @NODE"));
+        for text in ["two", "three", "four"] {
             talk.ok(text).await;
         }
         let sent = |context: &Value| context["next"]["segments"].to_string().contains("not covered");

@@ -30,6 +30,7 @@ async fn every_format_says_what_it_contains() {
         );
         let left_out: Vec<_> = done["left_out"].as_array().unwrap().clone();
         assert!(left_out.contains(&"drafts".into()), "{done}");
+        assert!(format == "jsonl" || left_out.contains(&"blobs".into()), "no pictures: {done}");
         let written = std::fs::read_to_string(&path).unwrap();
         assert!(written.contains("The rain fell."), "{format}: {written}");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);

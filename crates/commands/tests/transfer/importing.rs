@@ -120,6 +120,33 @@ async fn a_shared_file_arrives_without_what_it_left_out() {
 }
 
 #[tokio::test]
+async fn what_a_known_tree_lacks_and_does_not_get_is_said() {
+    let here = TestHome::new();
+    let tree = here.rich().await;
+    let (shared, plain) = (here.exported(&[&tree, "--share"]).await, here.exported(&[&tree]).await);
+    let full = here.exported(&[&tree, "--with-context"]).await;
+    let told = async |home: &TestHome, file: &[u8]| {
+        home.notes();
+        assert_eq!(home.import(file, &[]).await.unwrap()["nodes"], 0);
+        home.notes().join("\n")
+    };
+    let there = TestHome::new();
+    there.import(&shared, &[]).await.unwrap();
+    let notes = told(&there, &plain).await;
+    assert!(notes.contains("1 texts of the file are not added: in this home they were forgotten"), "{notes}");
+    assert!(notes.contains("requests and responses of the file are not added"), "{notes}");
+    let there = TestHome::new();
+    there.import(&plain, &[]).await.unwrap();
+    let notes = told(&there, &plain).await;
+    assert!(notes.contains("already in this home") && !notes.contains("not added"), "the control: {notes}");
+    let notes = told(&there, &full).await;
+    assert!(notes.contains("requests and responses of the file are not added"), "the bodies: {notes}");
+    there.ok(&["tree", "purge", &tree, "--yes", "--yes"]).await;
+    let notes = told(&there, &plain).await;
+    assert!(notes.contains("texts of the file are not added: in this home they were forgotten"), "{notes}");
+}
+
+#[tokio::test]
 async fn a_file_of_another_kind_is_refused_and_named() {
     let here = TestHome::new();
     for bytes in [

@@ -46,9 +46,48 @@ async fn the_window_starts_where_it_is_told() {
         let again = home.ok(&["tree", "compact", &tree, "--to", &nodes[5], "--dry-run"]).await;
         assert_eq!(again["leaves"], 2, "undo moved it back");
         let genesis = field(&home.nodes(&tree, &[]).await[0], "id");
-        assert_eq!(home.ok(&["tree", "compact", &tree, "--to", &genesis]).await["leaves"], 0);
+        let back = home.ok(&["tree", "compact", &tree, "--to", &genesis]).await;
+        assert_eq!((&back["leaves"], &back["returns"], &back["chars"]), (&0.into(), &3.into(), &66.into()));
         let all = home.ok(&["tree", "compact", &tree, "--to", &nodes[5], "--dry-run"]).await;
         assert_eq!(all["leaves"], 5, "back at the top");
+    }
+}
+
+#[tokio::test]
+async fn what_moves_nothing_is_no_operation() {
+    for home in homes() {
+        let (tree, nodes) = long_document(&home).await;
+        let count = async || {
+            let log = home.ok(&["tree", "log", &tree]).await;
+            (log["operations"].as_array().unwrap().len(), log["operations"][0]["kind"].clone())
+        };
+        let to = async |at: &str| home.ok(&["tree", "compact", &tree, "--to", at]).await;
+        let before = count().await;
+        let nothing = to(&nodes[0]).await;
+        assert_eq!((&nothing["leaves"], &nothing["returns"]), (&0.into(), &0.into()));
+        assert_eq!(count().await, before);
+        to(&nodes[3]).await;
+        let moved = count().await;
+        assert_eq!(to(&nodes[3]).await["start"], nodes[3].as_str());
+        assert_eq!(count().await, moved, "it starts there already");
+        let back = to(&nodes[1]).await;
+        assert_eq!((&back["leaves"], &back["returns"]), (&0.into(), &2.into()));
+        assert_eq!(count().await, (moved.0 + 1, "compact".into()), "the control");
+    }
+}
+
+#[tokio::test]
+async fn half_of_one_passage_leaves() {
+    for home in homes() {
+        let tree = home.tree("buffer", &"It rained on and on. ".repeat(50)).await;
+        let half = home.ok(&["tree", "compact", &tree]).await;
+        assert_eq!(half["leaves"], 1);
+        assert!((400..700).contains(&half["chars"].as_u64().unwrap()), "{half}");
+        let again = home.ok(&["tree", "compact", &tree, "--dry-run"]).await;
+        assert!((150..400).contains(&again["chars"].as_u64().unwrap()), "of what was left: {again}");
+        let genesis = field(&home.nodes(&tree, &[]).await[0], "id");
+        let back = home.ok(&["tree", "compact", &tree, "--to", &genesis]).await;
+        assert_eq!((&back["returns"], &back["chars"]), (&1.into(), &half["chars"]));
     }
 }
 
@@ -73,13 +112,20 @@ async fn half_is_of_what_the_model_would_be_sent() {
         let options = ScriptOptions { window: 512, output_limit: 128, ..ScriptOptions::default() };
         home.models.set(ScriptModel::echo(options));
         let tree = home.tree("buffer", "Far above.\n\n").await;
+        let mut nodes = Vec::new();
         for n in 0..200 {
-            home.append(&tree, &format!("Paragraph {n} of a long text.\n\n")).await;
+            nodes.push(home.append(&tree, &format!("Paragraph {n} of a long text.\n\n")).await);
         }
         let half = home.ok(&["tree", "compact", &tree, "--dry-run"]).await;
         let start = home.node(&tree, &field(&half, "start")).await;
         assert!(start["depth"].as_u64().unwrap() > 150, "most of it is not sent anyway: {half}");
         assert!(half["leaves"].as_u64().unwrap() < 40, "{half}");
+        // A start above what is sent is for models with more room.
+        let moved = home.ok(&["tree", "compact", &tree, "--to", &nodes[3]]).await;
+        assert_eq!((&moved["leaves"], &moved["start"]), (&0.into(), &nodes[3].as_str().into()));
+        home.models.set(ScriptModel::echo(ScriptOptions::default()));
+        let back = home.ok(&["tree", "compact", &tree, "--to", &nodes[0], "--dry-run"]).await;
+        assert_eq!(back["returns"], 3);
     }
 }
 

@@ -46,7 +46,10 @@ pub(crate) fn run(
 fn get(path: &str, layers: &Layers) -> Result<Setting, CommandError> {
     let path = &*normal(path);
     let key = keys::find(path).ok_or_else(|| unknown(path))?;
-    // A wrong value elsewhere does not matter; a wrong value here is not there.
+    // A wrong value elsewhere does not matter.
+    if let Some(wrong) = layers.problems().iter().find(|problem| problem.key.as_deref() == Some(path)) {
+        return Err(wrong.error());
+    }
     let (value, source) = layers.get(path);
     Ok(Setting {
         key: path.to_owned(),

@@ -20,6 +20,8 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub(crate) struct Problem {
     /// Where: a file or a variable.
     pub(crate) place: String,
+    /// Key whose value it is about, if it is about one.
+    pub(crate) key: Option<String>,
     pub(crate) what: String,
     pub(crate) hint: String,
 }
@@ -61,7 +63,7 @@ pub(crate) fn read(path: &Path, secrets: SecretRule) -> ParsedFile {
         Ok(None) => ParsedFile::default(),
         Ok(Some(text)) => parse(&place, &text, secrets),
         Err((what, hint)) => {
-            let problems = vec![Problem { place, what, hint: hint.to_owned() }];
+            let problems = vec![Problem { place, key: None, what, hint: hint.to_owned() }];
             ParsedFile { values: Vec::new(), problems, is_broken: true }
         }
     }
@@ -110,13 +112,13 @@ fn text(file: File) -> Result<String, Refused> {
 
 /// Reads the text of a file.
 pub(crate) fn parse(place: &str, text: &str, secrets: SecretRule) -> ParsedFile {
-    let problem = |what: String, hint: String| Problem { place: place.to_owned(), what, hint };
+    let problem = |key, what: String, hint: String| Problem { place: place.to_owned(), key, what, hint };
     let mut held = ParsedFile::default();
     let table: Table = match text.parse() {
         Ok(table) => table,
         Err(error) => {
-            held.problems
-                .push(problem(broken(text, &error), "correct it; nothing was written to it".to_owned()));
+            let hint = "correct it; nothing was written to it".to_owned();
+            held.problems.push(problem(None, broken(text, &error), hint));
             held.is_broken = true;
             return held;
         }
@@ -126,7 +128,7 @@ pub(crate) fn parse(place: &str, text: &str, secrets: SecretRule) -> ParsedFile 
     for (path, value) in leaves {
         match judge(&path, &value, secrets) {
             Ok(()) => held.values.push((path, value)),
-            Err((what, hint)) => held.problems.push(problem(what, hint)),
+            Err((what, hint)) => held.problems.push(problem(Some(path), what, hint)),
         }
     }
     held

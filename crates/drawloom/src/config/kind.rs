@@ -62,7 +62,8 @@ impl Kind {
             (Self::Text, Value::String(_)) | (Self::Flag, Value::Boolean(_)) => true,
             (Self::Address, Value::String(text)) => {
                 // Whether plain http may go there depends on `insecure_http`, and is judged when it is used.
-                model::endpoint::Endpoint::parse(text, true).map_err(|error| error.hint().to_owned())?;
+                model::endpoint::Endpoint::parse(text, true)
+                    .map_err(|error| format!("{}: {}", self.wanted(), error.hint()))?;
                 true
             }
             (Self::Database, Value::String(text)) => {

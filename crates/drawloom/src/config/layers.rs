@@ -162,7 +162,8 @@ fn variables(environment: impl Iterator<Item = (OsString, OsString)>, known: &[S
         let Some(rest) = variable.strip_prefix("DRAWLOOM_").filter(|rest| rest.contains("__")) else {
             continue;
         };
-        let problem = |what: String, hint: String| Problem { place: variable.to_owned(), what, hint };
+        let problem =
+            |key, what: String, hint: String| Problem { place: variable.to_owned(), key, what, hint };
         let written = rest.to_ascii_lowercase().replace("__", ".");
         let path = known
             .iter()
@@ -172,17 +173,19 @@ fn variables(environment: impl Iterator<Item = (OsString, OsString)>, known: &[S
             })
             .unwrap_or(written);
         let Some(key) = keys::find(&path) else {
-            held.problems.push(problem(format!("unknown key {path}"), keys::hint_for_unknown(&path)));
+            held.problems.push(problem(None, format!("unknown key {path}"), keys::hint_for_unknown(&path)));
             continue;
         };
         let Some(value) = value.to_str() else {
-            held.problems.push(problem("it is not UTF-8 text".to_owned(), "set it again".to_owned()));
+            let (what, hint) = ("it is not UTF-8 text".to_owned(), "set it again".to_owned());
+            held.problems.push(problem(Some(path), what, hint));
             continue;
         };
         match key.kind.read(value) {
             Ok(value) => held.values.push((path, value)),
             Err(wanted) => {
-                held.problems.push(problem(format!("{path} does not fit"), format!("it takes {wanted}")));
+                let (what, hint) = (format!("{path} does not fit"), format!("it takes {wanted}"));
+                held.problems.push(problem(Some(path), what, hint));
             }
         }
     }

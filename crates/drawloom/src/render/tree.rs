@@ -224,7 +224,7 @@ pub(super) fn estimate(found: &Estimate, to: OutputStyle) -> String {
 pub(super) fn compacted(done: &Compacted) -> String {
     let what = format!(
         "{} ({})",
-        count(done.leaves, "passage", "passages"),
+        count(done.leaves + done.returns, "passage", "passages"),
         count(done.chars, "character", "characters")
     );
     let covered = match done.covered_by {
@@ -233,8 +233,16 @@ pub(super) fn compacted(done: &Compacted) -> String {
     };
     let (verb, how) = if done.dry_run { ("would leave", "would start") } else { ("left", "starts") };
     let back = if done.dry_run { "" } else { "; undo brings them back" };
-    match done.leaves {
-        0 => format!("nothing {verb} the window; the window {how} at {}\n", done.start),
+    match (done.leaves, done.returns) {
+        (0, 0) if done.moves => format!(
+            "nothing {verb} the window, which starts further down for lack of room; with more room it {how} at {}\n",
+            done.start
+        ),
+        (0, 0) => format!("nothing {verb} the window: it starts at {} already\n", done.start),
+        (0, _) => {
+            let verb = if done.dry_run { "would come" } else { "came" };
+            format!("{what} {verb} back, as far as there is room; the window {how} at {}\n", done.start)
+        }
         _ => format!("{what} {verb} the window{covered}; the window {how} at {}{back}\n", done.start),
     }
 }
@@ -245,13 +253,18 @@ pub(super) fn stepped(done: &Stepped, to: OutputStyle) -> RenderedOutcome {
         Some(kind) => word(kind),
     };
     let about = if done.about.is_empty() { String::new() } else { format!(" {}", to.line(&done.about)) };
-    let verb = if done.redone { "redone" } else { "undone" };
-    RenderedOutcome::new(format!("{verb}: {what}{about}\n")).noting(left_alone(done))
+    let not = if done.changed { "" } else { "not " };
+    RenderedOutcome::new(format!("{not}{}: {what}{about}\n", verb(done))).noting(left_alone(done))
 }
 
-/// What a step did not take back.
+const fn verb(done: &Stepped) -> &'static str {
+    if done.redone { "redone" } else { "undone" }
+}
+
+/// What a step left as it was.
 pub(super) fn left_alone(done: &Stepped) -> impl Iterator<Item = String> {
-    done.skipped.iter().map(|cell| format!("not undone, because it was changed or forgotten since: {cell}"))
+    let line = |cell| format!("not {}, because it was changed or forgotten since: {cell}", verb(done));
+    done.skipped.iter().map(line)
 }
 
 pub(super) fn log(found: &Operations, to: OutputStyle) -> RenderedOutcome {

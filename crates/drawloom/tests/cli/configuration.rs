@@ -236,3 +236,20 @@ fn an_empty_name_of_a_model_is_called_empty() {
     let run = world.run(&["config", "check"]);
     assert!(run.code == Some(1) && run.out.contains("model.default is empty"), "{run:?}");
 }
+
+#[test]
+fn a_wrong_value_is_named_where_it_is_asked_for() {
+    let world = World::new();
+    let get = |key: &str| {
+        let mut command = world.command(&["config", "get", key]);
+        Run::from(command.env("DRAWLOOM_BUDGET__DAY", "foo").output().unwrap())
+    };
+    let run = get("budget.day");
+    assert!(
+        run.code == Some(2) && run.err.contains("DRAWLOOM_BUDGET__DAY: budget.day does not fit"),
+        "{run:?}"
+    );
+    assert_eq!(get("log.level").code, Some(0), "elsewhere it does not matter");
+    let run = world.run(&["config", "set", "providers.box.base_url", "notaurl"]);
+    assert!(run.err.contains("it takes an address such as https://host/v1: write it like"), "{run:?}");
+}

@@ -170,14 +170,19 @@ fn without_a_home_folder_the_flag_is_named() {
 }
 
 #[test]
-fn who_only_reads_is_told_of_a_home_that_was_made() {
+fn who_begins_nothing_is_told_of_a_home_that_was_made() {
     let world = World::new();
     let said = format!("a new home was made at {}\n", text(&world.home()));
     assert_eq!(world.run(&["tree", "list"]).err, said);
     assert_eq!(world.run(&["tree", "list"]).err, "", "the control: it is there now");
-    let run = World::new().run(&["--home", "typo", "tree", "show", "Tale"]);
-    assert_eq!(run.code, Some(3), "{run:?}");
-    assert!(run.err.starts_with("a new home was made at ") && run.err.contains("no tree Tale"), "{run:?}");
+    for arguments in
+        [&["tree", "show", "Tale"][..], &["tree", "append", "Tale", "x"], &["context", "replay", "x"]]
+    {
+        let run = World::new().run(&[&["--home", "typo"], arguments].concat());
+        assert_eq!(run.code, Some(3), "{run:?}");
+        assert!(run.err.starts_with("a new home was made at ") && run.err.contains("error: no "), "{run:?}");
+    }
+    assert_eq!(World::new().run(&["tree", "new", "--title", "Tale"]).err, "", "what begins there");
 }
 
 #[test]
@@ -232,4 +237,29 @@ fn what_is_forgotten_already_is_said_to_be() {
     world.ok(&["forget", node, "--yes", "--yes"]);
     let run = world.run(&["forget", node, "--yes", "--yes"]);
     assert!(run.code == Some(3) && run.err.contains("is already forgotten"), "{run:?}");
+}
+
+#[test]
+fn a_home_whose_store_is_gone_gets_no_new_one() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    world.ok(&["backup", "-o", "bk"]);
+    std::fs::rename(world.home().join("loom.db"), world.path("moved")).unwrap();
+    for arguments in [&["tree", "list"][..], &["--model", "script:echo", "chat", "-m", "hi"]] {
+        let run = world.run(arguments);
+        assert_eq!(run.code, Some(6), "{run:?}");
+        assert!(run.err.contains("here/bk") && run.err.contains("`drawloom restore FILE`"), "{run:?}");
+    }
+    assert!(!world.home().join("loom.db").exists());
+    world.ok(&["restore", "bk"]);
+    assert_eq!(world.ok(&["tree", "text", "Tale"]), "It rained.");
+
+    std::fs::remove_file(world.home().join("loom.db")).unwrap();
+    world.write("store.id", &"0".repeat(32));
+    let run = world.run(&["tree", "list"]);
+    assert!(run.code == Some(6) && run.err.contains("set store.url"), "{run:?}");
+    for name in ["store.id", "backups.json"] {
+        std::fs::remove_file(world.home().join(name)).unwrap();
+    }
+    assert_eq!(world.ok(&["tree", "list"]), "", "the control: one begins anew");
 }

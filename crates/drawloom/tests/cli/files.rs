@@ -283,3 +283,16 @@ fn e11_ctrl_c_ends_the_wait_for_a_pipe() {
     assert_eq!(run.code, Some(130), "{run:?}");
     drop(writer);
 }
+
+#[test]
+fn a_demo_is_not_kept_within_the_home() {
+    let world = World::new();
+    world.ok(&["tree", "list"]);
+    let within = world.home().join("demo");
+    let run = world.run(&["demo", "--keep", within.to_str().unwrap()]);
+    assert!(run.code == Some(4) && run.err.contains("would be in the home"), "{run:?}");
+    assert!(!within.exists());
+    // The control.
+    world.ok(&["demo", "--keep", "kept"]);
+    assert!(world.path("here/kept/home/loom.db").exists());
+}

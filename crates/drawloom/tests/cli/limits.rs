@@ -79,14 +79,23 @@ fn a_text_longer_than_a_node_is_refused_or_becomes_several() {
     let long = "rain ".repeat(300);
     let (_, shown) = world.json(&["tree", "show", "Tale"]);
     let node = shown["nodes"][1]["id"].as_str().unwrap().to_owned();
+    let file = world.path("long.txt");
+    std::fs::write(&file, &long).unwrap();
     for arguments in [
         &["tree", "append", "Tale", &long][..],
         &["tree", "draft", "Tale", &long],
         &["tree", "edit", "Tale", &node, "--text", &long],
         &["tree", "new", "--mode", "dialogue", "--text", &long],
+        &["tree", "head", "Tale", "--text", &long],
+        &["tree", "note", "Tale", "--text", &long],
+        &["tree", "annotate", "Tale", &node, &long],
+        &["--model", "script:echo", "chat", "-m", &long],
+        &["--model", "script:echo", "chat", "-m", "look", "--file", file.to_str().unwrap()],
     ] {
-        refused(&world, &world.run(arguments), 2, &["longer than one node holds (1 KiB)", "piece by piece"]);
+        let said = &["longer than one node holds (1 KiB, limits.node)", "piece by piece"];
+        refused(&world, &world.run(arguments), 2, said);
     }
+    assert_eq!(world.json(&["sessions", "list"]).1["sessions"], serde_json::json!([]));
     // At the default, which is the most there is, a document's text is cut into nodes.
     world.write("config.toml", "");
     let huge = "rain\n\n".repeat((16 << 20) / 6 + 1);

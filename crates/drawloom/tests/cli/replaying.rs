@@ -114,3 +114,13 @@ fn s10_whoever_sits_at_the_terminal_is_asked() {
         assert_eq!(server.asked.lock().unwrap().len(), sent, "{answer:?}");
     }
 }
+
+#[test]
+fn an_answer_of_a_script_names_the_way_to_ask_one() {
+    let world = World::new();
+    world.ok(&["--model", "script:echo", "chat", "-m", "hello"]);
+    let (_, said) = world.json(&["sessions", "show", "main"]);
+    let run = world.run(&["context", "replay", said["tip"].as_str().unwrap()]);
+    assert!(run.code == Some(2) && run.err.contains("--model script:FILE"), "{run:?}");
+    assert!(!run.err.contains("base_url"), "{run:?}");
+}

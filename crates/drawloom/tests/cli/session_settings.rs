@@ -174,6 +174,50 @@ fn what_another_process_sets_in_a_session_is_followed_and_told() {
 }
 
 #[test]
+fn a_session_that_begins_elsewhere_is_met_with_its_settings() {
+    let world = World::new();
+    let far = server::Server::start(|_, _| Some(server::chat("", "from afar", 10)));
+    world.write(
+        "config.toml",
+        &format!(
+            "[model]\ndefault = \"far/m\"\n[providers.far]\nbase_url = \"{}\"\nplace = \"remote\"\nwindow = 32000\n",
+            far.base()
+        ),
+    );
+    std::fs::write(world.path("here").join("note.txt"), "the tide table").unwrap();
+    let model = other(&world);
+    let start = || Terminal::start(world.command(&["chat", "--color", "never"]));
+    let (mut first, mut second) = (start(), start());
+    second.at_prompt();
+    first.says(&format!("/model {model}\r"));
+    first.says("private words\r");
+    first.says("/file note.txt\r");
+    second.types("/think low\r");
+    second.shows("as another process set it");
+    second.at_prompt();
+    second.types("and I continue\r");
+    second.shows("from the other");
+    second.at_prompt();
+    assert!(far.bodies().is_empty(), "{:?}", far.bodies());
+    assert!(told(&world).contains("the tide table"), "the file went along with it");
+    let (_, think) = world.json(&["chat", "-m", "/think"]);
+    assert_eq!(think["thinking"], "low");
+    assert_eq!(world.ok(&["chat", "-m", "and now?"]), "from the other\n", "what each set is kept");
+
+    // A session that took the place of an archived one.
+    world.ok(&["sessions", "archive", "main"]);
+    world.ok(&["--model", "script:echo", "chat", "-m", "anew"]);
+    second.types("which one?\r");
+    second.shows("your next message goes to the new session of that name");
+    second.at_prompt();
+    assert!(told(&world).contains("which one?"));
+    for mut terminal in [first, second] {
+        terminal.types("\u{4}");
+        assert_eq!(terminal.ended(), Some(0));
+    }
+}
+
+#[test]
 fn a_command_for_a_conversation_is_refused_where_the_call_ends_with_it() {
     let world = world();
     for (line, hint) in [

@@ -87,6 +87,32 @@ fn a_document_says_it_too() {
 }
 
 #[test]
+fn a_look_ahead_at_a_document_is_the_request_that_is_sent() {
+    let world = World::new();
+    let (_, chat) = two(&world);
+    world.ok(&["config", "set", "model.think", "low"]);
+    world.ok(&["config", "set", "providers.ol.prefill", "false"]);
+    for model in ["ol/qwen3:8b", "plain/m"] {
+        world.ok(&["config", "set", "model.default", model]);
+        world.ok(&["tree", "new", "--title", model, "--text", "It was a dark night."]);
+        world.ok(&["tree", "draft", model, " It rained."]);
+        let (_, ahead) = world.json(&["context", "show", "--next", model]);
+        let (_, made) = world.json(&["tree", "generate", model]);
+        let (_, sent) = world.json(&["context", "show", made["nodes"][0]["id"].as_str().unwrap()]);
+        for key in ["sha256", "budget", "window", "model"] {
+            assert_eq!(ahead[key], sent[key], "{model}: {key}");
+        }
+    }
+    let sent = chat.bodies();
+    let [thinks, told] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!(
+        (&thinks["reasoning_effort"], &told["max_tokens"]),
+        (&"low".into(), &96.into()),
+        "the controls"
+    );
+}
+
+#[test]
 fn a_conversation_is_told_and_shows_its_thinking_apart() {
     let world = World::new();
     let (_, chat) = two(&world);

@@ -192,3 +192,27 @@ fn of_a_file_that_cannot_be_read_only_that_is_said() {
     let (_, found) = world.json(&["config", "check"]);
     assert!(found["problems"][0].as_str().unwrap().contains("base_url is missing"), "the control: {found}");
 }
+
+#[test]
+fn undo_names_the_operation_whatever_was_undone_before() {
+    let world = World::new();
+    story(&world);
+    world.ok(&["tree", "append", "Rain", "It poured."]);
+    let said = "commit 'It poured.'\n";
+    for step in ["undo", "redo", "undo", "redo", "undo"] {
+        let told = world.ok(&["tree", step, "Rain"]);
+        assert_eq!(told.split_once(": "), Some((&*format!("{step}ne"), said)), "{told}");
+    }
+}
+
+#[test]
+fn undo_says_where_it_changed_nothing() {
+    let world = World::new();
+    story(&world);
+    world.ok(&["tree", "edit", "Rain", &node(&world, 1), "--text", "It poured."]);
+    world.ok(&["forget", "--text", "It rained", "--yes", "--yes"]);
+    let run = world.run(&["tree", "undo", "Rain"]);
+    assert!(run.out.starts_with("not undone: edit 'It poured.'"), "{run:?}");
+    assert!(run.err.contains("not undone, because it was changed or forgotten since"), "{run:?}");
+    assert_eq!(world.ok(&["tree", "text", "Rain"]), "It poured.");
+}

@@ -136,7 +136,7 @@ fn a_disk_that_fills_up_still_lets_its_owner_read_and_keep_a_draft() {
     assert_eq!(text, &(0, "It rained. It poured.".to_owned()), "{refused:?}");
     assert_eq!(draft.0, 0, "{ended:?} {refused:?}");
     assert!(refused[0].starts_with("error: no space left for the store: free some"), "{refused:?}");
-    let no_turn = "error: there is too little free space for a new turn: free some";
+    let no_turn = "error: there is too little free space for a turn or an import: free some";
     assert!(refused.iter().any(|line| line.starts_with(no_turn)), "{refused:?}");
     assert_eq!(cleared.1, "It rained. It poured. A drop. It cleared.", "{ended:?} {refused:?}");
     assert_eq!(verified.0, 0, "{ended:?}");

@@ -1,9 +1,11 @@
 //! Adding to a tree that is here what a file has beyond it.
 
+use std::collections::BTreeSet;
+
 use loom::operation::TimelineEffect;
 use loom::reader::Order;
 use loom::{
-    CellChange, CellKey, CellValue, Millis, NodeRow, OpKind, OpTarget, Operation, Plan, Position, Seq,
+    CellChange, CellKey, CellValue, Millis, Node, NodeRow, OpKind, OpTarget, Operation, Plan, Position, Seq,
     TreeReader,
 };
 
@@ -50,7 +52,10 @@ pub(super) fn add(
             added.positions.push(position);
         }
         match rows.node(row.node.id)? {
-            Some(held) if same(&held, &row) => plan.skipped += 1,
+            Some(held) if same(&held, &row) => {
+                let is_untold = held.purged && !row.purged;
+                *(if is_untold { &mut plan.untold } else { &mut plan.skipped }) += 1;
+            }
             Some(_) => return Err(ImportRefusal::Differs { what: "node", id: row.node.id.to_string() }),
             None => {
                 cells.extend(kept_out(rows, &row)?);
@@ -60,6 +65,7 @@ pub(super) fn add(
         Ok(())
     })?;
     plan.history = operations_not_here(file, rows)?;
+    plan.unsent = requests_not_here(file, rows, &added.nodes)?;
     if added.nodes.is_empty() {
         plan.change = ImportChange::Nothing;
         return Ok(());
@@ -133,4 +139,35 @@ fn operations_not_here(file: &ImportedFile, rows: &dyn TreeReader) -> Result<u64
             _ => return Ok(other),
         }
     }
+}
+
+/// Number of manifests, responses and bodies of the file that are not stored and do not come with nodes that are added.
+fn requests_not_here(
+    file: &ImportedFile,
+    rows: &dyn TreeReader,
+    added: &[Node],
+) -> Result<u64, ImportRefusal> {
+    let materials = &file.materials;
+    let comes: BTreeSet<_> = added.iter().filter_map(|node| node.generation).collect();
+    let (mut responses, mut digests) = (0, BTreeSet::new());
+    for (id, held) in &file.generations {
+        if comes.contains(id) {
+            continue;
+        }
+        let received = held.response.and_then(|digest| materials.responses.get(&digest));
+        if received.is_some_and(|received| !received.purged) && rows.answer(*id)?.is_none() {
+            responses += 1;
+        }
+        let manifest = held.row.manifest;
+        if materials.manifests.contains_key(&manifest) && rows.manifest(manifest)?.is_none() {
+            digests.insert(manifest);
+        }
+        let bodies = materials.bodies_of.get(&manifest).into_iter().flatten().map(|body| body.digest);
+        for body in bodies.filter(|body| materials.bodies.contains_key(body)) {
+            if rows.body(body)?.is_none() {
+                digests.insert(body);
+            }
+        }
+    }
+    Ok(responses + digests.len() as u64)
 }

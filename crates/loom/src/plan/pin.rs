@@ -49,7 +49,7 @@ fn pin(
     Ok(())
 }
 
-/// Hangs a remark on a position. It is never sent.
+/// Hangs a remark on a position. It is sent only where a request names it.
 pub(super) fn annotate(
     builder: &mut PlanBuilder<'_, '_>,
     at: PositionId,
