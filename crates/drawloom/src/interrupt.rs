@@ -81,8 +81,13 @@ fn answer<T>(finished: Result<Result<T, CommandError>, JoinError>) -> Result<T, 
     match finished {
         Ok(answer) => answer,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(_) => Err(CommandError::new("interrupted", 130, "the command was ended", "")),
+        Err(_) => Err(error()),
     }
+}
+
+/// A command that was dropped.
+pub(crate) fn error() -> CommandError {
+    CommandError::new("interrupted", 130, "the command was ended", "what it had stored stays")
 }
 
 async fn interrupted() {

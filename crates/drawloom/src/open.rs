@@ -104,6 +104,9 @@ pub(crate) struct Invocation<'a> {
     pub(crate) runtime: &'a tokio::runtime::Runtime,
     /// What `--model` says.
     pub(crate) named: Option<&'a str>,
+    /// Whether people begin a home with it: whoever asks for another command has mistyped the home's name more often
+    /// than made one.
+    pub(crate) begins: bool,
 }
 
 /// Opens the home for a command.
@@ -116,8 +119,13 @@ pub(crate) fn open(
     person: Arc<Terminal>,
     cancel: Cancel,
 ) -> Result<OpenHome, CommandError> {
-    let Invocation { name, paths, need, runtime, named } = *invocation;
+    let Invocation { name, paths, need, runtime, named, begins } = *invocation;
+    let is_new = !paths.home.exists();
     let home = home(paths, &config, &person)?;
+    // Before anything else can fail in it.
+    if is_new && !begins {
+        person.notice(&format!("a new home was made at {}", paths.home.display()));
+    }
     if config.store.url.is_none() {
         require_known_store(&home)?;
     }

@@ -100,7 +100,9 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
                 repl::require_terminal(output.json)?;
                 let (runtime, never) = (interrupt::runtime()?, Cancel::never());
                 let (need, named) = (WorkspaceNeed::Load, model.as_deref());
-                let invocation = Invocation { name: "chat", paths: &paths, need, runtime: &runtime, named };
+                let runtime = &runtime;
+                let invocation =
+                    Invocation { name: "chat", paths: &paths, need, runtime, named, begins: true };
                 let opened = open::open(&invocation, config, Arc::clone(&person), never)?;
                 let ended = repl::hold(&opened, person, *output, (&paths, &layers), chat);
                 let ended = ended.map_err(|error| opened.name_others(error));
@@ -184,15 +186,10 @@ fn with_store(
         }
         _ => WorkspaceNeed::None,
     };
-    let invocation = Invocation { name: spec.name, paths, need, runtime: &runtime, named: model };
-    let is_new = !paths.home.exists();
     let begins = matches!(command, Command::Chat(_) | Command::Tree(TreeCommand::New(_)));
+    let invocation = Invocation { name: spec.name, paths, need, runtime: &runtime, named: model, begins };
     let opened = open::open(&invocation, config, Arc::clone(person), cancel);
     let opened = opened.map_err(|error| open::not_to_itself(spec.name, error))?;
-    // Whoever begins nothing has mistyped the name of the home more often than made one.
-    if is_new && !begins {
-        person.notice(&format!("a new home was made at {}", paths.home.display()));
-    }
     runtime.block_on(opened.recover());
     // While a turn runs here, other processes say theirs through it.
     let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen())).flatten();
@@ -216,7 +213,13 @@ fn with_store(
             output.failure(&error);
             Ok(error.exit)
         }
-        None => Ok(INTERRUPTED),
+        None => {
+            // A program that reads JSON reads a value in any case.
+            if output.json {
+                output.failure(&interrupt::error());
+            }
+            Ok(INTERRUPTED)
+        }
     };
     let code = code.map(|code| if is_interrupted { INTERRUPTED } else { code });
     // Who said something to a turn that ran here hears what became of it before this process ends, or until Ctrl-C.

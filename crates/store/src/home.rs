@@ -19,10 +19,10 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, RenameFlags, linkat, renameat_with}
 use rustix::io::Errno;
 
 pub use layout::{
-    BACKUPS, CONFIG, DATABASE, HomeDir, KEYS, NEW_STORE, STORE_COPY, STORE_ID, known_names, new_store_name,
+    BACKUPS, CONFIG, DATABASE, HomeDir, KEYS, STORE_COPIES, STORE_ID, Unfinished, is_unfinished, known_names,
     store_log,
 };
-pub(crate) use layout::{JOURNAL, LOG, beside};
+pub(crate) use layout::{JOURNAL, LOG, SHARED, beside};
 pub use network::{FileSystems, HostFileSystems, NetworkFs};
 pub use space::{Reserve, ReserveState, Space, SpaceLimits};
 
@@ -370,7 +370,7 @@ fn keep_names(path: &Path, existing: &Path) -> Result<(), HomeError> {
 /// [`HomeError::NotPlain`].
 pub fn refuse_odd_store(database: &Path) -> Result<(), HomeError> {
     let database = database.canonicalize().unwrap_or_else(|_| database.to_owned());
-    for end in ["", LOG, "-shm"] {
+    for end in ["", LOG, SHARED] {
         let path = beside(&database, end);
         let what = match path.symlink_metadata() {
             Ok(found) if !found.is_file() => "is not a plain file".to_owned(),

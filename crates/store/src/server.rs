@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::error::{ServerError, StoreError};
-use crate::home::{STORE_ID, rename_new};
+use crate::home::{STORE_ID, Unfinished, rename_new};
 use crate::identity::StoreId;
 use crate::limits::StoreLimits;
 
@@ -90,14 +90,18 @@ impl StoreId {
         }
         // Named when it is whole; the name of another process that was faster stays.
         let id = Self::random()?;
-        let new = home.join(format!("{STORE_ID}.{id}"));
+        let new = home.join(Unfinished::StoreId.new_name()?);
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&new).map_err(failed)?;
         file.write_all(id.to_string().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
         let named = rename_new(&new, &path);
         if !matches!(named, Ok(true)) {
-            std::fs::remove_file(&new).map_err(failed)?;
+            std::fs::remove_file(&new).ok();
         }
-        named.and_then(|_| File::open(home)?.sync_all()).map_err(failed)?;
+        // Another process may have been first, and have swept this one's.
+        if !path.exists() {
+            named.map_err(failed)?;
+        }
+        File::open(home).and_then(|home| home.sync_all()).map_err(failed)?;
         Self::of_home(home)
     }
 }
@@ -111,6 +115,7 @@ impl std::fmt::Debug for ServerOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::home::{Home, HomeOptions};
 
     #[test]
     fn a_home_keeps_the_id_of_its_store() {
@@ -120,6 +125,15 @@ mod tests {
         assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1);
         std::fs::write(home.path().join(STORE_ID), "something else").unwrap();
         assert!(matches!(StoreId::of_home(home.path()), Err(StoreError::Foreign(_))));
+    }
+
+    #[test]
+    fn an_id_that_is_being_made_is_part_of_a_home() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(Unfinished::StoreId.new_name().unwrap()), "").unwrap();
+        Home::open(folder.path(), HomeOptions::default()).unwrap();
+        std::fs::write(folder.path().join("store.id.old"), "").unwrap();
+        assert!(Home::open(folder.path(), HomeOptions::default()).is_err(), "the control: it is somebody's");
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Arguments of conversations.
 
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -48,13 +51,24 @@ impl ChatArgs {
     /// `usage`.
     pub fn check(&self) -> Result<(), CommandError> {
         let message = self.message.iter().filter(|message| *message == "-").count();
-        let files = self.files.iter().filter(|file| *file == Path::new("-")).count();
+        let files = self.files.iter().filter(|file| is_standard_input(file)).count();
         if message + files > 1 {
             let hint = "name `-` once, and files for the rest";
             return Err(CommandError::usage("standard input is named more than once", hint));
         }
         Ok(())
     }
+}
+
+/// Whether a file argument is standard input: `-`, or a path such as `/dev/stdin`. A plain file is not: each path to it
+/// reads it from its beginning.
+fn is_standard_input(file: &Path) -> bool {
+    let is_its_path = || {
+        let ours = File::from(std::io::stdin().as_fd().try_clone_to_owned()?).metadata()?;
+        let named = file.metadata()?;
+        Ok::<_, std::io::Error>(!named.is_file() && (named.dev(), named.ino()) == (ours.dev(), ours.ino()))
+    };
+    file == Path::new("-") || is_its_path().unwrap_or(false)
 }
 
 /// Which session.

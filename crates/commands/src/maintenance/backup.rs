@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use store::StoreError;
-use store::home::{CONFIG, DATABASE, HomeDir};
+use store::home::{CONFIG, DATABASE, HomeDir, Unfinished};
 
 use super::archive::{self, Contents};
 use super::backups::{BackupMade, remember};
-use super::leftovers::{Copying, backup_copy};
+use super::leftovers::Copying;
 use super::missing_blobs;
 use crate::app::App;
 use crate::args::maintenance::BackupArgs;
@@ -41,7 +41,7 @@ pub(crate) async fn backup(
     let home = &app.runtime.home;
     // The copy of the store is made inside the home, where there is a place of the right mode for it.
     let _copying = Copying::begin(home).map_err(failed)?;
-    let copy = StoreCopy(backup_copy(home, now.0));
+    let copy = StoreCopy(home.root().join(Unfinished::BackupCopy.new_name()?));
     let made = app.runtime.store.backup(&asker.principal, &copy.0).await?;
     let shown = super::shown_blobs(&app.runtime.store, &asker.principal).await?;
     let problems = missing_blobs(home.root().join(HomeDir::Blobs.name()), shown).await?;
@@ -75,7 +75,7 @@ pub(crate) async fn backup(
     part.finish().await?;
     let file = target.to_string_lossy().into_owned();
     let absolute = std::path::absolute(&target).unwrap_or(target);
-    let remembered = remember(home.root(), BackupMade::new(now.0, absolute, bytes, seq));
+    let remembered = remember(home, BackupMade::new(now.0, absolute, bytes, seq));
     if let Err(error) = remembered {
         app.frontend.note(&format!("the backup is complete, but the home could not note it: {error}"));
     }

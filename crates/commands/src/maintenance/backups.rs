@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::home::BACKUPS;
+use store::home::{BACKUPS, Home, Unfinished};
+
+use super::leftovers::lock_file;
 
 const VERSION: u32 = 1;
 
@@ -57,20 +59,22 @@ pub fn newest(home: &Path) -> io::Result<Option<BackupMade>> {
     Ok(read(home)?.backups.into_iter().max_by_key(|made| made.at))
 }
 
-/// Remembers a backup.
+/// Remembers a backup, after whoever remembers another one now.
 ///
 /// # Errors
 /// When the file cannot be read or written, or a newer program wrote it.
-pub(crate) fn remember(home: &Path, made: BackupMade) -> io::Result<()> {
-    let mut known = read(home)?;
+pub(crate) fn remember(home: &Home, made: BackupMade) -> io::Result<()> {
+    let lock = lock_file(home, "backups.lock")?;
+    lock.lock()?;
+    let mut known = read(home.root())?;
     if known.version > VERSION {
         return Err(io::Error::other(format!("{BACKUPS} was written by a newer program")));
     }
     known.backups.push(made);
     let over = known.backups.len().saturating_sub(MAX_LISTED);
     known.backups.drain(..over);
-    let new = home.join(format!(".{BACKUPS}.{}.new", std::process::id()));
-    let written = write(&new, &known).and_then(|()| std::fs::rename(&new, home.join(BACKUPS)));
+    let new = home.root().join(Unfinished::Backups.new_name().map_err(io::Error::other)?);
+    let written = write(&new, &known).and_then(|()| std::fs::rename(&new, home.root().join(BACKUPS)));
     if written.is_err() {
         // Ours alone, and of no use to anybody.
         let _ = std::fs::remove_file(&new);
@@ -79,7 +83,7 @@ pub(crate) fn remember(home: &Path, made: BackupMade) -> io::Result<()> {
 }
 
 fn write(path: &Path, known: &Backups) -> io::Result<()> {
-    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(&serde_json::to_vec_pretty(known).map_err(io::Error::other)?)?;
     file.sync_all()
 }
@@ -100,7 +104,15 @@ fn read(home: &Path) -> io::Result<Backups> {
 
 #[cfg(test)]
 mod tests {
+    use store::home::HomeOptions;
+
     use super::*;
+
+    fn home() -> (tempfile::TempDir, Home) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::open(folder.path(), HomeOptions::default()).unwrap();
+        (folder, home)
+    }
 
     fn made(at: i64) -> BackupMade {
         BackupMade::new(at, PathBuf::from("/b"), 1, 2)
@@ -108,29 +120,41 @@ mod tests {
 
     #[test]
     fn the_newest_is_told_and_the_oldest_go() {
-        let home = tempfile::tempdir().unwrap();
-        assert_eq!(newest(home.path()).unwrap(), None);
+        let (_folder, home) = home();
+        assert_eq!(newest(home.root()).unwrap(), None);
         for at in 0..30 {
-            remember(home.path(), made(at)).unwrap();
+            remember(&home, made(at)).unwrap();
         }
-        assert_eq!(newest(home.path()).unwrap(), Some(made(29)));
-        assert_eq!(read(home.path()).unwrap().backups.len(), MAX_LISTED);
-        assert_eq!(home.path().read_dir().unwrap().count(), 1);
+        assert_eq!(newest(home.root()).unwrap(), Some(made(29)));
+        assert_eq!(read(home.root()).unwrap().backups.len(), MAX_LISTED);
+        assert_eq!(home.root().read_dir().unwrap().count(), 2, "the list and the folder of its lock");
+    }
+
+    #[test]
+    fn backups_that_end_at_once_are_all_remembered() {
+        let (_folder, home) = home();
+        std::thread::scope(|scope| {
+            for at in 0..MAX_LISTED as i64 {
+                let home = &home;
+                scope.spawn(move || remember(home, made(at)).unwrap());
+            }
+        });
+        assert_eq!(read(home.root()).unwrap().backups.len(), MAX_LISTED);
     }
 
     #[test]
     fn what_a_newer_program_wrote_stays() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join(BACKUPS);
+        let (_folder, home) = home();
+        let path = home.root().join(BACKUPS);
         let later =
             r#"{"version":1,"backups":[{"at":1,"file":"/a","bytes":1,"seq":1,"to":"tape"}],"plan":"daily"}"#;
         std::fs::write(&path, later).unwrap();
-        remember(home.path(), made(2)).unwrap();
+        remember(&home, made(2)).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("tape") && text.contains("daily"), "{text}");
         let newer = r#"{"version":2,"backups":[]}"#;
         std::fs::write(&path, newer).unwrap();
-        assert!(remember(home.path(), made(3)).is_err());
+        assert!(remember(&home, made(3)).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), newer);
     }
 }

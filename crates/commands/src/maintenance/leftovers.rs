@@ -1,27 +1,30 @@
-//! Copies of the store that a backup, a restore or a migration left in the home, and stores that were not made to
-//! their end: what was killed is swept when a command begins, and named by `forget` until then.
+//! Copies of the store that a backup, a restore or a migration left in the home, and files that were not made to
+//! their end: what was killed is swept when a command begins, and copies are named by `forget` until then. Only what
+//! has exactly a name that is given here is swept; a file that a person put into the home stays.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, FileType, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use store::home::{Home, HomeDir, NEW_STORE, STORE_COPY};
-
-/// The copy of the store that a backup is made of.
-pub(crate) fn backup_copy(home: &Home, at: i64) -> PathBuf {
-    home.root().join(format!("{BACKUP}{at}.db"))
-}
+use store::home::{Home, HomeDir, STORE_COPIES, is_unfinished};
 
 /// The folder in which a backup is unpacked.
 pub(crate) fn restore_stage(run: &Path, at: i64) -> PathBuf {
     run.join(format!("{RESTORE}{}-{at}", std::process::id()))
 }
 
-const BACKUP: &str = ".backup-";
 const RESTORE: &str = "restore-";
 
+/// Whether this is exactly the name of a [`restore_stage`].
+fn is_stage(name: &str) -> bool {
+    let numbers = name.strip_prefix(RESTORE).and_then(|rest| rest.split_once('-'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    numbers.is_some_and(|(process, at)| is_number(process) && is_number(at))
+}
+
 /// Held while copies are made, so that nobody sweeps them.
-pub(crate) struct Copying(#[expect(dead_code, reason = "it is held, not read")] File);
+pub(crate) struct Copying(File);
 
 impl Copying {
     /// Waits for whoever sweeps, which is soon over.
@@ -29,15 +32,45 @@ impl Copying {
     /// # Errors
     /// When the lock file cannot be opened or locked.
     pub(crate) fn begin(home: &Home) -> io::Result<Self> {
-        let file = lock_file(home)?;
-        file.lock_shared()?;
-        Ok(Self(file))
+        loop {
+            let file = match lock_file(home, COPIES) {
+                // Its folder was removed with a home that nothing was restored into.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened?,
+            };
+            file.lock_shared()?;
+            if is_named(&file, home)? {
+                return Ok(Self(file));
+            }
+        }
+    }
+
+    /// Whether nobody else makes copies. Then the lock is held alone, and its file may be removed: whoever waits for
+    /// it looks again.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.0.unlock().is_ok() && self.0.try_lock().is_ok()
     }
 }
 
-fn lock_file(home: &Home) -> io::Result<File> {
+const COPIES: &str = "copies.lock";
+
+/// A file to be locked.
+///
+/// # Errors
+/// When it cannot be opened.
+pub(super) fn lock_file(home: &Home, name: &str) -> io::Result<File> {
     let dir = home.dir(HomeDir::Locks).map_err(io::Error::other)?;
-    File::options().read(true).write(true).create(true).truncate(false).open(dir.join("copies.lock"))
+    File::options().read(true).write(true).create(true).truncate(false).open(dir.join(name))
+}
+
+/// Whether the lock on copies is still the file that others lock.
+fn is_named(lock: &File, home: &Home) -> io::Result<bool> {
+    let file = lock.metadata()?;
+    match home.root().join(HomeDir::Locks.name()).join(COPIES).metadata() {
+        Ok(named) => Ok((named.dev(), named.ino()) == (file.dev(), file.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Removes what was left by processes that ended; nothing while a copy is being made. The store is open, so that
@@ -46,19 +79,20 @@ fn lock_file(home: &Home) -> io::Result<File> {
 /// # Errors
 /// When the home cannot be read, or something cannot be removed.
 pub(crate) fn sweep(home: &Home) -> io::Result<()> {
-    let left = found(home)?.into_iter().filter(|path| is_unfinished(path)).collect::<Vec<_>>();
-    if left.is_empty() {
+    let run = home.dir(HomeDir::Run).map_err(io::Error::other)?;
+    let files = entries(home.root(), |name, kind| kind.is_file() && is_unfinished(name))?;
+    let stages = entries(&run, |name, kind| kind.is_dir() && is_stage(name))?;
+    if files.is_empty() && stages.is_empty() {
         return Ok(());
     }
-    let lock = lock_file(home)?;
+    let lock = lock_file(home, COPIES)?;
     match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(()),
+        Ok(()) if is_named(&lock, home)? => {}
+        Ok(()) | Err(TryLockError::WouldBlock) => return Ok(()),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    for path in left {
-        let removed =
-            if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+    let files = files.iter().map(std::fs::remove_file);
+    for removed in files.chain(stages.iter().map(std::fs::remove_dir_all)) {
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -67,30 +101,58 @@ pub(crate) fn sweep(home: &Home) -> io::Result<()> {
     Ok(())
 }
 
-/// Every copy of the store in the home, those that a migration keeps on purpose among them.
+/// Every copy of the store in the home, those that a migration keeps on purpose and those that a person made under
+/// such a name among them.
 ///
 /// # Errors
 /// When the home cannot be read.
 pub(crate) fn found(home: &Home) -> io::Result<Vec<PathBuf>> {
     let run = home.dir(HomeDir::Run).map_err(io::Error::other)?;
+    let mut found =
+        entries(home.root(), |name, _| STORE_COPIES.iter().any(|beginning| name.starts_with(beginning)))?;
+    found.extend(entries(&run, |name, _| name.starts_with(RESTORE))?);
+    Ok(found)
+}
+
+/// What lies in a folder and is wanted, by name.
+fn entries(folder: &Path, wanted: impl Fn(&str, FileType) -> bool) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for (folder, beginnings) in [(home.root(), &[BACKUP, STORE_COPY, NEW_STORE][..]), (&run, &[RESTORE][..])]
-    {
-        for entry in std::fs::read_dir(folder)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            if beginnings.iter().any(|beginning| name.starts_with(beginning)) {
-                found.push(entry.path());
-            }
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type() {
+            Ok(kind) if wanted(&entry.file_name().to_string_lossy(), kind) => found.push(entry.path()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
     }
     found.sort();
     Ok(found)
 }
 
-/// Whether a copy is of no use to anybody once its maker has ended.
-fn is_unfinished(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    !name.starts_with(STORE_COPY) || !name.ends_with(".bak")
+#[cfg(test)]
+mod tests {
+    use store::home::HomeOptions;
+
+    use super::*;
+
+    #[test]
+    fn a_lock_whose_file_was_removed_is_not_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::open(folder.path(), HomeOptions::default()).unwrap();
+        let first = Copying::begin(&home).unwrap();
+        let second = Copying::begin(&home).unwrap();
+        assert!(!second.is_alone());
+        let second = Copying::begin(&home).unwrap();
+        drop(first);
+        assert!(second.is_alone());
+        let waiting = std::thread::spawn({
+            let home = home.clone();
+            move || Copying::begin(&home).unwrap()
+        });
+        std::fs::remove_file(folder.path().join("locks").join(COPIES)).unwrap();
+        drop(second);
+        let third = waiting.join().unwrap();
+        assert!(!Copying::begin(&home).unwrap().is_alone(), "the control: both hold the same file");
+        assert!(third.is_alone());
+    }
 }

@@ -79,8 +79,8 @@ pub async fn restore(
         HomeError::NotAHome { .. } => not_empty(&to, "is not empty"),
         other => failed(&other),
     })?;
+    let copying = Copying::begin(&home).map_err(|error| failed(&error))?;
     let run = home.dir(HomeDir::Run).map_err(|error| failed(&error))?;
-    let _copying = Copying::begin(&home).map_err(|error| failed(&error))?;
     let stage = restore_stage(&run, into.now);
     let made = DirBuilder::new().mode(0o700).create(&stage);
     made.map_err(|error| CommandError::file("cannot make", &stage, &error))?;
@@ -91,7 +91,7 @@ pub async fn restore(
     let restored = match restored {
         Ok(restored) => restored,
         Err(error) => {
-            if is_new {
+            if is_new && copying.is_alone() {
                 remove_home(&to);
             }
             return Err(error);

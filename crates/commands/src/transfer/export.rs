@@ -51,14 +51,16 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Com
         blobs: blobs(app)?,
         imports: app.imports(asker, tree).await?,
     };
-    let mut target = Target::open(app, args.output.as_deref())?;
+    let target = Target::open(app, args.output.as_deref())?;
+    let mut sink = target.sink().map_err(|error| failed(error.into()))?;
     let write = move |rows: &dyn TreeReader| {
-        let told = work.write(rows, &mut target);
-        Ok(told.map(|told| (told, target)))
+        let told =
+            work.write(rows, &mut sink).and_then(|told| sink.flush().map(|()| told).map_err(Into::into));
+        Ok(told.map(|told| (told, sink)))
     };
-    let (told, target) =
+    let (told, written) =
         app.runtime.store.read_whole(&asker.principal, tree, write).await?.map_err(failed)?;
-    let (file, body) = target.finish().await?;
+    let (file, body) = target.finish(written).await?;
     Ok(CommandOutcome::Exported(Exported { file, contains: told.contains, left_out: told.left_out, body }))
 }
 

@@ -16,6 +16,9 @@ use agent::stored::RereadResponse;
 /// The largest file that is read, in bytes: its tree is held in memory while it is checked.
 const MAX_FILE_BYTES: u64 = 1024 * 1024 * 1024;
 
+/// What some editors put in front of a text.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// What to do with a text.
 const TEXT: &str = "`drawloom tree new --file FILE` makes a tree of a text";
 
@@ -43,6 +46,9 @@ pub(super) fn read_file(
     let mut bounded = input.take(MAX_FILE_BYTES + 1);
     let mut beginning = Vec::new();
     bounded.by_ref().take(ENOUGH as u64).read_to_end(&mut beginning).map_err(failed)?;
+    if beginning.starts_with(BYTE_ORDER_MARK) {
+        beginning.drain(..BYTE_ORDER_MARK.len());
+    }
     let format = match format {
         Some(format) => format,
         None => detect(&beginning).map_err(|error| {

@@ -13,54 +13,67 @@ use crate::error::CommandError;
 /// The largest export that goes to standard output, in bytes: it is held in memory. A file has no bound.
 const MAX_STANDARD_OUTPUT: usize = 256 * 1024 * 1024;
 
-pub(super) enum Target {
+/// Where an export goes: a file beside the one named, which gets its name at the end, or standard output. Held where
+/// the command waits, so that one that is dropped leaves nothing while a thread still writes.
+pub(super) struct Target(Option<TemporaryFile>);
+
+/// What an export is written into.
+pub(super) enum Sink {
     /// Held until it is whole.
     Standard(Vec<u8>),
-    /// A file beside the one named, which gets its name at the end.
-    File(TemporaryFile),
+    File(BufWriter<File>),
 }
 
 impl Target {
     /// Opens what was asked for. Nothing is replaced unless the person says so.
     pub(super) fn open(app: &App, output: Option<&Path>) -> Result<Self, CommandError> {
-        match output {
-            None => Ok(Self::Standard(Vec::new())),
-            Some(path) if path == Path::new("-") => Ok(Self::Standard(Vec::new())),
-            Some(path) => {
-                let ask = |shown: &str| app.frontend.confirm(&format!("{shown} exists. Replace it?"));
-                TemporaryFile::open(app, path, ask).map(Self::File)
-            }
-        }
+        let Some(path) = output.filter(|path| *path != Path::new("-")) else { return Ok(Self(None)) };
+        let ask = |shown: &str| app.frontend.confirm(&format!("{shown} exists. Replace it?"));
+        TemporaryFile::open(app, path, ask).map(|part| Self(Some(part)))
     }
 
-    /// Brings it to its place. Returns the file's name and what goes to standard output.
-    pub(super) async fn finish(self) -> Result<(Option<String>, Option<Vec<u8>>), CommandError> {
-        match self {
-            Self::Standard(body) => Ok((None, Some(body))),
-            Self::File(beside) => {
-                let name = beside.path.to_string_lossy().into_owned();
-                beside.finish().await?;
-                Ok((Some(name), None))
-            }
-        }
+    /// What is to be written into it.
+    ///
+    /// # Errors
+    /// As [`File::try_clone`].
+    pub(super) fn sink(&self) -> io::Result<Sink> {
+        Ok(match &self.0 {
+            None => Sink::Standard(Vec::new()),
+            Some(part) => Sink::File(BufWriter::new(part.descriptor()?)),
+        })
+    }
+
+    /// Brings what was written and flushed to its place. Returns the file's name and what goes to standard output.
+    pub(super) async fn finish(
+        self,
+        written: Sink,
+    ) -> Result<(Option<String>, Option<Vec<u8>>), CommandError> {
+        let body = match written {
+            Sink::Standard(body) => Some(body),
+            Sink::File(_) => None,
+        };
+        let Some(part) = self.0 else { return Ok((None, body)) };
+        let name = part.path.to_string_lossy().into_owned();
+        part.finish().await?;
+        Ok((Some(name), body))
     }
 }
 
-impl Write for Target {
+impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Standard(body) if body.len() + bytes.len() > MAX_STANDARD_OUTPUT => {
                 Err(io::Error::other("it is too large for standard output; name a file with -o"))
             }
             Self::Standard(body) => body.write(bytes),
-            Self::File(beside) => beside.file.write(bytes),
+            Self::File(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Standard(_) => Ok(()),
-            Self::File(beside) => beside.file.flush(),
+            Self::File(file) => file.flush(),
         }
     }
 }
@@ -69,7 +82,7 @@ impl Write for Target {
 pub(crate) struct TemporaryFile {
     path: PathBuf,
     part: PathBuf,
-    file: BufWriter<File>,
+    file: File,
     replaces: bool,
 }
 
@@ -104,7 +117,7 @@ impl TemporaryFile {
         let part = path.with_file_name(part);
         app.make_workspace(path)?;
         let file = File::options().write(true).create_new(true).mode(0o600).open(&part).map_err(failed)?;
-        Ok(Self { path: path.to_owned(), part, file: BufWriter::new(file), replaces })
+        Ok(Self { path: path.to_owned(), part, file, replaces })
     }
 
     /// Another descriptor of it.
@@ -112,14 +125,14 @@ impl TemporaryFile {
     /// # Errors
     /// As [`File::try_clone`].
     pub(crate) fn descriptor(&self) -> io::Result<File> {
-        self.file.get_ref().try_clone()
+        self.file.try_clone()
     }
 
     /// Gives it its name. Dropped before that, it leaves nothing.
     ///
     /// # Errors
     /// `exists` where another file got the name meanwhile; what the system says.
-    pub(crate) async fn finish(mut self) -> Result<(), CommandError> {
+    pub(crate) async fn finish(self) -> Result<(), CommandError> {
         let done = self.publish().await;
         done.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => exists(&text::terminal::one_line(&self.path.to_string_lossy())),
@@ -127,8 +140,7 @@ impl TemporaryFile {
         })
     }
 
-    async fn publish(&mut self) -> io::Result<()> {
-        self.file.flush()?;
+    async fn publish(&self) -> io::Result<()> {
         sync(self.descriptor()?).await?;
         if self.replaces {
             std::fs::rename(&self.part, &self.path)?;

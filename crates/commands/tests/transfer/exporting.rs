@@ -1,6 +1,13 @@
 //! Exports: said before they are written, whole or not there, without secrets where others read them.
 
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use drawloom_commands::frontend::Frontend;
+use workspace::{FileError, StoreGuard};
 
 use super::home::{SECRET, TestHome, field, word};
 
@@ -97,4 +104,52 @@ async fn a_secret_is_not_shared() {
     }
     let names = std::fs::read_dir(here.dir.path()).unwrap();
     assert!(names.into_iter().all(|entry| !entry.unwrap().file_name().to_string_lossy().ends_with(".part")));
+}
+
+/// Stops whoever says something, until the sender is dropped.
+struct Stopped {
+    said: tokio::sync::Notify,
+    until: Mutex<Receiver<()>>,
+}
+
+impl Frontend for Stopped {
+    fn note(&self, _: &str) {
+        self.said.notify_one();
+        let _ = self.until.lock().unwrap().recv();
+    }
+
+    fn delta(&self, _: loom::NodeId, _: &str) {}
+
+    fn confirm(&self, _: &str) -> bool {
+        false
+    }
+
+    fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {
+        Ok(Box::new(std::io::empty()))
+    }
+}
+
+#[tokio::test]
+async fn an_export_that_is_dropped_leaves_nothing_while_its_thread_still_writes() {
+    let mut home = TestHome::new();
+    let tree = home.tree("Once.").await;
+    let (go, until) = channel();
+    let stopped = Arc::new(Stopped { said: tokio::sync::Notify::new(), until: Mutex::new(until) });
+    home.app.frontend = Arc::clone(&stopped) as Arc<dyn Frontend>;
+    let target = home.path("walk.jsonl");
+    let left = || {
+        let names = home.dir.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_str().unwrap().contains("walk")).count()
+    };
+    {
+        let words = ["tree", "export", &tree, "-o", target.to_str().unwrap()];
+        let mut export = std::pin::pin!(home.run(&words));
+        tokio::select! {
+            ended = &mut export => panic!("{ended:?}"),
+            () = stopped.said.notified() => {}
+        }
+        assert_eq!(left(), 1, "the control: it writes");
+    }
+    assert_eq!(left(), 0);
+    drop(go);
 }

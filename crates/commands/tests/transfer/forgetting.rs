@@ -101,7 +101,7 @@ async fn a_copy_that_a_killed_backup_left_is_named_and_swept() {
     home.tree("The marzipan crocodile. ").await;
     let root = home.app.runtime.home.root().to_owned();
     let run = home.app.runtime.home.dir(store::home::HomeDir::Run).unwrap();
-    let copy = root.join(".backup-1700000000000.db");
+    let copy = root.join(format!(".backup-{:032x}", 0x0123));
     let (part, kept) = (root.join("loom.db.v2.bak.part"), root.join("loom.db.v2.bak"));
     let stage = run.join("restore-4711-1700000000000");
     std::fs::create_dir(&stage).unwrap();

@@ -294,3 +294,16 @@ async fn what_a_file_says_cannot_steer_a_terminal() {
     let skipped = done["skipped"].as_array().unwrap();
     assert!(!skipped.is_empty() && skipped.iter().all(|one| !field(one, "why").contains('\u{1b}')));
 }
+
+#[tokio::test]
+async fn a_byte_order_mark_in_front_is_passed_over() {
+    let (from, tree, _) = went_on().await;
+    let bytes = from.exported(&[&tree]).await;
+    let marked = [b"\xef\xbb\xbf", bytes.as_slice()].concat();
+    let here = TestHome::new();
+    let path = here.write(&marked);
+    let report = here.ok(&["tree", "verify", "--file", path.to_str().unwrap()]).await;
+    assert_eq!(report["status"], "valid", "{report}");
+    here.import(&marked, &[]).await.unwrap();
+    assert_eq!(here.exported(&[&tree]).await, bytes);
+}

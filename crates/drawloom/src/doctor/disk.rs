@@ -156,8 +156,8 @@ fn server(home: &Path, config: &Config, url: &str, quick: bool) -> Check {
     if quick {
         return ok("store", format!("{place}, which --quick does not ask"));
     }
+    let has_id = home.join(STORE_ID).exists();
     let asked = || -> Result<u32, StoreError> {
-        let has_id = home.join(STORE_ID).exists();
         let store = if has_id { StoreId::of_home(home)? } else { StoreId([0; 16]) };
         let options = ServerOptions {
             password: config.store.known_password(),
@@ -174,7 +174,12 @@ fn server(home: &Path, config: &Config, url: &str, quick: bool) -> Check {
         Err(StoreError::Server(ServerError::NoTables { .. })) => {
             ok("store", format!("{place}: nothing was stored yet"))
         }
-        Err(error) => {
+        Err(mut error) => {
+            if let StoreError::Server(ServerError::OtherHome { own, .. }) = &mut error
+                && !has_id
+            {
+                *own = "none yet".to_owned();
+            }
             let error = CommandError::from(error);
             check("store", State::Fail, error.message, error.hint)
         }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::world::{World, text};
+use crate::world::{Run, World, text};
 
 fn one_line(err: &str) -> &str {
     let line = err.strip_suffix('\n').unwrap();
@@ -186,6 +186,24 @@ fn who_begins_nothing_is_told_of_a_home_that_was_made() {
 }
 
 #[test]
+fn who_gives_out_a_home_or_cannot_open_its_store_is_told_that_it_is_new() {
+    for (arguments, code) in [(&["backup", "-o", "b"][..], 0), (&["tree", "export", "Tale"], 3)] {
+        let run = World::new().run(arguments);
+        assert_eq!(run.code, Some(code), "{run:?}");
+        assert!(run.err.starts_with("a new home was made at "), "{run:?}");
+    }
+    let run = World::new().run(&["tree", "new", "--title", "Tale"]);
+    assert!(run.code == Some(0) && !run.err.contains("new home"), "the control: it makes one: {run:?}");
+    let world = World::new();
+    // Nobody answers there.
+    let nowhere = "postgres://nobody@127.0.0.1:1/none";
+    let run =
+        Run::from(world.command(&["tree", "list"]).env("DRAWLOOM_STORE__URL", nowhere).output().unwrap());
+    assert_eq!(run.code, Some(6), "{run:?}");
+    assert!(run.err.starts_with("a new home was made at "), "{run:?}");
+}
+
+#[test]
 fn a_script_that_is_no_json_is_named_by_its_line_alone() {
     let world = World::new();
     std::fs::write(world.path("here/s.jsonl"), "{\"text\":\"a\"}\nnot json\n").unwrap();
@@ -196,13 +214,18 @@ fn a_script_that_is_no_json_is_named_by_its_line_alone() {
 #[test]
 fn standard_input_is_read_by_one_argument() {
     let world = World::new();
-    for arguments in
-        [&["chat", "-m", "-", "--file", "-"][..], &["chat", "-m", "x", "--file", "-", "--file", "-"]]
-    {
+    for arguments in [
+        &["chat", "-m", "-", "--file", "-"][..],
+        &["chat", "-m", "x", "--file", "-", "--file", "-"],
+        &["chat", "-m", "-", "--file", "/dev/stdin"],
+        &["chat", "-m", "x", "--file", "-", "--file", "/proc/self/fd/0"],
+    ] {
         let run = world.fed(&[&["--model", "script:echo"], arguments].concat(), b"hi");
         assert!(run.code == Some(2) && run.err.contains("named more than once"), "{run:?}");
         assert!(!world.home().exists(), "before anything is made");
     }
+    let alone = world.fed(&["--model", "script:echo", "chat", "-m", "x", "--file", "/dev/stdin"], b"hi");
+    assert_eq!(alone.code, Some(0), "the control: {alone:?}");
 }
 
 #[test]

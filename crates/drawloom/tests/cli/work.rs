@@ -8,6 +8,7 @@ use axum::Router;
 use axum::http::HeaderMap;
 use axum::routing::{get, post};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use crate::files::ended;
 use crate::world::{Run, World, heeds_ctrl_c, piped, text};
@@ -83,17 +84,27 @@ fn what_a_killed_process_had_received_is_kept_by_the_next() {
 fn ctrl_c_ends_a_wait_for_input() {
     let world = World::new();
     world.ok(&["tree", "new", "--title", "x"]);
-    let mut child = piped(&mut world.command(&["tree", "append", "x", "-"]));
-    // Until it is closed, which waiting for the output does.
-    let input = child.stdin.take();
-    while !heeds_ctrl_c(&child) {
-        assert_eq!(child.try_wait().unwrap(), None, "it waits");
-        std::thread::yield_now();
+    for form in [None, Some("--json")] {
+        let arguments = ["tree", "append", "x", "-"].into_iter().chain(form).collect::<Vec<_>>();
+        let mut child = piped(&mut world.command(&arguments));
+        // Until it is closed, which waiting for the output does.
+        let input = child.stdin.take();
+        while !heeds_ctrl_c(&child) {
+            assert_eq!(child.try_wait().unwrap(), None, "it waits");
+            std::thread::yield_now();
+        }
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let run = ended(child, "Ctrl-C changes nothing");
+        assert_eq!(run.code, Some(130), "{run:?}");
+        match form {
+            None => assert_eq!(run.out, ""),
+            Some(_) => {
+                let said: Value = serde_json::from_str(&run.out).unwrap();
+                assert_eq!(said["error"]["code"], "interrupted", "{run:?}");
+            }
+        }
+        drop(input);
     }
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let run = ended(child, "Ctrl-C changes nothing");
-    assert_eq!(run.code, Some(130), "{run:?}");
-    drop(input);
 }
 
 /// A server that has two models and answers every prompt; what it was sent is kept.

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use store::home::{NEW_STORE, new_store_name};
-
 use crate::support::{Home, ended, until};
+
+/// Beginning of the names of a store that is being made.
+const NEW_STORE: &str = ".loom.db.";
 
 /// Bytes that take a while to be packed and unpacked.
 fn noise() -> Vec<u8> {
@@ -28,12 +29,61 @@ fn left(folder: &Path, beginning: &str) -> Vec<PathBuf> {
 fn what_a_killed_first_command_left_is_swept_by_the_next_one() {
     let home = Home::new();
     fs::create_dir_all(home.path().join("run")).unwrap();
-    let name = new_store_name(0x0123);
+    let name = format!("{NEW_STORE}{:032x}", 0x0123);
     for name in [format!("{name}-journal"), name] {
         fs::write(home.path().join(name), "half a store").unwrap();
     }
     home.ok(&["tree", "list"]);
     assert_eq!(left(&home.path(), NEW_STORE), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn what_a_person_put_beside_the_store_is_swept_by_nobody() {
+    let home = Home::with_tale("It rained.");
+    let number = format!("{:032x}", 0x0123);
+    let folder = |name: &str| {
+        fs::create_dir(home.path().join(name)).unwrap();
+        home.path().join(name).join("a.txt")
+    };
+    let mut mine: Vec<PathBuf> = [
+        ".loom.db.bak".to_owned(),
+        ".loom.db.0123".to_owned(),
+        format!(".loom.db.{number}.old"),
+        format!(".loom.db.{}", number.replace('1', "A")),
+        ".backup-20261123.db".to_owned(),
+        format!(".backup-{number}.db"),
+        ".backups.json.4711.new".to_owned(),
+        "store.id.old".to_owned(),
+        "loom.db.v2.bak.gz".to_owned(),
+        "loom.db.version-of-monday".to_owned(),
+        "run/restore-mine".to_owned(),
+        "run/restore-1-2".to_owned(),
+    ]
+    .map(|name| home.path().join(name))
+    .into();
+    mine.extend([".loom.db.notes", &format!(".loom.db.{number}"), "run/restore-of-monday"].map(folder));
+    for file in &mine {
+        fs::write(file, "mine").unwrap();
+    }
+    let swept = [".loom.db.", ".backup-", ".backups.json.", "store.id."]
+        .map(|beginning| home.path().join(format!("{beginning}{:032x}", 0x0456)));
+    for file in &swept {
+        fs::write(file, "half").unwrap();
+    }
+    home.ok(&["tree", "list"]);
+    for file in &mine {
+        assert_eq!(fs::read_to_string(file).ok().as_deref(), Some("mine"), "{}", file.display());
+    }
+    assert!(swept.iter().all(|file| !file.exists()), "the control: {swept:?}");
+}
+
+#[test]
+fn a_folder_with_the_files_of_a_person_is_no_home() {
+    let home = Home::new();
+    let notes = home.path().join(".loom.db.notes");
+    fs::create_dir_all(&notes).unwrap();
+    fs::write(home.path().join(".loom.db.old"), "mine").unwrap();
+    home.run(&["tree", "list"]).refused(2, &["holds other files"]);
 }
 
 #[test]
@@ -80,4 +130,20 @@ fn what_a_killed_backup_and_a_killed_restore_left_is_swept_by_the_next_command()
     assert!(!left(&other.join("run"), "restore-").is_empty(), "the control: it was killed in time");
     home.ok(&["--home", to, "tree", "list"]);
     assert_eq!(left(&other.join("run"), "restore-"), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn backups_at_once_are_all_made_and_remembered() {
+    let home = Home::with_tale("The marzipan crocodile.");
+    for round in 0..4 {
+        let names: Vec<_> = (0..4).map(|at| format!("{round}-{at}.backup")).collect();
+        let made = names.iter().map(|name| home.command(&["backup", "-o", name]).spawn().unwrap());
+        for child in made.collect::<Vec<_>>() {
+            let done = ended(child);
+            assert_eq!(done.status.code(), Some(0), "{done:?}");
+        }
+    }
+    let known = fs::read_to_string(home.path().join("backups.json")).unwrap();
+    assert_eq!(known.matches(".backup\"").count(), 16, "{known}");
+    assert_eq!(left(&home.path(), "."), Vec::<PathBuf>::new());
 }

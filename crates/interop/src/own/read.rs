@@ -178,6 +178,9 @@ impl Reader {
 
     fn take(&mut self, bytes: &[u8]) {
         if self.end.is_some() {
+            if bytes.trim_ascii().is_empty() {
+                return;
+            }
             self.report(false, "it follows the end of the file and was skipped");
             return;
         }

@@ -89,6 +89,16 @@ fn a_file_that_lacks_its_last_line_end_is_whole() {
 }
 
 #[test]
+fn empty_lines_after_the_last_one_are_nothing() {
+    let mut bytes = rich().export(ExportVariant::Full);
+    bytes.extend_from_slice(b"\n\r\n \t\n\n");
+    let file = read_all(&bytes);
+    assert_eq!((file.problems.as_slice(), file.lines_left_out), (&[][..], 0));
+    bytes.extend_from_slice(b"{}\n");
+    assert_eq!(read_all(&bytes).lines_left_out, 1, "the control: what is something is named");
+}
+
+#[test]
 fn lines_with_problems_are_counted_however_many_they_are() {
     let mut bytes = rich().export(ExportVariant::Full);
     let bad = b"{}\n".repeat(ReadLimits::default().problems + 50);

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::Home;
+use crate::error::StoreError;
+use crate::identity::random;
 
 /// A folder of the home. Each is created when it is first needed, by [`Home::dir`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,6 +100,9 @@ pub(crate) const LOG: &str = "-wal";
 /// End of the name of the journal of a database that is being made.
 pub(crate) const JOURNAL: &str = "-journal";
 
+/// End of the name of the index of a write-ahead log.
+pub(crate) const SHARED: &str = "-shm";
+
 /// The write-ahead log of a database.
 pub fn store_log(database: &Path) -> PathBuf {
     beside(database, LOG)
@@ -115,20 +120,63 @@ pub(super) fn is_ours_alone(name: &str) -> bool {
     OURS_ALONE.contains(&name)
 }
 
-/// Beginning of the names of a store that is being made, and of its journal.
-pub const NEW_STORE: &str = ".loom.db.";
+/// A file at the top of a home that one process makes, and renames or removes when it is done.
+#[derive(Debug, Clone, Copy)]
+pub enum Unfinished {
+    /// The SQLite file.
+    Store,
+    /// The id of the home's store on a server.
+    StoreId,
+    /// The list of backups.
+    Backups,
+    /// The copy of the store that goes into a backup.
+    BackupCopy,
+}
 
 /// Beginning of the names of the copies that a migration makes.
-pub const STORE_COPY: &str = "loom.db.v";
+const MIGRATION_COPY: &str = "loom.db.v";
 
-/// Name of a store that is being made.
-pub fn new_store_name(number: u128) -> String {
-    format!("{NEW_STORE}{number:032x}")
+/// Beginnings of the names of copies of the store.
+pub const STORE_COPIES: [&str; 3] =
+    [MIGRATION_COPY, Unfinished::Store.beginning(), Unfinished::BackupCopy.beginning()];
+
+impl Unfinished {
+    const ALL: [Self; 4] = [Self::Store, Self::StoreId, Self::Backups, Self::BackupCopy];
+
+    /// What its name begins with; 32 hexadecimal digits follow.
+    const fn beginning(self) -> &'static str {
+        match self {
+            Self::Store => ".loom.db.",
+            Self::StoreId => "store.id.",
+            Self::Backups => ".backups.json.",
+            Self::BackupCopy => ".backup-",
+        }
+    }
+
+    /// A name that no other process gives.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn new_name(self) -> Result<String, StoreError> {
+        Ok(format!("{}{:032x}", self.beginning(), u128::from_be_bytes(random()?)))
+    }
+}
+
+/// Whether this is exactly the name of an unfinished file, of a copy that a migration has not finished, or of what
+/// SQLite keeps beside one: whatever else lies in a home is its owner's.
+pub fn is_unfinished(name: &str) -> bool {
+    let name = [LOG, JOURNAL, SHARED].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let number = Unfinished::ALL.iter().find_map(|kind| name.strip_prefix(kind.beginning()));
+    if let Some(number) = number {
+        return number.len() == 32 && number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    }
+    let version = name.strip_prefix(MIGRATION_COPY).and_then(|rest| rest.strip_suffix(".bak.part"));
+    version.is_some_and(|version| !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Whether a home has an entry of this name.
 pub(super) fn is_known(name: &str) -> bool {
-    name.starts_with(NEW_STORE) || known_names().any(|known| known == name)
+    is_unfinished(name) || known_names().any(|known| known == name)
 }
 
 /// The names at the top of a home.

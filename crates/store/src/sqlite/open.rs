@@ -15,8 +15,7 @@ use super::migrate::{bring_up, copy_of, copy_to, version};
 use super::versions::{APPLICATION_ID, STEPS};
 use crate::engine::StatementCounter;
 use crate::error::StoreError;
-use crate::home::{BACKUPS, HomeDir, JOURNAL, beside, new_store_name, rename_new, stray_log};
-use crate::identity::random;
+use crate::home::{BACKUPS, HomeDir, JOURNAL, Unfinished, beside, rename_new, stray_log};
 use crate::limits::StoreLimits;
 use crate::schema::VERSION;
 
@@ -103,6 +102,7 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
                 return Err(StoreError::SchemaTooNew { found: newer, known: VERSION, backup });
             }
             State::Current if options.read_only => return found(true, None),
+            State::Empty if options.read_only => return Err(StoreError::Foreign(path.display().to_string())),
             State::Older(older) if !options.may_migrate || options.read_only => {
                 return Err(StoreError::MigrationNeeded { found: older, known: VERSION });
             }
@@ -155,7 +155,7 @@ fn make(path: &Path) -> Result<(), StoreError> {
 
 /// The name of a store that is being made and is to be called `path`.
 fn hidden_name(path: &Path) -> Result<PathBuf, StoreError> {
-    Ok(path.with_file_name(new_store_name(u128::from_be_bytes(random()?))))
+    Ok(path.with_file_name(Unfinished::Store.new_name()?))
 }
 
 /// What says that a store was here of which nothing is left: its log, or what is [`made_later`] beside an empty
@@ -301,6 +301,20 @@ mod tests {
         assert!(matches!(stays_empty, Err(StoreError::Damaged(_))), "{stays_empty:?}");
         std::fs::remove_dir(folder.path().join(HomeDir::Spool.name())).unwrap();
         assert_eq!(unless_lost(&path, || Ok(State::Empty)).unwrap(), State::Empty);
+    }
+
+    #[test]
+    fn a_look_makes_no_tables_in_an_empty_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loom.db");
+        use_log(&Connection::open(&path).unwrap()).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        assert!(before.len() as u64 >= HEADER);
+        let looked = prepare(&path, &Options { read_only: true, ..Options::default() });
+        assert!(matches!(looked, Err(StoreError::Foreign(_))), "{looked:?}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        prepare(&path, &Options::default()).unwrap();
+        assert_eq!(inspect(&path).unwrap(), State::Current, "the control: who writes makes them");
     }
 
     #[test]
