@@ -10,6 +10,7 @@ mod entry;
 mod inbox;
 mod log;
 mod operation;
+mod settings;
 pub mod steering;
 mod task;
 mod turn;
@@ -32,6 +33,7 @@ pub use entry::{Name, OpenedSession, SessionChoice};
 pub use inbox::MAX_WAITING;
 pub use log::{EventLog, EventStream, Numbered};
 pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput};
+pub use settings::{ChosenModel, SessionSettings};
 pub use turn::{TurnConfig, TurnIdentity};
 
 /// What a task takes from its channel.

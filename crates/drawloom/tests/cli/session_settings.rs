@@ -20,6 +20,11 @@ fn other(world: &World) -> String {
     format!("script:{}", file.display())
 }
 
+/// A provider, as the configuration has it.
+fn provider(name: &str, place: &str, server: &server::Server) -> String {
+    format!("[providers.{name}]\nbase_url = \"{}\"\nplace = \"{place}\"\nwindow = 32000\n", server.base())
+}
+
 /// Everything that was said and answered in `main`.
 fn told(world: &World) -> String {
     let (_, session) = world.json(&["sessions", "show", "main"]);
@@ -69,6 +74,41 @@ fn what_cannot_be_had_any_more_is_named_and_the_conversation_goes_on() {
     assert!(run.err.contains("the model of this session, is not available"), "{run:?}");
     assert!(run.err.contains("script/echo is asked instead"), "{run:?}");
     assert!(run.err.contains("note.txt waited from before and is left out"), "{run:?}");
+}
+
+#[test]
+fn a_session_whose_local_model_is_gone_does_not_go_to_a_remote_one_by_itself() {
+    let world = World::new();
+    let here = server::Server::start(|_, _| Some(server::chat("", "from here", 10)));
+    let far = server::Server::start(|_, _| Some(server::chat("", "from afar", 10)));
+    let left = format!("[model]\ndefault = \"far/m\"\n{}", provider("far", "remote", &far));
+    let others = [provider("box", "local", &here), provider("away", "remote", &here)].concat();
+    world.write("config.toml", &format!("{left}{others}"));
+    for (session, model) in [("main", "box/m"), ("open", "away/m")] {
+        world.ok(&["--model", model, "chat", "--session", session, "-m", "private"]);
+        world.ok(&["chat", "--session", session, "-m", &format!("/model {model}")]);
+    }
+    world.write("config.toml", &left);
+    for line in ["and more of it", "/model"] {
+        let run = world.run(&["chat", "-m", line]);
+        assert_eq!(run.code, Some(5), "{run:?}");
+        for said in ["box/m, the model of this session, is not available", "`/model far/m`", "`--model`"] {
+            assert!(run.err.contains(said), "{said}: {run:?}");
+        }
+    }
+    assert!(far.bodies().is_empty(), "{:?}", far.bodies());
+    assert!(!told(&world).contains("and more of it"), "nothing of it is said");
+
+    let run = world.run(&["chat", "--session", "open", "-m", "and more of it"]);
+    assert_eq!(
+        (run.code, run.out.as_str()),
+        (Some(0), "from afar\n"),
+        "the control, of a remote one: {run:?}"
+    );
+    assert!(run.err.contains("far/m is asked instead"), "{run:?}");
+    assert_eq!(world.ok(&["--model", "far/m", "chat", "-m", "on purpose"]), "from afar\n");
+    world.ok(&["chat", "-m", "/model far/m"]);
+    assert_eq!(world.ok(&["chat", "-m", "from now on"]), "from afar\n");
 }
 
 #[test]
