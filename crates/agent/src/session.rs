@@ -14,6 +14,7 @@ mod settings;
 pub mod steering;
 mod task;
 mod turn;
+mod waiting_files;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -32,7 +33,7 @@ use task::Task;
 pub use entry::{Name, OpenedSession, SessionChoice};
 pub use inbox::MAX_WAITING;
 pub use log::{EventLog, EventStream, Numbered};
-pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput};
+pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput, WaitingFile};
 pub use settings::{ChosenModel, SessionSettings};
 pub use turn::{TurnConfig, TurnIdentity};
 
