@@ -10,9 +10,11 @@ mod entry;
 mod inbox;
 mod log;
 mod operation;
+mod settings;
 pub mod steering;
 mod task;
 mod turn;
+mod waiting_files;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -31,7 +33,8 @@ use task::Task;
 pub use entry::{Name, OpenedSession, SessionChoice};
 pub use inbox::MAX_WAITING;
 pub use log::{EventLog, EventStream, Numbered};
-pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput};
+pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput, WaitingFile};
+pub use settings::{ChosenModel, SessionSettings};
 pub use turn::{TurnConfig, TurnIdentity};
 
 /// What a task takes from its channel.

@@ -1,5 +1,6 @@
 //! Opening a home for a command: the folder, this process's lock, the store, and what commands work on.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use agent::session::Sessions;
@@ -10,7 +11,7 @@ use commands::maintenance::backups::newest;
 use commands::settings::Settings;
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
-use store::home::{Home, HomeError, HomeOptions, SpaceLimits};
+use store::home::{BACKUPS, Home, HomeError, HomeOptions, STORE_ID, SpaceLimits, stray_log};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
 use store::{ServerOptions, Store, StoreError, StoreId};
 use text::bytes::size;
@@ -206,26 +207,30 @@ pub(crate) fn not_to_itself(name: &str, mut error: CommandError) -> CommandError
 /// Refuses a home that tells of a store and has none: a new one in its place would look as if nothing had been lost.
 /// What is left of a store in its folder, the store itself names.
 fn require_known_store(home: &Home) -> Result<(), CommandError> {
-    let is_there = |name: &str| home.root().join(name).symlink_metadata().is_ok();
-    if home.database().symlink_metadata().is_ok() || is_there("loom.db-wal") {
+    let is_there = |path: &Path| path.symlink_metadata().is_ok();
+    if is_there(&home.database()) || stray_log(&home.database()).is_some() {
         return Ok(());
     }
-    let missing = |why: String, hint: &str| {
+    let missing = |why: String, hint: String| {
         let message = format!("the store of the home {} is not there: {why}", home.root().display());
         Err(CommandError::new("no_store", 6, visible(&message), hint))
     };
-    if is_there("store.id") {
+    if is_there(&home.root().join(STORE_ID)) {
         return missing(
-            "store.id says that it is in a database, and store.url names none".to_owned(),
-            "set store.url (DRAWLOOM_STORE__URL); to begin anew with a file, remove store.id from the home",
+            format!("{STORE_ID} says that it is in a database, and store.url names none"),
+            format!(
+                "set store.url (DRAWLOOM_STORE__URL); to begin anew with a file, remove {STORE_ID} from the home"
+            ),
         );
     }
-    let hint = "bring it back with `drawloom restore FILE`, or set store.url if it is in a database; to begin anew, \
-                remove backups.json from the home";
+    let hint = format!(
+        "bring it back with `drawloom restore FILE`, or set store.url if it is in a database; to begin anew, remove \
+         {BACKUPS} from the home"
+    );
     match newest(home.root()) {
         Ok(None) => Ok(()),
         Ok(Some(made)) => missing(format!("its newest backup is {}", made.file.display()), hint),
-        Err(error) => missing(format!("backups.json cannot be read ({error})"), hint),
+        Err(error) => missing(format!("{BACKUPS} cannot be read ({error})"), hint),
     }
 }
 

@@ -90,7 +90,8 @@ impl Pending {
 
     fn remote(mut remote: Box<RemoteInput>) -> Self {
         // Their pictures and sounds are in the home already.
-        let input = TurnInput::New { texts: std::mem::take(&mut remote.texts), media: Vec::new() };
+        let (texts, waiting) = (std::mem::take(&mut remote.texts), std::mem::take(&mut remote.waiting));
+        let input = TurnInput::New { texts, media: Vec::new(), waiting };
         let (attended, reply_to) = (remote.attended, remote.reply_to);
         let by = (remote.author.clone(), remote.trust);
         let pending = Self::unasked((remote.key.clone(), remote.view.clone()), input, by, When::Steers);

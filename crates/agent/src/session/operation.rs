@@ -1,11 +1,13 @@
 //! Operations: what is asked of a session.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use loom::plan::NewText;
 use loom::{Author, PositionId, Role, TreeId, Trust, ViewName};
+use serde::{Deserialize, Serialize};
 
 use super::turn::TurnConfig;
 use crate::event::SayId;
@@ -85,15 +87,28 @@ pub enum TurnInput {
         texts: Vec<NewText>,
         /// The pictures and sounds they show.
         media: Vec<Bytes>,
+        /// Those of the texts that wait in the session's settings. What another message took along meanwhile, or was
+        /// taken back, is left out.
+        waiting: Vec<WaitingFile>,
     },
     /// Something said before, in other words: a sibling of it that is answered anew.
     Instead { of: PositionId, text: String },
 }
 
+/// A text sent along that is a file of the session's settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingFile {
+    /// Which of the texts it is, from 0.
+    pub text: usize,
+    /// As the settings have it.
+    pub path: PathBuf,
+}
+
 impl TurnInput {
     /// A text that is said.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::New { texts: vec![NewText::owner(text, Some(Role::User))], media: Vec::new() }
+        let texts = vec![NewText::owner(text, Some(Role::User))];
+        Self::New { texts, media: Vec::new(), waiting: Vec::new() }
     }
 
     /// What is said, without what is sent along.

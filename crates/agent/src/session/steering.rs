@@ -34,7 +34,7 @@ use store::SessionId;
 
 use crate::event::{SayId, SessionEvent};
 use crate::failure::Failure;
-use crate::session::TurnIdentity;
+use crate::session::{TurnIdentity, WaitingFile};
 
 pub use attached::{AttachedEvents, attach, stop};
 pub use link::{HandedOver, OutgoingSay, WaitNotice, hand_over};
@@ -42,7 +42,7 @@ pub use listener::{Listener, MAX_PEERS};
 pub(crate) use remote::RemoteInput;
 
 /// Version of the protocol. A process of another one is not spoken to, and waited for like one that does not listen.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Texts of one message at most: what is said, and what is sent along.
 const MAX_TEXTS: usize = 256;
 
@@ -88,6 +88,9 @@ struct Message {
     /// The last is what is said, those before it are sent along. They are text, whatever they look like: commands
     /// are no message (spec: security §5).
     texts: Vec<HandedText>,
+    /// Those of the texts that wait in the session's settings.
+    #[serde(default)]
+    waiting: Vec<WaitingFile>,
     /// Author of what is written for it.
     author: Author,
     /// Trust of what is written for it.

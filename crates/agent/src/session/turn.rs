@@ -191,7 +191,8 @@ impl Turn<'_> {
             let mut differs = false;
             if let Some(holder) = instance
                 && holder != runtime.instance
-                && let (TreeChoice::Current, TurnInput::New { texts, media }) = (&first.tree, &first.input)
+                && let (TreeChoice::Current, TurnInput::New { texts, media, waiting }) =
+                    (&first.tree, &first.input)
                 && let Some(tree) = runtime.newest_tree(who, self.session).await?
             {
                 if !std::mem::replace(&mut is_stored, true) {
@@ -202,6 +203,7 @@ impl Turn<'_> {
                 let said = OutgoingSay {
                     key,
                     texts,
+                    waiting,
                     reply_to: *reply_to,
                     author: author.clone(),
                     trust: *trust,
@@ -300,13 +302,17 @@ impl Turn<'_> {
     /// Makes inputs nodes, one below the other. None of them that could be written: no answer is needed.
     async fn write(&self, held: &SessionLease, tree: TreeId, batch: Vec<Pending>) -> Option<Written> {
         let mut written: Option<Written> = None;
-        for pending in batch {
+        for mut pending in batch {
             let (key, view) = (pending.key.clone(), pending.view.clone());
             let (text, is_remote) = (pending.input.said(), pending.remote.is_some());
             let (author, trust) = (pending.author.clone(), pending.trust);
+            let (sent, gone) = self.leave_out_gone(&mut pending.input).await;
             match self.write_one(held, tree, pending).await {
                 Ok((node, part_of)) => {
+                    // Before anybody else may take them along.
+                    let kept = self.remove_sent(&sent).await;
                     self.log.push(SessionEvent::Accepted { say: key.clone(), node, text, remote: is_remote });
+                    self.tell_of_files(&gone, kept);
                     let before = written.take().map(|before| (before.says, before.trust));
                     let (mut says, lowest) = before.unwrap_or((Vec::new(), trust));
                     says.push(key);
@@ -328,7 +334,7 @@ impl Turn<'_> {
         let Pending { input, view, reply_to, author, trust, remote, .. } = pending;
         let (runtime, who) = (self.runtime, &Principal::Owner);
         let (op, media) = match input {
-            TurnInput::New { texts, media } => {
+            TurnInput::New { texts, media, .. } => {
                 // Whoever says it is its author; what is sent along may be believed less.
                 let by =
                     |text: NewText| NewText { author: author.clone(), trust: text.trust.min(trust), ..text };
@@ -339,6 +345,7 @@ impl Turn<'_> {
             }
         };
         let with = AttachedWrites { guards: vec![held.guard()], ..AttachedWrites::nothing() };
+        let shown = if let Op::Reply { texts, .. } = &op { shown_by(texts) } else { Vec::new() };
         let written = async {
             match &remote {
                 None => {
@@ -346,7 +353,7 @@ impl Turn<'_> {
                     runtime.change_as((who, &author, trust), tree, &view, op, with).await
                 }
                 Some(remote) => {
-                    let _hold = runtime.hold_blobs(&shown_by(&op)).await?;
+                    let _hold = runtime.hold_blobs(&shown).await?;
                     let announce = |node| remote.announce(node);
                     runtime.change_announced((who, &author, trust), (tree, &view), op, with, announce).await
                 }
@@ -365,7 +372,7 @@ impl Turn<'_> {
     }
 
     /// Removes pictures and sounds of what was not said.
-    async fn remove_unsaid(&self, media: &[Bytes]) {
+    pub(super) async fn remove_unsaid(&self, media: &[Bytes]) {
         let all: Vec<Digest> = media.iter().map(|bytes| Digest::of(bytes)).collect();
         if let Err(error) = self.runtime.remove_blobs(&Principal::Owner, &all).await {
             tracing::warn!(%error, "what was not said is still there");
@@ -413,9 +420,8 @@ impl Turn<'_> {
     }
 }
 
-/// Pictures and sounds that the texts of an operation show.
-fn shown_by(op: &Op) -> Vec<Digest> {
-    let Op::Reply { texts, .. } = op else { return Vec::new() };
+/// Pictures and sounds that texts show.
+pub(super) fn shown_by(texts: &[NewText]) -> Vec<Digest> {
     let blocks = texts.iter().flat_map(|text| &text.content);
     blocks
         .filter_map(|block| match block {

@@ -344,6 +344,7 @@ pub(crate) fn outgoing<'a>(key: &'a SayId, texts: &'a [NewText]) -> OutgoingSay<
     OutgoingSay {
         key,
         texts,
+        waiting: &[],
         reply_to: None,
         author: Author::owner(),
         trust: Trust::Owner,
@@ -399,7 +400,7 @@ impl Fake {
 /// Greets whoever connects, and reads what they say.
 pub(crate) fn take(listener: &UnixListener) -> (UnixStream, Value) {
     let (mut stream, _) = listener.accept().unwrap();
-    tell(&mut stream, &json!({"reply": "ready", "version": 4}));
+    tell(&mut stream, &json!({"reply": "ready", "version": 5}));
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).unwrap();
     (stream, serde_json::from_str(&line).unwrap())

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use agent::session::Name;
+use agent::session::{ChosenModel, Name};
 use agent::{AgentError, OpenedSession, SessionChoice, TurnConfig};
 use context::Zone;
 use loom::ViewName;
@@ -45,7 +45,7 @@ pub struct Conversation {
     /// The turn that is shown.
     pub(super) turn: Option<TurnShown>,
     /// The model that was named in the session, whichever a flag of this call names.
-    pub(super) kept_model: Option<String>,
+    pub(super) kept_model: Option<ChosenModel>,
     /// How much a model is to think, as was said in the session.
     pub(super) kept_thinking: Option<Thinking>,
     /// The session as it was last seen here; none before it has begun.

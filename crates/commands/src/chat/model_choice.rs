@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use agent::session::ChosenModel;
 use agent::{OpenedSession, TurnConfig};
 use model::{Model, ModelInfo, ModelPlace, Params, Purpose, Thinking};
+use text::terminal::one_line;
 
 use super::Conversation;
 use crate::app::App;
@@ -48,29 +50,38 @@ impl Conversation {
     }
 
     /// The model a flag names, else the one named in the session, else the default. One of the session that cannot
-    /// be had any more is said so.
+    /// be had any more is said so; where it was local, no remote one is asked unless a person chose that (spec:
+    /// security §10).
     async fn find_model(&self, app: &App) -> Result<Arc<dyn Model>, CommandError> {
         let preset = generate::preset(app, self.preset.as_deref())?;
         let default = generate::model_name(app, None, &preset);
         let Some(kept) = self.model_of_session(app) else { return app.model(default).await };
-        match app.model(Some(kept)).await {
+        match app.model(Some(&kept.name)).await {
             Ok(model) => Ok(model),
             Err(error) => {
                 let model = app.model(default).await?;
-                let (kept, info) = (text::terminal::one_line(kept), model.info().full_name());
-                app.frontend.note(&format!(
-                    "{kept}, the model of this session, is not available: {}; {} is asked instead",
-                    error.message,
-                    text::terminal::one_line(&info)
-                ));
+                let (name, full) = (one_line(&kept.name), model.info().full_name());
+                let gone = format!("{name}, the model of this session, is not available: {}", error.message);
+                let other = one_line(&full);
+                if model.info().place == ModelPlace::Remote && kept.place != Some(ModelPlace::Remote) {
+                    return Err(CommandError::new(
+                        "no_local_model",
+                        5,
+                        format!("{gone}; {other} is not asked instead: text would leave this machine"),
+                        format!(
+                            "choose a model: `/model {other}` for this session, or `--model` for one call"
+                        ),
+                    ));
+                }
+                app.frontend.note(&format!("{gone}; {other} is asked instead"));
                 Ok(model)
             }
         }
     }
 
     /// The model that was named in the session, unless a flag of this call names one and nothing newer was chosen.
-    fn model_of_session(&self, app: &App) -> Option<&str> {
-        self.kept_model.as_deref().filter(|_| !self.flag_names_model(app))
+    fn model_of_session(&self, app: &App) -> Option<&ChosenModel> {
+        self.kept_model.as_ref().filter(|_| !self.flag_names_model(app))
     }
 
     /// Whether a flag of this call says which model is asked in the session.
@@ -165,7 +176,8 @@ impl Conversation {
         let before = self.config.as_ref().map(place);
         if let Some(name) = name {
             let model = app.model(Some(name)).await?;
-            (self.kept_model, self.newer.model) = (Some(name.to_owned()), true);
+            let chosen = ChosenModel { name: name.to_owned(), place: Some(model.info().place) };
+            (self.kept_model, self.newer.model) = (Some(chosen), true);
             self.config = Some(match self.config.take() {
                 Some(config) => TurnConfig { model, ..config },
                 None => self.config_with(app, model)?,
@@ -188,7 +200,8 @@ impl Conversation {
     /// The model that is named for it, as it was named.
     pub(crate) fn model_named(&self, app: &App) -> Option<String> {
         let preset = generate::preset(app, self.preset.as_deref()).unwrap_or_default();
-        self.model_of_session(app).or_else(|| generate::model_name(app, None, &preset)).map(str::to_owned)
+        let kept = self.model_of_session(app).map(|model| model.name.as_str());
+        kept.or_else(|| generate::model_name(app, None, &preset)).map(str::to_owned)
     }
 }
 

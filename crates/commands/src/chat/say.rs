@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agent::session::{EventStream, Handle, Numbered, Say, SessionOperation, TreeChoice, TurnInput, spawn};
+use agent::session::{
+    EventStream, Handle, Numbered, Say, SessionOperation, SessionSettings, TreeChoice, TurnInput,
+    WaitingFile, spawn,
+};
 use agent::{AgentError, OpenedSession, SayId, SessionEvent, TurnOutcome};
 use context::Zone;
 use loom::plan::NewText;
@@ -30,6 +33,8 @@ pub(super) struct TurnShown {
     shown: Shown,
     /// Whether what was said here is known to be a node.
     is_accepted: bool,
+    /// Whether the files that were attached go along with it.
+    takes_files: bool,
     /// Whether what was said here is answered, or was rejected.
     is_over: bool,
     /// Whether it was told to stop.
@@ -133,11 +138,18 @@ impl Conversation {
                 (OpenedSession { view: self.view.clone(), ..entered }, tree)
             }
         };
+        let kept = self.seen.as_ref().and_then(|seen| SessionSettings::read(&seen.settings).ok());
+        let kept = kept.unwrap_or_default().files;
         let files = self.attached.iter();
+        let paths = files.clone().map(|file| file.waits_as.clone()).enumerate();
+        let waiting = paths.filter_map(|(text, path)| {
+            Some(WaitingFile { text, path: path.filter(|path| kept.contains(path))? })
+        });
+        let waiting = waiting.collect();
         let mut texts: Vec<NewText> = files.clone().map(|file| file.text.clone()).collect();
         texts.push(asker.text(text, Some(Role::User)));
         let media = files.filter_map(|file| Some(file.medium.as_ref()?.bytes.clone())).collect();
-        self.begin_turn(app, asker, entered, tree, TurnInput::New { texts, media }).await
+        self.begin_turn(app, asker, entered, tree, TurnInput::New { texts, media, waiting }).await
     }
 
     /// Says something that was said before in other words, and has it answered anew.
@@ -187,6 +199,7 @@ impl Conversation {
         let config = self.config(app).await?.clone();
         let egress = self.egress_notice(app, asker, &entered, config.model.info()).await?;
         self.tell_thinking(app, config.model.info());
+        let takes_files = matches!(input, TurnInput::New { .. });
         let key: SayId = app.runtime.new_id()?;
         let session = spawn(&app.runtime, &app.sessions, &entered.session);
         let events = session.events_of(key.clone());
@@ -214,6 +227,7 @@ impl Conversation {
             entered,
             shown,
             is_accepted,
+            takes_files,
             is_over,
             is_stopped,
             egress,
@@ -314,13 +328,16 @@ impl Conversation {
         }
     }
 
-    /// What was said here is a node: what waited for it went along.
+    /// What was said here is a node: what waited for it went along, and its turn took that off the settings.
     async fn accepted(&mut self, app: &App, asker: &Asker) {
         let Some(turn) = &mut self.turn else { return };
         if std::mem::replace(&mut turn.is_accepted, true) {
             return;
         }
         self.anew = false;
+        if !turn.takes_files {
+            return;
+        }
         let waited = std::mem::take(&mut self.attached);
         if waited.iter().any(|file| file.waits_as.is_some())
             && let Err(error) = self.keep_settings(app, asker).await

@@ -4,13 +4,12 @@
 //! with flags holds for that call alone, and there in the sessions where nothing newer was chosen. Settings are written
 //! over those that were seen last: what another process changed meanwhile stays, unless it was changed here too.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use agent::OpenedSession;
-use agent::session::Name;
+use agent::session::{ChosenModel, Name, SessionSettings};
 use loom::TreeId;
 use model::Thinking;
-use serde::{Deserialize, Serialize};
 use store::{Session, SessionId, StoreError};
 use text::terminal::one_line;
 use workspace::Accept;
@@ -20,20 +19,6 @@ use super::attached::Attached;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::rights::Asker;
-
-/// Settings of a session, as the store has them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct SessionSettings {
-    /// The model, as it was named.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) model: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) thinking: Option<Thinking>,
-    /// Files that go along with the next thing said.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) files: Vec<PathBuf>,
-}
 
 /// What was chosen in a session since a call began.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,7 +31,7 @@ pub(super) struct NewerChoices {
 #[derive(Debug)]
 pub(super) struct LeftSession {
     newer: NewerChoices,
-    model: Option<String>,
+    model: Option<ChosenModel>,
     thinking: Option<Thinking>,
 }
 
@@ -78,43 +63,12 @@ impl SeenSession {
     }
 }
 
-impl SessionSettings {
-    /// The settings of another process with what was changed here since both had the same.
-    fn merged(self, before: &Self, theirs: Self) -> Self {
-        let mut files = theirs.files;
-        files.retain(|path| !before.files.contains(path) || self.files.contains(path));
-        for path in self.files {
-            if !before.files.contains(&path) && !files.contains(&path) {
-                files.push(path);
-            }
-        }
-        Self {
-            model: if self.model == before.model { theirs.model } else { self.model },
-            thinking: if self.thinking == before.thinking { theirs.thinking } else { self.thinking },
-            files,
-        }
-    }
-
-    /// The settings as they are written.
-    fn text(&self) -> Result<String, CommandError> {
-        if *self == Self::default() {
-            return Ok(String::new());
-        }
-        serde_json::to_string(self)
-            .map_err(|error| CommandError::new("json", 6, error.to_string(), "please report this"))
-    }
-}
-
-fn read_settings(text: &str) -> Result<SessionSettings, serde_json::Error> {
-    if text.is_empty() { Ok(SessionSettings::default()) } else { serde_json::from_str(text) }
-}
-
 impl Conversation {
     /// Reads the settings of the session. What cannot be had any more is named, and left out.
     pub(super) async fn restore(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
         self.seen = app.runtime.session(&asker.principal, &self.chosen).await?.map(SeenSession::of);
         let text = self.seen.as_ref().map_or("", |seen| &seen.settings);
-        let settings = read_settings(text).unwrap_or_else(|error| {
+        let settings = SessionSettings::read(text).unwrap_or_else(|error| {
             app.frontend.note(&format!("the settings of this session cannot be read: {error}"));
             SessionSettings::default()
         });
@@ -186,9 +140,10 @@ impl Conversation {
         let was = before.as_ref().map_or("", |before| &before.settings);
         let mut waits = false;
         if (before.is_none() || session.settings != was)
-            && let Ok(theirs) = read_settings(&session.settings)
+            && let Ok(theirs) = SessionSettings::read(&session.settings)
         {
-            let merged = self.settings().merged(&read_settings(was).unwrap_or_default(), theirs.clone());
+            let merged =
+                self.settings().merged(&SessionSettings::read(was).unwrap_or_default(), theirs.clone());
             waits = merged != theirs;
             self.take_settings(app, merged);
         }
@@ -202,7 +157,8 @@ impl Conversation {
         if settings.model != self.kept_model {
             self.kept_model = settings.model;
             (self.config, self.newer.model) = (None, true);
-            let name = self.kept_model.as_deref().map_or("its default model".into(), one_line);
+            let name =
+                self.kept_model.as_ref().map_or("its default model".into(), |model| one_line(&model.name));
             app.frontend.note(&format!("this session now uses {name}, as another process set it"));
         }
         if settings.thinking != self.kept_thinking {
@@ -245,7 +201,9 @@ impl Conversation {
     pub(crate) async fn keep_settings(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
         loop {
             let (settings, Some(seen)) = (self.settings(), &mut self.seen) else { return Ok(()) };
-            let text = settings.text()?;
+            let text = settings
+                .text()
+                .map_err(|error| CommandError::new("json", 6, error.to_string(), "please report this"))?;
             if seen.settings == text {
                 return Ok(());
             }
@@ -257,36 +215,13 @@ impl Conversation {
                     return Ok(());
                 }
                 Ok(Some(theirs)) => {
-                    let before = read_settings(&seen.settings).unwrap_or_default();
-                    let merged = settings.merged(&before, read_settings(&theirs).unwrap_or_default());
+                    let before = SessionSettings::read(&seen.settings).unwrap_or_default();
+                    let merged = settings.merged(&before, SessionSettings::read(&theirs).unwrap_or_default());
                     seen.settings = theirs;
                     self.take_settings(app, merged);
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn settings(model: &str, thinking: Option<Thinking>, files: &[&str]) -> SessionSettings {
-        SessionSettings {
-            model: Some(model.to_owned()),
-            thinking,
-            files: files.iter().map(PathBuf::from).collect(),
-        }
-    }
-
-    #[test]
-    fn what_was_changed_here_goes_before_what_was_changed_elsewhere() {
-        let before = settings("a/m", None, &["sent", "kept"]);
-        let theirs = settings("b/m", Some(Thinking::High), &["sent", "kept", "theirs"]);
-        let merged = |mine: SessionSettings| mine.merged(&before, theirs.clone());
-        assert_eq!(merged(before.clone()), theirs);
-        let mine = settings("c/m", None, &["kept", "mine"]);
-        assert_eq!(merged(mine), settings("c/m", Some(Thinking::High), &["kept", "theirs", "mine"]));
     }
 }

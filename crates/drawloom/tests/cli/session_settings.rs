@@ -1,10 +1,15 @@
 //! Settings of a session outlive the process they were said in (spec: gateway §1).
 
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
+
 use serde_json::json;
 
 use crate::server;
+use crate::sharing::{Running, SOON};
 use crate::terminal::Terminal;
-use crate::world::World;
+use crate::world::{World, piped};
 
 fn world() -> World {
     let world = World::new();
@@ -18,6 +23,16 @@ fn other(world: &World) -> String {
     let file = world.path("other.jsonl");
     std::fs::write(&file, json!({"text": "from the other", "loop": true}).to_string()).unwrap();
     format!("script:{}", file.display())
+}
+
+/// A provider, as the configuration has it.
+fn provider(name: &str, place: &str, server: &server::Server) -> String {
+    format!("[providers.{name}]\nbase_url = \"{}\"\nplace = \"{place}\"\nwindow = 32000\n", server.base())
+}
+
+/// A configuration in which a model of a local server is asked.
+fn at_box(server: &server::Server) -> String {
+    format!("[model]\ndefault = \"box/m\"\n{}", provider("box", "local", server))
 }
 
 /// Everything that was said and answered in `main`.
@@ -85,6 +100,130 @@ fn what_cannot_be_had_any_more_is_named_and_the_conversation_goes_on() {
     assert!(run.err.contains("the model of this session, is not available"), "{run:?}");
     assert!(run.err.contains("script/echo is asked instead"), "{run:?}");
     assert!(run.err.contains("note.txt waited from before and is left out"), "{run:?}");
+}
+
+#[test]
+fn a_session_whose_local_model_is_gone_does_not_go_to_a_remote_one_by_itself() {
+    let world = World::new();
+    let here = server::Server::start(|_, _| Some(server::chat("", "from here", 10)));
+    let far = server::Server::start(|_, _| Some(server::chat("", "from afar", 10)));
+    let left = format!("[model]\ndefault = \"far/m\"\n{}", provider("far", "remote", &far));
+    let others = [provider("box", "local", &here), provider("away", "remote", &here)].concat();
+    world.write("config.toml", &format!("{left}{others}"));
+    for (session, model) in [("main", "box/m"), ("open", "away/m")] {
+        world.ok(&["--model", model, "chat", "--session", session, "-m", "private"]);
+        world.ok(&["chat", "--session", session, "-m", &format!("/model {model}")]);
+    }
+    world.write("config.toml", &left);
+    for line in ["and more of it", "/model"] {
+        let run = world.run(&["chat", "-m", line]);
+        assert_eq!(run.code, Some(5), "{run:?}");
+        for said in ["box/m, the model of this session, is not available", "`/model far/m`", "`--model`"] {
+            assert!(run.err.contains(said), "{said}: {run:?}");
+        }
+    }
+    assert!(far.bodies().is_empty(), "{:?}", far.bodies());
+    assert!(!told(&world).contains("and more of it"), "nothing of it is said");
+
+    let run = world.run(&["chat", "--session", "open", "-m", "and more of it"]);
+    assert_eq!(
+        (run.code, run.out.as_str()),
+        (Some(0), "from afar\n"),
+        "the control, of a remote one: {run:?}"
+    );
+    assert!(run.err.contains("far/m is asked instead"), "{run:?}");
+    assert_eq!(world.ok(&["--model", "far/m", "chat", "-m", "on purpose"]), "from afar\n");
+    world.ok(&["chat", "-m", "/model far/m"]);
+    assert_eq!(world.ok(&["chat", "-m", "from now on"]), "from afar\n");
+}
+
+#[test]
+fn a_file_that_waits_goes_along_once_whichever_of_those_who_wait_is_first() {
+    for is_interactive in [false, true] {
+        let world = World::new();
+        std::fs::write(world.path("here").join("note.txt"), "the tide table").unwrap();
+        let (release, released) = (Arc::new(Mutex::new(false)), Arc::new(Condvar::new()));
+        let (gate, opened) = (Arc::clone(&release), Arc::clone(&released));
+        let here = server::Server::start(move |path, _| {
+            if path.ends_with("/chat/completions") {
+                drop(opened.wait_while(gate.lock().unwrap(), |released| !*released).unwrap());
+            }
+            Some(server::chat("", "Said.", 10))
+        });
+        world.write("config.toml", &at_box(&here));
+        let mut terminal = None;
+        let mut first = None;
+        if is_interactive {
+            let terminal = terminal.insert(Terminal::start(world.command(&["chat", "--color", "never"])));
+            terminal.at_prompt();
+            terminal.types("tale\r");
+        } else {
+            first = Some(Running(piped(&mut world.command(&["chat", "-m", "tale"]))));
+        }
+        let began = Instant::now();
+        while here.bodies().is_empty() {
+            assert!(began.elapsed() < SOON, "nothing was asked");
+            std::thread::yield_now();
+        }
+        world.ok(&["chat", "-m", "/file note.txt"]);
+        let waiting = ["two", "three", "four"].map(|said| {
+            let mut child = Running(piped(&mut world.command(&["chat", "-m", said])));
+            let mut err = BufReader::new(child.0.stderr.take().unwrap());
+            let mut told = String::new();
+            while !told.contains("waiting for process") {
+                assert!(err.read_line(&mut told).unwrap() > 0, "{told}");
+            }
+            (child, err, told)
+        });
+        *release.lock().unwrap() = true;
+        released.notify_all();
+        let told_of = waiting.map(|(mut child, mut err, mut told)| {
+            err.read_to_string(&mut told).unwrap();
+            assert_eq!(child.0.wait().unwrap().code(), Some(0), "{told}");
+            assert!(told.contains("note.txt was attached before"), "{told}");
+            told.contains("note.txt was sent with another message, or taken back: it is left out")
+        });
+        assert_eq!(told_of.iter().filter(|told| **told).count(), 2, "{told_of:?}");
+        if let Some(mut first) = first {
+            assert_eq!(first.0.wait().unwrap().code(), Some(0));
+        }
+        if let Some(mut terminal) = terminal {
+            ["two", "three", "four"].into_iter().for_each(|said| terminal.shows(said));
+            terminal.at_prompt();
+            terminal.types("\u{4}");
+            assert_eq!(terminal.ended(), Some(0));
+        }
+        let all = told(&world);
+        assert_eq!(all.matches("the tide table").count(), 1, "{all}");
+        for said in ["two", "three", "four"] {
+            assert!(all.contains(said), "{all}");
+        }
+        let run = world.run(&["chat", "-m", "and now?"]);
+        assert!(run.code == Some(0) && !run.err.contains("note.txt"), "it waits no longer: {run:?}");
+    }
+}
+
+#[test]
+fn a_file_waits_until_it_was_sent_and_can_wait_again() {
+    let world = World::new();
+    std::fs::write(world.path("here").join("note.txt"), "the tide table").unwrap();
+    let here = server::Server::start(|_, _| Some(server::chat("", "Said.", 10)));
+    world.write("config.toml", &at_box(&here));
+    let file = "/file note.txt";
+    for (flags, lines) in [
+        (&[][..], &["hello", file, "/edit hello again", "and this?", file, "more"][..]),
+        (&["--temp"], &[file, "hello", file, "more"]),
+    ] {
+        let command = world.command(&[&["chat", "--color", "never"], flags].concat());
+        let mut terminal = Terminal::start(command);
+        for line in lines {
+            terminal.says(&format!("{line}\r"));
+        }
+        terminal.types("\u{4}");
+        assert_eq!(terminal.ended(), Some(0));
+        let last = here.bodies().last().unwrap().to_string();
+        assert_eq!(last.matches("the tide table").count(), 2, "{flags:?}: {last}");
+    }
 }
 
 #[test]

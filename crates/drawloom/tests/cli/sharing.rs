@@ -15,7 +15,7 @@ use crate::terminal::Terminal;
 use crate::world::{Run, World, piped};
 
 /// How long something that has to happen is waited for.
-const SOON: Duration = Duration::from_secs(30);
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 /// A process that is ended with the test.
 pub(crate) struct Running(pub(crate) Child);

@@ -214,6 +214,7 @@ fn a_log_without_its_store_is_damage_until_it_is_moved_away() {
     for name in logs {
         let log = home.path().join(name);
         fs::write(&log, "the log of the store that was here").unwrap();
+        home.run(&["tree", "list"]).refused(6, &["loom.db is missing", name]);
         home.run(&["restore", backup]).refused(2, &[name, "--to"]);
         assert!(log.exists() && !home.database().exists());
         let doctor = home.run(&["doctor", "--quick"]);

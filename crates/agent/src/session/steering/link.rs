@@ -17,7 +17,7 @@ use crate::error::AgentError;
 use crate::event::{SayId, SessionEvent};
 use crate::lease::{SessionLease, instance_of};
 use crate::runtime::Runtime;
-use crate::session::{EventLog, TurnIdentity};
+use crate::session::{EventLog, TurnIdentity, WaitingFile};
 
 /// How long a process may take to read a message.
 const TO_READ: Duration = Duration::from_secs(5);
@@ -60,6 +60,8 @@ pub struct OutgoingSay<'a> {
     pub key: &'a SayId,
     /// The last is what is said, those before it are sent along.
     pub texts: &'a [NewText],
+    /// Those of the texts that wait in the session's settings.
+    pub waiting: &'a [WaitingFile],
     /// The position under which it is said; the tip, if none.
     pub reply_to: Option<PositionId>,
     /// Author of what is written for it.
@@ -130,6 +132,7 @@ pub async fn hand_over(
         identity,
         reply_to: say.reply_to,
         texts: say.texts.iter().map(Into::into).collect(),
+        waiting: say.waiting.to_vec(),
         author: say.author,
         trust: say.trust,
         attended: say.attended,

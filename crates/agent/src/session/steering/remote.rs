@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Message, Reply};
 use crate::error::AgentError;
 use crate::event::SayId;
-use crate::session::TurnIdentity;
+use crate::session::{TurnIdentity, WaitingFile};
 
 /// Replies that may wait to be written to whoever said something.
 const MAX_REPLIES: usize = 2;
@@ -37,6 +37,8 @@ pub(crate) struct RemoteInput {
     pub(crate) reply_to: Option<PositionId>,
     /// The last is what is said, those before it are sent along.
     pub(crate) texts: Vec<NewText>,
+    /// Those of the texts that wait in the session's settings.
+    pub(crate) waiting: Vec<WaitingFile>,
     pub(crate) author: Author,
     pub(crate) trust: Trust,
     /// Whether somebody there may answer a question.
@@ -48,9 +50,13 @@ impl RemoteInput {
     /// A message, and where what becomes of it is heard.
     pub(super) fn new(message: Message) -> (Self, mpsc::Receiver<Receipt>) {
         let (replies, heard) = mpsc::channel(MAX_REPLIES);
-        let Message { key, view, fence, identity, reply_to, texts, author, trust, attended, .. } = message;
+        let Message { key, view, fence, identity, reply_to, texts, waiting, author, trust, attended, .. } =
+            message;
         let texts = texts.into_iter().map(Into::into).collect();
-        (Self { key, view, fence, identity, reply_to, texts, author, trust, attended, replies }, heard)
+        (
+            Self { key, view, fence, identity, reply_to, texts, waiting, author, trust, attended, replies },
+            heard,
+        )
     }
 
     /// Replies without waiting for whoever it is for.
@@ -115,6 +121,7 @@ mod tests {
             identity,
             reply_to: None,
             texts: vec![(&NewText::owner("hello", None)).into()],
+            waiting: Vec::new(),
             author: Author::owner(),
             trust: Trust::Owner,
             attended: false,

@@ -1,0 +1,83 @@
+//! Files that wait in a session: each is sent along once, whoever says something next.
+//!
+//! A message is made before its turn has the session. The files that wait are looked up again under the lease, and are
+//! taken off the settings before it is given back.
+
+use std::path::PathBuf;
+
+use loom::Digest;
+use store::Principal;
+
+use super::turn::{Turn, shown_by};
+use super::{SessionSettings, TurnInput, WaitingFile};
+use crate::error::AgentError;
+use crate::event::SessionEvent;
+
+impl Turn<'_> {
+    /// Leaves out the files that do not wait in the session any more. Returns the paths of those that do, and of those
+    /// that are left out.
+    pub(super) async fn leave_out_gone(&self, input: &mut TurnInput) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let TurnInput::New { texts, media, waiting } = input else { return Default::default() };
+        if waiting.is_empty() {
+            return Default::default();
+        }
+        let waits = self.settings().await;
+        // What cannot be read says nothing against them.
+        let waits =
+            |file: &WaitingFile| waits.as_ref().map_or(true, |(_, now)| now.files.contains(&file.path));
+        let (sent, gone): (Vec<_>, Vec<_>) = std::mem::take(waiting).into_iter().partition(waits);
+        if !gone.is_empty() {
+            let all = std::mem::take(texts);
+            let said = all.len().saturating_sub(1);
+            let is_gone = |index: usize| index < said && gone.iter().any(|file| file.text == index);
+            let stay = all.into_iter().enumerate().filter(|(index, _)| !is_gone(*index));
+            *texts = stay.map(|(_, text)| text).collect();
+            let shown = shown_by(texts);
+            let (stay, gone) = std::mem::take(media)
+                .into_iter()
+                .partition::<Vec<_>, _>(|bytes| shown.contains(&Digest::of(bytes)));
+            *media = stay;
+            self.remove_unsaid(&gone).await;
+        }
+        let paths = |files: Vec<WaitingFile>| files.into_iter().map(|file| file.path).collect();
+        (paths(sent), paths(gone))
+    }
+
+    /// Takes files that were sent off the session's settings.
+    pub(super) async fn remove_sent(&self, sent: &[PathBuf]) -> Result<(), AgentError> {
+        if sent.is_empty() {
+            return Ok(());
+        }
+        loop {
+            let (before, mut settings) = self.settings().await?;
+            settings.files.retain(|path| !sent.contains(path));
+            let text = settings.text().map_err(|error| AgentError::Refused(error.to_string()))?;
+            let store = &self.runtime.store;
+            if store.set_session_settings(&Principal::Owner, self.session, &before, &text).await?.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The settings of the session, as they are written and as they are read.
+    async fn settings(&self) -> Result<(String, SessionSettings), AgentError> {
+        let session = self.runtime.store.session(&Principal::Owner, self.session).await?;
+        let text = session.map(|session| session.settings).unwrap_or_default();
+        let settings =
+            SessionSettings::read(&text).map_err(|error| AgentError::Refused(error.to_string()))?;
+        Ok((text, settings))
+    }
+
+    pub(super) fn tell_of_files(&self, gone: &[PathBuf], kept: Result<(), AgentError>) {
+        for path in gone {
+            let name = path.to_string_lossy();
+            let name = text::terminal::one_line(&name);
+            self.log.push(SessionEvent::notice(format!(
+                "{name} was sent with another message, or taken back: it is left out"
+            )));
+        }
+        if let Err(error) = kept {
+            self.log.push(SessionEvent::notice(format!("files that were sent still wait: {error}")));
+        }
+    }
+}
