@@ -177,6 +177,19 @@ fn truncate(conn: &Connection) -> Result<bool, StoreError> {
 mod tests {
     use super::*;
     use crate::rows::forget::NOTE;
+    use crate::sqlite::Options;
+
+    #[tokio::test]
+    async fn what_has_the_store_alone_and_panics_ends_itself_and_its_transaction() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Database::open(&folder.path().join("loom.db"), &Options::default()).unwrap();
+        let broken = store.run_alone(|conn| -> Result<(), StoreError> {
+            conn.execute_batch("BEGIN IMMEDIATE").map_err(failure)?;
+            panic!("as a test wants it")
+        });
+        assert!(matches!(broken.await, Err(StoreError::Panicked)));
+        store.run_alone(|conn| within(conn, |_| Ok(()))).await.unwrap();
+    }
 
     #[test]
     fn a_note_that_another_process_made_while_pages_were_merged_stays() {
