@@ -156,10 +156,11 @@ pub trait TreeReader {
         }
         Ok(found)
     }
-    /// The texts of the originals at a position and those above it, upwards, at most `limit`. A store reads them
-    /// without anything else of the rows: rendering a long path is made of this.
+    /// The texts of the originals at a position and at those above it, at most `limit`, from the top. A store reads
+    /// them without anything else of the rows: rendering a long path is made of this.
     fn original_texts(&self, from: PositionId, limit: usize) -> Result<Vec<OriginalText>, RowError> {
-        let positions = self.upwards(from, limit)?;
+        let mut positions = self.upwards(from, limit)?;
+        positions.reverse();
         let ids: Vec<NodeId> = positions.iter().map(|position| position.id.original()).collect();
         let nodes = self.nodes(&ids)?;
         let texts = positions.into_iter().zip(nodes).map(|(position, row)| OriginalText {

@@ -180,35 +180,57 @@ pub(crate) fn children(
     Ok(found)
 }
 
-/// Walks from the position with key ?1 in the tree that begins with key ?2 up over at most ?3 rows; ends early where a
-/// row is not one step above the one that names it. To be joined by `CROSS JOIN`: for another one SQLite keeps the whole
-/// walk first.
+/// Where a walk upwards begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WalkStart {
+    pub(crate) number: i64,
+    pub(crate) depth: u32,
+}
+
+impl WalkStart {
+    /// The position with an id.
+    pub(crate) fn find(db: &Db<'_>, tree: TreeRef, id: PositionId) -> Result<Option<Self>, StoreError> {
+        let sql = "SELECT n.pk, p.depth FROM nodes n JOIN positions p ON p.pk = n.pk
+            WHERE n.id = ?1 AND n.pk BETWEEN ?2 AND ?3";
+        db.one(sql, (id.to_bytes(), tree.key.first(), tree.key.last()), |row| {
+            Ok(Self { number: number_of(get(row, 0)?), depth: get(row, 1)? })
+        })
+    }
+
+    /// The depth of the uppermost of `limit` positions.
+    fn top(self, limit: usize) -> u32 {
+        self.depth.saturating_sub(u32::try_from(limit.saturating_sub(1)).unwrap_or(u32::MAX))
+    }
+}
+
+/// Walks from the position with key ?1 in the tree that begins with key ?2 up to depth ?3; ends early where a row is
+/// not one step above the one that names it. To be joined by `CROSS JOIN`: for another one SQLite keeps the whole walk
+/// first.
 ///
 /// In no order: to sort rows, an engine keeps them all, texts among them. Depths tell it.
 const UPWARDS: &str = "WITH RECURSIVE up (pk, parent, depth) AS (
         SELECT pk, parent, depth FROM positions WHERE pk = ?1
         UNION ALL SELECT p.pk, p.parent, p.depth FROM up JOIN positions p ON p.pk = ?2 + up.parent
-            WHERE up.depth > (SELECT depth FROM positions WHERE pk = ?1) - ?3 + 1 AND p.depth = up.depth - 1)";
+            WHERE up.depth > ?3 AND p.depth = up.depth - 1)";
 
-/// The position whose original has a number and those above it, at most `limit`. The ids of parents and jumps are
-/// those of rows further up.
+/// A position and those above it, at most `limit`. The ids of parents and jumps are those of rows further up.
 pub(crate) fn upwards(
     db: &Db<'_>,
     tree: TreeRef,
-    from: i64,
+    from: WalkStart,
     limit: usize,
 ) -> Result<Vec<Position>, StoreError> {
     let sql = format!(
         "{UPWARDS} SELECT {COLUMNS} FROM up CROSS JOIN positions p CROSS JOIN nodes n
          WHERE p.pk = up.pk AND n.pk = up.pk"
     );
-    let mut halves = db
-        .all(&sql, (tree.key.node(from), tree.key.first(), limit_of(limit)), |row| read_half(tree.id, row))?;
+    let keys = (tree.key.node(from.number), tree.key.first(), from.top(limit));
+    let mut halves = db.all(&sql, keys, |row| read_half(tree.id, row))?;
     halves.sort_by_key(|half| Reverse(half.position.depth));
     let missing =
         |number: i64| StoreError::Damaged(format!("position {number} of tree {} is missing", tree.id));
     match halves.last() {
-        None => return Err(missing(from)),
+        None => return Err(missing(from.number)),
         Some(Half { parent: Some(parent), .. }) if halves.len() < limit => return Err(missing(*parent)),
         Some(_) => {}
     }
@@ -229,19 +251,30 @@ pub(crate) fn upwards(
     whole.collect()
 }
 
-/// The texts of the originals at the position whose original has a number and at those above it, at most `limit`.
+/// The texts of the originals at a position and at those above it, at most `limit`, from the top.
 pub(crate) fn texts(
     db: &Db<'_>,
     tree: TreeRef,
-    from: i64,
+    from: WalkStart,
     limit: usize,
 ) -> Result<Vec<OriginalText>, StoreError> {
-    // Nothing of the rows is read but the text.
-    let sql = format!(
-        "{UPWARDS} SELECT n.id, up.depth, n.flags, n.content, up.parent FROM up CROSS JOIN nodes n WHERE n.pk = up.pk"
-    );
-    let mut texts = db.all(&sql, (tree.key.node(from), tree.key.first(), limit_of(limit)), |row| {
-        let mut content = read_content(row, 3, get(row, 2)?)?;
+    let top = from.top(limit);
+    let sql = format!("{UPWARDS} SELECT depth, pk FROM up");
+    let keys = (tree.key.node(from.number), tree.key.first(), top);
+    let mut path: Vec<(u32, i64)> = db.all(&sql, keys, |row| Ok((get(row, 0)?, get(row, 1)?)))?;
+    path.sort_unstable();
+    let damaged =
+        || StoreError::Damaged(format!("the path to position {} of tree {} is broken", from.number, tree.id));
+    if path.first().is_none_or(|(depth, _)| *depth != top) {
+        return Err(damaged());
+    }
+    // Positions that were made one after the other are neighbours, and read in one go; nothing of them but the text.
+    let runs = path.chunk_by(|(_, above), (_, below)| *below == above + 1);
+    let runs = runs.map(|run| params![run[0].1, run[run.len() - 1].1]);
+    let sql = "SELECT id, flags, content FROM nodes WHERE pk BETWEEN ?1 AND ?2 ORDER BY pk";
+    let mut depths = path.iter().map(|(depth, _)| *depth);
+    let texts = db.all_of(sql, runs, |row| {
+        let mut content = read_content(row, 2, get(row, 1)?)?;
         let text = match content.pop() {
             // Nearly every content is one text, which is moved and not copied.
             Some(Block::Text { text }) if content.is_empty() => text,
@@ -250,13 +283,8 @@ pub(crate) fn texts(
                 plain_text(&content).into_owned()
             }
         };
-        let original =
-            OriginalText { position: PositionId::from_bytes(id16(row, 0)?), depth: get(row, 1)?, text };
-        Ok((original, get::<Option<i64>>(row, 4)?))
+        let depth = depths.next().ok_or_else(damaged)?;
+        Ok(OriginalText { position: PositionId::from_bytes(id16(row, 0)?), depth, text })
     })?;
-    texts.sort_by_key(|(text, _)| Reverse(text.depth));
-    match texts.last().map_or(Some(from), |(_, parent)| *parent).filter(|_| texts.len() < limit) {
-        Some(parent) => Err(StoreError::Damaged(format!("position {parent} of tree {} is missing", tree.id))),
-        None => Ok(texts.into_iter().map(|(text, _)| text).collect()),
-    }
+    if texts.len() == path.len() { Ok(texts) } else { Err(damaged()) }
 }

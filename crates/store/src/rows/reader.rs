@@ -9,6 +9,7 @@ use loom::{
 };
 
 use super::ahead::{Ahead, Count};
+use super::position::WalkStart;
 use super::trees::TreeRef;
 use super::{attributions, cell, draft, generations, injections, node, operation, position, trees};
 use crate::db::{Db, get, id16, number_of, unsigned};
@@ -329,8 +330,9 @@ impl TreeReader for StoredTree<'_, '_> {
         if limit == 0 {
             return Ok(Vec::new());
         }
-        let number = self.number(from)?.ok_or_else(|| RowError::missing("position", from))?;
-        let found = position::upwards(self.db, self.tree, number, limit)?;
+        let start = WalkStart::find(self.db, self.tree, from)?;
+        let start = start.ok_or_else(|| RowError::missing("position", from))?;
+        let found = position::upwards(self.db, self.tree, start, limit)?;
         if let Some(ahead) = &self.ahead {
             ahead.page(&found);
         }
@@ -338,7 +340,11 @@ impl TreeReader for StoredTree<'_, '_> {
     }
 
     fn original_texts(&self, from: PositionId, limit: usize) -> Result<Vec<OriginalText>, RowError> {
-        let Some(from) = self.number(from)? else { return Ok(Vec::new()) };
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let start = WalkStart::find(self.db, self.tree, from)?;
+        let from = start.ok_or_else(|| RowError::missing("position", from))?;
         Ok(position::texts(self.db, self.tree, from, limit)?)
     }
 
