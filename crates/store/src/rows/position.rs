@@ -1,9 +1,8 @@
 //! A position as a row, and back.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use crate::engine::{Row, params};
+use crate::engine::{Row, Value, params};
 use loom::content::plain_text;
 use loom::reader::OriginalText;
 use loom::{Block, Counts, PathDigest, Position, PositionId, PositionKind, Sums, TreeId};
@@ -204,14 +203,45 @@ impl WalkStart {
 }
 
 /// Walks from the position with key ?1 in the tree that begins with key ?2 up to depth ?3; ends early where a row is
-/// not one step above the one that names it. To be joined by `CROSS JOIN`: for another one SQLite keeps the whole walk
-/// first.
-///
-/// In no order: to sort rows, an engine keeps them all, texts among them. Depths tell it.
+/// not one step above the one that names it.
 const UPWARDS: &str = "WITH RECURSIVE up (pk, parent, depth) AS (
         SELECT pk, parent, depth FROM positions WHERE pk = ?1
         UNION ALL SELECT p.pk, p.parent, p.depth FROM up JOIN positions p ON p.pk = ?2 + up.parent
-            WHERE up.depth > ?3 AND p.depth = up.depth - 1)";
+            WHERE up.depth > ?3 AND p.depth = up.depth - 1)
+    SELECT depth, pk FROM up";
+
+/// A position and those above it, from the top.
+struct StoredPath {
+    /// Of the uppermost.
+    depth: u32,
+    keys: Vec<i64>,
+}
+
+impl StoredPath {
+    /// Reads at most `limit` positions.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when one is missing or does not stand one step below its parent.
+    fn read(db: &Db<'_>, tree: TreeRef, from: WalkStart, limit: usize) -> Result<Self, StoreError> {
+        let depth = from.top(limit);
+        let ends = (tree.key.node(from.number), tree.key.first(), depth);
+        let mut found: Vec<(u32, i64)> = db.all(UPWARDS, ends, |row| Ok((get(row, 0)?, get(row, 1)?)))?;
+        found.sort_unstable();
+        if found.first().is_none_or(|(top, _)| *top != depth) {
+            return Err(broken(tree.id, from));
+        }
+        Ok(Self { depth, keys: found.into_iter().map(|(_, key)| key).collect() })
+    }
+
+    /// First and last key of each run of neighbours. Positions that were made one after the other are read in one go.
+    fn runs(&self) -> impl Iterator<Item = [Value<'static>; 2]> {
+        self.keys.chunk_by(|above, below| *below == above + 1).map(|run| params![run[0], run[run.len() - 1]])
+    }
+}
+
+fn broken(tree: TreeId, from: WalkStart) -> StoreError {
+    StoreError::Damaged(format!("the path to position {} of tree {tree} is broken", from.number))
+}
 
 /// A position and those above it, at most `limit`. The ids of parents and jumps are those of rows further up.
 pub(crate) fn upwards(
@@ -220,20 +250,15 @@ pub(crate) fn upwards(
     from: WalkStart,
     limit: usize,
 ) -> Result<Vec<Position>, StoreError> {
+    let path = StoredPath::read(db, tree, from, limit)?;
     let sql = format!(
-        "{UPWARDS} SELECT {COLUMNS} FROM up CROSS JOIN positions p CROSS JOIN nodes n
-         WHERE p.pk = up.pk AND n.pk = up.pk"
+        "SELECT {COLUMNS} FROM positions p JOIN nodes n ON n.pk = p.pk WHERE p.pk BETWEEN ?1 AND ?2 ORDER BY p.pk"
     );
-    let keys = (tree.key.node(from.number), tree.key.first(), from.top(limit));
-    let mut halves = db.all(&sql, keys, |row| read_half(tree.id, row))?;
-    halves.sort_by_key(|half| Reverse(half.position.depth));
-    let missing =
-        |number: i64| StoreError::Damaged(format!("position {number} of tree {} is missing", tree.id));
-    match halves.last() {
-        None => return Err(missing(from.number)),
-        Some(Half { parent: Some(parent), .. }) if halves.len() < limit => return Err(missing(*parent)),
-        Some(_) => {}
+    let mut halves = db.all_of(&sql, path.runs(), |row| read_half(tree.id, row))?;
+    if halves.len() != path.keys.len() {
+        return Err(broken(tree.id, from));
     }
+    halves.reverse();
     let mut ids: HashMap<i64, PositionId> =
         halves.iter().map(|half| (half.number, half.position.id)).collect();
     let mut further: Vec<i64> = halves.iter().map(|half| half.jump).collect();
@@ -244,7 +269,7 @@ pub(crate) fn upwards(
     ids.extend(db.all_of("SELECT pk, id FROM nodes WHERE pk = ?1", sets, |row| {
         Ok((number_of(get(row, 0)?), PositionId::from_bytes(id16(row, 1)?)))
     })?);
-    let id = |number: i64| ids.get(&number).copied().ok_or_else(|| missing(number));
+    let id = |number: i64| ids.get(&number).copied().ok_or_else(|| broken(tree.id, from));
     let whole = halves.into_iter().map(|half| {
         Ok(Position { parent: half.parent.map(id).transpose()?, jump: id(half.jump)?, ..half.position })
     });
@@ -258,22 +283,11 @@ pub(crate) fn texts(
     from: WalkStart,
     limit: usize,
 ) -> Result<Vec<OriginalText>, StoreError> {
-    let top = from.top(limit);
-    let sql = format!("{UPWARDS} SELECT depth, pk FROM up");
-    let keys = (tree.key.node(from.number), tree.key.first(), top);
-    let mut path: Vec<(u32, i64)> = db.all(&sql, keys, |row| Ok((get(row, 0)?, get(row, 1)?)))?;
-    path.sort_unstable();
-    let damaged =
-        || StoreError::Damaged(format!("the path to position {} of tree {} is broken", from.number, tree.id));
-    if path.first().is_none_or(|(depth, _)| *depth != top) {
-        return Err(damaged());
-    }
-    // Positions that were made one after the other are neighbours, and read in one go; nothing of them but the text.
-    let runs = path.chunk_by(|(_, above), (_, below)| *below == above + 1);
-    let runs = runs.map(|run| params![run[0].1, run[run.len() - 1].1]);
+    let path = StoredPath::read(db, tree, from, limit)?;
+    // Nothing of the rows is read but the text.
     let sql = "SELECT id, flags, content FROM nodes WHERE pk BETWEEN ?1 AND ?2 ORDER BY pk";
-    let mut depths = path.iter().map(|(depth, _)| *depth);
-    let texts = db.all_of(sql, runs, |row| {
+    let mut depth = path.depth;
+    let texts = db.all_of(sql, path.runs(), |row| {
         let mut content = read_content(row, 2, get(row, 1)?)?;
         let text = match content.pop() {
             // Nearly every content is one text, which is moved and not copied.
@@ -283,8 +297,9 @@ pub(crate) fn texts(
                 plain_text(&content).into_owned()
             }
         };
-        let depth = depths.next().ok_or_else(damaged)?;
-        Ok(OriginalText { position: PositionId::from_bytes(id16(row, 0)?), depth, text })
+        let original = OriginalText { position: PositionId::from_bytes(id16(row, 0)?), depth, text };
+        depth += 1;
+        Ok(original)
     })?;
-    if texts.len() == path.len() { Ok(texts) } else { Err(damaged()) }
+    if texts.len() == path.keys.len() { Ok(texts) } else { Err(broken(tree.id, from)) }
 }
