@@ -333,13 +333,20 @@ pub(crate) fn get<T: FromValue>(row: &Row<'_>, index: usize) -> Result<T, StoreE
 pub(crate) fn bytes_of<'r>(row: &'r Row<'_>, index: usize) -> Result<&'r [u8], StoreError> {
     match row.value(index)? {
         ValueRef::Blob(bytes) => Ok(bytes),
-        _ => Err(StoreError::Damaged(format!("column {index} holds no bytes"))),
+        _ => Err(no_bytes(index)),
     }
+}
+
+fn no_bytes(index: usize) -> StoreError {
+    StoreError::Damaged(format!("column {index} holds no bytes"))
 }
 
 /// A column of 16 bytes.
 pub(crate) fn id16(row: &Row<'_>, index: usize) -> Result<[u8; 16], StoreError> {
-    let bytes = bytes_of(row, index)?;
+    id_of(bytes_of(row, index)?)
+}
+
+fn id_of(bytes: &[u8]) -> Result<[u8; 16], StoreError> {
     bytes.try_into().map_err(|_| StoreError::Damaged(format!("an id has {} bytes", bytes.len())))
 }
 
@@ -347,7 +354,8 @@ pub(crate) fn id16(row: &Row<'_>, index: usize) -> Result<[u8; 16], StoreError> 
 pub(crate) fn optional_id16(row: &Row<'_>, index: usize) -> Result<Option<[u8; 16]>, StoreError> {
     match row.value(index)? {
         ValueRef::Null => Ok(None),
-        _ => id16(row, index).map(Some),
+        ValueRef::Blob(bytes) => id_of(bytes).map(Some),
+        _ => Err(no_bytes(index)),
     }
 }
 
