@@ -51,7 +51,7 @@ impl Turn<'_> {
         loop {
             let (before, mut settings) = self.settings().await?;
             settings.files.retain(|path| !sent.contains(path));
-            let text = settings.text().map_err(|error| AgentError::Refused(error.to_string()))?;
+            let text = settings.text()?;
             let store = &self.runtime.store;
             if store.set_session_settings(&Principal::Owner, self.session, &before, &text).await?.is_none() {
                 return Ok(());
@@ -63,8 +63,7 @@ impl Turn<'_> {
     async fn settings(&self) -> Result<(String, SessionSettings), AgentError> {
         let session = self.runtime.store.session(&Principal::Owner, self.session).await?;
         let text = session.map(|session| session.settings).unwrap_or_default();
-        let settings =
-            SessionSettings::read(&text).map_err(|error| AgentError::Refused(error.to_string()))?;
+        let settings = SessionSettings::read(&text)?;
         Ok((text, settings))
     }
 
