@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use loom::Digest;
+use loom::plan::NewText;
 use store::Principal;
 
 use super::turn::{Turn, shown_by};
@@ -30,14 +31,17 @@ impl Turn<'_> {
             let all = std::mem::take(texts);
             let said = all.len().saturating_sub(1);
             let is_gone = |index: usize| index < said && gone.iter().any(|file| file.text == index);
-            let stay = all.into_iter().enumerate().filter(|(index, _)| !is_gone(*index));
-            *texts = stay.map(|(_, text)| text).collect();
+            let (left_out, stay): (Vec<_>, Vec<_>) =
+                all.into_iter().enumerate().partition(|(index, _)| is_gone(*index));
+            let texts_of = |texts: Vec<(usize, NewText)>| texts.into_iter().map(|(_, text)| text).collect();
+            *texts = texts_of(stay);
+            let left_out: Vec<NewText> = texts_of(left_out);
             let shown = shown_by(texts);
-            let (stay, gone) = std::mem::take(media)
-                .into_iter()
-                .partition::<Vec<_>, _>(|bytes| shown.contains(&Digest::of(bytes)));
-            *media = stay;
-            self.remove_unsaid(&gone).await;
+            media.retain(|bytes| shown.contains(&Digest::of(bytes)));
+            // Another process keeps its pictures and sounds in the home before it hands its message over.
+            let mut unsaid = shown_by(&left_out);
+            unsaid.retain(|blob| !shown.contains(blob));
+            self.remove_unsaid(&unsaid).await;
         }
         let paths = |files: Vec<WaitingFile>| files.into_iter().map(|file| file.path).collect();
         (paths(sent), paths(gone))
