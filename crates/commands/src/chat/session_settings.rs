@@ -52,6 +52,16 @@ impl SeenSession {
         Self { id: session.id, name: session.name, settings: session.settings, tree }
     }
 
+    /// The same, once files that waited were sent: their turn took them off the settings.
+    pub(super) fn without_files(self, sent: &[PathBuf]) -> Self {
+        let Ok(mut settings) = SessionSettings::read(&self.settings) else { return self };
+        settings.files.retain(|path| !sent.contains(path));
+        match settings.text() {
+            Ok(settings) => Self { settings, ..self },
+            Err(_) => self,
+        }
+    }
+
     /// One that has no settings yet.
     pub(super) fn begun(entered: &OpenedSession) -> Self {
         Self {
@@ -221,9 +231,12 @@ impl Conversation {
                 }
                 Ok(Some(theirs)) => {
                     let before = SessionSettings::read(&seen.settings).unwrap_or_default();
-                    let merged = settings.merged(&before, SessionSettings::read(&theirs).unwrap_or_default());
+                    let read = read_or_tell(app, &theirs);
                     seen.settings = theirs;
-                    self.take_settings(app, merged);
+                    // Those that cannot be read are written over.
+                    if let Some(read) = read {
+                        self.take_settings(app, settings.merged(&before, read));
+                    }
                 }
                 Err(error) => return Err(error.into()),
             }
