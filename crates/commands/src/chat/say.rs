@@ -127,8 +127,10 @@ impl Conversation {
                     }
                     self.keep_settings(app, asker).await?;
                 } else {
-                    // Another process was first: what it set there holds here.
+                    // Another process was first: what it set there holds here, for its model and files too.
                     self.catch_up(app, asker).await?;
+                    let info = self.config(app).await?.model.info().clone();
+                    self.admit_files(&info)?;
                 }
                 let tree = match (self.anew, entered.is_begun) {
                     (false, _) => TreeChoice::Current,
