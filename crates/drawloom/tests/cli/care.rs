@@ -347,7 +347,7 @@ fn a_home_that_lost_its_store_names_the_backup_and_takes_it_back() {
         let checks = found["checks"].as_array().unwrap();
         checks.iter().find(|check| check["name"] == name).unwrap().clone()
     };
-    assert_eq!(check("store")["state"], "warn", "{found}");
+    assert_eq!(check("store")["state"], "fail", "{found}");
     let why = check("backup")["why"].as_str().unwrap().to_owned();
     assert!(why.contains(&text(&file)) && why.contains("`drawloom restore FILE` brings it back"), "{why}");
     world.ok(&["restore", &text(&file)]);
