@@ -52,7 +52,8 @@ impl Copying {
     }
 }
 
-const COPIES: &str = "copies.lock";
+/// Lock of those who make copies and of whoever sweeps them.
+pub(super) const COPIES: &str = "copies.lock";
 
 /// A file to be locked.
 ///
