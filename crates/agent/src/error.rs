@@ -76,7 +76,7 @@ pub enum AgentError {
         by: String,
     },
     /// A turn of the session is under way, and what was asked has to wait until it is done.
-    #[error("the session is busy: {by} answers in it")]
+    #[error("the session is busy: {by} works in it")]
     Answers {
         /// Process and command, for people.
         by: String,
