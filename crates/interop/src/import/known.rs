@@ -155,7 +155,7 @@ fn requests_not_here(
             continue;
         }
         let received = held.response.and_then(|digest| materials.responses.get(&digest));
-        if received.is_some_and(|received| !received.purged) && rows.answer(*id)?.is_none() {
+        if received.is_some_and(|received| !received.purged) && !rows.has_answer(*id)? {
             responses += 1;
         }
         let manifest = held.row.manifest;
@@ -164,7 +164,7 @@ fn requests_not_here(
         }
         let bodies = materials.bodies_of.get(&manifest).into_iter().flatten().map(|body| body.digest);
         for body in bodies.filter(|body| materials.bodies.contains_key(body)) {
-            if rows.body(body)?.is_none() {
+            if !rows.has_body(body)? {
                 digests.insert(body);
             }
         }
