@@ -53,8 +53,8 @@ pub(super) fn add(
         }
         match rows.node(row.node.id)? {
             Some(held) if same(&held, &row) => {
-                let is_untold = held.purged && !row.purged;
-                *(if is_untold { &mut plan.untold } else { &mut plan.skipped }) += 1;
+                let is_missing = held.purged && !row.purged;
+                *(if is_missing { &mut plan.missing_texts } else { &mut plan.skipped }) += 1;
             }
             Some(_) => return Err(ImportRefusal::Differs { what: "node", id: row.node.id.to_string() }),
             None => {
@@ -65,7 +65,7 @@ pub(super) fn add(
         Ok(())
     })?;
     plan.history = operations_not_here(file, rows)?;
-    plan.unsent = requests_not_here(file, rows, &added.nodes)?;
+    plan.missing_requests = requests_not_here(file, rows, &added.nodes)?;
     if added.nodes.is_empty() {
         plan.change = ImportChange::Nothing;
         return Ok(());
