@@ -76,7 +76,7 @@ pub enum AgentError {
         by: String,
     },
     /// A turn of the session is under way, and what was asked has to wait until it is done.
-    #[error("the session is busy: {by} answers in it")]
+    #[error("the session is busy: {by} works in it")]
     Answers {
         /// Process and command, for people.
         by: String,
@@ -90,6 +90,9 @@ pub enum AgentError {
     /// No socket could be made for other processes.
     #[error("other processes cannot reach this one: {0}")]
     Socket(String),
+    /// The settings of a session are damaged.
+    #[error("the settings of this session cannot be read: {0}")]
+    Settings(#[from] serde_json::Error),
     /// The process that holds the session did not take what was said.
     #[error("the process that has the session refused the message: {0}")]
     Refused(String),
@@ -206,6 +209,9 @@ impl From<&AgentError> for Failure {
                 ("fenced", 6, "the next command keeps it as a node; send it again, or continue")
             }
             AgentError::SaidBefore => ("exists", 2, "`drawloom tree show` shows it and its answer"),
+            AgentError::Settings(_) => {
+                ("damaged", 6, "choose its model and its files again: /model NAME, /file PATH")
+            }
             AgentError::Refused(_) => ("busy", 6, "try again in a moment"),
             AgentError::Closed => ("busy", 6, "say it again"),
             AgentError::Socket(_) => ("home", 6, "check the home's folder"),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use agent::questions::Decision;
-use store::{QuestionId, SessionId, StoreError};
+use store::{Principal, QuestionId, SessionId, Store, StoreError};
 
 use crate::app::App;
 use crate::args::approvals::{Approve, Deny};
@@ -89,11 +89,11 @@ pub(crate) async fn only_one(
 }
 
 /// Whether a word names a question.
-pub(crate) async fn is_named(app: &App, asker: &Asker, word: &str) -> Result<bool, CommandError> {
-    match app.runtime.store.resolve_question(&asker.principal, word).await {
+pub(crate) async fn is_named(store: &Store, who: &Principal, word: &str) -> Result<bool, StoreError> {
+    match store.resolve_question(who, word).await {
         Ok(_) | Err(StoreError::Ambiguous(_)) => Ok(true),
         Err(StoreError::NotFound(_)) => Ok(false),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 

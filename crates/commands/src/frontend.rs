@@ -12,6 +12,8 @@ use loom::NodeId;
 use store::Principal;
 use workspace::{FileError, StoreGuard};
 
+use crate::approvals::is_named;
+
 /// Whoever shows what a command does.
 pub trait Frontend: Send + Sync {
     /// One line of progress or notice.
@@ -33,8 +35,8 @@ pub trait Frontend: Send + Sync {
         false
     }
     /// The person's answer to a question of the work itself; none where it was answered elsewhere meanwhile. It is
-    /// waited for on a thread of its own.
-    fn decide(&self, _question: &AskedQuestion) -> Option<Decision> {
+    /// waited for on a thread of its own. `names` says whether a word names a question, this one or another.
+    fn decide(&self, _question: &AskedQuestion, _names: &dyn Fn(&str) -> bool) -> Option<Decision> {
         Some(Decision::Denied)
     }
     /// A question has an answer, from whomever: nobody need be asked any more.
@@ -109,7 +111,13 @@ impl Shown {
             ));
         }
         let (frontend, runtime, id) = (Arc::clone(&self.frontend), self.runtime.clone(), question.id);
-        let decided = tokio::task::spawn_blocking(move || frontend.decide(&question));
+        let (asked, tasks) = (runtime.clone(), tokio::runtime::Handle::current());
+        let decided = tokio::task::spawn_blocking(move || {
+            // Where the store does not say, nothing is decided by the word.
+            let names =
+                |word: &str| tasks.block_on(is_named(&asked.store, &Principal::Owner, word)).unwrap_or(true);
+            frontend.decide(&question, &names)
+        });
         tokio::spawn(async move {
             let Ok(Some(decision)) = decided.await else { return };
             let who = &Principal::Owner;

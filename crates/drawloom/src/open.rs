@@ -11,7 +11,7 @@ use commands::maintenance::backups::newest;
 use commands::settings::Settings;
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
-use store::home::{BACKUPS, Home, HomeError, HomeOptions, STORE_ID, SpaceLimits, stray_log};
+use store::home::{BACKUPS, DATABASE, Home, HomeError, HomeOptions, STORE_ID, SpaceLimits, stray_log};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
 use store::{ServerOptions, Store, StoreError, StoreId};
 use text::bytes::size;
@@ -128,7 +128,7 @@ pub(crate) fn open(
         person.notice(&format!("a new home was made at {}", paths.home.display()));
     }
     if config.store.url.is_none() {
-        require_known_store(&home)?;
+        require_known_store(home.root())?;
     }
     keep_room(&home, &config, &person);
     let (masker, weak) = secrets::masker(&config)?;
@@ -206,16 +206,24 @@ pub(crate) fn not_to_itself(name: &str, mut error: CommandError) -> CommandError
 
 /// Refuses a home that tells of a store and has none: a new one in its place would look as if nothing had been lost.
 /// What is left of a store in its folder, the store itself names.
-fn require_known_store(home: &Home) -> Result<(), CommandError> {
-    let is_there = |path: &Path| path.symlink_metadata().is_ok();
-    if is_there(&home.database()) || stray_log(&home.database()).is_some() {
+fn require_known_store(home: &Path) -> Result<(), CommandError> {
+    let database = home.join(DATABASE);
+    if database.symlink_metadata().is_ok() || stray_log(&database).is_some() {
         return Ok(());
     }
+    refuse_lost_store(home)
+}
+
+/// Refuses a home without a store that tells of one.
+///
+/// # Errors
+/// `no_store`.
+pub(crate) fn refuse_lost_store(home: &Path) -> Result<(), CommandError> {
     let missing = |why: String, hint: String| {
-        let message = format!("the store of the home {} is not there: {why}", home.root().display());
+        let message = format!("the store of the home {} is not there: {why}", home.display());
         Err(CommandError::new("no_store", 6, visible(&message), hint))
     };
-    if is_there(&home.root().join(STORE_ID)) {
+    if home.join(STORE_ID).symlink_metadata().is_ok() {
         return missing(
             format!("{STORE_ID} says that it is in a database, and store.url names none"),
             format!(
@@ -227,7 +235,7 @@ fn require_known_store(home: &Home) -> Result<(), CommandError> {
         "bring it back with `drawloom restore FILE`, or set store.url if it is in a database; to begin anew, remove \
          {BACKUPS} from the home"
     );
-    match newest(home.root()) {
+    match newest(home) {
         Ok(None) => Ok(()),
         Ok(Some(made)) => missing(format!("its newest backup is {}", made.file.display()), hint),
         Err(error) => missing(format!("{BACKUPS} cannot be read ({error})"), hint),

@@ -166,12 +166,17 @@ impl Terminal {
 
     /// What is answered to a question of work: what is neither yes nor no is asked again. None where nobody answers,
     /// or once it need not be asked any more.
-    fn decision(&self, question: &str, is_over: &dyn Fn() -> bool) -> Option<Decision> {
+    fn decision(
+        &self,
+        question: &str,
+        names: &dyn Fn(&str) -> bool,
+        is_over: &dyn Fn() -> bool,
+    ) -> Option<Decision> {
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL).ok()?;
         let mut line = ask(&terminal, question, is_over).ok()??;
         loop {
-            if let Some(decision) = decision_of(&line) {
+            if let Some(decision) = decision_of(&line, names) {
                 return Some(decision);
             }
             (&terminal).write_all(b"answer y or n [y/N] ").ok()?;
@@ -246,7 +251,7 @@ impl Frontend for Terminal {
         !self.unattended && (io::stdin().is_terminal() || io::stderr().is_terminal())
     }
 
-    fn decide(&self, question: &AskedQuestion) -> Option<Decision> {
+    fn decide(&self, question: &AskedQuestion, names: &dyn Fn(&str) -> bool) -> Option<Decision> {
         // One at a time: two could not be told apart.
         let _turn = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.questions().begin(question.id) {
@@ -254,7 +259,7 @@ impl Frontend for Terminal {
         }
         let asks = format!("{} (or `drawloom approve {}`)", question.text, question.id.short());
         ASKING.store(true, Ordering::SeqCst);
-        let decision = self.decision(&asks, &|| self.questions().open.is_none());
+        let decision = self.decision(&asks, names, &|| self.questions().open.is_none());
         ASKING.store(false, Ordering::SeqCst);
         self.questions().open.take()?;
         let decision = decision.unwrap_or(Decision::Denied);
@@ -360,14 +365,15 @@ fn is_yes(line: &str) -> bool {
     matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes" | "/approve")
 }
 
-/// What a line answers to a question of work; none where it is neither yes nor no.
-fn decision_of(line: &str) -> Option<Decision> {
+/// What a line answers to a question of work; none where it is neither yes nor no. `names` says whether a word names
+/// a question.
+fn decision_of(line: &str, names: &dyn Fn(&str) -> bool) -> Option<Decision> {
     let line = line.trim();
     match line.to_ascii_lowercase().as_str() {
         "" | "n" | "no" | "/deny" => Some(Decision::Denied),
         // A reason is for whoever asked, who reads it here. What may be the id of another question decides nothing.
         _ => match line.strip_prefix("/deny ").map(|reason| reason.split_whitespace().next()) {
-            Some(Some(first)) => (!looks_like_id(first)).then_some(Decision::Denied),
+            Some(Some(first)) => (!looks_like_id(first) && !names(first)).then_some(Decision::Denied),
             _ => is_yes(line).then_some(Decision::Approved),
         },
     }
@@ -444,12 +450,21 @@ mod tests {
 
     #[test]
     fn what_is_neither_yes_nor_no_decides_nothing() {
-        assert_eq!(decision_of("Yes\n"), Some(Decision::Approved));
-        for no in ["\n", "n\n", "NO\n", "/deny\n", "/deny not today\n"] {
-            assert_eq!(decision_of(no), Some(Decision::Denied), "{no:?}");
+        // The id of a question, none of whose characters is a digit.
+        let decision = |line| decision_of(line, &|word| word == "kbvq");
+        assert_eq!(decision("Yes\n"), Some(Decision::Approved));
+        for no in ["\n", "n\n", "NO\n", "/deny\n", "/deny not today\n", "/deny kbvx\n"] {
+            assert_eq!(decision(no), Some(Decision::Denied), "{no:?}");
         }
-        for neither in ["/status\n", "hmm\n", "yesterday\n", "/deny k3vq not today\n"] {
-            assert_eq!(decision_of(neither), None, "{neither:?}");
+        for neither in [
+            "/status\n",
+            "hmm\n",
+            "yesterday\n",
+            "/deny k3vq not today\n",
+            "/deny kbvq not today\n",
+            "/deny kbvq\n",
+        ] {
+            assert_eq!(decision(neither), None, "{neither:?}");
         }
     }
 

@@ -61,9 +61,9 @@ pub struct ImportPlan {
     /// Nodes that are here already.
     pub skipped: u64,
     /// Nodes that are here without the text that the file has: forgotten here, or left out of a shared file.
-    pub untold: u64,
+    pub missing_texts: u64,
     /// Manifests, responses and bodies that are not here, of nodes that are.
-    pub unsent: u64,
+    pub missing_requests: u64,
     /// Operations of the file that are kept in no log: history of another copy of the tree.
     pub history: u64,
     pub provenance: Provenance,
@@ -107,8 +107,8 @@ pub fn plan_import(
     let mut plan = ImportPlan {
         change: ImportChange::Whole,
         skipped: 0,
-        untold: 0,
-        unsent: 0,
+        missing_texts: 0,
+        missing_requests: 0,
         history: 0,
         provenance: Provenance { file: file.digest },
         odd_times: odd_times(file, now)?,

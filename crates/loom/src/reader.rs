@@ -196,6 +196,10 @@ pub trait TreeReader {
     ) -> Result<Vec<(GenerationRow, Option<Digest>)>, RowError>;
     /// What came back for a generation of the tree; none where the reader has none or may not see it.
     fn answer(&self, generation: GenerationId) -> Result<Option<StoredResponse>, RowError>;
+    /// Whether [`Self::answer`] has something, which need not be read for it.
+    fn has_answer(&self, generation: GenerationId) -> Result<bool, RowError> {
+        Ok(self.answer(generation)?.is_some())
+    }
     /// What was shown with nodes of the tree that are not older than `from` and older than `before`, by node and
     /// place; none where the reader has none or may not see it.
     fn injections(&self, from: NodeId, before: Option<NodeId>) -> Result<Vec<Injection>, RowError>;
@@ -206,6 +210,10 @@ pub trait TreeReader {
     fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError>;
     /// A body that a manifest names, by its digest; none where the reader has none or may not see it.
     fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError>;
+    /// Whether [`Self::body`] has something, which need not be read for it.
+    fn has_body(&self, digest: Digest) -> Result<bool, RowError> {
+        Ok(self.body(digest)?.is_some())
+    }
     /// The response a node was made of; none where the reader has none or may not see it.
     fn response(&self, node: NodeId) -> Result<Option<StoredResponse>, RowError>;
 }

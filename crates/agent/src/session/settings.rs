@@ -7,26 +7,55 @@ use serde::{Deserialize, Serialize};
 
 /// Settings of a session, as the store has them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(try_from = "WrittenSettings", into = "WrittenSettings")]
 pub struct SessionSettings {
-    #[serde(flatten)]
     pub model: Option<ChosenModel>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
     /// Files that go along with the next thing said.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
 }
 
 /// A model that was chosen in a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChosenModel {
     /// As it was named.
-    #[serde(rename = "model")]
     pub name: String,
     /// Where it was then. None counts as this machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<ModelPlace>,
+}
+
+/// The keys of [`SessionSettings`] as they are written. Each is read by itself: a value that is none of its key is an
+/// error, and never a setting that is not there.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct WrittenSettings {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<ModelPlace>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<PathBuf>,
+}
+
+impl TryFrom<WrittenSettings> for SessionSettings {
+    type Error = &'static str;
+
+    fn try_from(written: WrittenSettings) -> Result<Self, Self::Error> {
+        let WrittenSettings { model, place, thinking, files } = written;
+        if model.is_none() && place.is_some() {
+            return Err("the place of a model, and no model");
+        }
+        Ok(Self { model: model.map(|name| ChosenModel { name, place }), thinking, files })
+    }
+}
+
+impl From<SessionSettings> for WrittenSettings {
+    fn from(SessionSettings { model, thinking, files }: SessionSettings) -> Self {
+        let place = model.as_ref().and_then(|model| model.place);
+        Self { model: model.map(|model| model.name), place, thinking, files }
+    }
 }
 
 impl SessionSettings {
@@ -97,5 +126,23 @@ mod tests {
         for none in ["", "{}"] {
             assert_eq!(SessionSettings::read(none).unwrap(), SessionSettings::default());
         }
+    }
+
+    #[test]
+    fn damaged_settings_are_an_error_and_not_settings_without_a_model() {
+        for damaged in [
+            r#"{"model":"box/m","place":"lan"}"#,
+            r#"{"model":["box/m"]}"#,
+            r#"{"place":"local"}"#,
+            r#"{"model":"box/m","thinking":"much"}"#,
+            "box/m",
+        ] {
+            assert!(SessionSettings::read(damaged).is_err(), "{damaged}");
+        }
+        let model = Some(ChosenModel { name: "box/m".to_owned(), place: Some(ModelPlace::Local) });
+        let whole = SessionSettings { model, ..SessionSettings::default() };
+        let control = r#"{"model":"box/m","place":"local"}"#;
+        assert_eq!(SessionSettings::read(control).unwrap(), whole);
+        assert_eq!(whole.text().unwrap(), control);
     }
 }

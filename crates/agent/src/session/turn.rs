@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use context::{Bootstrap, Strategy};
 use loom::plan::{EditAs, NewText, NewTree};
 use loom::{Author, Block, Digest, Mode, NodeId, Op, Purpose, Refusal, Seq, TreeId, Trust, ViewName};
@@ -150,8 +149,8 @@ impl Turn<'_> {
             Ok(Some(held)) => self.hold(held, first, &config).await,
             Ok(None) => {}
             Err(error) => {
-                if let TurnInput::New { media, .. } = &first.input {
-                    self.remove_unsaid(media).await;
+                if let TurnInput::New { texts, .. } = &first.input {
+                    self.remove_unsaid(&shown_by(texts)).await;
                 }
                 self.reject(&first.key, error);
             }
@@ -349,7 +348,7 @@ impl Turn<'_> {
         let written = async {
             match &remote {
                 None => {
-                    let _hold = runtime.keep_blobs(media.clone()).await?;
+                    let _hold = runtime.keep_blobs(media).await?;
                     runtime.change_as((who, &author, trust), tree, &view, op, with).await
                 }
                 Some(remote) => {
@@ -363,7 +362,7 @@ impl Turn<'_> {
         if let Err(error) = &applied {
             match &remote {
                 Some(remote) => remote.reject(error).await,
-                None => self.remove_unsaid(&media).await,
+                None => self.remove_unsaid(&shown).await,
             }
         }
         let applied = applied?;
@@ -371,10 +370,9 @@ impl Turn<'_> {
         Ok((node, applied.seq))
     }
 
-    /// Removes pictures and sounds of what was not said.
-    pub(super) async fn remove_unsaid(&self, media: &[Bytes]) {
-        let all: Vec<Digest> = media.iter().map(|bytes| Digest::of(bytes)).collect();
-        if let Err(error) = self.runtime.remove_blobs(&Principal::Owner, &all).await {
+    /// Removes pictures and sounds of what was not said, unless a node shows them.
+    pub(super) async fn remove_unsaid(&self, all: &[Digest]) {
+        if let Err(error) = self.runtime.remove_blobs(&Principal::Owner, all).await {
             tracing::warn!(%error, "what was not said is still there");
         }
     }

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use loom::Digest;
+use loom::plan::NewText;
 use store::Principal;
 
 use super::turn::{Turn, shown_by};
@@ -30,14 +31,17 @@ impl Turn<'_> {
             let all = std::mem::take(texts);
             let said = all.len().saturating_sub(1);
             let is_gone = |index: usize| index < said && gone.iter().any(|file| file.text == index);
-            let stay = all.into_iter().enumerate().filter(|(index, _)| !is_gone(*index));
-            *texts = stay.map(|(_, text)| text).collect();
+            let (left_out, stay): (Vec<_>, Vec<_>) =
+                all.into_iter().enumerate().partition(|(index, _)| is_gone(*index));
+            let texts_of = |texts: Vec<(usize, NewText)>| texts.into_iter().map(|(_, text)| text).collect();
+            *texts = texts_of(stay);
+            let left_out: Vec<NewText> = texts_of(left_out);
             let shown = shown_by(texts);
-            let (stay, gone) = std::mem::take(media)
-                .into_iter()
-                .partition::<Vec<_>, _>(|bytes| shown.contains(&Digest::of(bytes)));
-            *media = stay;
-            self.remove_unsaid(&gone).await;
+            media.retain(|bytes| shown.contains(&Digest::of(bytes)));
+            // Another process keeps its pictures and sounds in the home before it hands its message over.
+            let mut unsaid = shown_by(&left_out);
+            unsaid.retain(|blob| !shown.contains(blob));
+            self.remove_unsaid(&unsaid).await;
         }
         let paths = |files: Vec<WaitingFile>| files.into_iter().map(|file| file.path).collect();
         (paths(sent), paths(gone))
@@ -51,7 +55,7 @@ impl Turn<'_> {
         loop {
             let (before, mut settings) = self.settings().await?;
             settings.files.retain(|path| !sent.contains(path));
-            let text = settings.text().map_err(|error| AgentError::Refused(error.to_string()))?;
+            let text = settings.text()?;
             let store = &self.runtime.store;
             if store.set_session_settings(&Principal::Owner, self.session, &before, &text).await?.is_none() {
                 return Ok(());
@@ -63,8 +67,7 @@ impl Turn<'_> {
     async fn settings(&self) -> Result<(String, SessionSettings), AgentError> {
         let session = self.runtime.store.session(&Principal::Owner, self.session).await?;
         let text = session.map(|session| session.settings).unwrap_or_default();
-        let settings =
-            SessionSettings::read(&text).map_err(|error| AgentError::Refused(error.to_string()))?;
+        let settings = SessionSettings::read(&text)?;
         Ok((text, settings))
     }
 

@@ -18,4 +18,5 @@ mod schedules;
 mod sending;
 mod spending;
 mod support;
+mod waiting;
 mod withdrawing;

@@ -156,7 +156,26 @@ async fn what_is_forgotten_while_it_waits_to_be_sent_again_is_free() {
     assert!(matches!(error.as_ref(), AgentError::Forgotten), "{error:?}");
     assert_eq!(usage(&answering).await, []);
 
-    // Control: one that is answered may be billed.
+    // Control: one that was cut off before it was turned away may be billed.
+    let (waits, mut waiting) = tokio::sync::mpsc::unbounded_channel();
+    let jitter = Arc::new(move || waits.send(()).map_or(0.0, |()| 1.0));
+    // It is turned away again and again, each time after a longer wait, until it is forgotten in one of them.
+    let retry = RetryPolicy { most: 16, base: Duration::from_millis(1), jitter, ..RetryPolicy::patient() };
+    let turned_away = vec![r#"{"fault":"429"}"#; 16];
+    let lines = [&[r#"{"fault":"cut"}"#][..], &turned_away].concat().join("\n");
+    let cut: Arc<dyn Model> = Far::patient("cut", &lines, dear(), retry);
+    let (turned, ()) = tokio::join!(answering.say(&cut, "the marzipan crocodile"), async {
+        for _ in 0..2 {
+            waiting.recv().await.unwrap();
+        }
+        forgetting.runtime.forget(&WHO, &what).await.unwrap();
+    });
+    let error = turned.unwrap().reply.unwrap_err();
+    assert!(matches!(error.as_ref(), AgentError::Forgotten), "{error:?}");
+    let cut = usage(&answering).await;
+    assert!(cut.len() == 1 && cut[0].usage.micro_cost > Some(1_000_000), "{cut:?}");
+
+    // And one that is answered.
     let (model, mut requests) = Gated::dear();
     let (turned, held) = tokio::join!(answering.say(&model, "the marzipan crocodile"), async {
         let held = requests.recv().await.unwrap();
@@ -166,7 +185,7 @@ async fn what_is_forgotten_while_it_waits_to_be_sent_again_is_free() {
     drop(held);
     assert!(turned.unwrap().reply.is_err());
     let booked = usage(&answering).await;
-    assert!(booked.len() == 1 && booked[0].usage.micro_cost > Some(1_000_000), "{booked:?}");
+    assert!(booked.len() == 2 && booked[1].usage.micro_cost > Some(1_000_000), "{booked:?}");
 }
 
 #[tokio::test]

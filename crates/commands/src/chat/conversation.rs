@@ -48,6 +48,8 @@ pub struct Conversation {
     pub(super) kept_model: Option<ChosenModel>,
     /// How much a model is to think, as was said in the session.
     pub(super) kept_thinking: Option<Thinking>,
+    /// Whether the settings of the session cannot be read: which model was chosen in it is not known.
+    pub(super) is_damaged: bool,
     /// The session as it was last seen here; none before it has begun.
     pub(super) seen: Option<SeenSession>,
     /// How much a model is to think, as a flag of this call says.
@@ -93,6 +95,7 @@ impl Conversation {
             turn: None,
             kept_model: None,
             kept_thinking: None,
+            is_damaged: false,
             seen: None,
             think_flag: args.think.map(Think::wish),
             newer: NewerChoices::default(),

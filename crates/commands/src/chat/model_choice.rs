@@ -51,27 +51,40 @@ impl Conversation {
 
     /// The model a flag names, else the one named in the session, else the default. One of the session that cannot
     /// be had any more is said so; where it was local, no remote one is asked unless a person chose that (spec:
-    /// security §10).
+    /// security §10), not even one that the same name means now.
     async fn find_model(&self, app: &App) -> Result<Arc<dyn Model>, CommandError> {
         let preset = generate::preset(app, self.preset.as_deref())?;
         let default = generate::model_name(app, None, &preset);
-        let Some(kept) = self.model_of_session(app) else { return app.model(default).await };
+        let Some(kept) = self.model_of_session(app) else {
+            let model = app.model(default).await?;
+            if self.is_damaged && !self.flag_names_model(app) && is_remote(&*model) {
+                let other = one_line(&model.info().full_name()).into_owned();
+                let why = format!(
+                    "the settings of this session cannot be read, its model with them; {other} is not asked instead"
+                );
+                return Err(not_sent_away(&why, &other));
+            }
+            return Ok(model);
+        };
+        let (name, stays) = (one_line(&kept.name), kept.place != Some(ModelPlace::Remote));
         match app.model(Some(&kept.name)).await {
+            Ok(model) if stays && is_remote(&*model) => {
+                let full = model.info().full_name();
+                let why = format!(
+                    "{name}, the model of this session, is not on this machine any more: it means {} now, which is \
+                     not asked",
+                    one_line(&full)
+                );
+                Err(not_sent_away(&why, &name))
+            }
             Ok(model) => Ok(model),
             Err(error) => {
                 let model = app.model(default).await?;
-                let (name, full) = (one_line(&kept.name), model.info().full_name());
+                let full = model.info().full_name();
                 let gone = format!("{name}, the model of this session, is not available: {}", error.message);
                 let other = one_line(&full);
-                if model.info().place == ModelPlace::Remote && kept.place != Some(ModelPlace::Remote) {
-                    return Err(CommandError::new(
-                        "no_local_model",
-                        5,
-                        format!("{gone}; {other} is not asked instead: text would leave this machine"),
-                        format!(
-                            "choose a model: `/model {other}` for this session, or `--model` for one call"
-                        ),
-                    ));
+                if stays && is_remote(&*model) {
+                    return Err(not_sent_away(&format!("{gone}; {other} is not asked instead"), &other));
                 }
                 app.frontend.note(&format!("{gone}; {other} is asked instead"));
                 Ok(model)
@@ -177,7 +190,7 @@ impl Conversation {
         if let Some(name) = name {
             let model = app.model(Some(name)).await?;
             let chosen = ChosenModel { name: name.to_owned(), place: Some(model.info().place) };
-            (self.kept_model, self.newer.model) = (Some(chosen), true);
+            (self.kept_model, self.newer.model, self.is_damaged) = (Some(chosen), true, false);
             self.config = Some(match self.config.take() {
                 Some(config) => TurnConfig { model, ..config },
                 None => self.config_with(app, model)?,
@@ -203,6 +216,20 @@ impl Conversation {
         let kept = self.model_of_session(app).map(|model| model.name.as_str());
         kept.or_else(|| generate::model_name(app, None, &preset)).map(str::to_owned)
     }
+}
+
+fn is_remote(model: &dyn Model) -> bool {
+    model.info().place == ModelPlace::Remote
+}
+
+/// A session that stays on this machine until a person chooses `model` for it, and why.
+fn not_sent_away(why: &str, model: &str) -> CommandError {
+    CommandError::new(
+        "no_local_model",
+        5,
+        format!("{why}: text would leave this machine"),
+        format!("choose a model: `/model {model}` for this session, or `--model` for one call"),
+    )
 }
 
 fn shown(info: &ModelInfo) -> ModelStatus {

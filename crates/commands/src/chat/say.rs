@@ -1,5 +1,6 @@
 //! Saying something, and what is shown of its turn.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent::session::{
@@ -126,8 +127,10 @@ impl Conversation {
                     }
                     self.keep_settings(app, asker).await?;
                 } else {
-                    // Another process was first: what it set there holds here.
+                    // Another process was first: what it set there holds here, for its model and files too.
                     self.catch_up(app, asker).await?;
+                    let info = self.config(app).await?.model.info().clone();
+                    self.admit_files(&info)?;
                 }
                 let tree = match (self.anew, entered.is_begun) {
                     (false, _) => TreeChoice::Current,
@@ -328,7 +331,8 @@ impl Conversation {
         }
     }
 
-    /// What was said here is a node: what waited for it went along, and its turn took that off the settings.
+    /// What was said here is a node: what waited for it went along, and its turn took that off the settings. What waits
+    /// there now was attached again since.
     async fn accepted(&mut self, app: &App, asker: &Asker) {
         let Some(turn) = &mut self.turn else { return };
         if std::mem::replace(&mut turn.is_accepted, true) {
@@ -338,11 +342,15 @@ impl Conversation {
         if !turn.takes_files {
             return;
         }
-        let waited = std::mem::take(&mut self.attached);
-        if waited.iter().any(|file| file.waits_as.is_some())
-            && let Err(error) = self.keep_settings(app, asker).await
-        {
-            app.frontend.note(&format!("files that were sent still wait: {}", error.message));
+        let sent = std::mem::take(&mut self.attached).into_iter().filter_map(|file| file.waits_as);
+        let sent: Vec<PathBuf> = sent.collect();
+        if sent.is_empty() {
+            return;
+        }
+        self.seen = self.seen.take().map(|seen| seen.without_files(&sent));
+        if let Err(error) = self.catch_up(app, asker).await {
+            app.frontend
+                .note(&format!("the settings of this session were not read again: {}", error.message));
         }
     }
 

@@ -4,10 +4,10 @@
 //! with flags holds for that call alone, and there in the sessions where nothing newer was chosen. Settings are written
 //! over those that were seen last: what another process changed meanwhile stays, unless it was changed here too.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use agent::OpenedSession;
 use agent::session::{ChosenModel, Name, SessionSettings};
+use agent::{AgentError, OpenedSession};
 use loom::TreeId;
 use model::Thinking;
 use store::{Session, SessionId, StoreError};
@@ -52,6 +52,16 @@ impl SeenSession {
         Self { id: session.id, name: session.name, settings: session.settings, tree }
     }
 
+    /// The same, once files that waited were sent: their turn took them off the settings.
+    pub(super) fn without_files(self, sent: &[PathBuf]) -> Self {
+        let Ok(mut settings) = SessionSettings::read(&self.settings) else { return self };
+        settings.files.retain(|path| !sent.contains(path));
+        match settings.text() {
+            Ok(settings) => Self { settings, ..self },
+            Err(_) => self,
+        }
+    }
+
     /// One that has no settings yet.
     pub(super) fn begun(entered: &OpenedSession) -> Self {
         Self {
@@ -68,10 +78,9 @@ impl Conversation {
     pub(super) async fn restore(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
         self.seen = app.runtime.session(&asker.principal, &self.chosen).await?.map(SeenSession::of);
         let text = self.seen.as_ref().map_or("", |seen| &seen.settings);
-        let settings = SessionSettings::read(text).unwrap_or_else(|error| {
-            app.frontend.note(&format!("the settings of this session cannot be read: {error}"));
-            SessionSettings::default()
-        });
+        let read = read_or_tell(app, text);
+        self.is_damaged = read.is_none();
+        let settings = read.unwrap_or_default();
         let left = self.seen.as_ref().and_then(|seen| self.left.remove(&seen.id));
         self.newer = left.map_or_else(NewerChoices::default, |left| NewerChoices {
             // Also where another process chose meanwhile.
@@ -103,6 +112,7 @@ impl Conversation {
         }
         let (model, thinking) = (self.kept_model.clone(), self.kept_thinking);
         self.left.insert(seen.id, LeftSession { newer: self.newer, model, thinking });
+        self.is_damaged = false;
     }
 
     /// Follows what other processes did to the session since it was last seen here, and tells of it: its name, its
@@ -140,8 +150,9 @@ impl Conversation {
         let was = before.as_ref().map_or("", |before| &before.settings);
         let mut waits = false;
         if (before.is_none() || session.settings != was)
-            && let Ok(theirs) = SessionSettings::read(&session.settings)
+            && let Some(theirs) = read_or_tell(app, &session.settings)
         {
+            self.is_damaged = false;
             let merged =
                 self.settings().merged(&SessionSettings::read(was).unwrap_or_default(), theirs.clone());
             waits = merged != theirs;
@@ -197,8 +208,12 @@ impl Conversation {
     }
 
     /// Writes the settings with the session; before it has begun they wait until it does. What another process changed
-    /// meanwhile is taken over, and told of.
+    /// meanwhile is taken over, and told of. Damaged settings stay until a model is chosen: without them the session
+    /// would go on with the default one.
     pub(crate) async fn keep_settings(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
+        if self.is_damaged {
+            return Ok(());
+        }
         loop {
             let (settings, Some(seen)) = (self.settings(), &mut self.seen) else { return Ok(()) };
             let text = settings
@@ -216,12 +231,21 @@ impl Conversation {
                 }
                 Ok(Some(theirs)) => {
                     let before = SessionSettings::read(&seen.settings).unwrap_or_default();
-                    let merged = settings.merged(&before, SessionSettings::read(&theirs).unwrap_or_default());
+                    let read = read_or_tell(app, &theirs);
                     seen.settings = theirs;
-                    self.take_settings(app, merged);
+                    // Those that cannot be read are written over.
+                    if let Some(read) = read {
+                        self.take_settings(app, settings.merged(&before, read));
+                    }
                 }
                 Err(error) => return Err(error.into()),
             }
         }
     }
+}
+
+/// Settings as they are written; none where they are damaged, which is told.
+fn read_or_tell(app: &App, text: &str) -> Option<SessionSettings> {
+    let read = SessionSettings::read(text).map_err(AgentError::Settings);
+    read.inspect_err(|error| app.frontend.note(&error.to_string())).ok()
 }

@@ -1,7 +1,7 @@
 //! `context show --next`: the request that would be sent next, or once a text were said. It is prepared as a real one
 //! is, with the text as a planned node behind the tip; nothing is written, and nobody is asked.
 
-use agent::{AgentError, PathRequest, RequestVariant};
+use agent::{PathRequest, RequestVariant};
 
 use super::shown;
 use crate::app::App;
@@ -44,7 +44,8 @@ pub(super) async fn next(
         let path = PathRequest { view, drafts: true, variant, ..PathRequest::default() };
         // Without flags one model is asked.
         let shares = generate::shares(app, asker, tree, &Sampling::default()).await?;
-        let [share, ..] = shares.as_slice() else { return Err(AgentError::Empty.into()) };
+        let nobody = || CommandError::usage("no model is asked there", "name one with --model");
+        let share = shares.first().ok_or_else(nobody)?;
         share.request(app, tree, path).prepare(&app.runtime, &asker.principal).await?
     };
     let shown = shown(&prepared.manifest, Some(prepared.encoded.body()), args.text);

@@ -38,8 +38,7 @@ impl Copying {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 opened => opened?,
             };
-            file.lock_shared()?;
-            if is_named(&file, home)? {
+            if take_shared(&file, home)? {
                 return Ok(Self(file));
             }
         }
@@ -52,7 +51,8 @@ impl Copying {
     }
 }
 
-const COPIES: &str = "copies.lock";
+/// Lock of those who make copies and of whoever sweeps them.
+pub(super) const COPIES: &str = "copies.lock";
 
 /// A file to be locked.
 ///
@@ -61,6 +61,21 @@ const COPIES: &str = "copies.lock";
 pub(super) fn lock_file(home: &Home, name: &str) -> io::Result<File> {
     let dir = home.dir(HomeDir::Locks).map_err(io::Error::other)?;
     File::options().read(true).write(true).create(true).truncate(false).open(dir.join(name))
+}
+
+/// Whether a lock on copies is held with others, once nobody holds it alone; not one whose file was removed.
+fn take_shared(lock: &File, home: &Home) -> io::Result<bool> {
+    lock.lock_shared()?;
+    is_named(lock, home)
+}
+
+/// Whether a lock on copies is held alone; not one that somebody holds, or whose file was removed.
+fn take_alone(lock: &File, home: &Home) -> io::Result<bool> {
+    match lock.try_lock() {
+        Ok(()) => is_named(lock, home),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 /// Whether the lock on copies is still the file that others lock.
@@ -86,10 +101,8 @@ pub(crate) fn sweep(home: &Home) -> io::Result<()> {
         return Ok(());
     }
     let lock = lock_file(home, COPIES)?;
-    match lock.try_lock() {
-        Ok(()) if is_named(&lock, home)? => {}
-        Ok(()) | Err(TryLockError::WouldBlock) => return Ok(()),
-        Err(TryLockError::Error(error)) => return Err(error),
+    if !take_alone(&lock, home)? {
+        return Ok(());
     }
     let files = files.iter().map(std::fs::remove_file);
     for removed in files.chain(stages.iter().map(std::fs::remove_dir_all)) {
@@ -145,14 +158,19 @@ mod tests {
         let second = Copying::begin(&home).unwrap();
         drop(first);
         assert!(second.is_alone());
-        let waiting = std::thread::spawn({
-            let home = home.clone();
-            move || Copying::begin(&home).unwrap()
-        });
-        std::fs::remove_file(folder.path().join("locks").join(COPIES)).unwrap();
         drop(second);
-        let third = waiting.join().unwrap();
-        assert!(!Copying::begin(&home).unwrap().is_alone(), "the control: both hold the same file");
-        assert!(third.is_alone());
+
+        let (copies, sweeps) = (lock_file(&home, COPIES).unwrap(), lock_file(&home, COPIES).unwrap());
+        let removed = folder.path().join("locks").join(COPIES);
+        std::fs::remove_file(&removed).unwrap();
+        assert!(!take_shared(&copies, &home).unwrap(), "nobody else locks it");
+        copies.unlock().unwrap();
+        assert!(!take_alone(&sweeps, &home).unwrap());
+        sweeps.unlock().unwrap();
+        let third = Copying::begin(&home).unwrap();
+        assert!(!take_shared(&copies, &home).unwrap(), "another file has its name");
+        copies.unlock().unwrap();
+        assert!(!take_alone(&sweeps, &home).unwrap());
+        assert!(third.is_alone(), "the control: the file that has the name is the lock");
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use text::terminal::one_line;
 use workspace::{Accept, FileArgument, FileProblem, StoreGuard, check_output};
 
 use super::archive::{self, ArchiveError, Contents};
-use super::leftovers::{Copying, restore_stage};
+use super::leftovers::{COPIES, Copying, restore_stage};
 use crate::app::within_new_workspace;
 use crate::args::maintenance::Restore;
 use crate::error::CommandError;
@@ -55,8 +55,7 @@ pub async fn restore(
     }
     let to = args.to.as_ref().unwrap_or(&into.home);
     let to = std::path::absolute(to).map_err(|error| CommandError::file("cannot find", to, &error))?;
-    let is_home = || Some(to.canonicalize().ok()? == into.home.canonicalize().ok()?);
-    if !is_home().unwrap_or(to == into.home) {
+    if resolved(&to).ok() != resolved(&into.home).ok() {
         refuse_within(&to, &into.home)?;
     }
     if to.join(DATABASE).symlink_metadata().is_ok() {
@@ -101,7 +100,8 @@ pub async fn restore(
     Ok(CommandOutcome::Restored(restored))
 }
 
-/// Refuses a new home within the home of this invocation, which would take it for a part of its own.
+/// Refuses a new home within the home of this invocation, which would take it for a part of its own, also where that
+/// one is not there yet.
 ///
 /// # Errors
 /// `in_home`, or what keeps its folder from being entered.
@@ -110,7 +110,12 @@ pub fn refuse_within(to: &Path, home: &Path) -> Result<(), CommandError> {
         return Ok(());
     }
     let there = to.ancestors().find(|folder| folder.is_dir()).unwrap_or(to);
-    check_output(&there.join(DATABASE), home).map_err(|error| match error.problem {
+    let checked = if home.exists() {
+        check_output(&there.join(DATABASE), home).map_err(|error| error.problem)
+    } else {
+        check_new_home(to, home)
+    };
+    checked.map_err(|problem| match problem {
         FileProblem::InHome => CommandError::refused(
             "in_home",
             format!("{} would be in the home", one_line(&to.to_string_lossy())),
@@ -120,10 +125,34 @@ pub fn refuse_within(to: &Path, home: &Path) -> Result<(), CommandError> {
     })
 }
 
+/// Refuses what would lie in a home that is not there yet, its folder `workspace` excepted.
+fn check_new_home(to: &Path, home: &Path) -> Result<(), FileProblem> {
+    let (to, home) = (resolved(to).map_err(FileProblem::Io)?, resolved(home).map_err(FileProblem::Io)?);
+    match to.strip_prefix(home) {
+        Ok(within) if !within.starts_with(HomeDir::DefaultWorkspace.name()) => Err(FileProblem::InHome),
+        _ => Ok(()),
+    }
+}
+
+/// A path whose last folders need not be there: those that are, as the system finds them, and the others as they are
+/// written.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let there = path.ancestors().find(|folder| folder.is_dir()).unwrap_or(&path);
+    let mut found = there.canonicalize()?;
+    for part in path.strip_prefix(there).into_iter().flat_map(Path::components) {
+        match part {
+            Component::ParentDir => drop(found.pop()),
+            part => found.push(part),
+        }
+    }
+    Ok(found)
+}
+
 /// Removes the folders of a home that was made for a backup which could not be restored. Whatever else came there
 /// meanwhile stays.
 fn remove_home(home: &Path) {
-    let lock = home.join(HomeDir::Locks.name()).join("copies.lock");
+    let lock = home.join(HomeDir::Locks.name()).join(COPIES);
     let folders = [HomeDir::Run, HomeDir::Locks].map(|dir| home.join(dir.name()));
     let removed = std::fs::remove_file(lock).and_then(|()| {
         folders.iter().try_for_each(std::fs::remove_dir).and_then(|()| std::fs::remove_dir(home))

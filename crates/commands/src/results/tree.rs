@@ -285,7 +285,7 @@ pub struct Compacted {
     pub leaves: u64,
     /// Positions that come back into it, where it was moved further down before.
     pub returns: u64,
-    /// Their characters.
+    /// Characters of those that leave.
     pub chars: u64,
     /// What remembers them: `observed`, `fallback` or `nothing`.
     pub covered_by: &'static str,

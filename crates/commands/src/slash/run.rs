@@ -152,7 +152,9 @@ impl App {
             }
             SlashCommand::Deny { id_and_reason: said } => {
                 let (first, rest) = said.split_once(char::is_whitespace).unwrap_or((&said, ""));
-                let (id, reason) = if approvals::is_named(self, asker, first).await? {
+                let (id, reason) = if approvals::is_named(&self.runtime.store, &asker.principal, first)
+                    .await?
+                {
                     (first.to_owned(), rest.trim_start())
                 } else if approvals::looks_like_id(first) {
                     let hint =

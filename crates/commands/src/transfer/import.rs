@@ -198,18 +198,18 @@ impl Importing<'_> {
         if plan.skipped > 0 {
             frontend.note(&format!("{} texts of the file are already in this home", plan.skipped));
         }
-        if plan.untold > 0 {
+        if plan.missing_texts > 0 {
             frontend.note(&format!(
                 "{} texts of the file are not added: in this home they were forgotten, or left out of a shared file; \
                  `--copy` takes the texts of the file as a tree of its own",
-                plan.untold
+                plan.missing_texts
             ));
         }
-        if plan.unsent > 0 {
+        if plan.missing_requests > 0 {
             frontend.note(&format!(
                 "{} requests and responses of the file are not added: they belong to texts that were here before; \
                  a new home (`--home DIR`) takes all of the file",
-                plan.unsent
+                plan.missing_requests
             ));
         }
         if plan.history > 0 {

@@ -1,13 +1,21 @@
 //! Questions of running work, answered in a conversation.
 
+use std::io::Read;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent::event::AskedQuestion;
+use agent::{Budget, SpendLimiter};
 use drawloom_commands::Asker;
 use drawloom_commands::chat::SteeringOutcome;
+use drawloom_commands::frontend::Frontend;
+use model::script::ScriptOptions;
+use model::{ModelInfo, Money, Prices, Rates, ScriptModel};
 use store::{Claim, Decision, Fence, LeaseOwner, NewQuestion, Principal, QuestionId};
+use workspace::{FileError, StoreGuard};
 
-use crate::Talk;
 use crate::home::{TestHome, field, homes};
+use crate::{Far, Talk};
 
 /// A question that stands in the session of a conversation.
 async fn asks(home: &TestHome, tree: &str) -> QuestionId {
@@ -58,5 +66,50 @@ async fn a_question_is_answered_in_the_conversation_also_while_a_turn_waits_for_
         talk.ok("/deny too dear by far").await;
         let no = Some("too dear by far".to_owned());
         assert_eq!(decided(&home, third).await, Some((Decision::Denied, no)));
+    }
+}
+
+/// A person who says no, and looks which words name questions.
+#[derive(Default)]
+struct Denying(Mutex<Vec<bool>>);
+
+impl Frontend for Denying {
+    fn note(&self, _: &str) {}
+
+    fn delta(&self, _: loom::NodeId, _: &str) {}
+
+    fn is_attended(&self) -> bool {
+        true
+    }
+
+    fn decide(&self, question: &AskedQuestion, names: &dyn Fn(&str) -> bool) -> Option<Decision> {
+        let words = [question.id.short(), question.id.to_string(), "because".to_owned()];
+        self.0.lock().unwrap().extend(words.iter().map(|word| names(word)));
+        Some(Decision::Denied)
+    }
+
+    fn confirm(&self, _: &str) -> bool {
+        false
+    }
+
+    fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {
+        Ok(Box::new(std::io::empty()))
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_asked_can_tell_the_name_of_a_question_from_a_reason() {
+    for mut home in homes() {
+        let echo = ScriptModel::echo(ScriptOptions::default());
+        let prices = Some(Prices::flat(Rates { output: 1_000_000_000, ..Rates::FREE }));
+        let info = ModelInfo { prices, ..Far::new().info };
+        home.models.set(Far { echo, info });
+        let budget = Budget { turn: Money::from_dollars(0.01), ..Budget::default() };
+        home.app.runtime.spend = Arc::new(SpendLimiter::new(budget));
+        let person = Arc::<Denying>::default();
+        home.app.frontend = Arc::clone(&person) as Arc<dyn Frontend>;
+        let mut talk = Talk::as_set(&home).await;
+        assert_eq!(talk.err("hello").await.code, "budget_spent");
+        assert_eq!(*person.0.lock().unwrap(), [true, true, false]);
     }
 }

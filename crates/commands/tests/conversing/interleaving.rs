@@ -14,8 +14,8 @@ use model::{
 };
 use tokio::sync::Semaphore;
 
-use crate::Talk;
 use crate::home::homes;
+use crate::{Far, Talk};
 
 /// A model that waits in the midst of an answer.
 struct Halting {
@@ -119,5 +119,32 @@ async fn a_new_conversation_is_not_the_one_another_process_began_meanwhile() {
         other.answer(&home.app, &asker).await.unwrap();
         let listed = home.ok(&["sessions", "show", "other"]).await;
         assert_eq!(listed["trees"].as_array().unwrap().len(), 1, "{listed}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_message_goes_to_the_model_that_another_process_chose_as_it_began_the_session() {
+    for home in homes() {
+        let sound = home.dir.path().join("bell.wav");
+        std::fs::write(&sound, b"RIFF\x04\0\0\0WAVEfmt ").unwrap();
+        let asker = Asker::owner();
+        let open = async |files| {
+            let args = ChatArgs { files, ..ChatArgs::default() };
+            Conversation::open(&home.app, &asker, &args).await.unwrap()
+        };
+        home.models.set(ScriptModel::echo(ScriptOptions::default()));
+        // It finds its model, and no session.
+        let mut mine = open(vec![sound]).await;
+        assert!(mine.model(&home.app).await.unwrap().audio);
+        let echo = ScriptModel::echo(ScriptOptions::default());
+        let info = ModelInfo { audio: false, ..echo.info().clone() };
+        home.models.set(Far { echo, info });
+        let mut theirs = open(Vec::new()).await;
+        theirs.say(&home.app, &asker, "theirs".to_owned()).await.unwrap();
+        let first = theirs.answer(&home.app, &asker).await.unwrap();
+        theirs.take(&home.app, &asker, "/model deaf").await.unwrap();
+        let refused = mine.say(&home.app, &asker, "mine".to_owned()).await.unwrap_err();
+        assert_eq!(refused.code, "not_taken", "{refused:?}");
+        assert!(!home.text(&first.tree.to_string()).await.contains("mine"));
     }
 }

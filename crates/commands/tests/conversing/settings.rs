@@ -2,6 +2,7 @@
 
 use drawloom_commands::Asker;
 use drawloom_commands::slash::SlashOutcome;
+use store::{Principal, SessionFilter};
 
 use crate::Talk;
 use crate::home::{TestHome, homes};
@@ -33,6 +34,32 @@ async fn what_another_one_sets_while_a_message_waits_is_not_written_over() {
         assert_eq!(next.ok("/think").await["thinking"], "high");
         next.ok("/file").await;
         assert!(notes(&home).ends_with("no file was waiting"), "it was sent: {}", notes(&home));
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_attached_again_while_its_message_is_taken_in_waits_again() {
+    for home in homes() {
+        let mut mine = Talk::new(&home).await;
+        mine.ok("hello").await;
+        let mut theirs = Talk::as_set(&home).await;
+        mine.ok(&attaching(&home)).await;
+        assert!(matches!(mine.take("what is in it?").await.unwrap(), SlashOutcome::Turn));
+        let settings = async || {
+            let store = &home.app.runtime.store;
+            let sessions = store.sessions(&Principal::Owner, SessionFilter::default(), None, 9).await;
+            sessions.unwrap().remove(0).settings
+        };
+        // Its turn takes it off the settings, before anything is shown of that here.
+        while !settings().await.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        theirs.ok(&attaching(&home)).await;
+        mine.conversation.answer(&home.app, &Asker::owner()).await.unwrap();
+        assert!(settings().await.contains("note.txt"), "{}", settings().await);
+        mine.ok("and now?").await;
+        assert_eq!(mine.texts().await.concat().matches("tide table").count(), 2);
+        assert_eq!(settings().await, "");
     }
 }
 

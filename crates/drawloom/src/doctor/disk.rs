@@ -5,7 +5,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use commands::CommandError;
-use commands::maintenance::backups::newest;
 use commands::results::maintenance::{Check, State};
 use commands::workspaces::InspectedFolder;
 use store::home::{
@@ -119,18 +118,17 @@ fn store(home: &Path, config: &Config, quick: bool) -> (Check, StoreState) {
     }
     let path = home.join(DATABASE);
     let Ok(metadata) = path.symlink_metadata() else {
+        let lost = crate::open::refuse_lost_store(home);
         if let Some(log) = stray_log(&path) {
             let why = format!("{DATABASE} is missing, although {} is there", log.display());
-            let fix = "`drawloom restore FILE --to DIR` makes a home of a backup; without the log, this one begins anew";
+            let anew = if lost.is_ok() { "; without the log, this one begins anew" } else { "" };
+            let fix = format!("`drawloom restore FILE --to DIR` makes a home of a backup{anew}");
             return (check("store", State::Fail, why, fix), StoreState::Unreadable);
         }
-        if let Ok(Some(_)) = newest(home) {
-            let why =
-                "the store is missing, of which a backup was made: the next command makes an empty store";
-            let fix = "restore the backup before, unless it was moved away on purpose";
-            return (check("store", State::Warn, why, fix), StoreState::Missing);
-        }
-        return (ok("store", "empty: nothing was stored yet"), StoreState::Nothing);
+        return match lost {
+            Ok(()) => (ok("store", "empty: nothing was stored yet"), StoreState::Nothing),
+            Err(error) => (check("store", State::Fail, error.message, error.hint), StoreState::Missing),
+        };
     };
     if let Err(error) = refuse_odd_store(&path) {
         let error = crate::open::home_error(&error);

@@ -222,6 +222,28 @@ fn no_home_is_made_within_the_home() {
 }
 
 #[test]
+fn no_home_is_made_within_a_home_that_is_not_there_yet() {
+    let (world, file) = backed_up();
+    let file = text(&file);
+    let none = text(&world.path("none"));
+    let into = |place: &str| text(&world.path(place));
+    let refused = |arguments: &[&str]| {
+        let run = world.run(&[&["--home", &none], arguments].concat());
+        assert!(run.code == Some(4) && run.err.contains("would be in the home"), "{arguments:?}: {run:?}");
+        assert!(!world.path("none").exists(), "{arguments:?}");
+    };
+    for place in ["none/sub", "none/sub/deeper", "here/../none/sub", "none/workspace/../sub"] {
+        refused(&["restore", &file, "--to", &into(place)]);
+    }
+    refused(&["demo", "--keep", &none]);
+    // The home itself, under another name, and its folder for work are no such place.
+    world.ok(&["--home", &none, "restore", &file, "--to", &into("none/workspace/sub")]);
+    std::fs::remove_dir_all(world.path("none")).unwrap();
+    world.ok(&["--home", &none, "restore", &file, "--to", &into("here/../none")]);
+    assert_eq!(world.ok(&["--home", &none, "tree", "text", "Tale"]), "It rained.");
+}
+
+#[test]
 fn no_pipe_is_recommended_where_none_is_taken() {
     let world = World::new();
     rustix::fs::mkfifoat(rustix::fs::CWD, world.path("fifo"), rustix::fs::Mode::RUSR).unwrap();
@@ -347,7 +369,7 @@ fn a_home_that_lost_its_store_names_the_backup_and_takes_it_back() {
         let checks = found["checks"].as_array().unwrap();
         checks.iter().find(|check| check["name"] == name).unwrap().clone()
     };
-    assert_eq!(check("store")["state"], "warn", "{found}");
+    assert_eq!(check("store")["state"], "fail", "{found}");
     let why = check("backup")["why"].as_str().unwrap().to_owned();
     assert!(why.contains(&text(&file)) && why.contains("`drawloom restore FILE` brings it back"), "{why}");
     world.ok(&["restore", &text(&file)]);

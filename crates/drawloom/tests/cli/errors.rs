@@ -245,10 +245,20 @@ fn a_home_whose_store_is_gone_gets_no_new_one() {
     world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
     world.ok(&["backup", "-o", "bk"]);
     std::fs::rename(world.home().join("loom.db"), world.path("moved")).unwrap();
+    // What `doctor` says is what every command says.
+    let agrees = |error: &Run| {
+        let (code, found) = world.json(&["doctor", "--quick"]);
+        let checks = found["checks"].as_array().unwrap();
+        let store = checks.iter().find(|check| check["name"] == "store").unwrap();
+        assert_eq!((code, store["state"].as_str().unwrap()), (Some(1), "fail"), "{found}");
+        let said = format!("{}: {}", store["why"].as_str().unwrap(), store["fix"].as_str().unwrap());
+        assert!(error.err.contains(&said), "{said} / {error:?}");
+    };
     for arguments in [&["tree", "list"][..], &["--model", "script:echo", "chat", "-m", "hi"]] {
         let run = world.run(arguments);
         assert_eq!(run.code, Some(6), "{run:?}");
         assert!(run.err.contains("here/bk") && run.err.contains("`drawloom restore FILE`"), "{run:?}");
+        agrees(&run);
     }
     assert!(!world.home().join("loom.db").exists());
     world.ok(&["restore", "bk"]);
@@ -258,8 +268,19 @@ fn a_home_whose_store_is_gone_gets_no_new_one() {
     world.write("store.id", &"0".repeat(32));
     let run = world.run(&["tree", "list"]);
     assert!(run.code == Some(6) && run.err.contains("set store.url"), "{run:?}");
-    for name in ["store.id", "backups.json"] {
-        std::fs::remove_file(world.home().join(name)).unwrap();
-    }
+    agrees(&run);
+    std::fs::remove_file(world.home().join("backups.json")).unwrap();
+    agrees(&world.run(&["tree", "list"]));
+    std::fs::remove_file(world.home().join("store.id")).unwrap();
+    world.write("backups.json", "half a li");
+    let run = world.run(&["tree", "list"]);
+    assert!(run.code == Some(6) && run.err.contains("backups.json cannot be read"), "{run:?}");
+    agrees(&run);
+    std::fs::write(world.home().join("loom.db-wal"), "a log").unwrap();
+    let fix = || world.json(&["doctor", "--quick"]).1["checks"].to_string();
+    assert!(fix().contains("restore FILE --to DIR") && !fix().contains("begins anew"), "{}", fix());
+    std::fs::remove_file(world.home().join("backups.json")).unwrap();
+    assert!(fix().contains("begins anew"), "the control: nothing else tells of a store");
+    std::fs::remove_file(world.home().join("loom.db-wal")).unwrap();
     assert_eq!(world.ok(&["tree", "list"]), "", "the control: one begins anew");
 }

@@ -138,6 +138,71 @@ fn a_session_whose_local_model_is_gone_does_not_go_to_a_remote_one_by_itself() {
 }
 
 #[test]
+fn a_session_whose_local_model_has_moved_elsewhere_does_not_follow_it_by_itself() {
+    let world = World::new();
+    let here = server::Server::start(|_, _| Some(server::chat("", "from here", 10)));
+    let far = server::Server::start(|_, _| Some(server::chat("", "from afar", 10)));
+    let open = provider("away", "remote", &far);
+    let (near, moved) = (provider("box", "local", &here), provider("box", "remote", &far));
+    world.write("config.toml", &(near + &open));
+    for (session, model) in [("main", "box/m"), ("open", "away/m")] {
+        world.ok(&["--model", model, "chat", "--session", session, "-m", "private"]);
+        world.ok(&["chat", "--session", session, "-m", &format!("/model {model}")]);
+    }
+    let asked = far.bodies().len();
+    // Its place or its address was changed, or another provider has the name now.
+    let placed = provider("box", "remote", &here);
+    for config in [&moved, &placed] {
+        world.write("config.toml", &format!("{config}{open}"));
+        for line in ["and more of it", "/model"] {
+            let run = world.run(&["chat", "-m", line]);
+            assert_eq!(run.code, Some(5), "{run:?}");
+            for said in ["box/m, the model of this session, is not on this machine", "`/model box/m`"] {
+                assert!(run.err.contains(said), "{said}: {run:?}");
+            }
+        }
+    }
+    assert_eq!((here.bodies().len(), far.bodies().len()), (1, asked));
+    assert!(!told(&world).contains("and more of it"), "nothing of it is said");
+
+    world.write("config.toml", &(moved + &open));
+    let control = ["chat", "--session", "open", "-m", "the control, of a remote one"];
+    assert_eq!(world.ok(&control), "from afar\n");
+    assert_eq!(world.ok(&["--model", "box/m", "chat", "-m", "on purpose"]), "from afar\n");
+    world.ok(&["chat", "-m", "/model box/m"]);
+    assert_eq!(world.ok(&["chat", "-m", "from now on"]), "from afar\n");
+}
+
+#[test]
+fn a_session_whose_settings_are_damaged_does_not_go_to_a_remote_model_by_itself() {
+    let world = World::new();
+    let here = server::Server::start(|_, _| Some(server::chat("", "from here", 10)));
+    let far = server::Server::start(|_, _| Some(server::chat("", "from afar", 10)));
+    let providers = [provider("far", "remote", &far), provider("box", "local", &here)].concat();
+    let with_default = |model: &str| {
+        world.write("config.toml", &format!("[model]\ndefault = \"{model}\"\n{providers}"));
+    };
+    with_default("far/m");
+    world.ok(&["--model", "box/m", "chat", "-m", "private"]);
+    world.ok(&["chat", "-m", "/model box/m"]);
+    let database = rusqlite::Connection::open(world.home().join("loom.db")).unwrap();
+    let damaged = r#"{"model":"box/m","place":"lan"}"#;
+    assert_eq!(database.execute("UPDATE sessions SET settings = ?1", [damaged]).unwrap(), 1);
+    drop(database);
+    for line in ["and more of it", "/think high", "and more of it"] {
+        let run = world.run(&["chat", "-m", line]);
+        assert_eq!(run.code, Some(if line.starts_with('/') { 0 } else { 5 }), "{run:?}");
+        assert!(run.err.contains("the settings of this session cannot be read"), "{run:?}");
+    }
+    assert!(far.bodies().is_empty(), "{:?}", far.bodies());
+    with_default("box/m");
+    assert_eq!(world.ok(&["chat", "-m", "the control, of a local one"]), "from here\n");
+    with_default("far/m");
+    world.ok(&["chat", "-m", "/model box/m"]);
+    assert_eq!(world.ok(&["chat", "-m", "chosen again"]), "from here\n");
+}
+
+#[test]
 fn a_file_that_waits_goes_along_once_whichever_of_those_who_wait_is_first() {
     for is_interactive in [false, true] {
         let world = World::new();

@@ -167,7 +167,7 @@ fn to_undo_in_the_middle_of_another_processs_turn_is_refused() {
         &["tree", "redo", tree],
     ];
     let answers =
-        format!("busy: process {} (drawloom chat) answers in it: wait until it is done", first.0.id());
+        format!("busy: process {} (drawloom chat) works in it: wait until it is done", first.0.id());
     for step in steps {
         let run = world.run(step);
         assert_eq!(run.code, Some(6), "{run:?}");

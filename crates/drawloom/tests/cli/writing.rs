@@ -216,3 +216,23 @@ fn undo_says_where_it_changed_nothing() {
     assert!(run.err.contains("not undone, because it was changed or forgotten since"), "{run:?}");
     assert_eq!(world.ok(&["tree", "text", "Rain"]), "It poured.");
 }
+
+#[test]
+fn requests_and_responses_that_are_here_are_not_read_when_a_file_brings_them_again() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained."]);
+    world.ok(&["--model", "script:echo", "tree", "generate", "Rain"]);
+    let file = text(&world.path("rain.jsonl"));
+    world.ok(&["tree", "export", "Rain", "--with-context", "-o", &file]);
+    let database = rusqlite::Connection::open(world.home().join("loom.db")).unwrap();
+    for table in ["responses", "bodies"] {
+        let damaged = database.execute(&format!("UPDATE {table} SET bytes = X'ff'"), []).unwrap();
+        assert_eq!(damaged, 1, "{table}");
+    }
+    drop(database);
+    let run = world.run(&["import", &file]);
+    assert!(run.code == Some(0) && run.err.contains("already in this home"), "{run:?}");
+    assert!(!run.err.contains("not added"), "{run:?}");
+    let control = world.run(&["tree", "export", "Rain", "-o", &text(&world.path("again.jsonl"))]);
+    assert_eq!(control.code, Some(6), "the control: they cannot be read: {control:?}");
+}

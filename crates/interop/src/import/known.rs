@@ -53,8 +53,8 @@ pub(super) fn add(
         }
         match rows.node(row.node.id)? {
             Some(held) if same(&held, &row) => {
-                let is_untold = held.purged && !row.purged;
-                *(if is_untold { &mut plan.untold } else { &mut plan.skipped }) += 1;
+                let is_missing = held.purged && !row.purged;
+                *(if is_missing { &mut plan.missing_texts } else { &mut plan.skipped }) += 1;
             }
             Some(_) => return Err(ImportRefusal::Differs { what: "node", id: row.node.id.to_string() }),
             None => {
@@ -65,7 +65,7 @@ pub(super) fn add(
         Ok(())
     })?;
     plan.history = operations_not_here(file, rows)?;
-    plan.unsent = requests_not_here(file, rows, &added.nodes)?;
+    plan.missing_requests = requests_not_here(file, rows, &added.nodes)?;
     if added.nodes.is_empty() {
         plan.change = ImportChange::Nothing;
         return Ok(());
@@ -155,7 +155,7 @@ fn requests_not_here(
             continue;
         }
         let received = held.response.and_then(|digest| materials.responses.get(&digest));
-        if received.is_some_and(|received| !received.purged) && rows.answer(*id)?.is_none() {
+        if received.is_some_and(|received| !received.purged) && !rows.has_answer(*id)? {
             responses += 1;
         }
         let manifest = held.row.manifest;
@@ -164,7 +164,7 @@ fn requests_not_here(
         }
         let bodies = materials.bodies_of.get(&manifest).into_iter().flatten().map(|body| body.digest);
         for body in bodies.filter(|body| materials.bodies.contains_key(body)) {
-            if rows.body(body)?.is_none() {
+            if !rows.has_body(body)? {
                 digests.insert(body);
             }
         }

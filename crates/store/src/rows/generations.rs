@@ -1,6 +1,6 @@
 //! Generations with what they sent and what came back.
 
-use crate::engine::{Lock, Row, ValueRef, params};
+use crate::engine::{Lock, Row, Value, ValueRef, params};
 use loom::reader::StoredResponse;
 use loom::{Digest, GenerationId, GenerationRow, NodeId, TreeId};
 
@@ -395,6 +395,19 @@ pub(crate) fn answer(
     found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("response"))
 }
 
+/// As [`loom::TreeReader::has_answer`].
+pub(crate) fn has_answer(
+    db: &Db<'_>,
+    who: &Principal,
+    tree: TreeRef,
+    generation: GenerationId,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 FROM generations g
+         JOIN responses r ON r.generation = g.id WHERE g.id = ?1 AND g.tree = ?2";
+    let found = db.one(sql, (generation.to_bytes(), tree.key.0), |_| Ok(()))?;
+    Ok(who.sees_context() && found.is_some())
+}
+
 fn read_response(row: &Row<'_>) -> Result<StoredResponse, StoreError> {
     let purged: bool = get(row, 3)?;
     let bytes = if purged { Vec::new() } else { unpack(bytes_of(row, 1)?)? };
@@ -425,14 +438,27 @@ pub(crate) fn manifest(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<V
 
 /// As [`crate::Store::body`].
 pub(crate) fn body(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<Vec<u8>, StoreError> {
+    let (sql, param) = body_sql(who, "b.bytes");
+    let found = db.one(&sql, (param, wanted.0), |row| unpack(bytes_of(row, 0)?))?;
+    found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("body"))
+}
+
+/// As [`loom::TreeReader::has_body`].
+pub(crate) fn has_body(db: &Db<'_>, who: &Principal, wanted: Digest) -> Result<bool, StoreError> {
+    let (sql, param) = body_sql(who, "1");
+    let found = db.one(&sql, (param, wanted.0), |_| Ok(()))?;
+    Ok(who.sees_context() && found.is_some())
+}
+
+/// What is asked of a body by its digest, with the parameter of who may see it.
+fn body_sql(who: &Principal, what: &str) -> (String, Value<'static>) {
     let (seen, param) = seen(who);
     let sql = format!(
-        "SELECT b.bytes FROM bodies b WHERE b.digest = ?2 AND EXISTS (
+        "SELECT {what} FROM bodies b WHERE b.digest = ?2 AND EXISTS (
             SELECT 1 FROM citations c JOIN generations g ON g.manifest = c.manifest
             JOIN trees t ON t.pk = g.tree WHERE c.body = b.digest AND {seen})"
     );
-    let found = db.one(&sql, (param, wanted.0), |row| unpack(bytes_of(row, 0)?))?;
-    found.filter(|_| who.sees_context()).ok_or(StoreError::NotFound("body"))
+    (sql, param)
 }
 
 /// As [`crate::Store::shows_blob`].

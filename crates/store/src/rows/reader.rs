@@ -420,6 +420,10 @@ impl TreeReader for StoredTree<'_, '_> {
         optional(generations::answer(self.db, self.who, self.tree, generation))
     }
 
+    fn has_answer(&self, generation: GenerationId) -> Result<bool, RowError> {
+        Ok(generations::has_answer(self.db, self.who, self.tree, generation)?)
+    }
+
     fn injections(&self, from: NodeId, before: Option<NodeId>) -> Result<Vec<Injection>, RowError> {
         if !self.who.sees_context() {
             return Ok(Vec::new());
@@ -433,6 +437,10 @@ impl TreeReader for StoredTree<'_, '_> {
 
     fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {
         optional(generations::body(self.db, self.who, digest))
+    }
+
+    fn has_body(&self, digest: Digest) -> Result<bool, RowError> {
+        Ok(generations::has_body(self.db, self.who, digest)?)
     }
 
     fn response(&self, node: NodeId) -> Result<Option<StoredResponse>, RowError> {
