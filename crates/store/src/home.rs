@@ -22,7 +22,7 @@ pub use layout::{
     BACKUPS, CONFIG, DATABASE, HomeDir, KEYS, STORE_COPIES, STORE_ID, Unfinished, is_unfinished, known_names,
     store_log,
 };
-pub(crate) use layout::{JOURNAL, LOG, SHARED, beside};
+pub(crate) use layout::{JOURNAL, LOG, SHARED, beside, migration_copy, unfinished_migration_copy};
 pub use network::{FileSystems, HostFileSystems, NetworkFs};
 pub use space::{Reserve, ReserveState, Space, SpaceLimits};
 

@@ -133,8 +133,22 @@ pub enum Unfinished {
     BackupCopy,
 }
 
-/// Beginning of the names of the copies that a migration makes.
+/// Beginning of the names of the copies that a migration makes; the version that was copied follows.
 const MIGRATION_COPY: &str = "loom.db.v";
+/// End of the name of a copy that is whole.
+const WHOLE_COPY: &str = ".bak";
+/// End of the name of one that is being made.
+const UNFINISHED_COPY: &str = ".bak.part";
+
+/// The copy that a migration makes of a database at a version.
+pub(crate) fn migration_copy(database: &Path, version: u32) -> PathBuf {
+    beside(database, &format!(".v{version}{WHOLE_COPY}"))
+}
+
+/// As [`migration_copy`], while it is being made.
+pub(crate) fn unfinished_migration_copy(database: &Path, version: u32) -> PathBuf {
+    beside(database, &format!(".v{version}{UNFINISHED_COPY}"))
+}
 
 /// Beginnings of the names of copies of the store.
 pub const STORE_COPIES: [&str; 3] =
@@ -170,7 +184,7 @@ pub fn is_unfinished(name: &str) -> bool {
     if let Some(number) = number {
         return number.len() == 32 && number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     }
-    let version = name.strip_prefix(MIGRATION_COPY).and_then(|rest| rest.strip_suffix(".bak.part"));
+    let version = name.strip_prefix(MIGRATION_COPY).and_then(|rest| rest.strip_suffix(UNFINISHED_COPY));
     version.is_some_and(|version| !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()))
 }
 

@@ -11,11 +11,11 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::connection::failure;
 use super::faults::Faults;
-use super::migrate::{bring_up, copy_of, copy_to, version};
+use super::migrate::{bring_up, copy_to, version};
 use super::versions::{APPLICATION_ID, STEPS};
 use crate::engine::StatementCounter;
 use crate::error::StoreError;
-use crate::home::{BACKUPS, HomeDir, JOURNAL, Unfinished, beside, rename_new, stray_log};
+use crate::home::{BACKUPS, HomeDir, JOURNAL, Unfinished, beside, migration_copy, rename_new, stray_log};
 use crate::limits::StoreLimits;
 use crate::schema::VERSION;
 
@@ -98,7 +98,7 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
                 return found(true, None);
             }
             State::Newer { version: newer, readable: false } => {
-                let backup = copy_of(path, VERSION).display().to_string();
+                let backup = migration_copy(path, VERSION).display().to_string();
                 return Err(StoreError::SchemaTooNew { found: newer, known: VERSION, backup });
             }
             State::Current if options.read_only => return found(true, None),
@@ -185,7 +185,7 @@ fn lost(path: &Path, what: &str, sign: &Path) -> StoreError {
 /// What lies beside a store and is made only after it was open: the home was used.
 fn made_later(path: &Path) -> Option<PathBuf> {
     let beside = [HomeDir::Spool.name(), BACKUPS].map(|name| path.with_file_name(name));
-    let copies = (1..=VERSION).map(|version| copy_of(path, version));
+    let copies = (1..=VERSION).map(|version| migration_copy(path, version));
     beside.into_iter().chain(copies).find(|sign| sign.exists())
 }
 
