@@ -1,6 +1,5 @@
 //! Opening a home for a command: the folder, this process's lock, the store, and what commands work on.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use agent::session::Sessions;
@@ -11,7 +10,7 @@ use commands::maintenance::backups::newest;
 use commands::settings::Settings;
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
-use store::home::{BACKUPS, Home, HomeError, HomeOptions, STORE_ID, SpaceLimits, stray_log};
+use store::home::{BACKUPS, Home, HomeError, HomeOptions, STORE_ID, SpaceLimits, sign_of_store, stray_log};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
 use store::{ServerOptions, Store, StoreError, StoreId};
 use text::bytes::size;
@@ -205,17 +204,16 @@ pub(crate) fn not_to_itself(name: &str, mut error: CommandError) -> CommandError
 }
 
 /// Refuses a home that tells of a store and has none: a new one in its place would look as if nothing had been lost.
-/// What is left of a store in its folder, the store itself names.
+/// An empty store, and the log of one that is gone, the store itself names.
 fn require_known_store(home: &Home) -> Result<(), CommandError> {
-    let is_there = |path: &Path| path.symlink_metadata().is_ok();
-    if is_there(&home.database()) || stray_log(&home.database()).is_some() {
-        return Ok(());
-    }
+    let database = home.database();
+    let Some(sign) = sign_of_store(&database) else { return Ok(()) };
+    let name = sign.strip_prefix(home.root()).unwrap_or(&sign).display();
     let missing = |why: String, hint: String| {
         let message = format!("the store of the home {} is not there: {why}", home.root().display());
         Err(CommandError::new("no_store", 6, visible(&message), hint))
     };
-    if is_there(&home.root().join(STORE_ID)) {
+    if sign.ends_with(STORE_ID) {
         return missing(
             format!("{STORE_ID} says that it is in a database, and store.url names none"),
             format!(
@@ -223,15 +221,20 @@ fn require_known_store(home: &Home) -> Result<(), CommandError> {
             ),
         );
     }
+    if database.symlink_metadata().is_ok() || stray_log(&database).is_some() {
+        return Ok(());
+    }
+    let why = match newest(home.root()) {
+        _ if !sign.ends_with(BACKUPS) => format!("{name} was made with it"),
+        Ok(Some(made)) => format!("its newest backup is {}", made.file.display()),
+        Ok(None) => format!("{BACKUPS} was made with it"),
+        Err(error) => format!("{BACKUPS} cannot be read ({error})"),
+    };
     let hint = format!(
         "bring it back with `drawloom restore FILE`, or set store.url if it is in a database; to begin anew, remove \
-         {BACKUPS} from the home"
+         {name} from the home"
     );
-    match newest(home.root()) {
-        Ok(None) => Ok(()),
-        Ok(Some(made)) => missing(format!("its newest backup is {}", made.file.display()), hint),
-        Err(error) => missing(format!("{BACKUPS} cannot be read ({error})"), hint),
-    }
+    missing(why, hint)
 }
 
 /// Opens the store in the home's file, brought up to date if need be.

@@ -6,6 +6,7 @@
 //! Paths are functions of [`Home`] so that no other code spells a file name.
 
 mod layout;
+mod lost_store;
 mod network;
 mod space;
 
@@ -23,6 +24,8 @@ pub use layout::{
     store_log,
 };
 pub(crate) use layout::{JOURNAL, LOG, SHARED, beside, migration_copy, unfinished_migration_copy};
+pub(crate) use lost_store::made_with_store;
+pub use lost_store::{sign_of_store, stray_log};
 pub use network::{FileSystems, HostFileSystems, NetworkFs};
 pub use space::{Reserve, ReserveState, Space, SpaceLimits};
 
@@ -382,21 +385,6 @@ pub fn refuse_odd_store(database: &Path) -> Result<(), HomeError> {
         return Err(HomeError::NotPlain { path, what });
     }
     Ok(())
-}
-
-/// The log of a store that is gone, which SQLite would take for that of the next one: a log or journal with content
-/// beside no database, or a log beside an empty one. A journal beside an empty one is of a store that is being made.
-pub fn stray_log(database: &Path) -> Option<PathBuf> {
-    let [log, journal] = [LOG, JOURNAL].map(|end| {
-        let path = beside(database, end);
-        path.symlink_metadata().is_ok_and(|found| found.len() > 0).then_some(path)
-    });
-    // Last: another process may make the store meanwhile.
-    match database.metadata() {
-        Ok(found) if found.len() > 0 => None,
-        Ok(_) => log,
-        Err(_) => log.or(journal),
-    }
 }
 
 fn refuse_network(file_systems: &dyn FileSystems, path: &Path) -> Result<(), HomeError> {

@@ -261,5 +261,10 @@ fn a_home_whose_store_is_gone_gets_no_new_one() {
     for name in ["store.id", "backups.json"] {
         std::fs::remove_file(world.home().join(name)).unwrap();
     }
+    for _ in 0..2 {
+        let run = world.run(&["tree", "list"]);
+        assert!(run.code == Some(6) && run.err.contains("remove spool from the home"), "{run:?}");
+    }
+    std::fs::remove_dir(world.home().join("spool")).unwrap();
     assert_eq!(world.ok(&["tree", "list"]), "", "the control: one begins anew");
 }

@@ -206,6 +206,8 @@ fn a_log_without_its_store_is_damage_until_it_is_moved_away() {
         assert!(doctor.stdout.contains(name) && !doctor.stdout.contains("nothing was stored"), "{doctor:?}");
         fs::remove_file(&log).unwrap();
     }
+    home.run(&["tree", "list"]).refused(6, &["is not there", "remove spool"]);
+    fs::remove_dir(home.path().join("spool")).unwrap();
     home.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
     let backup = home.folder().join("kept.backup");
     let backup = backup.to_str().unwrap();
