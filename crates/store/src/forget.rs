@@ -59,7 +59,8 @@ pub enum ForgottenPlace {
     Question { question: [u8; 16] },
     /// The name or the settings of a session.
     Session { session: SessionId },
-    /// A name that stays: of a view, author or model, which hashes are of, or of a workspace, which is a folder.
+    /// A name that stays: of a view, author or model, which hashes are of; of a model that a session is set to; of a
+    /// workspace, which is a folder.
     Name { name: String },
     /// A damaged operation record that cannot be read, in whose bytes it was not found.
     DamagedOperation { tree: TreeId, seq: Seq },
