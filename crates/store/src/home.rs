@@ -20,8 +20,8 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, RenameFlags, linkat, renameat_with}
 use rustix::io::Errno;
 
 pub use layout::{
-    BACKUPS, CONFIG, DATABASE, HomeDir, KEYS, STORE_COPIES, STORE_ID, Unfinished, is_unfinished, known_names,
-    store_log,
+    BACKUPS, CONFIG, DATABASE, HomeDir, KEYS, STORE_COPIES, STORE_ID, UnfinishedFile, is_unfinished,
+    known_names, store_log,
 };
 pub(crate) use layout::{JOURNAL, LOG, SHARED, beside, migration_copy, unfinished_migration_copy};
 pub(crate) use lost_store::made_with_store;

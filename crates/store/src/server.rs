@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::error::{ServerError, StoreError};
-use crate::home::{STORE_ID, Unfinished, rename_new};
+use crate::home::{STORE_ID, UnfinishedFile, rename_new};
 use crate::identity::StoreId;
 use crate::limits::StoreLimits;
 
@@ -90,7 +90,7 @@ impl StoreId {
         }
         // Named when it is whole; the name of another process that was faster stays.
         let id = Self::random()?;
-        let new = home.join(Unfinished::StoreId.new_name()?);
+        let new = home.join(UnfinishedFile::StoreId.new_name()?);
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&new).map_err(failed)?;
         file.write_all(id.to_string().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
         let named = rename_new(&new, &path);
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn an_id_that_is_being_made_is_part_of_a_home() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(Unfinished::StoreId.new_name().unwrap()), "").unwrap();
+        std::fs::write(folder.path().join(UnfinishedFile::StoreId.new_name().unwrap()), "").unwrap();
         Home::open(folder.path(), HomeOptions::default()).unwrap();
         std::fs::write(folder.path().join("store.id.old"), "").unwrap();
         assert!(Home::open(folder.path(), HomeOptions::default()).is_err(), "the control: it is somebody's");

@@ -73,13 +73,10 @@ impl HomeDir {
     }
 }
 
-/// The settings.
 pub const CONFIG: &str = "config.toml";
-/// The secrets.
 pub const KEYS: &str = "keys.toml";
 const SEAL_KEY: &str = "seal.key";
 const TRUSTED_KEYS: &str = "trusted_keys";
-/// The SQLite file.
 pub const DATABASE: &str = "loom.db";
 const APPROVALS: &str = "approvals.json";
 const LOGIN: &str = "login";
@@ -122,8 +119,7 @@ pub(super) fn is_ours_alone(name: &str) -> bool {
 
 /// A file at the top of a home that one process makes, and renames or removes when it is done.
 #[derive(Debug, Clone, Copy)]
-pub enum Unfinished {
-    /// The SQLite file.
+pub enum UnfinishedFile {
     Store,
     /// The id of the home's store on a server.
     StoreId,
@@ -152,9 +148,9 @@ pub(crate) fn unfinished_migration_copy(database: &Path, version: u32) -> PathBu
 
 /// Beginnings of the names of copies of the store.
 pub const STORE_COPIES: [&str; 3] =
-    [MIGRATION_COPY, Unfinished::Store.beginning(), Unfinished::BackupCopy.beginning()];
+    [MIGRATION_COPY, UnfinishedFile::Store.beginning(), UnfinishedFile::BackupCopy.beginning()];
 
-impl Unfinished {
+impl UnfinishedFile {
     const ALL: [Self; 4] = [Self::Store, Self::StoreId, Self::Backups, Self::BackupCopy];
 
     /// What its name begins with; 32 hexadecimal digits follow.
@@ -180,7 +176,7 @@ impl Unfinished {
 /// SQLite keeps beside one: whatever else lies in a home is its owner's.
 pub fn is_unfinished(name: &str) -> bool {
     let name = [LOG, JOURNAL, SHARED].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-    let number = Unfinished::ALL.iter().find_map(|kind| name.strip_prefix(kind.beginning()));
+    let number = UnfinishedFile::ALL.iter().find_map(|kind| name.strip_prefix(kind.beginning()));
     if let Some(number) = number {
         return number.len() == 32 && number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     }

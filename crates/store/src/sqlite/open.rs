@@ -15,7 +15,9 @@ use super::migrate::{bring_up, copy_to, version};
 use super::versions::{APPLICATION_ID, STEPS};
 use crate::engine::StatementCounter;
 use crate::error::StoreError;
-use crate::home::{JOURNAL, Unfinished, beside, made_with_store, migration_copy, rename_new, sign_of_store};
+use crate::home::{
+    JOURNAL, UnfinishedFile, beside, made_with_store, migration_copy, rename_new, sign_of_store,
+};
 use crate::limits::StoreLimits;
 use crate::schema::VERSION;
 
@@ -155,7 +157,7 @@ fn make(path: &Path) -> Result<(), StoreError> {
 
 /// The name of a store that is being made and is to be called `path`.
 fn hidden_name(path: &Path) -> Result<PathBuf, StoreError> {
-    Ok(path.with_file_name(Unfinished::Store.new_name()?))
+    Ok(path.with_file_name(UnfinishedFile::Store.new_name()?))
 }
 
 /// What a look at a file finds, unless the file is empty and the home was used.
