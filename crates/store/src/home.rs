@@ -365,15 +365,16 @@ fn keep_names(path: &Path, existing: &Path) -> Result<(), HomeError> {
     Ok(())
 }
 
-/// Refuses a store whose file or log is a pipe or a folder, and a log that is a link or has a second name somewhere.
+/// Refuses a store whose file, log or journal is a pipe or a folder, and a log or journal that is a link or has a second
+/// name somewhere.
 /// The database itself may be a link to another disk, its log lies beside the file it leads to; and a snapshot of a
 /// home may hold it by a second name.
 ///
 /// # Errors
 /// [`HomeError::NotPlain`].
 pub fn refuse_odd_store(database: &Path) -> Result<(), HomeError> {
-    let database = database.canonicalize().unwrap_or_else(|_| database.to_owned());
-    for end in ["", LOG, SHARED] {
+    let database = lost_store::real(database);
+    for end in ["", LOG, JOURNAL, SHARED] {
         let path = beside(&database, end);
         let what = match path.symlink_metadata() {
             Ok(found) if !found.is_file() => "is not a plain file".to_owned(),

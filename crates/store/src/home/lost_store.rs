@@ -23,7 +23,9 @@ pub(crate) fn made_with_store(database: &Path) -> Option<PathBuf> {
 
 /// The log of a store that is gone, which SQLite would take for that of the next one: a log or journal with content
 /// beside no database, or a log beside an empty one. A journal beside an empty one is of a store that is being made.
+/// Where the database is a link, they lie beside the file that it leads to.
 pub fn stray_log(database: &Path) -> Option<PathBuf> {
+    let database = &real(database);
     let [log, journal] = [LOG, JOURNAL].map(|end| {
         let path = beside(database, end);
         path.symlink_metadata().is_ok_and(|found| found.len() > 0).then_some(path)
@@ -34,6 +36,16 @@ pub fn stray_log(database: &Path) -> Option<PathBuf> {
         Ok(_) => log,
         Err(_) => log.or(journal),
     }
+}
+
+/// Where the bytes of a database lie, or would lie.
+pub(super) fn real(database: &Path) -> PathBuf {
+    let target = || {
+        let link = std::fs::read_link(database).ok()?;
+        let target = database.parent()?.join(link);
+        Some(target.parent()?.canonicalize().ok()?.join(target.file_name()?))
+    };
+    database.canonicalize().ok().or_else(target).unwrap_or_else(|| database.to_owned())
 }
 
 #[cfg(test)]
@@ -60,6 +72,22 @@ mod tests {
             fs::remove_file(&database).unwrap();
             fs::remove_file(&log).unwrap();
         }
+    }
+
+    #[test]
+    fn the_log_of_a_store_behind_a_link_lies_where_the_link_leads() {
+        let tmp = tempfile::tempdir().unwrap();
+        let disk = tmp.path().join("disk");
+        fs::create_dir(&disk).unwrap();
+        let (database, file) = (tmp.path().join(DATABASE), disk.canonicalize().unwrap().join("kept.db"));
+        std::os::unix::fs::symlink("disk/kept.db", &database).unwrap();
+        let log = beside(&file, LOG);
+        fs::write(&log, "content").unwrap();
+        assert_eq!(stray_log(&database), Some(log.clone()), "no database");
+        fs::write(&file, "").unwrap();
+        assert_eq!(stray_log(&database), Some(log), "an empty one");
+        fs::write(&file, "a store").unwrap();
+        assert_eq!(stray_log(&database), None);
     }
 
     #[test]
