@@ -57,13 +57,25 @@ pub(crate) fn check_showable(url: &str) -> Result<(), ServerError> {
     let refused = |why: &str| Err(ServerError::Url(why.to_owned()));
     let Some(address) = address else { return refused("it must begin with postgres://") };
     let (place, query) = address.split_once('?').unwrap_or((address, ""));
-    // A password may hold any sign unescaped: the user ends at the first @, or at the last one before the query.
-    let users = [address.split_once('@'), place.rsplit_once('@')];
+    // A password may hold any sign unescaped: the user ends at the first @ before a slash, or at the last one before
+    // the query. Where neither is there, what is no port may be the beginning of one, and its end in the query.
+    let authority = address.split_once('/').map_or(address, |(authority, _)| authority);
+    let users = [authority.split_once('@'), place.rsplit_once('@')];
+    let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
+    let hosts = hosts.split_once('?').map_or(hosts, |(hosts, _)| hosts);
+    let mut ports = hosts.split(',').filter_map(|host| {
+        host.rsplit_once(']').map_or(host, |(_, port)| port).split_once(':').map(|(_, port)| port)
+    });
     let keys = || query.split('&').map(|pair| pair.split_once('=').map_or(pair, |(key, _)| key));
     if users.into_iter().flatten().any(|(user, _)| user.contains(':'))
-        || keys().any(|key| key.to_ascii_lowercase().contains("password"))
+        || keys().any(|key| key.contains('@') || key.to_ascii_lowercase().contains("password"))
     {
         return refused("it contains a password: put it into DRAWLOOM_STORE_PASSWORD or keys.toml");
+    }
+    if ports.any(|port| !port.bytes().all(|byte| byte.is_ascii_digit())) {
+        return refused(
+            "a port in it is no number: a password, if this is one, goes into DRAWLOOM_STORE_PASSWORD or keys.toml",
+        );
     }
     if keys().any(|key| key.contains('%')) {
         return refused("the name of a parameter in it is not written plainly");
@@ -146,6 +158,10 @@ mod tests {
             "postgres://u:ca?nary@h/d",
             "postgres://u:ca@nary@h/d",
             "postgres://u@x:canary@h/d",
+            "postgres://u:12?n=canary@h/d",
+            "postgres://u:12/n?canary@h/d",
+            "postgres://u:ca/n?a=canary@h/d",
+            "postgres://u:ca/n?ary@h/canary",
             "postgres://h/d?password=canary",
             "postgres://h/d?connect_timeout=3&password=canary",
             "postgres://h/d?pass%77ord=canary",
@@ -160,6 +176,10 @@ mod tests {
         for url in [
             "postgres://u@h:5432/d?options=-csearch_path%3Da&application_name=b@c",
             "postgres://h:5432/d",
+            "postgres://h:5432/d?application_name=b@c",
+            "postgres://u@h1:5432,[::1]:5433,h2/d?application_name=b@c",
+            "postgres://h",
+            "postgres://u@h:/d",
             "postgres://u@%2Frun%2Fpostgresql:5433/d",
             "postgres://u@[::1]:5432/d",
         ] {
