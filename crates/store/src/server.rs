@@ -1,7 +1,7 @@
 //! How a store on a database server is reached.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -89,6 +89,13 @@ impl StoreId {
     /// # Errors
     /// [`StoreError::Io`] when the file cannot be read or made; [`StoreError::Foreign`] when it holds something else.
     pub fn of_home(home: &Path) -> Result<Self, StoreError> {
+        Self::of_home_with(home, rename_new)
+    }
+
+    fn of_home_with(
+        home: &Path,
+        mut rename_new: impl FnMut(&Path, &Path) -> io::Result<bool>,
+    ) -> Result<Self, StoreError> {
         let path = home.join(STORE_ID);
         let failed = |error| StoreError::io(format!("open {}", path.display()), error);
         match std::fs::read_to_string(&path) {
@@ -109,12 +116,14 @@ impl StoreId {
         if !matches!(named, Ok(true)) {
             std::fs::remove_file(&new).ok();
         }
-        // Another process may have been first, and have swept this one's.
-        if !path.exists() {
-            named.map_err(failed)?;
+        match named {
+            // Another process was first, and may have swept this one's; or it has its store in a file.
+            _ if path.exists() => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => return Self::of_home_with(home, rename_new),
+            named => drop(named.map_err(failed)?),
         }
         File::open(home).and_then(|home| home.sync_all()).map_err(failed)?;
-        Self::of_home(home)
+        Self::of_home_with(home, rename_new)
     }
 }
 
@@ -137,6 +146,23 @@ mod tests {
         assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1);
         std::fs::write(home.path().join(STORE_ID), "something else").unwrap();
         assert!(matches!(StoreId::of_home(home.path()), Err(StoreError::Foreign(_))));
+    }
+
+    /// A process that has its store in a file sweeps what is not finished.
+    #[test]
+    fn an_id_that_is_swept_before_it_has_its_name_is_made_again() {
+        let home = tempfile::tempdir().unwrap();
+        let mut times = 0;
+        let swept_once = |from: &Path, to: &Path| {
+            times += 1;
+            if times == 1 {
+                std::fs::remove_file(from)?;
+            }
+            rename_new(from, to)
+        };
+        let id = StoreId::of_home_with(home.path(), swept_once).unwrap();
+        assert_eq!((times, StoreId::of_home(home.path()).unwrap()), (2, id));
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1);
     }
 
     #[test]
