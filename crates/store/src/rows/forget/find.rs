@@ -3,6 +3,7 @@
 mod outside;
 mod sent;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -122,15 +123,22 @@ fn within(
         removals.extend(finder.found.into_iter().map(|removal| (tree.key, removal)));
     }
     removals.extend(outside_trees(db, target)?);
-    // What runs is stopped first. A node by whose text titles and other nodes are found goes last, so that they are
-    // found again where this is ended before.
-    removals.sort_by_key(|(_, removal)| match removal {
-        Removal::Running(_) => 0,
-        Removal::Node { quotes: None, .. } if target.quoted.is_some() => 3,
-        Removal::Node { .. } => 2,
-        _ => 1,
-    });
+    removals.sort_by_key(|(_, removal)| order(removal, target.quoted.is_some()));
     Ok(Found { cursor, removals, damaged })
+}
+
+/// The order in which rows are removed. What runs is stopped first. By whatever others are found goes after them, so that
+/// they are found again where this is ended before: by manifests their bodies, by the first records of a tree the title
+/// it took, by nodes all of that, by a version those edited from it, by the node that is named what quotes it.
+const fn order(removal: &Removal, quotes: bool) -> (u8, Reverse<i64>) {
+    match removal {
+        Removal::Running(_) => (0, Reverse(0)),
+        Removal::Operation { seq, .. } => (2, Reverse(seq.0 as i64)),
+        Removal::Manifest(_) => (2, Reverse(0)),
+        Removal::Node { quotes: None, key, .. } if quotes => (4, Reverse(*key)),
+        Removal::Node { key, .. } => (3, Reverse(*key)),
+        _ => (1, Reverse(0)),
+    }
 }
 
 /// The content of a node, if the tree has it.

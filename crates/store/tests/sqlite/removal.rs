@@ -1,0 +1,73 @@
+//! Removal that is broken off.
+
+use std::sync::Arc;
+
+use loom::{Millis, Mode};
+use rusqlite::Connection;
+use store::{Faults, Forget, HashedBytes, NewGeneration, Options, Store};
+
+use super::both::block_on;
+use super::generations::{begin, generation};
+use super::home::{Home, OWNER};
+
+/// Requests that are sent; with their manifests, bodies and ends they are more rows than three transactions remove.
+const REQUESTS: usize = 40;
+
+/// What is removed of a tree.
+#[derive(Debug, Clone, Copy)]
+enum Removed {
+    /// A node that says this.
+    Node(&'static str),
+    Tree,
+}
+
+/// A body is found by the manifests that cite it.
+#[test]
+fn a_removal_that_failed_at_any_time_leaves_nothing_that_was_sent_when_asked_again() {
+    let said = "the spare key lies under the third stone";
+    for removed in [Removed::Node(said), Removed::Node("PIN 4711"), Removed::Tree] {
+        let mut failures = 0;
+        for at in (0..).step_by(23) {
+            if block_on(broken_off(removed, said, at)) {
+                break;
+            }
+            failures += 1;
+        }
+        assert!(failures > 5, "{removed:?}: {failures} failures were tried");
+    }
+}
+
+/// Removes something, which fails at a statement, and again; whether it was over before.
+async fn broken_off(removed: Removed, said: &str, at: u32) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    let faults = Faults::default();
+    let options = Options { faults: faults.clone(), ..Options::default() };
+    let page = Home::new(Arc::new(Store::open_with(&path, &options).unwrap())).create(Mode::Buffer, "").await;
+    let text = if let Removed::Node(text) = removed { text } else { said };
+    let node = page.append(text).await;
+    for number in 0..REQUESTS {
+        let bodies = vec![HashedBytes::new(format!("{number}: {text}"))];
+        let sent = NewGeneration { bodies, ..generation(&page, &format!("{number}: {node}")).await };
+        begin(&page, &sent).await;
+    }
+    let remove = async || match removed {
+        Removed::Node(_) => {
+            page.home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, Millis(1)).await.map(drop)
+        }
+        Removed::Tree => page.home.store.purge(OWNER, page.tree, Millis(1)).await.map(drop),
+    };
+    faults.fail_at(at);
+    let first = remove().await;
+    let is_over = faults.clear();
+    if first.is_err() {
+        remove().await.unwrap();
+    }
+    let rows = Connection::open(&path).unwrap();
+    for table in ["manifests", "bodies", "citations"] {
+        let sql = format!("SELECT count(*) FROM {table}");
+        let left: i64 = rows.query_row(&sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(left, 0, "{table}, {removed:?}, statement {at}");
+    }
+    is_over
+}
