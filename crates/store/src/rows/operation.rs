@@ -295,6 +295,35 @@ pub(crate) fn each_without_nodes(
     })
 }
 
+/// The titles that the making of a tree gave it, and the import that filled it. Where the record of one is damaged, it
+/// may have been `now`.
+pub(crate) fn first_titles(db: &Db<'_>, tree: TreeRef, now: &str) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT seq, body FROM operations WHERE tree = ?1 AND seq <= 2 ORDER BY seq";
+    let mut titles = Vec::new();
+    for op in db.all(sql, [tree.key.0], |row| Ok(without_nodes(db, tree, row)))? {
+        match op {
+            Ok(op) if matches!(op.kind, OpKind::Create | OpKind::Import) => {
+                let set = op.cells.into_iter().filter(|change| change.key == CellKey::Title);
+                titles.extend(set.filter_map(|change| match change.new {
+                    CellValue::Text(title) => Some(title),
+                    _ => None,
+                }));
+            }
+            Err(error) if !error.is_damage() => return Err(error),
+            Err(_) => titles.push(now.to_owned()),
+            Ok(_) => {}
+        }
+    }
+    titles.retain(|title| !title.is_empty());
+    Ok(titles)
+}
+
+/// An operation of a row with its number and record, without its nodes.
+fn without_nodes(db: &Db<'_>, tree: TreeRef, row: &Row<'_>) -> Result<Operation, StoreError> {
+    let names = Names { db, tree: tree.key, first: 0, nodes: false };
+    Ok(read_body(&names, tree, Seq(unsigned(row, 0)?), &mut body_of(row, 1)?)?.op)
+}
+
 /// The hash of a record; that of none is zero.
 pub(crate) fn hash(db: &Db<'_>, tree: TreeKey, seq: Seq) -> Result<Digest, StoreError> {
     let seq = i64::try_from(seq.0).unwrap_or(i64::MAX);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use loom::{Millis, Mode};
+use loom::{Millis, Mode, Op, Seq};
 use rusqlite::Connection;
-use store::{Faults, Forget, HashedBytes, NewGeneration, Options, Store};
+use store::{AttachedWrites, Faults, Forget, HashedBytes, NewGeneration, Options, Store, read};
 
 use super::both::block_on;
 use super::generations::{begin, generation};
@@ -70,4 +70,41 @@ async fn broken_off(removed: Removed, said: &str, at: u32) -> bool {
         assert_eq!(left, 0, "{table}, {removed:?}, statement {at}");
     }
     is_over
+}
+
+/// That a tree was called after a text is told from the record of its making.
+#[test]
+fn a_removal_that_failed_at_any_time_leaves_no_record_of_a_title_when_asked_again() {
+    let said = "the spare key lies under the third stone from the left, as long as nobody takes it away";
+    let called = text::title::title(said);
+    let mut failures = 0;
+    for at in (0..).step_by(23) {
+        let folder = tempfile::tempdir().unwrap();
+        let faults = Faults::default();
+        let options = Options { faults: faults.clone(), ..Options::default() };
+        let store = Arc::new(Store::open_with(&folder.path().join("loom.db"), &options).unwrap());
+        let is_over = block_on(async {
+            let with = AttachedWrites { session: Some("s".to_owned()), ..AttachedWrites::nothing() };
+            let page = Home::new(store).create_with(OWNER, Mode::Buffer, &called, with).await.unwrap();
+            let node = page.append(said).await;
+            for title in ["other", &called].repeat(REQUESTS) {
+                page.change(Op::Rename(title.to_owned())).await;
+            }
+            let what = Forget::Node { tree: page.tree, node };
+            faults.fail_at(at);
+            let first = page.home.store.forget(OWNER, &what, Millis(1)).await;
+            let is_over = faults.clear();
+            if first.is_err() {
+                page.home.store.forget(OWNER, &what, Millis(1)).await.unwrap();
+            }
+            let records = read(&page.home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 999)).await;
+            assert!(!format!("{records:?}").contains("spare key"), "statement {at}");
+            is_over
+        });
+        if is_over {
+            break;
+        }
+        failures += 1;
+    }
+    assert!(failures > 3, "{failures} failures were tried");
 }
