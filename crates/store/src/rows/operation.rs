@@ -187,6 +187,12 @@ pub(crate) fn rewrite(db: &Db<'_>, tree: TreeKey, record: &OpRecord) -> Result<(
     Ok(())
 }
 
+/// Empties a record that is damaged; its hash stays.
+pub(crate) fn empty(db: &Db<'_>, tree: TreeKey, seq: Seq) -> Result<(), StoreError> {
+    let sql = "UPDATE operations SET purged = 1, body = ?3 WHERE tree = ?1 AND seq = ?2";
+    db.run(sql, (tree.0, seq.0 as i64, Vec::new())).map(drop)
+}
+
 fn body(names: &Names<'_, '_>, record: &OpRecord, derived: bool) -> Result<Vec<u8>, StoreError> {
     let op = &record.op;
     let mut out = Out::default();
@@ -285,12 +291,12 @@ pub(crate) fn each_without_nodes(
     after: Seq,
     mut visit: impl FnMut(Seq, Result<Operation, StoreError>, &[u8]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let names = Names { db, tree: tree.key, first: 0, nodes: false };
     let sql = "SELECT seq, body FROM operations WHERE tree = ?1 AND seq > ?2 ORDER BY seq";
     db.scan(sql, (tree.key.0, i64::try_from(after.0).unwrap_or(i64::MAX)), |row| {
-        let seq = Seq(unsigned(row, 0)?);
-        let op = read_body(&names, tree, seq, &mut body_of(row, 1)?).map(|body| body.op);
-        visit(seq, op, bytes_of(row, 1)?)?;
+        // What stands where bytes should is damage too, and may hold words.
+        let text = get::<String>(row, 1).unwrap_or_default();
+        let bytes = bytes_of(row, 1).unwrap_or(text.as_bytes());
+        visit(Seq(unsigned(row, 0)?), without_nodes(db, tree, row), bytes)?;
         Ok(true)
     })
 }

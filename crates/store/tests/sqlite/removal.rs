@@ -1,10 +1,13 @@
-//! Removal that is broken off.
+//! Removal that is broken off, and of what is damaged.
 
 use std::sync::Arc;
 
 use loom::{Millis, Mode, Op, Seq};
 use rusqlite::Connection;
-use store::{AttachedWrites, Faults, Forget, HashedBytes, NewGeneration, Options, Store, read};
+use store::{
+    AttachedWrites, Faults, Forget, ForgottenPlace, HashedBytes, NewGeneration, Options, Store, StoreError,
+    read,
+};
 
 use super::both::block_on;
 use super::generations::{begin, generation};
@@ -107,4 +110,37 @@ fn a_removal_that_failed_at_any_time_leaves_no_record_of_a_title_when_asked_agai
         failures += 1;
     }
     assert!(failures > 3, "{failures} failures were tried");
+}
+
+#[test]
+fn a_damaged_record_is_emptied_with_its_tree_and_keeps_no_other_text_from_going() {
+    for damage in ["substr(body, 1, length(body) - 1)", "'a riddle that is no record'", "4711"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loom.db");
+        block_on(async {
+            let home = Home::new(Arc::new(Store::open(&path).unwrap()));
+            let page = home.create(Mode::Buffer, "a riddle").await;
+            page.append("It snowed.").await;
+            let other = home.create(Mode::Buffer, "").await;
+            other.append("It rained a secret.").await;
+            let rows = Connection::open(&path).unwrap();
+            let sql = format!(
+                "UPDATE operations SET body = {damage} WHERE seq = 1
+                 AND tree = (SELECT pk FROM trees WHERE title = 'a riddle')"
+            );
+            assert_eq!(rows.execute(&sql, []).unwrap(), 1);
+            let text = |text: &str| Forget::Text(text.to_owned());
+            let done = home.store.forget(OWNER, &text("a secret"), Millis(1)).await.unwrap();
+            let unread = ForgottenPlace::DamagedOperation { tree: page.tree, seq: Seq(1) };
+            assert!(done.places.contains(&unread), "{damage}: {:?}", done.places);
+            let held = home.store.forget_preview(OWNER, &text("riddle")).await;
+            assert_eq!(matches!(held, Err(StoreError::Damaged(_))), damage != "4711", "{damage}: {held:?}");
+
+            home.store.purge(OWNER, page.tree, Millis(1)).await.unwrap();
+            assert!(home.store.tree(OWNER, page.tree).await.unwrap().purged);
+            let sql = "SELECT count(*) FROM operations WHERE instr(CAST(body AS TEXT), 'riddle')";
+            let left: i64 = rows.query_row(sql, [], |row| row.get(0)).unwrap();
+            assert_eq!(left, 0, "{damage}");
+        });
+    }
 }

@@ -381,13 +381,18 @@ impl Finder<'_, '_> {
     }
 
     /// Words in the records of a tree. One that cannot be read keeps nothing from being forgotten, unless its bytes hold
-    /// them.
+    /// them; where the whole tree goes, it is emptied.
     fn operations(&mut self) -> Result<(), StoreError> {
-        let (tree, words) = (self.tree.id, self.target.words_of(self.tree.id));
+        let (tree, words, is_whole) = (self.tree.id, self.target.words_of(self.tree.id), self.is_whole());
         operation::each_without_nodes(self.db, self.tree, self.part.after, |seq, op, bytes| {
             match op {
                 Ok(mut op) => {
                     if words.remove_from_changes(&mut op.cells, &mut op.skipped) {
+                        self.found.push(Removal::Operation { tree, seq });
+                    }
+                }
+                Err(error) if error.is_damage() && is_whole => {
+                    if !bytes.is_empty() {
                         self.found.push(Removal::Operation { tree, seq });
                     }
                 }
