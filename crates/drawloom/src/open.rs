@@ -1,6 +1,5 @@
 //! Opening a home for a command: the folder, this process's lock, the store, and what commands work on.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use agent::session::Sessions;
@@ -11,7 +10,9 @@ use commands::maintenance::backups::newest;
 use commands::settings::Settings;
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
-use store::home::{BACKUPS, DATABASE, Home, HomeError, HomeOptions, STORE_ID, SpaceLimits, stray_log};
+use store::home::{
+    BACKUPS, DATABASE, Home, HomeError, HomeOptions, STORE_ID, SpaceLimits, made_with_store, stray_log,
+};
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
 use store::{ServerOptions, Store, StoreError, StoreId};
 use text::bytes::size;
@@ -205,7 +206,7 @@ pub(crate) fn not_to_itself(name: &str, mut error: CommandError) -> CommandError
 }
 
 /// Refuses a home that tells of a store and has none: a new one in its place would look as if nothing had been lost.
-/// What is left of a store in its folder, the store itself names.
+/// An empty store, and the log of one that is gone, the store itself names.
 fn require_known_store(home: &Path) -> Result<(), CommandError> {
     let database = home.join(DATABASE);
     if database.symlink_metadata().is_ok() || stray_log(&database).is_some() {
@@ -219,11 +220,16 @@ fn require_known_store(home: &Path) -> Result<(), CommandError> {
 /// # Errors
 /// `no_store`.
 pub(crate) fn refuse_lost_store(home: &Path) -> Result<(), CommandError> {
+    let database = home.join(DATABASE);
+    // Last: another process may make the store meanwhile.
+    let sign = made_with_store(&database).filter(|_| database.symlink_metadata().is_err());
+    let Some(sign) = sign else { return Ok(()) };
+    let name = sign.strip_prefix(home).unwrap_or(&sign).display();
     let missing = |why: String, hint: String| {
         let message = format!("the store of the home {} is not there: {why}", home.display());
         Err(CommandError::new("no_store", 6, visible(&message), hint))
     };
-    if home.join(STORE_ID).symlink_metadata().is_ok() {
+    if sign.ends_with(STORE_ID) {
         return missing(
             format!("{STORE_ID} says that it is in a database, and store.url names none"),
             format!(
@@ -231,15 +237,17 @@ pub(crate) fn refuse_lost_store(home: &Path) -> Result<(), CommandError> {
             ),
         );
     }
+    let why = match newest(home) {
+        _ if !sign.ends_with(BACKUPS) => format!("{name} was made with it"),
+        Ok(Some(made)) => format!("its newest backup is {}", made.file.display()),
+        Ok(None) => format!("{BACKUPS} was made with it"),
+        Err(error) => format!("{BACKUPS} cannot be read ({error})"),
+    };
     let hint = format!(
         "bring it back with `drawloom restore FILE`, or set store.url if it is in a database; to begin anew, remove \
-         {BACKUPS} from the home"
+         {name} from the home"
     );
-    match newest(home) {
-        Ok(None) => Ok(()),
-        Ok(Some(made)) => missing(format!("its newest backup is {}", made.file.display()), hint),
-        Err(error) => missing(format!("{BACKUPS} cannot be read ({error})"), hint),
-    }
+    missing(why, hint)
 }
 
 /// Opens the store in the home's file, brought up to date if need be.

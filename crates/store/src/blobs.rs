@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -166,16 +166,7 @@ impl Blobs {
     pub fn check(&self, id: Digest) -> Result<(), BlobError> {
         let path = self.path_of(id);
         let mut file = self.open_blob(&self.shard(id, false)?, id, false)?;
-        let (mut hasher, mut piece) = (Sha256::new(), vec![0; 1 << 16]);
-        loop {
-            match file.read(&mut piece) {
-                Ok(0) => break,
-                Ok(read) => hasher.update(piece.get(..read).unwrap_or_default()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error_at("read", &path)(error)),
-            }
-        }
-        match Digest(hasher.finalize().into()) {
+        match digest_of(&mut file).map_err(error_at("read", &path))? {
             found if found == id => Ok(()),
             found => Err(BlobError::Damaged { id, found }),
         }
@@ -377,6 +368,29 @@ fn error_at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Blob
             _ if disk::is_full(&source) => BlobError::Full { path },
             _ => BlobError::Io { action, path, source },
         }
+    }
+}
+
+/// SHA-256 of what a reader gives, read in pieces.
+///
+/// # Errors
+/// The reader's.
+pub fn digest_of(reader: &mut impl Read) -> io::Result<Digest> {
+    let mut hasher = HashWriter(Sha256::new());
+    io::copy(reader, &mut hasher)?;
+    Ok(Digest(hasher.0.finalize().into()))
+}
+
+struct HashWriter(Sha256);
+
+impl Write for HashWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

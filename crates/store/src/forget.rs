@@ -13,7 +13,6 @@ use loom::operation::TimelineEffect;
 use loom::{Block, Digest, GenerationId, Millis, NodeId, OpKind, Operation, Seq, Slot, TreeId, ViewName};
 use text::mask::TextFinder;
 use text::terminal::one_line;
-use text::title::title;
 
 use crate::error::StoreError;
 use crate::job::JobId;
@@ -59,7 +58,8 @@ pub enum ForgottenPlace {
     Question { question: [u8; 16] },
     /// The name or the settings of a session.
     Session { session: SessionId },
-    /// A name that stays: of a view, author or model, which hashes are of, or of a workspace, which is a folder.
+    /// A name that stays: of a view, author or model, which hashes are of; of a model that a session is set to; of a
+    /// workspace, which is a folder.
     Name { name: String },
     /// A damaged operation record that cannot be read, in whose bytes it was not found.
     DamagedOperation { tree: TreeId, seq: Seq },
@@ -200,9 +200,9 @@ impl Target {
         target
     }
 
-    /// Adds the title that a tree took from the text of a node; whether it is new.
-    pub(crate) fn add_title(&mut self, tree: TreeId, content: &[Block]) -> bool {
-        let (title, alone) = (title(&plain_text(content)), self.alone.entry(tree).or_default());
+    /// Adds the title that a tree took from a text; whether it is new.
+    pub(crate) fn add_title(&mut self, tree: TreeId, title: String) -> bool {
+        let alone = self.alone.entry(tree).or_default();
         let is_new = !alone.contains(&title);
         if is_new {
             alone.push(title);

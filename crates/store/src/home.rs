@@ -6,6 +6,7 @@
 //! Paths are functions of [`Home`] so that no other code spells a file name.
 
 mod layout;
+mod lost_store;
 mod network;
 mod space;
 
@@ -19,10 +20,12 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, RenameFlags, linkat, renameat_with}
 use rustix::io::Errno;
 
 pub use layout::{
-    BACKUPS, CONFIG, DATABASE, HomeDir, KEYS, STORE_COPIES, STORE_ID, Unfinished, is_unfinished, known_names,
-    store_log,
+    BACKUPS, CONFIG, DATABASE, HomeDir, KEYS, STORE_COPIES, STORE_ID, UnfinishedFile, is_unfinished,
+    known_names, store_log,
 };
-pub(crate) use layout::{JOURNAL, LOG, SHARED, beside};
+pub(crate) use layout::{JOURNAL, LOG, SHARED, beside, migration_copy, unfinished_migration_copy};
+pub(crate) use lost_store::sign_of_store;
+pub use lost_store::{made_with_store, stray_log};
 pub use network::{FileSystems, HostFileSystems, NetworkFs};
 pub use space::{Reserve, ReserveState, Space, SpaceLimits};
 
@@ -362,15 +365,16 @@ fn keep_names(path: &Path, existing: &Path) -> Result<(), HomeError> {
     Ok(())
 }
 
-/// Refuses a store whose file or log is a pipe or a folder, and a log that is a link or has a second name somewhere.
+/// Refuses a store whose file, log or journal is a pipe or a folder, and a log or journal that is a link or has a second
+/// name somewhere.
 /// The database itself may be a link to another disk, its log lies beside the file it leads to; and a snapshot of a
 /// home may hold it by a second name.
 ///
 /// # Errors
 /// [`HomeError::NotPlain`].
 pub fn refuse_odd_store(database: &Path) -> Result<(), HomeError> {
-    let database = database.canonicalize().unwrap_or_else(|_| database.to_owned());
-    for end in ["", LOG, SHARED] {
+    let database = lost_store::real(database);
+    for end in ["", LOG, JOURNAL, SHARED] {
         let path = beside(&database, end);
         let what = match path.symlink_metadata() {
             Ok(found) if !found.is_file() => "is not a plain file".to_owned(),
@@ -382,21 +386,6 @@ pub fn refuse_odd_store(database: &Path) -> Result<(), HomeError> {
         return Err(HomeError::NotPlain { path, what });
     }
     Ok(())
-}
-
-/// The log of a store that is gone, which SQLite would take for that of the next one: a log or journal with content
-/// beside no database, or a log beside an empty one. A journal beside an empty one is of a store that is being made.
-pub fn stray_log(database: &Path) -> Option<PathBuf> {
-    let [log, journal] = [LOG, JOURNAL].map(|end| {
-        let path = beside(database, end);
-        path.symlink_metadata().is_ok_and(|found| found.len() > 0).then_some(path)
-    });
-    // Last: another process may make the store meanwhile.
-    match database.metadata() {
-        Ok(found) if found.len() > 0 => None,
-        Ok(_) => log,
-        Err(_) => log.or(journal),
-    }
 }
 
 fn refuse_network(file_systems: &dyn FileSystems, path: &Path) -> Result<(), HomeError> {

@@ -1,12 +1,12 @@
 //! How a store on a database server is reached.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::error::{ServerError, StoreError};
-use crate::home::{STORE_ID, Unfinished, rename_new};
+use crate::home::{STORE_ID, UnfinishedFile, rename_new};
 use crate::identity::StoreId;
 use crate::limits::StoreLimits;
 
@@ -57,13 +57,25 @@ pub(crate) fn check_showable(url: &str) -> Result<(), ServerError> {
     let refused = |why: &str| Err(ServerError::Url(why.to_owned()));
     let Some(address) = address else { return refused("it must begin with postgres://") };
     let (place, query) = address.split_once('?').unwrap_or((address, ""));
-    // A password may hold any sign unescaped: the user ends at the first @, or at the last one before the query.
-    let users = [address.split_once('@'), place.rsplit_once('@')];
+    // A password may hold any sign unescaped: the user ends at the first @ before a slash, or at the last one before
+    // the query. Where neither is there, what is no port may be the beginning of one, and its end in the query.
+    let authority = address.split_once('/').map_or(address, |(authority, _)| authority);
+    let users = [authority.split_once('@'), place.rsplit_once('@')];
+    let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
+    let hosts = hosts.split_once('?').map_or(hosts, |(hosts, _)| hosts);
+    let mut ports = hosts.split(',').filter_map(|host| {
+        host.rsplit_once(']').map_or(host, |(_, port)| port).split_once(':').map(|(_, port)| port)
+    });
     let keys = || query.split('&').map(|pair| pair.split_once('=').map_or(pair, |(key, _)| key));
     if users.into_iter().flatten().any(|(user, _)| user.contains(':'))
-        || keys().any(|key| key.to_ascii_lowercase().contains("password"))
+        || keys().any(|key| key.contains('@') || key.to_ascii_lowercase().contains("password"))
     {
         return refused("it contains a password: put it into DRAWLOOM_STORE_PASSWORD or keys.toml");
+    }
+    if ports.any(|port| !port.bytes().all(|byte| byte.is_ascii_digit())) {
+        return refused(
+            "a port in it is no number: a password, if this is one, goes into DRAWLOOM_STORE_PASSWORD or keys.toml",
+        );
     }
     if keys().any(|key| key.contains('%')) {
         return refused("the name of a parameter in it is not written plainly");
@@ -77,6 +89,13 @@ impl StoreId {
     /// # Errors
     /// [`StoreError::Io`] when the file cannot be read or made; [`StoreError::Foreign`] when it holds something else.
     pub fn of_home(home: &Path) -> Result<Self, StoreError> {
+        Self::of_home_with(home, rename_new)
+    }
+
+    fn of_home_with(
+        home: &Path,
+        mut rename_new: impl FnMut(&Path, &Path) -> io::Result<bool>,
+    ) -> Result<Self, StoreError> {
         let path = home.join(STORE_ID);
         let failed = |error| StoreError::io(format!("open {}", path.display()), error);
         match std::fs::read_to_string(&path) {
@@ -90,19 +109,21 @@ impl StoreId {
         }
         // Named when it is whole; the name of another process that was faster stays.
         let id = Self::random()?;
-        let new = home.join(Unfinished::StoreId.new_name()?);
+        let new = home.join(UnfinishedFile::StoreId.new_name()?);
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&new).map_err(failed)?;
         file.write_all(id.to_string().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
         let named = rename_new(&new, &path);
         if !matches!(named, Ok(true)) {
             std::fs::remove_file(&new).ok();
         }
-        // Another process may have been first, and have swept this one's.
-        if !path.exists() {
-            named.map_err(failed)?;
+        match named {
+            // Another process was first, and may have swept this one's; or it has its store in a file.
+            _ if path.exists() => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => return Self::of_home_with(home, rename_new),
+            named => drop(named.map_err(failed)?),
         }
         File::open(home).and_then(|home| home.sync_all()).map_err(failed)?;
-        Self::of_home(home)
+        Self::of_home_with(home, rename_new)
     }
 }
 
@@ -127,10 +148,27 @@ mod tests {
         assert!(matches!(StoreId::of_home(home.path()), Err(StoreError::Foreign(_))));
     }
 
+    /// A process that has its store in a file sweeps what is not finished.
+    #[test]
+    fn an_id_that_is_swept_before_it_has_its_name_is_made_again() {
+        let home = tempfile::tempdir().unwrap();
+        let mut times = 0;
+        let swept_once = |from: &Path, to: &Path| {
+            times += 1;
+            if times == 1 {
+                std::fs::remove_file(from)?;
+            }
+            rename_new(from, to)
+        };
+        let id = StoreId::of_home_with(home.path(), swept_once).unwrap();
+        assert_eq!((times, StoreId::of_home(home.path()).unwrap()), (2, id));
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1);
+    }
+
     #[test]
     fn an_id_that_is_being_made_is_part_of_a_home() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(Unfinished::StoreId.new_name().unwrap()), "").unwrap();
+        std::fs::write(folder.path().join(UnfinishedFile::StoreId.new_name().unwrap()), "").unwrap();
         Home::open(folder.path(), HomeOptions::default()).unwrap();
         std::fs::write(folder.path().join("store.id.old"), "").unwrap();
         assert!(Home::open(folder.path(), HomeOptions::default()).is_err(), "the control: it is somebody's");
@@ -146,6 +184,10 @@ mod tests {
             "postgres://u:ca?nary@h/d",
             "postgres://u:ca@nary@h/d",
             "postgres://u@x:canary@h/d",
+            "postgres://u:12?n=canary@h/d",
+            "postgres://u:12/n?canary@h/d",
+            "postgres://u:ca/n?a=canary@h/d",
+            "postgres://u:ca/n?ary@h/canary",
             "postgres://h/d?password=canary",
             "postgres://h/d?connect_timeout=3&password=canary",
             "postgres://h/d?pass%77ord=canary",
@@ -160,6 +202,10 @@ mod tests {
         for url in [
             "postgres://u@h:5432/d?options=-csearch_path%3Da&application_name=b@c",
             "postgres://h:5432/d",
+            "postgres://h:5432/d?application_name=b@c",
+            "postgres://u@h1:5432,[::1]:5433,h2/d?application_name=b@c",
+            "postgres://h",
+            "postgres://u@h:/d",
             "postgres://u@%2Frun%2Fpostgresql:5433/d",
             "postgres://u@[::1]:5432/d",
         ] {

@@ -30,6 +30,8 @@ mod limits;
 mod merging;
 #[path = "sqlite/processes.rs"]
 mod processes;
+#[path = "sqlite/removal.rs"]
+mod removal;
 #[cfg(feature = "postgres")]
 #[allow(dead_code, reason = "shared with the behavioural suite")]
 #[path = "suite/server.rs"]

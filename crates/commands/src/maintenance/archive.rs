@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use loom::Digest;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
+use store::blobs::digest_of;
 use store::home::{CONFIG, DATABASE};
 
 /// The version of the archive written now.
@@ -35,24 +35,9 @@ pub(super) struct Contents {
     pub(super) files: BTreeMap<String, Digest>,
 }
 
-/// SHA-256 of a file, read in pieces.
+/// SHA-256 of a file.
 pub(super) fn digest(path: &Path) -> io::Result<Digest> {
-    let mut hasher = Sha256::new();
-    io::copy(&mut File::open(path)?, &mut HashWriter(&mut hasher))?;
-    Ok(Digest(hasher.finalize().into()))
-}
-
-struct HashWriter<'a>(&'a mut Sha256);
-
-impl Write for HashWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    digest_of(&mut File::open(path)?)
 }
 
 /// Writes an archive of files, given as their names inside and where they lie.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use store::StoreError;
-use store::home::{CONFIG, DATABASE, HomeDir, Unfinished};
+use store::home::{CONFIG, DATABASE, HomeDir, UnfinishedFile};
 
 use super::archive::{self, Contents};
 use super::backups::{BackupMade, remember};
@@ -41,7 +41,7 @@ pub(crate) async fn backup(
     let home = &app.runtime.home;
     // The copy of the store is made inside the home, where there is a place of the right mode for it.
     let _copying = Copying::begin(home).map_err(failed)?;
-    let copy = StoreCopy(home.root().join(Unfinished::BackupCopy.new_name()?));
+    let copy = StoreCopy(home.root().join(UnfinishedFile::BackupCopy.new_name()?));
     let made = app.runtime.store.backup(&asker.principal, &copy.0).await?;
     let shown = super::shown_blobs(&app.runtime.store, &asker.principal).await?;
     let problems = missing_blobs(home.root().join(HomeDir::Blobs.name()), shown).await?;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::home::{BACKUPS, Home, Unfinished};
+use store::home::{BACKUPS, Home, UnfinishedFile};
 
 use super::leftovers::lock_file;
 
@@ -73,7 +73,7 @@ pub(crate) fn remember(home: &Home, made: BackupMade) -> io::Result<()> {
     known.backups.push(made);
     let over = known.backups.len().saturating_sub(MAX_LISTED);
     known.backups.drain(..over);
-    let new = home.root().join(Unfinished::Backups.new_name().map_err(io::Error::other)?);
+    let new = home.root().join(UnfinishedFile::Backups.new_name().map_err(io::Error::other)?);
     let written = write(&new, &known).and_then(|()| std::fs::rename(&new, home.root().join(BACKUPS)));
     if written.is_err() {
         // Ours alone, and of no use to anybody.

@@ -279,7 +279,16 @@ fn a_home_whose_store_is_gone_gets_no_new_one() {
     std::fs::write(world.home().join("loom.db-wal"), "a log").unwrap();
     let fix = || world.json(&["doctor", "--quick"]).1["checks"].to_string();
     assert!(fix().contains("restore FILE --to DIR") && !fix().contains("begins anew"), "{}", fix());
-    std::fs::remove_file(world.home().join("backups.json")).unwrap();
+    for name in ["backups.json", "loom.db-wal"] {
+        std::fs::remove_file(world.home().join(name)).unwrap();
+    }
+    for _ in 0..2 {
+        let run = world.run(&["tree", "list"]);
+        assert!(run.code == Some(6) && run.err.contains("remove spool from the home"), "{run:?}");
+        agrees(&run);
+    }
+    std::fs::remove_dir(world.home().join("spool")).unwrap();
+    std::fs::write(world.home().join("loom.db-wal"), "a log").unwrap();
     assert!(fix().contains("begins anew"), "the control: nothing else tells of a store");
     std::fs::remove_file(world.home().join("loom.db-wal")).unwrap();
     assert_eq!(world.ok(&["tree", "list"]), "", "the control: one begins anew");

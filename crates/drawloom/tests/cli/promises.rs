@@ -91,6 +91,25 @@ fn a_short_text_goes_with_its_requests_its_title_and_its_record() {
 }
 
 #[test]
+fn the_title_of_a_copy_goes_with_the_text_it_was_made_of() {
+    let world = World::new();
+    let said = "The spare key lies under the third stone from the left, as long as nobody takes it away";
+    world.ok(&["--model", "script:echo", "chat", "-m", said]);
+    world.ok(&["--model", "script:echo", "chat", "-m", "and another thing"]);
+    let (_, session) = world.json(&["sessions", "show", "main"]);
+    world.ok(&["tree", "export", session["tree"].as_str().unwrap(), "-o", "tale.jsonl"]);
+    let (_, copied) = world.json(&["tree", "import", "tale.jsonl", "--copy"]);
+    let copy = copied["tree"].as_str().unwrap();
+    let (_, shown) = world.json(&["tree", "show", copy, "--all"]);
+    assert_eq!(world.ok(&["tree", "list"]).matches("spare key").count(), 2, "the control");
+    let nodes = shown["nodes"].as_array().unwrap();
+    let said = nodes.iter().find(|node| node["text"].as_str().unwrap().starts_with("The spare key")).unwrap();
+    world.ok(&["forget", said["id"].as_str().unwrap(), "--yes", "--yes"]);
+    assert!(!world.ok(&["tree", "log", copy]).contains("spare key"));
+    assert!(!world.ok(&["tree", "list"]).contains("spare key"));
+}
+
+#[test]
 fn what_is_forgotten_goes_from_the_input_history_too() {
     let world = World::new();
     world.write("config.toml", "[model]\ndefault = \"script:echo\"\n");

@@ -163,15 +163,18 @@ fn a_spool_that_cannot_be_read_stays_for_whoever_can() {
 fn a_log_with_a_second_name_or_behind_a_link_is_not_written_through() {
     let home = Home::with_tale("It rained.");
     let before = Before::of(&home);
-    let (mine, log) = (home.file("thesis.txt", "mine"), home.path().join("loom.db-wal"));
+    let mine = home.file("thesis.txt", "mine");
     let links: [fn(&Path, &Path) -> std::io::Result<()>; 2] =
         [|mine, log| fs::hard_link(mine, log), |mine, log| symlink(mine, log)];
     for (link, said) in links.into_iter().zip(["hard links", "not a plain file"]) {
-        link(&mine, &log).unwrap();
-        home.run(&["tree", "append", "Tale", " It poured."]).refused(6, &["loom.db-wal", said]);
-        assert_eq!(home.run(&["doctor", "--quick"]).status.code(), Some(1));
-        assert_eq!(fs::read_to_string(&mine).unwrap(), "mine");
-        fs::remove_file(&log).unwrap();
+        for name in ["loom.db-wal", "loom.db-journal"] {
+            let log = home.path().join(name);
+            link(&mine, &log).unwrap();
+            home.run(&["tree", "append", "Tale", " It poured."]).refused(6, &[name, said]);
+            assert_eq!(home.run(&["doctor", "--quick"]).status.code(), Some(1));
+            assert_eq!(fs::read_to_string(&mine).unwrap(), "mine");
+            fs::remove_file(&log).unwrap();
+        }
     }
     before.unharmed(&home);
 }
@@ -206,6 +209,8 @@ fn a_log_without_its_store_is_damage_until_it_is_moved_away() {
         assert!(doctor.stdout.contains(name) && !doctor.stdout.contains("nothing was stored"), "{doctor:?}");
         fs::remove_file(&log).unwrap();
     }
+    home.run(&["tree", "list"]).refused(6, &["is not there", "remove spool"]);
+    fs::remove_dir(home.path().join("spool")).unwrap();
     home.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
     let backup = home.folder().join("kept.backup");
     let backup = backup.to_str().unwrap();

@@ -93,6 +93,7 @@ fn first_commands_at_once_find_one_store() {
         for file in left(&home.path(), "loom.db") {
             fs::remove_file(file).unwrap();
         }
+        fs::remove_dir(home.path().join("spool")).unwrap();
         let children: Vec<_> = (0..6).map(|_| home.command(&["tree", "list"]).spawn().unwrap()).collect();
         for child in children {
             let done = child.wait_with_output().unwrap();

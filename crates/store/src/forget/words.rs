@@ -3,6 +3,9 @@
 use loom::{CellChange, CellKey, CellValue, Draft};
 use text::mask::TextFinder;
 
+use super::SHORTEST_TEXT;
+use crate::rows::bytes::Out;
+
 /// Words to be taken out of the labels and drafts of a tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Words<'a> {
@@ -56,11 +59,16 @@ impl Words<'_> {
         found
     }
 
-    /// Whether bytes that cannot be read may hold them.
+    /// Whether the bytes of a record that cannot be read may hold them. A short text stands in any other: it is looked
+    /// for as it is written where it is all there is.
     pub(crate) fn are_in(&self, bytes: &[u8]) -> bool {
         let Self::These { removed, alone } = self else { return true };
-        let stands =
-            |text: &String| !text.is_empty() && bytes.windows(text.len()).any(|at| at == text.as_bytes());
+        let stands = |text: &String| {
+            let mut written = Out::default();
+            written.text(text);
+            let sought = if text.len() < SHORTEST_TEXT { &written.0 } else { text.as_bytes() };
+            !text.is_empty() && bytes.windows(sought.len()).any(|at| at == sought)
+        };
         removed.finder.occurs_in(bytes) || alone.iter().any(stands)
     }
 
@@ -161,6 +169,24 @@ mod tests {
         let mut text = "ababcc".to_owned();
         assert!(words(&removed("abc")).remove_from(&mut text));
         assert_eq!(text, "");
+    }
+
+    #[test]
+    fn a_damaged_record_holds_a_short_text_where_it_is_all_there_is() {
+        let bytes = |text: &str| {
+            let mut out = Out::default();
+            out.fixed(b"\x05");
+            out.text(text);
+            out.0
+        };
+        let removed = Removed::default();
+        let holds = |alone: &str, held: &str| {
+            Words::These { removed: &removed, alone: &[alone.to_owned()] }.are_in(&bytes(held))
+        };
+        assert!(holds("yes", "yes") && !holds("yes", "yesterday") && !holds("e", "yes") && !holds("", "yes"));
+        let title = "It rained all day on the lake";
+        assert!(holds(title, title) && !holds(title, "It snowed"));
+        assert!(holds(title, &format!("{title} and more")), "its length may be what is damaged");
     }
 
     #[test]

@@ -73,13 +73,10 @@ impl HomeDir {
     }
 }
 
-/// The settings.
 pub const CONFIG: &str = "config.toml";
-/// The secrets.
 pub const KEYS: &str = "keys.toml";
 const SEAL_KEY: &str = "seal.key";
 const TRUSTED_KEYS: &str = "trusted_keys";
-/// The SQLite file.
 pub const DATABASE: &str = "loom.db";
 const APPROVALS: &str = "approvals.json";
 const LOGIN: &str = "login";
@@ -122,8 +119,7 @@ pub(super) fn is_ours_alone(name: &str) -> bool {
 
 /// A file at the top of a home that one process makes, and renames or removes when it is done.
 #[derive(Debug, Clone, Copy)]
-pub enum Unfinished {
-    /// The SQLite file.
+pub enum UnfinishedFile {
     Store,
     /// The id of the home's store on a server.
     StoreId,
@@ -133,14 +129,28 @@ pub enum Unfinished {
     BackupCopy,
 }
 
-/// Beginning of the names of the copies that a migration makes.
+/// Beginning of the names of the copies that a migration makes; the version that was copied follows.
 const MIGRATION_COPY: &str = "loom.db.v";
+/// End of the name of a copy that is whole.
+const WHOLE_COPY: &str = ".bak";
+/// End of the name of one that is being made.
+const UNFINISHED_COPY: &str = ".bak.part";
+
+/// The copy that a migration makes of a database at a version.
+pub(crate) fn migration_copy(database: &Path, version: u32) -> PathBuf {
+    beside(database, &format!(".v{version}{WHOLE_COPY}"))
+}
+
+/// As [`migration_copy`], while it is being made.
+pub(crate) fn unfinished_migration_copy(database: &Path, version: u32) -> PathBuf {
+    beside(database, &format!(".v{version}{UNFINISHED_COPY}"))
+}
 
 /// Beginnings of the names of copies of the store.
 pub const STORE_COPIES: [&str; 3] =
-    [MIGRATION_COPY, Unfinished::Store.beginning(), Unfinished::BackupCopy.beginning()];
+    [MIGRATION_COPY, UnfinishedFile::Store.beginning(), UnfinishedFile::BackupCopy.beginning()];
 
-impl Unfinished {
+impl UnfinishedFile {
     const ALL: [Self; 4] = [Self::Store, Self::StoreId, Self::Backups, Self::BackupCopy];
 
     /// What its name begins with; 32 hexadecimal digits follow.
@@ -166,11 +176,11 @@ impl Unfinished {
 /// SQLite keeps beside one: whatever else lies in a home is its owner's.
 pub fn is_unfinished(name: &str) -> bool {
     let name = [LOG, JOURNAL, SHARED].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-    let number = Unfinished::ALL.iter().find_map(|kind| name.strip_prefix(kind.beginning()));
+    let number = UnfinishedFile::ALL.iter().find_map(|kind| name.strip_prefix(kind.beginning()));
     if let Some(number) = number {
         return number.len() == 32 && number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     }
-    let version = name.strip_prefix(MIGRATION_COPY).and_then(|rest| rest.strip_suffix(".bak.part"));
+    let version = name.strip_prefix(MIGRATION_COPY).and_then(|rest| rest.strip_suffix(UNFINISHED_COPY));
     version.is_some_and(|version| !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()))
 }
 

@@ -369,22 +369,3 @@ fn where_nothing_names_a_file_without_a_risk_it_is_not_named() {
             .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     );
 }
-
-#[test]
-fn the_log_of_a_store_that_is_gone_is_known() {
-    let tmp = folder();
-    let database = tmp.path().join(DATABASE);
-    for end in [LOG, JOURNAL] {
-        let log = beside(&database, end);
-        fs::write(&log, "").unwrap();
-        assert_eq!(stray_log(&database), None, "{end}: nothing is in it");
-        fs::write(&log, "content").unwrap();
-        assert_eq!(stray_log(&database), Some(log.clone()));
-        fs::write(&database, "").unwrap();
-        assert_eq!(stray_log(&database).is_some(), end == LOG, "{end}: one is being made");
-        fs::write(&database, "a store").unwrap();
-        assert_eq!(stray_log(&database), None, "{end}: it has its store");
-        fs::remove_file(&database).unwrap();
-        fs::remove_file(&log).unwrap();
-    }
-}

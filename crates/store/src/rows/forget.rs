@@ -406,7 +406,13 @@ fn apply(
         Removal::Operation { tree: id, seq } => {
             let at = TreeRef { key: tree, id: *id };
             let before = Seq(seq.0.saturating_sub(1));
-            for mut record in operation::after(db, at, before, 1)? {
+            let records = match operation::after(db, at, before, 1) {
+                Err(error) if error.is_damage() && goal.target.tree == Some(*id) => {
+                    return operation::empty(db, tree, *seq);
+                }
+                records => records?,
+            };
+            for mut record in records {
                 let words = goal.target.words_of(*id);
                 if words.remove_from_changes(&mut record.op.cells, &mut record.op.skipped) {
                     operation::rewrite(db, tree, &record)?;

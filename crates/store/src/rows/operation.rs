@@ -187,6 +187,12 @@ pub(crate) fn rewrite(db: &Db<'_>, tree: TreeKey, record: &OpRecord) -> Result<(
     Ok(())
 }
 
+/// Empties a record that is damaged; its hash stays.
+pub(crate) fn empty(db: &Db<'_>, tree: TreeKey, seq: Seq) -> Result<(), StoreError> {
+    let sql = "UPDATE operations SET purged = 1, body = ?3 WHERE tree = ?1 AND seq = ?2";
+    db.run(sql, (tree.0, seq.0 as i64, Vec::new())).map(drop)
+}
+
 fn body(names: &Names<'_, '_>, record: &OpRecord, derived: bool) -> Result<Vec<u8>, StoreError> {
     let op = &record.op;
     let mut out = Out::default();
@@ -285,14 +291,43 @@ pub(crate) fn each_without_nodes(
     after: Seq,
     mut visit: impl FnMut(Seq, Result<Operation, StoreError>, &[u8]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let names = Names { db, tree: tree.key, first: 0, nodes: false };
     let sql = "SELECT seq, body FROM operations WHERE tree = ?1 AND seq > ?2 ORDER BY seq";
     db.scan(sql, (tree.key.0, i64::try_from(after.0).unwrap_or(i64::MAX)), |row| {
-        let seq = Seq(unsigned(row, 0)?);
-        let op = read_body(&names, tree, seq, &mut body_of(row, 1)?).map(|body| body.op);
-        visit(seq, op, bytes_of(row, 1)?)?;
+        // What stands where bytes should is damage too, and may hold words.
+        let text = get::<String>(row, 1).unwrap_or_default();
+        let bytes = bytes_of(row, 1).unwrap_or(text.as_bytes());
+        visit(Seq(unsigned(row, 0)?), without_nodes(db, tree, row), bytes)?;
         Ok(true)
     })
+}
+
+/// The titles that the making of a tree gave it, and the import that filled it. Where the record of one is damaged, it
+/// may have been `now`.
+pub(crate) fn first_titles(db: &Db<'_>, tree: TreeRef, now: &str) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT seq, body FROM operations WHERE tree = ?1 AND seq <= 2 ORDER BY seq";
+    let mut titles = Vec::new();
+    for op in db.all(sql, [tree.key.0], |row| Ok(without_nodes(db, tree, row)))? {
+        match op {
+            Ok(op) if matches!(op.kind, OpKind::Create | OpKind::Import) => {
+                let set = op.cells.into_iter().filter(|change| change.key == CellKey::Title);
+                titles.extend(set.filter_map(|change| match change.new {
+                    CellValue::Text(title) => Some(title),
+                    _ => None,
+                }));
+            }
+            Err(error) if !error.is_damage() => return Err(error),
+            Err(_) => titles.push(now.to_owned()),
+            Ok(_) => {}
+        }
+    }
+    titles.retain(|title| !title.is_empty());
+    Ok(titles)
+}
+
+/// An operation of a row with its number and record, without its nodes.
+fn without_nodes(db: &Db<'_>, tree: TreeRef, row: &Row<'_>) -> Result<Operation, StoreError> {
+    let names = Names { db, tree: tree.key, first: 0, nodes: false };
+    Ok(read_body(&names, tree, Seq(unsigned(row, 0)?), &mut body_of(row, 1)?)?.op)
 }
 
 /// The hash of a record; that of none is zero.

@@ -240,14 +240,15 @@ impl Search<'_, '_> {
         Ok(Progress::Done)
     }
 
-    /// Reads texts, and keeps the nodes that hold what is searched for.
-    /// Takes the keys newest first.
+    /// Reads the texts of keys, given newest first, and keeps the nodes that hold what is searched for.
     fn look_at(&mut self, keys: &[i64]) -> Result<Progress, StoreError> {
         if Instant::now() >= self.end {
             return Ok(Progress::OutOfTime);
         }
         let span = keys.first().zip(keys.last()).map(|(newest, oldest)| (*oldest, *newest));
-        let dense = span.filter(|(oldest, newest)| newest - oldest < SPARSE * keys.len() as i64);
+        let is_dense = |(oldest, newest): &(i64, i64)| newest - oldest < SPARSE * keys.len() as i64;
+        // A server's answer is held in memory, with the texts between.
+        let dense = span.filter(is_dense).filter(|_| !self.db.engine().is_remote());
         let ranges: Vec<(i64, i64)> = match dense {
             Some(range) => vec![range],
             None => keys.iter().map(|key| (*key, *key)).collect(),

@@ -195,7 +195,8 @@ pub(crate) fn remove(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<(),
 }
 
 /// The settings of a session without what `holds` says, if they have any of it. Files that wait go; the model stays,
-/// which another one would be sent the conversation in place of, and how much it thinks, which is no one's words.
+/// which another one would be sent the conversation in place of, with where it was and how much it thinks, which are no
+/// one's words.
 pub(crate) fn settings_without(settings: &str, holds: impl Fn(&str) -> bool) -> Option<String> {
     if settings.is_empty() {
         return None;
@@ -211,7 +212,7 @@ pub(crate) fn settings_without(settings: &str, holds: impl Fn(&str) -> bool) -> 
             values.retain(|value| !holds(value));
         }
     }
-    left.retain(|key, value| [MODEL, "thinking"].contains(&key.as_str()) || !holds(value));
+    left.retain(|key, value| NO_WORDS.contains(&key.as_str()) || !holds(value));
     (left != before).then(|| if left.is_empty() { String::new() } else { Value::Object(left).to_string() })
 }
 
@@ -221,6 +222,8 @@ pub(crate) fn model_of(settings: &str) -> Option<String> {
 }
 
 const MODEL: &str = "model";
+/// Settings that stay whatever is forgotten.
+const NO_WORDS: [&str; 3] = [MODEL, "place", "thinking"];
 
 fn read_settings(settings: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(settings).ok()
@@ -248,4 +251,21 @@ pub(crate) fn forget(db: &Db<'_>, id: &SessionId, holds: impl Fn(&str) -> bool) 
         }
     }
     Err(StoreError::Exists("session"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::settings_without;
+
+    #[test]
+    fn settings_that_are_no_ones_words_stay_whatever_is_forgotten() {
+        let settings = r#"{"files":["/remote/high"],"model":"far/high","place":"remote","thinking":"high"}"#;
+        for word in ["remote", "high", "far"] {
+            let left = settings_without(settings, |text| text.contains(word));
+            let kept = r#"{"files":[],"model":"far/high","place":"remote","thinking":"high"}"#;
+            assert_eq!(left.as_deref(), (word != "far").then_some(kept), "{word}");
+        }
+        let other = settings_without(r#"{"model":"m","note":"a secret"}"#, |text| text.contains("secret"));
+        assert_eq!(other.as_deref(), Some(r#"{"model":"m"}"#), "the control: what is not known goes");
+    }
 }

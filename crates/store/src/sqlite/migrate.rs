@@ -4,7 +4,7 @@
 //! the next start begins anew. Before them a copy is put beside the file; the last two copies are kept (spec:
 //! security §22).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
@@ -13,17 +13,11 @@ use super::connection::failure;
 use super::open::raw;
 use super::versions::{APPLICATION_ID, Step, create};
 use crate::error::StoreError;
+use crate::home::{migration_copy, unfinished_migration_copy};
 use crate::identity::StoreId;
 
 /// Copies that are kept beside the file.
 const COPIES: usize = 2;
-
-/// The copy made of a file at a version.
-pub(crate) fn copy_of(path: &Path, version: u32) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".v{version}.bak"));
-    name.into()
-}
 
 /// The version of the file a connection is open on; 0 for an empty one.
 pub(crate) fn version(conn: &Connection) -> Result<u32, StoreError> {
@@ -103,8 +97,8 @@ fn keep_copy(conn: &Connection, path: &Path, version: u32) -> Result<(), StoreEr
     if space.f_bavail.saturating_mul(space.f_frsize) < (size as u64).saturating_mul(2) {
         return Err(StoreError::DiskFull);
     }
-    let copy = copy_of(path, version);
-    let unfinished = copy.with_extension("bak.part");
+    let copy = migration_copy(path, version);
+    let unfinished = unfinished_migration_copy(path, version);
     match std::fs::remove_file(&unfinished) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
@@ -152,7 +146,7 @@ fn sync(path: &Path) -> std::io::Result<()> {
 
 /// Removes all but the newest copies. One that cannot be removed is in nobody's way.
 fn drop_old_copies(path: &Path, newest: u32) {
-    let older = (0..newest).rev().map(|version| copy_of(path, version)).filter(|copy| copy.exists());
+    let older = (0..newest).rev().map(|version| migration_copy(path, version)).filter(|copy| copy.exists());
     for copy in older.skip(COPIES - 1) {
         if let Err(error) = std::fs::remove_file(&copy) {
             tracing::warn!(file = %copy.display(), %error, "an old copy of the store could not be removed");
@@ -207,7 +201,7 @@ mod tests {
         let writer: u32 =
             conn.query_row("SELECT value FROM meta WHERE key = 'min_writer'", [], |row| row.get(0)).unwrap();
         assert_eq!(writer, VERSION + 2);
-        let old = Connection::open(copy_of(&path, VERSION)).unwrap();
+        let old = Connection::open(migration_copy(&path, VERSION)).unwrap();
         assert_eq!(version(&old).unwrap(), VERSION);
     }
 
@@ -219,10 +213,11 @@ mod tests {
         for end in STEPS.len()..=steps.len() {
             bring_up(&mut open(&path), &path, &steps[..end]).unwrap();
         }
-        let kept: Vec<_> = (0..VERSION + 4).filter(|version| copy_of(&path, *version).exists()).collect();
+        let kept: Vec<_> =
+            (0..VERSION + 4).filter(|version| migration_copy(&path, *version).exists()).collect();
         assert_eq!(kept, [VERSION + 1, VERSION + 2]);
         let mode = std::os::unix::fs::PermissionsExt::mode(
-            &copy_of(&path, VERSION + 2).metadata().unwrap().permissions(),
+            &migration_copy(&path, VERSION + 2).metadata().unwrap().permissions(),
         );
         assert_eq!(mode & 0o777, 0o600);
     }

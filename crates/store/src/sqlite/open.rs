@@ -11,11 +11,13 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::connection::failure;
 use super::faults::Faults;
-use super::migrate::{bring_up, copy_of, copy_to, version};
+use super::migrate::{bring_up, copy_to, version};
 use super::versions::{APPLICATION_ID, STEPS};
 use crate::engine::StatementCounter;
 use crate::error::StoreError;
-use crate::home::{BACKUPS, HomeDir, JOURNAL, Unfinished, beside, rename_new, stray_log};
+use crate::home::{
+    JOURNAL, UnfinishedFile, beside, made_with_store, migration_copy, rename_new, sign_of_store,
+};
 use crate::limits::StoreLimits;
 use crate::schema::VERSION;
 
@@ -98,7 +100,7 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
                 return found(true, None);
             }
             State::Newer { version: newer, readable: false } => {
-                let backup = copy_of(path, VERSION).display().to_string();
+                let backup = migration_copy(path, VERSION).display().to_string();
                 return Err(StoreError::SchemaTooNew { found: newer, known: VERSION, backup });
             }
             State::Current if options.read_only => return found(true, None),
@@ -110,7 +112,7 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
         }
     } else if size > 0 {
         return Err(StoreError::Foreign(path.display().to_string()));
-    } else if let Some(sign) = sign_of_use(path) {
+    } else if let Some(sign) = sign_of_store(path) {
         let what = if path.symlink_metadata().is_err() { "is missing" } else { "is empty" };
         return Err(lost(path, what, &sign));
     } else if options.read_only {
@@ -155,21 +157,13 @@ fn make(path: &Path) -> Result<(), StoreError> {
 
 /// The name of a store that is being made and is to be called `path`.
 fn hidden_name(path: &Path) -> Result<PathBuf, StoreError> {
-    Ok(path.with_file_name(Unfinished::Store.new_name()?))
-}
-
-/// What says that a store was here of which nothing is left: its log, or what is [`made_later`] beside an empty
-/// file. Beside no file only the log: whoever moves a damaged store away with it begins anew, or restores a backup.
-fn sign_of_use(path: &Path) -> Option<PathBuf> {
-    let sign = stray_log(path).or_else(|| path.symlink_metadata().ok().and_then(|_| made_later(path)));
-    // Another process may have made the store meanwhile.
-    sign.filter(|_| path.metadata().map_or(true, |found| found.len() == 0))
+    Ok(path.with_file_name(UnfinishedFile::Store.new_name()?))
 }
 
 /// What a look at a file finds, unless the file is empty and the home was used.
 fn unless_lost(path: &Path, look: impl Fn() -> Result<State, StoreError>) -> Result<State, StoreError> {
     let state = look()?;
-    let sign = if state == State::Empty { made_later(path) } else { None };
+    let sign = if state == State::Empty { made_with_store(path) } else { None };
     let Some(sign) = sign else { return Ok(state) };
     // Another process may have made the store meanwhile.
     match look()? {
@@ -180,13 +174,6 @@ fn unless_lost(path: &Path, look: impl Fn() -> Result<State, StoreError>) -> Res
 
 fn lost(path: &Path, what: &str, sign: &Path) -> StoreError {
     StoreError::Damaged(format!("{} {what}, although {} is there", path.display(), sign.display()))
-}
-
-/// What lies beside a store and is made only after it was open: the home was used.
-fn made_later(path: &Path) -> Option<PathBuf> {
-    let beside = [HomeDir::Spool.name(), BACKUPS].map(|name| path.with_file_name(name));
-    let copies = (1..=VERSION).map(|version| copy_of(path, version));
-    beside.into_iter().chain(copies).find(|sign| sign.exists())
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -280,7 +267,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::home::{Home, HomeOptions};
+    use crate::home::{Home, HomeDir, HomeOptions};
 
     #[test]
     fn a_store_that_another_process_makes_meanwhile_is_not_lost() {

@@ -153,10 +153,15 @@ fn a_forgetting_that_failed_at_any_statement_is_gone_on_with_when_asked_again() 
             pictured.content.push(loom::Block::Image { blob, mime: "image/png".into() });
             let with = AttachedWrites::nothing();
             let node = page.change_as(OWNER, Op::Append(pictured), with).await.unwrap().nodes[0].0;
-            let version = page.edit(node.as_position(), "once the spare key lies under the th").await;
-            // So large that it goes in a transaction of its own.
+            // So large that each goes in a transaction of its own.
+            let edited =
+                |begin: &str| format!("{begin} the spare key lies under the th{}", " or so".repeat(4_000));
+            let version = page.edit(node.as_position(), &edited("once")).await;
+            let of_it = page.edit(node.as_position(), &edited("then")).await;
             let copy = format!("he said: {SAID}{}", " and on".repeat(6_000));
-            let copied = page.home.create(Mode::Buffer, &text::title::title(&copy)).await;
+            let in_session = AttachedWrites { session: Some("s".to_owned()), ..AttachedWrites::nothing() };
+            let title = text::title::title(&copy);
+            let copied = page.home.create_with(OWNER, Mode::Buffer, &title, in_session).await.unwrap();
             let other = copied.append(&copy).await;
             let what = Forget::Node { tree: page.tree, node };
             let store = &page.home.store;
@@ -167,7 +172,8 @@ fn a_forgetting_that_failed_at_any_statement_is_gone_on_with_when_asked_again() 
                 store.forget(OWNER, &what, loom::Millis(1)).await.unwrap();
             }
             store.end_forgetting().await.unwrap();
-            for (tree, gone) in [(page.tree, node), (page.tree, version), (copied.tree, other)] {
+            let versions = [node, version, of_it].map(|version| (page.tree, version));
+            for (tree, gone) in versions.into_iter().chain([(copied.tree, other)]) {
                 let row = read(store, OWNER, tree, move |rows| rows.node(gone)).await.unwrap().unwrap();
                 assert!(row.purged, "statement {at}: {gone}");
             }

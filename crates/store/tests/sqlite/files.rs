@@ -47,8 +47,6 @@ fn what_was_acknowledged_is_there_when_it_is_opened_again() {
 #[test]
 fn a_store_has_its_name_only_when_it_is_whole() {
     let folder = tempfile::tempdir().unwrap();
-    // The home was used: an empty store in it is damage.
-    std::fs::create_dir(folder.path().join("spool")).unwrap();
     let path = folder.path().join("loom.db");
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -67,9 +67,13 @@ fn what_was_turned_away_is_taken_back_by_who_sent_it_alone() {
         let running = begin(&page, of("a", 90, 0)).await.unwrap();
         let claim = running.claim.clone();
         home.store.stop(OWNER, [running.row.id].into()).await.unwrap();
-        let other = store::Claim { fence: claim.fence.next(), ..claim.clone() };
-        home.store.unbook(OWNER, running.row.id, &other).await.unwrap();
-        assert_eq!(spending(&home, &page).await.day, 90);
+        for other in [
+            store::Claim { fence: claim.fence.next(), ..claim.clone() },
+            store::Claim { owner: store::LeaseOwner::new("two"), ..claim.clone() },
+        ] {
+            home.store.unbook(OWNER, running.row.id, &other).await.unwrap();
+            assert_eq!(spending(&home, &page).await.day, 90, "{other:?}");
+        }
         home.store.unbook(OWNER, running.row.id, &claim).await.unwrap();
         assert_eq!(spending(&home, &page).await.day, 0);
         let ended = begin(&page, of("a", 90, 0)).await.unwrap();

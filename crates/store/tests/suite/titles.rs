@@ -1,7 +1,7 @@
 //! Titles that trees took from texts that are forgotten.
 
-use loom::{Mode, NodeId, Op, Seq};
-use store::{Forget, Forgotten, read};
+use loom::{Digest, Millis, Mode, NodeId, Op, Seq};
+use store::{AttachedWrites, Forget, Forgotten, ImportNote, read};
 use text::title::title;
 
 use super::both::each;
@@ -9,6 +9,12 @@ use super::home::{Home, OWNER, Page, owner_text};
 
 const LONG: &str = "My account number at the northern bank is 4711-0815-2222 and nobody may know";
 const BEHIND: &str = "0123456789 0123456789 0123456789 0123456789 0123456789 012345 copper word zinc";
+
+/// A tree of a session.
+async fn in_session(home: &Home, title: &str) -> Page {
+    let with = AttachedWrites { session: Some("s".to_owned()), ..AttachedWrites::nothing() };
+    home.create_with(OWNER, Mode::Buffer, title, with).await.unwrap()
+}
 
 #[test]
 fn a_title_made_of_the_first_text_goes_with_it() {
@@ -18,8 +24,8 @@ fn a_title_made_of_the_first_text_goes_with_it() {
             ["First words of it\nand others", "\tA tab and some words", "  blanks before words ", &long]
         {
             let taken = title(text);
-            let page = home.create(Mode::Buffer, &taken).await;
-            let other = home.create(Mode::Buffer, &taken).await;
+            let page = in_session(&home, &taken).await;
+            let other = in_session(&home, &taken).await;
             let texts = vec![owner_text("a file that is sent along"), owner_text(text)];
             let node = page.change(Op::Reply { to: None, texts }).await.nodes[1].0;
             let records = async || {
@@ -28,7 +34,7 @@ fn a_title_made_of_the_first_text_goes_with_it() {
                 format!("{:?}", records.unwrap())
             };
             assert!(records().await.contains("words"), "the control: the title is in the record of the tree");
-            home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(1)).await.unwrap();
+            home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, Millis(1)).await.unwrap();
             assert_eq!(home.store.tree(OWNER, page.tree).await.unwrap().title, "");
             assert!(!records().await.contains("words"));
             assert_eq!(home.store.tree(OWNER, other.tree).await.unwrap().title, taken, "of another tree");
@@ -42,13 +48,63 @@ fn a_title_given_by_hand_outlives_a_later_text_that_begins_with_it() {
         let page = home.create(Mode::Buffer, "Chapter One").await;
         page.append("It has not begun yet.").await;
         let node = page.append("Chapter One\nand all that came of it").await;
-        home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, loom::Millis(1)).await.unwrap();
+        home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, Millis(1)).await.unwrap();
         assert_eq!(home.store.tree(OWNER, page.tree).await.unwrap().title, "Chapter One");
     });
 }
 
+#[test]
+fn a_title_given_to_a_new_tree_outlives_a_first_text_that_begins_with_it() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "Chapter One").await;
+        let node = page.append("Chapter One\nand all that came of it").await;
+        forget(&home, Forget::Node { tree: page.tree, node }).await;
+        assert_eq!(title_of(&page).await, "Chapter One");
+    });
+}
+
+/// Of two who say something first at once, one names the session's tree, and the other may be the first to write.
+#[test]
+fn a_title_goes_with_its_text_wherever_in_the_tree_that_stands() {
+    each(|home| async move {
+        let page = in_session(&home, &title(LONG)).await;
+        let first = page.append("What another process said at once").await;
+        let second = page.append(LONG).await;
+        forget(&home, Forget::Node { tree: page.tree, node: first }).await;
+        assert_eq!(title_of(&page).await, title(LONG), "the control: it is of another text");
+        forget(&home, Forget::Node { tree: page.tree, node: second }).await;
+        assert_eq!(title_of(&page).await, "");
+    });
+}
+
+#[test]
+fn a_title_that_was_replaced_goes_from_the_log_with_its_text() {
+    each(|home| async move {
+        let (page, node) = titled(&home, LONG).await;
+        page.change(Op::Rename("Numbers".to_owned())).await;
+        forget(&home, Forget::Node { tree: page.tree, node }).await;
+        assert_eq!(title_of(&page).await, "Numbers");
+        let records = read(&home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 1_000)).await;
+        assert!(!format!("{records:?}").contains("My account"), "{records:?}");
+    });
+}
+
+#[test]
+fn a_title_of_an_imported_tree_goes_with_its_text() {
+    each(|home| async move {
+        let imported = Some(ImportNote { file: Digest::of(b"file"), at: Millis(5) });
+        let with = AttachedWrites { imported, ..AttachedWrites::nothing() };
+        let page = home.create_with(OWNER, Mode::Buffer, &title(LONG), with).await.unwrap();
+        page.append("other words").await;
+        let node = page.append(LONG).await;
+        page.append("and others").await;
+        forget(&home, Forget::Node { tree: page.tree, node }).await;
+        assert_eq!(title_of(&page).await, "");
+    });
+}
+
 async fn forget(home: &Home, what: Forget) -> Forgotten {
-    home.store.forget(OWNER, &what, loom::Millis(1)).await.unwrap()
+    home.store.forget(OWNER, &what, Millis(1)).await.unwrap()
 }
 
 async fn title_of(page: &Page) -> String {
@@ -57,7 +113,7 @@ async fn title_of(page: &Page) -> String {
 
 /// A tree that took its title from what was said first in it.
 async fn titled(home: &Home, text: &str) -> (Page, NodeId) {
-    let page = home.create(Mode::Buffer, &title(text)).await;
+    let page = in_session(home, &title(text)).await;
     let op = Op::Reply { to: None, texts: vec![owner_text(text)] };
     let node = page.change(op).await.nodes[0].0;
     (page, node)
@@ -110,12 +166,12 @@ fn titles_of_trees_that_begin_with_a_copy_of_a_forgotten_node_go_too() {
 #[test]
 fn a_title_goes_whose_text_is_written_while_it_is_looked_for() {
     each(|home| async move {
-        let page = home.create(Mode::Buffer, &title(BEHIND)).await;
+        let page = in_session(&home, &title(BEHIND)).await;
         let what = Forget::Text("copper word zinc".to_owned());
         let found = home.store.begin_forgetting(OWNER, &what).await.unwrap();
         assert!(found.places().is_empty());
         page.change(Op::Reply { to: None, texts: vec![owner_text(BEHIND)] }).await;
-        home.store.remove_forgotten(found, loom::Millis(1)).await.unwrap();
+        home.store.remove_forgotten(found, Millis(1)).await.unwrap();
         assert_eq!(title_of(&page).await, "");
     });
 }

@@ -3,11 +3,13 @@
 mod outside;
 mod sent;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use loom::content::plain_text;
 use loom::{Block, GenerationId, NodeId, NodeRow, Seq, TreeId};
+use text::title::title as title_of;
 
 use super::super::bytes::unpack;
 use super::super::reader::StoredTree;
@@ -102,7 +104,7 @@ fn within(
     for (tree, part) in &mut parts {
         let going = going(db, target, nodes, *tree, part)?;
         // A title may stand there since before the text that gave it.
-        if is_titled(db, target, *tree, &going)? {
+        if add_titles(db, target, *tree, &going)? {
             part.after = Seq(0);
         }
         for (row, quotes) in going {
@@ -122,15 +124,22 @@ fn within(
         removals.extend(finder.found.into_iter().map(|removal| (tree.key, removal)));
     }
     removals.extend(outside_trees(db, target)?);
-    // What runs is stopped first. A node by whose text titles and other nodes are found goes last, so that they are
-    // found again where this is ended before.
-    removals.sort_by_key(|(_, removal)| match removal {
-        Removal::Running(_) => 0,
-        Removal::Node { quotes: None, .. } if target.quoted.is_some() => 3,
-        Removal::Node { .. } => 2,
-        _ => 1,
-    });
+    removals.sort_by_key(|(_, removal)| order(removal, target.quoted.is_some()));
     Ok(Found { cursor, removals, damaged })
+}
+
+/// The order in which rows are removed. What runs is stopped first. By whatever others are found goes after them, so that
+/// they are found again where this is ended before: by manifests their bodies, by the first records of a tree the title
+/// it took, by nodes all of that, by a version those edited from it, by the node that is named what quotes it.
+const fn order(removal: &Removal, quotes: bool) -> (u8, Reverse<i64>) {
+    match removal {
+        Removal::Running(_) => (0, Reverse(0)),
+        Removal::Operation { seq, .. } => (2, Reverse(seq.0 as i64)),
+        Removal::Manifest(_) => (2, Reverse(0)),
+        Removal::Node { quotes: None, key, .. } if quotes => (4, Reverse(*key)),
+        Removal::Node { key, .. } => (3, Reverse(*key)),
+        _ => (1, Reverse(0)),
+    }
 }
 
 /// The content of a node, if the tree has it.
@@ -147,10 +156,9 @@ fn whole(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<NodeRow>, St
     Ok(loom::TreeReader::node(&rows, node)?)
 }
 
-/// Adds the title that a tree took from a text that goes; whether there is a new one. Where a title was made of a text,
-/// it is that of the last node of the first operation that made nodes in the new tree, as what is sent along comes
-/// before what is said.
-fn is_titled(
+/// Adds the title that a tree took from a text that goes; whether there is a new one. A session calls its trees after
+/// what is said first, which is not always what is written first; a tree that was imported may have been called so.
+fn add_titles(
     db: &Db<'_>,
     target: &mut Target,
     tree: TreeRef,
@@ -159,12 +167,19 @@ fn is_titled(
     if going.is_empty() || target.tree == Some(tree.id) {
         return Ok(false);
     }
-    let sql = "SELECT first + count - 1 FROM operations WHERE tree = ?1 AND seq > 1 AND count > 0
-        ORDER BY seq LIMIT 1";
-    let giver = db.one(sql, [tree.key.0], |row| Ok(tree.key.node(get(row, 0)?)))?;
-    let giver = going.iter().map(|(row, _)| row).find(|row| row.has_content && Some(row.key) == giver);
-    let content = giver.map(|row| content_of(db, tree, row.id)).transpose()?.flatten();
-    Ok(content.is_some_and(|content| target.add_title(tree.id, &content)))
+    let sql = "SELECT title FROM trees t WHERE pk = ?1
+        AND (session IS NOT NULL OR EXISTS (SELECT 1 FROM imports i WHERE i.tree = t.pk))";
+    let Some(title) = db.one(sql, [tree.key.0], |row| get::<String>(row, 0))? else { return Ok(false) };
+    let first = operation::first_titles(db, tree, &title)?;
+    let mut is_new = false;
+    for (row, _) in going.iter().filter(|(row, _)| row.has_content && !first.is_empty()) {
+        let Some(content) = content_of(db, tree, row.id)? else { continue };
+        let of_text = title_of(&plain_text(&content));
+        if first.contains(&of_text) {
+            is_new |= target.add_title(tree.id, of_text);
+        }
+    }
+    Ok(is_new)
 }
 
 struct Going {
@@ -366,13 +381,18 @@ impl Finder<'_, '_> {
     }
 
     /// Words in the records of a tree. One that cannot be read keeps nothing from being forgotten, unless its bytes hold
-    /// them.
+    /// them; where the whole tree goes, it is emptied.
     fn operations(&mut self) -> Result<(), StoreError> {
-        let (tree, words) = (self.tree.id, self.target.words_of(self.tree.id));
+        let (tree, words, is_whole) = (self.tree.id, self.target.words_of(self.tree.id), self.is_whole());
         operation::each_without_nodes(self.db, self.tree, self.part.after, |seq, op, bytes| {
             match op {
                 Ok(mut op) => {
                     if words.remove_from_changes(&mut op.cells, &mut op.skipped) {
+                        self.found.push(Removal::Operation { tree, seq });
+                    }
+                }
+                Err(error) if error.is_damage() && is_whole => {
+                    if !bytes.is_empty() {
                         self.found.push(Removal::Operation { tree, seq });
                     }
                 }
