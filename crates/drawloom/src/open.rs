@@ -1,5 +1,6 @@
 //! Opening a home for a command: the folder, this process's lock, the store, and what commands work on.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use agent::session::Sessions;
