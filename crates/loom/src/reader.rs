@@ -156,10 +156,10 @@ pub trait TreeReader {
         }
         Ok(found)
     }
-    /// The texts of the originals at a position and at those above it, at most `limit`, from the top. A store reads
-    /// them without anything else of the rows: rendering a long path is made of this.
-    fn original_texts(&self, from: PositionId, limit: usize) -> Result<Vec<OriginalText>, RowError> {
-        let mut positions = self.upwards(from, limit)?;
+    /// The texts of the originals at a position and at all above it, from the top. A store reads them without anything
+    /// else of the rows: rendering a long path is made of this.
+    fn original_texts(&self, from: PositionId) -> Result<Vec<OriginalText>, RowError> {
+        let mut positions = self.upwards(from, usize::MAX)?;
         positions.reverse();
         let ids: Vec<NodeId> = positions.iter().map(|position| position.id.original()).collect();
         let nodes = self.nodes(&ids)?;

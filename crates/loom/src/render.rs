@@ -207,7 +207,7 @@ fn plain_text(
 ) -> Result<String, RowError> {
     let pending = if drafts { pending_edits(rows, view)? } else { BTreeMap::new() };
     let mut text = String::new();
-    for original in rows.original_texts(path.tip.id, usize::MAX)? {
+    for original in rows.original_texts(path.tip.id)? {
         let exception = path.at(original.depth);
         match (exception, pending.get(&original.position)) {
             (Some(exception), _) if exception.excluded => {}

@@ -156,7 +156,7 @@ pub(crate) struct Target {
     pub(crate) quoted: Option<String>,
     /// What is taken out of labels and drafts that stay.
     removed: Removed,
-    /// The text of the node that is forgotten, if it is short.
+    /// The text of the node that is forgotten without white space at its ends, if it is short.
     short: Option<TextFinder>,
     /// Titles and marks that go from a tree where they say just this: a short text of it that is forgotten, and the
     /// title that the tree took from a text that goes.
@@ -191,10 +191,13 @@ impl Target {
         if text.len() >= SHORTEST_TEXT {
             target.in_nodes.add(&text);
         } else if !text.is_empty() {
-            let mut finder = TextFinder::default();
-            finder.add_without_base64(&text);
-            target.short = Some(finder);
             target.alone.insert(tree, vec![text.clone().into_owned()]);
+        }
+        let sent = text.trim();
+        if sent.len() < SHORTEST_TEXT && !sent.is_empty() {
+            let mut finder = TextFinder::default();
+            finder.add_without_base64(sent);
+            target.short = Some(finder);
         }
         target.quoted = Some(text.into_owned());
         target
@@ -231,20 +234,23 @@ impl Target {
     }
 
     /// Adds what cites a node by id, quotes it at length or names a blob that it shows. Words are taken out of labels
-    /// and drafts only where no whole tree goes: that would be a search for every sentence in it.
+    /// and drafts only where no whole tree goes: that would be a search for every sentence in it. What was sent may lack
+    /// the white space at the ends of a text.
     pub(crate) fn add_node(&mut self, node: NodeId, content: &[Block]) {
         self.finder.add_without_base64(&node.to_string());
         for blob in crate::blobs::shown_in(content) {
             self.finder.add_without_base64(&blob_name(blob));
         }
         let text = plain_text(content);
-        if text.len() < SHORTEST_TEXT {
-            return;
+        let sent = text.trim();
+        if sent.len() >= SHORTEST_TEXT {
+            if self.tree.is_some() {
+                self.finder.add_without_base64(sent);
+            } else {
+                self.finder.add(sent);
+            }
         }
-        if self.tree.is_some() {
-            self.finder.add_without_base64(&text);
-        } else {
-            self.finder.add(&text);
+        if text.len() >= SHORTEST_TEXT && self.tree.is_none() {
             self.removed.add(&text);
         }
     }

@@ -118,7 +118,7 @@ impl TreeReader for NamedAuthors<'_> {
         fn children(position: PositionId, before: Option<Order>, limit: usize) -> Vec<Position>;
         fn count_children(position: PositionId) -> u64;
         fn upwards(from: PositionId, limit: usize) -> Vec<Position>;
-        fn original_texts(from: PositionId, limit: usize) -> Vec<OriginalText>;
+        fn original_texts(from: PositionId) -> Vec<OriginalText>;
         fn operation(seq: Seq) -> Option<OpRecord>;
         fn operations(after: Seq, limit: usize) -> Vec<OpRecord>;
         fn timeline(view: &ViewName) -> Timeline;

@@ -429,6 +429,10 @@ fn apply(
             db.run(sql, (generation.to_bytes(), Vec::new())).map(drop)
         }
         Removal::Manifest(digest) => {
+            // Bodies are found by what cites them.
+            let sql = "DELETE FROM bodies WHERE digest IN (SELECT body FROM citations WHERE manifest = ?1) AND NOT EXISTS
+                (SELECT 1 FROM citations c WHERE c.body = bodies.digest AND c.manifest <> ?1)";
+            db.run(sql, [digest.0])?;
             db.run("DELETE FROM citations WHERE manifest = ?1", [digest.0])?;
             db.run("DELETE FROM manifests WHERE digest = ?1", [digest.0]).map(drop)
         }

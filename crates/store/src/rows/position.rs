@@ -182,17 +182,19 @@ pub(crate) fn children(
 /// Where a walk upwards begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WalkStart {
-    pub(crate) number: i64,
-    pub(crate) depth: u32,
+    number: i64,
+    depth: u32,
+    /// Of the originals above it.
+    above: PathDigest,
 }
 
 impl WalkStart {
     /// The position with an id.
     pub(crate) fn find(db: &Db<'_>, tree: TreeRef, id: PositionId) -> Result<Option<Self>, StoreError> {
-        let sql = "SELECT n.pk, p.depth FROM nodes n JOIN positions p ON p.pk = n.pk
+        let sql = "SELECT n.pk, p.depth, p.digest FROM nodes n JOIN positions p ON p.pk = n.pk
             WHERE n.id = ?1 AND n.pk BETWEEN ?2 AND ?3";
         db.one(sql, (id.to_bytes(), tree.key.first(), tree.key.last()), |row| {
-            Ok(Self { number: number_of(get(row, 0)?), depth: get(row, 1)? })
+            Ok(Self { number: number_of(get(row, 0)?), depth: get(row, 1)?, above: term(row, 2)? })
         })
     }
 
@@ -255,7 +257,12 @@ pub(crate) fn upwards(
         "SELECT {COLUMNS} FROM positions p JOIN nodes n ON n.pk = p.pk WHERE p.pk BETWEEN ?1 AND ?2 ORDER BY p.pk"
     );
     let mut halves = db.all_of(&sql, path.runs(), |row| read_half(tree.id, row))?;
-    if halves.len() != path.keys.len() {
+    let follows = |pair: &[Half]| pair[0].position.below().digest == pair[1].position.above.digest;
+    let is_end = |top: &Half| top.parent.is_none() == (top.position.depth == 0);
+    if halves.len() != path.keys.len()
+        || !halves.windows(2).all(follows)
+        || !halves.first().is_some_and(is_end)
+    {
         return Err(broken(tree.id, from));
     }
     halves.reverse();
@@ -276,17 +283,12 @@ pub(crate) fn upwards(
     whole.collect()
 }
 
-/// The texts of the originals at a position and at those above it, at most `limit`, from the top.
-pub(crate) fn texts(
-    db: &Db<'_>,
-    tree: TreeRef,
-    from: WalkStart,
-    limit: usize,
-) -> Result<Vec<OriginalText>, StoreError> {
-    let path = StoredPath::read(db, tree, from, limit)?;
-    // Nothing of the rows is read but the text.
-    let sql = "SELECT id, flags, content FROM nodes WHERE pk BETWEEN ?1 AND ?2 ORDER BY pk";
-    let mut depth = path.depth;
+/// The texts of the originals at a position and at all above it, from the top.
+pub(crate) fn texts(db: &Db<'_>, tree: TreeRef, from: WalkStart) -> Result<Vec<OriginalText>, StoreError> {
+    let path = StoredPath::read(db, tree, from, usize::MAX)?;
+    // Nothing of the rows is read but the text, and what tells that it is of this path.
+    let sql = "SELECT id, flags, content, term FROM nodes WHERE pk BETWEEN ?1 AND ?2 ORDER BY pk";
+    let (mut depth, mut above, mut last) = (path.depth, PathDigest::default(), PathDigest::default());
     let texts = db.all_of(sql, path.runs(), |row| {
         let mut content = read_content(row, 2, get(row, 1)?)?;
         let text = match content.pop() {
@@ -299,7 +301,9 @@ pub(crate) fn texts(
         };
         let original = OriginalText { position: PositionId::from_bytes(id16(row, 0)?), depth, text };
         depth += 1;
+        above = above.plus(last);
+        last = term(row, 3)?;
         Ok(original)
     })?;
-    if texts.len() == path.keys.len() { Ok(texts) } else { Err(broken(tree.id, from)) }
+    if texts.len() == path.keys.len() && above == from.above { Ok(texts) } else { Err(broken(tree.id, from)) }
 }

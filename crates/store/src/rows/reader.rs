@@ -339,13 +339,10 @@ impl TreeReader for StoredTree<'_, '_> {
         Ok(found)
     }
 
-    fn original_texts(&self, from: PositionId, limit: usize) -> Result<Vec<OriginalText>, RowError> {
-        if limit == 0 {
-            return Ok(Vec::new());
-        }
+    fn original_texts(&self, from: PositionId) -> Result<Vec<OriginalText>, RowError> {
         let start = WalkStart::find(self.db, self.tree, from)?;
         let from = start.ok_or_else(|| RowError::missing("position", from))?;
-        Ok(position::texts(self.db, self.tree, from, limit)?)
+        Ok(position::texts(self.db, self.tree, from)?)
     }
 
     fn nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, RowError> {

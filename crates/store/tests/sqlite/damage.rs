@@ -1,14 +1,17 @@
 //! A row that is damaged, whichever and however: an error by name, soon; and the check finds what a reader can meet.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use loom::render::{Show, render};
+use loom::{Mode, NodeId, Op, ViewName};
 use rusqlite::Connection;
 use rusqlite::types::Value;
-use store::Store;
+use store::{Store, read};
 
 use super::both::block_on;
 use super::damaged::{SOON, TABLES, made, read_all, taken_for_a_lack, unfound};
-use super::home::OWNER;
+use super::home::{Home, OWNER};
 
 /// Other values for a column.
 fn damaged(value: &Value) -> Vec<Value> {
@@ -100,4 +103,51 @@ fn damage_of_any_row_is_an_error_by_name_soon_and_the_check_finds_it() {
     assert!(tried > 300, "{tried}");
     let store = Store::open(&path).unwrap();
     assert_eq!(block_on(read_all(&store, tree, "whole again", &mut Vec::new())).unwrap(), intact);
+}
+
+/// Another branch of the same length and depth would be read as easily.
+#[test]
+fn a_path_that_leads_elsewhere_is_an_error_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    let (tip, fork, page) = block_on(async {
+        let page = Home::new(Arc::new(Store::open(&path).unwrap())).create(Mode::Buffer, "").await;
+        let fork = page.append("one. ").await;
+        page.append("two. ").await;
+        page.change(Op::Move(fork.as_position())).await;
+        page.append("TWO. ").await;
+        (page.append("tri. ").await, fork, page)
+    });
+    let read = || {
+        block_on(async {
+            let rendered = read(&page.home.store, OWNER, page.tree, |rows| {
+                render(rows, &ViewName::default(), Show { drafts: true, spans: false })
+            });
+            let walked = read(&page.home.store, OWNER, page.tree, move |rows| {
+                rows.upwards(tip.as_position(), usize::MAX)
+            });
+            let short =
+                read(&page.home.store, OWNER, page.tree, move |rows| rows.upwards(tip.as_position(), 1));
+            (rendered.await.map(|rendering| rendering.text), walked.await, short.await)
+        })
+    };
+    assert_eq!(read().0.unwrap(), "one. TWO. tri. ");
+    let conn = Connection::open(&path).unwrap();
+    let number = |node: NodeId| -> i64 {
+        let sql = "SELECT pk & 4294967295 FROM nodes WHERE id = ?1";
+        conn.query_row(sql, [node.to_bytes()], |row| row.get(0)).unwrap()
+    };
+    let (tip, two) = (number(tip), number(fork) + 1);
+    for (column, value) in [("parent", two), ("depth", 0)] {
+        let at = format!("FROM positions WHERE pk & 4294967295 = {tip}");
+        let was: i64 = conn.query_row(&format!("SELECT {column} {at}"), [], |row| row.get(0)).unwrap();
+        let set = format!("UPDATE positions SET {column} = ?1 WHERE pk & 4294967295 = {tip}");
+        assert_ne!(was, value);
+        conn.execute(&set, [value]).unwrap();
+        let (rendered, walked, short) = read();
+        assert!(rendered.is_err() && walked.is_err(), "{column}: {rendered:?}, {walked:?}");
+        assert_eq!(short.is_err(), column == "depth", "one position alone leads nowhere: {short:?}");
+        conn.execute(&set, [was]).unwrap();
+    }
+    assert_eq!(read().0.unwrap(), "one. TWO. tri. ");
 }

@@ -24,11 +24,11 @@ enum Removed {
     Tree,
 }
 
-/// A body is found by the manifests that cite it.
+/// A body is found by the manifests that cite it; it may lack white space at the ends of a text, or say nothing of it.
 #[test]
 fn a_removal_that_failed_at_any_time_leaves_nothing_that_was_sent_when_asked_again() {
-    let said = "the spare key lies under the third stone";
-    for removed in [Removed::Node(said), Removed::Node("PIN 4711"), Removed::Tree] {
+    let said = "the spare key lies under the third stone \n";
+    for removed in [Removed::Node(said), Removed::Node("PIN 4711 "), Removed::Tree] {
         let mut failures = 0;
         for at in (0..).step_by(23) {
             if block_on(broken_off(removed, said, at)) {
@@ -50,10 +50,17 @@ async fn broken_off(removed: Removed, said: &str, at: u32) -> bool {
     let text = if let Removed::Node(text) = removed { text } else { said };
     let node = page.append(text).await;
     for number in 0..REQUESTS {
-        let bodies = vec![HashedBytes::new(format!("{number}: {text}"))];
+        let bodies = [
+            format!("{number}: {}", text.trim_end()),
+            format!("{number}: also sent"),
+            "everywhere".to_owned(),
+        ];
+        let bodies = bodies.map(HashedBytes::new).to_vec();
         let sent = NewGeneration { bodies, ..generation(&page, &format!("{number}: {node}")).await };
         begin(&page, &sent).await;
     }
+    let bodies = vec![HashedBytes::new("everywhere".to_owned())];
+    begin(&page, &NewGeneration { bodies, ..generation(&page, "of another node").await }).await;
     let remove = async || match removed {
         Removed::Node(_) => {
             page.home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, Millis(1)).await.map(drop)
@@ -70,7 +77,11 @@ async fn broken_off(removed: Removed, said: &str, at: u32) -> bool {
     for table in ["manifests", "bodies", "citations"] {
         let sql = format!("SELECT count(*) FROM {table}");
         let left: i64 = rows.query_row(&sql, [], |row| row.get(0)).unwrap();
-        assert_eq!(left, 0, "{table}, {removed:?}, statement {at}");
+        assert_eq!(
+            left,
+            i64::from(!matches!(removed, Removed::Tree)),
+            "{table}, {removed:?}, statement {at}"
+        );
     }
     is_over
 }

@@ -164,7 +164,7 @@ fn everything(rows: &dyn TreeReader) -> Result<Vec<String>, RowError> {
             all.push(format!("{:?}", rows.children(here, before, 2)?));
         }
         all.push(format!("{:?}", rows.upwards(here, 3)?));
-        all.push(format!("{:?}", rows.original_texts(here, 3)?));
+        all.push(format!("{:?}", rows.original_texts(here)?));
         assert_eq!(rows.upwards(here, usize::MAX)?.len() as u32, position.depth + 1);
         for view in [None, Some(&main)] {
             let mut choices = rows.choices(view, here)?;

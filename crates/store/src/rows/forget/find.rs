@@ -58,7 +58,10 @@ pub(super) fn everywhere(
     nodes: &mut BTreeSet<(TreeId, NodeId)>,
 ) -> Result<Found, StoreError> {
     let parts: Vec<_> = trees::all(db)?.into_iter().map(|tree| (tree, Part::whole())).collect();
-    within(db, target, nodes, &parts)
+    let mut found = within(db, target, nodes, &parts)?;
+    let bodies = sent::uncited_bodies(db, target)?;
+    found.removals.extend(bodies.into_iter().map(|body| (TreeKey(0), Removal::Body(body))));
+    Ok(found)
 }
 
 /// Looks where something was written since an event.

@@ -7,9 +7,10 @@ use loom::{Digest, GenerationId};
 use super::super::super::bytes::unpack;
 use super::super::Removal;
 use super::Finder;
-use crate::db::{bytes_of, digest, get, id16};
-use crate::engine::{Row, params};
+use crate::db::{Db, bytes_of, digest, get, id16};
+use crate::engine::{NONE, Row, params};
 use crate::error::StoreError;
+use crate::forget::Target;
 
 /// Generations that one round asks for.
 const ROUND: usize = 64;
@@ -116,6 +117,20 @@ impl Finder<'_, '_> {
     pub(super) fn is_whole(&self) -> bool {
         self.target.tree == Some(self.tree.id)
     }
+}
+
+/// Bodies that are to go and that no manifest cites any more.
+pub(super) fn uncited_bodies(db: &Db<'_>, target: &Target) -> Result<Vec<Digest>, StoreError> {
+    let sql = "SELECT digest, bytes FROM bodies b WHERE NOT EXISTS (SELECT 1 FROM citations c WHERE c.body = b.digest)";
+    let mut found = Vec::new();
+    db.scan(sql, NONE, |row| {
+        let body = unpack(bytes_of(row, 1)?)?;
+        if target.is_in_bytes(&body) || target.is_in_sent(&body) {
+            found.push(digest(row, 0)?);
+        }
+        Ok(true)
+    })?;
+    Ok(found)
 }
 
 /// Manifests of generations, and whether another tree sent them too.
