@@ -286,17 +286,16 @@ impl Build<'_> {
                 parts.push(self.part(Kind::Framing, Source::Dialect, "a blank line", None, "\n\n"));
             }
         }
-        let note_at = pinned.note.as_ref().map(|(row, depth)| (row, text::cut::note_position(text, *depth)));
-        let (before, note, after) = match note_at {
-            Some((row, at)) => (&text[..at], Some(row), &text[at..]),
-            None => (text, None, ""),
+        // The buffer is text of the path once it is sent: paragraphs are counted in both.
+        let whole = format!("{text}{buffer}");
+        let note_at =
+            pinned.note.as_ref().map(|(row, depth)| (row, text::cut::note_position(&whole, *depth)));
+        let (before, note) = match note_at {
+            Some((row, at)) => (&whole[..at], Some(row)),
+            None => (whole.as_str(), None),
         };
-        let document = |build: &mut Self, part: &str| {
-            build.part(Kind::Document, Source::Run { run: 0 }, "the text of the path", Some(trust), part)
-        };
-        if !before.is_empty() {
-            parts.push(document(self, before));
-        }
+        let in_text = text.len().min(before.len());
+        self.passage(&mut parts, &before[..in_text], &before[in_text..], trust);
         if let Some(row) = note {
             if !before.is_empty() && !before.ends_with('\n') {
                 parts.push(self.part(Kind::Framing, Source::Dialect, "a blank line", None, "\n\n"));
@@ -306,14 +305,21 @@ impl Build<'_> {
                 parts.push(self.part(Kind::Framing, Source::Dialect, "a blank line", None, "\n\n"));
             }
         }
-        if !after.is_empty() {
-            parts.push(document(self, after));
+        let in_buffer = before.len() - in_text;
+        self.passage(&mut parts, &text[in_text..], &buffer[in_buffer..], trust);
+        Prompt::Raw(parts)
+    }
+
+    /// Text of the path and of the working buffer, as far as there is any.
+    fn passage(&mut self, parts: &mut Vec<TextPart>, text: &str, buffer: &str, trust: Trust) {
+        if !text.is_empty() {
+            let reason = "the text of the path";
+            parts.push(self.part(Kind::Document, Source::Run { run: 0 }, reason, Some(trust), text));
         }
         if !buffer.is_empty() {
             let reason = "not committed yet";
             parts.push(self.part(Kind::Buffer, Source::WorkingBuffer, reason, Some(Trust::Owner), buffer));
         }
-        Prompt::Raw(parts)
     }
 
     /// Pinned texts as system parts, the document as the assistant's beginning or as what is to be continued.

@@ -361,7 +361,8 @@ impl Pass<'_> {
     /// A model node: its manifest and its response.
     fn attested(&mut self, row: &NodeRow, source: &ModelSource) -> Result<(), RowError> {
         let id = Some(row.node.id);
-        match self.evidence.manifest(source.manifest)? {
+        let manifest = self.evidence.manifest(source.manifest)?;
+        match manifest {
             Ok(digest) if digest == source.manifest => {}
             Ok(_) => self.wrong(id, None, "the manifest does not fit its digest"),
             Err(gap) => self.lacks(id, None, "the manifest is not there", gap),
@@ -377,7 +378,7 @@ impl Pass<'_> {
                 self.wrong(id, None, "the response does not fit its digest");
             }
             Reread::Blocks { blocks, .. } => {
-                if !row.purged && spoken(&blocks) != spoken(&row.node.content) {
+                if !row.purged && !is_said(&blocks, &row.node.content, manifest.is_ok()) {
                     self.wrong(id, None, "the response says something else than the node");
                 }
             }
@@ -455,6 +456,15 @@ const fn is_nameless(key: &CellKey) -> bool {
 fn spoken(blocks: &[Block]) -> (String, Vec<&Block>) {
     let calls = blocks.iter().filter(|block| matches!(block, Block::ToolCall { .. })).collect();
     (crate::content::plain_text(blocks).into_owned(), calls)
+}
+
+/// Whether a response says what its node holds. The manifest names the white space that the answer was to begin with and
+/// that stood in the text already; without it any white space at the beginning may be lacking in the node.
+fn is_said(response: &[Block], node: &[Block], has_manifest: bool) -> bool {
+    let ((said, said_calls), (held, calls)) = (spoken(response), spoken(node));
+    let before = said.strip_suffix(held.as_str());
+    said_calls == calls
+        && before.is_some_and(|space| space.is_empty() || !has_manifest && space.trim().is_empty())
 }
 
 const fn role_of(kind: PositionKind) -> OriginRole {

@@ -34,6 +34,8 @@ pub(super) struct Attached {
     pub(super) medium: Option<Medium>,
     /// Where it lies, if it waits for the session; none for a file of one call.
     pub(super) waits_as: Option<PathBuf>,
+    /// Where it lies, the same however it was named; none for a file of one call.
+    pub(super) lies_at: Option<PathBuf>,
 }
 
 /// A picture or a sound that goes along.
@@ -87,7 +89,12 @@ impl Attached {
             // What stands in a file is not the owner's word (spec: security §3).
             trust: Trust::Outside,
         };
-        Ok(Self { text, medium, waits_as: None })
+        Ok(Self { text, medium, waits_as: None, lies_at: None })
+    }
+
+    /// The same, as it waits.
+    pub(super) fn waiting(self, path: &Path, waits_as: Option<PathBuf>) -> Self {
+        Self { waits_as, lies_at: path.canonicalize().ok(), ..self }
     }
 
     /// Refuses what a model does not take.
@@ -128,7 +135,8 @@ impl Medium {
 }
 
 impl Conversation {
-    /// Sends a file along with the next thing that is said; without one, takes back those that wait.
+    /// Sends a file along with the next thing that is said; without one, takes back those that wait. A file that is
+    /// attached again is sent once, as it is now.
     pub(crate) async fn attach(&mut self, app: &App, path: Option<&Path>) -> Result<(), CommandError> {
         let Some(path) = path else {
             let count = std::mem::take(&mut self.attached).len();
@@ -150,7 +158,11 @@ impl Conversation {
         let waits_as = std::path::absolute(path).ok();
         let waits_as =
             waits_as.filter(|path| app.runtime.masker.mask(&path.to_string_lossy()).spans.is_empty());
-        self.attached.push(Attached { waits_as, ..file });
+        let file = file.waiting(path, waits_as);
+        match self.attached.iter_mut().find(|old| old.lies_at.is_some() && old.lies_at == file.lies_at) {
+            Some(old) => *old = Attached { waits_as: old.waits_as.take().or(file.waits_as), ..file },
+            None => self.attached.push(file),
+        }
         Ok(())
     }
 

@@ -191,7 +191,7 @@ impl Conversation {
             Ok(file) => {
                 app.frontend
                     .note(&format!("{name} was attached before and will be sent with your next message"));
-                self.attached.push(Attached { waits_as: Some(path.to_owned()), ..file });
+                self.attached.push(file.waiting(path, Some(path.to_owned())));
             }
             Err(error) => {
                 app.frontend.note(&format!("{name} waited from before and is left out: {}", error.message));

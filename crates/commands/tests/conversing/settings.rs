@@ -80,6 +80,31 @@ async fn a_file_that_waits_stays_with_its_session_and_is_sent_once() {
     }
 }
 
+#[tokio::test]
+async fn a_file_that_is_attached_more_than_once_is_sent_once_as_it_is_then() {
+    for home in homes() {
+        let line = attaching(&home);
+        let folder = home.dir.path().join("sub");
+        std::fs::create_dir(&folder).unwrap();
+        let other_name = format!("/file {}", folder.join("../note.txt").display());
+        let mut talk = Talk::new(&home).await;
+        talk.ok("hello").await;
+        for line in [&line, &line, &other_name] {
+            talk.ok(line).await;
+        }
+        // The next conversation of the session finds it waiting.
+        let mut next = Talk::as_set(&home).await;
+        std::fs::write(home.dir.path().join("note.txt"), "the tide table of May").unwrap();
+        next.ok(&other_name).await;
+        next.ok("what is in it?").await;
+        let said = next.texts().await.concat();
+        assert_eq!(said.matches("tide table").count(), 1, "{said}");
+        assert!(said.contains("the tide table of May"), "{said}");
+        next.ok("and now?").await;
+        assert_eq!(next.texts().await.concat().matches("tide table").count(), 1);
+    }
+}
+
 /// There is no session yet that it could stay with.
 #[tokio::test]
 async fn a_file_that_waits_for_the_first_message_is_sent_with_it_whatever_the_session_is_called() {

@@ -172,3 +172,17 @@ async fn what_a_killed_forgetting_left_is_removed_by_the_next_command_that_can()
     assert!(runtime.store.unfinished_removal(OWNER).await.unwrap().blobs.is_empty());
     home.ok(&["tree", "text", &tree]).await;
 }
+
+#[tokio::test]
+async fn an_answer_below_a_forgotten_text_that_ended_with_a_space_is_not_taken_for_a_changed_one() {
+    let home = TestHome::new();
+    let tree = home.tree("Once upon a time ").await;
+    home.ok(&["tree", "generate", &tree]).await;
+    assert_eq!(home.ok(&["tree", "verify", &tree]).await["status"], "valid");
+    let shown = home.ok(&["tree", "show", &tree]).await;
+    let nodes = shown["nodes"].as_array().unwrap();
+    let first = nodes.iter().find(|node| node["text"] == "Once upon a time ").unwrap();
+    home.ok(&["forget", &field(first, "id"), "--yes", "--yes"]).await;
+    let verified = home.ok(&["tree", "verify", &tree]).await;
+    assert_eq!(verified["status"], "incomplete", "{verified}");
+}

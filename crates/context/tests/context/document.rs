@@ -125,6 +125,28 @@ fn drafts_are_sent_only_for_a_look_ahead() {
     assert!(assembled.pieces.iter().any(|piece| piece.kind == Kind::Buffer));
 }
 
+#[test]
+fn the_note_stands_in_a_look_ahead_where_it_stands_in_the_request() {
+    for depth in 0..4 {
+        for (typed, count) in [("typed", 1), ("typed", 3), ("two\n\nparagraphs", 2), ("\n\nbelow a line", 2)]
+        {
+            let mut desk = passages(count);
+            desk.run(Op::PinNote { text: NewText::owner("NOTE", None), depth: Some(depth) });
+            desk.draft(typed);
+            let mut ask = request(ContinuationForm::Raw, 8_192);
+            ask.drafts = true;
+            let shown = document(&desk.tree, &ask, &Estimator::default()).unwrap();
+            desk.run(Op::Commit);
+            ask.drafts = false;
+            let sent = document(&desk.tree, &ask, &Estimator::default()).unwrap();
+            assert_eq!(prompt_text(&shown.prompt), prompt_text(&sent.prompt), "{depth} {typed:?} {count}");
+            let in_buffer = shown.pieces.iter().filter(|piece| piece.kind == Kind::Buffer);
+            let chars: u64 = in_buffer.map(|piece| piece.chars).sum();
+            assert_eq!(chars, typed.len() as u64, "{depth} {typed:?} {count}");
+        }
+    }
+}
+
 proptest! {
     /// Whatever stands in the document and however it is asked: the segments cover the body from the first
     /// byte to the last, the request keeps within its budget, and text and held white space make the end.

@@ -226,7 +226,8 @@ impl<'a> Tree<'a> {
         self.rows.node(id)?.ok_or_else(|| RowError::missing("node", id))
     }
 
-    /// Positions below one that stand on paths and are not pruned, newest first.
+    /// Positions below one that stand on paths and are not pruned, newest first. Each is deeper than the one above it,
+    /// or damaged: branches of a cycle would be written without end.
     fn visible_children(
         &self,
         parent: PositionId,
@@ -234,11 +235,15 @@ impl<'a> Tree<'a> {
     ) -> Result<Vec<PositionId>, RowError> {
         let mut found = Vec::new();
         let mut before: Option<Order> = None;
+        let depth = path::position(self.rows, parent)?.depth;
         loop {
             let page = self.rows.children(parent, before, PAGE)?;
             for child in &page {
                 let wanted = child.kind == PositionKind::Path && Some(child.id) != except;
                 if wanted && !self.is_pruned(OpTarget::Position(child.id))? {
+                    if child.depth <= depth {
+                        return Err(RowError::damaged("position", child.id));
+                    }
                     found.push(child.id);
                 }
             }

@@ -164,6 +164,33 @@ fn a_tower_of_forks_is_written_without_recursion() {
     assert!(deepest <= 70, "{deepest}");
 }
 
+/// Room for so many bytes; what is written without end meets its end.
+struct Limited(usize);
+
+impl std::io::Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_branch_that_comes_back_to_itself_is_damage_and_not_written_without_end() {
+    let mut home = Home::new(Mode::Buffer);
+    home.say("one ");
+    let first = home.tip();
+    home.say("two ");
+    home.say("three ");
+    home.file.tree.positions.get_mut(&first).unwrap().parent = Some(home.tip());
+    let written = html::export(home.tree(), &ViewName::default(), &mut Limited(1 << 20));
+    let damaged = RowError::damaged("position", first).to_string();
+    assert_eq!(written.unwrap_err().to_string(), damaged);
+}
+
 proptest! {
     #![proptest_config(cases())]
 

@@ -204,6 +204,30 @@ fn a_changed_response_or_manifest_is_found_and_a_missing_one_is_named() {
     }
 }
 
+/// The manifest says which white space at the beginning of the answer stood in the document already.
+#[test]
+fn without_its_manifest_a_response_may_begin_with_more_white_space_than_its_node() {
+    let verified = |said: &str, held: &str, has_manifest: bool| {
+        let mut desk = Fixture::buffer();
+        desk.typed("Once upon a time ");
+        let (row, part_of, _) = desk.asked(&main_view(), 1);
+        let Op::Answer(mut answer) = desk.answer(&row, 0, said, part_of, true) else { unreachable!() };
+        answer.content = vec![Block::text(held)].into();
+        desk.run_in(&main_view(), Op::Answer(answer)).unwrap();
+        if !has_manifest {
+            desk.evidence.manifests.clear();
+        }
+        desk.verify().status
+    };
+    assert_eq!(verified(" there was", "there was", false), Status::Incomplete);
+    assert_eq!(verified("\n\n there was", "there was", false), Status::Incomplete);
+    assert_eq!(verified("there was", "there was", false), Status::Incomplete);
+    assert_eq!(verified(" there was", "there was", true), Status::Invalid);
+    assert_eq!(verified(" there was", "there is", false), Status::Invalid);
+    assert_eq!(verified("here there was", "there was", false), Status::Invalid, "a word is lacking");
+    assert_eq!(verified("there was", " there was", false), Status::Invalid, "white space was added");
+}
+
 #[test]
 fn a_tombstone_is_incomplete_and_the_rest_stays_checkable() {
     let desk = rich();
