@@ -47,7 +47,7 @@ impl Tail {
         let mut depth = Some(path.tip.depth);
         while let Some(to) = depth {
             let limit = PAGE.min((to - top) as usize + 1);
-            let mut page = window(rows, view, path, Some(to), limit)?;
+            let page = window(rows, view, path, Some(to), limit)?;
             for passage in page.iter().filter(|passage| !passage.excluded) {
                 counts += ClassCounts::of(&passage.text);
             }
@@ -55,12 +55,12 @@ impl Tail {
                 .first()
                 .and_then(|first| first.position.depth.checked_sub(1))
                 .filter(|next| *next >= top);
-            page.append(&mut passages);
-            passages = page;
+            passages.extend(page.into_iter().rev());
             if estimator.of_counts(&counts) > budget {
                 break;
             }
         }
+        passages.reverse();
         let complete = depth.is_none();
         let cut = match start.filter(|_| complete) {
             Some((_, at)) => passages.first().map_or(0, |first| {

@@ -169,6 +169,9 @@ impl<'c> Db<'c> {
         mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
         let sets: Vec<[Value<'v>; N]> = sets.into_iter().collect();
+        if sets.is_empty() {
+            return Ok(Vec::new());
+        }
         let sets: Vec<&[Value<'_>]> = sets.iter().map(|set| &set[..]).collect();
         let mut found = Vec::with_capacity(sets.len());
         self.transaction.query_each(sql, &sets, &mut |row| {

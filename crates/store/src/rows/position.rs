@@ -234,29 +234,29 @@ impl StoredPath {
         }
         Ok(Self { depth, keys: found.into_iter().map(|(_, key)| key).collect() })
     }
+}
 
-    /// First and last key of each run of neighbours. Positions that were made one after the other are read in one go.
-    fn runs(&self) -> impl Iterator<Item = [Value<'static>; 2]> {
-        self.keys.chunk_by(|above, below| *below == above + 1).map(|run| params![run[0], run[run.len() - 1]])
-    }
+/// First and last key of each run of neighbours. Rows that were made one after the other are read in one go.
+pub(crate) fn runs(keys: &[i64]) -> impl Iterator<Item = [Value<'static>; 2]> {
+    keys.chunk_by(|above, below| *below == above + 1).map(|run| params![run[0], run[run.len() - 1]])
 }
 
 fn broken(tree: TreeId, from: WalkStart) -> StoreError {
     StoreError::Damaged(format!("the path to position {} of tree {tree} is broken", from.number))
 }
 
-/// A position and those above it, at most `limit`. The ids of parents and jumps are those of rows further up.
+/// A position and those above it, at most `limit`, with their numbers. The ids of parents and jumps are those of rows further up.
 pub(crate) fn upwards(
     db: &Db<'_>,
     tree: TreeRef,
     from: WalkStart,
     limit: usize,
-) -> Result<Vec<Position>, StoreError> {
+) -> Result<Vec<(Position, i64)>, StoreError> {
     let path = StoredPath::read(db, tree, from, limit)?;
     let sql = format!(
         "SELECT {COLUMNS} FROM positions p JOIN nodes n ON n.pk = p.pk WHERE p.pk BETWEEN ?1 AND ?2 ORDER BY p.pk"
     );
-    let mut halves = db.all_of(&sql, path.runs(), |row| read_half(tree.id, row))?;
+    let mut halves = db.all_of(&sql, runs(&path.keys), |row| read_half(tree.id, row))?;
     let follows = |pair: &[Half]| pair[0].position.below().digest == pair[1].position.above.digest;
     let is_end = |top: &Half| top.parent.is_none() == (top.position.depth == 0);
     if halves.len() != path.keys.len()
@@ -278,7 +278,8 @@ pub(crate) fn upwards(
     })?);
     let id = |number: i64| ids.get(&number).copied().ok_or_else(|| broken(tree.id, from));
     let whole = halves.into_iter().map(|half| {
-        Ok(Position { parent: half.parent.map(id).transpose()?, jump: id(half.jump)?, ..half.position })
+        let (parent, jump) = (half.parent.map(id).transpose()?, id(half.jump)?);
+        Ok((Position { parent, jump, ..half.position }, half.number))
     });
     whole.collect()
 }
@@ -289,7 +290,7 @@ pub(crate) fn texts(db: &Db<'_>, tree: TreeRef, from: WalkStart) -> Result<Vec<O
     // Nothing of the rows is read but the text, and what tells that it is of this path.
     let sql = "SELECT id, flags, content, term FROM nodes WHERE pk BETWEEN ?1 AND ?2 ORDER BY pk";
     let (mut depth, mut above, mut last) = (path.depth, PathDigest::default(), PathDigest::default());
-    let texts = db.all_of(sql, path.runs(), |row| {
+    let texts = db.all_of(sql, runs(&path.keys), |row| {
         let mut content = read_content(row, 2, get(row, 1)?)?;
         let text = match content.pop() {
             // Nearly every content is one text, which is moved and not copied.

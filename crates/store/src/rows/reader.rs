@@ -1,5 +1,8 @@
 //! The rows of one tree, as a reader of this store sees them.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use loom::cell::CellScope;
 use loom::reader::{Attribution, Injection, Order, OriginalText, StoredResponse};
 use loom::seal::Seal;
@@ -13,7 +16,7 @@ use super::position::WalkStart;
 use super::trees::TreeRef;
 use super::{attributions, cell, draft, generations, injections, node, operation, position, trees};
 use crate::db::{Db, get, id16, number_of, unsigned};
-use crate::engine::params;
+use crate::engine::{Row, params};
 use crate::error::StoreError;
 use crate::principal::Principal;
 
@@ -23,6 +26,8 @@ pub(crate) struct StoredTree<'a, 'c> {
     pub(crate) tree: TreeRef,
     /// Who reads: what was sent and received is shown to some only.
     pub(crate) who: &'a Principal,
+    /// Numbers of the nodes that the last walk upwards met.
+    walked: RefCell<HashMap<NodeId, i64>>,
     /// Where a question is a round trip.
     ahead: Option<Ahead>,
 }
@@ -55,7 +60,7 @@ pub(super) fn limit_of(limit: usize) -> i64 {
 impl<'a, 'c> StoredTree<'a, 'c> {
     pub(crate) fn new(db: &'a Db<'c>, tree: TreeRef, who: &'a Principal) -> Self {
         let ahead = db.engine().is_remote().then(Ahead::default);
-        Self { db, tree, who, ahead }
+        Self { db, tree, who, walked: RefCell::default(), ahead }
     }
 }
 
@@ -183,16 +188,23 @@ impl StoredTree<'_, '_> {
         Ok(found.unwrap_or_default())
     }
 
-    /// The nodes of the tree with these ids, in their order.
+    /// The nodes of the tree with these ids, in their order. Neighbours of the last walk are read in one go.
     fn find_nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, StoreError> {
-        let sql = format!(
-            "SELECT {} FROM {} WHERE n.id = ?1 AND n.pk BETWEEN ?2 AND ?3",
-            node::COLUMNS,
-            node::TABLES
-        );
-        let key = self.tree.key;
-        let sets = ids.iter().map(|id| params![id.to_bytes(), key.first(), key.last()]);
-        self.db.all_of(&sql, sets, |row| node::read(self.db, self.tree, row))
+        let (walked, key) = (self.walked.borrow(), self.tree.key);
+        let select = format!("SELECT {} FROM {} WHERE", node::COLUMNS, node::TABLES);
+        let read = |row: &Row<'_>| node::read(self.db, self.tree, row);
+        let keys: Vec<i64> =
+            ids.iter().filter_map(|id| walked.get(id)).map(|number| key.node(*number)).collect();
+        let sql = format!("{select} n.pk BETWEEN ?1 AND ?2 ORDER BY n.pk");
+        let mut by_key = self.db.all_of(&sql, position::runs(&keys), read)?.into_iter().peekable();
+        let others = ids.iter().filter(|id| !walked.contains_key(id));
+        let others = others.map(|id| params![id.to_bytes(), key.first(), key.last()]);
+        let sql = format!("{select} n.id = ?1 AND n.pk BETWEEN ?2 AND ?3");
+        let mut by_id = self.db.all_of(&sql, others, read)?.into_iter().peekable();
+        let next = |id: &NodeId| {
+            by_key.next_if(|row| row.node.id == *id).or_else(|| by_id.next_if(|row| row.node.id == *id))
+        };
+        Ok(ids.iter().filter_map(next).collect())
     }
 
     /// The generations of the tree with these ids, in their order.
@@ -333,6 +345,9 @@ impl TreeReader for StoredTree<'_, '_> {
         let start = WalkStart::find(self.db, self.tree, from)?;
         let start = start.ok_or_else(|| RowError::missing("position", from))?;
         let found = position::upwards(self.db, self.tree, start, limit)?;
+        *self.walked.borrow_mut() =
+            found.iter().map(|(position, number)| (position.id.original(), *number)).collect();
+        let found: Vec<Position> = found.into_iter().map(|(position, _)| position).collect();
         if let Some(ahead) = &self.ahead {
             ahead.page(&found);
         }
