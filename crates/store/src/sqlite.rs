@@ -7,6 +7,7 @@
 mod connection;
 mod database;
 mod faults;
+mod log;
 mod maintenance;
 mod migrate;
 mod open;

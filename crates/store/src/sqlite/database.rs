@@ -142,6 +142,11 @@ impl Database {
         self.writer.as_ref().ok_or(StoreError::ReadOnly)
     }
 
+    /// Whether the log is to be begun anew before more is written that can wait.
+    pub(super) fn has_long_log(&self) -> bool {
+        self.writer.as_ref().is_some_and(|writer| writer.log.is_long())
+    }
+
     /// The file, unless the store is in memory.
     pub(super) const fn file(&self) -> Option<&Found> {
         if self.memory.is_none() { Some(&self.found) } else { None }

@@ -245,10 +245,11 @@ pub(crate) fn writer(found: &Found, options: &Options) -> Result<Connection, Sto
     if found.is_memory() {
         bring_up(&mut conn, &found.path, STEPS)?;
     }
-    conn.execute_batch(
+    conn.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA wal_autocheckpoint = 0;
-         PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;",
-    )
+         PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = {};",
+        options.limits.wal.min(i64::MAX.cast_unsigned())
+    ))
     .map_err(failure)?;
     if options.max_pages > 0 {
         conn.pragma_update(None, "max_page_count", options.max_pages).map_err(failure)?;

@@ -40,7 +40,8 @@ impl Database {
     /// Removes what a forget or purge left in the file.
     pub(crate) async fn scrub(&self) -> Result<(), StoreError> {
         let Some(found) = self.file() else { return Ok(()) };
-        self.merge_borders().await?;
+        let mut patience = true;
+        self.merge_borders(&mut patience).await?;
         for _ in 0..ROUNDS {
             let dirty = self.read(Time::Unbounded, find_remains).await?;
             if dirty.is_empty() {
@@ -51,22 +52,36 @@ impl Database {
                 let pages = Arc::clone(&dirty);
                 next +=
                     self.run_alone(move |conn| clean(conn, pages.get(next..).unwrap_or_default())).await?;
-                tokio::time::sleep(PAUSE).await;
+                self.pause(&mut patience).await?;
             }
         }
         self.empty_log(found).await
     }
 
     /// Merges the whole search index, a little at a time, where a word that is gone stands as a border.
-    async fn merge_borders(&self) -> Result<(), StoreError> {
+    async fn merge_borders(&self, patience: &mut bool) -> Result<(), StoreError> {
         let Some(noted) = self.run_alone(noted_borders).await? else { return Ok(()) };
         // A negative number begins to merge everything into one; positive ones go on with it.
         let mut pages = -MERGED;
         while self.run_alone(move |conn| merge(conn, pages)).await? {
             pages = MERGED;
-            tokio::time::sleep(PAUSE).await;
+            self.pause(patience).await?;
         }
         self.run_alone(move |conn| end_borders(conn, &noted)).await
+    }
+
+    /// Leaves writers of other processes a moment, and the log as long as it takes to begin anew: a longer one takes
+    /// longer to empty. Where somebody holds it, once for as long as [`BUSY`].
+    async fn pause(&self, patience: &mut bool) -> Result<(), StoreError> {
+        tokio::time::sleep(PAUSE).await;
+        let began = Instant::now();
+        while *patience && self.has_long_log() {
+            // What has the writer to itself wakes the thread that copies the log back.
+            self.run_alone(|_| Ok(())).await?;
+            tokio::time::sleep(BETWEEN).await;
+            *patience = began.elapsed() < BUSY;
+        }
+        Ok(())
     }
 
     /// Copies the log back while others write, then empties it in the moment when little is left of it. Readers of
@@ -176,6 +191,7 @@ fn truncate(conn: &Connection) -> Result<bool, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::StoreLimits;
     use crate::rows::forget::NOTE;
     use crate::sqlite::Options;
 
@@ -189,6 +205,26 @@ mod tests {
         });
         assert!(matches!(broken.await, Err(StoreError::Panicked)));
         store.run_alone(|conn| within(conn, |_| Ok(()))).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_log_begins_anew_before_what_can_wait_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loom.db");
+        let limits = StoreLimits { wal: 1 << 20, ..StoreLimits::default() };
+        let store = Database::open(&path, &Options { limits, ..Options::default() }).unwrap();
+        let mut patience = true;
+        for _ in 0..200 {
+            let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES ('test', randomblob(32768))";
+            store
+                .run_alone(move |conn| within(conn, |conn| conn.execute_batch(sql).map_err(failure)))
+                .await
+                .unwrap();
+            store.pause(&mut patience).await.unwrap();
+        }
+        assert!(patience, "it began anew each time");
+        let log = std::fs::metadata(folder.path().join("loom.db-wal")).unwrap().len();
+        assert!(log <= 1 << 20, "{log} bytes for 6 MiB");
     }
 
     #[test]

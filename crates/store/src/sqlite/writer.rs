@@ -7,7 +7,6 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -17,6 +16,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::connection::{SqliteTransaction, failure};
 use super::faults::Faults;
+use super::log::{self, Log};
 use super::open::{self, Found, Options};
 use crate::db::{Caches, Db};
 use crate::engine::StatementCounter;
@@ -31,9 +31,6 @@ const QUEUE: usize = 256;
 
 /// Writes done in one transaction at most.
 const GROUP: usize = 64;
-
-/// Pages in the log from which on it is copied back.
-const CHECKPOINT: i32 = 1000;
 
 /// Pages of the search index that a commit merges at least, if it added to it. Each commit leaves a small segment;
 /// sixteen make one of the next size, so that every page is written again some four times in a million commits: a
@@ -52,11 +49,8 @@ const FREE_SHARE: i64 = 8;
 /// Pages that a commit gives back.
 const GIVEN_BACK: i64 = 16;
 
-/// Bytes of a page, and of what the log writes before it.
-const PAGE: u64 = 4096 + 24;
-
 /// A write that can be done again, until it is answered.
-trait Write: Send {
+pub(crate) trait Write: Send {
     /// Does it; whether it succeeded.
     fn run(&mut self, db: &Db<'_>) -> bool;
     /// Says why it was not done.
@@ -98,7 +92,7 @@ where
     }
 }
 
-enum Job {
+pub(crate) enum Job {
     Write(Box<dyn Write>),
     /// Something no transaction may be open for.
     Alone(Box<dyn FnOnce(&Connection) + Send>),
@@ -107,6 +101,7 @@ enum Job {
 /// The face of the writing thread.
 pub(crate) struct Writer {
     queue: mpsc::Sender<Job>,
+    pub(crate) log: Arc<Log>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -119,6 +114,8 @@ impl Writer {
         let connection = WriteConnection::new(open::writer(found, options)?, found, options, newest)?;
         let (wake, woken) = sync_channel(1);
         let (queue, jobs) = mpsc::channel(QUEUE);
+        let (log, writer) = (Arc::clone(&connection.log), queue.downgrade());
+        let copied = Arc::clone(&log);
         let thread = Thread { connection, wake };
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
@@ -127,9 +124,9 @@ impl Writer {
         let checkpoints = open::checkpointer(found)?;
         let threads = vec![
             spawn("store-write", Box::new(move || thread.serve(jobs)))?,
-            spawn("store-checkpoint", Box::new(move || checkpoint(&checkpoints, &woken)))?,
+            spawn("store-checkpoint", Box::new(move || copied.copy_back(&checkpoints, &woken, &writer)))?,
         ];
-        Ok(Self { queue, threads })
+        Ok(Self { queue, log, threads })
     }
 
     /// Does a write, together with others that wait. It may be done again, if the transaction they share fails.
@@ -180,10 +177,7 @@ pub(crate) struct WriteConnection {
     counter: Arc<StatementCounter>,
     faults: Faults,
     newest: watch::Sender<Cursor>,
-    /// Pages in the log after the last commit.
-    log: Arc<AtomicI32>,
-    /// Bytes of the log from which on it is reported.
-    limit: u64,
+    log: Arc<Log>,
     /// Whether that was done for the log as it stands.
     told: Cell<bool>,
 }
@@ -217,7 +211,7 @@ impl Thread {
 
     /// Wakes the thread that copies the log back, where it is long.
     fn shorten_log(&self) {
-        if self.connection.log.load(Ordering::Relaxed) >= CHECKPOINT {
+        if self.connection.log.is_worth_copying() {
             // One that is under way will see these pages too.
             self.wake.try_send(()).ok();
         }
@@ -231,16 +225,15 @@ impl WriteConnection {
         options: &Options,
         newest: watch::Sender<Cursor>,
     ) -> Result<Self, StoreError> {
-        let log = Arc::new(AtomicI32::new(0));
+        let log = Arc::new(Log::new(options.limits.wal));
         let seen = Arc::clone(&log);
         let hook = move |_: &mut Wal, pages| {
-            seen.store(pages, Ordering::Relaxed);
+            seen.note(pages);
             Ok(())
         };
         conn.wal_hook(Some(hook)).map_err(failure)?;
-        let (faults, limit) = (options.faults.clone(), options.limits.wal);
-        let counter = Arc::clone(&found.counter);
-        Ok(Self { conn, counter, faults, newest, log, limit, told: Cell::new(false) })
+        let (faults, counter) = (options.faults.clone(), Arc::clone(&found.counter));
+        Ok(Self { conn, counter, faults, newest, log, told: Cell::new(false) })
     }
 
     /// Does a write at once.
@@ -269,11 +262,12 @@ impl WriteConnection {
         match self.transaction(&mut group) {
             Ok(()) => {
                 self.tell();
-                let pages = self.log.load(Ordering::Relaxed);
-                let bytes = u64::try_from(pages).unwrap_or_default() * PAGE;
-                let long = bytes > self.limit;
+                let long = self.log.bytes() > self.log.limit;
                 if long && !self.told.get() {
-                    tracing::warn!(bytes, "the store's log is long: a read that does not end holds it");
+                    tracing::warn!(
+                        bytes = self.log.bytes(),
+                        "the store's log is long: a read that does not end holds it"
+                    );
                 }
                 self.told.set(long);
             }
@@ -355,7 +349,7 @@ impl WriteConnection {
 
     /// Does this transaction's share of merging the search index, which took so many bytes of text.
     fn merge(&self, indexed: u64) -> rusqlite::Result<()> {
-        let pages = MERGED + MERGED_PER_PAGE * (indexed / PAGE);
+        let pages = MERGED + MERGED_PER_PAGE * (indexed / log::PAGE);
         let sql = "INSERT INTO search (search, rank) VALUES ('merge', ?1)";
         self.conn.prepare_cached(sql)?.execute([i32::try_from(pages).unwrap_or(i32::MAX)]).map(drop)
     }
@@ -409,16 +403,6 @@ fn repeat(error: &StoreError) -> StoreError {
         }
         other => {
             StoreError::Io { what: "write".to_owned(), source: std::io::Error::other(other.to_string()) }
-        }
-    }
-}
-
-/// Copies the log back into the file whenever it is woken, without stopping anybody.
-fn checkpoint(conn: &Connection, wake: &std::sync::mpsc::Receiver<()>) {
-    while wake.recv().is_ok() {
-        let done = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-        if let Err(error) = done {
-            tracing::warn!(%error, "the store's log could not be copied back");
         }
     }
 }
