@@ -5,6 +5,9 @@
 //! any other is dropped where it waits next: what it had stored stays, what it had not was not acknowledged. A
 //! second Ctrl-C, or a command that comes to no end, ends the process.
 
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use commands::CommandError;
@@ -36,6 +39,35 @@ pub(crate) fn runtime() -> Result<Runtime, CommandError> {
         .map_err(|error| CommandError::new("internal", 6, format!("no threads: {error}"), "free some memory"))
 }
 
+/// Whether a command waits for standard input: nothing of it is said yet, and it cannot hear that it is to stop.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InputWait(Arc<AtomicBool>);
+
+impl InputWait {
+    /// The same input, of which this knows when it is waited for.
+    pub(crate) fn watch<R: Read>(&self, input: R) -> impl Read + use<R> {
+        WatchedInput { input, waits: self.clone() }
+    }
+
+    fn holds(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+struct WatchedInput<R> {
+    input: R,
+    waits: InputWait,
+}
+
+impl<R: Read> Read for WatchedInput<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.waits.0.store(true, Ordering::SeqCst);
+        let read = self.input.read(buffer);
+        self.waits.0.store(false, Ordering::SeqCst);
+        read
+    }
+}
+
 /// Runs a command until it ends or is interrupted; `stop` tells it to stop, where it listens.
 ///
 /// # Errors
@@ -43,7 +75,7 @@ pub(crate) fn runtime() -> Result<Runtime, CommandError> {
 pub(crate) fn run<T: Send + 'static>(
     runtime: &Runtime,
     work: impl Future<Output = Result<T, CommandError>> + Send + 'static,
-    stop: Option<&CancelHandle>,
+    stop: Option<(&CancelHandle, &InputWait)>,
 ) -> Result<CommandEnd<T>, CommandError> {
     runtime.block_on(async {
         let mut task = tokio::spawn(work);
@@ -54,9 +86,10 @@ pub(crate) fn run<T: Send + 'static>(
         }
         let partial = match stop {
             None => None,
-            Some(stop) => {
+            Some((stop, input)) => {
                 stop.cancel();
-                within(&mut task, TO_STORE).await.map(answer)
+                let time = if input.holds() { TO_END } else { TO_STORE };
+                within(&mut task, time).await.map(answer)
             }
         };
         if !task.is_finished() {

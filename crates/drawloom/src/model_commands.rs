@@ -15,7 +15,7 @@ use weights::Consent;
 use crate::config::{self, Config, Layers};
 use crate::detect::{FoundServer, detect, listed, servers};
 use crate::embedded::{self, Embedded};
-use crate::interrupt::{self, CommandEnd};
+use crate::interrupt::{self, CommandEnd, InputWait};
 use crate::model_names;
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
@@ -229,7 +229,7 @@ pub(crate) fn fetch(
         let fetched = tokio::task::spawn_blocking(move || embedded.obtain(weights, consent).map(drop)).await;
         fetched.unwrap_or_else(|_| Err(CommandError::new("interrupted", 130, "the download was ended", "")))
     };
-    let ended = interrupt::run(&runtime, work, Some(&stop))?;
+    let ended = interrupt::run(&runtime, work, Some((&stop, &InputWait::default())))?;
     runtime.shutdown_background();
     match ended {
         CommandEnd::Done(()) => Ok(()),

@@ -58,11 +58,10 @@ impl Output {
             struct Failure<'a> {
                 error: &'a CommandError,
             }
-            if let Ok(line) = json::line(&Failure { error }) {
-                // There is nowhere left to say that this failed too.
-                drop(bytes(&line));
+            if json::line(&Failure { error }).is_ok_and(|line| bytes(&line).is_ok()) {
+                return;
             }
-            return;
+            // Where standard output takes nothing, the other one says so.
         }
         let mut line = format!("error: {}", one_line(&error.message));
         if !error.hint.is_empty() {

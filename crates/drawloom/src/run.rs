@@ -194,7 +194,7 @@ fn with_store(
     // While a turn runs here, other processes say theirs through it.
     let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen())).flatten();
     let app = Arc::clone(&opened.app);
-    let stop = (spec.right == Right::Act).then_some(&stop);
+    let stop = (spec.right == Right::Act).then_some((&stop, &person.input_wait));
     let sessions = app.sessions.clone();
     let work = async move { app.run(&Asker::owner(), command).await };
     let ended = interrupt::run(&runtime, work, stop);

@@ -24,6 +24,8 @@ use text::terminal::{VisibleStream, explicit, one_line};
 use thoughts::ThinkingRenderer;
 use workspace::{FileArgument, FileError, StoreGuard};
 
+use crate::interrupt::InputWait;
+
 /// The terminal of the process, wherever its standard streams go.
 const TERMINAL: &str = "/dev/tty";
 
@@ -42,6 +44,7 @@ pub(crate) struct Terminal {
     /// Held while a question is asked.
     asking: Mutex<()>,
     questions: Mutex<Questions>,
+    pub(crate) input_wait: InputWait,
 }
 
 /// Questions of work, as far as they are asked here.
@@ -94,6 +97,7 @@ impl Terminal {
             stream: Mutex::default(),
             asking: Mutex::default(),
             questions: Mutex::default(),
+            input_wait: InputWait::default(),
         }
     }
 
@@ -328,7 +332,7 @@ impl Frontend for Terminal {
     }
 
     fn input(&self, guard: &StoreGuard, timeout: Duration) -> Result<Box<dyn Read + Send>, FileError> {
-        Ok(Box::new(FileArgument::standard_input(guard, timeout)?))
+        Ok(Box::new(self.input_wait.watch(FileArgument::standard_input(guard, timeout)?)))
     }
 }
 

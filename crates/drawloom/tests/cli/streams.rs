@@ -20,10 +20,12 @@ fn a_reader_that_has_read_enough_is_no_error() {
 #[test]
 fn a_full_disk_is_an_error() {
     let world = World::new();
-    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = world.command(&["config", "get", "log.level"]).stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(6));
-    assert!(output.stderr.starts_with(b"error: standard output could not be written"));
+    for arguments in [&["config", "get", "log.level"][..], &["--json", "config", "get", "log.level"]] {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = world.command(arguments).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(6));
+        assert!(output.stderr.starts_with(b"error: standard output could not be written"), "{arguments:?}");
+    }
 }
 
 #[test]

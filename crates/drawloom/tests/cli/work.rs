@@ -84,8 +84,10 @@ fn what_a_killed_process_had_received_is_kept_by_the_next() {
 fn ctrl_c_ends_a_wait_for_input() {
     let world = World::new();
     world.ok(&["tree", "new", "--title", "x"]);
-    for form in [None, Some("--json")] {
-        let arguments = ["tree", "append", "x", "-"].into_iter().chain(form).collect::<Vec<_>>();
+    let appending = ["tree", "append", "x", "-"];
+    let forms = [(appending, None), (appending, Some("--json")), (["--quiet", "chat", "-m", "-"], None)];
+    for (command, form) in forms {
+        let arguments = command.into_iter().chain(form).collect::<Vec<_>>();
         let mut child = piped(&mut world.command(&arguments));
         // Until it is closed, which waiting for the output does.
         let input = child.stdin.take();
