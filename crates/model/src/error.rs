@@ -123,14 +123,15 @@ impl ModelError {
         match self {
             Self::Connect { refused: true, .. } => "start the server, or correct its base URL",
             Self::Connect { .. } => "check the base URL and the network",
-            Self::FirstByteTimeout { .. } => "try again; a slow model may need a longer first-byte timeout",
-            Self::IdleTimeout { .. } | Self::Cut { .. } | Self::Cancelled { .. } => "ask again to retry",
+            Self::FirstByteTimeout { .. } => "try again, or raise the provider's first_byte_timeout",
+            Self::IdleTimeout { .. } => "ask again to retry, or raise the provider's idle_timeout",
+            Self::Cut { .. } | Self::Cancelled { .. } => "ask again to retry",
             Self::Garbage { .. } => "check that the base URL is that of the provider's API",
             Self::Server { failure, .. } => match failure.kind {
                 FailureKind::ContextTooLong => "shorten the request, or choose a model with a larger window",
                 FailureKind::RateLimited | FailureKind::Unavailable => "wait a while and try again",
                 FailureKind::QuotaExceeded => "check the account at the provider",
-                FailureKind::Unauthorized => "check the provider's API key",
+                FailureKind::Unauthorized => "check the provider's API key: its variable of the environment, or keys.toml in the home",
                 FailureKind::NotFound => "check the model's name and the base URL",
                 FailureKind::Rejected => "read the server's message; the request is kept in its manifest",
             },

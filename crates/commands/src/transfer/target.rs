@@ -169,5 +169,5 @@ impl Drop for TemporaryFile {
 }
 
 fn exists(shown: &str) -> CommandError {
-    CommandError::new("exists", 2, format!("{shown} exists"), "name another file with -o, or remove it first")
+    CommandError::new("exists", 2, format!("{shown} exists"), "name another file with -o, remove it first, or print with `-o -`")
 }
