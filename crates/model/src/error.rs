@@ -131,7 +131,9 @@ impl ModelError {
                 FailureKind::ContextTooLong => "shorten the request, or choose a model with a larger window",
                 FailureKind::RateLimited | FailureKind::Unavailable => "wait a while and try again",
                 FailureKind::QuotaExceeded => "check the account at the provider",
-                FailureKind::Unauthorized => "check the provider's API key: its variable of the environment, or keys.toml in the home",
+                FailureKind::Unauthorized => {
+                    "check the provider's API key: its variable of the environment, or keys.toml in the home"
+                }
                 FailureKind::NotFound => "check the model's name and the base URL",
                 FailureKind::Rejected => "read the server's message; the request is kept in its manifest",
             },

@@ -169,5 +169,10 @@ impl Drop for TemporaryFile {
 }
 
 fn exists(shown: &str) -> CommandError {
-    CommandError::new("exists", 2, format!("{shown} exists"), "name another file with -o, remove it first, or print with `-o -`")
+    CommandError::new(
+        "exists",
+        2,
+        format!("{shown} exists"),
+        "name another file with -o, remove it first, or print with `-o -`",
+    )
 }

@@ -163,12 +163,14 @@ pub(super) fn stood(done: &TipMoved, to: OutputStyle) -> RenderedOutcome {
     let first = done.text.lines().next().unwrap_or_default();
     let glimpse: String = first.chars().take(GLIMPSE).collect();
     let more = if glimpse.len() < done.text.trim_end().len() { " …" } else { "" };
-    let body = if done.text.is_empty() {
+    let place = if done.text.is_empty() {
         "at the beginning\n".to_owned()
     } else {
         format!("at {}: {}{more}\n", done.tip, to.line(&glimpse))
     };
-    RenderedOutcome::new(body).noting(super::tree::left_alone(&done.stepped))
+    let mut shown = super::tree::stepped(&done.stepped, to);
+    shown.body.extend_from_slice(place.as_bytes());
+    shown
 }
 
 pub(super) fn went(found: &SessionMoved, to: OutputStyle) -> String {

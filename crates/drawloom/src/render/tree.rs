@@ -262,7 +262,7 @@ const fn verb(done: &Stepped) -> &'static str {
 }
 
 /// What a step left as it was.
-pub(super) fn left_alone(done: &Stepped) -> impl Iterator<Item = String> {
+fn left_alone(done: &Stepped) -> impl Iterator<Item = String> {
     let line = |cell| format!("not {}, because it was changed or forgotten since: {cell}", verb(done));
     done.skipped.iter().map(line)
 }

@@ -54,6 +54,7 @@ fn two_turns_and_some_commands() {
     terminal.says("//slashed\r");
     terminal.says("/doctor\r");
     terminal.says("/undo\r");
+    terminal.shows("undone: ");
     terminal.shows("again");
     terminal.types("\u{4}");
     assert_eq!(terminal.ended(), Some(0));
