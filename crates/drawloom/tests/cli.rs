@@ -16,6 +16,8 @@ mod configuration;
 mod contract;
 #[path = "cli/conversation.rs"]
 mod conversation;
+#[path = "cli/dangling_store.rs"]
+mod dangling_store;
 #[cfg(feature = "postgres")]
 #[path = "cli/database.rs"]
 mod database;

@@ -11,7 +11,7 @@ use crate::sharing::{Running, SOON};
 use crate::terminal::Terminal;
 use crate::world::{World, piped};
 
-fn world() -> World {
+pub(crate) fn world() -> World {
     let world = World::new();
     world.write("config.toml", "[model]\ndefault = \"script:echo\"\n");
     std::fs::write(world.path("here").join("note.txt"), "the tide table").unwrap();
