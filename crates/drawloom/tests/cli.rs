@@ -16,6 +16,10 @@ mod configuration;
 mod contract;
 #[path = "cli/conversation.rs"]
 mod conversation;
+#[path = "cli/damaged_settings.rs"]
+mod damaged_settings;
+#[path = "cli/dangling_store.rs"]
+mod dangling_store;
 #[cfg(feature = "postgres")]
 #[path = "cli/database.rs"]
 mod database;

@@ -77,11 +77,57 @@ pub(crate) fn check_showable(url: &str) -> Result<(), ServerError> {
             "a port in it is no number: a password, if this is one, goes into DRAWLOOM_STORE_PASSWORD or keys.toml",
         );
     }
-    if keys().any(|key| key.contains('%')) {
-        return refused("the name of a parameter in it is not written plainly");
+    if !query.is_empty() && keys().any(|key| !PARAMETERS.contains(&key)) {
+        return refused("a parameter in it is none that libpq knows, or is not written plainly");
     }
     Ok(())
 }
+
+/// Parameters of libpq that are no passwords: after any other name, the end of a password may stand in a query.
+const PARAMETERS: [&str; 42] = [
+    "application_name",
+    "channel_binding",
+    "client_encoding",
+    "connect_timeout",
+    "dbname",
+    "fallback_application_name",
+    "gssdelegation",
+    "gssencmode",
+    "gsslib",
+    "host",
+    "hostaddr",
+    "keepalives",
+    "keepalives_count",
+    "keepalives_idle",
+    "keepalives_interval",
+    "krbsrvname",
+    "load_balance_hosts",
+    "max_protocol_version",
+    "min_protocol_version",
+    "options",
+    "passfile",
+    "port",
+    "replication",
+    "require_auth",
+    "requirepeer",
+    "requiressl",
+    "service",
+    "ssl_max_protocol_version",
+    "ssl_min_protocol_version",
+    "sslcert",
+    "sslcertmode",
+    "sslcompression",
+    "sslcrl",
+    "sslcrldir",
+    "sslkey",
+    "sslmode",
+    "sslnegotiation",
+    "sslrootcert",
+    "sslsni",
+    "target_session_attrs",
+    "tcp_user_timeout",
+    "user",
+];
 
 impl StoreId {
     /// The id that a home has for its store on a server, made at the first call: 32 hexadecimal digits in `store.id`.
@@ -186,6 +232,7 @@ mod tests {
             "postgres://u@x:canary@h/d",
             "postgres://u:12?n=canary@h/d",
             "postgres://u:12/n?canary@h/d",
+            "postgres://u:12/n?x=canary@h/d",
             "postgres://u:ca/n?a=canary@h/d",
             "postgres://u:ca/n?ary@h/canary",
             "postgres://h/d?password=canary",
@@ -202,6 +249,7 @@ mod tests {
         for url in [
             "postgres://u@h:5432/d?options=-csearch_path%3Da&application_name=b@c",
             "postgres://h:5432/d",
+            "postgres://h/d?sslmode=verify-full&connect_timeout=3&target_session_attrs=read-write",
             "postgres://h:5432/d?application_name=b@c",
             "postgres://u@h1:5432,[::1]:5433,h2/d?application_name=b@c",
             "postgres://h",

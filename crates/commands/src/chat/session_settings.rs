@@ -149,14 +149,16 @@ impl Conversation {
         // A session that another process began meanwhile had no settings when it was looked for.
         let was = before.as_ref().map_or("", |before| &before.settings);
         let mut waits = false;
-        if (before.is_none() || session.settings != was)
-            && let Some(theirs) = read_or_tell(app, &session.settings)
-        {
-            self.is_damaged = false;
-            let merged =
-                self.settings().merged(&SessionSettings::read(was).unwrap_or_default(), theirs.clone());
-            waits = merged != theirs;
-            self.take_settings(app, merged);
+        if before.is_none() || session.settings != was {
+            if let Some(theirs) = read_or_tell(app, &session.settings) {
+                self.is_damaged = false;
+                let merged =
+                    self.settings().merged(&SessionSettings::read(was).unwrap_or_default(), theirs.clone());
+                waits = merged != theirs;
+                self.take_settings(app, merged);
+            } else {
+                self.lose_settings();
+            }
         }
         self.seen = Some(SeenSession::of(session));
         // What was set here before the session began has waited for it.
@@ -182,6 +184,27 @@ impl Conversation {
         for path in settings.files.iter().filter(|path| !here.contains(path)) {
             self.attach_again(app, path);
         }
+    }
+
+    /// Notes that what another process wrote is not known: without a model of its own the conversation would go on with
+    /// the default one.
+    fn lose_settings(&mut self) {
+        if self.kept_model.is_none() {
+            (self.is_damaged, self.config) = (true, None);
+        }
+    }
+
+    /// Refuses to change one of the settings while they are damaged: it could not be kept.
+    ///
+    /// # Errors
+    /// [`AgentError::Settings`].
+    pub(crate) fn require_settings(&self) -> Result<(), CommandError> {
+        if self.is_damaged
+            && let Some(seen) = &self.seen
+        {
+            SessionSettings::read(&seen.settings).map_err(AgentError::Settings)?;
+        }
+        Ok(())
     }
 
     fn attach_again(&mut self, app: &App, path: &Path) {
@@ -233,10 +256,12 @@ impl Conversation {
                     let before = SessionSettings::read(&seen.settings).unwrap_or_default();
                     let read = read_or_tell(app, &theirs);
                     seen.settings = theirs;
-                    // Those that cannot be read are written over.
-                    if let Some(read) = read {
-                        self.take_settings(app, settings.merged(&before, read));
+                    match read {
+                        Some(read) => self.take_settings(app, settings.merged(&before, read)),
+                        None => self.lose_settings(),
                     }
+                    // Those that cannot be read are written over where the model is known.
+                    self.require_settings()?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -247,5 +272,5 @@ impl Conversation {
 /// Settings as they are written; none where they are damaged, which is told.
 fn read_or_tell(app: &App, text: &str) -> Option<SessionSettings> {
     let read = SessionSettings::read(text).map_err(AgentError::Settings);
-    read.inspect_err(|error| app.frontend.note(&error.to_string())).ok()
+    read.inspect_err(|error| app.frontend.note(&format!("{error}: {}", error.failure().hint))).ok()
 }

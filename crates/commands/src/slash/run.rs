@@ -91,12 +91,18 @@ impl App {
             }
             SlashCommand::Reload => CommandOutcome::Reloaded(conversation.reload(self, asker).await?),
             SlashCommand::File { path } => {
+                if path.is_some() {
+                    conversation.require_settings()?;
+                }
                 conversation.attach(self, path.as_deref()).await?;
                 conversation.keep_settings(self, asker).await?;
                 Done::outcome()
             }
             SlashCommand::Zone => CommandOutcome::Zone(conversation.window_usage(self, asker).await?),
             SlashCommand::Think { think } => {
+                if think.is_some() {
+                    conversation.require_settings()?;
+                }
                 let shown = conversation.ask_to_think(self, think.map(Think::wish))?;
                 conversation.keep_settings(self, asker).await?;
                 CommandOutcome::Think(shown)

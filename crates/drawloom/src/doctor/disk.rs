@@ -130,6 +130,12 @@ fn store(home: &Path, config: &Config, quick: bool) -> (Check, StoreState) {
             Err(error) => (check("store", State::Fail, error.message, error.hint), StoreState::Missing),
         };
     };
+    if let Ok(target) = path.read_link()
+        && !path.exists()
+    {
+        let why = format!("{DATABASE} leads to {}, which is not there", target.display());
+        return (check("store", State::Fail, why, "bring back what it leads to"), StoreState::Unreadable);
+    }
     if let Err(error) = refuse_odd_store(&path) {
         let error = crate::open::home_error(&error);
         return (check("store", State::Fail, error.message, error.hint), StoreState::Unreadable);

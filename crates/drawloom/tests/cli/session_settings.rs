@@ -11,7 +11,7 @@ use crate::sharing::{Running, SOON};
 use crate::terminal::Terminal;
 use crate::world::{World, piped};
 
-fn world() -> World {
+pub(crate) fn world() -> World {
     let world = World::new();
     world.write("config.toml", "[model]\ndefault = \"script:echo\"\n");
     std::fs::write(world.path("here").join("note.txt"), "the tide table").unwrap();
@@ -19,14 +19,14 @@ fn world() -> World {
 }
 
 /// A model that answers in its own way, whatever is said.
-fn other(world: &World) -> String {
+pub(crate) fn other(world: &World) -> String {
     let file = world.path("other.jsonl");
     std::fs::write(&file, json!({"text": "from the other", "loop": true}).to_string()).unwrap();
     format!("script:{}", file.display())
 }
 
 /// A provider, as the configuration has it.
-fn provider(name: &str, place: &str, server: &server::Server) -> String {
+pub(crate) fn provider(name: &str, place: &str, server: &server::Server) -> String {
     format!("[providers.{name}]\nbase_url = \"{}\"\nplace = \"{place}\"\nwindow = 32000\n", server.base())
 }
 
@@ -189,10 +189,11 @@ fn a_session_whose_settings_are_damaged_does_not_go_to_a_remote_model_by_itself(
     let damaged = r#"{"model":"box/m","place":"lan"}"#;
     assert_eq!(database.execute("UPDATE sessions SET settings = ?1", [damaged]).unwrap(), 1);
     drop(database);
-    for line in ["and more of it", "/think high", "and more of it"] {
+    for line in ["and more of it", "/think high", "/file note.txt", "and more of it"] {
         let run = world.run(&["chat", "-m", line]);
-        assert_eq!(run.code, Some(if line.starts_with('/') { 0 } else { 5 }), "{run:?}");
+        assert_eq!(run.code, Some(if line.starts_with('/') { 6 } else { 5 }), "{run:?}");
         assert!(run.err.contains("the settings of this session cannot be read"), "{run:?}");
+        assert!(run.err.contains("choose its model and its files again"), "{run:?}");
     }
     assert!(far.bodies().is_empty(), "{:?}", far.bodies());
     with_default("box/m");

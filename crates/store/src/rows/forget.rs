@@ -69,6 +69,8 @@ pub(super) enum Removal {
     Response(GenerationId),
     Manifest(Digest),
     Body(Digest),
+    /// In no place of what is searched for.
+    UncitedBody(Digest),
     Job(JobId),
     Question([u8; 16]),
     Session(SessionId),
@@ -90,7 +92,7 @@ impl Removal {
             Self::Injection { tree, node, .. } => ForgottenPlace::Shown { tree: *tree, node: *node },
             Self::Response(generation) => ForgottenPlace::Response { generation: *generation },
             Self::Manifest(digest) => ForgottenPlace::Manifest { digest: *digest },
-            Self::Body(digest) => ForgottenPlace::Body { digest: *digest },
+            Self::Body(digest) | Self::UncitedBody(digest) => ForgottenPlace::Body { digest: *digest },
             Self::Job(job) => ForgottenPlace::Job { job: *job },
             Self::Question(question) => ForgottenPlace::Question { question: *question },
             Self::Session(session) => ForgottenPlace::Session { session: session.clone() },
@@ -179,7 +181,9 @@ impl Forgetting {
 
     fn add(&mut self, found: Found) {
         self.cursor = found.cursor;
-        self.places.extend(found.removals.iter().map(|(_, removal)| removal.place()));
+        let removals = found.removals.iter().map(|(_, removal)| removal);
+        let named = removals.filter(|removal| !matches!(removal, Removal::UncitedBody(_)));
+        self.places.extend(named.map(Removal::place));
         self.places.extend(found.damaged);
         let mut portion = Vec::new();
         let mut bytes = 0;
@@ -439,6 +443,12 @@ fn apply(
         Removal::Body(digest) => {
             db.run("DELETE FROM citations WHERE body = ?1", [digest.0])?;
             db.run("DELETE FROM bodies WHERE digest = ?1", [digest.0]).map(drop)
+        }
+        // Unless it was sent again meanwhile.
+        Removal::UncitedBody(digest) => {
+            let sql = "DELETE FROM bodies WHERE digest = ?1 AND NOT EXISTS
+                (SELECT 1 FROM citations c WHERE c.body = bodies.digest)";
+            db.run(sql, [digest.0]).map(drop)
         }
         Removal::Job(job) => {
             let sql = "UPDATE jobs SET payload = '', result = '', key = NULL WHERE pk = ?1";

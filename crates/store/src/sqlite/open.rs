@@ -113,8 +113,12 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
     } else if size > 0 {
         return Err(StoreError::Foreign(path.display().to_string()));
     } else if let Some(sign) = sign_of_store(path) {
-        let what = if path.symlink_metadata().is_err() { "is missing" } else { "is empty" };
-        return Err(lost(path, what, &sign));
+        let what = match path.read_link() {
+            _ if path.exists() => "is empty".to_owned(),
+            Ok(target) => format!("leads to {}, which is not there", target.display()),
+            Err(_) => "is missing".to_owned(),
+        };
+        return Err(lost(path, &what, &sign));
     } else if options.read_only {
         return Err(StoreError::Foreign(path.display().to_string()));
     } else if !path.exists() {

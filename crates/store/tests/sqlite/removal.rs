@@ -61,6 +61,8 @@ async fn broken_off(removed: Removed, said: &str, at: u32) -> bool {
     }
     let bodies = vec![HashedBytes::new("everywhere".to_owned())];
     begin(&page, &NewGeneration { bodies, ..generation(&page, "of another node").await }).await;
+    let uncited = "INSERT INTO bodies (digest, bytes) VALUES (zeroblob(32), x'00')";
+    assert_eq!(Connection::open(&path).unwrap().execute(uncited, []).unwrap(), 1);
     let remove = async || match removed {
         Removed::Node(_) => {
             page.home.store.forget(OWNER, &Forget::Node { tree: page.tree, node }, Millis(1)).await.map(drop)
@@ -154,4 +156,33 @@ fn a_damaged_record_is_emptied_with_its_tree_and_keeps_no_other_text_from_going(
             assert_eq!(left, 0, "{damage}");
         });
     }
+}
+
+/// Nobody can read such a body, and by what it says it may be found no more.
+#[test]
+fn bodies_that_no_manifest_cites_go_with_whatever_is_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    block_on(async {
+        let home = Home::new(Arc::new(Store::open(&path).unwrap()));
+        let page = home.create(Mode::Buffer, "").await;
+        page.append("It rained a secret.").await;
+        let again = || vec![HashedBytes::new("sent again".to_owned())];
+        begin(&page, &NewGeneration { bodies: again(), ..generation(&page, "first").await }).await;
+        let rows = Connection::open(&path).unwrap();
+        assert_eq!(rows.execute("DELETE FROM citations", []).unwrap(), 1);
+        for number in 0..100 {
+            let sql = "INSERT INTO bodies (digest, bytes) VALUES (?1, x'00')";
+            rows.execute(sql, [vec![number; 32]]).unwrap();
+        }
+        let what = Forget::Text("a secret".to_owned());
+        let found = home.store.begin_forgetting(OWNER, &what).await.unwrap();
+        let named = found.places().iter().any(|place| matches!(place, ForgottenPlace::Body { .. }));
+        assert!(!named, "they are no places of the text: {:?}", found.places());
+        // One of them is sent again before it is removed.
+        begin(&page, &NewGeneration { bodies: again(), ..generation(&page, "second").await }).await;
+        home.store.remove_forgotten(found, Millis(1)).await.unwrap();
+        let left: i64 = rows.query_row("SELECT count(*) FROM bodies", [], |row| row.get(0)).unwrap();
+        assert_eq!(left, 1, "the one that was sent again");
+    });
 }

@@ -59,8 +59,9 @@ pub(super) fn everywhere(
 ) -> Result<Found, StoreError> {
     let parts: Vec<_> = trees::all(db)?.into_iter().map(|tree| (tree, Part::whole())).collect();
     let mut found = within(db, target, nodes, &parts)?;
-    let bodies = sent::uncited_bodies(db, target)?;
-    found.removals.extend(bodies.into_iter().map(|body| (TreeKey(0), Removal::Body(body))));
+    // First, while there still is what has somebody ask again where this is ended before.
+    let bodies = sent::uncited_bodies(db)?.into_iter();
+    found.removals.splice(0..0, bodies.map(|body| (TreeKey(0), Removal::UncitedBody(body))));
     Ok(found)
 }
 

@@ -10,7 +10,6 @@ use super::Finder;
 use crate::db::{Db, bytes_of, digest, get, id16};
 use crate::engine::{NONE, Row, params};
 use crate::error::StoreError;
-use crate::forget::Target;
 
 /// Generations that one round asks for.
 const ROUND: usize = 64;
@@ -119,18 +118,11 @@ impl Finder<'_, '_> {
     }
 }
 
-/// Bodies that are to go and that no manifest cites any more.
-pub(super) fn uncited_bodies(db: &Db<'_>, target: &Target) -> Result<Vec<Digest>, StoreError> {
-    let sql = "SELECT digest, bytes FROM bodies b WHERE NOT EXISTS (SELECT 1 FROM citations c WHERE c.body = b.digest)";
-    let mut found = Vec::new();
-    db.scan(sql, NONE, |row| {
-        let body = unpack(bytes_of(row, 1)?)?;
-        if target.is_in_bytes(&body) || target.is_in_sent(&body) {
-            found.push(digest(row, 0)?);
-        }
-        Ok(true)
-    })?;
-    Ok(found)
+/// Bodies that no manifest cites, whatever they say: nobody can read them.
+pub(super) fn uncited_bodies(db: &Db<'_>) -> Result<Vec<Digest>, StoreError> {
+    let sql =
+        "SELECT digest FROM bodies b WHERE NOT EXISTS (SELECT 1 FROM citations c WHERE c.body = b.digest)";
+    db.all(sql, NONE, |row| digest(row, 0))
 }
 
 /// Manifests of generations, and whether another tree sent them too.
