@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use loom::path::{ViewOverrides, ancestor_at, is_ancestor};
 use loom::reader::Injection;
-use loom::render::window;
+use loom::render::Pages;
 use loom::{NodeId, Position, PositionId, RowError, TextOffset, TreeReader, ViewName};
 
 use crate::manifest::PathRun;
@@ -12,7 +12,7 @@ use crate::pairs::Pairs;
 use crate::render_history::{Renderer, Spoken};
 
 /// Passages read at a time.
-const PAGE: usize = 64;
+const PAGE: u32 = 64;
 
 /// The nodes of a path from where its window starts.
 pub(crate) struct History {
@@ -42,10 +42,10 @@ impl History {
         let mut shown = Shown::default();
         let mut tokens = 0;
         let mut passed = false;
+        let mut pages = Pages::default();
         let mut depth = Some(path.tip.depth);
         while let Some(to) = depth {
-            let limit = PAGE.min((to - top) as usize + 1);
-            let page = window(rows, view, path, Some(to), limit)?;
+            let page = pages.read(rows, view, path, top.max(to.saturating_sub(PAGE - 1))..=to)?;
             let Some(first) = page.first().map(|first| first.position.clone()) else { break };
             shown.read(rows, &first)?;
             let mut said: Vec<Spoken> = Vec::with_capacity(page.len() + spoken.len());
@@ -82,8 +82,8 @@ impl History {
         before: u32,
         speaker: &Renderer<'_>,
     ) -> Result<Vec<Spoken>, RowError> {
-        let to = before.saturating_sub(1).min(PAGE as u32);
-        let page = window(rows, view, path, Some(to), to as usize + 1)?;
+        let to = before.saturating_sub(1).min(PAGE);
+        let page = Pages::default().read(rows, view, path, 0..=to)?;
         let mut shown = Shown::default();
         if let Some(first) = page.first() {
             shown.read(rows, &first.position)?;

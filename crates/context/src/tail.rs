@@ -1,7 +1,7 @@
 //! The end of a path, read backwards until a budget is full.
 
 use loom::path::ViewOverrides;
-use loom::render::{Passage, window};
+use loom::render::{Pages, Passage};
 use loom::{NodeId, RowError, TextOffset, TreeReader, Trust, ViewName};
 use text::class::ClassCounts;
 
@@ -9,7 +9,7 @@ use crate::estimate::Estimator;
 use crate::manifest::PathRun;
 
 /// Passages read at a time.
-const PAGE: usize = 64;
+const PAGE: u32 = 64;
 
 /// The end of a path.
 pub(crate) struct Tail {
@@ -44,10 +44,10 @@ impl Tail {
         let top = start.map_or(0, |(depth, _)| depth);
         let mut passages: Vec<Passage> = Vec::new();
         let mut counts = ClassCounts::default();
+        let mut pages = Pages::default();
         let mut depth = Some(path.tip.depth);
         while let Some(to) = depth {
-            let limit = PAGE.min((to - top) as usize + 1);
-            let page = window(rows, view, path, Some(to), limit)?;
+            let page = pages.read(rows, view, path, top.max(to.saturating_sub(PAGE - 1))..=to)?;
             for passage in page.iter().filter(|passage| !passage.excluded) {
                 counts += ClassCounts::of(&passage.text);
             }

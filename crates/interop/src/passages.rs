@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use loom::path::ViewOverrides;
-use loom::render::{self, Passage};
+use loom::render::{self, Pages, Passage};
 use loom::{CellKey, RowError, TreeReader, ViewName};
 
 /// Positions read at a time.
@@ -17,6 +17,8 @@ pub struct Passages<'a> {
     rows: &'a dyn TreeReader,
     view: &'a ViewName,
     path: ViewOverrides,
+    pages: Pages,
+    /// The depth at which the next page begins.
     next: u32,
     held: VecDeque<Passage>,
 }
@@ -28,16 +30,16 @@ impl<'a> Passages<'a> {
     /// [`RowError`] when the store fails or there is no such view.
     pub fn new(rows: &'a dyn TreeReader, view: &'a ViewName) -> Result<Self, RowError> {
         let path = ViewOverrides::read(rows, view, render::tip(rows, view)?)?;
-        Ok(Self { rows, view, path, next: 1, held: VecDeque::new() })
+        Ok(Self { rows, view, path, pages: Pages::default(), next: 0, held: VecDeque::new() })
     }
 
     fn fill(&mut self) -> Result<(), RowError> {
         while self.held.is_empty() && self.next <= self.path.tip.depth {
             let last = self.path.tip.depth.min(self.next.saturating_add(PAGE - 1));
-            let count = (last - self.next + 1) as usize;
-            let page = render::window(self.rows, self.view, &self.path, Some(last), count)?;
+            let page = self.pages.read(self.rows, self.view, &self.path, self.next..=last)?;
             self.next = last + 1;
-            self.held.extend(page.into_iter().filter(|passage| !passage.excluded));
+            let shown = page.into_iter().filter(|passage| passage.position.depth > 0 && !passage.excluded);
+            self.held.extend(shown);
         }
         Ok(())
     }

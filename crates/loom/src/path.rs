@@ -57,6 +57,38 @@ fn higher(here: &Position, above: Position) -> Result<Position, RowError> {
     if above.depth < here.depth { Ok(above) } else { Err(RowError::damaged("position", here.id)) }
 }
 
+/// That `below` stands right below `above`, and was made there: what it sums up above it is what stands there.
+pub(crate) fn follows(above: &Position, below: &Position) -> Result<(), RowError> {
+    let is_next = below.parent == Some(above.id) && below.depth.checked_sub(1) == Some(above.depth);
+    let is_summed = above.below().digest == below.above.digest;
+    if is_next && is_summed { Ok(()) } else { Err(RowError::damaged("position", below.id)) }
+}
+
+/// [`ancestor_at`] for what is read out: `from` itself, if it is not further down than `depth`. A position that one
+/// damaged row names in place of an ancestor is an error: a parent has to be [followed](follows), and a jump that
+/// leads past the parent leads where two jumps from the parent do ([`Position::child_jump`]).
+pub(crate) fn checked_ancestor(
+    rows: &dyn TreeReader,
+    from: Position,
+    depth: u32,
+) -> Result<Position, RowError> {
+    let mut here = from;
+    while here.depth > depth {
+        let damaged = || RowError::damaged("position", here.id);
+        let parent = position(rows, here.parent.ok_or_else(damaged)?)?;
+        follows(&parent, &here)?;
+        let jump = if here.jump == parent.id { parent.clone() } else { position(rows, here.jump)? };
+        if jump.depth < depth || jump.id == parent.id {
+            here = parent;
+        } else if jump.depth < parent.depth && position(rows, parent.jump)?.jump == jump.id {
+            here = jump;
+        } else {
+            return Err(damaged());
+        }
+    }
+    Ok(here)
+}
+
 /// Whether `above` stands on the path to `below`, or is it.
 ///
 /// # Errors

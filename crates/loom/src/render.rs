@@ -1,5 +1,7 @@
 //! Rendering: the text a view shows, and who wrote which part of it.
 
+mod pages;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -10,9 +12,11 @@ use crate::content::Counts;
 use crate::draft::Slot;
 use crate::id::{NodeId, PositionId, ViewName};
 use crate::node::{AuthorKind, NodeRow};
-use crate::path::{ViewOverrides, ancestor_at};
+use crate::path::{ViewOverrides, checked_ancestor};
 use crate::position::Position;
 use crate::reader::{AuthorSpan, RowError, TreeReader};
+
+pub use pages::Pages;
 
 /// One position of a path as shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,11 +62,19 @@ pub fn window(
 ) -> Result<Vec<Passage>, RowError> {
     let end = match to {
         None => path.tip.id,
-        Some(depth) => match ancestor_at(rows, path.tip.id, depth.min(path.tip.depth))? {
-            Some(position) => position.id,
-            None => return Ok(Vec::new()),
-        },
+        Some(depth) => checked_ancestor(rows, path.tip.clone(), depth)?.id,
     };
+    ending_at(rows, view, path, end, limit)
+}
+
+/// The last `limit` passages of a view's path that end at a position of it, from the top.
+fn ending_at(
+    rows: &dyn TreeReader,
+    view: &ViewName,
+    path: &ViewOverrides,
+    end: PositionId,
+    limit: usize,
+) -> Result<Vec<Passage>, RowError> {
     let pending = pending_edits(rows, view)?;
     let mut positions = rows.upwards(end, limit)?;
     positions.reverse();

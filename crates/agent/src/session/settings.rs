@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use model::{ModelPlace, Thinking};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Settings of a session, as the store has them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,19 +25,24 @@ pub struct ChosenModel {
     pub place: Option<ModelPlace>,
 }
 
-/// The keys of [`SessionSettings`] as they are written. Each is read by itself: a value that is none of its key is an
-/// error, and never a setting that is not there.
+/// The keys of [`SessionSettings`] as they are written. Each is read by itself: a value that is none of its key, null
+/// included, is an error, and never a setting that is not there. So is a key that is none of these: a later version
+/// may say with it where text must not go.
 #[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct WrittenSettings {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     model: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     place: Option<ModelPlace>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<PathBuf>,
+}
+
+fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(value).map(Some)
 }
 
 impl TryFrom<WrittenSettings> for SessionSettings {
@@ -64,7 +70,14 @@ impl SessionSettings {
     /// # Errors
     /// When the text is none of settings.
     pub fn read(text: &str) -> Result<Self, serde_json::Error> {
-        if text.is_empty() { Ok(Self::default()) } else { serde_json::from_str(text) }
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        // An array would be read as values in the order of the keys.
+        if !text.starts_with('{') {
+            return Err(serde_json::Error::custom("settings are no map"));
+        }
+        serde_json::from_str(text)
     }
 
     /// The settings as they are written.
@@ -136,6 +149,17 @@ mod tests {
             r#"{"place":"local"}"#,
             r#"{"model":"box/m","thinking":"much"}"#,
             "box/m",
+            "[]",
+            r#"["box/m","local"]"#,
+            "null",
+            r#"{"modell":"box/m"}"#,
+            r#"{"model":"box/m","region":"here"}"#,
+            r#"{"model":null,"place":null}"#,
+            r#"{"model":null}"#,
+            r#"{"model":"box/m","place":null}"#,
+            r#"{"model":"box/m","thinking":null}"#,
+            r#"{"model":"box/m","files":null}"#,
+            r#"{"model":"box/m","model":"far/m"}"#,
         ] {
             assert!(SessionSettings::read(damaged).is_err(), "{damaged}");
         }

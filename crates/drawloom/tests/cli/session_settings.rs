@@ -185,15 +185,21 @@ fn a_session_whose_settings_are_damaged_does_not_go_to_a_remote_model_by_itself(
     with_default("far/m");
     world.ok(&["--model", "box/m", "chat", "-m", "private"]);
     world.ok(&["chat", "-m", "/model box/m"]);
-    let database = rusqlite::Connection::open(world.home().join("loom.db")).unwrap();
-    let damaged = r#"{"model":"box/m","place":"lan"}"#;
-    assert_eq!(database.execute("UPDATE sessions SET settings = ?1", [damaged]).unwrap(), 1);
-    drop(database);
-    for line in ["and more of it", "/think high", "/file note.txt", "and more of it"] {
-        let run = world.run(&["chat", "-m", line]);
-        assert_eq!(run.code, Some(if line.starts_with('/') { 6 } else { 5 }), "{run:?}");
-        assert!(run.err.contains("the settings of this session cannot be read"), "{run:?}");
-        assert!(run.err.contains("choose its model and its files again"), "{run:?}");
+    for damaged in [
+        r#"{"model":null,"place":null}"#,
+        r#"{"modell":"box/m"}"#,
+        "[]",
+        r#"{"model":"box/m","place":"lan"}"#,
+    ] {
+        let database = rusqlite::Connection::open(world.home().join("loom.db")).unwrap();
+        assert_eq!(database.execute("UPDATE sessions SET settings = ?1", [damaged]).unwrap(), 1);
+        drop(database);
+        for line in ["and more of it", "/think high", "/file note.txt", "and more of it"] {
+            let run = world.run(&["chat", "-m", line]);
+            assert_eq!(run.code, Some(if line.starts_with('/') { 6 } else { 5 }), "{damaged}: {run:?}");
+            assert!(run.err.contains("the settings of this session cannot be read"), "{damaged}: {run:?}");
+            assert!(run.err.contains("choose its model and its files again"), "{damaged}: {run:?}");
+        }
     }
     assert!(far.bodies().is_empty(), "{:?}", far.bodies());
     with_default("box/m");

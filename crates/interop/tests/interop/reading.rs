@@ -185,10 +185,67 @@ fn a_branch_that_comes_back_to_itself_is_damage_and_not_written_without_end() {
     let first = home.tip();
     home.say("two ");
     home.say("three ");
-    home.file.tree.positions.get_mut(&first).unwrap().parent = Some(home.tip());
-    let written = html::export(home.tree(), &ViewName::default(), &mut Limited(1 << 20));
-    let damaged = RowError::damaged("position", first).to_string();
-    assert_eq!(written.unwrap_err().to_string(), damaged);
+    let tip = home.tip();
+    home.run(Op::Move(first)).unwrap();
+    home.say("beside ");
+    let beside = home.tip();
+    home.run(Op::Switch(tip)).unwrap();
+    for child in [first, beside] {
+        let mut damaged = home.clone();
+        damaged.file.tree.positions.get_mut(&child).unwrap().parent = Some(tip);
+        let written = html::export(damaged.tree(), &ViewName::default(), &mut Limited(1 << 20));
+        let is_damage = matches!(written, Err(interop::ExportError::Rows(RowError::Damaged { .. })));
+        assert!(is_damage, "{child}: {written:?}");
+    }
+}
+
+const EXPORTS: [Export; 5] =
+    [plain::export, markdown::export, html::export, annotations::export, training::export];
+
+/// Bytes of each export of `main`; none of one that met damage.
+fn exported_as_all(home: &Home) -> [Option<Vec<u8>>; 5] {
+    EXPORTS.map(|export| {
+        let mut out = Vec::new();
+        match export(home.tree(), &ViewName::default(), &mut out) {
+            Ok(()) => Some(out),
+            Err(interop::ExportError::Rows(RowError::Damaged { .. })) => None,
+            Err(error) => panic!("{error}"),
+        }
+    })
+}
+
+#[test]
+fn a_path_that_leads_into_another_branch_is_damage_in_every_export() {
+    let mut home = Home::new(Mode::Buffer);
+    home.say("both ");
+    let fork = home.tip();
+    let [other, own] = ["OTHER ", "own "].map(|text| {
+        home.run(Op::Move(fork)).unwrap();
+        (0..130).for_each(|_| home.say(text));
+        home.tip()
+    });
+    let whole = exported_as_all(&home).map(Option::unwrap);
+    let mut met = [0; 5];
+    for damaged in loom_testing::crossings(home.tree(), own, other) {
+        let sound = home.file.tree.positions.insert(damaged.id, damaged.clone()).unwrap();
+        for (at, export) in exported_as_all(&home).into_iter().enumerate() {
+            met[at] += usize::from(export.is_none());
+            assert!(export.is_none_or(|export| export == whole[at]), "export {at}: {damaged:?}");
+        }
+        home.file.tree.positions.insert(sound.id, sound);
+    }
+    assert!(met.iter().all(|met| *met > 130), "{met:?}");
+}
+
+#[test]
+fn a_tip_that_says_it_is_the_top_is_no_empty_export() {
+    let mut home = rich();
+    assert!(exported_as_all(&home).iter().all(Option::is_some));
+    let tip = home.tip();
+    for depth in [0, 1] {
+        home.file.tree.positions.get_mut(&tip).unwrap().depth = depth;
+        assert_eq!(exported_as_all(&home), [const { None }; 5], "depth {depth}");
+    }
 }
 
 proptest! {

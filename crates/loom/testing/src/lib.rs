@@ -10,10 +10,12 @@
     reason = "a fixture fails by panicking"
 )]
 
+mod crossings;
 mod fixture;
 mod planner;
 mod write_rows;
 
+pub use crossings::crossings;
 pub use fixture::{Fixture, Stored, main_view, purge};
 pub use planner::{Planner, TREE};
 pub use write_rows::{ApplyError, WriteRows};

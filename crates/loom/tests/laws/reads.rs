@@ -3,15 +3,18 @@
 
 use drawloom_loom::content::Counts;
 use drawloom_loom::digest::PathDigest;
-use drawloom_loom::path::{ancestor_at, child_toward, common_ancestor, is_ancestor, is_hidden, newest_leaf};
-use drawloom_loom::render::window;
-use drawloom_loom::{Op, OpTarget, TreeReader};
+use drawloom_loom::memory::MemoryTree;
+use drawloom_loom::path::{
+    ViewOverrides, ancestor_at, child_toward, common_ancestor, is_ancestor, is_hidden, newest_leaf,
+};
+use drawloom_loom::render::{Pages, window};
+use drawloom_loom::{Op, OpTarget, RowError, TreeReader};
 use proptest::prelude::*;
 
 use crate::support::cases;
 use crate::support::model::{Place, View};
 use crate::support::pair::{Pair, actions};
-use loom_testing::{Fixture, main_view};
+use loom_testing::{Fixture, crossings, main_view};
 
 fn grown(actions: &[crate::support::pair::Action]) -> Pair {
     let mut pair = Pair::new();
@@ -148,4 +151,75 @@ fn the_newest_leaf_is_found_behind_many_pruned_siblings() {
         desk.run(Op::Prune(OpTarget::Position(sibling))).unwrap();
     }
     assert_eq!(newest_leaf(&desk.tree, desk.root()).unwrap(), first);
+}
+
+/// Passages of a page.
+const PAGE: u32 = 8;
+
+/// The texts of the path of `main`, a page at a time from the top, or from its end.
+fn paged(rows: &MemoryTree, upwards: bool) -> Result<Vec<String>, RowError> {
+    let view = main_view();
+    let path = ViewOverrides::read(rows, &view, drawloom_loom::render::tip(rows, &view)?)?;
+    let mut starts: Vec<u32> = (0..=path.tip.depth).step_by(PAGE as usize).collect();
+    if upwards {
+        starts.reverse();
+    }
+    let mut pages = Pages::default();
+    let mut texts = Vec::new();
+    for from in starts {
+        let page = pages.read(rows, &view, &path, from..=path.tip.depth.min(from + PAGE - 1))?;
+        let page = page.into_iter().map(|passage| passage.text);
+        texts.splice(if upwards { 0..0 } else { texts.len()..texts.len() }, page);
+    }
+    Ok(texts)
+}
+
+#[test]
+fn pages_are_of_one_path_or_damage() {
+    let mut desk = Fixture::buffer();
+    let fork = desk.append("both");
+    let mut branch = |text| {
+        desk.run(Op::Move(fork)).unwrap();
+        (0..60).map(|_| desk.append(text)).last().unwrap()
+    };
+    let (other, own) = (branch("other"), branch("own"));
+    let mut tree = desk.tree;
+    let whole: Vec<String> =
+        ["", "both"].into_iter().chain([""; 60].map(|_| "own")).map(String::from).collect();
+    let mut damages = 0;
+    for damaged in crossings(&tree, own, other) {
+        let sound = tree.positions.insert(damaged.id, damaged.clone()).unwrap();
+        for upwards in [false, true] {
+            match paged(&tree, upwards) {
+                Ok(texts) => assert_eq!(texts, whole, "upwards {upwards}: {damaged:?}"),
+                Err(RowError::Damaged { .. }) => damages += 1,
+                Err(error) => panic!("{error}: {damaged:?}"),
+            }
+        }
+        let path = ViewOverrides::read(&tree, &main_view(), own).unwrap();
+        let first = Pages::default().read(&tree, &main_view(), &path, 0..=PAGE);
+        if let Ok(first) = first {
+            let first: Vec<String> = first.into_iter().map(|passage| passage.text).collect();
+            assert_eq!(first, whole[..=PAGE as usize], "the first page alone: {damaged:?}");
+        }
+        tree.positions.insert(sound.id, sound);
+    }
+    assert!(damages > 60, "{damages}");
+    for upwards in [false, true] {
+        assert_eq!(paged(&tree, upwards).unwrap(), whole, "the control, of sound rows");
+    }
+}
+
+#[test]
+fn a_tip_at_the_depth_of_another_place_is_damage() {
+    let mut desk = Fixture::buffer();
+    let tip = (0..20).map(|_| desk.append("text")).last().unwrap();
+    assert_eq!(paged(&desk.tree, false).unwrap().len(), 21);
+    for depth in (0..60).filter(|depth| *depth != 20) {
+        desk.tree.positions.get_mut(&tip).unwrap().depth = depth;
+        for upwards in [false, true] {
+            let read = paged(&desk.tree, upwards);
+            assert!(matches!(read, Err(RowError::Damaged { .. })), "depth {depth}: {read:?}");
+        }
+    }
 }
