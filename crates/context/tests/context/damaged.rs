@@ -16,9 +16,8 @@ fn branches(mode: Mode) -> (Desk, PositionId, PositionId) {
     let mut desk = Desk::of(mode);
     let say = |desk: &mut Desk, index: usize, text: String| match mode {
         Mode::Buffer => desk.append(&text),
-        Mode::Dialogue => {
-            desk.say(if index % 2 == 0 { Role::User } else { Role::Assistant }, vec![Block::text(text)])
-        }
+        Mode::Dialogue => desk
+            .say(if index.is_multiple_of(2) { Role::User } else { Role::Assistant }, vec![Block::text(text)]),
     };
     let fork = say(&mut desk, 0, "Here the ways part.\n\n".to_owned()).as_position();
     let [other, own] = ["OTHER", "OWN"].map(|branch| {
