@@ -196,12 +196,15 @@ pub(crate) fn remove(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<(),
 
 /// The settings of a session without what `holds` says, if they have any of it. Files that wait go; the model stays,
 /// which another one would be sent the conversation in place of, with where it was and how much it thinks, which are no
-/// one's words.
+/// one's words. What cannot be read and goes leaves something that cannot be read: no settings would be those of a
+/// session without a model of its own.
 pub(crate) fn settings_without(settings: &str, holds: impl Fn(&str) -> bool) -> Option<String> {
     if settings.is_empty() {
         return None;
     }
-    let Some(before) = read_settings(settings) else { return holds(settings).then(String::new) };
+    let Some(before) = read_settings(settings) else {
+        return holds(settings).then(|| UNREADABLE.to_owned());
+    };
     let holds = |value: &Value| match value {
         Value::String(text) => holds(text),
         other => holds(&other.to_string()),
@@ -213,7 +216,9 @@ pub(crate) fn settings_without(settings: &str, holds: impl Fn(&str) -> bool) -> 
         }
     }
     left.retain(|key, value| NO_WORDS.contains(&key.as_str()) || !holds(value));
-    (left != before).then(|| if left.is_empty() { String::new() } else { Value::Object(left).to_string() })
+    let is_readable = left.len() == before.len() || left.contains_key(MODEL);
+    (left != before)
+        .then(|| if is_readable { Value::Object(left).to_string() } else { UNREADABLE.to_owned() })
 }
 
 /// The model that settings name.
@@ -222,6 +227,8 @@ pub(crate) fn model_of(settings: &str) -> Option<String> {
 }
 
 const MODEL: &str = "model";
+/// Settings that are damaged and say nothing.
+const UNREADABLE: &str = "[]";
 /// Settings that stay whatever is forgotten.
 const NO_WORDS: [&str; 3] = [MODEL, "place", "thinking"];
 
@@ -267,5 +274,14 @@ mod tests {
         }
         let other = settings_without(r#"{"model":"m","note":"a secret"}"#, |text| text.contains("secret"));
         assert_eq!(other.as_deref(), Some(r#"{"model":"m"}"#), "the control: what is not known goes");
+    }
+
+    #[test]
+    fn damaged_settings_that_are_forgotten_stay_damaged() {
+        for settings in ["a secret", r#"["a secret"]"#, r#"{"modell":"a secret"}"#] {
+            let left = settings_without(settings, |text| text.contains("secret"));
+            assert_eq!(left.as_deref(), Some("[]"), "{settings}");
+            assert_eq!(settings_without(settings, |_| false), None, "{settings}");
+        }
     }
 }
