@@ -237,7 +237,7 @@ pub(crate) struct Limits {
     pub(crate) free_space: Bytes,
     /// A larger home gets a notice.
     pub(crate) home_warn: Bytes,
-    /// A longer log of the store (loom.db-wal) gets a notice.
+    /// A longer log of the store (loom.db-wal) gets a notice. From half of it on it is begun anew.
     pub(crate) wal: Bytes<{ 1 << 20 }>,
     /// A larger picture is refused, by its header, before it is decoded.
     #[schemars(range(min = 1, max = 1_000_000_000), extend("unit" = "pixels"))]
