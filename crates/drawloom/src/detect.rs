@@ -20,6 +20,9 @@ pub(crate) fn servers() -> Vec<(&'static str, &'static str)> {
 
 /// How long each may take.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// How long a server that text is about to go to may take to tell a window: it may be at work, and without an answer a
+/// window is assumed.
+const WINDOW_PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]
 pub(crate) struct FoundServer {
@@ -74,14 +77,14 @@ pub(crate) fn listed(reached: &ResolvedProvider<'_>) -> Result<Vec<ListedModel>,
     Ok(found.unwrap_or_default())
 }
 
-/// The window a server says a model of it has; none if it does not say, or does not answer quickly. One of which
+/// The window a server says a model of it has; none if it does not say, or not within [`WINDOW_PATIENCE`]. One of which
 /// nothing is known is asked in the ways of all that are.
 ///
 /// # Errors
 /// When the system gives no threads.
 pub(crate) fn window(reached: &ResolvedProvider<'_>, model: &str) -> Result<Option<u32>, CommandError> {
     let Ok(connection) = reached.connection(reached.known_key()) else { return Ok(None) };
-    let timeouts = Timeouts { connect: PATIENCE, first_byte: PATIENCE, idle: PATIENCE };
+    let timeouts = Timeouts { connect: WINDOW_PATIENCE, first_byte: WINDOW_PATIENCE, idle: WINDOW_PATIENCE };
     let dialect = reached.dialect();
     let probes: Vec<Option<&'static Probe>> = match reached.row {
         Some(row) => vec![row.probe.as_ref()],
@@ -98,7 +101,7 @@ pub(crate) fn window(reached: &ResolvedProvider<'_>, model: &str) -> Result<Opti
             let connection = Connection { timeouts, ..connection.clone() };
             asked.spawn(async move {
                 let asked = list_models(dialect, connection, probe);
-                tokio::time::timeout(PATIENCE, asked).await.ok().and_then(Result::ok)
+                tokio::time::timeout(WINDOW_PATIENCE, asked).await.ok().and_then(Result::ok)
             });
         }
         asked.join_all().await

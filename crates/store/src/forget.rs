@@ -61,8 +61,8 @@ pub enum ForgottenPlace {
     /// A name that stays: of a view, author or model, which hashes are of; of a model that a session is set to; of a
     /// workspace, which is a folder.
     Name { name: String },
-    /// A damaged operation record that cannot be read, in whose bytes it was not found.
-    DamagedOperation { tree: TreeId, seq: Seq },
+    /// A damaged row that cannot be read, in whose bytes it was not found: what it is, with its name.
+    Damaged { tree: TreeId, row: String },
 }
 
 /// How a node quotes another one.
@@ -86,7 +86,7 @@ impl ForgottenPlace {
             | Self::Shown { tree, .. }
             | Self::Label { tree }
             | Self::Operation { tree, .. }
-            | Self::DamagedOperation { tree, .. } => Some(*tree),
+            | Self::Damaged { tree, .. } => Some(*tree),
             Self::Response { .. }
             | Self::Manifest { .. }
             | Self::Body { .. }
@@ -100,7 +100,7 @@ impl ForgottenPlace {
 
     /// Whether nothing is removed from it: it holds what is forgotten after that too, or may hold it.
     pub const fn stays(&self) -> bool {
-        matches!(self, Self::Name { .. } | Self::DamagedOperation { .. })
+        matches!(self, Self::Name { .. } | Self::Damaged { .. })
     }
 }
 

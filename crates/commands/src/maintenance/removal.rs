@@ -274,7 +274,7 @@ const fn name(place: &ForgottenPlace) -> &'static str {
         ForgottenPlace::Question { .. } => "questions",
         ForgottenPlace::Session { .. } => "names and settings of sessions",
         ForgottenPlace::Name { .. } => "names that stay",
-        ForgottenPlace::DamagedOperation { .. } => "damaged operation records",
+        ForgottenPlace::Damaged { .. } => "damaged rows",
     }
 }
 
@@ -291,9 +291,9 @@ fn names(places: &[ForgottenPlace]) -> impl Iterator<Item = String> + '_ {
 fn unreachable(app: &App, places: &[ForgottenPlace]) -> Vec<String> {
     let names = names(places).map(|name| format!("the name of a view, author, model or workspace: {name}"));
     let damaged = places.iter().filter_map(|place| match place {
-        ForgottenPlace::DamagedOperation { tree, seq } => Some(format!(
-            "operation {seq} of the tree {tree}: its record is damaged, and the text was not found in its bytes"
-        )),
+        ForgottenPlace::Damaged { tree, row } => {
+            Some(format!("{row}, in the tree {tree}: it is damaged, and the text was not found in its bytes"))
+        }
         _ => None,
     });
     let copies = match leftovers::found(&app.runtime.home) {

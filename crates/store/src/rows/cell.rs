@@ -373,6 +373,16 @@ fn place_of(db: &Db<'_>, tree: TreeKey, number: i64) -> Result<Option<(i64, i64)
     db.one(sql, (tree.node(number), tree.first(), number), |row| Ok((get(row, 0)?, get(row, 1)?)))
 }
 
+/// Removes the cells of a tree that hold a text.
+pub(crate) fn remove_texts(db: &Db<'_>, tree: TreeKey) -> Result<(), StoreError> {
+    let sql = concat!(
+        "DELETE FROM cells WHERE tree = ?1 AND kind IN (",
+        kind::texts!(),
+        ") AND (text <> '' OR tag <> '')"
+    );
+    db.run(sql, [tree.0]).map(drop)
+}
+
 /// The cells that a view alone has: what it shows, where it last was, what it accepted.
 pub(crate) fn of_view(db: &Db<'_>, tree: TreeKey, view: i64) -> Result<Vec<(CellKey, Cell)>, StoreError> {
     let sql = format!("{PAIRS} WHERE c.tree = ?1 AND c.kind = ?2 AND c.view = ?3");

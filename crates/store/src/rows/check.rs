@@ -48,7 +48,8 @@ pub(crate) fn sent(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
 /// What stands beside the nodes of a tree and cannot be read, or does not fit together.
 pub(crate) fn beside(db: &Db<'_>, tree: TreeRef) -> Result<Vec<String>, StoreError> {
     let mut wrong = Vec::new();
-    for (view, slot, draft) in draft::of_tree(db, tree.key)? {
+    draft::each_of_tree(db, tree.key, |found, _| {
+        let (view, slot, draft) = found?;
         if !draft.is_whole() {
             let of = match slot {
                 Slot::Buffer => "the working buffer".to_owned(),
@@ -56,7 +57,8 @@ pub(crate) fn beside(db: &Db<'_>, tree: TreeRef) -> Result<Vec<String>, StoreErr
             };
             wrong.push(format!("tree {}: {of} in view {view} is not what its keystrokes made", tree.id));
         }
-    }
+        Ok(())
+    })?;
     let rows = StoredTree::new(db, tree, &Principal::Owner);
     let root = rows.tree()?.root;
     injections::between(db, tree, root.original(), None)?;

@@ -42,12 +42,17 @@ pub(crate) fn all(db: &Db<'_>, tree: TreeKey, view: &ViewName) -> Result<Vec<(Sl
     Ok(found)
 }
 
-/// The drafts of every view of a tree.
-pub(crate) fn of_tree(db: &Db<'_>, tree: TreeKey) -> Result<Vec<(ViewName, Slot, Draft)>, StoreError> {
+/// The drafts of every view of a tree, each with its columns: of one that cannot be read they are what is left.
+pub(crate) fn each_of_tree(
+    db: &Db<'_>,
+    tree: TreeKey,
+    mut visit: impl FnMut(Result<(ViewName, Slot, Draft), StoreError>, &Row<'_>) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
     let sql = format!("SELECT {COLUMNS}, view FROM drafts WHERE tree = ?1");
-    db.all(&sql, [tree.0], |row| {
-        let (slot, draft) = read(db, tree, row)?;
-        Ok((view_name(db, tree, get(row, 7)?)?, slot, draft))
+    db.scan(&sql, [tree.0], |row| {
+        let draft = read(db, tree, row)
+            .and_then(|(slot, draft)| Ok((view_name(db, tree, get(row, 7)?)?, slot, draft)));
+        visit(draft, row).map(|()| true)
     })
 }
 

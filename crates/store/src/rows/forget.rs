@@ -13,7 +13,7 @@ use loom::{CellKey, Digest, GenerationId, Millis, NodeId, Seq, Slot, TreeId, Vie
 use super::generations::UNKNOWN_COST;
 use super::trees::{TreeRef, find as find_tree};
 use super::{attributions, cell, commit, draft, events, node, operation};
-use crate::db::{Db, TreeKey, get};
+use crate::db::{Db, TreeKey, digest, get};
 use crate::engine::Lock;
 use crate::error::StoreError;
 use crate::event::{Cursor, EventKind};
@@ -279,8 +279,11 @@ pub(crate) fn end(db: &Db<'_>, mut forgetting: Forgetting, now: Millis) -> Resul
     begin_scrub(db)?;
     if let Some(tree) = goal.target.tree {
         let tree = find_tree(db, &Principal::Owner, tree)?;
+        // What is left could not be read.
+        db.run("DELETE FROM drafts WHERE tree = ?1", [tree.key.0])?;
+        cell::remove_texts(db, tree.key)?;
         record(db, &mut done, tree, now)?;
-        db.run("UPDATE trees SET purged = 1 WHERE pk = ?1", [tree.key.0])?;
+        db.run("UPDATE trees SET purged = 1, title = '' WHERE pk = ?1", [tree.key.0])?;
     }
     forgetting.unshown.clear();
     for blob in &done.blobs {
@@ -374,10 +377,16 @@ fn apply(
         Removal::Running(generation) => stop(db, tree, *generation),
         Removal::Node { key, .. } => {
             let sql = "SELECT content, flags FROM nodes WHERE pk = ?1";
-            let content = db.one(sql, [*key], |row| node::read_content(row, 0, get(row, 1)?))?;
-            let content = content.unwrap_or_default();
+            let content = match db
+                .one(sql, [*key], |row| get(row, 1).and_then(|flags| node::read_content(row, 0, flags)))
+            {
+                // What stands in the index of it cannot be told.
+                Err(error) if error.is_damage() => Vec::new(),
+                content => content?.unwrap_or_default(),
+            };
             db.engine().unindex(*key, &crate::search::searched_text(&content))?;
-            for blob in crate::blobs::shown_in(&content) {
+            let sql = "SELECT digest FROM blobs WHERE node = ?1";
+            for blob in db.all(sql, [*key], |row| digest(row, 0))? {
                 note_blob(db, blob)?;
                 done.blobs.insert(blob);
             }

@@ -11,7 +11,7 @@ use loom::{
 use super::bytes::{In, Out};
 use super::codes::Code;
 use super::trees::TreeRef;
-use crate::db::{Db, TreeKey, digest, get, id16, number_of, optional_id16, unsigned};
+use crate::db::{Db, TreeKey, bytes_of, digest, get, id16, number_of, optional_id16, unsigned};
 use crate::engine::{Row, ValueRef, params};
 use crate::error::StoreError;
 
@@ -326,12 +326,14 @@ pub(crate) fn read_counts(row: &Row<'_>, first: usize, len: u64) -> Result<Count
     Ok(Counts { bytes, chars, graphemes: column(first + 2, chars)? })
 }
 
-/// Removes the content of a node, leaving its hashes and its size.
+/// Removes the content of a node, leaving its hashes and its size. Of one that cannot be read the hash is that of its
+/// bytes: it fits nothing.
 pub(crate) fn purge(db: &Db<'_>, key: i64) -> Result<(), StoreError> {
     let sql = "SELECT content, flags FROM nodes WHERE pk = ?1 AND content_hash IS NULL";
-    let hash = db.one(sql, [key], |row| {
-        content_hash(&read_content(row, 0, get(row, 1)?)?)
-            .map_err(|error| StoreError::Damaged(format!("the content of a node cannot be hashed: {error}")))
+    let hash = db.one(sql, [key], |row| match get(row, 1).and_then(|flags| read_content(row, 0, flags)) {
+        Err(error) if error.is_damage() => Ok(Digest::of(bytes_of(row, 0).unwrap_or_default())),
+        content => content_hash(&content?)
+            .map_err(|error| StoreError::Damaged(format!("the content of a node cannot be hashed: {error}"))),
     })?;
     db.run(
         "UPDATE nodes SET bytes = coalesce(bytes, octet_length(content), 0), content = NULL,

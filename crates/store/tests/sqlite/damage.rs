@@ -1,13 +1,14 @@
 //! A row that is damaged, whichever and however: an error by name, soon; and the check finds what a reader can meet.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use loom::render::{Show, render};
-use loom::{Mode, NodeId, Op, ViewName};
+use loom::{Millis, Mode, NodeId, Op, ViewName};
 use rusqlite::Connection;
 use rusqlite::types::Value;
-use store::{Store, read};
+use store::{Forget, ForgottenPlace, Store, read};
 
 use super::both::block_on;
 use super::damaged::{SOON, TABLES, made, read_all, taken_for_a_lack, unfound};
@@ -33,21 +34,17 @@ fn damaged(value: &Value) -> Vec<Value> {
     }
 }
 
-#[test]
-fn damage_of_any_row_is_an_error_by_name_soon_and_the_check_finds_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("loom.db");
-    let tree = block_on(made(Store::open(&path).unwrap()));
-    let intact = block_on(async {
-        let store = Store::open(&path).unwrap();
-        assert_eq!(store.check(OWNER).await.unwrap(), Vec::<String>::new());
-        read_all(&store, tree, "intact", &mut Vec::new()).await.unwrap()
-    });
-    let (mut tried, mut unkept) = (0, Vec::new());
-    // Tables of the index are SQLite's own, and the structure of its file is no row.
-    let index = ["search_data", "search_idx", "search_config"];
-    for table in TABLES.into_iter().chain(index) {
-        let conn = Connection::open(&path).unwrap();
+/// Damages every column of some tables of a store in turn, in every row that `chosen` takes by its place, and mends it
+/// again after `visit` was called with what was done, table and column; how often.
+fn each_damage(
+    path: &Path,
+    tables: &[&str],
+    chosen: impl Fn(usize) -> bool,
+    mut visit: impl FnMut(&str, &str, &str),
+) -> usize {
+    let mut tried = 0;
+    for table in tables {
+        let conn = Connection::open(path).unwrap();
         let columns: Vec<(String, bool)> = conn
             .prepare(&format!("SELECT name, pk > 0 FROM pragma_table_info('{table}')"))
             .unwrap()
@@ -66,7 +63,7 @@ fn damage_of_any_row_is_an_error_by_name_soon_and_the_check_finds_it() {
                 .unwrap()
                 .collect::<Result<_, _>>()
                 .unwrap();
-            for row in rows.iter().take(3).chain(rows.iter().skip(3).step_by(7)) {
+            for (_, row) in rows.iter().enumerate().filter(|(place, _)| chosen(*place)) {
                 let places: Vec<String> =
                     keys.iter().enumerate().map(|(at, key)| format!("{key} = ?{}", at + 2)).collect();
                 let set = format!("UPDATE {table} SET {column} = ?1 WHERE {}", places.join(" AND "));
@@ -81,28 +78,91 @@ fn damage_of_any_row_is_an_error_by_name_soon_and_the_check_finds_it() {
                     }
                     tried += 1;
                     let what = format!("{table}.{column} {:?} from {:?} to {value:?}", &row[1..], row[0]);
-                    block_on(async {
-                        let store = Store::open(&path).unwrap();
-                        let answer = read_all(&store, tree, &what, &mut unkept).await;
-                        unkept.extend(taken_for_a_lack(&store, tree, (&what, table), &answer).await);
-                        let begun = Instant::now();
-                        let problems = store.check(OWNER).await.unwrap();
-                        if begun.elapsed() >= SOON {
-                            unkept.push(format!("{what}: the check took {:?}", begun.elapsed()));
-                        }
-                        let column = format!("{table}.{column}");
-                        unkept.extend(unfound(&what, &column, &answer, &intact, &problems));
-                    });
+                    visit(&what, table, &format!("{table}.{column}"));
                     change(&row[0]).unwrap();
                 }
             }
         }
     }
+    tried
+}
+
+#[test]
+fn damage_of_any_row_is_an_error_by_name_soon_and_the_check_finds_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    let tree = block_on(made(Store::open(&path).unwrap()));
+    let intact = block_on(async {
+        let store = Store::open(&path).unwrap();
+        assert_eq!(store.check(OWNER).await.unwrap(), Vec::<String>::new());
+        read_all(&store, tree, "intact", &mut Vec::new()).await.unwrap()
+    });
+    let mut unkept = Vec::new();
+    // Tables of the index are SQLite's own, and the structure of its file is no row.
+    let tables = [&TABLES[..], &["search_data", "search_idx", "search_config"]].concat();
+    let chosen = |place| place < 3 || (place - 3) % 7 == 0;
+    let tried = each_damage(&path, &tables, chosen, |what, table, column| {
+        block_on(async {
+            let store = Store::open(&path).unwrap();
+            let answer = read_all(&store, tree, what, &mut unkept).await;
+            unkept.extend(taken_for_a_lack(&store, tree, (what, table), &answer).await);
+            let begun = Instant::now();
+            let problems = store.check(OWNER).await.unwrap();
+            if begun.elapsed() >= SOON {
+                unkept.push(format!("{what}: the check took {:?}", begun.elapsed()));
+            }
+            unkept.extend(unfound(what, column, &answer, &intact, &problems));
+        });
+    });
     eprintln!("{tried} damages");
     assert!(unkept.is_empty(), "{}", unkept.join("\n"));
     assert!(tried > 300, "{tried}");
     let store = Store::open(&path).unwrap();
     assert_eq!(block_on(read_all(&store, tree, "whole again", &mut Vec::new())).unwrap(), intact);
+}
+
+/// Whatever is damaged in one tree, a text of another one is forgotten, and the tree itself can be purged.
+#[test]
+fn damage_keeps_nothing_from_being_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    let tree = block_on(made(Store::open(&path).unwrap()));
+    block_on(async {
+        let other = Home::new(Arc::new(Store::open(&path).unwrap())).create(Mode::Buffer, "").await;
+        other.append("It hailed a secret.").await;
+    });
+    let mut unkept = Vec::new();
+    let tables =
+        TABLES.iter().filter(|table| !["trees", "names"].contains(table)).copied().collect::<Vec<_>>();
+    let chosen = |place| place % 6 == 1;
+    let tried = each_damage(&path, &tables, chosen, |what, _, column| {
+        let copy = folder.path().join("copy.db");
+        Connection::open(&path).unwrap().execute("VACUUM INTO ?1", [copy.to_str().unwrap()]).unwrap();
+        block_on(async {
+            let store = Store::open(&copy).unwrap();
+            let secret = Forget::Text("hailed a secret".to_owned());
+            let forgotten = store.forget(OWNER, &secret, Millis(9)).await;
+            let is_gone = forgotten.as_ref().is_ok_and(|done| {
+                done.places.iter().any(|place| matches!(place, ForgottenPlace::Node { .. }))
+            });
+            if !is_gone {
+                unkept.push(format!("{what}: {forgotten:?}"));
+            }
+            // Of a content that is read in another form other words would be taken out of the index.
+            let is_other_form = column == "nodes.flags";
+            if let Err(error) = store.purge(OWNER, tree, Millis(9)).await
+                && !(is_other_form && error.to_string().contains("malformed"))
+            {
+                unkept.push(format!("{what}: the tree cannot be purged: {error}"));
+            }
+        });
+        for end in ["", "-wal", "-shm"] {
+            drop(std::fs::remove_file(folder.path().join(format!("copy.db{end}"))));
+        }
+    });
+    eprintln!("{tried} damages");
+    assert!(unkept.is_empty(), "{}", unkept.join("\n"));
+    assert!(tried > 50, "{tried}");
 }
 
 /// Another branch of the same length and depth would be read as easily.

@@ -144,7 +144,7 @@ fn a_damaged_record_is_emptied_with_its_tree_and_keeps_no_other_text_from_going(
             assert_eq!(rows.execute(&sql, []).unwrap(), 1);
             let text = |text: &str| Forget::Text(text.to_owned());
             let done = home.store.forget(OWNER, &text("a secret"), Millis(1)).await.unwrap();
-            let unread = ForgottenPlace::DamagedOperation { tree: page.tree, seq: Seq(1) };
+            let unread = ForgottenPlace::Damaged { tree: page.tree, row: "operation 1".to_owned() };
             assert!(done.places.contains(&unread), "{damage}: {:?}", done.places);
             let held = home.store.forget_preview(OWNER, &text("riddle")).await;
             assert_eq!(matches!(held, Err(StoreError::Damaged(_))), damage != "4711", "{damage}: {held:?}");

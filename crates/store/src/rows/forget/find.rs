@@ -19,6 +19,7 @@ pub(super) use outside::{find as outside_trees, names};
 
 use super::Removal;
 use crate::db::{Db, TreeKey, bytes_of, get, id16, optional_id16};
+use crate::engine::{Row, ValueRef};
 use crate::error::StoreError;
 use crate::event::{Cursor, EventKind};
 use crate::forget::{ForgottenPlace, QuotedAs, Target, share_words};
@@ -106,7 +107,7 @@ fn within(
     let mut made_by = BTreeSet::new();
     let mut parts = parts.to_vec();
     for (tree, part) in &mut parts {
-        let going = going(db, target, nodes, *tree, part)?;
+        let going = going(db, target, nodes, *tree, part, &mut damaged)?;
         // A title may stand there since before the text that gave it.
         if add_titles(db, target, *tree, &going)? {
             part.after = Seq(0);
@@ -160,6 +161,24 @@ fn whole(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<NodeRow>, St
     Ok(loom::TreeReader::node(&rows, node)?)
 }
 
+/// As [`content_of`]; none where it cannot be read.
+fn readable_content(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<Arc<Vec<Block>>>, StoreError> {
+    content_of(db, tree, node).or_else(none_if_damaged)
+}
+
+fn none_if_damaged<T>(error: StoreError) -> Result<Option<T>, StoreError> {
+    if error.is_damage() { Ok(None) } else { Err(error) }
+}
+
+/// The bytes of columns, of whatever kind they are.
+fn raw_of<'r>(row: &'r Row<'_>, columns: std::ops::RangeInclusive<usize>) -> impl Iterator<Item = &'r [u8]> {
+    columns.filter_map(|column| match row.value(column) {
+        Ok(ValueRef::Text(text)) => Some(text.as_bytes()),
+        Ok(ValueRef::Blob(bytes)) => Some(bytes),
+        _ => None,
+    })
+}
+
 /// Adds the title that a tree took from a text that goes; whether there is a new one. A session calls its trees after
 /// what is said first, which is not always what is written first; a tree that was imported may have been called so.
 fn add_titles(
@@ -177,7 +196,7 @@ fn add_titles(
     let first = operation::first_titles(db, tree, &title)?;
     let mut is_new = false;
     for (row, _) in going.iter().filter(|(row, _)| row.has_content && !first.is_empty()) {
-        let Some(content) = content_of(db, tree, row.id)? else { continue };
+        let Some(content) = readable_content(db, tree, row.id)? else { continue };
         let of_text = title_of(&plain_text(&content));
         if first.contains(&of_text) {
             is_new |= target.add_title(tree.id, of_text);
@@ -201,6 +220,7 @@ fn going(
     nodes: &BTreeSet<(TreeId, NodeId)>,
     tree: TreeRef,
     part: &Part,
+    damaged: &mut Vec<ForgottenPlace>,
 ) -> Result<Vec<(Going, Option<QuotedAs>)>, StoreError> {
     let is_whole = target.tree == Some(tree.id);
     let quotes_here = target.quoted.is_some() && target.named.iter().any(|(named, _)| *named == tree.id);
@@ -208,17 +228,22 @@ fn going(
     let mut edited = Vec::new();
     let looks_through = is_whole || quotes_here || target.searches_nodes();
     if looks_through && part.after.0 < u64::MAX {
-        each_node(db, tree, part.after, |row, content, edited_from, has_extra| {
+        each_node(db, tree, part.after, |row, content, raw, edited_from, has_extra| {
+            let content = content.map(Some).or_else(none_if_damaged)?;
+            if content.is_none() {
+                // What its words were cannot be told, also where it goes.
+                damaged.push(ForgottenPlace::Damaged { tree: tree.id, row: format!("node {}", row.id) });
+            }
             let is_named = target.named.contains(&(tree.id, row.id));
             if is_whole {
-                target.add_node(row.id, &content);
+                target.add_node(row.id, content.as_deref().unwrap_or_default());
             }
             if edited_from.is_some() || (has_extra && quotes_here) {
                 edited.push((row.id, edited_from));
             }
             if is_named || is_whole {
                 found.insert(row.id, (row, None));
-            } else if target.is_in(&content) {
+            } else if content.map_or_else(|| target.is_in_bytes(raw), |content| target.is_in(&content)) {
                 let quotes = target.quoted.is_some().then_some(QuotedAs::Copy);
                 found.insert(row.id, (row, quotes));
             }
@@ -239,7 +264,7 @@ fn going(
     for (id, (row, quotes)) in found {
         if quotes.is_some()
             && row.has_content
-            && let Some(content) = content_of(db, tree, id)?
+            && let Some(content) = readable_content(db, tree, id)?
         {
             // What sent or answered a quote holds the words as well.
             target.add_node(id, &content);
@@ -264,7 +289,7 @@ fn quoting(
         nodes.iter().filter(|(of, _)| *of == tree.id).map(|(_, node)| *node).collect();
     chain.extend(found.keys());
     for (node, edited_from) in made {
-        let Some(row) = whole(db, tree, *node)? else { continue };
+        let Some(row) = whole(db, tree, *node).or_else(none_if_damaged)? else { continue };
         let how = match (&row.node.quote, edited_from) {
             (Some(quote), _) if chain.contains(&quote.node) => QuotedAs::Branch,
             (_, Some(from)) if chain.contains(from) => QuotedAs::Version,
@@ -301,13 +326,19 @@ fn one_node(db: &Db<'_>, tree: TreeRef, node: NodeId) -> Result<Option<Going>, S
     Ok(row.filter(|row| TreeKey::of(row.key) == tree.key))
 }
 
-/// Calls `visit` with every node of the operations after one, its content, what it was edited from, and whether there
-/// is more to say of it.
+/// Calls `visit` with every node of the operations after one, its content as read and as stored, what it was edited
+/// from, and whether there is more to say of it.
 fn each_node(
     db: &Db<'_>,
     tree: TreeRef,
     after: Seq,
-    mut visit: impl FnMut(Going, Vec<Block>, Option<NodeId>, bool) -> Result<(), StoreError>,
+    mut visit: impl FnMut(
+        Going,
+        Result<Vec<Block>, StoreError>,
+        &[u8],
+        Option<NodeId>,
+        bool,
+    ) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let seq = i64::try_from(after.0).unwrap_or(i64::MAX);
     let sql = "SELECT first FROM operations WHERE tree = ?1 AND seq > ?2 ORDER BY seq LIMIT 1";
@@ -317,15 +348,20 @@ fn each_node(
         FROM nodes n LEFT JOIN nodes e ON e.pk = (n.pk & -4294967296) + n.edited_from
         WHERE n.pk >= ?1 AND n.pk <= ?2 AND n.content IS NOT NULL ORDER BY n.pk";
     db.scan(sql, (tree.key.node(first), tree.key.last()), |row| {
-        let content = node::read_content(row, 4, get(row, 3)?)?;
+        let content = get(row, 3).and_then(|flags| node::read_content(row, 4, flags));
+        let raw = raw_of(row, 4..=4).next().unwrap_or_default();
+        let key = get::<i64>(row, 0)?;
+        // One whose id cannot be read is called by its number.
+        let id = id16(row, 1).map(Some).or_else(none_if_damaged)?;
+        let id = id.unwrap_or_else(|| (key as u128).to_be_bytes());
         let going = Going {
-            id: NodeId::from_bytes(id16(row, 1)?),
-            key: get(row, 0)?,
-            generation: optional_id16(row, 2)?.map(GenerationId::from_bytes),
+            id: NodeId::from_bytes(id),
+            key,
+            generation: optional_id16(row, 2).or_else(none_if_damaged)?.map(GenerationId::from_bytes),
             has_content: true,
-            bytes: bytes_of(row, 4)?.len() as u64,
+            bytes: raw.len() as u64,
         };
-        visit(going, content, optional_id16(row, 5)?.map(NodeId::from_bytes), get(row, 6)?)?;
+        visit(going, content, raw, optional_id16(row, 5)?.map(NodeId::from_bytes), get(row, 6)?)?;
         Ok(true)
     })
 }
@@ -356,13 +392,17 @@ impl Finder<'_, '_> {
 
     fn drafts(&mut self) -> Result<(), StoreError> {
         let words = self.target.words_of(self.tree.id);
-        for (view, slot, draft) in draft::of_tree(self.db, self.tree.key)? {
+        draft::each_of_tree(self.db, self.tree.key, |draft, row| {
+            let (view, slot, draft) = match draft {
+                Ok(draft) => draft,
+                Err(error) => return self.unread(error, "a draft".to_owned(), raw_of(row, 3..=6)),
+            };
             let gone = draft.base.is_some_and(|base| self.nodes.contains(&(self.tree.id, base)));
             if self.is_whole() || gone || words.without(&draft).is_some() {
                 self.found.push(Removal::Draft { tree: self.tree.id, view, slot });
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Words in the cells of a tree.
@@ -375,13 +415,50 @@ impl Finder<'_, '_> {
         );
         let (key, after) = (self.tree.key, i64::try_from(self.part.after.0).unwrap_or(i64::MAX));
         self.db.scan(&sql, (key.0, after), |row| {
-            let (key, cell) = cell::read_pair(self.db, key, row)?;
+            let (key, cell) = match cell::read_pair(self.db, key, row) {
+                Ok(pair) => pair,
+                Err(error) => {
+                    let what = "a title, bookmark or tag".to_owned();
+                    return self.unread(error, what, raw_of(row, 3..=7)).map(|()| true);
+                }
+            };
             let (mut new_key, mut left) = (key.clone(), cell.value);
             if words.remove_from_cell(&mut new_key, &mut [&mut left]) {
                 self.found.push(Removal::Label { tree: self.tree.id, key });
             }
             Ok(true)
         })
+    }
+
+    /// Notes that a row cannot be read, which keeps nothing else from being forgotten, unless its bytes hold what is
+    /// searched for. Where the whole tree goes, it goes too ([`super::end`]).
+    fn unread<'b>(
+        &mut self,
+        error: StoreError,
+        row: String,
+        mut raw: impl Iterator<Item = &'b [u8]>,
+    ) -> Result<(), StoreError> {
+        let words = self.target.words_of(self.tree.id);
+        if !error.is_damage() || (!self.is_whole() && raw.any(|bytes| words.are_in(bytes))) {
+            return Err(error);
+        }
+        if !self.is_whole() {
+            self.damaged.push(ForgottenPlace::Damaged { tree: self.tree.id, row });
+        }
+        Ok(())
+    }
+
+    /// Whether stored bytes hold what is searched for. Those that cannot be unpacked are searched as they are, and named
+    /// where they hold nothing.
+    fn is_in_packed(&mut self, packed: &[u8], row: impl FnOnce() -> String) -> Result<bool, StoreError> {
+        if let Some(bytes) = unpack(packed).map(Some).or_else(none_if_damaged)? {
+            return Ok(self.target.is_in_bytes(&bytes));
+        }
+        let holds = self.target.is_in_bytes(packed);
+        if !holds {
+            self.damaged.push(ForgottenPlace::Damaged { tree: self.tree.id, row: row() });
+        }
+        Ok(holds)
     }
 
     /// Words in the records of a tree. One that cannot be read keeps nothing from being forgotten, unless its bytes hold
@@ -401,7 +478,10 @@ impl Finder<'_, '_> {
                     }
                 }
                 Err(error) if !error.is_damage() || words.are_in(bytes) => return Err(error),
-                Err(_) => self.damaged.push(ForgottenPlace::DamagedOperation { tree, seq }),
+                Err(_) => {
+                    let row = format!("operation {}", seq.0);
+                    self.damaged.push(ForgottenPlace::Damaged { tree, row });
+                }
             }
             Ok(())
         })
@@ -417,7 +497,7 @@ impl Finder<'_, '_> {
             let gone = is_whole
                 || self.nodes.contains(&(id, node))
                 || target.is_in_bytes(get::<String>(row, 4)?.as_bytes())
-                || target.is_in_bytes(&unpack(bytes_of(row, 3)?)?);
+                || self.is_in_packed(bytes_of(row, 3)?, || format!("what was shown with node {node}"))?;
             if gone {
                 let (number, ordinal) = (get(row, 1)?, get(row, 2)?);
                 self.found.push(Removal::Injection { tree: id, node, number, ordinal });
