@@ -292,7 +292,7 @@ fn unreachable(app: &App, places: &[ForgottenPlace]) -> Vec<String> {
     let names = names(places).map(|name| format!("the name of a view, author, model or workspace: {name}"));
     let damaged = places.iter().filter_map(|place| match place {
         ForgottenPlace::Damaged { tree, row } => {
-            Some(format!("{row}, in the tree {tree}: it is damaged, and the text was not found in its bytes"))
+            Some(format!("{row} of the tree {tree}: it is damaged and could not be searched"))
         }
         _ => None,
     });
