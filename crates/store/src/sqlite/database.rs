@@ -142,6 +142,11 @@ impl Database {
         self.writer.as_ref().ok_or(StoreError::ReadOnly)
     }
 
+    /// Whether the file of the log is to be cut a piece at a time before all of it is cut.
+    pub(super) fn has_long_log_file(&self) -> bool {
+        self.writer.as_ref().is_some_and(|writer| writer.log.has_long_file())
+    }
+
     /// Whether the log is to be begun anew before more is written that can wait.
     pub(super) fn has_long_log(&self) -> bool {
         self.writer.as_ref().is_some_and(|writer| writer.log.is_long())

@@ -11,12 +11,13 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::connection::failure;
 use super::faults::Faults;
+use super::log::UNCUT;
 use super::migrate::{bring_up, copy_to, version};
 use super::versions::{APPLICATION_ID, STEPS};
 use crate::engine::StatementCounter;
 use crate::error::StoreError;
 use crate::home::{
-    JOURNAL, UnfinishedFile, beside, made_with_store, migration_copy, rename_new, sign_of_store,
+    JOURNAL, UnfinishedFile, beside, made_with_store, migration_copy, rename_new, sign_of_store, store_log,
 };
 use crate::limits::StoreLimits;
 use crate::schema::VERSION;
@@ -60,6 +61,11 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// The file of its write-ahead log.
+    pub(crate) fn log(&self) -> PathBuf {
+        store_log(&self.path)
+    }
+
     /// A store in memory, which [`writer`] makes.
     pub(crate) fn memory() -> Self {
         Self { path: PathBuf::from(MEMORY), read_only: false, updated_from: None, counter: Arc::default() }
@@ -251,8 +257,7 @@ pub(crate) fn writer(found: &Found, options: &Options) -> Result<Connection, Sto
     }
     conn.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA wal_autocheckpoint = 0;
-         PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = {};",
-        options.limits.wal.min(i64::MAX.cast_unsigned())
+         PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = {UNCUT};"
     ))
     .map_err(failure)?;
     if options.max_pages > 0 {

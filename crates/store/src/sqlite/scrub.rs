@@ -88,6 +88,12 @@ impl Database {
     /// other processes can hold the log for as long as a read lasts.
     async fn empty_log(&self, found: &Found) -> Result<(), StoreError> {
         let patience = Instant::now() + BUSY;
+        while self.has_long_log_file() && Instant::now() < patience {
+            // A transaction cuts a piece of it.
+            let sql = "UPDATE meta SET value = value WHERE key = 'scrub'";
+            self.run_alone(move |conn| conn.execute(sql, []).map(drop).map_err(failure)).await?;
+            tokio::time::sleep(BETWEEN).await;
+        }
         loop {
             let found = found.clone();
             let copy_back = move |_: &Db<'_>| {
@@ -225,6 +231,37 @@ mod tests {
         assert!(patience, "it began anew each time");
         let log = std::fs::metadata(folder.path().join("loom.db-wal")).unwrap().len();
         assert!(log <= 1 << 20, "{log} bytes for 6 MiB");
+    }
+
+    /// To cut gigabytes takes a second, for which whoever writes next would wait.
+    #[tokio::test]
+    async fn a_log_that_one_transaction_made_long_is_cut_a_piece_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loom.db");
+        let limits = StoreLimits { wal: 1 << 20, ..StoreLimits::default() };
+        let store = Database::open(&path, &Options { limits, ..Options::default() }).unwrap();
+        let bytes = || std::fs::metadata(folder.path().join("loom.db-wal")).unwrap().len();
+        let write = async |count: i64| {
+            let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES ('test', randomblob(1024 * ?1))";
+            let done = store.run_alone(move |conn| {
+                within(conn, |conn| conn.execute(sql, [count]).map(drop).map_err(failure))
+            });
+            done.await.unwrap();
+        };
+        write(8 * 1024).await;
+        let mut before = bytes();
+        assert!(before > 8 << 20, "{before}");
+        for _ in 0..10_000 {
+            write(1).await;
+            let now = bytes();
+            assert!(now + (1 << 20) >= before, "{before} bytes were cut to {now} at once");
+            before = now;
+            if !store.has_long_log_file() && now <= 1 << 20 {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        assert!(before <= 1 << 20, "{before} bytes are left");
     }
 
     #[test]

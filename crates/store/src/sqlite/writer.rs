@@ -225,7 +225,7 @@ impl WriteConnection {
         options: &Options,
         newest: watch::Sender<Cursor>,
     ) -> Result<Self, StoreError> {
-        let log = Arc::new(Log::new(options.limits.wal));
+        let log = Arc::new(Log::new(found.log(), options.limits.wal));
         let seen = Arc::clone(&log);
         let hook = move |_: &mut Wal, pages| {
             seen.note(pages);
@@ -249,8 +249,12 @@ impl WriteConnection {
 
     /// Does something outside of any transaction.
     pub(crate) fn run_alone<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
+        let was_cut = self.log.is_cut();
         let answer = work(&self.conn);
         self.end_transaction();
+        if was_cut {
+            self.log.end_cut(&self.conn);
+        }
         answer
     }
 
@@ -262,6 +266,9 @@ impl WriteConnection {
         match self.transaction(&mut group) {
             Ok(()) => {
                 self.tell();
+                if self.log.is_cut() {
+                    self.log.end_cut(&self.conn);
+                }
                 let long = self.log.bytes() > self.log.limit;
                 if long && !self.told.get() {
                     tracing::warn!(
