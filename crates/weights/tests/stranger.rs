@@ -134,8 +134,11 @@ async fn anything_but_the_one_wheel_is_refused() {
 #[tokio::test]
 async fn its_last_lines_are_told_fit_for_a_terminal() {
     let lines = "printf 'first\\n\\033[31mERROR: https://me:canary@host/simple refused\\n' >&2; exit 3";
-    let told = Stranger::new(lines).pull().await.unwrap_err().to_string();
-    assert!(told.contains("exit status: 3") && told.contains("first\n"), "{told}");
+    let error = Stranger::new(lines).pull().await.unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains("exit status: 3") && !told.contains("first"), "the last line alone: {told}");
+    let said = error.said().unwrap();
+    assert!(said.contains("first\n") && !said.contains('\u{1b}') && !said.contains("canary"), "{said}");
     assert!(told.contains("https://…@host/simple refused"), "{told}");
     assert!(!told.contains('\u{1b}') && !told.contains("canary"), "{told}");
 }

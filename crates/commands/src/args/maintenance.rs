@@ -118,8 +118,15 @@ pub enum ConfigCommand {
     Set {
         /// The key.
         key: String,
-        /// The value, as TOML or plain text. `-` reads it from standard input.
-        value: String,
+        /// The value, as TOML or plain text. `-` reads it from standard input. A secret is asked for at a terminal
+        /// where it is left out.
+        #[serde(default)]
+        value: Option<String>,
+    },
+    /// Take a key out of the file, so that its default holds.
+    Unset {
+        /// The key.
+        key: String,
     },
     /// Find unknown keys and wrong values.
     Check,

@@ -395,17 +395,16 @@ pub struct Flag {
 
 /// `tree bookmark`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-#[command(group(ArgGroup::new("what").required(true).args(["text", "remove"])))]
 pub struct Bookmark {
     /// The node.
     #[command(flatten)]
     #[serde(flatten)]
     pub node: NodeArg,
-    /// Title of the bookmark.
+    /// Title of the bookmark [default: none].
     #[serde(default)]
     pub text: Option<String>,
     /// Remove the bookmark.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "text")]
     #[serde(default)]
     pub remove: bool,
 }

@@ -76,8 +76,9 @@ pub(super) async fn bookmark(
 ) -> Result<CommandOutcome, CommandError> {
     let named = app.node(asker, &args.node).await?;
     let title = match args.text {
-        None => None,
-        Some(text) => Some(given(label(app, "bookmark", &text)?, "give the bookmark a title, or --remove")?),
+        _ if args.remove => None,
+        None => Some(String::new()),
+        Some(text) => Some(given(label(app, "bookmark", &text)?, "leave the title out, or give --remove")?),
     };
     let op = Op::Bookmark { position: named.position, title };
     marked(app, asker, named, op).await

@@ -41,6 +41,8 @@ async fn bookmarks_and_tags_are_set_and_taken_away() {
         assert_eq!(home.node(&tree, &a).await["bookmark"], "Start");
         home.ok(&["tree", "bookmark", &tree, &a, "--remove"]).await;
         assert_eq!(home.node(&tree, &a).await["bookmark"], serde_json::Value::Null);
+        home.ok(&["tree", "bookmark", &tree, &a]).await;
+        assert_eq!(home.node(&tree, &a).await["bookmark"], "", "one needs no title");
         home.ok(&["tree", "tag", &tree, &a, "draft"]).await;
         home.ok(&["tree", "tag", &tree, &a, "draft", "--remove"]).await;
         for words in [
@@ -58,8 +60,7 @@ async fn bookmarks_and_tags_are_set_and_taken_away() {
 fn marks_take_what_they_need_and_nothing_else() {
     let reads = |words: &[&str]| command_line().try_get_matches_from(words.iter().copied()).is_ok();
     for words in [
-        &["tree", "bookmark", "t", "n"][..],
-        &["tree", "bookmark", "t", "n", "x", "--remove"],
+        &["tree", "bookmark", "t", "n", "x", "--remove"][..],
         &["tree", "tag", "t", "n", "--remove"],
         &["tree", "annotate", "t", "n", "--remove"],
         &["tree", "head", "t", "--text", "x", "--depth", "2"],
@@ -70,6 +71,7 @@ fn marks_take_what_they_need_and_nothing_else() {
     }
     for words in [
         &["tree", "bookmark", "t", "n", "--remove"][..],
+        &["tree", "bookmark", "t", "n"],
         &["tree", "tag", "t", "n", "x", "--remove"],
         &["tree", "note", "t", "--text", "x", "--depth", "2"],
     ] {

@@ -1,6 +1,6 @@
-//! The `config` commands. None of them needs the store, and only `set` makes a home.
+//! The `config` commands. None of them needs the store, and only those that change it make a home.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, IsTerminal as _, Read};
 use std::path::Path;
 
 use commands::args::maintenance::ConfigCommand;
@@ -14,10 +14,11 @@ use workspace::{FileArgument, StoreGuard};
 use super::keys::Key;
 use super::layers::{Layers, Source};
 use super::path::normal;
-use super::set::{set, unknown};
+use super::set::{set, unknown, unset};
 use super::{Config, file, keys};
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
+use crate::terminal::hidden_line;
 
 /// Runs one.
 ///
@@ -32,8 +33,9 @@ pub(crate) fn run(
     match command {
         ConfigCommand::Get { key } => get(&key, layers).map(CommandOutcome::Setting),
         ConfigCommand::Set { key, value } => {
-            set_key(&key, &value, paths, layers, note).map(CommandOutcome::Setting)
+            set_key(&key, value.as_deref(), paths, layers, note).map(CommandOutcome::Setting)
         }
+        ConfigCommand::Unset { key } => unset_key(&key, paths, layers, note).map(CommandOutcome::Setting),
         ConfigCommand::Check => {
             let problems: Vec<_> = problems(layers)?;
             Ok(CommandOutcome::Checked(Checked { ok: problems.is_empty(), problems, repaired: None }))
@@ -58,30 +60,46 @@ fn get(path: &str, layers: &Layers) -> Result<Setting, CommandError> {
     })
 }
 
+/// Sets a key. A value that is not given is asked for at a terminal, where a secret is not shown; an empty one takes the
+/// key out of the file.
 fn set_key(
     path: &str,
-    written: &str,
+    written: Option<&str>,
     paths: &InvocationPaths,
     layers: &Layers,
     note: &dyn Fn(&str),
 ) -> Result<Setting, CommandError> {
     let path = &*normal(path);
     let row = keys::find(path).ok_or_else(|| unknown(path))?;
-    let allow = matches!(layers.get("store.allow_network_fs").0, Some(Value::Boolean(true)));
-    let options = HomeOptions { allow_network_fs: allow || path == "store.allow_network_fs" };
-    let home = Home::open(&paths.home, options).map_err(|error| crate::open::home_error(&error))?;
     let from_input;
-    let written = if written == "-" {
-        from_input = line_of_input()?;
-        from_input.as_str()
-    } else {
-        if row.secret {
-            note(
-                "a secret on the command line may stay in the shell's history; `-` reads it from standard input",
-            );
+    let written = match written {
+        None | Some("-") if row.secret && io::stdin().is_terminal() => {
+            from_input = hidden_line(&format!("{path}: ")).map_err(|error| {
+                CommandError::new("cancelled", 130, format!("{path} was not set: {error}"), "set it again")
+            })?;
+            from_input.as_str()
         }
-        written
+        None => {
+            let hint = format!("`drawloom config set {path} VALUE`; `-` reads it from standard input");
+            return Err(CommandError::usage(format!("no value for {path}"), hint));
+        }
+        Some("-") => {
+            from_input = line_of_input()?;
+            from_input.as_str()
+        }
+        Some(written) => {
+            if row.secret && !written.is_empty() {
+                note(
+                    "a secret on the command line may stay in the shell's history; without it, it is asked for",
+                );
+            }
+            written
+        }
     };
+    if written.is_empty() {
+        return unset_key(path, paths, layers, note);
+    }
+    let home = home(path, paths, layers)?;
     for problem in set(home.root(), path, written)? {
         note(&format!("also wrong in the file: {problem}"));
     }
@@ -95,6 +113,40 @@ fn set_key(
         value: shown(row, now.as_ref()),
         source: Source::File.as_str().to_owned(),
     })
+}
+
+/// Takes a key out of the file; the result is what holds then.
+fn unset_key(
+    path: &str,
+    paths: &InvocationPaths,
+    layers: &Layers,
+    note: &dyn Fn(&str),
+) -> Result<Setting, CommandError> {
+    let path = &*normal(path);
+    let row = keys::find(path).ok_or_else(|| unknown(path))?;
+    let home = home(path, paths, layers)?;
+    for problem in unset(home.root(), path)? {
+        note(&format!("also wrong in the file: {problem}"));
+    }
+    let (value, source) = match layers.get(path) {
+        (value, source @ (Source::Environment | Source::Flag)) => {
+            note(&format!("the {} sets it still", source.as_str()));
+            (value, source)
+        }
+        _ => (row.default.clone(), Source::Default),
+    };
+    Ok(Setting {
+        key: path.to_owned(),
+        value: shown(row, value.as_ref()),
+        source: source.as_str().to_owned(),
+    })
+}
+
+/// The home in whose file a key is to be written.
+fn home(path: &str, paths: &InvocationPaths, layers: &Layers) -> Result<Home, CommandError> {
+    let allow = matches!(layers.get("store.allow_network_fs").0, Some(Value::Boolean(true)));
+    let options = HomeOptions { allow_network_fs: allow || path == "store.allow_network_fs" };
+    Home::open(&paths.home, options).map_err(|error| crate::open::home_error(&error))
 }
 
 /// The longest value taken from standard input, in bytes.

@@ -116,6 +116,9 @@ impl Kind {
         let toml = toml_value(written);
         let plain = || Value::String(written.to_owned());
         let value = match self {
+            Self::Address if !written.contains("://") && !written.starts_with(['"', '\'']) => {
+                Value::String(with_scheme(written))
+            }
             Self::Text | Self::Address | Self::Variable | Self::Database | Self::Choice(_) => {
                 toml.filter(Value::is_str).unwrap_or_else(plain)
             }
@@ -129,6 +132,19 @@ impl Kind {
         };
         self.check(&value)?;
         Ok(value)
+    }
+}
+
+/// An address that may have been written without its scheme: that of a server on this machine, else that of one elsewhere.
+fn with_scheme(written: &str) -> String {
+    let plain = format!("http://{written}");
+    let is_here = model::endpoint::Endpoint::parse(&plain, true)
+        .is_ok_and(|endpoint| endpoint.place() == model::ModelPlace::Local);
+    match written {
+        _ if is_here => plain,
+        // A word alone is none.
+        _ if written.contains(['.', ':']) => format!("https://{written}"),
+        _ => written.to_owned(),
     }
 }
 
@@ -160,6 +176,22 @@ mod tests {
         assert!(Kind::Whole(0, 9).read("10").unwrap_err().contains("0 to 9"));
         assert!(Kind::Flag.read("yes").is_err());
         assert_eq!(Kind::Texts.read("one").unwrap(), Value::Array(vec!["one".into()]));
+    }
+
+    #[test]
+    fn an_address_needs_no_scheme() {
+        let read = |written: &str| Kind::Address.read(written).unwrap();
+        for (written, address) in [
+            ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("localhost:8080/v1", "http://localhost:8080/v1"),
+            ("host.example/v1", "https://host.example/v1"),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ] {
+            assert_eq!(read(written), Value::String(address.to_owned()));
+        }
+        for wrong in ["not an address", "", "ftp://host", "word"] {
+            assert!(Kind::Address.read(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -62,8 +62,11 @@ impl Layers {
         layers
     }
 
+    /// An empty text is no value.
     fn put(&mut self, held: ParsedFile, source: Source) {
-        self.values.extend(held.values.into_iter().map(|(path, value)| (path, (value, source))));
+        let is_value = |value: &Value| value.as_str() != Some("");
+        let values = held.values.into_iter().filter(|(_, value)| is_value(value));
+        self.values.extend(values.map(|(path, value)| (path, (value, source))));
         self.problems.extend(held.problems);
         self.is_broken |= held.is_broken;
     }
@@ -216,6 +219,9 @@ mod tests {
         assert_eq!(get(layers(file, &variable, None)), (Some("variable".into()), "environment"));
         assert_eq!(get(layers(file, &[], None)), (Some("file".into()), "file"));
         assert_eq!(get(layers("", &[], None)), (None, "default"));
+        let empty = [("DRAWLOOM_MODEL__DEFAULT", "")];
+        assert_eq!(get(layers(file, &empty, None)), (Some("file".into()), "file"), "empty is absent");
+        assert_eq!(get(layers("[model]\ndefault = \"\"", &[], None)), (None, "default"));
         assert_eq!(text(layers("", &[], None).get("log.level")), (Some("warn".into()), "default"));
     }
 

@@ -19,7 +19,9 @@ The order of precedence is: a flag, the environment (`DRAWLOOM_SECTION__KEY`, su
 unknown key or a value that does not fit is an error that names it; `drawloom config check` lists all of them. A JSON schema of the
 file, for editors, is [config.schema.json](config.schema.json) and the `schema` of `drawloom config show --defaults --json`.
 `drawloom config set KEY VALUE` keeps comments and order. It never writes to a broken file, nor to one that is a link or has a
-second name (exit 4). The value `-` reads the value from standard input, so that a secret does not stay in the history of the shell.
+second name (exit 4). The value `-` reads the value from standard input. A secret is asked for at a terminal if it is left out, and not
+shown, so that it does not stay in the history of the shell. `drawloom config unset KEY` takes a key out of the file; an empty value is
+none.
 
 A model is named in one of these ways:
 

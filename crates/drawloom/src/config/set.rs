@@ -1,4 +1,4 @@
-//! `config set`: one key changes, comments and order stay, and a file that is broken is never touched.
+//! `config set` and `config unset`: one key changes, comments and order stay, and a file that is broken is never touched.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use commands::CommandError;
 use text::terminal::one_line;
-use toml_edit::{DocumentMut, Item, Table, Value};
+use toml_edit::{DocumentMut, Item, RawString, Table, Value};
 
 use super::file::{self, CONFIG, KEYS, SecretRule};
-use super::keys;
+use super::keys::{self, Key};
 use super::path::{normal, segments};
 
 /// Sets a key to what was written on the command line, and returns what is wrong in the rest of the file.
@@ -23,6 +23,24 @@ pub(crate) fn set(home: &Path, path: &str, written: &str) -> Result<Vec<file::Pr
     let value = key.kind.read(written).map_err(|wanted| {
         CommandError::usage(format!("{path} does not fit"), format!("it takes {wanted}"))
     })?;
+    change(home, (path, key), Some(&value))
+}
+
+/// Takes a key out of the file, and returns what is wrong in the rest of it. One that is not there is no error.
+///
+/// # Errors
+/// As [`set`].
+pub(crate) fn unset(home: &Path, path: &str) -> Result<Vec<file::Problem>, CommandError> {
+    let path = &*normal(path);
+    let key = keys::find(path).ok_or_else(|| unknown(path))?;
+    change(home, (path, key), None)
+}
+
+fn change(
+    home: &Path,
+    (path, key): (&str, &Key),
+    value: Option<&toml::Value>,
+) -> Result<Vec<file::Problem>, CommandError> {
     let (name, secrets) = if key.secret { (KEYS, SecretRule::Only) } else { (CONFIG, SecretRule::Refused) };
     let target = home.join(name);
     let failed = |error: io::Error| CommandError::file("cannot write", &target, &error);
@@ -32,15 +50,20 @@ pub(crate) fn set(home: &Path, path: &str, written: &str) -> Result<Vec<file::Pr
     let old = file::text_of(&target, secrets)
         .map_err(|(what, hint)| CommandError::new("config", 2, format!("{name}: {what}"), hint))?
         .unwrap_or_default();
-    let new = changed(name, &old, path, &value)?;
+    let new = match value {
+        Some(value) => changed(name, &old, path, value)?,
+        None => without(name, &old, path)?,
+    };
     let held = file::parse(name, &new, secrets);
-    if !held.values.iter().any(|(held, now)| held == path && *now == value) {
+    if held.values.iter().find(|(held, _)| held == path).map(|(_, now)| now) != value {
         return Err(CommandError::usage(
-            format!("{name} would not hold {path} afterwards"),
+            format!("{name} would not say that of {path} afterwards"),
             "something else in the file takes its place; look there",
         ));
     }
-    replace(&target, &folder, &new).map_err(failed)?;
+    if new != old {
+        replace(&target, &folder, &new).map_err(failed)?;
+    }
     Ok(held.problems)
 }
 
@@ -77,8 +100,8 @@ pub(crate) fn unknown(path: &str) -> CommandError {
     CommandError::new("unknown_key", 2, format!("unknown key {shown}"), keys::hint_for_unknown(&shown))
 }
 
-fn changed(name: &str, old: &str, path: &str, value: &toml::Value) -> Result<String, CommandError> {
-    let mut document: DocumentMut = old.parse().map_err(|_| {
+fn document(name: &str, old: &str) -> Result<DocumentMut, CommandError> {
+    old.parse().map_err(|_| {
         let problems = file::parse(name, old, SecretRule::Refused).problems;
         let mut error = problems.first().map_or_else(
             || CommandError::new("config", 2, format!("{name} is no TOML"), ""),
@@ -86,7 +109,37 @@ fn changed(name: &str, old: &str, path: &str, value: &toml::Value) -> Result<Str
         );
         "correct it first; it was not changed".clone_into(&mut error.hint);
         error
-    })?;
+    })
+}
+
+/// The text of a file without a key, and without the section that it leaves with nothing in it and no comment.
+fn without(name: &str, old: &str, path: &str) -> Result<String, CommandError> {
+    let mut document = document(name, old)?;
+    remove(document.as_table_mut(), &segments(path));
+    Ok(document.to_string())
+}
+
+fn remove(table: &mut dyn toml_edit::TableLike, path: &[String]) {
+    let Some((first, rest)) = path.split_first() else { return };
+    let goes = rest.is_empty()
+        || table.get_mut(first).is_some_and(|item| {
+            let decor = item.as_table().map(|section| section.decor().clone()).unwrap_or_default();
+            let is_remark = |text: Option<&RawString>| {
+                text.and_then(RawString::as_str).is_some_and(|it| it.contains('#'))
+            };
+            let has_remark = is_remark(decor.prefix()) || is_remark(decor.suffix());
+            item.as_table_like_mut().is_some_and(|section| {
+                remove(section, rest);
+                section.is_empty() && !has_remark
+            })
+        });
+    if goes {
+        table.remove(first);
+    }
+}
+
+fn changed(name: &str, old: &str, path: &str, value: &toml::Value) -> Result<String, CommandError> {
+    let mut document = document(name, old)?;
     let only_comments = document.as_table().is_empty();
     let value: Value = value.to_string().parse().map_err(|_| {
         CommandError::usage(format!("the value of {path} cannot be written"), "write it in another way")
@@ -132,6 +185,23 @@ mod tests {
         let old = "# mine\n[log] # loud?\nlevel = \"info\" # for now\n\n[model]\n# the good one\ndefault = \"a/b\"\n";
         let new = text("log.level", "debug", old);
         assert_eq!(new, old.replace("\"info\"", "\"debug\""));
+    }
+
+    #[test]
+    fn a_key_goes_with_the_section_that_it_leaves_empty() {
+        let old = "# mine\n[log]\nlevel = \"info\"\n\n[model]\n# the good one\ndefault = \"a/b\"\n";
+        let new = old.replace("level = \"info\"\n", "");
+        assert_eq!(without(CONFIG, old, "log.level").unwrap(), new, "a comment stays");
+        let new = "# mine\n[log]\nlevel = \"info\"\n";
+        assert_eq!(without(CONFIG, old, "model.default").unwrap(), new);
+        let two = "[providers.box]\nwindow = 9 # small\ntools = true # all\n";
+        assert_eq!(
+            without(CONFIG, two, "providers.box.window").unwrap(),
+            "[providers.box]\ntools = true # all\n"
+        );
+        for absent in ["log.format", "store.url"] {
+            assert_eq!(without(CONFIG, two, absent).unwrap(), two);
+        }
     }
 
     #[test]

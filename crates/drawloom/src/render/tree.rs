@@ -77,7 +77,11 @@ fn marks(node: &NodeShown) -> String {
         marks.extend(is.then(|| mark.to_owned()));
     }
     marks.extend(node.finish.as_ref().filter(|finish| **finish != Finish::Stop).map(finish));
-    marks.extend(node.bookmark.as_ref().map(|title| format!("★ {}", text::terminal::one_line(title))));
+    marks.extend(
+        node.bookmark
+            .as_ref()
+            .map(|title| format!("★ {}", text::terminal::one_line(title)).trim_end().to_owned()),
+    );
     marks.into_iter().fold(String::new(), |line, mark| line + " · " + &mark)
 }
 

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use crate::trust::PersonAtTerminal;
 use crate::world::{Run, World};
 
 #[test]
@@ -232,7 +233,7 @@ fn an_address_of_the_store_that_cannot_be_used_is_refused_and_not_shown() {
 #[test]
 fn an_empty_name_of_a_model_is_called_empty() {
     let world = World::new();
-    world.ok(&["config", "set", "model.default", ""]);
+    world.ok(&["config", "set", "model.default", " "]);
     let run = world.run(&["config", "check"]);
     assert!(run.code == Some(1) && run.out.contains("model.default is empty"), "{run:?}");
 }
@@ -252,4 +253,54 @@ fn a_wrong_value_is_named_where_it_is_asked_for() {
     assert_eq!(get("log.level").code, Some(0), "elsewhere it does not matter");
     let run = world.run(&["config", "set", "providers.box.base_url", "notaurl"]);
     assert!(run.err.contains("it takes an address such as https://host/v1: write it like"), "{run:?}");
+}
+
+#[test]
+fn a_key_that_is_typed_is_not_shown() {
+    let world = World::new();
+    let canary = "sk-canary-0123456789";
+    let typed = format!("{canary}x\u{7f}\n");
+    let person =
+        PersonAtTerminal { echo: true, stdout: true, question: "providers.box.key: ", answer: &typed };
+    for value in [&["config", "set", "providers.box.key"][..], &["config", "set", "providers.box.key", "-"]] {
+        world.write("keys.toml", "");
+        let (code, shown) = person.run(&world, &world.path("here"), value);
+        assert_eq!(code, Some(0), "{shown}");
+        assert!(!shown.contains("canary"), "{shown}");
+        assert!(world.read("keys.toml").contains(&format!("\"{canary}\"")), "{}", world.read("keys.toml"));
+    }
+    let stopped = PersonAtTerminal { answer: "sk\u{3}", ..person };
+    world.write("keys.toml", "");
+    let (code, shown) = stopped.run(&world, &world.path("here"), &["config", "set", "providers.box.key"]);
+    assert_eq!((code, world.read("keys.toml").as_str()), (Some(130), ""), "{shown}");
+    let run = world.run(&["config", "set", "log.level"]);
+    assert!(run.code == Some(2) && run.err.contains("no value for log.level"), "{run:?}");
+}
+
+#[test]
+fn a_key_is_taken_out_and_an_empty_one_is_absent() {
+    let world = World::new();
+    world.write(
+        "config.toml",
+        "# mine\n[log]\nlevel = \"info\"\n\n[model]\ndefault = \"a/b\" # the good one\n",
+    );
+    let (_, done) = world.json(&["config", "unset", "log.level"]);
+    assert_eq!(done, serde_json::json!({"key": "log.level", "value": "warn", "source": "default"}));
+    assert_eq!(world.read("config.toml"), "# mine\n[log]\n\n[model]\ndefault = \"a/b\" # the good one\n");
+    world.ok(&["config", "unset", "log.level"]);
+    world.ok(&["config", "set", "providers.box.key", "sk-canary-0123456789"]);
+    world.ok(&["config", "set", "providers.box.key", ""]);
+    assert!(!world.read("keys.toml").contains("key"), "{}", world.read("keys.toml"));
+    world.write("keys.toml", "[providers.box]\nkey = \"\"\n");
+    let (_, found) = world.json(&["config", "get", "providers.box.key"]);
+    assert_eq!(found["source"], "default", "{found}");
+    let run = world.run(&["config", "unset", "log.levl"]);
+    assert!(run.code == Some(2) && run.err.contains("log.level"), "{run:?}");
+}
+
+#[test]
+fn an_address_needs_no_scheme() {
+    let world = World::new();
+    world.ok(&["config", "set", "providers.box.base_url", "127.0.0.1:8080"]);
+    assert!(world.read("config.toml").contains("\"http://127.0.0.1:8080\""), "{}", world.read("config.toml"));
 }

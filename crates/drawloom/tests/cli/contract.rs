@@ -105,6 +105,7 @@ const ROWS: &[Row] = &[
     row("store check", "ok"),
     row("cost", "period by total currency unpriced_tokens rows limits.day limits.spent_today"),
     row("config get model.default", "key value source"),
+    row("config unset model.think", "key value source"),
     row("config set log.level error", "key value source"),
     row("config check", "ok problems"),
     row("config show --defaults", "settings.key settings.value settings.source schema"),

@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::terminal::Terminal;
+use crate::trust::PersonAtTerminal;
 use crate::world::{Run, World, heeds_ctrl_c, piped, text};
 
 /// Nothing here takes this long; what does, hangs.
@@ -295,4 +296,14 @@ fn a_demo_is_not_kept_within_the_home() {
     // The control.
     world.ok(&["demo", "--keep", "kept"]);
     assert!(world.path("here/kept/home/loom.db").exists());
+}
+
+/// Each of its steps is this program in a home that is new.
+#[test]
+fn a_demo_asks_nothing_at_a_terminal() {
+    let world = World::new();
+    let person = PersonAtTerminal { echo: false, stdout: true, question: "[y/N] ", answer: "n\n" };
+    let (code, shown) = person.run(&world, &world.path("here"), &["demo"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("Everything agrees with its hashes") && !shown.contains("[y/N]"), "{shown}");
 }

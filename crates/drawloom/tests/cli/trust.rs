@@ -180,43 +180,63 @@ pub(crate) fn at_terminal(
     arguments: &[&str],
     answer: &str,
 ) -> (Option<i32>, String) {
-    let person: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-    grantpt(&person).unwrap();
-    unlockpt(&person).unwrap();
-    let name = ptsname(&person, Vec::new()).unwrap();
-    let stream = || {
-        let opened = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
-        Stdio::from(opened)
-    };
-    // Without echo, so that what comes back is the program's.
-    let settings = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
-    let mut modes = tcgetattr(&settings).unwrap();
-    modes.local_modes.remove(LocalModes::ECHO);
-    tcsetattr(&settings, OptionalActions::Now, &modes).unwrap();
-    drop(settings);
-    let mut command = with_terminal(&world.command(arguments));
-    command.current_dir(folder);
-    let mut child = command.stdin(stream()).stdout(Stdio::null()).stderr(stream()).spawn().unwrap();
-    drop(command);
-    let mut person = std::fs::File::from(person);
-    let mut shown = Vec::new();
-    let mut buffer = [0; 1024];
-    // The terminal ends with an error once nobody has it open.
-    while let Ok(read @ 1..) = person.read(&mut buffer) {
-        shown.extend_from_slice(&buffer[..read]);
-        if shown.ends_with(b"[y/N] ") {
-            // What is typed before the program threw away what lay there is thrown away, too: type until it is taken.
-            while shown.ends_with(b"[y/N] ") {
-                person.write_all(answer.as_bytes()).unwrap();
-                let mut ready = [rustix::event::PollFd::new(&person, rustix::event::PollFlags::IN)];
-                let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-                if rustix::event::poll(&mut ready, Some(&wait)).unwrap() > 0 {
-                    break;
+    PersonAtTerminal { echo: false, stdout: false, question: "[y/N] ", answer }.run(world, folder, arguments)
+}
+
+/// A person who answers one question.
+pub(crate) struct PersonAtTerminal<'a> {
+    /// Whether the terminal shows what is typed.
+    pub(crate) echo: bool,
+    /// Whether standard output goes there, too.
+    pub(crate) stdout: bool,
+    /// How the question ends.
+    pub(crate) question: &'a str,
+    pub(crate) answer: &'a str,
+}
+
+impl PersonAtTerminal<'_> {
+    /// Runs the program; its exit code and what the terminal showed.
+    pub(crate) fn run(&self, world: &World, folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+        let person: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&person).unwrap();
+        unlockpt(&person).unwrap();
+        let name = ptsname(&person, Vec::new()).unwrap();
+        let stream = || {
+            let opened = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+            Stdio::from(opened)
+        };
+        // Without echo, so that what comes back is the program's.
+        let settings = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let mut modes = tcgetattr(&settings).unwrap();
+        modes.local_modes.set(LocalModes::ECHO, self.echo);
+        tcsetattr(&settings, OptionalActions::Now, &modes).unwrap();
+        drop(settings);
+        let mut command = with_terminal(&world.command(arguments));
+        command.current_dir(folder);
+        let stdout = if self.stdout { stream() } else { Stdio::null() };
+        let mut child = command.stdin(stream()).stdout(stdout).stderr(stream()).spawn().unwrap();
+        drop(command);
+        let mut person = std::fs::File::from(person);
+        let mut shown = Vec::new();
+        let mut buffer = [0; 1024];
+        // The terminal ends with an error once nobody has it open.
+        while let Ok(read @ 1..) = person.read(&mut buffer) {
+            shown.extend_from_slice(&buffer[..read]);
+            let question = self.question.as_bytes();
+            if shown.ends_with(question) {
+                // What is typed before the program threw away what lay there is thrown away, too: type until it is taken.
+                while shown.ends_with(question) {
+                    person.write_all(self.answer.as_bytes()).unwrap();
+                    let mut ready = [rustix::event::PollFd::new(&person, rustix::event::PollFlags::IN)];
+                    let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+                    if rustix::event::poll(&mut ready, Some(&wait)).unwrap() > 0 {
+                        break;
+                    }
                 }
             }
         }
+        (child.wait().unwrap().code(), String::from_utf8_lossy(&shown).into_owned())
     }
-    (child.wait().unwrap().code(), String::from_utf8_lossy(&shown).into_owned())
 }
 
 #[test]

@@ -1,0 +1,59 @@
+//! A line typed at the terminal that is not shown.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+/// The most bytes of a line.
+const MAX_LINE_BYTES: usize = 64 * 1024;
+
+/// The terminal, as it was found once this is dropped.
+struct Quiet {
+    terminal: File,
+    found: Termios,
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing.
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.found);
+    }
+}
+
+/// Asks for a line at the terminal and reads it without showing it. Signals by key are off meanwhile, so that none of them
+/// leaves the terminal mute.
+///
+/// # Errors
+/// When there is no terminal, it ends before the line does, or Ctrl-C was pressed.
+pub(crate) fn hidden_line(question: &str) -> io::Result<String> {
+    let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
+    let found = tcgetattr(&terminal)?;
+    let mut mute = found.clone();
+    mute.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+    let mut quiet = Quiet { terminal, found };
+    tcsetattr(&quiet.terminal, OptionalActions::Flush, &mute)?;
+    quiet.terminal.write_all(question.as_bytes())?;
+    let line = typed(&quiet.terminal);
+    quiet.terminal.write_all(b"\n")?;
+    line
+}
+
+fn typed(mut terminal: &File) -> io::Result<String> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    loop {
+        terminal.read_exact(&mut byte)?;
+        match byte[0] {
+            b'\n' | b'\r' => break,
+            // Ctrl-C and Ctrl-D.
+            3 | 4 => return Err(io::Error::new(io::ErrorKind::Interrupted, "it was broken off")),
+            // Backspace takes a character back, Ctrl-U all.
+            8 | 127 => while line.pop().is_some_and(|byte: u8| byte & 0xc0 == 0x80) {},
+            21 => line.clear(),
+            _ if line.len() == MAX_LINE_BYTES => return Err(io::ErrorKind::FileTooLarge.into()),
+            byte => line.push(byte),
+        }
+    }
+    String::from_utf8(line).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
