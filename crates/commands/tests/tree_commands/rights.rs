@@ -81,6 +81,7 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("store check", Read),
         ("config get k", Admin),
         ("config set k v", Admin),
+        ("config unset k", Admin),
         ("config check", Admin),
         ("config show", Admin),
         ("config path", Admin),

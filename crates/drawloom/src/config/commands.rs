@@ -53,11 +53,11 @@ fn get(path: &str, layers: &Layers) -> Result<Setting, CommandError> {
         return Err(wrong.error());
     }
     let (value, source) = layers.get(path);
-    Ok(Setting {
-        key: path.to_owned(),
-        value: shown(key, value.as_ref()),
-        source: source.as_str().to_owned(),
-    })
+    Ok(setting(path, key, value.as_ref(), source))
+}
+
+fn setting(path: &str, key: &Key, value: Option<&Value>, source: Source) -> Setting {
+    Setting { key: path.to_owned(), value: shown(key, value), source: source.as_str().to_owned() }
 }
 
 /// Sets a key. A value that is not given is asked for at a terminal, where a secret is not shown; an empty one takes the
@@ -108,11 +108,7 @@ fn set_key(
         note(&format!("written; the {} sets it too and takes precedence", above.as_str()));
     }
     let now = row.kind.read(written).ok();
-    Ok(Setting {
-        key: path.to_owned(),
-        value: shown(row, now.as_ref()),
-        source: Source::File.as_str().to_owned(),
-    })
+    Ok(setting(path, row, now.as_ref(), Source::File))
 }
 
 /// Takes a key out of the file; the result is what holds then.
@@ -135,11 +131,7 @@ fn unset_key(
         }
         _ => (row.default.clone(), Source::Default),
     };
-    Ok(Setting {
-        key: path.to_owned(),
-        value: shown(row, value.as_ref()),
-        source: source.as_str().to_owned(),
-    })
+    Ok(setting(path, row, value.as_ref(), source))
 }
 
 /// The home in whose file a key is to be written.
