@@ -55,7 +55,7 @@ fn each_damage(
         let keys: Vec<&str> = columns.iter().filter(|(_, key)| *key).map(|(name, _)| name.as_str()).collect();
         let key = keys.join(", ");
         for (column, _) in columns.iter().filter(|(_, key)| !key) {
-            let sql = format!("SELECT {column}, {key} FROM {table}");
+            let sql = format!("SELECT {column}, {key} FROM {table} ORDER BY {key}");
             let rows: Vec<Vec<Value>> = conn
                 .prepare(&sql)
                 .unwrap()
@@ -127,10 +127,14 @@ fn damage_keeps_nothing_from_being_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loom.db");
     let tree = block_on(made(Store::open(&path).unwrap()));
-    block_on(async {
+    let said = block_on(async {
         let other = Home::new(Arc::new(Store::open(&path).unwrap())).create(Mode::Buffer, "").await;
-        other.append("It hailed a secret.").await;
+        other.append("It hailed a secret.").await
     });
+    let sql = "SELECT pk FROM nodes WHERE id = ?1";
+    let said: i64 =
+        Connection::open(&path).unwrap().query_row(sql, [said.to_bytes()], |row| row.get(0)).unwrap();
+    let said = ["content", "flags"].map(|column| format!("nodes.{column} [Integer({said})]"));
     let mut unkept = Vec::new();
     let tables =
         TABLES.iter().filter(|table| !["trees", "names"].contains(table)).copied().collect::<Vec<_>>();
@@ -145,7 +149,8 @@ fn damage_keeps_nothing_from_being_forgotten() {
             let is_gone = forgotten.as_ref().is_ok_and(|done| {
                 done.places.iter().any(|place| matches!(place, ForgottenPlace::Node { .. }))
             });
-            if !is_gone {
+            // Where its own content is damaged, the text is not there.
+            if !is_gone && !said.iter().any(|own| what.starts_with(own)) {
                 unkept.push(format!("{what}: {forgotten:?}"));
             }
             // Of a content that is read in another form other words would be taken out of the index.

@@ -170,6 +170,12 @@ fn none_if_damaged<T>(error: StoreError) -> Result<Option<T>, StoreError> {
     if error.is_damage() { Ok(None) } else { Err(error) }
 }
 
+/// The id of a node; where it cannot be read, the node is called by a number.
+fn id_or_number(row: &Row<'_>, column: usize, number: i64) -> Result<NodeId, StoreError> {
+    let id = id16(row, column).map(Some).or_else(none_if_damaged)?;
+    Ok(NodeId::from_bytes(id.unwrap_or_else(|| u128::from(number.unsigned_abs()).to_be_bytes())))
+}
+
 /// The bytes of columns, of whatever kind they are.
 fn raw_of<'r>(row: &'r Row<'_>, columns: std::ops::RangeInclusive<usize>) -> impl Iterator<Item = &'r [u8]> {
     columns.filter_map(|column| match row.value(column) {
@@ -342,7 +348,9 @@ fn each_node(
 ) -> Result<(), StoreError> {
     let seq = i64::try_from(after.0).unwrap_or(i64::MAX);
     let sql = "SELECT first FROM operations WHERE tree = ?1 AND seq > ?2 ORDER BY seq LIMIT 1";
-    let Some(first) = db.one(sql, (tree.key.0, seq), |row| get::<i64>(row, 0))? else { return Ok(()) };
+    // From the beginning it takes no record, which may be damaged.
+    let first = if seq == 0 { Some(0) } else { db.one(sql, (tree.key.0, seq), |row| get::<i64>(row, 0))? };
+    let Some(first) = first else { return Ok(()) };
     let sql = "SELECT n.pk, n.id, n.generation, n.flags, n.content, e.id,
             CASE WHEN n.extra IS NULL THEN 0 ELSE 1 END
         FROM nodes n LEFT JOIN nodes e ON e.pk = (n.pk & -4294967296) + n.edited_from
@@ -351,17 +359,15 @@ fn each_node(
         let content = get(row, 3).and_then(|flags| node::read_content(row, 4, flags));
         let raw = raw_of(row, 4..=4).next().unwrap_or_default();
         let key = get::<i64>(row, 0)?;
-        // One whose id cannot be read is called by its number.
-        let id = id16(row, 1).map(Some).or_else(none_if_damaged)?;
-        let id = id.unwrap_or_else(|| (key as u128).to_be_bytes());
         let going = Going {
-            id: NodeId::from_bytes(id),
+            id: id_or_number(row, 1, key)?,
             key,
             generation: optional_id16(row, 2).or_else(none_if_damaged)?.map(GenerationId::from_bytes),
             has_content: true,
             bytes: raw.len() as u64,
         };
-        visit(going, content, raw, optional_id16(row, 5)?.map(NodeId::from_bytes), get(row, 6)?)?;
+        let edited_from = optional_id16(row, 5).or_else(none_if_damaged)?.map(NodeId::from_bytes);
+        visit(going, content, raw, edited_from, get(row, 6)?)?;
         Ok(true)
     })
 }
@@ -493,7 +499,7 @@ impl Finder<'_, '_> {
             JOIN nodes n ON n.pk = ?2 + i.node WHERE i.tree = ?1";
         let (id, target, is_whole) = (self.tree.id, self.target, self.is_whole());
         self.db.scan(sql, (self.tree.key.0, self.tree.key.first()), |row| {
-            let node = NodeId::from_bytes(id16(row, 0)?);
+            let node = id_or_number(row, 0, get(row, 1)?)?;
             let gone = is_whole
                 || self.nodes.contains(&(id, node))
                 || target.is_in_bytes(get::<String>(row, 4)?.as_bytes())
