@@ -30,8 +30,8 @@ pub(crate) const FILE: &str = "gguf:";
 /// Steps of per cent at which progress is told to what is no terminal.
 const COARSE: u8 = 10;
 
-/// Has the engine compute on one thread, unless the environment says how many: its threads spin while they wait, and
-/// on a machine whose cores are shared two are slower than one. To be called before any thread is started.
+/// Has the engine compute on one thread, unless the environment says how many: its threads wait for one another at every
+/// product, and on a machine whose cores are shared two are slower than one. To be called before any thread is started.
 #[cfg(feature = "embedded-model")]
 pub(crate) fn use_one_thread() {
     if std::env::var_os(gguf::THREADS_VARIABLE).is_none() {

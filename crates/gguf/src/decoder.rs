@@ -9,7 +9,7 @@
 
 use std::fs::File;
 
-use crate::error::{LoadError, RunError};
+use crate::error::LoadError;
 use crate::header::GgufHeader;
 use crate::kv_cache::KvCache;
 use crate::matmul::MatmulKernel;
@@ -26,17 +26,8 @@ pub(crate) struct Decoder {
     kernel: MatmulKernel,
 }
 
-/// Why tokens were not decoded.
-pub(crate) enum DecodeError {
-    Cancelled,
-    Failed(RunError),
-}
-
-impl From<candle_core::Error> for DecodeError {
-    fn from(error: candle_core::Error) -> Self {
-        Self::Failed(RunError::Compute(error.to_string()))
-    }
-}
+/// The job was stopped before its tokens were decoded.
+pub(crate) struct Cancelled;
 
 impl Decoder {
     pub(crate) fn read(
@@ -58,7 +49,7 @@ impl Decoder {
         tokens: &[u32],
         kv: &mut KvCache,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Vec<f32>, DecodeError> {
+    ) -> Result<Vec<f32>, Cancelled> {
         let from = kv.len();
         self.layers(tokens, kv, stop).inspect_err(|_| kv.truncate(from))
     }
@@ -68,25 +59,25 @@ impl Decoder {
         tokens: &[u32],
         kv: &mut KvCache,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Vec<f32>, DecodeError> {
+    ) -> Result<Vec<f32>, Cancelled> {
         let (config, from) = (&self.config, kv.len());
-        let mut state = self.weights.embedding.pick(tokens)?;
+        let mut state = self.weights.embedding.pick(tokens);
         kv.reserve(tokens.len());
         for (number, layer) in self.weights.layers.iter().enumerate() {
             if stop() {
-                return Err(DecodeError::Cancelled);
+                return Err(Cancelled);
             }
-            let attended = self.attention(number, layer, &state, from, kv)?;
+            let attended = self.attention(number, layer, &state, from, kv);
             add(&mut state, &attended);
             let rows = self.normalised(&state, &layer.inner_norm);
-            let (mut gate, up) = (layer.gate.apply(&rows)?, layer.up.apply(&rows)?);
+            let (mut gate, up) = (layer.gate.apply(&rows), layer.up.apply(&rows));
             wide(self.kernel.arch, || gated(&mut gate, &up));
-            add(&mut state, &layer.down.apply(&Activations::new(gate, config.inner, self.kernel))?);
+            add(&mut state, &layer.down.apply(&Activations::new(gate, config.inner, self.kernel)));
         }
         kv.set_len(from + tokens.len());
         let last = &state[state.len().saturating_sub(config.width)..];
         let rows = self.normalised(last, &self.weights.norm);
-        Ok(self.weights.output.apply(&rows)?)
+        Ok(self.weights.output.apply(&rows))
     }
 
     fn normalised(&self, state: &[f32], weights: &[f32]) -> Activations {
@@ -102,12 +93,12 @@ impl Decoder {
         state: &[f32],
         from: usize,
         kv: &mut KvCache,
-    ) -> Result<Vec<f32>, candle_core::Error> {
+    ) -> Vec<f32> {
         let config = &self.config;
         let rows = self.normalised(state, &layer.attention_norm);
-        let mut queries = layer.query.apply(&rows)?;
-        let mut keys = layer.key.apply(&rows)?;
-        let mut values = layer.value.apply(&rows)?;
+        let mut queries = layer.query.apply(&rows);
+        let mut keys = layer.key.apply(&rows);
+        let mut values = layer.value.apply(&rows);
         for (row, bias) in [
             (&mut queries, &layer.query_bias),
             (&mut keys, &layer.key_bias),

@@ -63,8 +63,6 @@ pub enum LoadError {
     Feature(String),
     #[error("the vocabulary is broken: {0}")]
     Vocabulary(String),
-    #[error("the tensors cannot be used: {0}")]
-    Tensors(#[from] candle_core::Error),
 }
 
 /// Errors of making a prompt of messages.

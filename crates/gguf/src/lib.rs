@@ -15,15 +15,16 @@
 //!   job begins at the longest beginning it shares with one of them, wherever that ends. Siblings of a loom
 //!   read their prompt once.
 //!
-//! Products with 8-bit blocks are ours and exact; those with other types are candle's. The forward pass around
-//! them is ours too: candle's ready-made models cannot cut their caches, and some lose precision or mask wrongly
-//! when a prompt is read in chunks. The price is that architectures are few (llama, qwen2, qwen3); each was compared with
-//! llama.cpp.
+//! Products with weights are our own and exact: 8-bit blocks lie as multiplication needs them, other types are
+//! converted row by row. The forward pass is ours too, so that caches can be cut and a prompt read in chunks gives the
+//! same numbers as one read at once. The price is that architectures are few (llama, qwen2, qwen3); each was compared
+//! with llama.cpp.
 //!
-//! **Threads.** candle computes on a pool of its own that is as large as the machine has cores, and spins
-//! while it waits. It reads [`THREADS_VARIABLE`] once, at the first product. A program that wants one thread,
-//! as it should where cores are shared, sets the variable before it starts any other thread.
+//! **Threads.** Products are computed on the global pool of rayon, as large as the machine has processors. It reads
+//! [`THREADS_VARIABLE`] once, at the first product. A program that wants one thread, as it should where cores are
+//! shared, sets the variable before it starts any other thread.
 
+mod blocks;
 mod decoder;
 mod engine;
 mod error;
@@ -40,6 +41,7 @@ mod requantise;
 mod sampler;
 mod simd;
 mod stop_filter;
+mod stored_rows;
 mod template;
 mod tensor_type;
 mod vocabulary;
@@ -64,5 +66,5 @@ pub const THREADS_VARIABLE: &str = "RAYON_NUM_THREADS";
 
 /// The number of threads in effect. Fixed from the first call, or the first product, on.
 pub fn threads() -> usize {
-    candle_core::utils::barrier_pool().n_workers() + 1
+    rayon_core::current_num_threads()
 }

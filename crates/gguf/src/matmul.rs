@@ -8,9 +8,7 @@
 //! whatever rows are multiplied with it, on however many threads and however wide the processor's vectors are.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
-use candle_core::utils::barrier_pool;
 use half::slice::HalfFloatSliceExt;
 use pulp::{Arch, Simd, WithSimd};
 
@@ -64,38 +62,43 @@ impl MatmulKernel {
 
     /// The products of `count` rows, grouped, with a matrix: row after row.
     pub(crate) fn product(self, grouped: &[f32], count: usize, packed: &PackedRows) -> Vec<f32> {
-        let (pool, all) = (barrier_pool(), packed.rows().div_ceil(COLUMNS));
-        let threads = pool.n_workers() + 1;
-        let part = |tiles: Range<usize>| {
-            let columns = tiles.start * COLUMNS..packed.rows().min(tiles.end * COLUMNS);
-            let width = columns.len();
+        in_parts(count, packed.rows(), COLUMNS * ABREAST, |columns| {
+            let (tiles, width) = (columns.start / COLUMNS..columns.end.div_ceil(COLUMNS), columns.len());
             let mut product = vec![0.0; count * width];
-            let part =
+            let task =
                 ColumnTask { packed, grouped, count, group: self.group, tiles, product: &mut product, width };
-            self.arch.dispatch(part);
-            (columns, product)
-        };
-        if threads == 1 {
-            return part(0..all).1;
-        }
-        let share = all.div_ceil(threads).next_multiple_of(ABREAST);
-        let parts: Vec<Mutex<(Range<usize>, Vec<f32>)>> = (0..threads).map(|_| Mutex::default()).collect();
-        pool.execute(|thread| {
-            let done = part((thread * share).min(all)..((thread + 1) * share).min(all));
-            if let Some(place) = parts.get(thread) {
-                *place.lock().unwrap_or_else(PoisonError::into_inner) = done;
-            }
-        });
-        let mut product = vec![0.0; count * packed.rows()];
-        for part in parts {
-            let (columns, part) = part.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let rows = product.chunks_exact_mut(packed.rows());
-            for (row, part) in rows.zip(part.chunks_exact(columns.len().max(1))) {
-                row[columns.clone()].copy_from_slice(part);
-            }
-        }
-        product
+            self.arch.dispatch(task);
+            product
+        })
     }
+}
+
+/// Computes a product of `count` rows and `columns` columns, a share of the columns on each thread; `part` gives
+/// the rows of its columns. Shares are multiples of `unit`, but the last.
+pub(crate) fn in_parts(
+    count: usize,
+    columns: usize,
+    unit: usize,
+    part: impl Fn(Range<usize>) -> Vec<f32> + Sync,
+) -> Vec<f32> {
+    let threads = rayon_core::current_num_threads();
+    if threads == 1 {
+        return part(0..columns);
+    }
+    let share = columns.div_ceil(threads).next_multiple_of(unit);
+    let parts = rayon_core::broadcast(|thread| {
+        let from = (thread.index() * share).min(columns);
+        let range = from..(from + share).min(columns);
+        if range.is_empty() { (range, Vec::new()) } else { (range.clone(), part(range)) }
+    });
+    let mut product = vec![0.0; count * columns];
+    for (range, part) in parts.into_iter().filter(|(range, _)| !range.is_empty()) {
+        let rows = product.chunks_exact_mut(columns);
+        for (row, part) in rows.zip(part.chunks_exact(range.len())) {
+            row[range.clone()].copy_from_slice(part);
+        }
+    }
+    product
 }
 
 /// Task of one thread: some columns of a product.

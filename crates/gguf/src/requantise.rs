@@ -1,17 +1,13 @@
 //! Conversion of a file's slow tensor types to 8-bit blocks.
 //!
-//! The library has no vector kernel for some types; a model stored in them answers about five times slower
-//! than in 8-bit blocks, and a conversion once costs a second. The new file is there whole or not
-//! at all.
+//! Some types are unpacked bit by bit at every product; a model stored in them answers slower than in 8-bit
+//! blocks, and a conversion once costs a second. The new file is there whole or not at all.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use candle_core::Device;
-use candle_core::quantized::{GgmlDType, QStorage, QTensor};
-
+use crate::blocks::{dequantise, quantise_q8_0};
 use crate::error::LoadError;
 use crate::header::{GgufHeader, TensorEntry};
 use crate::tensor_type::TensorType;
@@ -92,7 +88,7 @@ impl<'a> PlannedTensor<'a> {
             let mut slab = vec![0; length];
             input.read_exact(&mut slab)?;
             if self.converts() {
-                output.write_all(&converted(slab, from, count)?)?;
+                output.write_all(&converted(&slab, from, count))?;
             } else {
                 output.write_all(&slab)?;
             }
@@ -102,11 +98,10 @@ impl<'a> PlannedTensor<'a> {
     }
 }
 
-fn converted(slab: Vec<u8>, from: TensorType, count: u64) -> Result<Vec<u8>, LoadError> {
-    let count = usize::try_from(count).unwrap_or(usize::MAX);
-    let storage = QStorage::from_data(Cow::Owned(slab), &Device::Cpu, from.candle())?;
-    let numbers = QTensor::new(storage, count)?.dequantize(&Device::Cpu)?;
-    Ok(QTensor::quantize(&numbers, GgmlDType::Q8_0)?.data()?.into_owned())
+fn converted(slab: &[u8], from: TensorType, count: u64) -> Vec<u8> {
+    let mut numbers = vec![0.0; usize::try_from(count).unwrap_or_default()];
+    dequantise(from, slab, &mut numbers);
+    quantise_q8_0(&numbers)
 }
 
 fn write_head(

@@ -1,7 +1,5 @@
 //! The tensor types of GGUF files that the engine can read.
 
-use candle_core::quantized::GgmlDType;
-
 /// How the numbers of a tensor are stored; with the type's number in the file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -54,35 +52,35 @@ impl TensorType {
         self as u32
     }
 
+    /// Numbers of a block.
     pub fn block(self) -> u64 {
-        self.candle().block_size() as u64
+        match self {
+            Self::F32 | Self::F16 | Self::BF16 => 1,
+            Self::Q4_0 | Self::Q4_1 | Self::Q5_0 | Self::Q5_1 | Self::Q8_0 => 32,
+            Self::Q2K | Self::Q3K | Self::Q4K | Self::Q5K | Self::Q6K => 256,
+        }
     }
 
     pub(crate) fn block_bytes(self) -> u64 {
-        self.candle().type_size() as u64
+        match self {
+            Self::F32 => 4,
+            Self::F16 | Self::BF16 => 2,
+            Self::Q4_0 => 18,
+            Self::Q4_1 => 20,
+            Self::Q5_0 => 22,
+            Self::Q5_1 => 24,
+            Self::Q8_0 => 34,
+            Self::Q2K => 84,
+            Self::Q3K => 110,
+            Self::Q4K => 144,
+            Self::Q5K => 176,
+            Self::Q6K => 210,
+        }
     }
 
-    /// Whether computing with it is fast on common processors. Types without a vector kernel are about
-    /// five times slower than [`TensorType::Q8_0`], to which [`crate::requantise`] converts them.
+    /// Whether computing with it is fast on common processors. The others are slower than [`TensorType::Q8_0`], to
+    /// which [`crate::requantise`] converts them.
     pub(crate) fn is_fast(self) -> bool {
         !matches!(self, Self::Q4_1 | Self::Q5_0 | Self::Q5_1)
-    }
-
-    pub(crate) fn candle(self) -> GgmlDType {
-        match self {
-            Self::F32 => GgmlDType::F32,
-            Self::F16 => GgmlDType::F16,
-            Self::BF16 => GgmlDType::BF16,
-            Self::Q4_0 => GgmlDType::Q4_0,
-            Self::Q4_1 => GgmlDType::Q4_1,
-            Self::Q5_0 => GgmlDType::Q5_0,
-            Self::Q5_1 => GgmlDType::Q5_1,
-            Self::Q8_0 => GgmlDType::Q8_0,
-            Self::Q2K => GgmlDType::Q2K,
-            Self::Q3K => GgmlDType::Q3K,
-            Self::Q4K => GgmlDType::Q4K,
-            Self::Q5K => GgmlDType::Q5K,
-            Self::Q6K => GgmlDType::Q6K,
-        }
     }
 }

@@ -1,18 +1,16 @@
 //! The tensors of a model, read from the file one by one and checked against the shape they must have.
 
-use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use candle_core::quantized::{QMatMul, QStorage, QTensor};
-use candle_core::{Device, Module, Tensor};
-
+use crate::blocks::dequantise;
 use crate::error::LoadError;
 use crate::header::{GgufHeader, TensorEntry};
 use crate::matmul::MatmulKernel;
 use crate::model_config::ModelConfig;
 use crate::packed_rows::{BLOCK, PackedRows};
+use crate::stored_rows::StoredRows;
 use crate::tensor_type::TensorType;
 
 /// A matrix that rows are multiplied with.
@@ -21,27 +19,23 @@ pub(crate) enum Matrix {
     /// 8-bit blocks, which have kernels of their own here.
     Packed(Arc<PackedRows>),
     /// Any other type, as it is stored.
-    Stored(Arc<QMatMul>),
+    Stored(Arc<StoredRows>),
 }
 
 impl Matrix {
     /// The products of rows, one after the other.
-    pub(crate) fn apply(&self, rows: &Activations) -> Result<Vec<f32>, candle_core::Error> {
+    pub(crate) fn apply(&self, rows: &Activations) -> Vec<f32> {
         match self {
-            Self::Packed(packed) => Ok(rows.kernel.product(rows.grouped(), rows.count(), packed)),
-            Self::Stored(stored) => stored.forward(&rows.tensor()?)?.flatten_all()?.to_vec1(),
+            Self::Packed(packed) => rows.kernel.product(rows.grouped(), rows.count(), packed),
+            Self::Stored(stored) => stored.product(rows.kernel, &rows.numbers),
         }
     }
 
     /// The matrix' rows with these numbers.
-    pub(crate) fn pick(&self, numbers: &[u32]) -> Result<Vec<f32>, candle_core::Error> {
+    pub(crate) fn pick(&self, numbers: &[u32]) -> Vec<f32> {
         match self {
-            Self::Packed(packed) => {
-                Ok(numbers.iter().flat_map(|&number| packed.row(number as usize)).collect())
-            }
-            Self::Stored(stored) => {
-                stored.embedding(&Tensor::new(numbers, &Device::Cpu)?)?.flatten_all()?.to_vec1()
-            }
+            Self::Packed(packed) => numbers.iter().flat_map(|&number| packed.row(number as usize)).collect(),
+            Self::Stored(stored) => numbers.iter().flat_map(|&number| stored.row(number as usize)).collect(),
         }
     }
 }
@@ -68,10 +62,6 @@ impl Activations {
             1 => &self.numbers,
             _ => self.grouped.get_or_init(|| self.kernel.grouped(&self.numbers, self.width)),
         }
-    }
-
-    fn tensor(&self) -> Result<Tensor, candle_core::Error> {
-        Tensor::from_slice(&self.numbers, (self.count(), self.width), &Device::Cpu)
     }
 }
 
@@ -158,14 +148,14 @@ impl<'a, F: Read + Seek> TensorReader<'a, F> {
         if entry.kind == TensorType::Q8_0 && inner.is_multiple_of(BLOCK) {
             return Ok(Matrix::Packed(Arc::new(PackedRows::new(&bytes, inner, rows))));
         }
-        let tensor = tensor(entry, bytes, vec![rows, inner])?;
-        Ok(Matrix::Stored(Arc::new(QMatMul::from_qtensor(tensor)?)))
+        Ok(Matrix::Stored(Arc::new(StoredRows::new(entry.kind, bytes, inner, rows))))
     }
 
     fn vector(&mut self, name: &str, length: usize) -> Result<Vec<f32>, LoadError> {
         let entry = self.entry(name, &[length])?;
-        let tensor = tensor(entry, bytes(entry, self.file)?, vec![length])?;
-        Ok(tensor.dequantize(&Device::Cpu)?.flatten_all()?.to_vec1()?)
+        let mut numbers = vec![0.0; length];
+        dequantise(entry.kind, &bytes(entry, self.file)?, &mut numbers);
+        Ok(numbers)
     }
 
     fn optional_vector(&mut self, name: &str, length: usize) -> Result<Option<Vec<f32>>, LoadError> {
@@ -194,9 +184,4 @@ fn bytes(entry: &TensorEntry, file: &mut (impl Read + Seek)) -> Result<Vec<u8>, 
     file.seek(SeekFrom::Start(entry.bytes.start))?;
     file.read_exact(&mut bytes)?;
     Ok(bytes)
-}
-
-fn tensor(entry: &TensorEntry, bytes: Vec<u8>, shape: Vec<usize>) -> Result<QTensor, LoadError> {
-    let storage = QStorage::from_data(Cow::Owned(bytes), &Device::Cpu, entry.kind.candle())?;
-    Ok(QTensor::new(storage, shape)?)
 }

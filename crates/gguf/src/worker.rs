@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 
-use crate::decoder::{DecodeError, Decoder};
+use crate::decoder::{Cancelled, Decoder};
 use crate::engine::LoadedModel;
 use crate::error::RunError;
 use crate::job::{
@@ -110,10 +110,7 @@ impl JobRun<'_> {
         let mut logits = Vec::new();
         for chunk in tokens.chunks(CHUNK) {
             let read = decoder.read_on(chunk, &mut sequence.kv, &|| self.is_cancelled());
-            logits = read.map_err(|stopped| match stopped {
-                DecodeError::Cancelled => RunError::Cancelled,
-                DecodeError::Failed(error) => error,
-            })?;
+            logits = read.map_err(|Cancelled| RunError::Cancelled)?;
             sequence.tokens.extend_from_slice(chunk);
         }
         if self.is_cancelled() { Err(RunError::Cancelled) } else { Ok(logits) }

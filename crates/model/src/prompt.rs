@@ -175,6 +175,8 @@ pub struct Params {
     pub max_tokens: Option<u32>,
     /// Texts that end the answer.
     pub stop: Vec<String>,
+    /// Where the answer is cut as it arrives. Never sent: servers take away the text they stop at.
+    pub ends_at: Option<text::cut::Boundary>,
     pub seed: Option<i64>,
     /// Log-probabilities of the chosen tokens, with this many alternatives each.
     pub logprobs: Option<u8>,
@@ -247,6 +249,7 @@ impl Default for Params {
             min_p: None,
             max_tokens: None,
             stop: Vec::new(),
+            ends_at: None,
             seed: None,
             logprobs: None,
             n: 1,

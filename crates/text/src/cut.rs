@@ -4,11 +4,13 @@
 //! but white space). Sentences are found by their punctuation, in scripts with and without spaces; an
 //! abbreviation may be taken for an end, which costs a less pretty cut and nothing else.
 
+mod boundary;
 mod head_tail;
 mod paragraph;
 mod sentence;
 mod window;
 
+pub use boundary::Boundary;
 pub use head_tail::{HeadTail, Omission, head_tail};
 pub use paragraph::paragraph_starts;
 pub use sentence::{sentence_ends, sentence_starts};

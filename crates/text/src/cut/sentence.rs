@@ -71,6 +71,10 @@ fn is_initial(before: &str, marks: &str) -> bool {
         && backwards.next().is_none_or(|c| !c.is_alphanumeric())
 }
 
+pub(super) fn is_end_mark(c: char) -> bool {
+    is_spaced_mark(c) || is_unspaced_mark(c)
+}
+
 fn is_spaced_mark(c: char) -> bool {
     matches!(c, '.' | '!' | '?' | '…' | '‽' | '‼' | '⁇'..='⁉' | '։' | '؟' | '۔' | '।' | '॥' | '።')
 }
@@ -79,7 +83,7 @@ fn is_unspaced_mark(c: char) -> bool {
     matches!(c, '。' | '！' | '？' | '．' | '｡')
 }
 
-fn is_closer(c: char) -> bool {
+pub(super) fn is_closer(c: char) -> bool {
     matches!(
         c,
         ')' | ']'

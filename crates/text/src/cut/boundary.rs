@@ -1,0 +1,184 @@
+//! The first sentence or paragraph of a text that is still arriving.
+
+use serde::{Deserialize, Serialize};
+
+use super::sentence::{is_closer, is_end_mark, sentence_ends};
+use crate::grapheme;
+
+/// Where an answer ends though its model would write on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Boundary {
+    /// Behind the first sentence; a break of paragraph ends one, too.
+    Sentence,
+    /// Behind the first blank line that follows text.
+    Paragraph,
+}
+
+/// A sentence or paragraph is looked for in this many bytes of an answer; a longer one is not cut. It bounds what each
+/// further piece of an answer costs.
+const LONGEST: usize = 64 * 1024;
+
+impl Boundary {
+    /// Whether a text is too long for an end to be found with what follows it.
+    pub const fn is_too_long(text: &str) -> bool {
+        text.len() > LONGEST
+    }
+
+    /// Byte offset behind the first sentence or paragraph and the white space after it, just before what follows; none
+    /// while nothing follows. White space at the beginning belongs to the sentence.
+    ///
+    /// What is found stays the same however the text goes on, so that it does not matter in which pieces it arrived,
+    /// and a longer stored answer is cut at the same place.
+    pub fn first_end(self, text: &str) -> Option<usize> {
+        let most = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+        let text = &text[..most.unwrap_or_default()];
+        let begin = text.len() - text.trim_start().len();
+        let body = &text[begin..];
+        let paragraph = paragraph_end(body);
+        let sentence = match self {
+            Self::Sentence => sentence_end(body),
+            Self::Paragraph => None,
+        };
+        let end = paragraph.into_iter().chain(sentence).min()?;
+        Some(begin + end)
+    }
+}
+
+/// The offset behind white space that begins at `end`; none if nothing follows it.
+fn before_next(text: &str, end: usize) -> Option<usize> {
+    let rest = text[end..].trim_start();
+    let next = text.len() - rest.len();
+    // White space that a combining mark turns into part of a cluster is no place to begin.
+    (!rest.is_empty()).then(|| if grapheme::floor(text, next) == next { next } else { end })
+}
+
+fn paragraph_end(text: &str) -> Option<usize> {
+    let breaks = text.match_indices('\n').find(|(at, _)| {
+        let line = text[at + 1..].trim_start_matches([' ', '\t', '\r']);
+        line.starts_with('\n')
+    });
+    before_next(text, breaks?.0)
+}
+
+fn sentence_end(text: &str) -> Option<usize> {
+    for end in sentence_ends(text) {
+        let next = before_next(text, end)?;
+        let before = text[..end].trim_end_matches(|c| is_end_mark(c) || is_closer(c));
+        let is_stop = &text[before.len()..end] == ".";
+        if !(is_stop && (is_abbreviation(before, &text[next..]) || is_item_number(before))) {
+            return Some(next);
+        }
+    }
+    None
+}
+
+/// Words a full stop behind which ends no sentence: what they stand before follows.
+const TITLES: [&str; 30] = [
+    "Dr", "Mr", "Mrs", "Ms", "Mx", "Prof", "St", "Gen", "Col", "Capt", "Lt", "Sgt", "Rev", "Hon", "Sen",
+    "Rep", "Gov", "Pres", "Mt", "Hr", "Fr", "Mme", "Mlle", "Sra", "vs", "cf", "bzw", "ca", "Dra", "Mgr",
+];
+
+/// Words that are abbreviations where a number follows.
+const BEFORE_NUMBERS: [&str; 14] =
+    ["No", "no", "Nr", "Fig", "fig", "Vol", "vol", "p", "pp", "S", "Abs", "Art", "ch", "sec"];
+
+fn is_abbreviation(before: &str, after: &str) -> bool {
+    let from = before
+        .rfind(|c: char| !(c.is_alphanumeric() || c == '.'))
+        .map_or(0, |at| at + before[at..].chars().next().map_or(0, char::len_utf8));
+    let word = &before[from..];
+    let mut letters = word.split('.');
+    let is_dotted = word.contains('.')
+        && letters.all(|part| {
+            let mut chars = part.chars();
+            chars.next().is_some_and(char::is_alphabetic) && chars.next().is_none()
+        });
+    is_dotted
+        || TITLES.contains(&word)
+        || BEFORE_NUMBERS.contains(&word) && after.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Whether a line begins with this number: that of an item of a list.
+fn is_item_number(before: &str) -> bool {
+    let line = before.rsplit('\n').next().unwrap_or_default().trim_start();
+    !line.is_empty() && line.len() <= 3 && line.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cuts a text whole and character by character, and finds the same.
+    fn cut(boundary: Boundary, text: &str) -> Option<&str> {
+        let whole = boundary.first_end(text);
+        let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+        let arriving = ends.clone().find_map(|end| boundary.first_end(&text[..end]));
+        assert_eq!(arriving, whole, "{text:?}");
+        whole.map(|end| &text[..end])
+    }
+
+    #[test]
+    fn sentence_has_its_end_and_the_space_after_it() {
+        let cases = [
+            ("One. Two.", "One. "),
+            (" One. Two.", " One. "),
+            ("\n\nOne. Two.", "\n\nOne. "),
+            ("Dr. Smith came. He sat.", "Dr. Smith came. "),
+            ("It is 3.5 long. Yes.", "It is 3.5 long. "),
+            ("Fruit, e.g. Apples, fell. Then", "Fruit, e.g. Apples, fell. "),
+            ("J. R. Doe came. He", "J. R. Doe came. "),
+            ("The U.S. Army came. He", "The U.S. Army came. "),
+            ("See No. 5 there. He", "See No. 5 there. "),
+            ("I said no. He left", "I said no. "),
+            ("Well… no. Yes", "Well… no. "),
+            ("Well... no. Yes", "Well... no. "),
+            ("Well… Yes", "Well… "),
+            ("Well... Yes", "Well... "),
+            ("\"Go.\" He went.", "\"Go.\" "),
+            ("“Go.” He went.", "“Go.” "),
+            ("‘Go.’ He went.", "‘Go.’ "),
+            ("(Who?) He", "(Who?) "),
+            ("“Go!” she said. He", "“Go!” she said. "),
+            ("What?! No", "What?! "),
+            ("彼は来た。彼女は", "彼は来た。"),
+            ("「名前は？」まだ", "「名前は？」"),
+            ("好！走", "好！"),
+            ("1. Apples fall. 2", "1. Apples fall. "),
+            ("A heading\r\n\r\nText.", "A heading\r\n\r\n"),
+            ("One.\n\nTwo.", "One.\n\n"),
+        ];
+        for (text, sentence) in cases {
+            assert_eq!(cut(Boundary::Sentence, text), Some(sentence));
+        }
+    }
+
+    #[test]
+    fn nothing_is_cut_before_something_follows() {
+        for text in
+            ["", " ", "One", "One.", "One. ", "Dr. Smith", "3.5", "e.g. this", "好。", "好。\u{FE00}的"]
+        {
+            assert_eq!(cut(Boundary::Sentence, text), None);
+        }
+        for text in ["One. Two.", "One\nTwo", "One\n\n", "\n\nOne"] {
+            assert_eq!(cut(Boundary::Paragraph, text), None);
+        }
+    }
+
+    #[test]
+    fn what_is_longer_than_the_limit_is_not_cut() {
+        for (boundary, end) in [(Boundary::Sentence, ". "), (Boundary::Paragraph, "\n\n")] {
+            let long = |bytes| format!("{}{end}Then", "é".repeat(bytes / 2));
+            assert_eq!(boundary.first_end(&long(LONGEST)), None);
+            assert!(Boundary::is_too_long(&long(LONGEST)));
+            assert_eq!(boundary.first_end(&long(LONGEST - 8)), Some(LONGEST - 6), "control");
+        }
+    }
+
+    #[test]
+    fn paragraph_has_its_blank_lines() {
+        assert_eq!(cut(Boundary::Paragraph, "One. Two.\n\nThree"), Some("One. Two.\n\n"));
+        assert_eq!(cut(Boundary::Paragraph, "\n\nOne\r\n\r\n\r\nTwo"), Some("\n\nOne\r\n\r\n\r\n"));
+        assert_eq!(cut(Boundary::Paragraph, "One\n \t\n\n\nTwo\n\nThree"), Some("One\n \t\n\n\n"));
+    }
+}
