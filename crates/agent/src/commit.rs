@@ -188,6 +188,7 @@ impl ReceivedResponse {
         if raw.parsed.choices.iter().any(stored::is_cut) {
             call.note("the answer is longer than a node holds: its end stands in the stored response alone");
         }
+        meta.ends_at = ask.params.ends_at;
         meta.interrupted = failure.map(|error| error.code().to_owned());
         // Without a copy: nobody else has it.
         Self::new(runtime, raw.body.into(), Some(raw.parsed), meta, &manifest.held)
@@ -220,8 +221,10 @@ impl ReceivedResponse {
         let choices = parsed
             .choices
             .into_iter()
-            .map(|choice| {
+            .map(|mut choice| {
+                let ended = stored::cut_at(&mut choice, meta.ends_at);
                 let finish = match (&choice.finish, &interrupted) {
+                    _ if ended => Finish::Stop,
                     _ if stored::is_cut(&choice) => Finish::Length,
                     (Some(reason), _) => finish(reason),
                     (None, Some(code)) => Finish::Interrupted(code.clone()),

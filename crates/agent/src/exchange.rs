@@ -15,6 +15,7 @@ use crate::masking::MaskedDeltas;
 use crate::prepared_request::{PreparedRequest, StartedGeneration};
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
+use crate::stop_cutter::StopCutter;
 
 /// Lets the first of several requests go ahead until its first token.
 pub enum CacheGate<'a> {
@@ -82,13 +83,19 @@ pub(crate) async fn send(
         manifest: begun.row.manifest,
     });
     let mut deltas = MaskedDeltas::new(call.events.as_ref(), &runtime.masker, &begun.row.reserved);
+    let (stop, cancel) = Cancel::new();
+    let mut cutter = StopCutter::new(ask.params.ends_at, ask.choices());
     let mut listener = |event: model::ModelEvent| {
         if matches!(event, model::ModelEvent::Text { .. } | model::ModelEvent::Thinking { .. }) {
             gate.open();
         }
-        deltas.event(&event);
+        if let Some(event) = cutter.event(event) {
+            deltas.event(&event);
+        }
+        if cutter.has_ended() {
+            stop.cancel();
+        }
     };
-    let (stop, cancel) = Cancel::new();
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
     let sending = ask.model.send(&prepared.encoded, &to, exchange);
     let mut cancelled = call.cancel.clone();
@@ -106,6 +113,11 @@ pub(crate) async fn send(
         () = stopped => return Err(AgentError::Forgotten),
     };
     deltas.finish();
+    let result = match result {
+        // Whatever its connection did after the last choice had ended, the answer is whole.
+        Err(mut error) if cutter.has_ended() => error.take_response().ok_or(error),
+        result => result,
+    };
     Ok(ReceivedStream { result, spool: spool.finished().await })
 }
 
@@ -132,6 +144,9 @@ impl Spooling {
         header.extra.insert("agent".to_owned(), ask.agent.as_str().into());
         if let Ok(prices) = serde_json::to_value(ask.model.info().prices) {
             header.extra.insert("prices".to_owned(), prices);
+        }
+        if let Some(Ok(end)) = ask.params.ends_at.map(serde_json::to_value) {
+            header.extra.insert("ends_at".to_owned(), end);
         }
         header.extra.insert("tree".to_owned(), begun.row.tree.to_string().into());
         let spool = Spool::create(&dir, &header).map_err(spool_failed)?;

@@ -34,6 +34,7 @@ pub mod runtime;
 pub mod send;
 pub mod session;
 pub mod spend;
+mod stop_cutter;
 pub mod stored;
 pub mod variant;
 

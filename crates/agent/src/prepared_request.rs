@@ -154,6 +154,7 @@ impl PreparedRequest {
             way: manifest.way,
             held: manifest.held.clone(),
             new_start: None,
+            first_words: None,
             inputs: Vec::new(),
             tokens: manifest.tokens,
             tainted_by: manifest.tainted_by,
@@ -236,6 +237,22 @@ impl PreparedRequest {
         Ok(StartedGeneration { row, claim, guards })
     }
 
+    /// Characters of the document that stand above its window.
+    pub fn chars_above(&self) -> u64 {
+        self.assembled
+            .first_words
+            .as_ref()
+            .map_or(0, |_| self.assembled.left.iter().map(|run| run.chars).sum())
+    }
+
+    /// Where the window of a document begins, if something of it is not sent.
+    pub fn window_notice(&self) -> Option<String> {
+        let words = self.assembled.first_words.as_ref()?;
+        let words = text::terminal::one_line(words);
+        let chars = self.chars_above();
+        Some(format!("the model sees from “{words}” on; {chars} characters above are left out"))
+    }
+
     /// Makes manifest and generation row durable, in one transaction. Nothing is sent before.
     pub(crate) async fn begin(
         &self,
@@ -268,6 +285,11 @@ impl PreparedRequest {
         let begun = self.begin_like(runtime, call, ask, turn, like).await?;
         for notice in &self.assembled.notices {
             call.note(notice);
+        }
+        if self.assembled.new_start.is_some()
+            && let Some(notice) = self.window_notice()
+        {
+            call.note(&notice);
         }
         Ok(begun)
     }

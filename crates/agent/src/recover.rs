@@ -202,6 +202,7 @@ impl Runtime {
             spooled.header().extra.get("streamed").and_then(serde_json::Value::as_bool).unwrap_or(true);
         let agent = spooled.header().extra.get("agent").and_then(serde_json::Value::as_str);
         let agent = agent.unwrap_or("main").to_owned();
+        let ends_at = spooled.header().extra.get("ends_at").cloned();
         let digest = begun.row.manifest;
         let manifest = self.read(owner, begun.row.tree, move |rows| stored::manifest(rows, digest)).await?;
         // Those of its configuration; a spool of an earlier version does not name them.
@@ -225,6 +226,7 @@ impl Runtime {
                 masked: Vec::new(),
                 interrupted: Some(left.code().to_owned()),
                 model: manifest.as_ref().map(|manifest| manifest.model.name.clone()).unwrap_or_default(),
+                ends_at: ends_at.and_then(|end| serde_json::from_value(end).ok()),
             };
             let meta = believed(meta, manifest.as_ref(), &body);
             let held = manifest.as_ref().map(|manifest| manifest.held.clone()).unwrap_or_default();

@@ -14,6 +14,7 @@ mod settings;
 pub mod steering;
 mod task;
 mod turn;
+mod unanswered;
 mod waiting_files;
 
 use std::collections::HashMap;
@@ -34,7 +35,7 @@ pub use entry::{Name, OpenedSession, SessionChoice};
 pub use inbox::MAX_WAITING;
 pub use log::{EventLog, EventStream, Numbered};
 pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput, WaitingFile};
-pub use settings::{ChosenModel, SessionSettings};
+pub use settings::{ChosenModel, SessionSampling, SessionSettings};
 pub use turn::{TurnConfig, TurnIdentity};
 
 /// What a task takes from its channel.

@@ -1,6 +1,7 @@
 //! What a generation left in the store, read again: manifests, bodies, responses.
 
 use std::cell::RefCell;
+use text::cut::Boundary;
 
 use context::{Manifest, StoredBody};
 use loom::content::NotCanonical;
@@ -42,6 +43,9 @@ pub struct ResponseMeta {
     /// The model as requested: what it wants back unchanged goes to it alone.
     #[serde(default)]
     pub model: String,
+    /// Where its choices are cut; its body goes on behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_at: Option<Boundary>,
 }
 
 impl ResponseMeta {
@@ -65,6 +69,7 @@ impl ResponseMeta {
             masked: Vec::new(),
             interrupted: None,
             model: model.to_owned(),
+            ends_at: None,
         }
     }
 
@@ -74,7 +79,8 @@ impl ResponseMeta {
 }
 
 /// The content blocks of one choice of a response. `held` is the white space that stands in the document already.
-pub fn blocks(choice: model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Block> {
+pub fn blocks(mut choice: model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Block> {
+    cut_at(&mut choice, meta.ends_at);
     let mut blocks = Vec::new();
     let mut held = held;
     let silent = choice.text().is_empty();
@@ -114,6 +120,26 @@ pub fn blocks(choice: model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Blo
     }
     fit(&mut blocks);
     blocks
+}
+
+/// Cuts a choice behind its first sentence or paragraph, if it goes on there. Whether it does.
+pub(crate) fn cut_at(choice: &mut model::Choice, boundary: Option<Boundary>) -> bool {
+    let Some(mut left) = boundary.and_then(|boundary| boundary.first_end(&choice.text())) else {
+        return false;
+    };
+    let mut pieces = 0;
+    for piece in &mut choice.pieces {
+        pieces += 1;
+        if let ReplyPiece::Text(text) = piece {
+            text.truncate(left.min(text.len()));
+            left -= text.len();
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    choice.pieces.truncate(pieces);
+    true
 }
 
 /// Whether an answer says more than a node holds: the node has its beginning, the response all of it.

@@ -1,6 +1,6 @@
 //! State of an invocation: the services of an open home, and what was chosen for it.
 
-mod input;
+pub(crate) mod input;
 mod naming;
 
 pub(crate) use input::within_new_workspace;

@@ -10,6 +10,7 @@ mod navigation;
 mod next_request;
 pub(crate) mod position;
 mod reload;
+mod sampling;
 mod say;
 mod session_settings;
 mod sessions;
@@ -41,6 +42,10 @@ pub(crate) async fn chat(app: &App, asker: &Asker, args: ChatArgs) -> Result<Com
     // What comes from standard input is text, whatever it looks like (spec: security §5).
     let piped = if message == "-" { Some(app.text(message)?) } else { None };
     let mut conversation = Conversation::open(app, asker, &args).await?;
+    // Another argument has it, or what was asked for says nothing to a model.
+    if !args.reads_input() && !matches!(slash::parse(message), Input::Command(_)) {
+        conversation.attach_piped(app)?;
+    }
     let done = match piped {
         Some(text) => said(app, asker, &mut conversation, text).await,
         None => one_line(app, asker, &mut conversation, message).await,

@@ -48,6 +48,17 @@ pub trait Frontend: Send + Sync {
     /// # Errors
     /// When it is one of the files of `guard`, or cannot be read.
     fn input(&self, guard: &StoreGuard, timeout: Duration) -> Result<Box<dyn Read + Send>, FileError>;
+    /// Standard input where it was handed over with the call: a pipe or a regular file. None where it was not.
+    ///
+    /// # Errors
+    /// As [`Self::input`].
+    fn piped_input(
+        &self,
+        _guard: &StoreGuard,
+        _timeout: Duration,
+    ) -> Result<Option<Box<dyn Read + Send>>, FileError> {
+        Ok(None)
+    }
 }
 
 /// Events of work as a frontend shows them.

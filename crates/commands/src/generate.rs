@@ -7,6 +7,7 @@ use agent::{AgentError, CacheGate, GenerationOutcome, GenerationRequest, PathReq
 use futures_util::future::join_all;
 use loom::{Mode, Op, Position, PositionId, PositionKind, Purpose, Seq, TreeId, ViewName};
 use model::{Model, Params};
+use text::cut::Boundary;
 use tokio::sync::watch;
 
 use crate::app::App;
@@ -256,6 +257,8 @@ fn estimate(prepared: &PreparedRequest, shares: &[Share]) -> Estimate {
         requests,
         input_tokens: prepared.manifest.tokens,
         output_tokens: prepared.manifest.budget.reserved_output * u64::from(requests),
+        left_out: prepared.chars_above(),
+        window: prepared.window_notice(),
         cost: cost(prepared, shares),
     }
 }
@@ -363,7 +366,9 @@ pub(crate) fn params(preset: &Preset, sampling: &Sampling) -> Params {
         top_p: sampling.top_p.or(preset.top_p),
         min_p: sampling.min_p.or(preset.min_p),
         max_tokens: sampling.max_tokens.or(preset.max_tokens),
-        stop: stop.iter().flat_map(|stop| stop_texts(stop)).collect(),
+        stop: stop.iter().filter(|stop| boundary(stop).is_none()).cloned().collect(),
+        // A paragraph ends a sentence, too.
+        ends_at: stop.iter().filter_map(|stop| boundary(stop)).min_by_key(|end| *end == Boundary::Paragraph),
         seed: sampling.seed.or(preset.seed),
         logprobs: sampling.logprobs.or(preset.logprobs),
         thinking: sampling.think.map(Think::wish).or(preset.think),
@@ -371,12 +376,11 @@ pub(crate) fn params(preset: &Preset, sampling: &Sampling) -> Params {
     }
 }
 
-/// `sentence` and `paragraph` stand for the texts that end one.
-fn stop_texts(stop: &str) -> Vec<String> {
-    let texts: &[&str] = match stop {
-        "sentence" => &[". ", "! ", "? ", "\n"],
-        "paragraph" => &["\n\n"],
-        other => return vec![other.to_owned()],
-    };
-    texts.iter().map(|text| (*text).to_owned()).collect()
+/// The boundary a stop names: `sentence` or `paragraph`; any other is a text of its own.
+fn boundary(stop: &str) -> Option<Boundary> {
+    match stop {
+        "sentence" => Some(Boundary::Sentence),
+        "paragraph" => Some(Boundary::Paragraph),
+        _ => None,
+    }
 }

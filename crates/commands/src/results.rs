@@ -84,6 +84,8 @@ pub enum CommandOutcome {
     Reloaded(slash::Reloaded),
     /// `/think`.
     Think(slash::ThinkShown),
+    System(slash::SystemShown),
+    Sampling(slash::SamplingShown),
     /// `/zone`.
     Zone(slash::ZoneShown),
     /// `/undo`, `/redo`.

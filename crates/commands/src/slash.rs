@@ -16,7 +16,7 @@ pub use run::SlashOutcome;
 
 use std::path::PathBuf;
 
-use crate::args::chat::SessionsCommand;
+use crate::args::chat::{SessionsCommand, Setting};
 use crate::args::cost::Cost;
 use crate::args::maintenance::{Doctor, Search};
 use crate::args::think::Think;
@@ -64,6 +64,8 @@ pub enum SlashCommand {
         node: Option<String>,
         text: String,
     },
+    /// Asks again what was said last.
+    Retry,
     /// Takes the last thing back.
     Undo,
     Redo,
@@ -85,6 +87,14 @@ pub enum SlashCommand {
     /// Has the model think more or less from now on; shows how much it does, if nothing is said.
     Think {
         think: Option<Think>,
+    },
+    /// Gives the session a system prompt; shows it, if there is no text.
+    System {
+        text: Option<String>,
+    },
+    /// Changes the sampling of the session; shows it, if there is none.
+    Set {
+        setting: Option<Setting>,
     },
     /// How full the window is, and what fills it.
     Zone,
@@ -130,9 +140,10 @@ pub struct SlashSpec {
 }
 
 /// Every slash command, in the order help shows them.
-pub const TABLE: [SlashSpec; 27] = [
-    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, UNDO, REDO, COMPACT, RELOAD, FILE,
-    MODEL, THINK, ZONE, COST, SEARCH, VERIFY, EXPORT, DOCTOR, APPROVE, DENY, QUEUE, STOP, QUIT,
+pub const TABLE: [SlashSpec; 30] = [
+    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, UNDO, REDO, COMPACT, RELOAD,
+    FILE, MODEL, THINK, SYSTEM, SET, ZONE, COST, SEARCH, VERIFY, EXPORT, DOCTOR, APPROVE, DENY, QUEUE, STOP,
+    QUIT,
 ];
 
 const HELP: SlashSpec = SlashSpec {
@@ -228,6 +239,14 @@ const EDIT: SlashSpec = SlashSpec {
         Ok(SlashCommand::Edit { node, text })
     },
 };
+const RETRY: SlashSpec = SlashSpec {
+    name: "retry",
+    arguments: "",
+    right: Right::Act,
+    help: "ask your last message again; an earlier answer stays beside the new one",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Retry),
+};
 const UNDO: SlashSpec = SlashSpec {
     name: "undo",
     arguments: "",
@@ -297,6 +316,32 @@ const THINK: SlashSpec = SlashSpec {
         ("", _) => Ok(SlashCommand::Think { think: None }),
         (_, Some(think)) => Ok(SlashCommand::Think { think: Some(think) }),
         _ => Err("it takes off, low or high"),
+    },
+};
+const SYSTEM: SlashSpec = SlashSpec {
+    name: "system",
+    arguments: "[TEXT|off]",
+    right: Right::Act,
+    help: "give this session a system prompt; `off` brings the built-in one back; without a text, show it",
+    candidates: Candidates::Words(&["off"]),
+    read: |rest| {
+        let text = match rest {
+            "" => None,
+            "off" => Some(String::new()),
+            text => Some(text.to_owned()),
+        };
+        Ok(SlashCommand::System { text })
+    },
+};
+const SET: SlashSpec = SlashSpec {
+    name: "set",
+    arguments: "[KEY=VALUE]",
+    right: Right::Act,
+    help: "set temperature, max_tokens or seed in this session (`KEY=` takes it back); without a key, show them",
+    candidates: Candidates::Words(&Setting::WORDS),
+    read: |rest| match rest {
+        "" => Ok(SlashCommand::Set { setting: None }),
+        rest => Ok(SlashCommand::Set { setting: Some(Setting::parse(rest)?) }),
     },
 };
 const ZONE: SlashSpec = SlashSpec {
@@ -420,6 +465,7 @@ impl SlashCommand {
             Self::Rename { .. } => RENAME,
             Self::Fork { .. } => FORK,
             Self::Edit { .. } => EDIT,
+            Self::Retry => RETRY,
             Self::Undo => UNDO,
             Self::Redo => REDO,
             Self::Compact { .. } => COMPACT,
@@ -427,6 +473,8 @@ impl SlashCommand {
             Self::File { .. } => FILE,
             Self::Model { .. } => MODEL,
             Self::Think { .. } => THINK,
+            Self::System { .. } => SYSTEM,
+            Self::Set { .. } => SET,
             Self::Zone => ZONE,
             Self::Verify => VERIFY,
             Self::Export { .. } => EXPORT,

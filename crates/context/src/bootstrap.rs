@@ -20,6 +20,10 @@ pub const TOTAL_CAP: usize = 24_000;
 /// No file is cut to fewer characters than this.
 pub const LEAST: usize = 400;
 
+/// Source of the text that says who the agent is: what is built in, or what the owner said.
+const IDENTITY: &str = "identity";
+pub(crate) const SYSTEM: &str = "system";
+
 /// A file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootFile {
@@ -37,6 +41,8 @@ pub struct BootFile {
 pub struct Bootstrap {
     /// Who the agent is; empty for nobody.
     pub identity: String,
+    /// System prompt the owner gave this session, in place of the identity.
+    pub system: Option<String>,
     /// The owner's files, in the order they are sent.
     pub files: Vec<BootFile>,
     /// Files that were not read, with why.
@@ -70,6 +76,11 @@ impl Bootstrap {
         *self == Self { changed_files: self.changed_files, reload: self.reload, ..Self::default() }
     }
 
+    /// The text that says who the agent is, and the name of its source.
+    pub(crate) fn identity(&self) -> (&'static str, &str) {
+        self.system.as_deref().map_or((IDENTITY, &self.identity), |system| (SYSTEM, system))
+    }
+
     /// The lowest trust among the files.
     pub fn trust(&self) -> Trust {
         self.files.iter().map(|file| file.trust).min().unwrap_or(Trust::Owner)
@@ -77,7 +88,7 @@ impl Bootstrap {
 
     /// The files within their caps, for a share of the window of `tokens` tokens that the identity is part of.
     pub fn fit(&self, tokens: u64, estimator: &Estimator) -> Vec<TrimmedFile<'_>> {
-        fit(&self.files, tokens.saturating_sub(estimator.of(&self.identity)), estimator)
+        fit(&self.files, tokens.saturating_sub(estimator.of(self.identity().1)), estimator)
     }
 }
 

@@ -5,7 +5,7 @@ use loom::reader::Injection;
 use loom::{NodeId, PositionId, Role, TextOffset, TreeReader, Trust};
 
 use crate::activation::{ChangedFiles, FileChange, changes, reverted, standing, topic};
-use crate::bootstrap::Bootstrap;
+use crate::bootstrap::{Bootstrap, SYSTEM};
 use crate::circling;
 use crate::dialogue::{Dependencies, DialogueRequest};
 use crate::document::Pinned;
@@ -84,16 +84,18 @@ impl WindowChoice<'_> {
         }
         spoken.extend(self.request.said.clone().map(|said| speaker.speak(said, Vec::new())));
         let unread = bootstrap.is_unread();
+        let reload = bootstrap.reload
+            || previous.prefix.as_ref().is_some_and(|sent| has_other_system(sent, bootstrap));
         let frozen = previous
             .prefix
             .as_ref()
-            .filter(|frozen| unread || (!previous.cold && !bootstrap.reload && frozen.start == start));
+            .filter(|frozen| unread || (!previous.cold && !reload && frozen.start == start));
         let fresh = match frozen {
             Some(frozen) if unread || !differs(frozen, bootstrap) => None,
             _ => Some(self.fresh(start)),
         };
         let activate = bootstrap.changed_files == ChangedFiles::Activate && fresh.is_some();
-        let wanted = activate || bootstrap.reload;
+        let wanted = activate || reload;
         let lost = unread || previous.cold;
         let replaced = previous.prefix.as_ref().filter(|sent| wanted && !lost && sent.start == start);
         let frozen = frozen.filter(|_| !activate);
@@ -336,4 +338,12 @@ fn differs(frozen: &Prefix, bootstrap: &Bootstrap) -> bool {
     let now = bootstrap.files.iter().filter(|file| file.name != crate::prefix_builder::HANDOFF);
     let now = now.map(|file| (file.name.as_str(), file.digest));
     !now.eq(standing(frozen).map(|(name, digest, _)| (name, digest)))
+}
+
+/// Whether another system prompt of the owner's stands above than there is now. It is the owner's own act, so it holds
+/// from the next request on, whatever the cache has.
+fn has_other_system(sent: &Prefix, bootstrap: &Bootstrap) -> bool {
+    let is_system = |source: &Source| matches!(source, Source::Product { name } if name == SYSTEM);
+    let sent = sent.texts.iter().find(|text| text.kind == Kind::Identity && is_system(&text.source));
+    sent.map(|text| text.text.as_str()) != bootstrap.system.as_deref()
 }

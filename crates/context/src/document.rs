@@ -104,6 +104,7 @@ pub fn document(
     }
     let (trust, tainted_by) = tail.trust();
     let lowest = pinned.trust().min(trust);
+    let left = tail.above(rows, &path)?;
     let run = tail.run(&path, text.chars().count() as u64, estimator.of(&text));
 
     // The white space at the very end is held back, whichever part it stands in.
@@ -115,12 +116,20 @@ pub fn document(
         return Err(ContextError::Empty);
     }
     let prompt = build.prompt(request.way, &pinned, in_text, in_buffer, trust);
-    let tokens = build.pieces.iter().map(|piece| piece.tokens).sum::<u64>() + estimator.of_messages(4);
+    if let Some(run) = &left {
+        let mut piece = RequestPiece::left_out(Kind::Document, Source::Left { left: 0 }, ABOVE_WINDOW);
+        (piece.chars, piece.tokens) = (run.chars, run.tokens);
+        build.pieces.push(piece);
+    }
+    let tokens =
+        build.pieces.iter().filter(|piece| !piece.parts.is_empty()).map(|piece| piece.tokens).sum::<u64>()
+            + estimator.of_messages(4);
     let assembled = Assembled {
         prompt,
         pieces: build.pieces,
         runs: run.into_iter().collect(),
-        left: Vec::new(),
+        first_words: left.is_some().then(|| first_words(in_text)),
+        left: left.into_iter().collect(),
         prefix: None,
         injected: Vec::new(),
         notices: Vec::new(),
@@ -136,6 +145,22 @@ pub fn document(
         Some(again) => again.checked(assembled),
         None => Ok(assembled),
     }
+}
+
+/// Why the beginning of a document is not sent.
+const ABOVE_WINDOW: &str = "it stands above the start of the window";
+/// Most characters that name where a window begins.
+const FIRST_WORDS: usize = 40;
+
+/// The first words of a text, or its heading, in one line.
+fn first_words(text: &str) -> String {
+    let line = text.trim_start().lines().next().unwrap_or_default().trim_start_matches('#').trim();
+    if line.chars().count() <= FIRST_WORDS {
+        return line.to_owned();
+    }
+    let end = line.char_indices().nth(FIRST_WORDS).map_or(line.len(), |(at, _)| at);
+    let cut = line[..end].rfind(char::is_whitespace).unwrap_or_else(|| text::grapheme::floor(line, end));
+    format!("{}…", line[..cut].trim_end())
 }
 
 /// The byte at which a text may begin so that the rest has about `target` tokens.

@@ -98,6 +98,8 @@ pub struct Assembled {
     pub held: String,
     /// Where the view's window now starts, if it had to move.
     pub new_start: Option<TextOffset>,
+    /// First words of a document whose beginning is not sent. For the owner's eyes: a manifest keeps no text.
+    pub first_words: Option<String>,
     /// Extra inputs that were sent.
     pub inputs: Vec<(OriginRole, NodeId)>,
     /// Tokens of the whole request, estimated.

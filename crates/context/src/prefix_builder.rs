@@ -136,19 +136,20 @@ impl<'a> PrefixBuilder<'a> {
         let memory = self.boot.memory.as_ref();
         let observed = memory.map_or(0, |memory| self.estimator.of(&memory.observed(&self.observed)));
         let messages = self.estimator.of_messages(self.files.len() + 3);
-        tools + self.estimator.of(&self.boot.identity) + self.file_tokens() + skills + observed + messages
+        tools + self.estimator.of(self.boot.identity().1) + self.file_tokens() + skills + observed + messages
     }
 
     /// Writes everything down in its order.
     fn finish(mut self) -> Prefix {
-        if !self.boot.identity.is_empty() {
-            let source = Source::Product { name: "identity".to_owned() };
+        let (source, identity) = self.boot.identity();
+        if !identity.is_empty() {
+            let source = Source::Product { name: source.to_owned() };
             self.text(
                 Kind::Identity,
                 source,
                 "always",
                 Trust::Owner,
-                self.boot.identity.clone(),
+                identity.to_owned(),
                 SegmentOutcome::Sent,
             );
         }

@@ -6,6 +6,7 @@ use loom::{NodeId, RowError, TextOffset, TreeReader, Trust, ViewName};
 use text::class::ClassCounts;
 
 use crate::estimate::Estimator;
+use crate::history::unsent;
 use crate::manifest::PathRun;
 
 /// Passages read at a time.
@@ -120,6 +121,32 @@ impl Tail {
             cut: self.cut as u64,
             calls: Vec::new(),
         })
+    }
+
+    /// What of the path stands above it and is not sent; none where it begins at the top.
+    pub(crate) fn above(
+        &self,
+        rows: &dyn TreeReader,
+        path: &ViewOverrides,
+    ) -> Result<Option<PathRun>, RowError> {
+        let Some(first) = self.passages.first() else { return Ok(None) };
+        let whole = unsent(rows, path, 1..=first.position.depth.saturating_sub(1))?;
+        let cut = if first.excluded { "" } else { &first.text[..self.cut] };
+        let chars = cut.chars().count() as u64;
+        let part = || PathRun {
+            from: first.position.id,
+            to: first.position.id,
+            count: 0,
+            chars: 0,
+            tokens: 0,
+            digest: path.digest(&first.position, &first.position),
+            excluded: Vec::new(),
+            cut: 0,
+            calls: Vec::new(),
+        };
+        let run = whole.or_else(|| (chars > 0).then(part));
+        Ok(run.map(|run| PathRun { chars: run.chars + chars, tokens: run.tokens + chars / 4, ..run }))
+            .map(|run| run.filter(|run| run.chars > 0))
     }
 
     /// The lowest trust of what is in it, and a node of trust `outside`.

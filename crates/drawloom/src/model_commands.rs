@@ -243,7 +243,8 @@ pub(crate) fn fetch(
 }
 
 /// Keeps the window a local server says its model has: it may have been given less than it was made for, and what is
-/// beyond that is cut off without a word. What the owner has written stays.
+/// beyond that is cut off without a word. What the owner has written stays. A model that the server does not list is
+/// refused.
 fn keep_window(
     models: &ConfiguredModels,
     full: &str,
@@ -256,10 +257,22 @@ fn keep_window(
     };
     let Some((provider, name)) = full.split_once('/') else { return Ok(None) };
     let listed = models.listed(&info)?;
-    let found = listed.iter().find(|model| model.id == info.name);
-    if found.is_none() && !listed.is_empty() {
-        let has: Vec<_> = listed.iter().map(|model| one_line(&model.id)).collect();
-        person.notice(&format!("the server does not list {}; it lists {}", one_line(name), has.join(", ")));
+    // Ollama lists a name that is given without a tag with its default one.
+    let is_it = |model: &&ListedModel| model.id.strip_suffix(":latest").unwrap_or(&model.id) == info.name;
+    let found = listed.iter().find(|model| model.id == info.name).or_else(|| listed.iter().find(is_it));
+    if found.is_none() {
+        match listed.first() {
+            Some(first) => {
+                let has: Vec<_> = listed.iter().map(|model| one_line(&model.id)).collect();
+                let hint = format!("`drawloom model use {provider}/{}`", one_line(&first.id));
+                let what = format!("on the server, which lists {}", has.join(", "));
+                return Err(CommandError::not_found("model", &format!("{name} {what}"), hint));
+            }
+            None => person.notice(&format!(
+                "the server of {full} did not say which models it has: the name is kept unchecked",
+                full = one_line(full)
+            )),
+        }
     }
     let Some(window) = found.and_then(|model| model.window) else { return Ok(None) };
     let key = config::join(&["models".to_owned(), full.to_owned(), "window".to_owned()]);

@@ -227,7 +227,8 @@ impl ConfiguredModels {
                 let known = model_names::providers(&self.config).join(", ");
                 match name.split_once('/').filter(|(provider, _)| config::is_name(provider)) {
                     Some((provider, _)) => format!(
-                        "define it: `drawloom config set providers.{provider}.base_url URL`; known providers: {known}"
+                        "define it with the address of its server, such as `drawloom config set \
+                         providers.{provider}.base_url http://127.0.0.1:8080/v1`; known providers: {known}"
                     ),
                     None => format!(
                         "known providers: {known}; write PROVIDER/NAME, http://HOST:PORT/NAME or script:FILE"

@@ -122,6 +122,8 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Model(found) => slash::model(found, to),
         CommandOutcome::Reloaded(done) => RenderedOutcome::new(slash::reloaded(done, to)),
         CommandOutcome::Think(found) => slash::think(found),
+        CommandOutcome::System(found) => RenderedOutcome::new(slash::system(found, to)),
+        CommandOutcome::Sampling(found) => RenderedOutcome::new(slash::sampling(found)),
         CommandOutcome::Zone(found) => RenderedOutcome::new(slash::zone(found, to)),
         CommandOutcome::Stood(done) => slash::stood(done, to),
         CommandOutcome::Went(done) => RenderedOutcome::new(slash::went(done, to)),

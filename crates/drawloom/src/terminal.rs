@@ -343,8 +343,29 @@ impl Frontend for Terminal {
     fn input(&self, guard: &StoreGuard, timeout: Duration) -> Result<Box<dyn Read + Send>, FileError> {
         Ok(Box::new(self.input_wait.watch(FileArgument::standard_input(guard, timeout)?)))
     }
+
+    fn piped_input(
+        &self,
+        guard: &StoreGuard,
+        timeout: Duration,
+    ) -> Result<Option<Box<dyn Read + Send>>, FileError> {
+        if !FileArgument::is_input_piped() {
+            return Ok(None);
+        }
+        let input = FileArgument::standard_input(guard, timeout)?;
+        // What cannot be waited for fails when it is read.
+        if !input.is_ready(SILENCE.min(timeout)).unwrap_or(true) {
+            self.note(
+                "standard input is a pipe that has given nothing yet, and its text goes along: waiting for it \
+                 (`</dev/null` sends the message without it)",
+            );
+        }
+        Ok(Some(Box::new(self.input_wait.watch(input))))
+    }
 }
 
+/// How long a pipe may give nothing before that is said.
+const SILENCE: Duration = Duration::from_secs(1);
 /// How often it is looked whether a question was answered elsewhere.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 

@@ -10,6 +10,8 @@ mod approvals;
 mod attaching;
 #[path = "cli/care.rs"]
 mod care;
+#[path = "cli/chat_flags.rs"]
+mod chat_flags;
 #[path = "cli/configuration.rs"]
 mod configuration;
 #[path = "cli/contract.rs"]
@@ -67,6 +69,8 @@ mod session_settings;
 mod sharing;
 #[path = "cli/spending.rs"]
 mod spending;
+#[path = "cli/stops.rs"]
+mod stops;
 #[path = "cli/streams.rs"]
 mod streams;
 #[path = "cli/terminal.rs"]
@@ -79,6 +83,8 @@ mod thinking;
 mod tiny;
 #[path = "cli/trust.rs"]
 mod trust;
+#[path = "cli/unanswered.rs"]
+mod unanswered;
 #[path = "cli/windows.rs"]
 mod windows;
 #[path = "cli/work.rs"]

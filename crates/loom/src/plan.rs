@@ -70,6 +70,8 @@ pub enum Op {
         /// The tip, if none.
         to: Option<PositionId>,
         texts: Vec<NewText>,
+        /// Positions that are excluded in the same step: what was said before and never answered.
+        exclude: Vec<PositionId>,
     },
     /// Commits as the first half of a generation.
     Generate,
@@ -326,8 +328,8 @@ pub fn plan(request: &Request, slice: &ReadSet, entropy: &mut Entropy<'_>) -> Re
     match &request.op {
         Op::Create(_) => {}
         Op::Commit => commit::commit(&mut builder)?,
-        Op::Append(text) => commit::append(&mut builder, None, std::slice::from_ref(text))?,
-        Op::Reply { to, texts } => commit::append(&mut builder, *to, texts)?,
+        Op::Append(text) => commit::append(&mut builder, None, std::slice::from_ref(text), &[])?,
+        Op::Reply { to, texts, exclude } => commit::append(&mut builder, *to, texts, exclude)?,
         Op::Generate => commit::before_generation(&mut builder)?,
         Op::Answer(answer) => generate::answer(&mut builder, answer)?,
         Op::Edit { position, text, edit_as } => edit::edit(&mut builder, *position, text, *edit_as)?,

@@ -169,6 +169,7 @@ impl Prompts {
             min_p: numbers.one_in(8).then_some(0.05),
             max_tokens: numbers.maybe(&[64, 4_096, 50_000]),
             stop: (0..numbers.below(9).saturating_sub(6)).map(|at| format!("\n{at}")).collect(),
+            ends_at: None,
             seed: numbers.one_in(8).then_some(-3),
             logprobs: numbers.one_in(8).then_some(4),
             n: if numbers.one_in(10) { 2 } else { 1 },

@@ -88,6 +88,25 @@ impl FileArgument {
         open().map_err(|problem| FileError::new("standard input", problem))
     }
 
+    /// Whether standard input is a pipe or a regular file: something was handed over with the call. A terminal, a socket,
+    /// a device such as `/dev/null` and a closed descriptor hand over nothing.
+    pub fn is_input_piped() -> bool {
+        fstat(io::stdin()).is_ok_and(|stat| {
+            matches!(FileKind::of(FileType::from_raw_mode(stat.st_mode)), FileKind::Regular | FileKind::Fifo)
+        })
+    }
+
+    /// Whether something to read, or its end, comes within `timeout`.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn is_ready(&self, timeout: Duration) -> io::Result<bool> {
+        match wait_readable(&self.file, timeout) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(false),
+            done => done.map(|()| true),
+        }
+    }
+
     /// Metadata of the file at opening.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata

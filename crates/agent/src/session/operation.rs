@@ -93,6 +93,8 @@ pub enum TurnInput {
     },
     /// Something said before, in other words: a sibling of it that is answered anew.
     Instead { of: PositionId, text: String },
+    /// What was said at a position, asked again: a first answer, or a sibling of those it has.
+    Again { of: PositionId },
 }
 
 /// A text sent along that is a file of the session's settings.
@@ -119,6 +121,7 @@ impl TurnInput {
                 .map(|text| loom::content::plain_text(&text.content).into_owned())
                 .unwrap_or_default(),
             Self::Instead { text, .. } => text.clone(),
+            Self::Again { .. } => String::new(),
         }
     }
 }

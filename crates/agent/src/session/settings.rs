@@ -7,13 +7,37 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Settings of a session, as the store has them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "WrittenSettings", into = "WrittenSettings")]
 pub struct SessionSettings {
     pub model: Option<ChosenModel>,
     pub thinking: Option<Thinking>,
+    /// System prompt in place of the built-in one.
+    pub system: Option<String>,
+    pub sampling: SessionSampling,
     /// Files that go along with the next thing said.
     pub files: Vec<PathBuf>,
+}
+
+/// Sampling that was chosen in a session. What is none is as preset and configuration say.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SessionSampling {
+    pub temperature: Option<f64>,
+    /// Length limit of an answer, in tokens.
+    pub max_tokens: Option<u32>,
+    pub seed: Option<i64>,
+}
+
+impl SessionSampling {
+    /// This, and where it has none what another says.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            temperature: self.temperature.or(other.temperature),
+            max_tokens: self.max_tokens.or(other.max_tokens),
+            seed: self.seed.or(other.seed),
+        }
+    }
 }
 
 /// A model that was chosen in a session.
@@ -37,6 +61,14 @@ struct WrittenSettings {
     place: Option<ModelPlace>,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
+    system: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
+    seed: Option<i64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<PathBuf>,
 }
@@ -49,18 +81,31 @@ impl TryFrom<WrittenSettings> for SessionSettings {
     type Error = &'static str;
 
     fn try_from(written: WrittenSettings) -> Result<Self, Self::Error> {
-        let WrittenSettings { model, place, thinking, files } = written;
+        let WrittenSettings { model, place, thinking, system, temperature, max_tokens, seed, files } =
+            written;
         if model.is_none() && place.is_some() {
             return Err("the place of a model, and no model");
         }
-        Ok(Self { model: model.map(|name| ChosenModel { name, place }), thinking, files })
+        let sampling = SessionSampling { temperature, max_tokens, seed };
+        let model = model.map(|name| ChosenModel { name, place });
+        Ok(Self { model, thinking, system, sampling, files })
     }
 }
 
 impl From<SessionSettings> for WrittenSettings {
-    fn from(SessionSettings { model, thinking, files }: SessionSettings) -> Self {
+    fn from(SessionSettings { model, thinking, system, sampling, files }: SessionSettings) -> Self {
         let place = model.as_ref().and_then(|model| model.place);
-        Self { model: model.map(|model| model.name), place, thinking, files }
+        let SessionSampling { temperature, max_tokens, seed } = sampling;
+        Self {
+            model: model.map(|model| model.name),
+            place,
+            thinking,
+            system,
+            temperature,
+            max_tokens,
+            seed,
+            files,
+        }
     }
 }
 
@@ -91,6 +136,7 @@ impl SessionSettings {
     /// The settings of another process with what was changed here since both had the same.
     #[must_use]
     pub fn merged(self, before: &Self, theirs: Self) -> Self {
+        let (mine, was, now) = (self.sampling, before.sampling, theirs.sampling);
         let mut files = theirs.files;
         files.retain(|path| !before.files.contains(path) || self.files.contains(path));
         for path in self.files {
@@ -99,11 +145,22 @@ impl SessionSettings {
             }
         }
         Self {
-            model: if self.model == before.model { theirs.model } else { self.model },
-            thinking: if self.thinking == before.thinking { theirs.thinking } else { self.thinking },
+            model: changed(self.model, &before.model, theirs.model),
+            thinking: changed(self.thinking, &before.thinking, theirs.thinking),
+            system: changed(self.system, &before.system, theirs.system),
+            sampling: SessionSampling {
+                temperature: changed(mine.temperature, &was.temperature, now.temperature),
+                max_tokens: changed(mine.max_tokens, &was.max_tokens, now.max_tokens),
+                seed: changed(mine.seed, &was.seed, now.seed),
+            },
             files,
         }
     }
+}
+
+/// What was changed here, else what stands there.
+fn changed<T: PartialEq>(mine: T, before: &T, theirs: T) -> T {
+    if mine == *before { theirs } else { mine }
 }
 
 #[cfg(test)]
@@ -115,6 +172,7 @@ mod tests {
             model: Some(ChosenModel { name: model.to_owned(), place: None }),
             thinking,
             files: files.iter().map(PathBuf::from).collect(),
+            ..SessionSettings::default()
         }
     }
 
@@ -135,6 +193,8 @@ mod tests {
         assert_eq!(bare, r#"{"model":"a/m","thinking":"high","files":["file"]}"#);
         assert_eq!(SessionSettings::read(&bare).unwrap(), all);
         all.model = all.model.map(|model| ChosenModel { place: Some(ModelPlace::Local), ..model });
+        all.system = Some("Speak plainly.".to_owned());
+        all.sampling = SessionSampling { temperature: Some(0.5), max_tokens: Some(9), seed: Some(-1) };
         assert_eq!(SessionSettings::read(&all.text().unwrap()).unwrap(), all);
         for none in ["", "{}"] {
             assert_eq!(SessionSettings::read(none).unwrap(), SessionSettings::default());

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use context::{Bootstrap, Strategy};
 use loom::plan::{EditAs, NewText, NewTree};
-use loom::{Author, Block, Digest, Mode, NodeId, Op, Purpose, Refusal, Seq, TreeId, Trust, ViewName};
+use loom::{
+    Author, Block, Digest, Mode, NodeId, Op, PositionId, Purpose, Refusal, Seq, TreeId, Trust, ViewName,
+};
 use model::{Cancel, Model, ModelPlace, Params};
 use serde::{Deserialize, Serialize};
 use store::{AttachedWrites, Principal, SessionId, StoreError};
@@ -54,15 +56,20 @@ pub struct TurnIdentity {
     pub tree: TreeId,
     pub model: String,
     pub place: ModelPlace,
-    /// Digest of agent, sampling parameters and strategy.
+    /// Digest of agent, sampling parameters, system prompt and strategy.
     pub settings: Digest,
 }
 
 impl TurnConfig {
     /// The request that continues a view of a tree.
     pub fn request(&self, tree: TreeId, view: &ViewName) -> GenerationRequest {
+        self.request_from(tree, view, None)
+    }
+
+    fn request_from(&self, tree: TreeId, view: &ViewName, from: Option<PositionId>) -> GenerationRequest {
         let path = PathRequest {
             view: view.clone(),
+            from,
             follow: true,
             bootstrap: Arc::clone(&self.bootstrap),
             variant: RequestVariant { strategy: self.strategy, ..RequestVariant::default() },
@@ -83,7 +90,7 @@ impl TurnConfig {
     /// What tells turns of this configuration from others.
     pub fn identity(&self, tree: TreeId) -> TurnIdentity {
         let info = self.model.info();
-        let Params { temperature, top_p, min_p, max_tokens, stop, seed, logprobs, thinking, .. } =
+        let Params { temperature, top_p, min_p, max_tokens, stop, ends_at, seed, logprobs, thinking, .. } =
             &self.params;
         let settings = serde_json::json!([
             self.agent,
@@ -92,9 +99,11 @@ impl TurnConfig {
             min_p,
             max_tokens,
             stop,
+            ends_at,
             seed,
             logprobs,
             thinking,
+            self.bootstrap.system,
             format!("{:?}", self.strategy)
         ]);
         TurnIdentity {
@@ -125,6 +134,8 @@ pub(super) struct Turn<'a> {
 struct Written {
     says: Vec<SayId>,
     node: NodeId,
+    /// Where it is answered; the view's tip, if none.
+    from: Option<PositionId>,
     part_of: Option<Seq>,
     view: ViewName,
     /// Author of the last of them.
@@ -256,7 +267,7 @@ impl Turn<'_> {
                         let request = GenerationRequest {
                             part_of: written.part_of,
                             guards: vec![held.guard()],
-                            ..config.request(tree, &written.view)
+                            ..config.request_from(tree, &written.view, written.from)
                         };
                         self.answer(&held, (&request, spending.turn()), written, attended).await;
                     }
@@ -306,7 +317,11 @@ impl Turn<'_> {
             let (text, is_remote) = (pending.input.said(), pending.remote.is_some());
             let (author, trust) = (pending.author.clone(), pending.trust);
             let (sent, gone) = self.leave_out_gone(&mut pending.input).await;
-            match self.write_one(held, tree, pending).await {
+            let from = match &pending.input {
+                TurnInput::Again { of } => Some(*of),
+                TurnInput::New { .. } | TurnInput::Instead { .. } => None,
+            };
+            match self.write_one(held, tree, pending, written.is_none()).await {
                 Ok((node, part_of)) => {
                     // Before anybody else may take them along.
                     let kept = self.remove_sent(&sent).await;
@@ -316,7 +331,7 @@ impl Turn<'_> {
                     let (mut says, lowest) = before.unwrap_or((Vec::new(), trust));
                     says.push(key);
                     let trust = trust.min(lowest);
-                    written = Some(Written { says, node, part_of, view, author, trust });
+                    written = Some(Written { says, node, from, part_of, view, author, trust });
                 }
                 Err(error) => self.reject(&key, error),
             }
@@ -329,6 +344,7 @@ impl Turn<'_> {
         held: &SessionLease,
         tree: TreeId,
         pending: Pending,
+        is_first: bool,
     ) -> Result<(NodeId, Option<Seq>), AgentError> {
         let Pending { input, view, reply_to, author, trust, remote, .. } = pending;
         let (runtime, who) = (self.runtime, &Principal::Owner);
@@ -337,11 +353,18 @@ impl Turn<'_> {
                 // Whoever says it is its author; what is sent along may be believed less.
                 let by =
                     |text: NewText| NewText { author: author.clone(), trust: text.trust.min(trust), ..text };
-                (Op::Reply { to: reply_to, texts: texts.into_iter().map(by).collect() }, media)
+                // What was said before in this turn is answered together with it.
+                let exclude = if is_first && reply_to.is_none() {
+                    self.unanswered(tree, &view).await?
+                } else {
+                    Vec::new()
+                };
+                (Op::Reply { to: reply_to, texts: texts.into_iter().map(by).collect(), exclude }, media)
             }
             TurnInput::Instead { of, text } => {
                 (Op::Edit { position: of, text, edit_as: EditAs::Branch }, Vec::new())
             }
+            TurnInput::Again { of } => return self.take_up(held, tree, &view, of).await,
         };
         let with = AttachedWrites { guards: vec![held.guard()], ..AttachedWrites::nothing() };
         let shown = if let Op::Reply { texts, .. } = &op { shown_by(texts) } else { Vec::new() };
@@ -404,7 +427,11 @@ impl Turn<'_> {
     }
 
     /// What was done, or who took the session over, if that is why it was not.
-    async fn named<T>(&self, held: &SessionLease, done: Result<T, AgentError>) -> Result<T, AgentError> {
+    pub(super) async fn named<T>(
+        &self,
+        held: &SessionLease,
+        done: Result<T, AgentError>,
+    ) -> Result<T, AgentError> {
         match done {
             Err(AgentError::Store(StoreError::Fenced { what })) if what == held.guard().lease => {
                 let lease = self.runtime.store.lease(&Principal::Owner, &what).await.ok().flatten();

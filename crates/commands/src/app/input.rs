@@ -1,5 +1,6 @@
 //! Text and file arguments: limits, kinds that are refused, secrets that are masked.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
@@ -29,8 +30,7 @@ impl App {
     /// # Errors
     /// When it cannot be read, is no UTF-8 or too long.
     pub(crate) fn file_text(&self, path: &Path) -> Result<String, CommandError> {
-        let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
-        self.text_of(&name, self.file_bytes(path, Accept::RegularOrPipe)?)
+        self.text_of(&argument_name(path), self.file_bytes(path, Accept::RegularOrPipe)?)
     }
 
     /// The bytes of a file, or of standard input for `-`.
@@ -38,12 +38,29 @@ impl App {
     /// # Errors
     /// When it cannot be read or is too long.
     pub(crate) fn file_bytes(&self, path: &Path, accept: Accept) -> Result<Vec<u8>, CommandError> {
-        let source = self.open_file(path, accept)?;
+        self.read_paste(path, self.open_file(path, accept)?)
+    }
+
+    /// The bytes of what was handed over at standard input with the call; none where nothing was.
+    ///
+    /// # Errors
+    /// As [`Self::file_bytes`].
+    pub(crate) fn piped_bytes(&self) -> Result<Option<Vec<u8>>, CommandError> {
+        let opened = self.frontend.piped_input(&self.guard, self.settings.limits.input_wait);
+        let Some(source) = opened.map_err(|error| CommandError::file_argument(&error))? else {
+            return Ok(None);
+        };
+        let bytes = self.read_paste(Path::new("-"), source)?;
+        Ok((!bytes.is_empty()).then_some(bytes))
+    }
+
+    fn read_paste(&self, path: &Path, source: Box<dyn Read + Send>) -> Result<Vec<u8>, CommandError> {
         let mut bytes = Vec::new();
         let limit = self.settings.limits.paste;
         let read = source.take(limit.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|error| CommandError::file("cannot read", path, &error))?;
-        self.fits_paste(&text::terminal::one_line(&path.to_string_lossy()), bytes.len() as u64)?;
+        let name = argument_name(path);
+        read.map_err(|error| CommandError::file("cannot read", Path::new(&*name), &error))?;
+        self.fits_paste(&text::terminal::one_line(&name), bytes.len() as u64)?;
         Ok(bytes)
     }
 
@@ -154,6 +171,11 @@ impl App {
         }
         masked.text.into_owned()
     }
+}
+
+/// A file argument as it is named to a person.
+pub(crate) fn argument_name(path: &Path) -> Cow<'_, str> {
+    if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() }
 }
 
 /// The path below the folder `workspace` of a home of a folder in it, when neither is there: empty for `workspace`.

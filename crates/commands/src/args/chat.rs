@@ -5,10 +5,12 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use agent::session::SessionSampling;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
 use super::think::Think;
+use super::tree::{number, whole};
 use crate::error::CommandError;
 
 /// `chat`.
@@ -29,6 +31,10 @@ pub struct ChatArgs {
     /// Forget the conversation when it is closed.
     #[arg(long, conflicts_with_all = ["session", "new"])]
     #[serde(default)]
+    pub private: bool,
+    /// Earlier name of `--private`.
+    #[arg(long, hide = true)]
+    #[serde(skip)]
     pub temp: bool,
     /// Attach a file: a text, a picture or a sound. Can be repeated.
     #[arg(long = "file", value_name = "FILE")]
@@ -38,6 +44,22 @@ pub struct ChatArgs {
     #[arg(long, value_name = "PRESET")]
     #[serde(default)]
     pub preset: Option<String>,
+    /// System prompt of the session from now on, in place of the built-in one. An empty text brings that one back.
+    #[arg(long, value_name = "TEXT")]
+    #[serde(default)]
+    pub system: Option<String>,
+    /// Sampling temperature, from 0 to 5.
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = number::<0, 5>)]
+    #[serde(default)]
+    pub temperature: Option<f64>,
+    /// Length limit of an answer, in tokens.
+    #[arg(long, value_name = "TOKENS", allow_negative_numbers = true, value_parser = whole::<1, { u32::MAX }>)]
+    #[serde(default)]
+    pub max_tokens: Option<u32>,
+    /// Seed of the sampling.
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    #[serde(default)]
+    pub seed: Option<i64>,
     /// How much the model thinks before it answers.
     #[arg(long, value_name = "off|low|high", hide_possible_values = true)]
     #[serde(default)]
@@ -45,18 +67,32 @@ pub struct ChatArgs {
 }
 
 impl ChatArgs {
-    /// Refuses standard input for more than one argument: only one of them could read it.
+    /// Refuses the earlier name of a flag, and standard input for more than one argument: only one of them could read
+    /// it.
     ///
     /// # Errors
     /// `usage`.
     pub fn check(&self) -> Result<(), CommandError> {
-        let message = self.message.iter().filter(|message| *message == "-").count();
-        let files = self.files.iter().filter(|file| is_standard_input(file)).count();
-        if message + files > 1 {
+        if self.temp {
+            let hint = "a conversation that is forgotten when it is closed: `drawloom chat --private`";
+            return Err(CommandError::usage("--temp is called --private", hint));
+        }
+        if self.inputs() > 1 {
             let hint = "name `-` once, and files for the rest";
             return Err(CommandError::usage("standard input is named more than once", hint));
         }
         Ok(())
+    }
+
+    /// Whether an argument is standard input.
+    pub(crate) fn reads_input(&self) -> bool {
+        self.inputs() > 0
+    }
+
+    /// How many arguments are standard input.
+    fn inputs(&self) -> usize {
+        let message = self.message.iter().filter(|message| *message == "-").count();
+        message + self.files.iter().filter(|file| is_standard_input(file)).count()
     }
 }
 
@@ -69,6 +105,64 @@ fn is_standard_input(file: &Path) -> bool {
         Ok::<_, std::io::Error>(!named.is_file() && (named.dev(), named.ino()) == (ours.dev(), ours.ino()))
     };
     file == Path::new("-") || is_its_path().unwrap_or(false)
+}
+
+/// A setting of a session's sampling, as `/set` takes it; without a value it is left to preset and configuration.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Setting {
+    /// From 0 to 5.
+    Temperature(Option<f64>),
+    /// In tokens.
+    MaxTokens(Option<u32>),
+    Seed(Option<i64>),
+}
+
+impl Setting {
+    /// What `/set` completes.
+    pub const WORDS: [&str; 3] = ["temperature=", "max_tokens=", "seed="];
+
+    /// Reads `KEY=VALUE`; without a value the setting is taken back.
+    ///
+    /// # Errors
+    /// What it takes.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        const KEYS: &str = "it takes temperature=NUMBER, max_tokens=TOKENS or seed=NUMBER";
+        let (key, value) = text.split_once('=').ok_or(KEYS)?;
+        let value = Some(value.trim()).filter(|value| !value.is_empty());
+        match key.trim() {
+            "temperature" => {
+                let read = value.map(number::<0, 5>).transpose();
+                read.map(Self::Temperature).map_err(|_| "temperature takes a number from 0 to 5")
+            }
+            "max_tokens" => {
+                let read = value.map(whole::<1, { u32::MAX }>).transpose();
+                read.map(Self::MaxTokens).map_err(|_| "max_tokens takes a whole number from 1")
+            }
+            "seed" => {
+                let read = value.map(str::parse).transpose();
+                read.map(Self::Seed).map_err(|_| "seed takes a whole number")
+            }
+            _ => Err(KEYS),
+        }
+    }
+
+    /// Puts it into a sampling.
+    pub(crate) const fn put(self, into: &mut SessionSampling) {
+        match self {
+            Self::Temperature(value) => into.temperature = value,
+            Self::MaxTokens(value) => into.max_tokens = value,
+            Self::Seed(value) => into.seed = value,
+        }
+    }
+
+    /// The same setting, taken back.
+    pub(crate) const fn unset(self) -> Self {
+        match self {
+            Self::Temperature(_) => Self::Temperature(None),
+            Self::MaxTokens(_) => Self::MaxTokens(None),
+            Self::Seed(_) => Self::Seed(None),
+        }
+    }
 }
 
 /// Which session.

@@ -322,12 +322,12 @@ pub struct Sampling {
 pub struct InvalidNumber(String);
 
 /// A number within the range a preset may have (docs/configuration.md).
-fn number<const LEAST: i64, const MOST: i64>(text: &str) -> Result<f64, InvalidNumber> {
+pub(super) fn number<const LEAST: i64, const MOST: i64>(text: &str) -> Result<f64, InvalidNumber> {
     let fits = |number: &f64| (LEAST as f64..=MOST as f64).contains(number);
     text.parse().ok().filter(fits).ok_or_else(|| InvalidNumber(format!("number from {LEAST} to {MOST}")))
 }
 
-fn whole<const LEAST: u32, const MOST: u32>(text: &str) -> Result<u32, InvalidNumber> {
+pub(super) fn whole<const LEAST: u32, const MOST: u32>(text: &str) -> Result<u32, InvalidNumber> {
     let range = if MOST == u32::MAX { format!("from {LEAST}") } else { format!("from {LEAST} to {MOST}") };
     let fits = |number: &u32| (LEAST..=MOST).contains(number);
     text.parse().ok().filter(fits).ok_or_else(|| InvalidNumber(format!("whole number {range}")))

@@ -17,6 +17,7 @@ use workspace::Accept;
 use super::Conversation;
 use super::sessions::masked_name;
 use crate::app::App;
+use crate::app::input::argument_name;
 use crate::error::CommandError;
 use text::bytes::size;
 
@@ -55,9 +56,20 @@ impl Attached {
     /// When it cannot be read or is too large; when it is a picture that cannot be sent, or neither picture, sound
     /// nor text.
     pub(super) fn read(app: &App, path: &Path, accept: Accept) -> Result<Self, CommandError> {
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        Self::of(app, path, app.file_bytes(path, accept)?)
+    }
+
+    /// What was handed over at standard input with the call; none where nothing was.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(super) fn piped(app: &App) -> Result<Option<Self>, CommandError> {
+        app.piped_bytes()?.map(|bytes| Self::of(app, Path::new("-"), bytes)).transpose()
+    }
+
+    fn of(app: &App, path: &Path, bytes: Vec<u8>) -> Result<Self, CommandError> {
+        let name = argument_name(path.file_name().map_or(path, Path::new));
         let name = masked_name(app, &name).into_owned();
-        let bytes = app.file_bytes(path, accept)?;
         let plain = text::frame::plain_name(&name);
         let (text, medium) = match media::detect(&bytes) {
             Some(kind) if kind.is_sound() => {
@@ -74,7 +86,7 @@ impl Attached {
             }
             None if is_called_media(path) => return Err(refused(&name, &PictureError::NoPicture, 0)),
             None => {
-                let text = app.text_of(&path.to_string_lossy(), bytes)?;
+                let text = app.text_of(&argument_name(path), bytes)?;
                 let fence = text::frame::fence(&text);
                 let framed = format!("File {plain}:\n{fence}\n{text}\n{fence}");
                 app.fits_node(&one_line(&name), &framed, false)?;
@@ -163,6 +175,12 @@ impl Conversation {
             Some(old) => *old = Attached { waits_as: old.waits_as.take().or(file.waits_as), ..file },
             None => self.attached.push(file),
         }
+        Ok(())
+    }
+
+    /// Sends what was handed over at standard input along with the next thing that is said.
+    pub(super) fn attach_piped(&mut self, app: &App) -> Result<(), CommandError> {
+        self.attached.extend(Attached::piped(app)?);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use agent::session::{ChosenModel, Name};
+use agent::session::{ChosenModel, Name, SessionSampling};
 use agent::{AgentError, OpenedSession, SessionChoice, TurnConfig};
 use context::Zone;
 use loom::ViewName;
@@ -32,6 +32,12 @@ pub struct Conversation {
     pub(super) config: Option<TurnConfig>,
     /// How much a model is to think, as whoever is there said.
     pub(super) think: Option<Thinking>,
+    /// System prompt that was given in the session.
+    pub(super) system: Option<String>,
+    /// Sampling that was chosen in the session.
+    pub(super) sampling: SessionSampling,
+    /// Sampling as flags of this call say, which goes before that of the session.
+    pub(super) sampling_flags: SessionSampling,
     /// The model of which was said that it cannot think as asked, with what was asked.
     pub(super) told_thinking: Option<(String, Thinking)>,
     /// Whether the next thing said begins a new tree.
@@ -68,7 +74,7 @@ impl Conversation {
     /// # Errors
     /// When the name is none, a file cannot be read, or as the store says.
     pub async fn open(app: &App, asker: &Asker, args: &ChatArgs) -> Result<Self, CommandError> {
-        let (name, view, kind) = if args.temp {
+        let (name, view, kind) = if args.private {
             let id = app.runtime.new_id::<loom::TreeId>()?;
             (Name::temporary(app.runtime.instance, id), ViewName::default(), SessionKind::Temporary)
         } else {
@@ -87,6 +93,13 @@ impl Conversation {
             preset: args.preset.clone(),
             config: None,
             think: None,
+            system: None,
+            sampling: SessionSampling::default(),
+            sampling_flags: SessionSampling {
+                temperature: args.temperature,
+                max_tokens: args.max_tokens,
+                seed: args.seed,
+            },
             told_thinking: None,
             anew: args.new,
             reload: false,
@@ -104,6 +117,9 @@ impl Conversation {
         };
         conversation.restore(app, asker).await?;
         conversation.require_fork(app, asker).await?;
+        if let Some(system) = &args.system {
+            conversation.speak_as(app, asker, system).await?;
+        }
         Ok(conversation)
     }
 

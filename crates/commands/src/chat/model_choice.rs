@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent::session::ChosenModel;
+use agent::session::{ChosenModel, SessionSampling};
 use agent::{OpenedSession, TurnConfig};
 use model::{Model, ModelInfo, ModelPlace, Params, Purpose, Thinking};
 use text::terminal::one_line;
@@ -108,11 +108,13 @@ impl Conversation {
 
     fn config_with(&self, app: &App, model: Arc<dyn Model>) -> Result<TurnConfig, CommandError> {
         let preset = generate::preset(app, self.preset.as_deref())?;
+        let SessionSampling { temperature, max_tokens, seed } = self.sampling_flags.or(self.sampling);
+        let sampling = Sampling { temperature, max_tokens, seed, ..Sampling::default() };
         Ok(TurnConfig {
             purpose: Purpose::Turn,
             model,
             agent: "main".to_owned(),
-            params: self.thinking(app, Params { n: 1, ..generate::params(&preset, &Sampling::default()) }),
+            params: self.thinking(app, Params { n: 1, ..generate::params(&preset, &sampling) }),
             bootstrap: self.bootstrap(app),
             strategy: app.settings.strategy,
         })
@@ -175,6 +177,7 @@ impl Conversation {
         Arc::new(context::Bootstrap {
             changed_files: app.settings.changed_files,
             reload: self.reload,
+            system: self.system.clone(),
             ..read
         })
     }

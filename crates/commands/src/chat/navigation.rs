@@ -32,9 +32,13 @@ impl Conversation {
             SlashCommand::Model { name: Some(_) }
             | SlashCommand::Think { think: Some(_) }
             | SlashCommand::File { path: Some(_) }
+            | SlashCommand::System { text: Some(_) }
+            | SlashCommand::Set { setting: Some(_) }
                 if self.seen.is_none() =>
             {
-                Some("send a message first, or give --model, --think or --file with it")
+                Some(
+                    "send a message first, or give --model, --think, --system, --temperature or --file with it",
+                )
             }
             _ => None,
         })

@@ -191,6 +191,20 @@ impl Conversation {
         self.begin_turn(app, asker, entered, TreeChoice::Current, input).await
     }
 
+    /// Asks again what was said last: it gets its answer, or one more.
+    ///
+    /// # Errors
+    /// As [`Self::say`]; also when nothing was said.
+    pub(crate) async fn retry(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
+        self.read_files(app);
+        let missing = || CommandError::not_found("message of yours", "to ask again", "say something first");
+        let entered = self.entered(app, asker).await?.ok_or_else(missing)?;
+        let view = entered.view.clone();
+        let of = app.read(asker, entered.tree, move |rows| position::said_last(rows, &view)).await?;
+        let input = TurnInput::Again { of: of.ok_or_else(missing)? };
+        self.begin_turn(app, asker, entered, TreeChoice::Current, input).await
+    }
+
     async fn begin_turn(
         &mut self,
         app: &App,
@@ -420,12 +434,21 @@ impl Conversation {
             // Stopped before anything came of it.
             (None, Some(mut error)) if error.code == "cancelled" => {
                 error.message = format!("{}: your message is kept as {said}", error.message);
-                error.hint = "continue with another message, or take it back with /undo".to_owned();
+                error.hint = format!("{}, or take it back with /undo", self.how_to_go_on());
                 Err(error)
             }
-            (None, Some(error)) => Err(error),
+            (None, Some(mut error)) => {
+                error.hint = format!("{}; {}", error.hint, self.how_to_go_on());
+                Err(error)
+            }
             (None, None) => Err(AgentError::Empty.into()),
         }
+    }
+
+    /// What becomes of a message that was not answered.
+    fn how_to_go_on(&self) -> String {
+        let retry = if self.is_single() { "`drawloom chat -m /retry`" } else { "/retry" };
+        format!("{retry} asks your message again, and the next one is sent without it")
     }
 }
 

@@ -91,6 +91,7 @@ impl Conversation {
         self.kept_thinking = settings.thinking;
         self.think = flag.or(settings.thinking);
         self.kept_model = settings.model;
+        (self.system, self.sampling) = (settings.system, settings.sampling);
         for path in &settings.files {
             self.attach_again(app, path);
         }
@@ -179,6 +180,10 @@ impl Conversation {
             self.newer.thinking = true;
             app.frontend.note("how much the model thinks was set by another process");
         }
+        if (&settings.system, settings.sampling) != (&self.system, self.sampling) {
+            (self.system, self.sampling, self.config) = (settings.system, settings.sampling, None);
+            app.frontend.note("system prompt or sampling of this session was set by another process");
+        }
         self.attached.retain(|file| file.waits_as.as_ref().is_none_or(|path| settings.files.contains(path)));
         let here: Vec<_> = self.attached.iter().filter_map(|file| file.waits_as.clone()).collect();
         for path in settings.files.iter().filter(|path| !here.contains(path)) {
@@ -226,6 +231,8 @@ impl Conversation {
         SessionSettings {
             model: self.kept_model.clone(),
             thinking: self.kept_thinking,
+            system: self.system.clone(),
+            sampling: self.sampling,
             files: self.attached.iter().filter_map(|file| file.waits_as.clone()).collect(),
         }
     }

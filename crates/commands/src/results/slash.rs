@@ -56,6 +56,28 @@ pub struct ThinkShown {
     pub notice: Option<String>,
 }
 
+/// `/system`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SystemShown {
+    /// The system prompt of the session; none where it is the built-in one.
+    pub system: Option<String>,
+    /// Whether that was said just now.
+    #[serde(skip)]
+    pub set: bool,
+}
+
+/// `/set`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SamplingShown {
+    pub temperature: Option<f64>,
+    /// In tokens.
+    pub max_tokens: Option<u32>,
+    pub seed: Option<i64>,
+    /// Whether one of them was set just now: it holds for the session.
+    #[serde(skip)]
+    pub set: bool,
+}
+
 /// `/zone`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ZoneShown {

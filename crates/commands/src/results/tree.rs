@@ -264,6 +264,11 @@ pub struct Estimate {
     pub input_tokens: u64,
     /// Output tokens of all requests, at most.
     pub output_tokens: u64,
+    /// Characters of the document that stand above its window and are not sent.
+    pub left_out: u64,
+    /// Where the window begins, where something is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
     /// Price; none where it is not known.
     pub cost: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! What slash commands do. None but `/edit` asks a model.
+//! What slash commands do. None but `/edit` and `/retry` asks a model.
 
 use agent::session::OpenedSession;
 use loom::{Op, TreeId, ViewName};
@@ -74,6 +74,10 @@ impl App {
                 conversation.edit(self, asker, node.as_deref(), text).await?;
                 return Ok(SlashOutcome::Turn);
             }
+            SlashCommand::Retry => {
+                conversation.retry(self, asker).await?;
+                return Ok(SlashOutcome::Turn);
+            }
             SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
             SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,
             SlashCommand::Compact { to } => {
@@ -107,6 +111,14 @@ impl App {
                 conversation.keep_settings(self, asker).await?;
                 CommandOutcome::Think(shown)
             }
+            SlashCommand::System { text } => CommandOutcome::System(match text {
+                Some(text) => conversation.speak_as(self, asker, &text).await?,
+                None => conversation.system_shown(),
+            }),
+            SlashCommand::Set { setting } => CommandOutcome::Sampling(match setting {
+                Some(setting) => conversation.set(self, asker, setting).await?,
+                None => conversation.sampling_shown(),
+            }),
             SlashCommand::Model { name } => {
                 let shown = conversation.ask_model(self, name.as_deref()).await?;
                 conversation.keep_settings(self, asker).await?;

@@ -38,7 +38,10 @@ fn a_short_document_is_sent_whole_and_nothing_else() {
     let rendered =
         render(&desk.tree, &ViewName::default(), Show { drafts: true, spans: false }).unwrap().text;
     assert_eq!(format!("{}{}", prompt_text(&assembled.prompt), assembled.held), rendered);
-    assert_eq!(assembled.new_start, None);
+    assert_eq!(
+        (assembled.new_start, assembled.first_words.is_some(), assembled.left.len()),
+        (None, false, 0)
+    );
     assert_eq!(assembled.runs.len(), 1, "the genesis counts as no text, the path is one run");
 }
 
@@ -57,6 +60,16 @@ fn a_long_document_starts_at_a_paragraph_and_stays_there() {
     desk.append("One more.\n\n");
     let second = document(&desk.tree, &request(ContinuationForm::Raw, window), &estimator).unwrap();
     assert_eq!(second.new_start, None);
+    let whole = render(&desk.tree, &ViewName::default(), Show { drafts: true, spans: false }).unwrap().text;
+    let sent = prompt_text(&second.prompt).chars().count() + second.held.chars().count();
+    assert_eq!(
+        second.left[0].chars as usize + sent,
+        whole.chars().count(),
+        "every character is accounted for"
+    );
+    let out = second.pieces.iter().find(|piece| piece.parts.is_empty()).unwrap();
+    assert_eq!(out.chars, second.left[0].chars);
+    assert!(second.first_words.is_some_and(|words| words.starts_with("Paragraph ")));
     assert!(prompt_text(&second.prompt).starts_with(&text), "the prefix is the same, byte for byte");
 }
 
@@ -69,6 +82,11 @@ fn a_start_inside_a_passage_cuts_that_passage() {
         document(&desk.tree, &request(ContinuationForm::Raw, 8_192), &Estimator::default()).unwrap();
     assert_eq!(prompt_text(&assembled.prompt), "Second paragraph.");
     assert_eq!(assembled.runs[0].cut, 18);
+    assert_eq!(
+        (assembled.left[0].chars, assembled.left[0].count),
+        (18, 0),
+        "a part of a passage is left out too"
+    );
 }
 
 #[test]

@@ -7,8 +7,8 @@ use ::context::WrapDecision;
 use ::context::segment::SegmentOutcome;
 use commands::results::context::ContextShown;
 use commands::results::slash::{
-    ContextForm, ContextStatus, Help, ModelStatus, Reloaded, SessionMoved, SessionStatus, ThinkShown,
-    TipMoved, ZoneShown,
+    ContextForm, ContextStatus, Help, ModelStatus, Reloaded, SamplingShown, SessionMoved, SessionStatus,
+    SystemShown, ThinkShown, TipMoved, ZoneShown,
 };
 use model::{ModelPlace, Thinking};
 
@@ -100,6 +100,26 @@ pub(super) fn think(found: &ThinkShown) -> RenderedOutcome {
     let until = if found.set { ", in this session (model.think sets it for all)" } else { "" };
     RenderedOutcome::new(format!("thinking: {}{until}\n", thinking(found.thinking)))
         .noting(found.notice.clone())
+}
+
+pub(super) fn system(found: &SystemShown, to: OutputStyle) -> String {
+    let system = match &found.system {
+        Some(text) => to.text(text).into_owned(),
+        None => "the built-in one".to_owned(),
+    };
+    let until = if found.set { " (in this session, from the next request on)" } else { "" };
+    format!("system prompt{until}: {system}\n")
+}
+
+pub(super) fn sampling(found: &SamplingShown) -> String {
+    let said = |value: Option<String>| value.unwrap_or_else(|| "as configured".to_owned());
+    let until = if found.set { ", in this session" } else { "" };
+    format!(
+        "temperature: {} · max_tokens: {} · seed: {}{until}\n",
+        said(found.temperature.map(|value| value.to_string())),
+        said(found.max_tokens.map(|value| value.to_string())),
+        said(found.seed.map(|value| value.to_string())),
+    )
 }
 
 pub(super) fn zone(found: &ZoneShown, to: OutputStyle) -> String {

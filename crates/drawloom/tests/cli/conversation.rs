@@ -329,9 +329,9 @@ fn what_was_typed_is_kept_for_the_owner_alone() {
 fn a_temporary_conversation_is_forgotten_however_it_ends() {
     for how in ["end", "quit", "terminate", "hangup", "in a turn", "kill"] {
         let world = World::new();
-        let temporary = ["--model", "script:echo", "chat", "--temp"];
+        let temporary = ["--model", "script:echo", "chat", "--private"];
         let mut terminal = match how {
-            "in a turn" => talk(&world, &["--model", &slow(&world), "chat", "--temp"]),
+            "in a turn" => talk(&world, &["--model", &slow(&world), "chat", "--private"]),
             _ => talk(&world, &temporary),
         };
         terminal.shows("forgotten when you leave");
@@ -373,10 +373,10 @@ fn a_temporary_conversation_is_forgotten_however_it_ends() {
 #[test]
 fn the_temporary_conversation_of_a_living_process_is_left_alone() {
     let world = World::new();
-    let mut terminal = talk(&world, &["--model", "script:echo", "chat", "--temp"]);
+    let mut terminal = talk(&world, &["--model", "script:echo", "chat", "--private"]);
     terminal.says("still here\r");
     // One that died, so that there is something to clear away.
-    let mut dead = talk(&world, &["--model", "script:echo", "chat", "--temp"]);
+    let mut dead = talk(&world, &["--model", "script:echo", "chat", "--private"]);
     dead.says("gone\r");
     dead.signal(Signal::KILL);
     dead.ended();

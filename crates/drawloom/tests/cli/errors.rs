@@ -104,7 +104,7 @@ fn what_is_not_there_is_named_plainly() {
         (
             &["--model", "mine/m", "tree", "generate", "Story"],
             3,
-            "define it: `drawloom config set providers.mine.",
+            "`drawloom config set providers.mine.base_url http://",
         ),
         (&["chat", "-m", "hi"], 2, "no model is chosen"),
         (&["context", "show", "Story"], 3, "this is a tree: name a node of it"),

@@ -317,7 +317,7 @@ fn a_temporary_conversation_leaves_no_picture() {
     let world = World::new();
     let seer = Seer::of(&world, SEES);
     let path = file(&world, "a.png", encoded(&drawn(60, 60), ImageFormat::Png));
-    world.ok(&["chat", "--temp", "-m", "look", "--file", &path]);
+    world.ok(&["chat", "--private", "-m", "look", "--file", &path]);
     assert_eq!(size(&seer.shown()[1].1), (60, 60));
     assert!(blobs(&world).is_empty());
 }
@@ -411,7 +411,7 @@ fn what_a_killed_process_left_of_a_temporary_conversation_is_swept() {
     let stays = blobs(&world);
     let path = file(&world, "a.png", encoded(&drawn(60, 40), ImageFormat::Png));
     let mut terminal =
-        Terminal::start(world.command(&["chat", "--temp", "--color", "never", "--file", &path]));
+        Terminal::start(world.command(&["chat", "--private", "--color", "never", "--file", &path]));
     terminal.says("look\r");
     terminal.shows("% of the window");
     assert_eq!(blobs(&world).len(), 2);

@@ -284,7 +284,7 @@ fn a_file_waits_until_it_was_sent_and_can_wait_again() {
     let file = "/file note.txt";
     for (flags, lines) in [
         (&[][..], &["hello", file, "/edit hello again", "and this?", file, "more"][..]),
-        (&["--temp"], &[file, "hello", file, "more"]),
+        (&["--private"], &[file, "hello", file, "more"]),
     ] {
         let command = world.command(&[&["chat", "--color", "never"], flags].concat());
         let mut terminal = Terminal::start(command);

@@ -57,7 +57,8 @@ fn stop_at_limit_ends_the_conversation_with_figures_before_anything_is_sent() {
     let (sent, asked, last, world) = six_turns("stop_at_limit");
     assert!(asked < 6 && sent.contains("apples"), "nothing has left what was sent: {sent}");
     assert_eq!(last.code, Some(5), "{last:?}");
-    let (code, error) = world.json(&["chat", "-m", "more", "--model", "box/m"]);
+    let long = format!("trees: {}", "and some more of it ".repeat(120));
+    let (code, error) = world.json(&["chat", "-m", &long, "--model", "box/m"]);
     assert_eq!((code, &error["error"]["code"]), (Some(5), &"context_too_long".into()), "{error}");
     let message = error["error"]["message"].as_str().unwrap();
     let figures: Vec<u64> =
@@ -152,4 +153,44 @@ fn a_changed_file_may_wait_for_the_next_session() {
     let words = ["chat", "--new", "-m", "hi", "--model", "script:echo", "--json", "--workspace"];
     let run = world.run(&[&words[..], &[folder.to_str().unwrap()]].concat());
     assert!(request(&world, &run)["segments"].to_string().contains("Answer in one line."), "{run:?}");
+}
+
+#[test]
+fn a_document_that_is_longer_than_the_window_says_what_is_left_out() {
+    let world = World::new();
+    let server = server();
+    small(&world, &server, "rolling");
+    let chapter =
+        |number: usize| format!("# Chapter {number}\n\n{}\n\n", "It rained on the river. ".repeat(60));
+    let novel: String = (1..=20).map(chapter).collect();
+    std::fs::write(world.path("here/novel.md"), &novel).unwrap();
+    world.ok(&["tree", "new", "--title", "Novel", "--file", "novel.md"]);
+    let ask = ["--model", "box/m", "tree", "generate", "Novel"];
+    let (_, estimate) = world.json(&[&ask[..], &["--dry-run"]].concat());
+    let above = estimate["left_out"].as_u64().unwrap();
+    assert!(above > 10_000, "{estimate}");
+    let dry = world.ok(&[&ask[..], &["--dry-run"]].concat());
+    assert!(
+        dry.contains("the model sees from “") && dry.contains(&format!("{above} characters above")),
+        "{dry}"
+    );
+    let run = world.run(&[&ask[..], &["-n", "2"]].concat());
+    let line = format!("{above} characters above are left out");
+    assert_eq!((run.code, run.err.matches(&line).count()), (Some(0), 1), "said once: {run:?}");
+    let again = world.run(&ask);
+    assert!(!again.err.contains("are left out"), "only where the start moves: {again:?}");
+    let (_, shown) = world.json(&["tree", "show", "Novel"]);
+    let node = shown["nodes"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
+    let (_, context) = world.json(&["context", "show", &node]);
+    let out: Vec<_> = context["segments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|segment| segment["decision"].to_string().contains("left_out"))
+        .collect();
+    assert!(out.len() == 1 && out[0]["chars"].as_u64().unwrap() >= above, "{context}");
+    assert!(
+        world.ok(&["context", "show", &node]).contains("left out: it stands above the start of the window")
+    );
+    assert!(world.ok(&["tree", "verify", "Novel"]).contains("valid"));
 }

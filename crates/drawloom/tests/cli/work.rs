@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::process::Child;
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -88,7 +89,7 @@ fn ctrl_c_ends_a_wait_for_input() {
     let forms = [(appending, None), (appending, Some("--json")), (["--quiet", "chat", "-m", "-"], None)];
     for (command, form) in forms {
         let arguments = command.into_iter().chain(form).collect::<Vec<_>>();
-        let mut child = piped(&mut world.command(&arguments));
+        let mut child = piped(world.command(&arguments).stdin(Stdio::piped()));
         // Until it is closed, which waiting for the output does.
         let input = child.stdin.take();
         while !heeds_ctrl_c(&child) {

@@ -68,7 +68,7 @@ impl World {
 
     /// Runs it with something on standard input.
     pub(crate) fn fed(&self, arguments: &[&str], input: &[u8]) -> Run {
-        let mut child = piped(&mut self.command(arguments));
+        let mut child = piped(self.command(arguments).stdin(Stdio::piped()));
         child.stdin.take().unwrap().write_all(input).unwrap();
         child.wait_with_output().unwrap().into()
     }
@@ -88,8 +88,9 @@ impl World {
     }
 }
 
+/// Starts it with both outputs piped. A standard input that stays open would be waited for by `chat -m`.
 pub(crate) fn piped(command: &mut Command) -> Child {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Whether a program listens to Ctrl-C: before that, it ends the program the plain way.

@@ -178,7 +178,16 @@ fn models_of_a_configured_local_server_are_listed() {
     assert!(listed.contains("box/small") && listed.contains("box/large"), "{listed}");
     assert!(!world.ok(&["model", "list"]).contains("box/small"), "the control: nobody was asked");
     let used = world.run(&["model", "use", "box/nosuch"]);
-    assert!(used.err.contains("the server does not list nosuch; it lists small, large"), "{used:?}");
+    assert!(used.code == Some(3) && used.err.contains("which lists small, large"), "{used:?}");
+    assert!(used.err.contains("`drawloom model use box/small`"), "{used:?}");
+    assert_eq!(world.json(&["config", "show"]).1["model"]["default"], Value::Null, "nothing is kept");
+    world.ok(&["model", "use", "box/small"]);
+    world.ok(&["config", "set", "providers.gone.base_url", "http://127.0.0.1:9"]);
+    let used = world.run(&["model", "use", "gone/any"]);
+    assert!(used.code == Some(0) && used.err.contains("kept unchecked"), "a server that is not up: {used:?}");
+    let used = world.run(&["model", "use", "local/nope"]);
+    let command = "`drawloom config set providers.local.base_url http://127.0.0.1:8080/v1`";
+    assert!(used.code == Some(3) && used.err.contains(command), "{used:?}");
 }
 
 #[test]

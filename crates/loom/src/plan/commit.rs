@@ -10,7 +10,7 @@ use crate::id::{NodeId, PositionId};
 use crate::node::{Node, Role};
 use crate::operation::OpKind;
 use crate::plan::builder::{NewNode, PlanBuilder};
-use crate::plan::{DraftChange, MAX_NODE_BYTES, NewText, PlanError, Refusal, change, travel};
+use crate::plan::{DraftChange, MAX_NODE_BYTES, NewText, PlanError, Refusal, change, flag, travel};
 use crate::position::PositionKind;
 use crate::read_set::ReadKey;
 use crate::tree::Mode;
@@ -106,11 +106,12 @@ pub(super) fn unchanged(builder: &PlanBuilder<'_, '_>, draft: &Draft) -> Result<
     }
 }
 
-/// Commits, then adds texts under a position (the tip, if none), each below the one before it.
+/// Commits, then adds texts under a position (the tip, if none), each below the one before it, and excludes others.
 pub(super) fn append(
     builder: &mut PlanBuilder<'_, '_>,
     to: Option<PositionId>,
     texts: &[NewText],
+    exclude: &[PositionId],
 ) -> Result<(), PlanError> {
     if texts.is_empty() {
         return Err(Refusal::Empty.into());
@@ -130,6 +131,9 @@ pub(super) fn append(
     }
     for text in texts {
         grow(builder, text)?;
+    }
+    for position in exclude {
+        flag::exclude(builder, OpTarget::Position(*position), true)?;
     }
     builder.rename(OpKind::Commit);
     Ok(())

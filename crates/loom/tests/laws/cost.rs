@@ -41,7 +41,11 @@ const OPERATIONS: [(&str, Make); 10] = [
     ("edit", |_, at| edit(at[at.len() / 2])),
     ("edit at the top", |_, at| edit(at[0])),
     ("append", |_, _| Op::Append(NewText::owner("new", None))),
-    ("reply", |_, at| Op::Reply { to: Some(at[at.len() / 2]), texts: vec![NewText::owner("new", None)] }),
+    ("reply", |_, at| Op::Reply {
+        to: Some(at[at.len() / 2]),
+        texts: vec![NewText::owner("new", None)],
+        exclude: Vec::new(),
+    }),
     ("branch", |_, at| Op::BranchAt { node: at[at.len() / 2].original(), at: 1, token: None }),
     ("select", |desk, at| {
         let version = desk.edit(at[1], "other").unwrap();

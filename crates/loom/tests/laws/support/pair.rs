@@ -245,9 +245,11 @@ impl Pair {
         };
         match act {
             Do::Append(text) => Op::Append(NewText::owner(text, None)),
-            Do::Reply(place, text) => {
-                Op::Reply { to: Some(at(place)), texts: vec![NewText::owner(text, None)] }
-            }
+            Do::Reply(place, text) => Op::Reply {
+                to: Some(at(place)),
+                texts: vec![NewText::owner(text, None)],
+                exclude: Vec::new(),
+            },
             Do::Commit | Do::Type(..) | Do::Generate(..) => Op::Commit,
             Do::EditVersion(place, text) => edit(place, text, EditAs::Version),
             Do::EditBranch(place, text) => edit(place, text, EditAs::Branch),

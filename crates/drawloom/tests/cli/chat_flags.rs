@@ -1,0 +1,170 @@
+//! What `chat` takes besides the message: system prompt, sampling, text at standard input.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::server::{self, Server};
+use crate::world::{World, piped};
+
+/// A home whose default model is a server on this machine, and the server.
+fn home() -> (World, Server) {
+    let world = World::new();
+    let near =
+        Server::start(|path, _| path.ends_with("/chat/completions").then(|| server::chat("", "Said.", 10)));
+    world.write(
+        "config.toml",
+        &format!(
+            "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{}\"\nkind = \"ollama\"\nwindow = 32000\n\
+             [presets.cold]\ntemperature = 0.125\nmax_tokens = 70\n",
+            near.base()
+        ),
+    );
+    (world, near)
+}
+
+fn asked_last(near: &Server) -> Value {
+    near.bodies().pop().unwrap()
+}
+
+/// The text of what stands above a conversation.
+fn system(body: &Value) -> String {
+    let messages = body["messages"].as_array().unwrap();
+    messages
+        .iter()
+        .filter(|message| message["role"] == "system")
+        .map(|message| message["content"].to_string())
+        .collect()
+}
+
+#[test]
+fn flags_of_a_chat_set_its_sampling_for_that_call_alone() {
+    let (world, near) = home();
+    world.ok(&["chat", "-m", "one", "--temperature", "0.5", "--max-tokens", "9", "--seed", "7"]);
+    let body = asked_last(&near);
+    assert_eq!((&body["temperature"], &body["seed"]), (&json!(0.5), &json!(7)), "{body}");
+    assert!(body.to_string().contains("max_tokens\":9"), "{body}");
+    world.ok(&["chat", "-m", "two", "--preset", "cold", "--max-tokens", "8"]);
+    let body = asked_last(&near);
+    assert_eq!((&body["temperature"], &body["seed"]), (&json!(0.125), &Value::Null), "{body}");
+    assert!(body.to_string().contains("max_tokens\":8"), "a flag goes before the preset: {body}");
+    world.ok(&["chat", "-m", "three"]);
+    assert_eq!(asked_last(&near)["temperature"], Value::Null);
+    for (flag, value) in [("--temperature", "9"), ("--max-tokens", "0"), ("--seed", "x")] {
+        let run = world.run(&["chat", "-m", "four", flag, value]);
+        assert!(run.code == Some(2) && run.err.contains(flag), "{run:?}");
+    }
+}
+
+#[test]
+fn a_system_prompt_is_kept_with_its_session() {
+    let (world, near) = home();
+    world.ok(&["chat", "-m", "before"]);
+    let built_in = system(&asked_last(&near));
+    world.ok(&["chat", "-m", "one", "--system", "Speak like a boatman."]);
+    assert!(system(&asked_last(&near)).contains("Speak like a boatman."));
+    assert!(!system(&asked_last(&near)).contains("helpful assistant"), "it stands in its place");
+    world.ok(&["chat", "-m", "two"]);
+    assert!(system(&asked_last(&near)).contains("Speak like a boatman."), "the next call has it too");
+    world.ok(&["chat", "--session", "other", "-m", "there"]);
+    assert_eq!(system(&asked_last(&near)), built_in);
+    let (_, shown) = world.json(&["chat", "-m", "/system"]);
+    assert_eq!(shown["system"], "Speak like a boatman.");
+    world.ok(&["chat", "-m", "/system off"]);
+    world.ok(&["chat", "-m", "three"]);
+    assert_eq!(system(&asked_last(&near)), built_in);
+}
+
+#[test]
+fn what_is_set_in_a_session_stays_until_it_is_taken_back() {
+    let (world, near) = home();
+    world.ok(&["chat", "-m", "one"]);
+    world.ok(&["chat", "-m", "/set temperature=0.25"]);
+    world.ok(&["chat", "-m", "/set seed=-3"]);
+    world.ok(&["chat", "-m", "two"]);
+    let body = asked_last(&near);
+    assert_eq!((&body["temperature"], &body["seed"]), (&json!(0.25), &json!(-3)), "{body}");
+    world.ok(&["chat", "-m", "three", "--temperature", "1"]);
+    assert_eq!(asked_last(&near)["temperature"], json!(1.0), "a flag goes before it");
+    let (_, shown) = world.json(&["chat", "-m", "/set temperature="]);
+    assert_eq!(shown, json!({"temperature": null, "max_tokens": null, "seed": -3}));
+    world.ok(&["chat", "-m", "four"]);
+    assert_eq!(asked_last(&near)["temperature"], Value::Null);
+    for wrong in ["/set temperature=9", "/set warmth=1", "/set temperature"] {
+        let run = world.run(&["chat", "-m", wrong]);
+        assert!(run.code == Some(2) && run.err.contains("temperature"), "{wrong}: {run:?}");
+    }
+}
+
+#[test]
+fn the_earlier_name_of_a_private_conversation_names_the_new_one() {
+    let (world, near) = home();
+    let run = world.run(&["chat", "--temp", "-m", "hi"]);
+    assert!(run.code == Some(2) && run.err.contains("--private"), "{run:?}");
+    assert!(near.bodies().is_empty());
+}
+
+#[test]
+fn text_at_standard_input_goes_along_with_a_message() {
+    let (world, near) = home();
+    let run = world.fed(&["chat", "-m", "review"], b"fn main() {}\n");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let messages = asked_last(&near)["messages"].to_string();
+    assert!(messages.contains("File standard input:") && messages.contains("fn main() {}"), "{messages}");
+    assert!(messages.contains("review"));
+
+    let file = world.path("here/long.txt");
+    std::fs::write(&file, "from a file").unwrap();
+    let read = std::fs::File::open(&file).unwrap();
+    let run = world.command(&["chat", "-m", "again"]).stdin(read).output().unwrap();
+    assert!(run.status.success());
+    assert!(asked_last(&near)["messages"].to_string().contains("from a file"));
+
+    let count = near.bodies().len();
+    let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+    world.ok(&["chat", "-m", "device"]);
+    assert_eq!(world.fed(&["chat", "-m", "empty"], b"").code, Some(0));
+    let socket = world.command(&["chat", "-m", "socket"]).stdin(std::os::fd::OwnedFd::from(reader)).output();
+    assert!(socket.unwrap().status.success(), "what may never end is not read");
+    drop(writer);
+    let bodies = near.bodies();
+    assert_eq!(bodies.len(), count + 3);
+    let new = bodies[count..].iter().map(|body| body["messages"].to_string());
+    let files: Vec<usize> = new.map(|messages| messages.matches("standard input").count()).collect();
+    assert_eq!(files, [2; 3], "only those of before");
+}
+
+#[test]
+fn text_at_standard_input_that_cannot_be_sent_says_nothing() {
+    let (world, near) = home();
+    let run = world.fed(&["chat", "-m", "review"], b"ok\xff");
+    assert!(run.code == Some(2) && run.err.contains("standard input is not UTF-8"), "{run:?}");
+    world.write("config.toml", &format!("{}[limits]\npaste = \"1 KiB\"\n", world.read("config.toml")));
+    let run = world.fed(&["chat", "-m", "review"], &[b'x'; 1025]);
+    assert!(run.code == Some(2) && run.err.contains("standard input is longer than"), "{run:?}");
+    assert!(near.bodies().is_empty());
+    let alone = world.fed(&["chat", "-m", "-"], b"alone");
+    assert_eq!(alone.code, Some(0), "the text alone: {alone:?}");
+    assert!(!asked_last(&near).to_string().contains("standard input"));
+}
+
+#[test]
+fn a_command_leaves_standard_input_alone() {
+    let (world, _near) = home();
+    assert_eq!(world.fed(&["chat", "-m", "/status"], b"\xff").code, Some(0));
+}
+
+#[test]
+fn a_pipe_that_gives_nothing_is_named_with_the_way_out() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let (world, near) = home();
+    let mut child = piped(world.command(&["chat", "-m", "review"]).stdin(Stdio::piped()));
+    let mut input = child.stdin.take().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = told.find(|line| line.as_ref().is_ok_and(|line| line.contains("</dev/null")));
+    assert!(line.is_some());
+    input.write_all(b"late text").unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().success());
+    assert!(asked_last(&near)["messages"].to_string().contains("late text"));
+}

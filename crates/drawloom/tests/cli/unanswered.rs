@@ -1,0 +1,96 @@
+//! Messages that got no answer: kept in the tree, left out of requests, asked again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use crate::server::{self, Server};
+use crate::world::World;
+
+/// A home whose server answers while the switch is on.
+fn home() -> (World, Server, Arc<AtomicBool>) {
+    let world = World::new();
+    let on = Arc::new(AtomicBool::new(false));
+    let is_on = Arc::clone(&on);
+    let near = Server::start(move |path, _| {
+        (path.ends_with("/chat/completions") && is_on.load(Ordering::SeqCst))
+            .then(|| server::chat("", "Said.", 10))
+    });
+    world.write(
+        "config.toml",
+        &format!(
+            "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{}\"\nkind = \"ollama\"\nwindow = 32000\n",
+            near.base()
+        ),
+    );
+    (world, near, on)
+}
+
+fn asked_last(near: &Server) -> String {
+    let chats = near.asked().into_iter().filter(|(path, _)| path.ends_with("/chat/completions"));
+    chats.last().map(|(_, body): (String, Value)| body["messages"].to_string()).unwrap()
+}
+
+#[test]
+fn a_message_that_failed_is_not_sent_with_the_next_one() {
+    let (world, near, on) = home();
+    std::fs::write(world.path("here/note.txt"), "a heavy file").unwrap();
+    let run = world.run(&["chat", "-m", "first", "--file", "note.txt"]);
+    assert!(run.code != Some(0) && run.err.contains("chat -m /retry"), "{run:?}");
+    on.store(true, Ordering::SeqCst);
+    world.ok(&["chat", "-m", "second"]);
+    let sent = asked_last(&near);
+    assert!(sent.contains("second") && !sent.contains("first") && !sent.contains("a heavy file"), "{sent}");
+    let (_, sessions) = world.json(&["sessions", "show", "main"]);
+    let tree = sessions["sessions"][0]["tree"].as_str().or(sessions["tree"].as_str()).unwrap().to_owned();
+    let (_, shown) = world.json(&["tree", "show", &tree]);
+    let said = |text: &str| {
+        let nodes = shown["nodes"].as_array().unwrap().clone();
+        nodes.into_iter().find(|node| node["text"].as_str().is_some_and(|said| said == text)).unwrap()
+    };
+    assert_eq!((&said("first")["excluded"], &said("second")["excluded"]), (&true.into(), &false.into()));
+    world.ok(&["chat", "-m", "third"]);
+    assert!(asked_last(&near).contains("second"), "the control: what was answered is sent");
+    assert!(world.ok(&["tree", "verify", &tree]).contains("valid"));
+}
+
+#[test]
+fn retry_asks_a_message_that_failed_and_gives_one_more_answer_to_another() {
+    let (world, near, on) = home();
+    assert_ne!(world.run(&["chat", "-m", "first"]).code, Some(0));
+    assert_ne!(world.run(&["chat", "-m", "/retry"]).code, Some(0), "it fails again");
+    on.store(true, Ordering::SeqCst);
+    let (code, answer) = world.json(&["chat", "-m", "/retry"]);
+    assert_eq!((code, &answer["text"]), (Some(0), &"Said.".into()), "{answer}");
+    assert!(asked_last(&near).contains("first"));
+    let (_, again) = world.json(&["chat", "-m", "/retry"]);
+    assert_eq!(again["text"], "Said.");
+    assert_ne!(again["node"], answer["node"]);
+    let sent = asked_last(&near);
+    assert_eq!(sent.matches("first").count(), 1, "{sent}");
+    assert!(!sent.contains("Said."), "the answer beside it is not sent: {sent}");
+    world.ok(&["chat", "-m", "next"]);
+    assert_eq!(asked_last(&near).matches("Said.").count(), 1, "the conversation goes on at the new answer");
+}
+
+#[test]
+fn a_message_that_was_left_out_can_be_taken_up_again() {
+    let (world, near, on) = home();
+    assert_ne!(world.run(&["chat", "-m", "first"]).code, Some(0));
+    assert_ne!(world.run(&["chat", "-m", "second"]).code, Some(0));
+    on.store(true, Ordering::SeqCst);
+    // What is undone takes its exclusion with it.
+    world.ok(&["chat", "-m", "/undo"]);
+    world.ok(&["chat", "-m", "/retry"]);
+    let sent = asked_last(&near);
+    assert!(sent.contains("first") && !sent.contains("second"), "{sent}");
+}
+
+#[test]
+fn there_must_be_something_to_ask_again() {
+    let (world, near, _) = home();
+    let run = world.run(&["chat", "-m", "/retry"]);
+    assert!(run.code == Some(3) && run.err.contains("say something first"), "{run:?}");
+    assert!(near.bodies().is_empty());
+}
