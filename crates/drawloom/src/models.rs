@@ -457,6 +457,6 @@ mod tests {
         assert!(hint("gtp-5.1").contains("openai/gpt-5.1"), "{}", hint("gtp-5.1"));
         assert!(hint("weather").contains("known providers"), "{}", hint("weather"));
         let local = hint("local/m");
-        assert!(local.contains("define it: `drawloom config set providers.local.base_url URL`"), "{local}");
+        assert!(local.contains("`drawloom config set providers.local.base_url http://"), "{local}");
     }
 }
