@@ -117,7 +117,7 @@ impl Keys<'_> {
     fn optional_size(&self, name: &str, most: u64) -> Result<Option<usize>, LoadError> {
         let key = self.key(name);
         let Some(value) = self.header.get(&key) else { return Ok(None) };
-        let size = value.unsigned().ok_or_else(|| LoadError::Key(key))?;
+        let size = value.unsigned().ok_or(LoadError::Key(key))?;
         match usize::try_from(size) {
             Ok(fitting) if (1..=most).contains(&size) => Ok(Some(fitting)),
             _ => Err(self.wrong(name, size.to_string())),
