@@ -51,7 +51,12 @@ pub enum SessionEvent {
         model: String,
         place: ModelPlace,
         manifest: Digest,
+        /// Tokens of the request.
+        #[serde(default)]
+        tokens: u64,
     },
+    /// The model reads the request: so many of its tokens so far.
+    Reading { done: u64, total: u64 },
     /// More text of a node that is being written; `offset` is in bytes of that text.
     Delta { node: NodeId, offset: u64, text: String },
     /// More of what the model thinks before it writes a node. Never part of the node's text.

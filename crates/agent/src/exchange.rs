@@ -81,6 +81,7 @@ pub(crate) async fn send(
         model: info.full_name(),
         place: info.place,
         manifest: begun.row.manifest,
+        tokens: prepared.manifest.tokens,
     });
     let mut deltas = MaskedDeltas::new(call.events.as_ref(), &runtime.masker, &begun.row.reserved);
     let (stop, cancel) = Cancel::new();

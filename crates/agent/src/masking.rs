@@ -55,6 +55,9 @@ impl<'a> MaskedDeltas<'a> {
                 let stream = streams.thinking.get_or_insert_with(|| self.masker.text_stream());
                 pass(stream.push(text), |text| self.events.emit(SessionEvent::Thinking { node, text }));
             }
+            model::ModelEvent::PromptRead { done, total } => {
+                self.events.emit(SessionEvent::Reading { done: *done, total: *total });
+            }
             _ => {}
         }
     }

@@ -18,6 +18,12 @@ use crate::approvals::is_named;
 pub trait Frontend: Send + Sync {
     /// One line of progress or notice.
     fn note(&self, line: &str);
+    /// A request of so many tokens went to a model, which is waited for.
+    fn sent(&self, _model: &str, _tokens: u64) {}
+    /// The model has read so many tokens of the request.
+    fn reading(&self, _done: u64, _total: u64) {}
+    /// An answer is there.
+    fn arrived(&self) {}
     /// New text of a node that is being written.
     fn delta(&self, node: NodeId, text: &str);
     /// New thinking of a node that is being written: for whoever looks on, and never part of its text.
@@ -92,6 +98,9 @@ impl Shown {
     /// Shows an event that is of the moment: text as it comes, notices, questions.
     pub(crate) fn show(&self, event: &SessionEvent) {
         match event {
+            SessionEvent::Started { model, tokens, .. } => self.frontend.sent(model, *tokens),
+            SessionEvent::Reading { done, total } => self.frontend.reading(*done, *total),
+            SessionEvent::Committed { .. } | SessionEvent::Finished { .. } => self.frontend.arrived(),
             SessionEvent::Notice { text } => self.frontend.note(text),
             SessionEvent::Delta { node, offset, text } => {
                 let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);

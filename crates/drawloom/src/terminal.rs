@@ -5,6 +5,7 @@
 
 mod hidden;
 mod thoughts;
+mod wait_line;
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -24,6 +25,7 @@ use rustix::io::Errno;
 use rustix::termios::{QueueSelector, tcflush};
 use text::terminal::{VisibleStream, explicit, one_line};
 use thoughts::ThinkingRenderer;
+use wait_line::WaitLine;
 use workspace::{FileArgument, FileError, StoreGuard};
 
 use crate::interrupt::InputWait;
@@ -43,6 +45,8 @@ pub(crate) struct Terminal {
     /// Whether thinking is shown dimmed.
     dims: bool,
     stream: Mutex<Streamed>,
+    /// What is waited for.
+    wait: WaitLine,
     /// Held while a question is asked.
     asking: Mutex<()>,
     questions: Mutex<Questions>,
@@ -97,6 +101,7 @@ impl Terminal {
             unattended: false,
             dims: false,
             stream: Mutex::default(),
+            wait: WaitLine::default(),
             asking: Mutex::default(),
             questions: Mutex::default(),
             input_wait: InputWait::default(),
@@ -203,11 +208,17 @@ impl Terminal {
 
     /// A line was typed while text was shown: the cursor stands at the beginning of the next.
     pub(crate) fn typed(&self) {
+        self.wait.moved();
         self.stream.lock().unwrap_or_else(PoisonError::into_inner).open = false;
     }
 
-    /// Ends the line of text that was being shown, with what was held back of it.
+    /// Ends what is waited for and the line of text that was being shown, with what was held back of it.
     pub(crate) fn end_line(&self) {
+        self.wait.end();
+        self.end_text();
+    }
+
+    fn end_text(&self) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         self.write(&stream.thoughts.end(self.dims));
         let held = stream.visible.finish();
@@ -226,7 +237,11 @@ impl Terminal {
             *stream = Streamed { node: Some(node), ..Streamed::default() };
         }
         if *stream.node.get_or_insert(node) == node {
-            self.write(&shown(&mut stream));
+            let shown = shown(&mut stream);
+            if !shown.is_empty() {
+                self.wait.end();
+            }
+            self.write(&shown);
         }
     }
 
@@ -299,9 +314,24 @@ impl Frontend for Terminal {
 
     fn note(&self, line: &str) {
         if !self.quiet {
-            self.end_line();
-            crate::output::to_stderr(&one_line(line));
+            self.end_text();
+            self.wait.beside(|| crate::output::to_stderr(&one_line(line)));
         }
+    }
+
+    fn sent(&self, model: &str, tokens: u64) {
+        let is_writing = || self.stream.lock().unwrap_or_else(PoisonError::into_inner).open;
+        if !self.quiet && wait_line::is_possible() && !is_writing() {
+            self.wait.begin(model, tokens);
+        }
+    }
+
+    fn reading(&self, done: u64, total: u64) {
+        self.wait.reading(done, total);
+    }
+
+    fn arrived(&self) {
+        self.wait.end();
     }
 
     fn delta(&self, node: NodeId, text: &str) {

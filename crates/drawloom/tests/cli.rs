@@ -85,6 +85,8 @@ mod tiny;
 mod trust;
 #[path = "cli/unanswered.rs"]
 mod unanswered;
+#[path = "cli/waiting.rs"]
+mod waiting;
 #[path = "cli/windows.rs"]
 mod windows;
 #[path = "cli/work.rs"]

@@ -33,6 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for update in updates {
             match update {
                 JobEvent::Started(begun) => println!("{begun:?}"),
+                JobEvent::Read(_) => {}
                 JobEvent::Text { text, .. } => {
                     if first.is_none() {
                         first = Some(mark.elapsed());

@@ -47,6 +47,8 @@ pub struct TokenAlternative {
 pub enum JobEvent {
     /// The prompt was tokenized and will be read. Once, first.
     Started(PromptUsage),
+    /// So many tokens of the prompt are read, the cached ones included. None for a prompt that is read in one piece.
+    Read(u32),
     /// More of the answer. A token comes with the text that holds its first byte.
     Text {
         /// The new text; may be empty while a token's bytes are no character yet.

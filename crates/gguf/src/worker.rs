@@ -104,14 +104,18 @@ impl JobRun<'_> {
         Ok(JobResult { reason: StopReason::Length, tokens: count(most) })
     }
 
-    /// Reads tokens chunk by chunk; gives the logits after the last one.
-    fn read(&self, tokens: &[u32], sequence: &mut Sequence) -> Result<Vec<f32>, RunError> {
+    /// Reads tokens chunk by chunk, and tells how far it is between two of them; gives the logits after the last one.
+    fn read(&mut self, tokens: &[u32], sequence: &mut Sequence) -> Result<Vec<f32>, RunError> {
         let decoder: &Decoder = &self.model.decoder;
-        let mut logits = Vec::new();
+        let (mut logits, mut rest) = (Vec::new(), tokens);
         for chunk in tokens.chunks(CHUNK) {
             let read = decoder.read_on(chunk, &mut sequence.kv, &|| self.is_cancelled());
             logits = read.map_err(|Cancelled| RunError::Cancelled)?;
             sequence.tokens.extend_from_slice(chunk);
+            if chunk.len() < rest.len() {
+                (self.listener)(JobEvent::Read(count(sequence.tokens.len())));
+            }
+            rest = rest.get(chunk.len()..).unwrap_or_default();
         }
         if self.is_cancelled() { Err(RunError::Cancelled) } else { Ok(logits) }
     }

@@ -47,6 +47,8 @@ fn start(engine: &Engine, job: EngineJob) -> (JobHandle, Receiver<JobEvent>) {
 #[derive(Debug, Clone, PartialEq)]
 struct Answer {
     begun: PromptUsage,
+    /// Tokens of the prompt that were read, as it was told.
+    read: Vec<u32>,
     text: String,
     tokens: Vec<Token>,
     end: Result<JobResult, RunError>,
@@ -55,10 +57,12 @@ struct Answer {
 fn answer(engine: &Engine, job: EngineJob) -> Answer {
     let (_handle, updates) = start(engine, job);
     let begun = PromptUsage { prompt_tokens: 0, cached_tokens: 0 };
-    let mut answer = Answer { begun, text: String::new(), tokens: Vec::new(), end: Err(RunError::Ended) };
+    let end = Err(RunError::Ended);
+    let mut answer = Answer { begun, read: Vec::new(), text: String::new(), tokens: Vec::new(), end };
     for update in updates {
         match update {
             JobEvent::Started(begun) => answer.begun = begun,
+            JobEvent::Read(tokens) => answer.read.push(tokens),
             JobEvent::Text { text, tokens } => {
                 answer.text.push_str(&text);
                 answer.tokens.extend(tokens);
@@ -79,6 +83,15 @@ fn the_same_job_gives_the_same_answer() {
     assert_eq!(first.end, Ok(JobResult { reason: StopReason::Length, tokens: 24 }));
     assert_eq!(first.tokens.len(), 24);
     assert_eq!(first.begun.cached_tokens, 0);
+}
+
+#[test]
+fn it_is_told_how_far_a_long_prompt_is_read() {
+    let long = answer(&engine(), job(&PROSE.repeat(3), 2));
+    let expected: Vec<u32> = (1..long.begun.prompt_tokens.div_ceil(64)).map(|chunk| chunk * 64).collect();
+    assert!(!expected.is_empty(), "{:?}", long.begun);
+    assert_eq!(long.read, expected);
+    assert_eq!(answer(&engine(), job("Once", 2)).read, []);
 }
 
 #[test]

@@ -128,6 +128,13 @@ impl CompletionWriter {
                     self.event(&body);
                 }
             }
+            JobEvent::Read(tokens) => {
+                if let (true, Some(begun)) = (self.frame.stream, self.begun) {
+                    let mut body = self.frame();
+                    body["prompt_progress"] = json!({ "processed": tokens, "total": begun.prompt_tokens });
+                    self.event(&body);
+                }
+            }
             JobEvent::Text { text, tokens } if self.frame.stream => {
                 let mut choice = json!({ "index": 0, "text": text, "finish_reason": null });
                 if self.logprobs {

@@ -18,6 +18,11 @@ pub enum ModelEvent {
         /// The model as the server names it.
         model: Option<String>,
     },
+    /// The server reads the prompt: so many of its tokens so far.
+    PromptRead {
+        done: u64,
+        total: u64,
+    },
     /// New text of a choice.
     Text {
         choice: u32,

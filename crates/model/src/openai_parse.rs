@@ -48,7 +48,9 @@ impl Answer {
         let body = openai_wire::read(json).map_err(|_| body_reader::Answer::garbage(self, json))?;
         self.failure(&body, json)?;
         let usage = body.usage();
-        let WireBody { id, model, choices, .. } = body;
+        let WireBody { id, model, choices, prompt_progress, .. } = body;
+        events
+            .extend(prompt_progress.map(|at| ModelEvent::PromptRead { done: at.processed, total: at.total }));
         if choices.is_none() && usage.is_none() {
             return Ok(());
         }

@@ -17,6 +17,8 @@ pub(crate) struct Parameters<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    return_progress: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     top_p: Option<f64>,
@@ -47,6 +49,7 @@ impl<'a> Parameters<'a> {
             model,
             stream: params.stream.then_some(true),
             stream_options: (params.stream && quirks.stream_options).then(|| json!({"include_usage": true})),
+            return_progress: (params.stream && quirks.prompt_progress).then_some(true),
             temperature: params.temperature.filter(|_| quirks.sampling),
             top_p: params.top_p.filter(|_| quirks.sampling),
             min_p: params.min_p.filter(|_| quirks.min_p),

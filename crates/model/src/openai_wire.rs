@@ -21,6 +21,7 @@ pub(crate) struct WireBody {
     pub(crate) choices: Option<Vec<WireChoice>>,
     usage: Option<WireUsage>,
     pub(crate) error: Option<serde_json::Value>,
+    pub(crate) prompt_progress: Option<WirePromptProgress>,
     x_groq: Option<WireGroq>,
 }
 
@@ -30,6 +31,14 @@ impl WireBody {
         let beside = self.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
         self.usage.as_ref().or(beside)?.usage()
     }
+}
+
+/// How far llama.cpp has read a prompt, in tokens, those of its cache included.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct WirePromptProgress {
+    pub(crate) processed: u64,
+    pub(crate) total: u64,
 }
 
 /// Groq's own part of a chunk, which holds the counts at the end of a stream.

@@ -38,6 +38,8 @@ pub struct Quirks {
     pub sampling: bool,
     /// Whether it takes `stream_options`, without which it may report no usage for streams.
     pub stream_options: bool,
+    /// Whether it takes `return_progress`, and then tells how far it has read a prompt.
+    pub prompt_progress: bool,
     /// Whether the model always thinks: thinking cannot be switched off, and excludes what it excludes.
     pub thinking_always: bool,
     /// Whether thinking goes back only into the very conversation it came from, so that the server has to be told to
@@ -104,6 +106,7 @@ impl Default for Quirks {
             seed: true,
             sampling: true,
             stream_options: true,
+            prompt_progress: false,
             least_effort: LeastEffort::Low,
             thinking_always: false,
             thinking_bound: false,

@@ -77,16 +77,19 @@ impl<'a> Io<'a> {
         Self { spool: exchange.spool, listener: exchange.listener, cancel: exchange.cancel, used: false }
     }
 
-    /// Hands events to the listener. Whether there was content among them: anything but a beginning and counts.
+    /// Hands events to the listener. Whether the answer goes on by them: there was content, anything but a beginning
+    /// and counts, or the server has read more of the prompt.
     fn pass_on(&mut self, events: Vec<ModelEvent>, reply: &mut Reply) -> bool {
-        let mut any = false;
+        let mut goes_on = false;
         for event in events {
-            any |= !matches!(event, ModelEvent::Start { .. } | ModelEvent::Usage(_));
+            let reads = matches!(event, ModelEvent::PromptRead { .. });
+            let content = !(reads || matches!(event, ModelEvent::Start { .. } | ModelEvent::Usage(_)));
+            self.used |= content;
+            goes_on |= reads || content;
             reply.apply(&event);
             self.listener.event(event);
         }
-        self.used |= any;
-        any
+        goes_on
     }
 }
 

@@ -186,6 +186,7 @@ impl Reply {
                 self.id.clone_from(id);
                 self.model.clone_from(model);
             }
+            ModelEvent::PromptRead { .. } => {}
             ModelEvent::Text { choice, text } => self.choice(*choice).add_text(text),
             ModelEvent::Thinking { choice, text } => self.choice(*choice).add_thinking(text),
             ModelEvent::Refusal { choice, text } => self.choice(*choice).add_refusal(text),

@@ -213,6 +213,7 @@ impl Prompts {
             min_p: numbers.of(&flag),
             seed: numbers.of(&flag),
             sampling: numbers.of(&flag),
+            prompt_progress: false,
             stream_options: numbers.of(&flag),
             thinking_always: numbers.of(&flag),
             thinking_bound: numbers.of(&flag),

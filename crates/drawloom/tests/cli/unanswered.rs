@@ -28,8 +28,8 @@ fn home() -> (World, Server, Arc<AtomicBool>) {
 }
 
 fn asked_last(near: &Server) -> String {
-    let chats = near.asked().into_iter().filter(|(path, _)| path.ends_with("/chat/completions"));
-    chats.last().map(|(_, body): (String, Value)| body["messages"].to_string()).unwrap()
+    let mut chats = near.asked().into_iter().filter(|(path, _)| path.ends_with("/chat/completions"));
+    chats.next_back().map(|(_, body): (String, Value)| body["messages"].to_string()).unwrap()
 }
 
 #[test]

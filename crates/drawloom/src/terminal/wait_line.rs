@@ -1,0 +1,164 @@
+//! The line that says what is waited for, where nothing was shown for a second: who is asked, how many tokens went
+//! there, how far they are read, and how long it takes.
+//!
+//! It stands above the line the cursor is on, so that what is typed meanwhile stays; it is gone before anything else
+//! is shown.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::termios::tcgetwinsize;
+use text::terminal::one_line;
+
+/// How long nothing is said, and how often it is said anew.
+const TICK: Duration = Duration::from_secs(1);
+/// Columns of a terminal that does not say how many it has.
+const COLUMNS: usize = 80;
+
+/// Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct WaitLine(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    wait: Option<Wait>,
+    /// Whether it stands on the screen.
+    drawn: bool,
+}
+
+/// A request that is waited for.
+struct Wait {
+    since: Instant,
+    model: String,
+    /// Tokens that were sent.
+    tokens: u64,
+    /// Tokens that were read, and of how many.
+    read: Option<(u64, u64)>,
+}
+
+impl Wait {
+    fn text(&self, waited: Duration) -> String {
+        let Self { model, tokens, read, .. } = self;
+        let read = match read {
+            Some((done, total)) if done < total => format!(", {} % read", done * 100 / total),
+            Some(_) => ", read".to_owned(),
+            None => String::new(),
+        };
+        format!("waiting for {model}: {tokens} tokens sent{read} · {} s", waited.as_secs())
+    }
+}
+
+impl WaitLine {
+    /// Begins to wait, unless something is waited for already: of several requests the first is told of.
+    pub(super) fn begin(&self, model: &str, tokens: u64) {
+        let mut state = self.state();
+        if state.wait.is_some() {
+            return;
+        }
+        let model = one_line(model).into_owned();
+        state.wait = Some(Wait { since: Instant::now(), model, tokens, read: None });
+        drop(state);
+        let line = self.clone();
+        // Without a thread nothing is said, and the work goes on.
+        let _ = thread::Builder::new().name("wait line".to_owned()).spawn(move || line.tick());
+    }
+
+    pub(super) fn reading(&self, done: u64, total: u64) {
+        if let Some(wait) = &mut self.state().wait
+            && total > 0
+        {
+            wait.read = Some((done.min(total), total));
+        }
+    }
+
+    /// Nothing is waited for any more.
+    pub(super) fn end(&self) {
+        let mut state = self.state();
+        state.erase();
+        if state.wait.take().is_some() {
+            self.0.changed.notify_all();
+        }
+    }
+
+    /// Shows something on lines of their own while it is waited.
+    pub(super) fn beside(&self, show: impl FnOnce()) {
+        let mut state = self.state();
+        state.erase();
+        show();
+    }
+
+    /// What was typed has moved the cursor.
+    pub(super) fn moved(&self) {
+        self.state().drawn = false;
+    }
+
+    fn tick(&self) {
+        let mut state = self.state();
+        while state.wait.is_some() {
+            let woken = self.0.changed.wait_timeout(state, TICK);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            state.draw();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn draw(&mut self) {
+        let Some(wait) = &self.wait else { return };
+        let waited = wait.since.elapsed();
+        if waited < TICK {
+            return;
+        }
+        let columns = tcgetwinsize(io::stderr()).map_or(COLUMNS, |size| usize::from(size.ws_col));
+        // A line that wraps could not be taken away.
+        let text: String = wait.text(waited).chars().take(columns.saturating_sub(1).max(1)).collect();
+        let mut stderr = io::stderr().lock();
+        // A terminal that went away does not end the work.
+        let _ = if self.drawn {
+            write!(stderr, "\x1b7\x1b[A\r\x1b[K{text}\x1b8")
+        } else {
+            writeln!(stderr, "\r\x1b[K{text}")
+        };
+        self.drawn = true;
+    }
+
+    fn erase(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            let _ = write!(io::stderr().lock(), "\x1b[A\r\x1b[M");
+        }
+    }
+}
+
+/// Whether lines can be taken away again: standard error is a terminal that knows how.
+pub(super) fn is_possible() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_who_is_asked_and_how_far_it_is() {
+        let mut wait =
+            Wait { since: Instant::now(), model: "embedded/smollm2".to_owned(), tokens: 3012, read: None };
+        let text = |wait: &Wait| wait.text(Duration::from_millis(7900));
+        assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent · 7 s");
+        wait.read = Some((1024, 3000));
+        assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent, 34 % read · 7 s");
+        wait.read = Some((3000, 3000));
+        assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent, read · 7 s");
+    }
+}

@@ -1,0 +1,81 @@
+//! What is said at a terminal while a model says nothing yet (spec: cli).
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use crate::server;
+use crate::terminal::Terminal;
+use crate::world::World;
+
+const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+
+/// A server that tells what is sent through the channel, of one answer; its base address.
+fn stepping() -> (String, Sender<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let (sender, pieces) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            serve(&stream.unwrap(), &pieces);
+        }
+    });
+    (base, sender)
+}
+
+fn serve(mut stream: &TcpStream, pieces: &Receiver<String>) {
+    let mut reader = BufReader::new(stream);
+    let (mut lines, mut length) = (Vec::new(), 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let line = line.trim_end().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        length = line.strip_prefix("content-length:").map_or(length, |n| n.trim().parse().unwrap());
+        lines.push(line);
+    }
+    reader.take(length).read_to_end(&mut Vec::new()).unwrap();
+    if lines[0].starts_with("post ") {
+        stream.write_all(HEAD.as_bytes()).unwrap();
+        pieces.iter().take_while(|piece| !piece.is_empty()).for_each(|piece| {
+            stream.write_all(piece.as_bytes()).unwrap();
+        });
+    } else {
+        let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    }
+}
+
+/// A world with a model of that server, and the server's channel.
+fn world() -> (World, Sender<String>) {
+    let (base, pieces) = stepping();
+    let world = World::new();
+    let provider = "kind = \"llamacpp\"\nwindow = 32000\n";
+    world.write("config.toml", &format!("[providers.box]\nbase_url = \"{base}\"\n{provider}"));
+    (world, pieces)
+}
+
+fn read(done: u32) -> String {
+    format!("data: {{\"choices\": [], \"prompt_progress\": {{\"total\": 200, \"processed\": {done}}}}}\n\n")
+}
+
+#[test]
+fn it_says_who_is_asked_what_was_sent_and_how_far_it_is_read_and_goes_before_the_answer() {
+    let (world, pieces) = world();
+    let mut terminal = Terminal::start(world.command(&["--model", "box/m", "chat"]));
+    terminal.at_prompt();
+    terminal.types("Wet?\r");
+    terminal.shows("waiting for box/m: ");
+    pieces.send(read(50)).unwrap();
+    terminal.shows("tokens sent, 25 % read · ");
+    pieces.send(read(200)).unwrap();
+    terminal.shows("tokens sent, read · ");
+    pieces.send(server::chat("", "Wet.", 100)).unwrap();
+    pieces.send(String::new()).unwrap();
+    terminal.at_prompt();
+    let screen = terminal.contents();
+    assert!(screen.contains("Wet.") && !screen.contains("waiting for"), "{screen}");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+}
