@@ -3,8 +3,10 @@
 //! A [`Conversation`] is what a surface holds of a session: which one, and how a model is asked there. It says things
 //! by sending operations to the session's task, and shows the task's events.
 
+mod ask;
 mod attached;
 mod conversation;
+mod exchanges;
 mod model_choice;
 mod navigation;
 mod next_request;
@@ -24,7 +26,9 @@ use crate::results::{CommandOutcome, Done};
 use crate::rights::Asker;
 use crate::slash::{self, Input, SlashCommand, SlashOutcome};
 
+pub(crate) use ask::ask;
 pub use conversation::Conversation;
+pub(crate) use exchanges::log;
 pub(crate) use next_request::unsaid;
 pub use say::TurnStep;
 pub(crate) use sessions::sessions;

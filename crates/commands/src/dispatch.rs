@@ -39,6 +39,8 @@ impl App {
         Self::require(asker, spec.name, spec.right)?;
         match command {
             Command::Chat(args) => chat::chat(self, asker, args).await,
+            Command::Ask(args) => Box::pin(chat::ask(self, asker, args)).await,
+            Command::Log(args) => chat::log(self, asker, args).await,
             Command::Sessions(command) => chat::sessions(self, asker, command).await,
             Command::Approvals(ApprovalsCommand::List) => approvals::list(self, asker).await,
             Command::Approve(args) => approvals::approve(self, asker, args).await,

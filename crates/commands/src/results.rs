@@ -22,6 +22,8 @@ pub enum CommandOutcome {
     Trees(tree::Trees),
     /// `tree show`.
     Shown(tree::TreeShown),
+    /// `tree siblings`, `versions`, `bookmarks`.
+    Listed(tree::ListedNodes),
     /// `tree text`.
     Text(tree::TextShown),
     /// `tree append`, `keep`, flags and marks.
@@ -54,8 +56,12 @@ pub enum CommandOutcome {
     Sealed(tree::Sealed),
     /// `tree trust`, `delete`, `undelete`.
     TreeNamed(tree::TreeNamed),
-    /// `chat -m`.
+    /// `chat -m`, `ask`.
     Chatted(chat::Chatted),
+    /// `log`, `/history`.
+    Exchanges(chat::Exchanges),
+    /// `/copy`.
+    Copied(chat::Copied),
     /// `sessions list`.
     Sessions(chat::SessionsShown),
     /// `approvals list`.
@@ -90,6 +96,8 @@ pub enum CommandOutcome {
     Zone(slash::ZoneShown),
     /// `/undo`, `/redo`.
     Stood(slash::TipMoved),
+    /// `/next`, `/prev`.
+    Reached(tree::Moved),
     /// `/new`, `/switch`, `/rename`, `/fork`.
     Went(slash::SessionMoved),
     /// `tree export`.
@@ -129,7 +137,8 @@ pub enum CommandOutcome {
 }
 
 impl CommandOutcome {
-    /// The exit code of a program that ends with it: 1 where a check found errors, or a part of a file was left out.
+    /// The exit code of a program that ends with it: 1 where a check found errors, a part of a file was left out, or
+    /// what was to be taken out of an answer is not in it.
     pub fn exit(&self) -> u8 {
         let failed = match self {
             Self::Verified(found) => found.status == loom::verify::Status::Invalid,
@@ -137,6 +146,7 @@ impl CommandOutcome {
             Self::Health(found) => !found.ok,
             Self::Restored(found) => !found.verified,
             Self::BackedUp(made) => !made.problems.is_empty(),
+            Self::Chatted(done) => done.code == Some(None),
             Self::Imported(done) => done.left_out.is_some(),
             _ => false,
         };

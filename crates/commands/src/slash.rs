@@ -66,6 +66,21 @@ pub enum SlashCommand {
     },
     /// Asks again what was said last.
     Retry,
+    /// The siblings of the last passage that has any.
+    Siblings,
+    /// Goes to one of them.
+    Reach {
+        next: bool,
+    },
+    /// The last exchanges.
+    History {
+        number: usize,
+    },
+    /// Gives the terminal the last answer for its clipboard.
+    Copy {
+        /// Only its first code block.
+        code: bool,
+    },
     /// Takes the last thing back.
     Undo,
     Redo,
@@ -140,10 +155,10 @@ pub struct SlashSpec {
 }
 
 /// Every slash command, in the order help shows them.
-pub const TABLE: [SlashSpec; 30] = [
-    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, UNDO, REDO, COMPACT, RELOAD,
-    FILE, MODEL, THINK, SYSTEM, SET, ZONE, COST, SEARCH, VERIFY, EXPORT, DOCTOR, APPROVE, DENY, QUEUE, STOP,
-    QUIT,
+pub const TABLE: [SlashSpec; 36] = [
+    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, SIBLINGS, NEXT, PREV, UNDO,
+    REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, SYSTEM, SET, ZONE, COST, SEARCH, VERIFY,
+    EXPORT, DOCTOR, APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
 ];
 
 const HELP: SlashSpec = SlashSpec {
@@ -246,6 +261,53 @@ const RETRY: SlashSpec = SlashSpec {
     help: "ask your last message again; an earlier answer stays beside the new one",
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Retry),
+};
+const SIBLINGS: SlashSpec = SlashSpec {
+    name: "siblings",
+    arguments: "",
+    right: Right::Read,
+    help: "list the answers (or messages) that stand beside the last one, with numbers",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Siblings),
+};
+const NEXT: SlashSpec = SlashSpec {
+    name: "next",
+    arguments: "",
+    right: Right::Write,
+    help: "go to the next of them; what was said after it comes back",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Reach { next: true }),
+};
+const PREV: SlashSpec = SlashSpec {
+    name: "prev",
+    arguments: "",
+    right: Right::Write,
+    help: "go to the one before",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Reach { next: false }),
+};
+const HISTORY: SlashSpec = SlashSpec {
+    name: "history",
+    arguments: "[N]",
+    right: Right::Read,
+    help: "show the last exchanges: 5, or N",
+    candidates: Candidates::None,
+    read: |rest| match word(rest)?.map_or(Ok(HISTORY_SHOWN), |number| number.parse()) {
+        Ok(number @ 1..) => Ok(SlashCommand::History { number }),
+        _ => Err("it takes a number from 1"),
+    },
+};
+const COPY: SlashSpec = SlashSpec {
+    name: "copy",
+    arguments: "[code]",
+    right: Right::Read,
+    help: "copy the last answer, or its first code block, to the clipboard of the terminal",
+    candidates: Candidates::Words(&["code"]),
+    read: |rest| match rest {
+        "" => Ok(SlashCommand::Copy { code: false }),
+        "code" => Ok(SlashCommand::Copy { code: true }),
+        _ => Err("it takes `code` or nothing"),
+    },
 };
 const UNDO: SlashSpec = SlashSpec {
     name: "undo",
@@ -440,6 +502,10 @@ const QUIT: SlashSpec = SlashSpec {
     read: |rest| nothing(rest, SlashCommand::Quit),
 };
 
+const EXIT: SlashSpec = SlashSpec { name: "exit", help: "the same as /quit", ..QUIT };
+
+/// Exchanges of `/history`.
+const HISTORY_SHOWN: usize = 5;
 /// Hits of `/search`.
 const SEARCHED: usize = 20;
 
@@ -466,6 +532,11 @@ impl SlashCommand {
             Self::Fork { .. } => FORK,
             Self::Edit { .. } => EDIT,
             Self::Retry => RETRY,
+            Self::Siblings => SIBLINGS,
+            Self::Reach { next: true } => NEXT,
+            Self::Reach { next: false } => PREV,
+            Self::History { .. } => HISTORY,
+            Self::Copy { .. } => COPY,
             Self::Undo => UNDO,
             Self::Redo => REDO,
             Self::Compact { .. } => COMPACT,

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
 use crate::args::approvals::{ApprovalsCommand, Approve, Deny};
-use crate::args::chat::{ChatArgs, SessionsCommand};
+use crate::args::chat::{AskArgs, ChatArgs, LogArgs, SessionsCommand};
 use crate::args::context::ContextCommand;
 use crate::args::cost::Cost;
 use crate::args::maintenance::{
@@ -27,6 +27,12 @@ pub enum Command {
     /// Talk with a model. Without -m, at a terminal: a conversation.
     #[command(after_help = "Example: drawloom chat -m \"What is a hand loom?\"")]
     Chat(ChatArgs),
+    /// Ask one question, without what was said before, and print the answer.
+    #[command(after_help = "Example: drawloom ask \"What is a heddle?\"")]
+    Ask(AskArgs),
+    /// Show the last exchanges: what you said, and what was answered.
+    #[command(after_help = "Example: drawloom log -n 5")]
+    Log(LogArgs),
     /// List, rename and archive conversations.
     #[command(subcommand, after_help = "Example: drawloom sessions rename main loom")]
     Sessions(SessionsCommand),
@@ -102,6 +108,8 @@ impl Command {
         use Right::{Act, Admin, Read, Write};
         match self {
             Self::Chat(_) => spec("chat", Act),
+            Self::Ask(_) => spec("ask", Act),
+            Self::Log(_) => spec("log", Read),
             Self::Sessions(command) => command.spec(),
             Self::Approvals(ApprovalsCommand::List) => spec("approvals list", Right::Approve),
             Self::Approve(_) => spec("approve", Right::Approve),
@@ -156,6 +164,7 @@ impl SessionsCommand {
             Self::Show { .. } => spec("sessions show", Right::Read),
             Self::Rename { .. } => spec("sessions rename", Right::Write),
             Self::Archive { .. } => spec("sessions archive", Right::Write),
+            Self::Restore { .. } => spec("sessions restore", Right::Write),
         }
     }
 }
@@ -174,6 +183,9 @@ impl TreeCommand {
             Self::Branch(_) => spec("tree branch", Write),
             Self::Generate(_) => spec("tree generate", Act),
             Self::Regenerate(_) => spec("tree regenerate", Act),
+            Self::Siblings(_) => spec("tree siblings", Read),
+            Self::Versions(_) => spec("tree versions", Read),
+            Self::Bookmarks(_) => spec("tree bookmarks", Read),
             Self::Switch(_) => spec("tree switch", Write),
             Self::Select(_) => spec("tree select", Write),
             Self::Keep(_) => spec("tree keep", Write),

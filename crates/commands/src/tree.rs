@@ -5,6 +5,7 @@
 //! page of the log, the texts that are compared (spec: loom §3 *Windowed access*). A command that asks a model,
 //! proves something or removes for good has its own module.
 
+mod beside;
 mod branch;
 mod compact;
 mod compare;
@@ -30,6 +31,7 @@ use crate::rights::Asker;
 pub(crate) use compact::{NOTHING_TO_COMPACT, compact};
 pub(crate) use history::step;
 pub(crate) use search::search;
+pub(crate) use travel::{SiblingChoice, reach};
 
 /// Runs a command on trees that needs no model.
 ///
@@ -52,6 +54,9 @@ pub(crate) async fn run(
         TreeCommand::Draft(args) => write::draft(app, asker, args).await,
         TreeCommand::Edit(args) => write::edit(app, asker, args).await,
         TreeCommand::Branch(args) => branch::branch(app, asker, args).await,
+        TreeCommand::Siblings(args) => beside::siblings(app, asker, args).await,
+        TreeCommand::Versions(args) => beside::versions(app, asker, args).await,
+        TreeCommand::Bookmarks(args) => beside::bookmarks(app, asker, args).await,
         TreeCommand::Switch(args) => travel::switch(app, asker, args).await,
         TreeCommand::Select(args) => travel::select(app, asker, args).await,
         TreeCommand::Keep(args) => mark::keep(app, asker, args).await,

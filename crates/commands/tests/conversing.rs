@@ -14,7 +14,7 @@ mod settings;
 mod window;
 
 use async_trait::async_trait;
-use drawloom_commands::args::chat::ChatArgs;
+use drawloom_commands::args::chat::{ChatArgs, RequestArgs};
 use drawloom_commands::args::think::Think;
 use drawloom_commands::chat::Conversation;
 use drawloom_commands::slash::SlashOutcome;
@@ -181,7 +181,10 @@ async fn a_flag_holds_in_each_session_until_something_newer_is_chosen_there() {
     for home in homes() {
         drop(Talk::new(&home).await);
         home.ok(&["chat", "--session", "third", "-m", "before"]).await;
-        let args = ChatArgs { think: Some(Think::High), ..ChatArgs::default() };
+        let args = ChatArgs {
+            request: RequestArgs { think: Some(Think::High), ..RequestArgs::default() },
+            ..ChatArgs::default()
+        };
         let conversation = Conversation::open(&home.app, &Asker::owner(), &args).await.unwrap();
         let mut talk = Talk { home: &home, conversation };
         talk.ok("one").await;

@@ -5,6 +5,7 @@
 //! be forgotten here.
 
 mod approvals;
+mod beside;
 mod chat;
 mod columns;
 mod context;
@@ -95,7 +96,11 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Branched(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
         CommandOutcome::Generated(done) => tree::generated(done, to),
         CommandOutcome::Estimate(found) => RenderedOutcome::new(tree::estimate(found, to)),
-        CommandOutcome::Moved(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
+        CommandOutcome::Moved(done) => beside::moved(done, to),
+        CommandOutcome::Listed(found) => RenderedOutcome::new(beside::listed(found, to)),
+        CommandOutcome::Reached(done) => RenderedOutcome::new(beside::reached(done, to)),
+        CommandOutcome::Exchanges(found) => RenderedOutcome::new(chat::exchanges(found, to)),
+        CommandOutcome::Copied(done) => chat::copied(done, to),
         CommandOutcome::Compacted(done) => RenderedOutcome::new(tree::compacted(done)),
         CommandOutcome::Stepped(done) => tree::stepped(done, to),
         CommandOutcome::Operations(found) => tree::log(found, to),

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::{CommandFactory as _, Parser as _};
+use commands::args::chat::{AskArgs, ChatArgs};
 use commands::args::context::ContextCommand;
 use commands::args::maintenance::Restore;
 use commands::args::model::ModelCommand;
@@ -82,7 +83,8 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             let config = layers.config()?;
             log::start(config.log.level);
             let mut person = Terminal::new(output.quiet, verbose).dimming(output.color());
-            if matches!(command, Command::Chat(_)) && !output.json && io::stdout().is_terminal() {
+            let shows = matches!(command, Command::Chat(_) | Command::Ask(AskArgs { extract: false, .. }));
+            if shows && !output.json && io::stdout().is_terminal() {
                 person = person.showing_answers();
             }
             let asks =
@@ -90,7 +92,8 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             if asks && !output.json && io::stdout().is_terminal() {
                 person = person.showing_first();
             }
-            if matches!(&command, Command::Chat(chat) if chat.message.is_some()) {
+            let ends = matches!(&command, Command::Chat(ChatArgs { message: Some(_), .. }) | Command::Ask(_));
+            if ends {
                 person = person.unattended();
             }
             let person = Arc::new(person);
@@ -179,14 +182,17 @@ fn with_store(
     let (stop, cancel) = Cancel::new();
     let need = match command {
         Command::Chat(_) => WorkspaceNeed::Load,
-        Command::Sessions(_) | Command::Workspace(_) => WorkspaceNeed::Place,
+        // A question stands for itself: nothing of the workspace is loaded for it.
+        Command::Ask(_) | Command::Log(_) | Command::Sessions(_) | Command::Workspace(_) => {
+            WorkspaceNeed::Place
+        }
         // The session that is meant is one of this workspace, and its request holds what that brings.
         Command::Context(ContextCommand::Show(ref show)) if show.next.as_deref() == Some("") => {
             WorkspaceNeed::Load
         }
         _ => WorkspaceNeed::None,
     };
-    let begins = matches!(command, Command::Chat(_) | Command::Tree(TreeCommand::New(_)));
+    let begins = matches!(command, Command::Chat(_) | Command::Ask(_) | Command::Tree(TreeCommand::New(_)));
     let invocation = Invocation { name: spec.name, paths, need, runtime: &runtime, named: model, begins };
     let opened = open::open(&invocation, config, Arc::clone(person), cancel);
     let opened = opened.map_err(|error| open::not_to_itself(spec.name, error))?;

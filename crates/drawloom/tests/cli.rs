@@ -8,6 +8,8 @@ mod answers;
 mod approvals;
 #[path = "cli/attaching.rs"]
 mod attaching;
+#[path = "cli/browsing.rs"]
+mod browsing;
 #[path = "cli/care.rs"]
 mod care;
 #[path = "cli/chat_flags.rs"]

@@ -17,6 +17,7 @@
 pub mod bigrams;
 pub mod bytes;
 pub mod class;
+pub mod code;
 pub mod cut;
 pub mod fold;
 pub mod frame;

@@ -419,8 +419,12 @@ impl Turn<'_> {
         };
         let generated =
             self.named(held, request.send_in_turn(self.runtime, &call, turn.to_owned()).await).await;
-        if let Err(AgentError::TakenOver { .. }) = &generated {
-            self.runtime.recover_own().await;
+        match (&generated, written.from) {
+            (Err(AgentError::TakenOver { .. }), _) => self.runtime.recover_own().await,
+            (Ok(GenerationOutcome { nodes, .. }), Some(_)) if !nodes.is_empty() => {
+                self.go_to(held, request.tree, &written.view, nodes[0].id).await;
+            }
+            _ => {}
         }
         let outcome = Box::new(outcome(written.node, request.tree, generated));
         self.log.push(SessionEvent::Finished { says: written.says, outcome });

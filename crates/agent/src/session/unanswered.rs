@@ -6,6 +6,7 @@ use store::{AttachedWrites, Principal};
 
 use super::turn::Turn;
 use crate::error::AgentError;
+use crate::event::SessionEvent;
 use crate::lease::SessionLease;
 
 /// Positions looked at upwards; those above it are asked with what is said next.
@@ -62,5 +63,23 @@ impl Turn<'_> {
         let op = Op::Include(OpTarget::Position(of));
         let included = self.named(held, runtime.change(who, tree, view, op, with).await).await?;
         Ok((node, included.seq))
+    }
+
+    /// Goes to what was answered once more, unless the view is there: beside an earlier answer it stays where it was.
+    pub(super) async fn go_to(&self, held: &SessionLease, tree: TreeId, view: &ViewName, answer: NodeId) {
+        let (runtime, who, in_view) = (self.runtime, &Principal::Owner, view.clone());
+        let to = answer.as_position();
+        let gone = async {
+            let tip = runtime.read(who, tree, move |rows| loom::render::tip(rows, &in_view)).await?;
+            if tip == to {
+                return Ok(());
+            }
+            let with = AttachedWrites { guards: vec![held.guard()], ..AttachedWrites::nothing() };
+            runtime.change(who, tree, view, Op::Switch(to), with).await.map(drop)
+        };
+        if let Err(error) = self.named(held, gone.await).await {
+            self.log
+                .push(SessionEvent::notice(format!("the new answer stands beside the earlier one: {error}")));
+        }
     }
 }

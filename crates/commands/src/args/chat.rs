@@ -36,6 +36,14 @@ pub struct ChatArgs {
     #[arg(long, hide = true)]
     #[serde(skip)]
     pub temp: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub request: RequestArgs,
+}
+
+/// How a model is asked in a conversation.
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
+pub struct RequestArgs {
     /// Attach a file: a text, a picture or a sound. Can be repeated.
     #[arg(long = "file", value_name = "FILE")]
     #[serde(default)]
@@ -66,6 +74,25 @@ pub struct ChatArgs {
     pub think: Option<Think>,
 }
 
+/// `ask`.
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
+pub struct AskArgs {
+    /// The question. `-` reads standard input; with another text, what is piped goes along as a file.
+    #[arg(value_name = "TEXT")]
+    pub text: String,
+    /// Go on with the last question of this workspace.
+    #[arg(short, long = "continue")]
+    #[serde(default)]
+    pub continues: bool,
+    /// Print only the first code block of the answer.
+    #[arg(short = 'x', long)]
+    #[serde(default)]
+    pub extract: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub request: RequestArgs,
+}
+
 impl ChatArgs {
     /// Refuses the earlier name of a flag, and standard input for more than one argument: only one of them could read
     /// it.
@@ -92,7 +119,7 @@ impl ChatArgs {
     /// How many arguments are standard input.
     fn inputs(&self) -> usize {
         let message = self.message.iter().filter(|message| *message == "-").count();
-        message + self.files.iter().filter(|file| is_standard_input(file)).count()
+        message + self.request.files.iter().filter(|file| is_standard_input(file)).count()
     }
 }
 
@@ -174,6 +201,23 @@ pub struct SessionArg {
     pub session: Option<String>,
 }
 
+/// `log`.
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
+pub struct LogArgs {
+    /// How many exchanges.
+    #[arg(short, long, value_name = "N", default_value_t = 3)]
+    #[serde(default = "log_length")]
+    pub number: usize,
+    /// Which session [default: all of this workspace].
+    #[arg(long, value_name = "NAME")]
+    #[serde(default)]
+    pub session: Option<String>,
+}
+
+const fn log_length() -> usize {
+    3
+}
+
 /// `sessions`.
 #[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
@@ -184,7 +228,7 @@ pub enum SessionsCommand {
         #[arg(long)]
         #[serde(default)]
         archived: bool,
-        /// List the sessions of every workspace.
+        /// List the sessions of every workspace, and those of `ask`.
         #[arg(long)]
         #[serde(default)]
         all: bool,
@@ -205,9 +249,10 @@ pub enum SessionsCommand {
     Archive {
         /// Name of the session.
         name: String,
-        /// Restore the session from the archive.
-        #[arg(long)]
-        #[serde(default)]
-        undo: bool,
+    },
+    /// Restore a session from the archive.
+    Restore {
+        /// Name of the session.
+        name: String,
     },
 }

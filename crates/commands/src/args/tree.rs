@@ -32,8 +32,14 @@ pub enum TreeCommand {
     Generate(Generate),
     /// Ask a model for more siblings of a node.
     Regenerate(Regenerate),
+    /// List the siblings of a passage.
+    Siblings(PassageArg),
+    /// List the versions of a passage.
+    Versions(PassageArg),
+    /// List the passages with a bookmark.
+    Bookmarks(PassageArg),
     /// Switch to a sibling branch, where you last left it.
-    Switch(NodeArg),
+    Switch(SwitchArgs),
     /// Choose which version of a passage is shown.
     Select(NodeArg),
     /// Mark a passage as reviewed after text above it changed.
@@ -127,6 +133,42 @@ pub struct List {
     #[arg(long)]
     #[serde(default)]
     pub archived: bool,
+}
+
+/// A passage of a tree; each command says which one is meant without a node.
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+pub struct PassageArg {
+    /// The tree.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub tree: TreeArg,
+    /// The node: its id or short id. Without one: for siblings the last passage of the path that has any, for versions
+    /// the end of the path, for bookmarks all.
+    #[arg(value_name = "NODE")]
+    #[serde(default)]
+    pub node: Option<String>,
+}
+
+/// `tree switch`.
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+pub struct SwitchArgs {
+    /// The tree.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub tree: TreeArg,
+    /// The node: its id or short id; or the number of a sibling in `tree siblings TREE`. With --next or --prev: beside
+    /// this node, not the last passage of the path that has siblings.
+    #[arg(value_name = "NODE|N", required_unless_present_any = ["next", "prev"])]
+    #[serde(default)]
+    pub node: Option<String>,
+    /// To the next sibling.
+    #[arg(long, conflicts_with = "prev")]
+    #[serde(default)]
+    pub next: bool,
+    /// To the previous sibling.
+    #[arg(long)]
+    #[serde(default)]
+    pub prev: bool,
 }
 
 /// `tree show`.

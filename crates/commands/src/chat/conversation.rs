@@ -74,7 +74,7 @@ impl Conversation {
     /// # Errors
     /// When the name is none, a file cannot be read, or as the store says.
     pub async fn open(app: &App, asker: &Asker, args: &ChatArgs) -> Result<Self, CommandError> {
-        let (name, view, kind) = if args.private {
+        let place = if args.private {
             let id = app.runtime.new_id::<loom::TreeId>()?;
             (Name::temporary(app.runtime.instance, id), ViewName::default(), SessionKind::Temporary)
         } else {
@@ -82,7 +82,18 @@ impl Conversation {
             let (name, view) = named.map(|named| place(app, named)).transpose()?.unwrap_or_default();
             (name, view, SessionKind::Main)
         };
+        Self::open_at(app, asker, place, args).await
+    }
+
+    /// The same, in a session of this name and kind, and in this view of it.
+    pub(super) async fn open_at(
+        app: &App,
+        asker: &Asker,
+        (name, view, kind): (Name, ViewName, SessionKind),
+        args: &ChatArgs,
+    ) -> Result<Self, CommandError> {
         let attached = args
+            .request
             .files
             .iter()
             .map(|path| Attached::read(app, path, Accept::RegularOrPipe))
@@ -90,15 +101,15 @@ impl Conversation {
         let mut conversation = Self {
             chosen: SessionChoice { workspace: app.workspace.key.clone(), name, kind },
             view,
-            preset: args.preset.clone(),
+            preset: args.request.preset.clone(),
             config: None,
             think: None,
             system: None,
             sampling: SessionSampling::default(),
             sampling_flags: SessionSampling {
-                temperature: args.temperature,
-                max_tokens: args.max_tokens,
-                seed: args.seed,
+                temperature: args.request.temperature,
+                max_tokens: args.request.max_tokens,
+                seed: args.request.seed,
             },
             told_thinking: None,
             anew: args.new,
@@ -110,14 +121,14 @@ impl Conversation {
             kept_thinking: None,
             is_damaged: false,
             seen: None,
-            think_flag: args.think.map(Think::wish),
+            think_flag: args.request.think.map(Think::wish),
             newer: NewerChoices::default(),
             left: HashMap::new(),
             is_single: args.message.is_some(),
         };
         conversation.restore(app, asker).await?;
         conversation.require_fork(app, asker).await?;
-        if let Some(system) = &args.system {
+        if let Some(system) = &args.request.system {
             conversation.speak_as(app, asker, system).await?;
         }
         Ok(conversation)

@@ -174,7 +174,7 @@ impl Conversation {
         let store = &app.runtime.store;
         let page = |after| store.sessions(&asker.principal, filter.clone(), after, store::LIST_PAGE);
         let found = store::all_pages(store::Session::place, page).await.unwrap_or_default();
-        let named = found.into_iter().filter(|session| session.kind != SessionKind::Temporary);
+        let named = found.into_iter().filter(|session| session.kind == SessionKind::Main);
         let mut sessions: Vec<String> = named.map(|session| session.name).collect();
         if let Ok(Some(entered)) = self.entered(app, asker).await {
             let forks = app.read(asker, entered.tree, forks_of).await.unwrap_or_default();

@@ -417,6 +417,7 @@ impl Conversation {
                 short_id: answer.short_id,
                 said,
                 text: answer.text.to_string(),
+                code: None,
                 usage: UsageShown::of(usage),
                 reusable,
                 share,
@@ -447,6 +448,9 @@ impl Conversation {
 
     /// What becomes of a message that was not answered.
     fn how_to_go_on(&self) -> String {
+        if self.chosen.kind == store::SessionKind::Isolated {
+            return "your question is kept; ask it again".to_owned();
+        }
         let retry = if self.is_single() { "`drawloom chat -m /retry`" } else { "/retry" };
         format!("{retry} asks your message again, and the next one is sent without it")
     }

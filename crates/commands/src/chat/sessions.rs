@@ -25,12 +25,16 @@ pub(crate) async fn sessions(
     match command {
         SessionsCommand::List { archived, all } => {
             let workspace = (!all).then(|| app.workspace.key.clone());
+            let is_listed = |session: &Session| all || session.kind == SessionKind::Main;
             let mut sessions = Vec::new();
-            for session in listed(app, asker, workspace, archived).await? {
+            for session in listed(app, asker, workspace, archived).await?.into_iter().filter(is_listed) {
                 sessions.push(shown(app, asker, session).await?);
             }
-            let elsewhere =
-                if sessions.is_empty() && !all { listed(app, asker, None, archived).await?.len() } else { 0 };
+            let elsewhere = if sessions.is_empty() && !all {
+                listed(app, asker, None, archived).await?.into_iter().filter(is_listed).count()
+            } else {
+                0
+            };
             Ok(CommandOutcome::Sessions(SessionsShown { sessions, everywhere: all, elsewhere }))
         }
         SessionsCommand::Show { name } => {
@@ -44,17 +48,26 @@ pub(crate) async fn sessions(
             renamed.map_err(|error| taken(error, to.as_str()))?;
             Ok(Done::outcome())
         }
-        SessionsCommand::Archive { name, undo } => {
-            let session = session_named(app, asker, &name, undo).await?;
-            let done = app.runtime.store.archive_session(&asker.principal, &session.id, !undo).await;
-            done.map_err(|error| taken(error, &name))?;
-            Ok(Done::outcome())
-        }
+        SessionsCommand::Archive { name } => archive(app, asker, &name, true).await,
+        SessionsCommand::Restore { name } => archive(app, asker, &name, false).await,
     }
 }
 
+/// Archives a session, or restores it from the archive.
+async fn archive(
+    app: &App,
+    asker: &Asker,
+    name: &str,
+    archived: bool,
+) -> Result<CommandOutcome, CommandError> {
+    let session = session_named(app, asker, name, !archived).await?;
+    let done = app.runtime.store.archive_session(&asker.principal, &session.id, archived).await;
+    done.map_err(|error| taken(error, name))?;
+    Ok(Done::outcome())
+}
+
 /// The sessions of a workspace, or of all, without temporary ones.
-async fn listed(
+pub(super) async fn listed(
     app: &App,
     asker: &Asker,
     workspace: Option<String>,

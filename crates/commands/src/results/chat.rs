@@ -23,6 +23,9 @@ pub struct Chatted {
     pub said: NodeId,
     /// The answer.
     pub text: String,
+    /// Its first code block alone, where that was asked for; `Some(None)` where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<Option<String>>,
     /// Pictures and sounds in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<MediaShown>,
@@ -114,4 +117,41 @@ pub struct SessionShown {
     pub archived: bool,
     /// All its trees, the oldest first.
     pub trees: Vec<TreeId>,
+}
+
+impl Chatted {
+    /// The same, of which the first code block is wanted.
+    #[must_use]
+    pub fn extracted(self) -> Self {
+        Self { code: Some(text::code::first_block(&self.text)), ..self }
+    }
+}
+
+/// `log`, `/history`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Exchanges {
+    /// The oldest first.
+    pub exchanges: Vec<ExchangeShown>,
+}
+
+/// What was said, and what was answered.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExchangeShown {
+    pub session: String,
+    pub tree: TreeId,
+    /// The node of what was said.
+    pub node: NodeId,
+    #[serde(skip)]
+    pub short_id: String,
+    /// When it was said, milliseconds since 1970.
+    pub at: i64,
+    pub question: String,
+    /// None while there is none.
+    pub answer: Option<String>,
+}
+
+/// `/copy`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Copied {
+    pub text: String,
 }

@@ -74,6 +74,18 @@ impl BlobShown {
     }
 }
 
+/// `tree siblings`, `versions`, `bookmarks`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ListedNodes {
+    /// The tree.
+    pub tree: TreeId,
+    /// The nodes.
+    pub nodes: Vec<NodeShown>,
+    /// Index of the one the view shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current: Option<usize>,
+}
+
 /// A node as shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NodeShown {
@@ -281,6 +293,20 @@ pub struct Moved {
     /// Short id of the node shown there.
     #[serde(skip)]
     pub short_id: String,
+    /// The sibling that was gone to, where one was.
+    #[serde(skip)]
+    pub sibling: Option<SiblingReached>,
+}
+
+/// A sibling as it is gone to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SiblingReached {
+    pub short_id: String,
+    pub text: String,
+    /// Its number among the siblings, from 1.
+    pub number: usize,
+    /// How many siblings there are, itself included.
+    pub of: usize,
 }
 
 /// `tree compact`.

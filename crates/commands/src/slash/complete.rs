@@ -61,7 +61,10 @@ mod tests {
         };
         let of = |line| complete(line, &known);
         assert_eq!(of("/re").1, ["/rename", "/retry", "/redo", "/reload"]);
-        assert_eq!(of("/s").1, ["/status", "/sessions", "/switch", "/system", "/set", "/search", "/stop"]);
+        assert_eq!(
+            of("/s").1,
+            ["/status", "/sessions", "/switch", "/siblings", "/system", "/set", "/search", "/stop"]
+        );
         assert_eq!(of("/switch m"), (8..9, vec!["main".to_owned(), "main:alt".to_owned()]));
         assert_eq!(of("/model "), (7..7, vec!["script:echo".to_owned()]));
         assert_eq!(of("/context d").1, ["detail"]);

@@ -8,16 +8,18 @@ use super::{SlashCommand, TABLE, export, input};
 use crate::app::App;
 use crate::args::approvals::{Approve, Deny};
 use crate::args::think::Think;
-use crate::args::tree::{Compact, TreeCommand, Verify};
+use crate::args::tree::{Compact, PassageArg, TreeCommand, Verify};
 use crate::args::{TreeArg, ViewArg};
 use crate::chat::Conversation;
 use crate::chat::position::{Last, view_position};
 use crate::error::CommandError;
+use crate::results::chat::{Copied, Exchanges};
 use crate::results::context::ContextShown;
 use crate::results::slash::{ContextForm, ContextStatus, Help, HelpLine, SessionStatus, TipMoved};
 use crate::results::{CommandOutcome, Done};
 use crate::rights::Asker;
 use crate::table::Command;
+use crate::tree::SiblingChoice;
 use crate::{approvals, contexts, tree};
 
 /// What comes of an input line.
@@ -78,11 +80,26 @@ impl App {
                 conversation.retry(self, asker).await?;
                 return Ok(SlashOutcome::Turn);
             }
+            SlashCommand::Siblings => {
+                let beside = passage(self, asker, conversation).await?;
+                Box::pin(self.run(asker, Command::Tree(TreeCommand::Siblings(beside)))).await?
+            }
+            SlashCommand::Reach { next } => {
+                let beside = passage(self, asker, conversation).await?;
+                let to = if next { SiblingChoice::Next } else { SiblingChoice::Previous };
+                CommandOutcome::Reached(tree::reach(self, asker, &beside, to).await?)
+            }
+            SlashCommand::History { number } => {
+                let exchanges = conversation.exchanges(self, asker, number).await?;
+                CommandOutcome::Exchanges(Exchanges { exchanges })
+            }
+            SlashCommand::Copy { code } => {
+                CommandOutcome::Copied(copied(self, asker, conversation, code).await?)
+            }
             SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
             SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,
             SlashCommand::Compact { to } => {
-                let (tree, view) = place(self, asker, conversation).await?;
-                let tree = TreeArg { tree: tree.to_string(), view: ViewArg { view: Some(view.to_string()) } };
+                let PassageArg { tree, .. } = passage(self, asker, conversation).await?;
                 let compact = Compact { tree, to, dry_run: false };
                 let done = Box::pin(self.run(asker, Command::Tree(TreeCommand::Compact(compact)))).await;
                 done.map_err(|error| match error.code.as_ref() {
@@ -214,6 +231,29 @@ pub(super) async fn place(
 ) -> Result<(TreeId, ViewName), CommandError> {
     let entered = begun(app, asker, conversation).await?;
     Ok((entered.tree, entered.view))
+}
+
+/// The tree of a conversation in which something was said, for a command of the table.
+async fn passage(app: &App, asker: &Asker, conversation: &Conversation) -> Result<PassageArg, CommandError> {
+    let (tree, view) = place(app, asker, conversation).await?;
+    let tree = TreeArg { tree: tree.to_string(), view: ViewArg { view: Some(view.to_string()) } };
+    Ok(PassageArg { tree, node: None })
+}
+
+/// The last answer, or its first code block.
+async fn copied(
+    app: &App,
+    asker: &Asker,
+    conversation: &Conversation,
+    code: bool,
+) -> Result<Copied, CommandError> {
+    let last = conversation.exchanges(app, asker, 1).await?.pop();
+    let answer = last.and_then(|last| last.answer);
+    let answer = answer.ok_or_else(|| CommandError::not_found("answer", "to copy", "say something first"))?;
+    let text = if code { text::code::first_block(&answer) } else { Some(answer) };
+    let hint = "/copy takes the whole answer";
+    let text = text.ok_or_else(|| CommandError::not_found("code block", "in the last answer", hint))?;
+    Ok(Copied { text })
 }
 
 /// A conversation in which something was said.

@@ -121,7 +121,7 @@ fn pending_edits(rows: &dyn TreeReader, view: &ViewName) -> Result<BTreeMap<Node
 }
 
 /// What is the same for all nodes of a call, and what one node tells about the next.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     rows: &'a dyn TreeReader,
     path: ViewOverrides,
     on_path: Chosen,
@@ -152,7 +152,7 @@ impl Chosen {
 }
 
 impl<'a> Reader<'a> {
-    fn read(rows: &'a dyn TreeReader, view: &ViewName, end: PositionId) -> Result<Self, RowError> {
+    pub(super) fn read(rows: &'a dyn TreeReader, view: &ViewName, end: PositionId) -> Result<Self, RowError> {
         Ok(Self {
             rows,
             path: ViewOverrides::read(rows, view, end)?,
@@ -160,6 +160,12 @@ impl<'a> Reader<'a> {
             hidden: BTreeMap::new(),
             children: BTreeMap::new(),
         })
+    }
+
+    /// A node at a position, wherever that is, without pending edits.
+    pub(super) fn at(&mut self, at: &Position, node: NodeId) -> Result<NodeShown, RowError> {
+        let row = self.rows.node(node)?.ok_or_else(|| RowError::missing("node", node))?;
+        self.shown(at, row, None, false)
     }
 
     /// A node as shown, with the text of its pending edit if there is one.

@@ -1,30 +1,114 @@
 //! Moving about: siblings and versions.
 
-use loom::{Op, RowError, resolve};
+use loom::{Op, Position, RowError, path, resolve};
 
+use super::beside::{Place, Siblings};
 use super::look;
 use crate::app::{App, NamedNode};
 use crate::args::NodeArg;
+use crate::args::tree::{PassageArg, SwitchArgs};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::tree::Moved;
+use crate::results::tree::{Moved, SiblingReached};
 use crate::rights::Asker;
 
+/// Digits of the longest number of a sibling: a short id has more characters.
+const NUMBER_DIGITS: usize = 3;
+
 /// Goes to a sibling, and on to where the view last was below it.
-pub(super) async fn switch(app: &App, asker: &Asker, args: NodeArg) -> Result<CommandOutcome, CommandError> {
-    let named = app.node(asker, &args).await?;
-    let op = Op::Switch(named.position);
-    moved(app, asker, &named, op).await
+pub(super) async fn switch(
+    app: &App,
+    asker: &Asker,
+    args: SwitchArgs,
+) -> Result<CommandOutcome, CommandError> {
+    let number = args.node.as_deref().filter(|node| node.len() <= NUMBER_DIGITS);
+    let number = number.and_then(|node| node.parse::<usize>().ok());
+    let is_step = args.next || args.prev;
+    match (args.node, number) {
+        (Some(node), None) if !is_step => {
+            let named = app.node(asker, &NodeArg { tree: args.tree, node }).await?;
+            Ok(CommandOutcome::Moved(moved(app, asker, &named, Op::Switch(named.position)).await?))
+        }
+        (node, number) => {
+            let to = match number {
+                Some(number) if !is_step => SiblingChoice::Number(number),
+                _ if args.next => SiblingChoice::Next,
+                _ => SiblingChoice::Previous,
+            };
+            let node = node.filter(|_| is_step);
+            let beside = PassageArg { tree: args.tree, node };
+            Ok(CommandOutcome::Moved(reach(app, asker, &beside, to).await?))
+        }
+    }
+}
+
+/// Which sibling is gone to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SiblingChoice {
+    Next,
+    Previous,
+    /// From 1, as they are listed.
+    Number(usize),
+}
+
+/// Goes to a sibling of a passage, of the last of the path that has any if none is named. Pruned ones are passed over.
+pub(crate) async fn reach(
+    app: &App,
+    asker: &Asker,
+    beside: &PassageArg,
+    to: SiblingChoice,
+) -> Result<Moved, CommandError> {
+    let place = Place::of(app, asker, beside).await?;
+    let Siblings { all, here } = place.siblings(app, asker).await?;
+    let of = all.len();
+    let visible = {
+        let all = all.clone();
+        look(app, asker, place.tree, &place.view, move |rows, _| {
+            let visible = |at: &Position| Ok(!path::is_hidden(rows, at.id)?);
+            all.iter().map(visible).collect::<Result<Vec<bool>, RowError>>()
+        })
+        .await?
+    };
+    let index = match to {
+        SiblingChoice::Next => (here + 1..of).find(|index| visible[*index]),
+        SiblingChoice::Previous => (0..here).rev().find(|index| visible[*index]),
+        SiblingChoice::Number(number) => number.checked_sub(1).filter(|index| *index < of),
+    };
+    let index = index.ok_or_else(|| {
+        let message = match to {
+            SiblingChoice::Next => format!("this is the last of {of} siblings"),
+            SiblingChoice::Previous => format!("this is the first of {of} siblings"),
+            SiblingChoice::Number(number) => format!("there are {of} siblings, and no number {number}"),
+        };
+        CommandError::new("no_sibling", 3, message, "`drawloom tree siblings TREE` lists them")
+    })?;
+    let (position, view) = (all[index].id, place.view.clone());
+    let row = look(app, asker, place.tree, &place.view, move |rows, _| {
+        let shown = resolve::shown(rows, &view, position)?;
+        rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))
+    });
+    let row = row.await?;
+    let text = row.node.text().into_owned();
+    let named = NamedNode {
+        tree: place.tree,
+        view: place.view,
+        node: row.node.id,
+        position,
+        short_id: row.short_id.clone(),
+    };
+    let moved = moved(app, asker, &named, Op::Switch(position)).await?;
+    let sibling = Some(SiblingReached { short_id: row.short_id, text, number: index + 1, of });
+    Ok(Moved { sibling, ..moved })
 }
 
 /// Shows a version of its passage.
 pub(super) async fn select(app: &App, asker: &Asker, args: NodeArg) -> Result<CommandOutcome, CommandError> {
     let named = app.node(asker, &args).await?;
     let op = Op::Select { position: named.position, version: named.node };
-    moved(app, asker, &named, op).await
+    Ok(CommandOutcome::Moved(moved(app, asker, &named, op).await?))
 }
 
-async fn moved(app: &App, asker: &Asker, named: &NamedNode, op: Op) -> Result<CommandOutcome, CommandError> {
+async fn moved(app: &App, asker: &Asker, named: &NamedNode, op: Op) -> Result<Moved, CommandError> {
     app.change(asker, named.tree, &named.view, op).await?;
     let view = named.view.clone();
     let found = look(app, asker, named.tree, &named.view, move |rows, tip| {
@@ -32,5 +116,5 @@ async fn moved(app: &App, asker: &Asker, named: &NamedNode, op: Op) -> Result<Co
         Ok((tip, rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?.short_id))
     });
     let (tip, short_id) = found.await?;
-    Ok(CommandOutcome::Moved(Moved { tip, short_id }))
+    Ok(Moved { tip, short_id, sibling: None })
 }

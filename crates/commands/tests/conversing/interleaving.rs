@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use drawloom_commands::Asker;
-use drawloom_commands::args::chat::ChatArgs;
+use drawloom_commands::args::chat::{ChatArgs, RequestArgs};
 use drawloom_commands::chat::{Conversation, SteeringOutcome};
 use drawloom_commands::slash::SlashOutcome;
 use model::script::ScriptOptions;
@@ -129,7 +129,8 @@ async fn the_first_message_goes_to_the_model_that_another_process_chose_as_it_be
         std::fs::write(&sound, b"RIFF\x04\0\0\0WAVEfmt ").unwrap();
         let asker = Asker::owner();
         let open = async |files| {
-            let args = ChatArgs { files, ..ChatArgs::default() };
+            let args =
+                ChatArgs { request: RequestArgs { files, ..RequestArgs::default() }, ..ChatArgs::default() };
             Conversation::open(&home.app, &asker, &args).await.unwrap()
         };
         home.models.set(ScriptModel::echo(ScriptOptions::default()));

@@ -15,10 +15,13 @@ fn rows() -> Vec<(&'static str, Right)> {
     use Right::{Act, Admin, Approve, Read, Write};
     vec![
         ("chat -m x", Act),
+        ("ask x", Act),
+        ("log", Read),
         ("sessions list", Read),
         ("sessions show S", Read),
         ("sessions rename S T", Write),
         ("sessions archive S", Write),
+        ("sessions restore S", Write),
         ("approvals list", Approve),
         ("approve Q", Approve),
         ("deny Q", Approve),
@@ -32,6 +35,9 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("tree branch T N --at 0", Write),
         ("tree generate T", Act),
         ("tree regenerate T N", Act),
+        ("tree siblings T", Read),
+        ("tree versions T", Read),
+        ("tree bookmarks T", Read),
         ("tree switch T N", Write),
         ("tree select T N", Write),
         ("tree keep T N", Write),
@@ -104,8 +110,13 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/fork", Write),
         ("/edit x", Act),
         ("/retry", Act),
+        ("/siblings", Read),
+        ("/next", Write),
+        ("/prev", Write),
         ("/undo", Write),
         ("/redo", Write),
+        ("/history", Read),
+        ("/copy", Read),
         ("/compact", Write),
         ("/reload", Write),
         ("/file a.png", Admin),
@@ -124,6 +135,7 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/queue x", Act),
         ("/stop", Act),
         ("/quit", Read),
+        ("/exit", Read),
     ]
 }
 

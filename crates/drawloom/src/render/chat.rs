@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use commands::results::chat::{Chatted, MediaShown, SessionShown, SessionsShown};
+use commands::results::chat::{
+    Chatted, Copied, ExchangeShown, Exchanges, MediaShown, SessionShown, SessionsShown,
+};
 use commands::results::tree::UsageShown;
 use context::Zone;
 use loom::Finish;
@@ -12,6 +14,15 @@ use super::columns::{columns, moment, word};
 use super::{OutputStyle, RenderedOutcome};
 
 pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
+    match &done.code {
+        Some(Some(code)) => return RenderedOutcome::new(to.text(code).into_owned()),
+        Some(None) => {
+            let answer = done.text.lines().map(|line| to.line(line).into_owned());
+            let why = "no code block is in the answer:".to_owned();
+            return RenderedOutcome::default().noting([why].into_iter().chain(answer));
+        }
+        None => {}
+    }
     let mut body = String::new();
     if !done.streamed {
         body.push_str(&to.text(&done.text));
@@ -108,4 +119,30 @@ pub(super) fn session(found: &SessionShown, to: OutputStyle) -> String {
         line("tree", tree.to_string());
     }
     out
+}
+
+pub(super) fn exchanges(found: &Exchanges, to: OutputStyle) -> String {
+    let mut out = String::new();
+    for exchange in &found.exchanges {
+        let ExchangeShown { session, short_id, at, question, answer, .. } = exchange;
+        let head = format!("{} · {} · {short_id}", moment(*at), to.line(session));
+        let _ = writeln!(out, "{}", to.dim(&head));
+        for line in to.text(question).lines() {
+            let _ = writeln!(out, "> {line}");
+        }
+        let answer = answer.as_deref().map_or_else(|| to.dim("(no answer)").into(), |answer| to.text(answer));
+        let _ = writeln!(out, "\n{}\n", answer.trim_end());
+    }
+    out
+}
+
+/// Where the terminal has a clipboard, it is asked to keep the text (OSC 52); else the text itself.
+pub(super) fn copied(done: &Copied, to: OutputStyle) -> RenderedOutcome {
+    if !to.terminal {
+        return RenderedOutcome::new(done.text.clone());
+    }
+    let encoded = data_encoding::BASE64.encode(done.text.as_bytes());
+    let count = text::grapheme::count(&done.text);
+    RenderedOutcome::new(format!("\x1b]52;c;{encoded}\x07"))
+        .noting([format!("{count} characters went to the clipboard, if this terminal lets programs set it")])
 }

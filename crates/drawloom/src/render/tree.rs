@@ -55,7 +55,7 @@ pub(super) fn show(found: &ShownTree, to: OutputStyle) -> RenderedOutcome {
 }
 
 /// What is worth knowing of a node besides its text and author.
-fn marks(node: &NodeShown) -> String {
+pub(super) fn marks(node: &NodeShown) -> String {
     let mut marks = Vec::new();
     marks.extend(node.role.as_ref().map(word));
     if node.kind != PositionKind::Path {

@@ -1,0 +1,125 @@
+//! The last exchanges of conversations: what was said, and what was answered.
+
+use agent::SessionChoice;
+use loom::{NodeId, Role, RowError, TreeId, TreeReader, ViewName, render, resolve};
+use store::SessionKind;
+
+use super::Conversation;
+use super::conversation::place;
+use super::sessions::listed;
+use crate::app::App;
+use crate::args::chat::LogArgs;
+use crate::error::CommandError;
+use crate::results::CommandOutcome;
+use crate::results::chat::{ExchangeShown, Exchanges};
+use crate::rights::Asker;
+
+/// Positions that are read at a time.
+const PAGE: usize = 64;
+
+/// `log`: the last exchanges of a session, or of all of the workspace.
+pub(crate) async fn log(app: &App, asker: &Asker, args: LogArgs) -> Result<CommandOutcome, CommandError> {
+    let mut exchanges = Vec::new();
+    if let Some(named) = &args.session {
+        let (name, view) = place(app, named)?;
+        let chosen = SessionChoice { workspace: app.workspace.key.clone(), name, kind: SessionKind::Main };
+        let found = app.runtime.session(&asker.principal, &chosen).await?;
+        let tree = found.and_then(|session| session.tree()).ok_or_else(|| {
+            CommandError::not_found("session", named, "`drawloom sessions list` shows them")
+        })?;
+        exchanges = last_of(app, asker, (named.clone(), tree, view), args.number).await?;
+    } else {
+        let mut sessions = listed(app, asker, Some(app.workspace.key.clone()), false).await?;
+        sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at()));
+        // None of the others has a later one.
+        for session in sessions.into_iter().take(args.number) {
+            let Some(tree) = session.tree() else { continue };
+            let line = (session.name, tree, ViewName::default());
+            exchanges.extend(last_of(app, asker, line, args.number).await?);
+        }
+        exchanges.sort_by_key(|exchange: &ExchangeShown| exchange.at);
+        exchanges.drain(..exchanges.len().saturating_sub(args.number));
+    }
+    Ok(CommandOutcome::Exchanges(Exchanges { exchanges }))
+}
+
+impl Conversation {
+    /// The last exchanges of the conversation, the oldest first; none before anything was said.
+    pub(crate) async fn exchanges(
+        &self,
+        app: &App,
+        asker: &Asker,
+        most: usize,
+    ) -> Result<Vec<ExchangeShown>, CommandError> {
+        match self.entered(app, asker).await? {
+            Some(entered) => last_of(app, asker, (self.name(), entered.tree, entered.view), most).await,
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+/// The last exchanges of a view of a session's tree, the oldest first.
+async fn last_of(
+    app: &App,
+    asker: &Asker,
+    (session, tree, view): (String, TreeId, ViewName),
+    most: usize,
+) -> Result<Vec<ExchangeShown>, CommandError> {
+    let found = app.read(asker, tree, move |rows| exchanges(rows, &view, most)).await?;
+    let shown = |exchange: Exchange| ExchangeShown {
+        session: session.clone(),
+        tree,
+        node: exchange.node,
+        short_id: exchange.short_id,
+        at: exchange.at,
+        question: exchange.question,
+        answer: (!exchange.answer.is_empty()).then_some(exchange.answer),
+    };
+    Ok(found.into_iter().rev().map(shown).collect())
+}
+
+/// What was said, with what answered it.
+struct Exchange {
+    node: NodeId,
+    short_id: String,
+    /// Milliseconds since 1970.
+    at: i64,
+    question: String,
+    answer: String,
+}
+
+/// The last exchanges on the path of a view, the newest first. What stands before a message without being an answer
+/// goes with it unseen: a file that was attached.
+fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<Exchange>, RowError> {
+    let (mut found, mut answer) = (Vec::<Exchange>::new(), String::new());
+    let mut was_said = false;
+    let mut next = Some(render::tip(rows, view)?);
+    while let Some(from) = next {
+        let path = rows.upwards(from, PAGE)?;
+        next = path.last().and_then(|last| last.parent);
+        for position in path {
+            let is_said = position.role == Some(Role::User);
+            if is_said && !was_said {
+                if found.len() == most {
+                    return Ok(found);
+                }
+                let shown = resolve::shown(rows, view, position.id)?;
+                let row = rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?;
+                found.push(Exchange {
+                    node: shown,
+                    short_id: row.short_id.clone(),
+                    at: row.node.created_at.0,
+                    question: row.node.text().into_owned(),
+                    answer: std::mem::take(&mut answer),
+                });
+            } else if position.role == Some(Role::Assistant) && found.len() < most {
+                let shown = resolve::shown(rows, view, position.id)?;
+                let text = rows.node(shown)?.map(|row| row.node.text().into_owned()).unwrap_or_default();
+                let gap = if answer.is_empty() { "" } else { "\n\n" };
+                answer = text + gap + &answer;
+            }
+            was_said = is_said;
+        }
+    }
+    Ok(found)
+}

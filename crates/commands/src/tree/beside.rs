@@ -1,0 +1,178 @@
+//! What stands beside a passage: its siblings and versions; and the passages with a bookmark.
+
+use loom::cell::CellScope;
+use loom::reader::Order;
+use loom::{
+    CellKey, NodeRow, Position, PositionId, PositionKind, RowError, TreeReader, ViewName, path, resolve,
+};
+
+use super::look;
+use super::show::Reader;
+use crate::app::App;
+use crate::args::tree::PassageArg;
+use crate::error::CommandError;
+use crate::results::CommandOutcome;
+use crate::results::tree::{ListedNodes, NodeShown};
+use crate::rights::Asker;
+
+/// Rows that are read at a time.
+const PAGE: usize = 256;
+
+/// Lists the siblings of a passage, the oldest first; without a node those of the last passage of the path that has
+/// any.
+pub(super) async fn siblings(
+    app: &App,
+    asker: &Asker,
+    args: PassageArg,
+) -> Result<CommandOutcome, CommandError> {
+    let place = Place::of(app, asker, &args).await?;
+    let beside = place.siblings(app, asker).await?;
+    let (view, here) = (place.view.clone(), beside.here);
+    let nodes = look(app, asker, place.tree, &place.view, move |rows, tip| {
+        let mut reader = Reader::read(rows, &view, tip)?;
+        let shown = |at: &Position| reader.at(at, resolve::shown(rows, &view, at.id)?);
+        beside.all.iter().map(shown).collect::<Result<Vec<_>, RowError>>()
+    });
+    let nodes = nodes.await?;
+    Ok(place.listed(nodes, Some(here)))
+}
+
+/// Lists the versions of a passage, the oldest first; without a node those of the end of the path.
+pub(super) async fn versions(
+    app: &App,
+    asker: &Asker,
+    args: PassageArg,
+) -> Result<CommandOutcome, CommandError> {
+    let place = Place::of(app, asker, &args).await?;
+    let (view, named) = (place.view.clone(), place.position);
+    let (nodes, here) = look(app, asker, place.tree, &place.view, move |rows, tip| {
+        let at = path::position(rows, named.unwrap_or(tip))?;
+        let mut versions = Vec::new();
+        while let Some(page) = some(rows.versions(at.id, versions.last().map(order), PAGE)?) {
+            versions.extend(page);
+        }
+        let mut reader = Reader::read(rows, &view, tip)?;
+        let shown = versions.into_iter().rev().map(|row| reader.at(&at, row.node.id));
+        Ok((shown.collect::<Result<Vec<_>, RowError>>()?, resolve::shown(rows, &view, at.id)?))
+    })
+    .await?;
+    let here = nodes.iter().position(|node| node.id == here);
+    Ok(place.listed(nodes, here))
+}
+
+/// Lists the passages with a bookmark, in the order of the tree; with a node those at it and below it.
+pub(super) async fn bookmarks(
+    app: &App,
+    asker: &Asker,
+    args: PassageArg,
+) -> Result<CommandOutcome, CommandError> {
+    let place = Place::of(app, asker, &args).await?;
+    let (view, below) = (place.view.clone(), place.position);
+    let nodes = look(app, asker, place.tree, &place.view, move |rows, tip| {
+        let mut found = Vec::new();
+        for (key, cell) in rows.cells(&CellScope::Bookmarks)? {
+            let CellKey::Bookmark { position } = key else { continue };
+            let is_below = || below.map_or(Ok(true), |above| path::is_ancestor(rows, above, position));
+            if cell.value.as_text().is_some() && (below == Some(position) || is_below()?) {
+                found.push(path::position(rows, position)?);
+            }
+        }
+        found.sort_by_key(|position| (position.depth, position.id));
+        let mut reader = Reader::read(rows, &view, tip)?;
+        let shown = |at: &Position| reader.at(at, resolve::shown(rows, &view, at.id)?);
+        found.iter().map(shown).collect::<Result<Vec<_>, RowError>>()
+    });
+    let nodes = nodes.await?;
+    Ok(place.listed(nodes, None))
+}
+
+/// Siblings of a passage, the oldest first.
+#[derive(Debug, Clone)]
+pub(super) struct Siblings {
+    pub(super) all: Vec<Position>,
+    /// Index of the passage itself.
+    pub(super) here: usize,
+}
+
+/// A tree, a view, and a passage if one is named.
+pub(super) struct Place {
+    pub(super) tree: loom::TreeId,
+    pub(super) view: ViewName,
+    position: Option<PositionId>,
+}
+
+impl Place {
+    pub(super) async fn of(app: &App, asker: &Asker, args: &PassageArg) -> Result<Self, CommandError> {
+        let (tree, view) = app.tree(asker, &args.tree).await?;
+        let position = match &args.node {
+            Some(node) => Some(app.node_anywhere(asker, Some(tree), node).await?.position),
+            None => None,
+        };
+        Ok(Self { tree, view, position })
+    }
+
+    /// The siblings of the passage that is named, else of the last of the path that has visible ones.
+    ///
+    /// # Errors
+    /// `not_found` when no passage of the path has any.
+    pub(super) async fn siblings(&self, app: &App, asker: &Asker) -> Result<Siblings, CommandError> {
+        let named = self.position;
+        let found = look(app, asker, self.tree, &self.view, move |rows, tip| match named {
+            Some(named) => siblings_of(rows, path::position(rows, named)?).map(Some),
+            None => last_choice(rows, tip),
+        });
+        found.await?.ok_or_else(|| {
+            let hint = "`drawloom tree regenerate TREE NODE` asks a model for one; or name the passage";
+            CommandError::not_found("sibling", "of any passage of the path", hint)
+        })
+    }
+
+    fn listed(self, nodes: Vec<NodeShown>, current: Option<usize>) -> CommandOutcome {
+        CommandOutcome::Listed(ListedNodes { tree: self.tree, nodes, current })
+    }
+}
+
+/// The siblings of the last passage of the path that has visible ones.
+fn last_choice(rows: &dyn TreeReader, tip: PositionId) -> Result<Option<Siblings>, RowError> {
+    let mut next = Some(tip);
+    while let Some(from) = next {
+        let path = rows.upwards(from, PAGE)?;
+        next = path.last().and_then(|last| last.parent);
+        for at in path {
+            let Some(parent) = at.parent else { continue };
+            if rows.count_children(parent)? < 2 {
+                continue;
+            }
+            let found = siblings_of(rows, at)?;
+            for (index, sibling) in found.all.iter().enumerate() {
+                if index != found.here && !path::is_hidden(rows, sibling.id)? {
+                    return Ok(Some(found));
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn siblings_of(rows: &dyn TreeReader, at: Position) -> Result<Siblings, RowError> {
+    let (mut all, mut before) = (Vec::new(), None);
+    if let Some(parent) = at.parent.filter(|_| at.kind == PositionKind::Path) {
+        while let Some(page) = some(rows.children(parent, before, PAGE)?) {
+            before = page.last().map(|last| path::order_of(rows, last.id)).transpose()?;
+            all.extend(page.into_iter().filter(|child| child.kind == PositionKind::Path));
+        }
+        all.reverse();
+    } else {
+        all.push(at.clone());
+    }
+    let here = all.iter().position(|sibling| sibling.id == at.id).unwrap_or_default();
+    Ok(Siblings { all, here })
+}
+
+fn some<T>(page: Vec<T>) -> Option<Vec<T>> {
+    (!page.is_empty()).then_some(page)
+}
+
+fn order(row: &NodeRow) -> Order {
+    (row.seq, row.place)
+}

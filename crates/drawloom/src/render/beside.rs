@@ -1,0 +1,53 @@
+//! Siblings, versions and bookmarks, and going to one of them.
+
+use commands::results::tree::{ListedNodes, Moved, NodeShown};
+
+use super::columns::columns;
+use super::tree::marks;
+use super::{OutputStyle, RenderedOutcome};
+
+/// Characters of a text by which it is known again.
+const GLIMPSE: usize = 60;
+
+pub(super) fn listed(found: &ListedNodes, to: OutputStyle) -> String {
+    let row = |(index, node): (usize, &NodeShown)| {
+        let number = match found.current {
+            Some(current) if current == index => to.paint("1", &format!("{} *", index + 1)),
+            Some(_) => (index + 1).to_string(),
+            None => String::new(),
+        };
+        let about = format!("{}{}", to.by(node.author_kind, &to.line(&node.author)), to.dim(&marks(node)));
+        let text = if node.purged { to.dim("(forgotten)") } else { glimpse(&node.text, to) };
+        let mut row = vec![node.short_id.clone(), about, text];
+        if !number.is_empty() {
+            row.insert(0, number);
+        }
+        row
+    };
+    columns(&found.nodes.iter().enumerate().map(row).collect::<Vec<_>>())
+}
+
+pub(super) fn moved(done: &Moved, to: OutputStyle) -> RenderedOutcome {
+    let reached = done.sibling.as_ref().map(|sibling| {
+        format!("{} of {}, {}: {}", sibling.number, sibling.of, sibling.short_id, glimpse(&sibling.text, to))
+    });
+    RenderedOutcome::new(format!("{}\n", done.short_id)).noting(reached)
+}
+
+/// In a conversation: the text that stands there now.
+pub(super) fn reached(done: &Moved, to: OutputStyle) -> String {
+    let Some(sibling) = &done.sibling else { return String::new() };
+    let mut head = format!("{} of {} · {}", sibling.number, sibling.of, sibling.short_id);
+    if done.short_id != sibling.short_id {
+        head += &format!(" · the conversation goes on to {}", done.short_id);
+    }
+    format!("{}\n{}\n", to.text(&sibling.text).trim_end(), to.dim(&head))
+}
+
+/// The first words of a text, on one line.
+fn glimpse(text: &str, to: OutputStyle) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cut: String = line.chars().take(GLIMPSE).collect();
+    let more = if cut.len() < line.len() { "…" } else { "" };
+    format!("{}{more}", to.line(&cut))
+}
