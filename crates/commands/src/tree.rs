@@ -18,6 +18,7 @@ mod snippet;
 mod travel;
 mod view;
 mod wording;
+mod words;
 mod write;
 
 use loom::{PositionId, Role, RowError, TreeId, TreeReader, ViewName};
@@ -45,6 +46,7 @@ pub(crate) async fn run(
     match command {
         TreeCommand::New(args) => library::new(app, asker, args).await,
         TreeCommand::List(args) => library::list(app, asker, args).await,
+        TreeCommand::Rename(args) => library::rename(app, asker, args).await,
         TreeCommand::Delete(args) => library::archive(app, asker, &args, true).await,
         TreeCommand::Undelete(args) => library::archive(app, asker, &args, false).await,
         TreeCommand::Show(args) => show::show(app, asker, args).await,
@@ -58,6 +60,7 @@ pub(crate) async fn run(
         TreeCommand::Versions(args) => beside::versions(app, asker, args).await,
         TreeCommand::Bookmarks(args) => beside::bookmarks(app, asker, args).await,
         TreeCommand::Switch(args) => travel::switch(app, asker, args).await,
+        TreeCommand::Go(args) => travel::go(app, asker, args).await,
         TreeCommand::Select(args) => travel::select(app, asker, args).await,
         TreeCommand::Keep(args) => mark::keep(app, asker, args).await,
         TreeCommand::Prune(args) => mark::flag(app, asker, args, loom::Op::Prune).await,

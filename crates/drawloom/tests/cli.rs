@@ -47,6 +47,8 @@ mod memory;
 #[cfg(feature = "embedded-model")]
 #[path = "cli/models.rs"]
 mod models;
+#[path = "cli/passages.rs"]
+mod passages;
 #[path = "cli/pictures.rs"]
 mod pictures;
 #[path = "shared/program.rs"]

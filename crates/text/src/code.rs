@@ -13,7 +13,8 @@ pub fn first_block(markdown: &str) -> Option<String> {
     open.map(|(_, block)| block)
 }
 
-struct Fence {
+/// Line that opens a block of code.
+pub(crate) struct Fence {
     mark: char,
     /// How many marks it has.
     length: usize,
@@ -22,7 +23,7 @@ struct Fence {
 }
 
 impl Fence {
-    fn opening(line: &str) -> Option<Self> {
+    pub(crate) fn opening(line: &str) -> Option<Self> {
         let (indent, rest) = fence_line(line)?;
         let mark = rest.chars().next().filter(|mark| ['`', '~'].contains(mark))?;
         let length = rest.chars().take_while(|c| *c == mark).count();
@@ -30,7 +31,7 @@ impl Fence {
         (length >= 3 && !(mark == '`' && info.contains('`'))).then_some(Self { mark, length, indent })
     }
 
-    fn is_closed_by(&self, line: &str) -> bool {
+    pub(crate) fn is_closed_by(&self, line: &str) -> bool {
         let Some((_, rest)) = fence_line(line) else { return false };
         let rest = rest.trim_end();
         rest.chars().count() >= self.length && rest.chars().all(|c| c == self.mark)

@@ -23,5 +23,6 @@ pub mod fold;
 pub mod frame;
 pub mod grapheme;
 pub mod mask;
+pub mod passages;
 pub mod terminal;
 pub mod title;

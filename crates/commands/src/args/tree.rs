@@ -40,6 +40,8 @@ pub enum TreeCommand {
     Bookmarks(PassageArg),
     /// Switch to a sibling branch, where you last left it.
     Switch(SwitchArgs),
+    /// Go to a passage of any branch, to continue from there.
+    Go(NodeArg),
     /// Choose which version of a passage is shown.
     Select(NodeArg),
     /// Mark a passage as reviewed after text above it changed.
@@ -80,6 +82,8 @@ pub enum TreeCommand {
     Seal(WholeTreeArg),
     /// Trust the authors of an imported tree.
     Trust(WholeTreeArg),
+    /// Give a tree another title.
+    Rename(RenameArgs),
     /// Archive a tree. Nothing is removed.
     Delete(WholeTreeArg),
     /// Restore a tree from the archive.
@@ -124,6 +128,34 @@ pub struct New {
     #[arg(long)]
     #[serde(default)]
     pub file: Option<PathBuf>,
+    /// How the file becomes passages of a document [default: a passage a paragraph].
+    #[arg(long, value_enum, requires = "file")]
+    #[serde(default)]
+    pub split: Option<SplitArg>,
+}
+
+/// How a text becomes passages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SplitArg {
+    /// A passage a chapter: at headings of Markdown.
+    Chapter,
+    /// A passage a paragraph.
+    Paragraph,
+    /// One passage.
+    None,
+}
+
+/// `tree rename`.
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+pub struct RenameArgs {
+    /// The tree.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub tree: WholeTreeArg,
+    /// The new title.
+    #[arg(value_name = "TITLE")]
+    pub title: String,
 }
 
 /// `tree list`.
@@ -269,8 +301,21 @@ pub struct Edit {
     #[serde(flatten)]
     pub node: NodeArg,
     /// The new text. `-` reads standard input.
-    #[arg(long)]
-    pub text: String,
+    #[arg(long, required_unless_present_any = ["file", "replace"])]
+    #[serde(default)]
+    pub text: Option<String>,
+    /// File with the new text.
+    #[arg(long, conflicts_with = "text")]
+    #[serde(default)]
+    pub file: Option<PathBuf>,
+    /// Replace these words of the text by others.
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["text", "file"])]
+    #[serde(default)]
+    pub replace: Vec<String>,
+    /// Replace them wherever they stand in it.
+    #[arg(long, requires = "replace")]
+    #[serde(default)]
+    pub all: bool,
     /// What the edit makes [default: a version in documents, a branch in conversations].
     #[arg(long = "as", value_enum)]
     #[serde(default)]
@@ -285,8 +330,13 @@ pub struct Branch {
     #[serde(flatten)]
     pub node: NodeArg,
     /// The place in its text, in characters (grapheme clusters).
-    #[arg(long, value_name = "OFFSET", allow_negative_numbers = true)]
-    pub at: u64,
+    #[arg(long, value_name = "OFFSET", allow_negative_numbers = true, required_unless_present = "after")]
+    #[serde(default)]
+    pub at: Option<u64>,
+    /// The place behind these words of its text.
+    #[arg(long, value_name = "WORDS", conflicts_with = "at")]
+    #[serde(default)]
+    pub after: Option<String>,
     /// Continue with the alternative token of this rank, from the stored probabilities. 0 is the likeliest.
     #[arg(long, value_name = "RANK")]
     #[serde(default)]

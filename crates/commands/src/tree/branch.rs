@@ -5,7 +5,7 @@ use loom::{Node, NodeRow, Op, ResponsePart, RowError, resolve};
 use model::TokenLogprob;
 use text::grapheme;
 
-use super::look;
+use super::{look, words};
 use crate::app::{App, NamedNode};
 use crate::args::tree::Branch;
 use crate::error::CommandError;
@@ -21,7 +21,13 @@ pub(super) async fn branch(app: &App, asker: &Asker, args: Branch) -> Result<Com
     let row = app
         .read(asker, named.tree, move |rows| rows.node(node)?.ok_or_else(|| RowError::missing("node", node)));
     let row = row.await?;
-    let at = byte_of(&row, args.at)?;
+    let at = match (&args.after, args.at) {
+        (Some(words), _) => words::one(&row.node.text(), words)?.end,
+        (None, Some(offset)) => byte_of(&row, offset)?,
+        (None, None) => {
+            return Err(CommandError::usage("no place is given", "give --after WORDS or --at OFFSET"));
+        }
+    };
     let token = match args.token {
         Some(rank) => Some(Box::new(alternative(app, asker, &row, at, rank).await?)),
         None => None,

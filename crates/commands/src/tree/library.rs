@@ -7,11 +7,12 @@ use store::{LIST_PAGE, TreeEntry, TreeFilter, all_pages};
 use super::{label, look};
 use crate::app::App;
 use crate::args::WholeTreeArg;
-use crate::args::tree::{List, ModeArg, New};
+use crate::args::tree::{List, ModeArg, New, RenameArgs, SplitArg};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::tree::{TreeLine, TreeMade, TreeNamed, Trees};
 use crate::rights::Asker;
+use text::passages::{Division, split};
 
 /// Makes a tree, with a first text if one is given. What can be wrong with the text is found before the tree is
 /// made, so that a refused text leaves none behind.
@@ -30,7 +31,13 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOu
     app.change(asker, tree, &main, Op::Create(NewTree { mode, title, origin: None })).await?;
     if let Some(text) = text {
         let role = (mode == Mode::Dialogue).then_some(Role::User);
-        app.change(asker, tree, &main, Op::Append(asker.text(text, role))).await?;
+        let passages = match (mode, &args.file, args.split) {
+            (Mode::Buffer, Some(_), None | Some(SplitArg::Paragraph)) => split(&text, Division::Paragraph),
+            (Mode::Buffer, Some(_), Some(SplitArg::Chapter)) => split(&text, Division::Chapter),
+            _ => vec![text.as_str()],
+        };
+        let texts = passages.into_iter().map(|passage| asker.text(passage.to_owned(), role)).collect();
+        app.change(asker, tree, &main, Op::Reply { to: None, texts, exclude: Vec::new() }).await?;
     }
     let tip = look(app, asker, tree, &main, |_, tip| Ok(tip)).await?;
     let short_id = app.runtime.store.tree(&asker.principal, tree).await?.short_id;
@@ -70,6 +77,18 @@ pub(super) async fn list(app: &App, asker: &Asker, args: List) -> Result<Command
         archived: entry.archived,
     });
     Ok(CommandOutcome::Trees(Trees { trees: lines.collect() }))
+}
+
+/// Gives a tree another title.
+pub(super) async fn rename(
+    app: &App,
+    asker: &Asker,
+    args: RenameArgs,
+) -> Result<CommandOutcome, CommandError> {
+    let tree = app.tree_named(asker, &args.tree.tree).await?;
+    let title = label(app, "title", &args.title)?;
+    app.change(asker, tree, &ViewName::default(), Op::Rename(title)).await?;
+    Ok(CommandOutcome::TreeNamed(TreeNamed { tree }))
 }
 
 /// Archives a tree, or takes it out of the archive.

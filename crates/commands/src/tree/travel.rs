@@ -101,6 +101,12 @@ pub(crate) async fn reach(
     Ok(Moved { sibling, ..moved })
 }
 
+/// Stands at a passage: what is written next goes on from there.
+pub(super) async fn go(app: &App, asker: &Asker, args: NodeArg) -> Result<CommandOutcome, CommandError> {
+    let named = app.node(asker, &args).await?;
+    Ok(CommandOutcome::Moved(moved(app, asker, &named, Op::Move(named.position)).await?))
+}
+
 /// Shows a version of its passage.
 pub(super) async fn select(app: &App, asker: &Asker, args: NodeArg) -> Result<CommandOutcome, CommandError> {
     let named = app.node(asker, &args).await?;

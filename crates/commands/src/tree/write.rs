@@ -4,7 +4,7 @@ use loom::plan::EditAs;
 use loom::{NodeId, Op, PositionId, Refusal, Slot, TreeId, ViewName, resolve};
 use store::{DraftEdit, DraftName, StoreError};
 
-use super::{look, typed_role};
+use super::{look, typed_role, words};
 use crate::app::App;
 use crate::args::tree::{Append, DraftArgs, Edit, EditAsArg};
 use crate::error::CommandError;
@@ -80,7 +80,24 @@ async fn set_draft(app: &App, asker: &Asker, name: &DraftName, text: &str) -> Re
 /// Changes the text of a passage at once.
 pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<CommandOutcome, CommandError> {
     let named = app.node(asker, &args.node).await?;
-    let text = app.text(&args.text)?;
+    let text = match (&args.text, &args.file, args.replace.as_slice()) {
+        (Some(text), ..) => app.text(text)?,
+        (None, Some(file), _) => app.file_text(file)?,
+        (None, None, [old, new]) => {
+            let (view, position) = (named.view.clone(), named.position);
+            let row = app.read(asker, named.tree, move |rows| {
+                let shown = resolve::shown(rows, &view, position)?;
+                rows.node(shown)?.ok_or_else(|| loom::RowError::missing("node", shown))
+            });
+            let text = row.await?.node.text().into_owned();
+            if !args.all {
+                words::one(&text, old)?;
+            }
+            words::all(&text, old)?;
+            text.replace(old, &app.masked(new))
+        }
+        _ => return Err(CommandError::usage("no text is given", "give --text, --file or --replace OLD NEW")),
+    };
     app.fits_node("the text", &text, false)?;
     let edit_as = match args.edit_as {
         None => EditAs::Default,

@@ -1,0 +1,67 @@
+//! Documents made of passages: brought in, branched after words, changed by words, gone about in.
+
+use crate::world::{World, text};
+
+const NOVEL: &str = "# Rain\n\nIt rained.\nAll day.\n\n## Two\n\nThe rain stopped.\n\n```\na\n\nb\n```\n\n## Three\n";
+
+fn novel(world: &World, name: &str, more: &[&str]) -> Vec<String> {
+    std::fs::write(world.path("novel.md"), NOVEL).unwrap();
+    let file = text(&world.path("novel.md"));
+    world.ok(&[&["tree", "new", "--title", name, "--file", &file], more].concat());
+    assert_eq!(world.ok(&["tree", "text", name, "--committed"]), NOVEL, "byte for byte");
+    let (_, shown) = world.json(&["tree", "show", name]);
+    let nodes = shown["nodes"].as_array().unwrap().iter().skip(1);
+    nodes.map(|node| node["short_id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_file_becomes_a_passage_a_paragraph_in_one_step() {
+    let world = World::new();
+    assert_eq!(novel(&world, "Paragraphs", &[]).len(), 6);
+    assert_eq!(novel(&world, "Chapters", &["--split", "chapter"]).len(), 3);
+    assert_eq!(novel(&world, "Whole", &["--split", "none"]).len(), 1);
+    world.ok(&["tree", "undo", "Paragraphs"]);
+    assert_eq!(world.ok(&["tree", "text", "Paragraphs"]), "");
+    world.ok(&["tree", "redo", "Paragraphs"]);
+    assert_eq!(world.ok(&["tree", "text", "Paragraphs"]), NOVEL);
+    let refused = world.run(&["tree", "new", "--text", "x", "--split", "none"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+}
+
+#[test]
+fn a_branch_begins_behind_words() {
+    let world = World::new();
+    let ids = novel(&world, "Novel", &[]);
+    world.ok(&["tree", "branch", "Novel", &ids[1], "--after", "It rained."]);
+    assert_eq!(world.ok(&["tree", "text", "Novel"]), "# Rain\n\nIt rained.");
+    world.ok(&["tree", "append", "Novel", " Then sun."]);
+    world.ok(&["tree", "go", "Novel", &ids[5]]);
+    assert_eq!(world.ok(&["tree", "text", "Novel"]), NOVEL);
+    world.ok(&["tree", "go", "Novel", &ids[1]]);
+    assert_eq!(world.ok(&["tree", "text", "Novel"]), "# Rain\n\nIt rained.\nAll day.\n\n");
+    let twice = world.run(&["tree", "branch", "Novel", &ids[1], "--after", "a"]);
+    assert_eq!(twice.code, Some(2));
+    assert!(twice.err.contains("2 times: at 4 ") && twice.err.contains("at 16 "), "{}", twice.err);
+    let nowhere = world.run(&["tree", "branch", "Novel", &ids[1], "--after", "snow"]);
+    assert_eq!(nowhere.code, Some(3));
+}
+
+#[test]
+fn words_of_a_passage_are_replaced() {
+    let world = World::new();
+    let ids = novel(&world, "Novel", &[]);
+    world.ok(&["tree", "edit", "Novel", &ids[1], "--replace", "All day", "All night"]);
+    assert!(world.ok(&["tree", "text", "Novel"]).contains("It rained.\nAll night.\n\n## Two"));
+    let several = world.run(&["tree", "edit", "Novel", &ids[1], "--replace", "i", "y"]);
+    assert_eq!(several.code, Some(2), "{several:?}");
+    assert!(several.err.contains("2 times"), "{}", several.err);
+    world.ok(&["tree", "edit", "Novel", &ids[1], "--replace", "i", "y", "--all"]);
+    assert!(world.ok(&["tree", "text", "Novel"]).contains("It rayned.\nAll nyght."));
+    let none = world.run(&["tree", "edit", "Novel", &ids[1], "--replace", "snow", "sun"]);
+    assert_eq!(none.code, Some(3));
+    std::fs::write(world.path("new.txt"), "It snowed.\n\n").unwrap();
+    world.ok(&["tree", "edit", "Novel", &ids[1], "--file", &text(&world.path("new.txt"))]);
+    assert!(world.ok(&["tree", "text", "Novel"]).contains("# Rain\n\nIt snowed.\n\n## Two"));
+    world.ok(&["tree", "rename", "Novel", "Snow"]);
+    assert!(world.ok(&["tree", "list"]).contains("Snow"));
+}

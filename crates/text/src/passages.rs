@@ -1,0 +1,120 @@
+//! Passages of a text: pieces that follow each other without a gap, so that together they are the text again.
+
+use crate::code::Fence;
+
+/// Where a text is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Division {
+    /// Before each paragraph; the blank lines behind one belong to it. A block of code stays whole.
+    Paragraph,
+    /// Before each heading of Markdown of the highest level that the text has twice, else of the highest.
+    Chapter,
+}
+
+/// The passages of a text, none of them blank unless the whole text is.
+pub fn split(text: &str, division: Division) -> Vec<&str> {
+    let lines = lines(text);
+    let begins: Box<dyn Fn(usize) -> bool> = match division {
+        Division::Paragraph => {
+            let blank = |at: usize| lines.get(at).is_none_or(|line| line.blank);
+            Box::new(move |at| blank(at - 1) && !blank(at))
+        }
+        Division::Chapter => {
+            let level = chapter_level(&lines);
+            let lines = &lines;
+            Box::new(move |at| lines[at].heading.is_some() && lines[at].heading == level)
+        }
+    };
+    // What stands before the first line that says something goes with it.
+    let first = lines.iter().position(|line| !line.blank).unwrap_or(lines.len());
+    let cuts = (first + 1..lines.len()).filter(|at| begins(*at)).map(|at| lines[at].start);
+    let mut passages = Vec::new();
+    let mut start = 0;
+    for cut in cuts.chain([text.len()]) {
+        if start < cut {
+            passages.push(&text[start..cut]);
+        }
+        start = cut;
+    }
+    passages
+}
+
+struct Line {
+    /// First byte.
+    start: usize,
+    /// Whether it is blank, and outside a block of code.
+    blank: bool,
+    /// Level of the heading that it is.
+    heading: Option<usize>,
+}
+
+fn lines(text: &str) -> Vec<Line> {
+    let (mut found, mut start) = (Vec::new(), 0);
+    let mut fence: Option<Fence> = None;
+    for line in text.split_inclusive('\n') {
+        let within = fence.is_some();
+        match &fence {
+            Some(open) if open.is_closed_by(line) => fence = None,
+            Some(_) => {}
+            None => fence = Fence::opening(line),
+        }
+        let outside = !within && fence.is_none();
+        let heading = if outside { heading(line) } else { None };
+        found.push(Line { start, blank: outside && line.trim().is_empty(), heading });
+        start += line.len();
+    }
+    found
+}
+
+/// Level of a heading of Markdown (CommonMark 0.31 §4.2).
+fn heading(line: &str) -> Option<usize> {
+    let rest = line.trim_start_matches(' ');
+    let level = rest.bytes().take_while(|byte| *byte == b'#').count();
+    let is_one = line.len() - rest.len() < 4 && (1..=6).contains(&level);
+    (is_one && rest[level..].chars().next().is_none_or(char::is_whitespace)).then_some(level)
+}
+
+/// The level of headings that begin chapters: that of a lone title above them is not.
+fn chapter_level(lines: &[Line]) -> Option<usize> {
+    let count = |level: usize| lines.iter().filter(|line| line.heading == Some(level)).count();
+    (1..=6).find(|level| count(*level) > 1).or_else(|| (1..=6).find(|level| count(*level) == 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Division, split};
+
+    #[test]
+    fn a_paragraph_takes_the_blank_lines_behind_it() {
+        let paragraphs = |text| split(text, Division::Paragraph);
+        assert_eq!(paragraphs("# One\n\nA\nb\n\n\nC"), ["# One\n\n", "A\nb\n\n\n", "C"]);
+        assert_eq!(paragraphs("A\r\n \r\nB\r\n"), ["A\r\n \r\n", "B\r\n"]);
+        assert_eq!(paragraphs("\n\nA\n\nB"), ["\n\nA\n\n", "B"], "what stands before goes with the first");
+        assert_eq!(paragraphs("```\na\n\nb\n```\n\nC"), ["```\na\n\nb\n```\n\n", "C"], "code stays whole");
+        assert_eq!(paragraphs("A"), ["A"]);
+        assert_eq!(paragraphs(" \n"), [" \n"]);
+        assert!(paragraphs("").is_empty());
+    }
+
+    #[test]
+    fn a_chapter_begins_with_a_heading_and_a_title_is_none() {
+        let chapters = |text| split(text, Division::Chapter);
+        assert_eq!(chapters("# T\n\n## A\nx\n### a\n## B\ny"), ["# T\n\n", "## A\nx\n### a\n", "## B\ny"]);
+        assert_eq!(chapters("Before.\n# A\nx\n# B"), ["Before.\n", "# A\nx\n", "# B"]);
+        assert_eq!(chapters("```\n# no\n```\n# A\n"), ["```\n# no\n```\n", "# A\n"]);
+        assert_eq!(chapters("no heading\n\n#none"), ["no heading\n\n#none"]);
+    }
+
+    proptest! {
+        #[test]
+        fn together_they_are_the_text(text in "([a#`~ \n\r]|```|\n\n|é){0,60}") {
+            for division in [Division::Paragraph, Division::Chapter] {
+                let passages = split(&text, division);
+                prop_assert_eq!(passages.concat(), text.as_str());
+                prop_assert!(passages.len() < 2 || passages.iter().all(|one| !one.trim().is_empty()));
+            }
+        }
+    }
+}
