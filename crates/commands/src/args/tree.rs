@@ -129,7 +129,7 @@ pub struct New {
     #[serde(default)]
     pub file: Option<PathBuf>,
     /// How the file becomes passages of a document [default: a passage a paragraph].
-    #[arg(long, value_enum, requires = "file")]
+    #[arg(long, value_enum, conflicts_with = "text")]
     #[serde(default)]
     pub split: Option<SplitArg>,
 }
