@@ -29,7 +29,7 @@ class Peer:
         params.n_ctx = 4096
         params.n_parallel = 1
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-        params.hostname, params.port = "127.0.0.1", 20_000 + os.getpid() % 20_000
+        params.hostnames, params.port = ["127.0.0.1"], 20_000 + os.getpid() % 20_000
         self.url = f"http://127.0.0.1:{params.port}/"
         self.server = xllamacpp.Server(params)
 

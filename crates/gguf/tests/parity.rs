@@ -59,6 +59,7 @@ fn answer(engine: &Engine, text: &str, max_tokens: u32, logprobs: Option<u8>) ->
     for (at, update) in updates {
         match update {
             JobEvent::Started(begun) => answer.prompt_tokens = begun.prompt_tokens - begun.cached_tokens,
+            JobEvent::Read(_) => {}
             JobEvent::Text { tokens, .. } => {
                 if answer.tokens.is_empty() {
                     answer.prompt_seconds = at.duration_since(begun).as_secs_f64();

@@ -103,8 +103,8 @@ pub enum TreeCommand {
 #[serde(rename_all = "snake_case")]
 pub enum ModeArg {
     /// A document: continuous text.
-    Buffer,
-    /// The same as buffer.
+    #[value(alias = "buffer")]
+    #[serde(alias = "buffer")]
     Document,
     /// A conversation: turns with roles.
     Dialogue,
@@ -113,8 +113,8 @@ pub enum ModeArg {
 /// `tree new`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct New {
-    /// A document (buffer) or a conversation (dialogue).
-    #[arg(long, value_enum, default_value = "buffer")]
+    /// A document: continuous text; or a dialogue: a conversation in turns.
+    #[arg(long, value_enum, default_value = "document")]
     pub mode: ModeArg,
     /// Title of the tree.
     #[arg(long)]

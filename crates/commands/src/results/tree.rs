@@ -33,7 +33,8 @@ pub struct TreeLine {
     pub short_id: String,
     /// Its title; empty if it has none.
     pub title: String,
-    /// Dialogue or buffer.
+    /// `document` or `dialogue`.
+    #[serde(serialize_with = "mode_word")]
     pub mode: Mode,
     /// Nodes, genesis included.
     pub nodes: u64,
@@ -84,6 +85,19 @@ pub struct ListedNodes {
     /// Index of the one the view shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<usize>,
+}
+
+/// A mode by the word people use for it; records have `buffer` for a document.
+pub const fn word_of(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Buffer => "document",
+        Mode::Dialogue => "dialogue",
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn mode_word<S: serde::Serializer>(mode: &Mode, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(word_of(*mode))
 }
 
 /// A node as shown.

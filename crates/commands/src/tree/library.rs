@@ -18,7 +18,7 @@ use text::passages::{Division, split};
 /// made, so that a refused text leaves none behind.
 pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOutcome, CommandError> {
     let mode = match args.mode {
-        ModeArg::Buffer | ModeArg::Document => Mode::Buffer,
+        ModeArg::Document => Mode::Buffer,
         ModeArg::Dialogue => Mode::Dialogue,
     };
     let title = match &args.title {

@@ -3,11 +3,19 @@
 use std::fmt::Write as _;
 
 use commands::results::context::{ContextDiff, ContextShown, Replayed};
-use context::Segment;
 use context::segment::SegmentOutcome;
+use context::{Kind, Segment};
 
 use super::OutputStyle;
 use super::columns::{columns, count, word};
+
+/// The kind of a segment by the word people use for it.
+pub(super) fn kind(kind: Kind) -> String {
+    match kind {
+        Kind::Framing => "format of the request".to_owned(),
+        kind => word(&kind),
+    }
+}
 
 pub(super) fn show(found: &ContextShown, to: OutputStyle) -> String {
     if found.map {
@@ -52,7 +60,7 @@ fn row(segment: &Segment, to: OutputStyle) -> Vec<String> {
         SegmentOutcome::LeftOut { why } => format!("left out: {}", to.line(why)),
     };
     vec![
-        word(&segment.kind),
+        kind(segment.kind),
         format!("{} tokens", segment.tokens),
         count(segment.chars, "character", "characters"),
         if segment.stable { "stable".to_owned() } else { String::new() },

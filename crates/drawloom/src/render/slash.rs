@@ -12,7 +12,7 @@ use commands::results::slash::{
 };
 use model::{ModelPlace, Thinking};
 
-use super::columns::{columns, word};
+use super::columns::columns;
 use super::{OutputStyle, RenderedOutcome, context};
 use crate::json;
 
@@ -233,7 +233,7 @@ pub(super) fn kinds(request: &ContextShown, to: OutputStyle, bars: bool) -> Stri
     // A map keeps the names in one order; the order of sending is in the detail.
     let mut by_kind: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for shown in request.segments.iter().filter(|shown| !is_left_out(&shown.segment.decision)) {
-        let sum = by_kind.entry(word(&shown.segment.kind)).or_default();
+        let sum = by_kind.entry(context::kind(shown.segment.kind)).or_default();
         *sum = (sum.0 + 1, sum.1 + shown.segment.tokens);
     }
     let most = by_kind.values().map(|(_, tokens)| *tokens).max().unwrap_or(0).max(1);

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use commands::results::tree::{
     Compacted, Compared, DraftDone, Estimate, Generated, NodeShown, OperationShown, Operations, Stepped,
-    TextShown, TreeLine, TreeShown as ShownTree, Trees, UsageShown, Verified, ViewLine, Views,
+    TextShown, TreeLine, TreeShown as ShownTree, Trees, UsageShown, Verified, ViewLine, Views, word_of,
 };
 use loom::render::Span;
 use loom::verify::Status;
-use loom::{Finish, Mode, PositionKind};
+use loom::{Finish, PositionKind};
 use model::{ModelPlace, Money};
 
 use super::columns::{columns, count, moment, word};
@@ -19,7 +19,7 @@ pub(super) fn list(found: &Trees, to: OutputStyle) -> String {
         vec![
             tree.short_id.clone(),
             moment(tree.updated),
-            mode(tree.mode).to_owned(),
+            word_of(tree.mode).to_owned(),
             count(tree.nodes, "node", "nodes"),
             if tree.title.is_empty() { to.dim("(no title)") } else { to.line(&tree.title).into_owned() },
         ]
@@ -27,17 +27,10 @@ pub(super) fn list(found: &Trees, to: OutputStyle) -> String {
     columns(&found.trees.iter().map(row).collect::<Vec<_>>())
 }
 
-/// A mode by the word of the help; `--json` has that of the store.
-const fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Buffer => "document",
-        Mode::Dialogue => "dialogue",
-    }
-}
-
 pub(super) fn show(found: &ShownTree, to: OutputStyle) -> RenderedOutcome {
     let mut out = String::new();
-    for node in &found.nodes {
+    // The beginning of the tree holds no text.
+    for node in found.nodes.iter().filter(|node| node.parent.is_some() || node.kind != PositionKind::Path) {
         let author = to.by(node.author_kind, &to.line(&node.author));
         let _ = writeln!(out, "{}  {author}{}", node.short_id, to.dim(&marks(node)));
         if node.purged {

@@ -2,7 +2,8 @@
 
 use crate::world::{World, text};
 
-const NOVEL: &str = "# Rain\n\nIt rained.\nAll day.\n\n## Two\n\nThe rain stopped.\n\n```\na\n\nb\n```\n\n## Three\n";
+const NOVEL: &str =
+    "# Rain\n\nIt rained.\nAll day.\n\n## Two\n\nThe rain stopped.\n\n```\na\n\nb\n```\n\n## Three\n";
 
 fn novel(world: &World, name: &str, more: &[&str]) -> Vec<String> {
     std::fs::write(world.path("novel.md"), NOVEL).unwrap();
