@@ -118,7 +118,7 @@ impl Place {
     pub(super) async fn siblings(&self, app: &App, asker: &Asker) -> Result<Siblings, CommandError> {
         let named = self.position;
         let found = look(app, asker, self.tree, &self.view, move |rows, tip| match named {
-            Some(named) => siblings_of(rows, path::position(rows, named)?).map(Some),
+            Some(named) => siblings_of(rows, &path::position(rows, named)?).map(Some),
             None => last_choice(rows, tip),
         });
         found.await?.ok_or_else(|| {
@@ -143,7 +143,7 @@ fn last_choice(rows: &dyn TreeReader, tip: PositionId) -> Result<Option<Siblings
             if rows.count_children(parent)? < 2 {
                 continue;
             }
-            let found = siblings_of(rows, at)?;
+            let found = siblings_of(rows, &at)?;
             for (index, sibling) in found.all.iter().enumerate() {
                 if index != found.here && !path::is_hidden(rows, sibling.id)? {
                     return Ok(Some(found));
@@ -154,7 +154,7 @@ fn last_choice(rows: &dyn TreeReader, tip: PositionId) -> Result<Option<Siblings
     Ok(None)
 }
 
-fn siblings_of(rows: &dyn TreeReader, at: Position) -> Result<Siblings, RowError> {
+fn siblings_of(rows: &dyn TreeReader, at: &Position) -> Result<Siblings, RowError> {
     let (mut all, mut before) = (Vec::new(), None);
     if let Some(parent) = at.parent.filter(|_| at.kind == PositionKind::Path) {
         while let Some(page) = some(rows.children(parent, before, PAGE)?) {

@@ -1,0 +1,92 @@
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use super::*;
+
+struct Terminal {
+    person: File,
+    program: File,
+}
+
+fn terminal() -> Terminal {
+    let person: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&person).unwrap();
+    unlockpt(&person).unwrap();
+    let name = ptsname(&person, Vec::new()).unwrap();
+    let program = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    Terminal { person: person.into(), program: program.into() }
+}
+
+/// What the program shows up to its prompt.
+fn shown(person: &mut File) -> String {
+    let mut shown = Vec::new();
+    while !shown.ends_with(b"[y/N] ") {
+        let mut byte = [0];
+        person.read_exact(&mut byte).unwrap();
+        shown.push(byte[0]);
+    }
+    String::from_utf8(shown).unwrap()
+}
+
+/// Asks, with `ahead` typed before and `after` typed once the question can be read and input was thrown away.
+fn answer(ahead: &str, after: &str) -> (bool, String) {
+    let Terminal { mut person, program } = terminal();
+    person.write_all(ahead.as_bytes()).unwrap();
+    if !ahead.is_empty() {
+        // The terminal takes input over in its own time: wait until a reader would see it.
+        let mut ready = [PollFd::new(&program, PollFlags::IN)];
+        poll(&mut ready, None).unwrap();
+    }
+    let asked = std::thread::spawn(move || {
+        let line = ask(&program, "delete \u{1b}[2Jit\u{202e}?", &|| false).unwrap();
+        (is_yes(&line.unwrap_or_default()), program)
+    });
+    let seen = shown(&mut person);
+    // The flush follows the question; what is typed in between is thrown away, as it should be. So type until
+    // an answer is taken, without waiting for room: nobody reads any more then.
+    rustix::fs::fcntl_setfl(&person, OFlags::NONBLOCK).unwrap();
+    while !asked.is_finished() {
+        let _ = person.write_all(after.as_bytes());
+        std::thread::yield_now();
+    }
+    (asked.join().unwrap().0, seen)
+}
+
+#[test]
+fn s26_what_was_typed_ahead_is_no_answer() {
+    assert!(!answer("y\n", "n\n").0);
+}
+
+#[test]
+fn only_yes_is_yes() {
+    assert!(answer("", "y\n").0 && answer("", "YES\n").0 && answer("", "/approve\n").0);
+    assert!(!answer("", "\n").0 && !answer("", "/deny\n").0 && !answer("", "yesterday\n").0);
+}
+
+#[test]
+fn what_is_neither_yes_nor_no_decides_nothing() {
+    // The id of a question, none of whose characters is a digit.
+    let decision = |line| decision_of(line, &|word| word == "kbvq");
+    assert_eq!(decision("Yes\n"), Some(Decision::Approved));
+    for no in ["\n", "n\n", "NO\n", "/deny\n", "/deny not today\n", "/deny kbvx\n"] {
+        assert_eq!(decision(no), Some(Decision::Denied), "{no:?}");
+    }
+    for neither in [
+        "/status\n",
+        "hmm\n",
+        "yesterday\n",
+        "/deny k3vq not today\n",
+        "/deny kbvq not today\n",
+        "/deny kbvq\n",
+    ] {
+        assert_eq!(decision(neither), None, "{neither:?}");
+    }
+}
+
+#[test]
+fn a_question_hides_nothing_and_moves_nothing() {
+    let (_, seen) = answer("", "n\n");
+    assert!(seen.ends_with("delete ␛[2Jit\\u{202e}? [y/N] "), "{seen:?}");
+}
