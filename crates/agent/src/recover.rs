@@ -201,7 +201,7 @@ impl Runtime {
         let streamed =
             spooled.header().extra.get("streamed").and_then(serde_json::Value::as_bool).unwrap_or(true);
         let agent = spooled.header().extra.get("agent").and_then(serde_json::Value::as_str);
-        let agent = agent.unwrap_or("main").to_owned();
+        let agent = agent.unwrap_or(loom::source::DEFAULT_AGENT).to_owned();
         let ends_at = spooled.header().extra.get("ends_at").cloned();
         let digest = begun.row.manifest;
         let manifest = self.read(owner, begun.row.tree, move |rows| stored::manifest(rows, digest)).await?;

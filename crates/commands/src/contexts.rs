@@ -80,7 +80,7 @@ fn of_generation(rows: &dyn TreeReader, generation: GenerationRow) -> Result<Opt
     let Some(manifest) = stored::manifest(rows, generation.manifest)? else { return Ok(None) };
     let body = stored::body(rows, &manifest)?;
     let usage = stored::reply(rows, generation.id)?.and_then(|said| said.usage());
-    let (digest, agent, inputs) = (generation.manifest, "main".to_owned(), Vec::new());
+    let (digest, agent, inputs) = (generation.manifest, loom::source::DEFAULT_AGENT.to_owned(), Vec::new());
     Ok(Some(Sent { digest, manifest, body, generation, usage, agent, inputs }))
 }
 

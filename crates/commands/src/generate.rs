@@ -323,7 +323,7 @@ pub(crate) async fn shares(
         agents.push((name.clone(), agent.model.clone(), agent.n, own));
     }
     if agents.is_empty() {
-        agents.push(("main".to_owned(), None, None, base));
+        agents.push((loom::source::DEFAULT_AGENT.to_owned(), None, None, base));
     }
     let mut shares = Vec::new();
     for (agent, model, n, preset) in agents {

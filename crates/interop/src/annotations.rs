@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use loom::attribution::attribute;
-use loom::{AuthorKind, Digest, TreeReader, ViewName};
+use loom::{AuthorKind, Digest, TreeReader, ViewName, source};
 
 use crate::ExportError;
 use crate::passages::Passages;
@@ -47,8 +47,10 @@ pub fn block(rows: &dyn TreeReader, view: &ViewName) -> Result<(String, String),
         let passage = passage?;
         let start = text.len();
         text.push_str(&passage.text);
+        let model = source::model_of(rows, &passage.row.node)?;
         for span in attribute(rows, passage.row.node.id)? {
-            stretches.push(Stretch { to: start + span.to, key: key(span.kind, &span.author) });
+            let label = source::label(span.kind, &span.author, model.as_deref());
+            stretches.push(Stretch { to: start + span.to, key: key(span.kind, &label) });
         }
     }
     let (ranges, clusters) = ranges(&text, &stretches);

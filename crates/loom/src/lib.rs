@@ -35,6 +35,7 @@ pub mod resolve;
 pub mod seal;
 pub mod shared;
 pub mod short_id;
+pub mod source;
 pub mod tree;
 pub mod verify;
 

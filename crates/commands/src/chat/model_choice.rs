@@ -113,7 +113,7 @@ impl Conversation {
         Ok(TurnConfig {
             purpose: Purpose::Turn,
             model,
-            agent: "main".to_owned(),
+            agent: loom::source::DEFAULT_AGENT.to_owned(),
             params: self.thinking(app, Params { n: 1, ..generate::params(&preset, &sampling) }),
             bootstrap: self.bootstrap(app),
             strategy: app.settings.strategy,

@@ -117,6 +117,8 @@ pub struct NodeShown {
     pub author: String,
     /// What kind of author.
     pub author_kind: AuthorKind,
+    /// The model its text came from, as `PROVIDER/MODEL`, also where it was edited since.
+    pub model: Option<String>,
     /// What the position is for.
     pub kind: PositionKind,
     /// Its role in a dialogue.
@@ -158,10 +160,19 @@ pub struct TextShown {
     /// The rendering, byte for byte.
     pub text: String,
     /// Who wrote which part, in grapheme clusters; empty without `--spans`.
-    pub spans: Vec<loom::render::Span>,
+    pub spans: Vec<SpanShown>,
     /// Whether plain output shows the spans.
     #[serde(skip)]
     pub with_spans: bool,
+}
+
+/// A stretch of text by one author.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SpanShown {
+    #[serde(flatten)]
+    pub span: loom::render::Span,
+    /// The model that wrote it, as `PROVIDER/MODEL`.
+    pub model: Option<String>,
 }
 
 /// A node that was made or marked.

@@ -1,16 +1,22 @@
 //! Text as a view shows it, and where two paths part.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use loom::attribution::Attributions;
 use loom::path::{ViewOverrides, common_ancestor, position};
-use loom::render::{Show, render_with, window};
-use loom::{NodeId, Position, PositionId, PositionKind, Refusal, RowError, TreeReader, ViewName, resolve};
+use loom::render::{Rendering, Show, Span, render_with, window};
+use loom::{
+    AuthorKind, NodeId, Position, PositionId, PositionKind, Refusal, RowError, TreeReader, ViewName, resolve,
+    source,
+};
 
 use super::look;
 use crate::app::App;
 use crate::args::tree::{Compare, TextArgs};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::tree::{Common, Compared, TextShown};
+use crate::results::tree::{Common, Compared, SpanShown, TextShown};
 use crate::rights::Asker;
 use crate::transfer::naming;
 
@@ -25,22 +31,38 @@ pub(super) async fn text(app: &App, asker: &Asker, args: TextArgs) -> Result<Com
     let read = move |rows: &dyn TreeReader, _| {
         naming(rows, &imports, |rows| {
             let mut authors = Attributions::new(rows);
-            let rendering = render_with(rows, &name, show, &mut authors)?;
-            Ok((rendering, authors.into_computed()))
+            let Rendering { text, spans } = render_with(rows, &name, show, &mut authors)?;
+            Ok(((text, with_models(rows, spans)?), authors.into_computed()))
         })
     };
-    let (rendering, computed) = look(app, asker, tree, &view, read).await?;
+    let ((text, spans), computed) = look(app, asker, tree, &view, read).await?;
     if asker.principal.may_write() && !store.is_read_only() {
         // The text is there, whether or not it is told faster the next time.
         if let Err(error) = store.keep_attributions(&asker.principal, tree, computed, told).await {
             tracing::warn!(%error, "the authors of edited passages are not kept");
         }
     }
-    Ok(CommandOutcome::Text(TextShown {
-        text: rendering.text,
-        spans: rendering.spans,
-        with_spans: args.spans,
-    }))
+    Ok(CommandOutcome::Text(TextShown { text, spans, with_spans: args.spans }))
+}
+
+/// Stretches with the models that wrote them.
+fn with_models(rows: &dyn TreeReader, spans: Vec<Span>) -> Result<Vec<SpanShown>, RowError> {
+    let mut models = HashMap::<NodeId, Option<String>>::new();
+    let with_model = |span: Span| {
+        let node = span.node.filter(|_| span.kind == AuthorKind::Model);
+        let model = match node {
+            Some(node) => match models.entry(node) {
+                Entry::Occupied(known) => known.get().clone(),
+                Entry::Vacant(new) => {
+                    let row = rows.node(node)?.ok_or_else(|| RowError::missing("node", node))?;
+                    new.insert(source::model_of(rows, &row.node)?).clone()
+                }
+            },
+            None => None,
+        };
+        Ok(SpanShown { span, model })
+    };
+    spans.into_iter().map(with_model).collect()
 }
 
 /// Compares the paths to two nodes, as committed.

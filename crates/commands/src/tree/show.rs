@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use loom::drift::is_drifted;
 use loom::path::{ViewOverrides, ancestor_at, is_ancestor, position};
 use loom::render::window;
+use loom::source;
 use loom::{
     CellKey, NodeId, NodeRow, OpTarget, Position, PositionId, PositionKind, Refusal, RowError, Slot,
     TreeReader, ViewName, resolve,
@@ -206,6 +207,7 @@ impl<'a> Reader<'a> {
             media: row.node.content.iter().filter_map(BlobShown::of).collect(),
             text: pending.unwrap_or_else(|| row.node.text().into_owned()),
             bookmark: bookmark.as_text().map(str::to_owned),
+            model: source::model_of(self.rows, &row.node)?,
             author: row.node.author.id,
             author_kind: row.node.author.kind,
             trust: row.node.trust,

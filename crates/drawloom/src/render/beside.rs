@@ -3,7 +3,7 @@
 use commands::results::tree::{ListedNodes, Moved, NodeShown};
 
 use super::columns::columns;
-use super::tree::marks;
+use super::tree::{author, marks};
 use super::{OutputStyle, RenderedOutcome};
 
 /// Characters of a text by which it is known again.
@@ -16,7 +16,7 @@ pub(super) fn listed(found: &ListedNodes, to: OutputStyle) -> String {
             Some(_) => (index + 1).to_string(),
             None => String::new(),
         };
-        let about = format!("{}{}", to.by(node.author_kind, &to.line(&node.author)), to.dim(&marks(node)));
+        let about = format!("{}{}", author(node, to), to.dim(&marks(node)));
         let text = if node.purged { to.dim("(forgotten)") } else { glimpse(&node.text, to) };
         let mut row = vec![node.short_id.clone(), about, text];
         if !number.is_empty() {

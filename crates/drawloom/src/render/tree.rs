@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use commands::results::tree::{
-    Compacted, Compared, DraftDone, Estimate, Generated, NodeShown, OperationShown, Operations, Stepped,
-    TextShown, TreeLine, TreeShown as ShownTree, Trees, UsageShown, Verified, ViewLine, Views, word_of,
+    Compacted, Compared, DraftDone, Estimate, Generated, NodeShown, OperationShown, Operations, SpanShown,
+    Stepped, TextShown, TreeLine, TreeShown as ShownTree, Trees, UsageShown, Verified, ViewLine, Views,
+    word_of,
 };
-use loom::render::Span;
 use loom::verify::Status;
-use loom::{Finish, PositionKind};
+use loom::{AuthorKind, Finish, PositionKind, source};
 use model::{ModelPlace, Money};
 
 use super::columns::{columns, count, moment, word};
@@ -31,7 +31,7 @@ pub(super) fn show(found: &ShownTree, to: OutputStyle) -> RenderedOutcome {
     let mut out = String::new();
     // The beginning of the tree holds no text.
     for node in found.nodes.iter().filter(|node| node.parent.is_some() || node.kind != PositionKind::Path) {
-        let author = to.by(node.author_kind, &to.line(&node.author));
+        let author = author(node, to);
         let _ = writeln!(out, "{}  {author}{}", node.short_id, to.dim(&marks(node)));
         if node.purged {
             let _ = writeln!(out, "    {}", to.dim("(forgotten)"));
@@ -47,12 +47,21 @@ pub(super) fn show(found: &ShownTree, to: OutputStyle) -> RenderedOutcome {
     RenderedOutcome::new(out).noting(found.next.iter().map(|next| format!("more: --from {next}")))
 }
 
+/// Who wrote a node, in their colour: a model by its name.
+pub(super) fn author(node: &NodeShown, to: OutputStyle) -> String {
+    let label = source::label(node.author_kind, &node.author, node.model.as_deref());
+    to.by(node.author_kind, &to.line(&label))
+}
+
 /// What is worth knowing of a node besides its text and author.
 pub(super) fn marks(node: &NodeShown) -> String {
     let mut marks = Vec::new();
     marks.extend(node.role.as_ref().map(word));
     if node.kind != PositionKind::Path {
         marks.push(word(&node.kind));
+    }
+    if let Some(model) = node.model.as_ref().filter(|_| node.author_kind == AuthorKind::Human) {
+        marks.push(format!("edits {}", text::terminal::one_line(model)));
     }
     if node.versions > 1 {
         marks.push(format!("{} versions", node.versions));
@@ -102,8 +111,10 @@ pub(super) fn text(found: &TextShown, to: OutputStyle) -> String {
     }
     let mut rows = Vec::new();
     for span in joined(&found.spans) {
+        let SpanShown { span, model } = span;
         let node = span.node.map_or_else(|| "draft".to_owned(), |node| node.to_string());
-        let author = to.by(span.kind, &to.line(&span.author));
+        let label = source::label(span.kind, &span.author, model.as_deref());
+        let author = to.by(span.kind, &to.line(&label));
         rows.push(vec![format!("{}–{}", span.start, span.end), node, author]);
     }
     let gap = if whole.is_empty() || whole.ends_with('\n') { "\n" } else { "\n\n" };
@@ -111,17 +122,15 @@ pub(super) fn text(found: &TextShown, to: OutputStyle) -> String {
 }
 
 /// The spans, those of one author in one node that follow each other as one.
-fn joined(spans: &[Span]) -> Vec<Span> {
-    let mut joined: Vec<Span> = Vec::new();
-    for span in spans {
+fn joined(spans: &[SpanShown]) -> Vec<SpanShown> {
+    let mut joined: Vec<SpanShown> = Vec::new();
+    let key = |shown: &SpanShown| (shown.span.node, shown.span.kind, shown.span.author.clone());
+    for shown in spans {
         match joined.last_mut() {
-            Some(last)
-                if last.end == span.start
-                    && (last.node, last.kind, &last.author) == (span.node, span.kind, &span.author) =>
-            {
-                last.end = span.end;
+            Some(last) if last.span.end == shown.span.start && key(last) == key(shown) => {
+                last.span.end = shown.span.end;
             }
-            _ => joined.push(span.clone()),
+            _ => joined.push(shown.clone()),
         }
     }
     joined
@@ -137,7 +146,7 @@ fn painted(found: &TextShown, to: OutputStyle) -> String {
     };
     let mut out = String::new();
     let mut done = 0;
-    for span in &found.spans {
+    for SpanShown { span, .. } in &found.spans {
         let start = at(span.start).max(done);
         let end = at(span.end).max(start);
         out.push_str(&to.text(&found.text[done..start]));

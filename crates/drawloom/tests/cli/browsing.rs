@@ -202,3 +202,43 @@ fn a_session_comes_back_from_the_archive() {
     world.ok(&["sessions", "restore", "main"]);
     assert!(world.ok(&["sessions", "list"]).contains("main"));
 }
+
+#[test]
+fn a_model_is_named_where_its_text_is_shown() {
+    let world = World::new();
+    world.write("config.toml", "[model]\ndefault = \"script:echo\"\n[agents.poet]\nn = 1\n");
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    let made = world.json(&["tree", "generate", "Tale"]).1["nodes"][0]["id"].as_str().unwrap().to_owned();
+    let shown = world.ok(&["tree", "show", "Tale"]);
+    assert!(shown.contains("  script/echo") && !shown.contains("main"), "{shown}");
+    let replayed = world.json(&["context", "replay", &made, "--model", "script:echo"]).1;
+    let (_, listed) = world.json(&["tree", "siblings", "Tale", &made]);
+    let models = listed["nodes"].as_array().unwrap().iter().map(|node| node["model"].clone());
+    assert_eq!(models.collect::<Vec<_>>(), ["script/echo", "script/echo"], "{replayed}");
+
+    // One changed word leaves the rest the model's.
+    world.ok(&["tree", "edit", "Tale", &made, "--text", " echo one"]);
+    let shown = world.ok(&["tree", "show", "Tale"]);
+    assert!(shown.contains("edits script/echo"), "{shown}");
+    let (_, told) = world.json(&["tree", "text", "Tale", "--spans"]);
+    let spans = told["spans"].as_array().unwrap().iter();
+    let by: Vec<(Value, Value)> = spans.map(|span| (span["kind"].clone(), span["model"].clone())).collect();
+    let (human, model) =
+        ((Value::from("human"), Value::Null), (Value::from("model"), Value::from("script/echo")));
+    assert_eq!(by, [human.clone(), model, human]);
+    assert!(world.ok(&["tree", "text", "Tale", "--spans"]).contains("script/echo"));
+    world.ok(&[
+        "--quiet",
+        "tree",
+        "export",
+        "Tale",
+        "--format",
+        "html",
+        "-o",
+        &crate::world::text(&world.path("t.html")),
+    ]);
+    assert!(std::fs::read_to_string(world.path("t.html")).unwrap().contains("script/echo · model"));
+
+    world.ok(&["tree", "generate", "Tale", "--agent", "poet"]);
+    assert!(world.ok(&["tree", "show", "Tale"]).contains("poet (script/echo)"));
+}

@@ -5,6 +5,7 @@ use std::io::Write;
 use loom::attribution::attribute;
 use loom::reader::Order;
 use loom::render::Passage;
+use loom::source;
 use loom::{
     Block, CellKey, NodeRow, OpTarget, PositionId, PositionKind, RowError, TreeReader, ViewName, path,
     resolve,
@@ -152,7 +153,9 @@ impl<'a> Tree<'a> {
         let end = text::grapheme::clusters(&text).nth(SUMMARY).map_or(text.len(), |cluster| cluster.start);
         let more = if end < text.len() { "…" } else { "" };
         let beginning = text::terminal::one_line(&text[..end]);
-        let name = text::terminal::one_line(&row.node.author.id);
+        let model = source::model_of(self.rows, &row.node)?;
+        let label = source::label(row.node.author.kind, &row.node.author.id, model.as_deref());
+        let name = text::terminal::one_line(&label);
         write!(
             self.out,
             "<details><summary dir=\"auto\">{sign} {} · {}{more}</summary>",
@@ -174,9 +177,11 @@ impl<'a> Tree<'a> {
         let text = row.node.text();
         // Isolated, so that a text cannot turn the direction of what follows it.
         self.out.write_all(b"<bdi>")?;
+        let model = source::model_of(self.rows, &row.node)?;
         for span in attribute(self.rows, row.node.id)? {
             let class = self.styles.class(span.kind, &span.author);
-            let name = text::terminal::one_line(&span.author);
+            let label = source::label(span.kind, &span.author, model.as_deref());
+            let name = text::terminal::one_line(&label);
             write!(
                 self.out,
                 "<span class=\"{class}\" title=\"{} · {}\">{}</span>",

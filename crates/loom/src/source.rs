@@ -1,0 +1,57 @@
+//! Which model a text came from, and what its author is called (spec: loom §4).
+
+use crate::node::{AuthorKind, ModelSource, Node};
+use crate::reader::{RowError, TreeReader};
+
+/// The agent that is asked where none is named.
+pub const DEFAULT_AGENT: &str = "assistant";
+/// What it was called before.
+const EARLIER_DEFAULT_AGENT: &str = "main";
+/// Versions gone back over to the one a model made.
+const MAX_VERSIONS: usize = 1_000;
+
+/// The model a node's text came from, as `PROVIDER/MODEL`: its own, else that of the version it was edited from.
+///
+/// # Errors
+/// [`RowError`] when the store fails.
+pub fn model_of(rows: &dyn TreeReader, node: &Node) -> Result<Option<String>, RowError> {
+    let named = |source: &ModelSource| format!("{}/{}", source.provider, source.model);
+    let (mut found, mut next) = (node.source.as_ref().map(named), node.edited_from);
+    for _ in 0..MAX_VERSIONS {
+        let (None, Some(version)) = (&found, next) else { break };
+        let Some(row) = rows.node(version)? else { break };
+        (found, next) = (row.node.source.as_ref().map(named), row.node.edited_from);
+    }
+    Ok(found)
+}
+
+/// An author as people read of them: a model by its name, with the agent where another than the default one was asked.
+pub fn label(kind: AuthorKind, author: &str, model: Option<&str>) -> String {
+    let is_default = [DEFAULT_AGENT, EARLIER_DEFAULT_AGENT].contains(&author);
+    match (kind, model) {
+        (AuthorKind::Model, Some(model)) if is_default => model.to_owned(),
+        (AuthorKind::Model, Some(model)) => format!("{author} ({model})"),
+        (AuthorKind::Model, None) if is_default => DEFAULT_AGENT.to_owned(),
+        _ => author.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_has_its_name_and_an_agent_only_where_it_says_something() {
+        let model = |author| label(AuthorKind::Model, author, Some("openai/gpt-5.1"));
+        assert_eq!(model("assistant"), "openai/gpt-5.1");
+        assert_eq!(model("main"), "openai/gpt-5.1");
+        assert_eq!(model("poet"), "poet (openai/gpt-5.1)");
+        assert_eq!(
+            model("import:1f2e/main"),
+            "import:1f2e/main (openai/gpt-5.1)",
+            "strangers are named as such"
+        );
+        assert_eq!(label(AuthorKind::Model, "main", None), "assistant");
+        assert_eq!(label(AuthorKind::Human, "main", Some("openai/gpt-5.1")), "main");
+    }
+}
