@@ -47,7 +47,7 @@ fn each_piece(
         if !dialogue {
             each(&passage.text)?;
         } else if !passage.text.is_empty() {
-            each(&format!("### {}\n\n", speaker(passage.row.node.role, &passage.row.node.author)))?;
+            each(&format!("### {}\n\n", speaker(rows, &passage.row.node)?))?;
             each(&passage.text)?;
             each("\n\n")?;
         }

@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use loom::{Author, Mode, Role, TreeReader, ViewName};
+use loom::{Author, Mode, Node, Role, RowError, TreeReader, ViewName, source};
 
 use crate::ExportError;
 use crate::passages::Passages;
@@ -24,7 +24,7 @@ pub fn export(rows: &dyn TreeReader, view: &ViewName, out: &mut dyn Write) -> Re
                 continue;
             }
             let gap = if first { "" } else { "\n\n" };
-            writeln!(out, "{gap}{}:", speaker(passage.row.node.role, &passage.row.node.author))?;
+            writeln!(out, "{gap}{}:", speaker(rows, &passage.row.node)?)?;
         }
         out.write_all(passage.text.as_bytes())?;
         first = false;
@@ -37,14 +37,16 @@ pub fn export(rows: &dyn TreeReader, view: &ViewName, out: &mut dyn Write) -> Re
 }
 
 /// Speaker of a turn: the role, and the author where it says more, on one line.
-pub(crate) fn speaker(role: Option<Role>, author: &Author) -> String {
-    let name = text::terminal::one_line(&author.id);
-    match role {
+pub(crate) fn speaker(rows: &dyn TreeReader, node: &Node) -> Result<String, RowError> {
+    let author = &node.author;
+    let label = source::label(author.kind, &author.id, source::model_of(rows, node)?.as_deref());
+    let name = text::terminal::one_line(&label);
+    Ok(match node.role {
         None => name.into_owned(),
         Some(Role::System) => "system".to_owned(),
         Some(Role::User) if author.id == Author::OWNER => "user".to_owned(),
         Some(Role::User) => format!("user ({name})"),
         Some(Role::Assistant) => format!("assistant ({name})"),
         Some(Role::Tool) => format!("tool ({name})"),
-    }
+    })
 }

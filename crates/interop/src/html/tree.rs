@@ -168,7 +168,7 @@ impl<'a> Tree<'a> {
     /// A node's text by author, and what it says beside text.
     fn content(&mut self, row: &NodeRow) -> Result<(), ExportError> {
         if self.dialogue {
-            let who = speaker(row.node.role, &row.node.author);
+            let who = speaker(self.rows, &row.node)?;
             write!(self.out, "<section class=\"turn\"><h2>{}</h2>", Escaped(&who))?;
         }
         if row.purged {
