@@ -7,9 +7,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use context::{Calibration, Features};
+use context::{Calibration, Estimator, Features};
 use loom::Digest;
-use model::{ModelInfo, SourceKind, TokenUsage};
+use model::{Model, ModelInfo, SourceKind, TokenUsage};
 use serde::{Deserialize, Serialize};
 use store::home::{Home, HomeDir};
 
@@ -23,8 +23,13 @@ struct CalibrationFile {
     fit: Calibration,
 }
 
+/// What counts or estimates a model's tokens.
+pub fn estimator(home: &Home, model: &dyn Model) -> Estimator {
+    known(home, model.info()).estimator().counting(model.counter())
+}
+
 /// What is known of a model's tokenizer.
-pub fn known(home: &Home, info: &ModelInfo) -> Calibration {
+fn known(home: &Home, info: &ModelInfo) -> Calibration {
     let name = name(info);
     let kept = file(home, &name).and_then(|file| {
         let kept: CalibrationFile = serde_json::from_slice(&workspace::read_regular(&file, MAX_FILE)?)?;

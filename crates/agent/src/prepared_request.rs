@@ -2,11 +2,13 @@
 //! sent.
 
 use context::body::{self, EarlierRequest};
-use context::manifest::{RequestTarget, VERSION};
-use context::{Assembled, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse};
+use context::manifest::{COUNTED, RequestTarget, VERSION};
+use context::{
+    Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse,
+};
 use loom::content::NotCanonical;
 use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, NodeId, Op};
-use model::{EncodedRequest, Prompt};
+use model::{EncodedRequest, Prompt, TokenCounter};
 use store::{
     AttachedWrites, Claim, Cursor, Fence, Guard, HashedBytes, LeaseOwner, NewGeneration, Principal,
     Reservation, StoreError,
@@ -18,6 +20,9 @@ use crate::error::AgentError;
 use crate::request::{AssembledRequest, GenerationRequest, RequestSource};
 use crate::runtime::Runtime;
 use crate::stored;
+
+/// How often a request is put together until what was counted fits.
+const ROUNDS: u32 = 4;
 
 /// A request, ready to be made durable and sent.
 pub struct PreparedRequest {
@@ -116,6 +121,17 @@ impl PreparedRequest {
             cited: rests_on.into_iter().map(|stored| stored.middle).collect(),
             at,
         })
+    }
+
+    /// Says that its tokens were counted: all of them, or those of its texts.
+    fn count(&mut self, tokens: Option<u64>, fit: &str, budget: TokenBudget) -> Result<(), NotCanonical> {
+        self.manifest.tokens = tokens.unwrap_or(self.manifest.tokens);
+        self.assembled.tokens = self.manifest.tokens;
+        self.manifest.fit = fit.to_owned();
+        self.manifest.budget = budget;
+        self.bytes = self.manifest.to_bytes()?;
+        self.digest = Digest::of(&self.bytes);
+        Ok(())
     }
 
     /// A request that was sent before.
@@ -301,25 +317,73 @@ impl GenerationRequest {
     /// # Errors
     /// When it does not fit, there is nothing to continue, or the model cannot take it.
     pub async fn prepare(&self, runtime: &Runtime, who: &Principal) -> Result<PreparedRequest, AgentError> {
-        self.prepare_within(runtime, who, None).await
+        self.prepare_within(runtime, who, None, false).await
     }
 
-    /// The same, for a window that has refused a request of so many tokens by this estimate.
+    /// The same, for a window that has refused a request of so many tokens; `asks` says that it is about to be sent, so
+    /// that the server may be asked to count.
     pub(crate) async fn prepare_within(
         &self,
         runtime: &Runtime,
         who: &Principal,
         refused: Option<u64>,
+        asks: bool,
     ) -> Result<PreparedRequest, AgentError> {
         let info = self.model.info();
         let at = runtime.store.cursor().await?;
         let asked = self.params.max_tokens.map(u64::from);
         let budget = TokenBudget::new(u64::from(info.window), u64::from(info.output_limit), asked);
         let budget = refused.map_or(budget, |tokens| budget.without(tokens));
-        let estimator = calibration::known(&runtime.home, info).estimator();
-        let assembled = self.assemble(runtime, who, budget, &estimator).await?;
-        PreparedRequest::encode(self, assembled, budget, &estimator, at)
+        let mut estimator = calibration::estimator(&runtime.home, self.model.as_ref());
+        let Some(counter) = self.model.counter() else {
+            let assembled = self.assemble(runtime, who, budget, &estimator).await?;
+            return PreparedRequest::encode(self, assembled, budget, &estimator, at);
+        };
+        let mut allowed = budget;
+        let mut round = 1;
+        loop {
+            let made = self.assemble(runtime, who, allowed, &estimator).await?;
+            let texts = unknown(&made.assembled.prompt, counter.as_ref());
+            if asks && round < ROUNDS && !texts.is_empty() {
+                counter.learn(&texts).await;
+                if let Some(scale) = scale(&texts, &estimator) {
+                    // What is known now changes what fits.
+                    (round, estimator) = (round + 1, estimator.scaled(scale));
+                    continue;
+                }
+            }
+            let mut prepared = PreparedRequest::encode(self, made, allowed, &estimator, at)?;
+            let counted = counter.request(&prepared.encoded);
+            let over = counted.map_or(0, |tokens| tokens.saturating_sub(budget.budget));
+            if round < ROUNDS && over > 0 {
+                allowed = TokenBudget { budget: allowed.budget.saturating_sub(over), ..budget };
+                round += 1;
+                continue;
+            }
+            if let (Some(needed), true) = (counted, over > 0) {
+                let what = "the request".to_owned();
+                return Err(ContextError::TooLong { what, needed, budget: budget.budget }.into());
+            }
+            if counted.is_some() || texts.is_empty() {
+                prepared.count(counted, &format!("{COUNTED}{}", counter.name()), budget)?;
+            }
+            return Ok(prepared);
+        }
     }
+}
+
+/// Texts of a prompt that a counter does not know yet.
+fn unknown(prompt: &Prompt, counter: &dyn TokenCounter) -> Vec<String> {
+    let mut prompt = prompt.clone();
+    let texts = prompt.texts_mut().into_iter().map(|(_, text)| std::mem::take(text));
+    texts.filter(|text| counter.known(text).is_none()).collect()
+}
+
+/// How many times as much texts have, now that they are counted, as was estimated; none if nothing was counted.
+fn scale(texts: &[String], estimator: &Estimator) -> Option<f64> {
+    let counted = texts.iter().filter_map(|text| Some((estimator.counted(text)?, estimator.estimated(text))));
+    let (counted, estimated) = counted.fold((0, 0), |sum, (a, b)| (sum.0 + a, sum.1 + b));
+    (counted > 0 && estimated > 0).then(|| counted as f64 / estimated as f64)
 }
 
 /// What stands above the cache boundary as it is kept: with the keys of schemas in the order they are sent in.

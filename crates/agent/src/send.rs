@@ -58,7 +58,7 @@ impl GenerationRequest {
         gate: &PassedGate<'_>,
         refused: Option<u64>,
     ) -> Result<GenerationOutcome, AgentError> {
-        let prepared = self.prepare_within(runtime, &call.who, refused).await?;
+        let prepared = self.prepare_within(runtime, &call.who, refused, true).await?;
         let begun = prepared.begin(runtime, call, self, &slot.turn).await?;
         if let Some(tokens) = refused {
             call.note(format!(

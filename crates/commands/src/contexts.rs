@@ -117,7 +117,7 @@ pub(crate) fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -
         window: manifest.budget.window,
         budget: manifest.budget.budget,
         used: manifest.tokens,
-        estimated: true,
+        estimated: !manifest.is_counted(),
         reusable: manifest.reused_tokens,
         cache_read: None,
         zone: manifest.way.is_none().then(|| Zone::of(manifest.share()).to_string()),

@@ -256,6 +256,7 @@ fn estimate(prepared: &PreparedRequest, shares: &[Share]) -> Estimate {
         place: info.place,
         requests,
         input_tokens: prepared.manifest.tokens,
+        counted: prepared.manifest.is_counted(),
         output_tokens: prepared.manifest.budget.reserved_output * u64::from(requests),
         left_out: prepared.chars_above(),
         window: prepared.window_notice(),

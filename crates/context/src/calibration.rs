@@ -138,8 +138,9 @@ impl Calibration {
     pub fn estimator(&self) -> Estimator {
         let corrected = 1.0 + self.last;
         if self.responses < FIRST_USED {
-            let prior = Estimator::prior(&self.family);
-            return Estimator { factor: prior.factor * corrected, ..prior };
+            let mut prior = Estimator::prior(&self.family);
+            prior.factor *= corrected;
+            return prior;
         }
         let spread = self.spread.sqrt().max(LEAST_SPREAD);
         let name = format!("fit/{}/{}", self.family, self.responses);

@@ -4,8 +4,9 @@
 //! tokenizer's family and are fitted to what the provider reports ([`crate::Calibration`]); a safety factor on top keeps
 //! it on the upper side. The fit is named in the manifest, so that an old estimate can be told from a new one.
 
-use model::{ChatPart, Prompt};
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+use model::{ChatPart, Prompt, TokenCounter};
 use text::class::ClassCounts;
 
 /// How many numbers the model has: seven classes, runs, gaps, humps, messages, characters of schemas.
@@ -82,8 +83,8 @@ impl Features {
     }
 }
 
-/// A linear estimate of tokens.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A linear estimate of tokens, and the model's own count where there is one.
+#[derive(Debug, Clone)]
 pub struct Estimator {
     pub fit: String,
     /// Tokens a character of each class: Latin letters, digits, spaces, punctuation, CJK, other scripts, emoji; and
@@ -94,6 +95,38 @@ pub struct Estimator {
     pub schema: f64,
     /// What every estimate is multiplied with: how far the weights may be off.
     pub factor: f64,
+    counter: Option<Arc<dyn TokenCounter>>,
+}
+
+impl PartialEq for Estimator {
+    fn eq(&self, other: &Self) -> bool {
+        let counted = self.counter.as_ref().map(|counter| counter.name());
+        let other_counted = other.counter.as_ref().map(|counter| counter.name());
+        self.fit == other.fit
+            && self.as_array() == other.as_array()
+            && self.factor.to_bits() == other.factor.to_bits()
+            && counted == other_counted
+    }
+}
+
+/// A sum over texts.
+pub(crate) struct TokenSum<'a> {
+    estimator: &'a Estimator,
+    counts: ClassCounts,
+    counted: u64,
+}
+
+impl TokenSum<'_> {
+    pub(crate) fn add(&mut self, text: &str) {
+        match self.estimator.counted(text) {
+            Some(tokens) => self.counted += tokens,
+            None => self.counts += ClassCounts::of(text),
+        }
+    }
+
+    pub(crate) fn tokens(&self) -> u64 {
+        self.counted + self.estimator.of_counts(&self.counts)
+    }
 }
 
 /// How far priors may be off.
@@ -132,7 +165,7 @@ impl Estimator {
 
     pub(crate) fn new(fit: String, weights: [f64; FEATURES], factor: f64) -> Self {
         let [weights @ .., message, schema] = weights;
-        Self { fit, weights, message, schema, factor }
+        Self { fit, weights, message, schema, factor, counter: None }
     }
 
     /// The weights without the factor, in the order of [`Features::as_array`].
@@ -141,14 +174,40 @@ impl Estimator {
         [latin, digits, spaces, punctuation, cjk, other, emoji, runs, gaps, humps, self.message, self.schema]
     }
 
-    /// Tokens of text with these counts.
-    pub(crate) fn of_counts(&self, counts: &ClassCounts) -> u64 {
+    /// The same, where text is counted rather than estimated as far as the counter knows it.
+    #[must_use]
+    pub fn counting(self, counter: Option<Arc<dyn TokenCounter>>) -> Self {
+        Self { counter, ..self }
+    }
+
+    /// The same, where text that is only estimated has so many times as much.
+    #[must_use]
+    pub fn scaled(self, scale: f64) -> Self {
+        Self { weights: self.weights.map(|weight| weight * scale), ..self }
+    }
+
+    /// Tokens of a text by the model's own count.
+    pub fn counted(&self, text: &str) -> Option<u64> {
+        self.counter.as_ref()?.known(text)
+    }
+
+    pub(crate) fn sum(&self) -> TokenSum<'_> {
+        TokenSum { estimator: self, counts: ClassCounts::default(), counted: 0 }
+    }
+
+    /// Tokens of text with these counts, estimated.
+    fn of_counts(&self, counts: &ClassCounts) -> u64 {
         let weighted: f64 =
             counts.as_array().iter().zip(self.weights).map(|(count, weight)| *count as f64 * weight).sum();
         self.safely(weighted)
     }
 
     pub fn of(&self, text: &str) -> u64 {
+        self.counted(text).unwrap_or_else(|| self.estimated(text))
+    }
+
+    /// Tokens of a text, estimated whoever could count it.
+    pub fn estimated(&self, text: &str) -> u64 {
         self.of_counts(&ClassCounts::of(text))
     }
 

@@ -10,6 +10,9 @@ use crate::segment::Segment;
 
 pub const VERSION: u32 = 1;
 
+/// How the fit of a request begins whose tokens were counted.
+pub const COUNTED: &str = "counted/";
+
 /// How a document is continued: a fact of the model (spec: context §7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -115,9 +118,9 @@ pub struct Manifest {
     pub way: Option<ContinuationForm>,
     /// The tokens it may have.
     pub budget: TokenBudget,
-    /// Tokens it has, estimated.
+    /// Tokens it has, counted or estimated.
     pub tokens: u64,
-    /// The fit the estimate used.
+    /// The fit the estimate used; `counted/` and who counted, where it is no estimate.
     pub fit: String,
     /// A node of trust `outside` that is sent.
     pub tainted_by: Option<NodeId>,
@@ -155,6 +158,11 @@ impl Manifest {
     /// When they are no manifest of a version this program knows.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
+    }
+
+    /// Whether its tokens were counted with the model's own vocabulary.
+    pub fn is_counted(&self) -> bool {
+        self.fit.starts_with(COUNTED)
     }
 
     /// Used share of the window, 0 to 1, by estimate.

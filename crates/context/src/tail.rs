@@ -3,7 +3,6 @@
 use loom::path::ViewOverrides;
 use loom::render::{Pages, Passage};
 use loom::{NodeId, RowError, TextOffset, TreeReader, Trust, ViewName};
-use text::class::ClassCounts;
 
 use crate::estimate::Estimator;
 use crate::history::unsent;
@@ -44,20 +43,20 @@ impl Tail {
         };
         let top = start.map_or(0, |(depth, _)| depth);
         let mut passages: Vec<Passage> = Vec::new();
-        let mut counts = ClassCounts::default();
+        let mut read = estimator.sum();
         let mut pages = Pages::default();
         let mut depth = Some(path.tip.depth);
         while let Some(to) = depth {
             let page = pages.read(rows, view, path, top.max(to.saturating_sub(PAGE - 1))..=to)?;
             for passage in page.iter().filter(|passage| !passage.excluded) {
-                counts += ClassCounts::of(&passage.text);
+                read.add(&passage.text);
             }
             depth = page
                 .first()
                 .and_then(|first| first.position.depth.checked_sub(1))
                 .filter(|next| *next >= top);
             passages.extend(page.into_iter().rev());
-            if estimator.of_counts(&counts) > budget {
+            if read.tokens() > budget {
                 break;
             }
         }

@@ -156,8 +156,17 @@ impl<'a> ResolvedProvider<'a> {
         if self.section.place.is_none() {
             place_of(&connection.base_url).map_err(|error| self.setup(&error.into()))?;
         }
-        HttpModel::new(self.info_told(config, name, told), self.quirks(config, name), connection)
+        let model = HttpModel::new(self.info_told(config, name, told), self.quirks(config, name), connection);
+        model
+            .and_then(|model| if self.counts_tokens() { model.counting() } else { Ok(model) })
             .map_err(|error| self.setup(&error))
+    }
+
+    /// Whether its server may be asked to count tokens: one on this machine that can, or of which only the address is
+    /// known.
+    fn counts_tokens(&self) -> bool {
+        let can = self.row.is_none_or(|row| matches!(row.name, "llamacpp" | "vllm"));
+        can && self.place() == ModelPlace::Local
     }
 
     fn setup(&self, error: &SetupError) -> CommandError {

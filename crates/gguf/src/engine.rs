@@ -76,6 +76,34 @@ impl LoadedModel {
     }
 }
 
+/// Counts tokens with the vocabulary of a model, whatever its window.
+#[derive(Clone)]
+pub struct PromptCounter(Arc<LoadedModel>);
+
+impl std::fmt::Debug for PromptCounter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PromptCounter").finish_non_exhaustive()
+    }
+}
+
+impl PromptCounter {
+    /// Tokens of a text by itself.
+    ///
+    /// # Errors
+    /// When the vocabulary has no tokens for it.
+    pub fn text(&self, text: &str) -> Result<u64, RunError> {
+        self.0.vocabulary.count(text)
+    }
+
+    /// Tokens of a prompt, as a job would read them.
+    ///
+    /// # Errors
+    /// As [`PromptCounter::text`].
+    pub fn prompt(&self, prompt: &[PromptPiece]) -> Result<u64, RunError> {
+        Ok(self.0.vocabulary.tokens(prompt)?.len() as u64)
+    }
+}
+
 /// A model in this process. Dropping it ends its thread after the job that runs; drop that job's [`JobHandle`]
 /// first.
 pub struct Engine {
@@ -141,6 +169,11 @@ impl Engine {
     /// [`RunError::TooLong`] when they leave no room for an answer, [`RunError::Empty`] when there are none.
     pub fn tokens(&self, prompt: &[PromptPiece]) -> Result<Vec<u32>, RunError> {
         self.model.prompt_tokens(prompt)
+    }
+
+    /// What counts tokens beside the engine.
+    pub fn counter(&self) -> PromptCounter {
+        PromptCounter(Arc::clone(&self.model))
     }
 
     /// The bytes a token is written with.

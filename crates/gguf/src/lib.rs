@@ -48,7 +48,7 @@ mod vocabulary;
 mod weights;
 mod worker;
 
-pub use engine::{Engine, EngineInfo, EngineOptions};
+pub use engine::{Engine, EngineInfo, EngineOptions, PromptCounter};
 pub use error::{LoadError, RunError, TemplateError};
 pub use header::{GgufHeader, TensorEntry};
 pub use job::{

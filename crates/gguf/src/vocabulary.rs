@@ -193,6 +193,13 @@ impl Vocabulary {
         Ok(tokens)
     }
 
+    /// How many tokens a text is by itself, wherever it stands.
+    pub(crate) fn count(&self, text: &str) -> Result<u64, RunError> {
+        let mut tokens = Vec::new();
+        self.plain(text, false, &mut tokens)?;
+        Ok(tokens.len() as u64)
+    }
+
     fn next_marker<'m>(&'m self, text: &str) -> Option<(usize, &'m str, u32)> {
         let found = self
             .markers

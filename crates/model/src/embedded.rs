@@ -8,10 +8,11 @@
 //! listener. It can be read again and verified like one that came over a wire.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gguf::{Engine, EngineOptions, LoadError};
+use gguf::{Engine, EngineOptions, LoadError, PromptCounter};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -25,6 +26,7 @@ use crate::error::ModelError;
 use crate::model::{CallOrigin, Exchange, Model, ModelInfo, SourceKind};
 use crate::prompt::{Params, Prompt};
 use crate::receive::{Io, Sent, Timeouts, receive};
+use crate::token_counter::{CountedChunks, TokenCounter, chunks};
 
 /// The engine reads a long prompt in minutes where a machine is slow; it cannot fall silent as a server can.
 const TIMEOUTS: Timeouts = Timeouts {
@@ -51,7 +53,41 @@ impl Default for EmbeddedOptions {
 pub struct EmbeddedModel {
     info: ModelInfo,
     engine: Engine,
+    counter: Arc<EmbeddedCounter>,
     clock: Clock,
+}
+
+/// Counts with the vocabulary of the file.
+#[derive(Debug)]
+struct EmbeddedCounter {
+    engine: PromptCounter,
+    counted: CountedChunks,
+}
+
+#[async_trait]
+impl TokenCounter for EmbeddedCounter {
+    fn name(&self) -> &'static str {
+        "embedded"
+    }
+
+    fn known(&self, text: &str) -> Option<u64> {
+        let count = |chunk| {
+            self.counted.get(chunk).or_else(|| {
+                let tokens = self.engine.text(chunk).ok()?;
+                self.counted.keep(chunk, tokens);
+                Some(tokens)
+            })
+        };
+        chunks(text).map(count).sum()
+    }
+
+    /// There is nothing that is not known.
+    async fn learn(&self, _: &[String]) {}
+
+    fn request(&self, request: &EncodedRequest) -> Option<u64> {
+        let body: Body = serde_json::from_slice(request.body()).ok()?;
+        self.engine.prompt(&body.into_prompt()).ok()
+    }
 }
 
 impl EmbeddedModel {
@@ -68,7 +104,8 @@ impl EmbeddedModel {
             tokenizer: tokenizer(name),
             ..ModelInfo::local("embedded", name, window, window)
         };
-        Ok(Self { info, engine, clock: options.clock })
+        let counter = EmbeddedCounter { engine: engine.counter(), counted: CountedChunks::default() };
+        Ok(Self { info, engine, counter: Arc::new(counter), clock: options.clock })
     }
 
     /// What the owner should know of the model's conversations, if they are not written as its file has it.
@@ -104,6 +141,10 @@ impl Model for EmbeddedModel {
     fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {
         self.info.admit(prompt, params)?;
         embedded_body::encode(&self.engine, &self.info, prompt, params)
+    }
+
+    fn counter(&self) -> Option<Arc<dyn TokenCounter>> {
+        Some(Arc::clone(&self.counter) as Arc<dyn TokenCounter>)
     }
 
     async fn send(

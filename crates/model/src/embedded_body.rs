@@ -53,18 +53,28 @@ impl Body {
         }
     }
 
+    /// The prompt as the engine reads it.
+    pub(crate) fn into_prompt(self) -> Vec<PromptPiece> {
+        self.prompt.into_iter().map(PromptPiece::from).collect()
+    }
+
     pub(crate) fn job(self, seed: u64) -> EngineJob {
         let Self { logprobs, max_tokens, min_p, prompt, stop, temperature, top_p, .. } = self;
-        let piece = |item| match item {
-            StoredPiece::Template(template) => PromptPiece::Template(template),
-            StoredPiece::Text(text) => PromptPiece::Text(text),
-        };
         EngineJob {
-            prompt: prompt.into_iter().map(piece).collect(),
+            prompt: prompt.into_iter().map(PromptPiece::from).collect(),
             sampling: SamplingParams { temperature, top_p, min_p, seed },
             max_tokens,
             stop,
             logprobs,
+        }
+    }
+}
+
+impl From<StoredPiece> for PromptPiece {
+    fn from(piece: StoredPiece) -> Self {
+        match piece {
+            StoredPiece::Template(template) => Self::Template(template),
+            StoredPiece::Text(text) => Self::Text(text),
         }
     }
 }

@@ -3,6 +3,8 @@
 //! One type serves all of them: what differs is which dialect writes a conversation, how the key is sent
 //! ([`crate::connection`]), and what the server wants beyond its dialect ([`Quirks`]). All three are data.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::anthropic::Anthropic;
@@ -21,6 +23,8 @@ use crate::prompt::{Chat, ChatPart, Params, Prompt};
 use crate::quirks::{Quirks, ThinkingControl};
 use crate::receive::{Io, receive};
 use crate::retry::{self, Attempt};
+use crate::server_counter::ServerCounter;
+use crate::token_counter::TokenCounter;
 
 /// A model behind a server.
 #[derive(Debug)]
@@ -28,6 +32,7 @@ pub struct HttpModel {
     info: ModelInfo,
     quirks: Quirks,
     client: Client,
+    counter: Option<Arc<ServerCounter>>,
 }
 
 impl HttpModel {
@@ -39,7 +44,18 @@ impl HttpModel {
     pub fn new(info: ModelInfo, quirks: Quirks, connection: Connection) -> Result<Self, SetupError> {
         let mut client = Client::new(info.dialect, connection)?;
         client.credential = client.credential.binding(info.dialect, quirks.thinking_bound);
-        Ok(Self { info, quirks, client })
+        Ok(Self { info, quirks, client, counter: None })
+    }
+
+    /// The same, where its server is asked to count tokens. Text goes there before it is sent, so this is for a server
+    /// on this machine.
+    ///
+    /// # Errors
+    /// As [`HttpModel::new`].
+    pub fn counting(self) -> Result<Self, SetupError> {
+        let client = Client::new(self.info.dialect, self.client.connection.clone())?;
+        let counter = ServerCounter::new(client, &self.info.name);
+        Ok(Self { counter: Some(Arc::new(counter)), ..self })
     }
 }
 
@@ -88,6 +104,10 @@ impl Model for HttpModel {
 
     fn header_names(&self) -> Vec<&str> {
         self.client.credential.header_names()
+    }
+
+    fn counter(&self) -> Option<Arc<dyn TokenCounter>> {
+        self.counter.clone().map(|counter| counter as Arc<dyn TokenCounter>)
     }
 
     fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {

@@ -86,9 +86,11 @@ mod receive;
 mod retry_hint;
 mod script_lines;
 mod script_wire;
+mod server_counter;
 mod server_text;
 mod text_joiner;
 mod token_count;
+mod token_counter;
 
 pub use cancel::{Cancel, CancelHandle};
 pub use capture::{Clock, RawResponse, ResponseSink, Timings};
@@ -113,3 +115,4 @@ pub use providers::{Abilities, Probe, ProviderRow, provider, providers};
 pub use quirks::{Quirks, ThinkingControl};
 pub use reply::{Choice, Reply, ReplyPiece, ToolCall};
 pub use script::ScriptModel;
+pub use token_counter::TokenCounter;

@@ -1,5 +1,7 @@
 //! The trait behind which every model stands.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 pub use loom::{Purpose, SourceKind};
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,7 @@ use crate::event::EventListener;
 use crate::prices::Prices;
 use crate::prompt::{Chat, ChatPart, Media, Params, Prompt};
 use crate::quirks::ThinkingControl;
+use crate::token_counter::TokenCounter;
 
 /// A model that can be asked.
 #[async_trait]
@@ -32,6 +35,11 @@ pub trait Model: Send + Sync {
     /// model that is not reached over HTTP.
     fn header_names(&self) -> Vec<&str> {
         Vec::new()
+    }
+
+    /// What counts its tokens; none where they can only be estimated.
+    fn counter(&self) -> Option<Arc<dyn TokenCounter>> {
+        None
     }
 
     /// Sends a request, freshly encoded or read back from a manifest, and returns the response when

@@ -297,8 +297,10 @@ pub struct Estimate {
     pub place: model::ModelPlace,
     /// Requests.
     pub requests: u32,
-    /// Input tokens of one request, estimated.
+    /// Input tokens of one request.
     pub input_tokens: u64,
+    /// Whether the input tokens were counted; else they are estimated.
+    pub counted: bool,
     /// Output tokens of all requests, at most.
     pub output_tokens: u64,
     /// Characters of the document that stand above its window and are not sent.

@@ -36,7 +36,7 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<C
         Asked {
             budget,
             target: TargetModel::of(info),
-            estimator: agent::calibration::known(&app.runtime.home, info).estimator(),
+            estimator: agent::calibration::estimator(&app.runtime.home, model.as_ref()),
         }
     });
     let name = view.clone();
