@@ -3,9 +3,7 @@
 
 use context::body::{self, EarlierRequest};
 use context::manifest::{COUNTED, RequestTarget, VERSION};
-use context::{
-    Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse,
-};
+use context::{Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse};
 use loom::content::NotCanonical;
 use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, NodeId, Op};
 use model::{EncodedRequest, Prompt, TokenCounter};

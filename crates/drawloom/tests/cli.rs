@@ -20,6 +20,8 @@ mod configuration;
 mod contract;
 #[path = "cli/conversation.rs"]
 mod conversation;
+#[path = "cli/counting.rs"]
+mod counting;
 #[path = "cli/damaged_settings.rs"]
 mod damaged_settings;
 #[path = "cli/dangling_store.rs"]

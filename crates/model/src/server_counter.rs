@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 
 use crate::encoded::EncodedRequest;
 use crate::http_client::Client;
@@ -68,7 +68,9 @@ impl ServerCounter {
         let answer = serde_json::from_slice::<Answer>(&said).ok().filter(|_| ok);
         match answer.and_then(|said| said.count.or(said.tokens.map(|tokens| tokens.len() as u64))) {
             // No token is empty, and no byte more than a few.
-            Some(tokens) if (1..=4 * chunk.len() as u64).contains(&tokens) => self.counted.keep(chunk, tokens),
+            Some(tokens) if (1..=4 * chunk.len() as u64).contains(&tokens) => {
+                self.counted.keep(chunk, tokens)
+            }
             _ => self.refuses.store(true, Ordering::Relaxed),
         }
         true

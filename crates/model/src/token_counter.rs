@@ -85,8 +85,9 @@ fn chunk_end(text: &str) -> usize {
     }
     let bytes = &text.as_bytes()[..LONGEST_CHUNK];
     let line = bytes[CHUNK..].iter().position(|byte| *byte == b'\n').map(|at| CHUNK + at + 1);
-    line.or_else(|| bytes.iter().rposition(|byte| *byte == b' ').filter(|at| *at >= CHUNK))
-        .unwrap_or_else(|| (CHUNK..LONGEST_CHUNK).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(text.len()))
+    line.or_else(|| bytes.iter().rposition(|byte| *byte == b' ').filter(|at| *at >= CHUNK)).unwrap_or_else(
+        || (CHUNK..LONGEST_CHUNK).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(text.len()),
+    )
 }
 
 #[cfg(test)]
@@ -95,7 +96,8 @@ mod tests {
 
     #[test]
     fn chunks_make_the_text_and_stay_where_a_text_grows() {
-        for unit in ["One line of words.\n", "ein Wort und noch eins ", "雨が降る。", "x", "👩\u{200D}💻"] {
+        for unit in ["One line of words.\n", "ein Wort und noch eins ", "雨が降る。", "x", "👩\u{200D}💻"]
+        {
             let text = unit.repeat(20_000 / unit.len());
             let longer = text.clone() + unit;
             let cut: Vec<_> = chunks(&text).collect();

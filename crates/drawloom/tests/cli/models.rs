@@ -6,7 +6,7 @@ use crate::files::ends;
 use crate::tiny::TINY;
 use crate::world::{World, text};
 
-fn tiny(world: &World) -> String {
+pub(crate) fn tiny(world: &World) -> String {
     let path = world.path("tiny.gguf");
     std::fs::write(&path, TINY.file().bytes()).unwrap();
     text(&path)

@@ -80,6 +80,8 @@ fn seen(block: &Value) -> (String, Vec<u8>) {
 
 fn serve(stream: &TcpStream, all: &Mutex<Vec<Value>>, message: &Value) -> Option<()> {
     let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    reader.read_line(&mut head).ok()?;
     let mut length = 0;
     loop {
         let mut line = String::new();
@@ -95,6 +97,10 @@ fn serve(stream: &TcpStream, all: &Mutex<Vec<Value>>, message: &Value) -> Option
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
+    let mut stream = stream;
+    if head.contains("/tokenize ") {
+        return stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").ok();
+    }
     all.lock().unwrap().push(serde_json::from_slice(&body).ok()?);
     let event = |delta: &Value, finish: Value| {
         let choices = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
@@ -102,7 +108,6 @@ fn serve(stream: &TcpStream, all: &Mutex<Vec<Value>>, message: &Value) -> Option
     };
     let body = event(message, Value::Null) + &event(&json!({}), json!("stop")) + "data: [DONE]\n\n";
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    let mut stream = stream;
     stream.write_all(head.as_bytes()).ok()?;
     stream.write_all(body.as_bytes()).ok()
 }

@@ -37,7 +37,7 @@ fn serve(mut stream: &TcpStream, pieces: &Receiver<String>) {
         lines.push(line);
     }
     reader.take(length).read_to_end(&mut Vec::new()).unwrap();
-    if lines[0].starts_with("post ") {
+    if lines[0].starts_with("post ") && !lines[0].contains("/tokenize") {
         stream.write_all(HEAD.as_bytes()).unwrap();
         pieces.iter().take_while(|piece| !piece.is_empty()).for_each(|piece| {
             stream.write_all(piece.as_bytes()).unwrap();

@@ -26,7 +26,11 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
-                if read_request(&stream) {
+                let Some(head) = read_request(&stream) else { continue };
+                if head.contains("/tokenize ") {
+                    // It counts no tokens.
+                    let _ = stream.write_all(&response("404 Not Found", "application/json", "{}"));
+                } else {
                     count.fetch_add(1, Ordering::SeqCst);
                     answer(&mut stream);
                     let _ = stream.shutdown(Shutdown::Both);
@@ -49,20 +53,22 @@ impl Server {
     }
 }
 
-/// Whether a whole request came.
-fn read_request(stream: &TcpStream) -> bool {
+/// The first line of a request that came whole.
+fn read_request(stream: &TcpStream) -> Option<String> {
     let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    reader.read_line(&mut head).ok()?;
     let mut length = 0;
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).unwrap_or(0) == 0 {
-            return false;
+            return None;
         }
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse().unwrap();
         }
         if line == "\r\n" {
-            return reader.read_exact(&mut vec![0; length]).is_ok();
+            return reader.read_exact(&mut vec![0; length]).is_ok().then_some(head);
         }
     }
 }

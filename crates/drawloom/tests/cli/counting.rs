@@ -1,0 +1,56 @@
+//! Tokens that are counted by the model itself before a request is sent (spec: context §4).
+
+use serde_json::{Value, json};
+
+use crate::models::tiny;
+use crate::server::{self, Server};
+use crate::world::World;
+
+const GERMAN: &str = "Der Regen hatte drei Tage lang nicht aufgehört, und das Weberschiffchen lag still.";
+
+#[test]
+fn the_embedded_engine_counts_what_it_reads() {
+    let world = World::new();
+    let file = tiny(&world);
+    world.ok(&["tree", "new", "--title", "Regen", "--text", GERMAN]);
+    let ask = ["tree", "generate", "Regen", "--max-tokens", "4", "--model-file", &file];
+    let (_, before) = world.json(&[&ask[..], &["--dry-run"]].concat());
+    assert_eq!(before["counted"], true, "{before}");
+    let (code, made) = world.json(&ask);
+    assert_eq!(code, Some(0), "{made}");
+    let usage = &made["usage"];
+    let read = usage["input_uncached"].as_u64().unwrap() + usage["cache_read"].as_u64().unwrap();
+    assert_eq!(before["input_tokens"], read, "{made}");
+    let (_, sent) = world.json(&["context", "show", made["nodes"][0]["id"].as_str().unwrap()]);
+    assert_eq!((&sent["estimated"], &sent["used"]), (&Value::from(false), &Value::from(read)), "{sent}");
+}
+
+#[test]
+fn a_server_on_this_machine_counts_and_one_that_cannot_is_estimated() {
+    let counted = |counts: bool| {
+        let world = World::new();
+        let near = Server::start(move |path, body| {
+            if path.ends_with("/tokenize") {
+                let words = body["content"].as_str()?.split_whitespace().count().max(1);
+                return counts.then(|| json!({"tokens": vec![7; words]}).to_string());
+            }
+            path.ends_with("/chat/completions").then(|| server::chat("", "Ja.", 10))
+        });
+        world.write(
+            "config.toml",
+            &format!(
+                "[providers.box]\nbase_url = \"{}\"\nkind = \"llamacpp\"\nwindow = 32000\n",
+                near.base()
+            ),
+        );
+        let (code, said) = world.json(&["--model", "box/m", "chat", "-m", GERMAN]);
+        assert_eq!(code, Some(0), "{said}");
+        let (_, sent) = world.json(&["context", "show", said["node"].as_str().unwrap()]);
+        (sent, near.asked().len())
+    };
+    let ((with, asked), (without, asked_too)) = (counted(true), counted(false));
+    assert_eq!((asked, asked_too), (1, 1), "counting is no request");
+    assert_eq!((&with["estimated"], &without["estimated"]), (&Value::from(false), &Value::from(true)));
+    let tokens = |sent: &Value| sent["used"].as_u64().unwrap();
+    assert!(tokens(&with) < tokens(&without), "words are fewer than tokens: {with}, {without}");
+}
