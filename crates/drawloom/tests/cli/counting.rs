@@ -34,7 +34,7 @@ fn a_server_on_this_machine_counts_and_one_that_cannot_is_estimated() {
                 let words = body["content"].as_str()?.split_whitespace().count().max(1);
                 return counts.then(|| json!({"tokens": vec![7; words]}).to_string());
             }
-            path.ends_with("/chat/completions").then(|| server::chat("", "Ja.", 10))
+            path.ends_with("/chat/completions").then(|| server::chat("", "Ja.", 0))
         });
         world.write(
             "config.toml",
