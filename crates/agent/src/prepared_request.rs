@@ -121,10 +121,9 @@ impl PreparedRequest {
         })
     }
 
-    /// Says that its tokens were counted: all of them, or those of its texts.
-    fn count(&mut self, tokens: Option<u64>, fit: &str, budget: TokenBudget) -> Result<(), NotCanonical> {
-        self.manifest.tokens = tokens.unwrap_or(self.manifest.tokens);
-        self.assembled.tokens = self.manifest.tokens;
+    /// Says how its tokens were counted: all of them, or those of its texts.
+    fn count(&mut self, tokens: u64, fit: &str, budget: TokenBudget) -> Result<(), NotCanonical> {
+        (self.manifest.tokens, self.assembled.tokens) = (tokens, tokens);
         self.manifest.fit = fit.to_owned();
         self.manifest.budget = budget;
         self.bytes = self.manifest.to_bytes()?;
@@ -362,8 +361,13 @@ impl GenerationRequest {
                 let what = "the request".to_owned();
                 return Err(ContextError::TooLong { what, needed, budget: budget.budget }.into());
             }
-            if counted.is_some() || texts.is_empty() {
-                prepared.count(counted, &format!("{COUNTED}{}", counter.name()), budget)?;
+            match counted {
+                Some(tokens) => prepared.count(tokens, &format!("{COUNTED}{}", counter.name()), budget)?,
+                // What the template adds is still estimated.
+                None if texts.is_empty() => {
+                    prepared.count(prepared.manifest.tokens, &format!("texts/{}", counter.name()), budget)?;
+                }
+                None => {}
             }
             return Ok(prepared);
         }
@@ -377,11 +381,12 @@ fn unknown(prompt: &Prompt, counter: &dyn TokenCounter) -> Vec<String> {
     texts.filter(|text| counter.known(text).is_none()).collect()
 }
 
-/// How many times as much texts have, now that they are counted, as was estimated; none if nothing was counted.
+/// How many times as much texts have, now that they are counted, as was estimated; 1 where they have less, as what is not
+/// counted yet may be of another kind. None if nothing was counted.
 fn scale(texts: &[String], estimator: &Estimator) -> Option<f64> {
     let counted = texts.iter().filter_map(|text| Some((estimator.counted(text)?, estimator.estimated(text))));
     let (counted, estimated) = counted.fold((0, 0), |sum, (a, b)| (sum.0 + a, sum.1 + b));
-    (counted > 0 && estimated > 0).then(|| counted as f64 / estimated as f64)
+    (counted > 0 && estimated > 0).then(|| (counted as f64 / estimated as f64).max(1.0))
 }
 
 /// What stands above the cache boundary as it is kept: with the keys of schemas in the order they are sent in.

@@ -165,7 +165,7 @@ impl<'a> ResolvedProvider<'a> {
     /// Whether its server may be asked to count tokens: one on this machine that can, or of which only the address is
     /// known.
     fn counts_tokens(&self) -> bool {
-        let can = self.row.is_none_or(|row| matches!(row.name, "llamacpp" | "vllm"));
+        let can = self.row.map_or(self.name.contains(':'), |row| matches!(row.name, "llamacpp" | "vllm"));
         can && self.place() == ModelPlace::Local
     }
 

@@ -1,7 +1,7 @@
 //! Tokens counted by the server a request is about to go to: llama.cpp and vLLM have `/tokenize` beside their API.
 //!
-//! It fails open: a server that does not count is not asked again, one that does not answer leaves what it was asked to
-//! the estimate.
+//! It fails open: a server that does not count, or does not answer in time, is not asked again, and what it was asked is
+//! left to the estimate.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) struct ServerCounter {
     client: Client,
     model: String,
     counted: CountedChunks,
-    /// Whether it has shown that it does not count.
+    /// Whether it has shown that it does not count, or not in time.
     refuses: AtomicBool,
 }
 
@@ -69,7 +69,7 @@ impl ServerCounter {
         match answer.and_then(|said| said.count.or(said.tokens.map(|tokens| tokens.len() as u64))) {
             // No token is empty, and no byte more than a few.
             Some(tokens) if (1..=4 * chunk.len() as u64).contains(&tokens) => {
-                self.counted.keep(chunk, tokens)
+                self.counted.keep(chunk, tokens);
             }
             _ => self.refuses.store(true, Ordering::Relaxed),
         }
@@ -94,12 +94,14 @@ impl TokenCounter for ServerCounter {
                     return;
                 }
                 if self.counted.get(chunk).is_none() && !self.ask(chunk).await {
-                    return;
+                    self.refuses.store(true, Ordering::Relaxed);
                 }
             }
         };
         // What was counted until then is kept.
-        let _ = tokio::time::timeout(PATIENCE, asking).await;
+        if tokio::time::timeout(PATIENCE, asking).await.is_err() {
+            self.refuses.store(true, Ordering::Relaxed);
+        }
     }
 
     /// The template is the server's.
