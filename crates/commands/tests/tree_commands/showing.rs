@@ -164,13 +164,16 @@ async fn show_cost(home: &TestHome, tree: TreeId) -> store::StatementCounts {
     let tree = tree.to_string();
     let words = ["tree", "show", &tree, "--limit", "50"];
     home.ok(&words).await;
-    let before = home.app.runtime.store.statement_counts();
-    home.ok(&words).await;
-    let after = home.app.runtime.store.statement_counts();
-    store::StatementCounts {
-        statements: after.statements - before.statements,
-        steps: after.steps - before.steps,
+    let mut least = store::StatementCounts { statements: u64::MAX, steps: u64::MAX };
+    // The store's own work now and then only adds to it.
+    for _ in 0..3 {
+        let before = home.app.runtime.store.statement_counts();
+        home.ok(&words).await;
+        let after = home.app.runtime.store.statement_counts();
+        least.statements = least.statements.min(after.statements - before.statements);
+        least.steps = least.steps.min(after.steps - before.steps);
     }
+    least
 }
 
 /// Prunes, leaves out, marks and edits positions in turns.
