@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use loom::cell::CellScope;
 use loom::operation::TimelineEffect;
 use loom::reader::Order;
 use loom::{
     CellChange, CellKey, CellValue, Millis, Node, NodeRow, OpKind, OpTarget, Operation, Plan, Position, Seq,
-    TreeReader,
+    TreeReader, ViewName,
 };
 
 use super::{ImportChange, ImportPlan, ImportRefusal};
@@ -45,6 +46,11 @@ pub(super) fn add(
     }
     let mut added = Plan::default();
     let mut cells = Vec::new();
+    let views: Vec<ViewName> = rows
+        .cells(&CellScope::Views)?
+        .into_iter()
+        .filter_map(|(key, _)| if let CellKey::View { view } = key { Some(view) } else { None })
+        .collect();
     each_node(&file.tree, |row| -> Result<(), ImportRefusal> {
         let id = row.node.position;
         let position = file.tree.position(id)?.ok_or_else(|| loom::RowError::missing("position", id))?;
@@ -58,7 +64,7 @@ pub(super) fn add(
             }
             Some(_) => return Err(ImportRefusal::Differs { what: "node", id: row.node.id.to_string() }),
             None => {
-                cells.extend(kept_out(rows, &row)?);
+                cells.extend(kept_out(rows, &views, &row)?);
                 added.nodes.push(row.node);
             }
         }
@@ -113,16 +119,27 @@ fn same(held: &NodeRow, read: &NodeRow) -> bool {
         && a.finish == b.finish
 }
 
-/// A view shows the newest visible version where the original is pruned and nothing is selected. There a
+/// A view shows the newest visible version where the one it selected, or else the original, is pruned. There a
 /// version that arrives would be shown unasked, so it arrives pruned: a person restores and selects it.
-fn kept_out(rows: &dyn TreeReader, row: &NodeRow) -> Result<Option<CellChange>, ImportRefusal> {
-    if row.node.is_original() || rows.position(row.node.position)?.is_none() {
+fn kept_out(
+    rows: &dyn TreeReader,
+    views: &[ViewName],
+    row: &NodeRow,
+) -> Result<Option<CellChange>, ImportRefusal> {
+    let position = row.node.position;
+    if row.node.is_original() || rows.position(position)?.is_none() {
         return Ok(None);
     }
-    let original = OpTarget::Version(row.node.position.original());
-    let is_pruned = rows.cell(&CellKey::Pruned { target: original })?.value.is_set();
+    let is_pruned = |version| -> Result<bool, loom::RowError> {
+        Ok(rows.cell(&CellKey::Pruned { target: OpTarget::Version(version) })?.value.is_set())
+    };
+    let mut shows_newest = is_pruned(position.original())?;
+    for view in views {
+        let selected = rows.cell(&CellKey::Selected { view: view.clone(), position })?.value.as_node();
+        shows_newest |= selected.map_or(Ok(false), is_pruned)?;
+    }
     let key = CellKey::Pruned { target: OpTarget::Version(row.node.id) };
-    Ok(is_pruned.then_some(CellChange { key, old: CellValue::None, new: CellValue::Set }))
+    Ok(shows_newest.then_some(CellChange { key, old: CellValue::None, new: CellValue::Set }))
 }
 
 /// Number of operations of the file that are not in the stored log.
