@@ -167,6 +167,24 @@ fn a_version_that_arrives_where_the_newest_is_shown_arrives_pruned() {
 }
 
 #[test]
+fn a_version_that_arrives_where_the_selected_one_is_pruned_is_not_shown() {
+    let mut here = Home::new(Mode::Buffer);
+    here.say("First.");
+    let place = here.newest().as_position();
+    here.run(Op::Edit { position: place, text: "Second.".into(), edit_as: EditAs::Version }).unwrap();
+    here.run(Op::Prune(OpTarget::Version(here.newest()))).unwrap();
+    let shown = |rows: &dyn TreeReader| {
+        render::render(rows, &"main".parse().unwrap(), render::Show { drafts: false, spans: false }).unwrap().text
+    };
+    assert_eq!(shown(here.tree()), "First.");
+    let mut there = here.clone();
+    there.run(Op::Edit { position: place, text: "Third.".into(), edit_as: EditAs::Version }).unwrap();
+    assert_eq!(shown(there.tree()), "Third.");
+    let file = read_all(&there.export(ExportVariant::Full));
+    assert_eq!(shown(&applied(here.tree(), &file)), "First.");
+}
+
+#[test]
 fn a_differing_record_refuses_the_whole_file_by_name() {
     let mut here = Home::new(Mode::Buffer);
     here.say("One.");
