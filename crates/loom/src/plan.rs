@@ -56,6 +56,15 @@ impl NewText {
     }
 }
 
+/// What a passage is to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassageEdit {
+    pub position: PositionId,
+    /// The version that was shown there when the text was written.
+    pub from: NodeId,
+    pub text: String,
+}
+
 /// A change of a tree.
 #[derive(Debug, Clone)]
 pub enum Op {
@@ -82,6 +91,12 @@ pub enum Op {
         position: PositionId,
         text: String,
         edit_as: EditAs,
+    },
+    /// Changes the texts of several passages, and adds others below the tip. A passage that shows another version by
+    /// now is left as it is.
+    EditPath {
+        edits: Vec<PassageEdit>,
+        texts: Vec<NewText>,
     },
     /// Starts a sibling with the text before a place in a passage.
     BranchAt {
@@ -333,6 +348,7 @@ pub fn plan(request: &Request, slice: &ReadSet, entropy: &mut Entropy<'_>) -> Re
         Op::Generate => commit::before_generation(&mut builder)?,
         Op::Answer(answer) => generate::answer(&mut builder, answer)?,
         Op::Edit { position, text, edit_as } => edit::edit(&mut builder, *position, text, *edit_as)?,
+        Op::EditPath { edits, texts } => edit::edit_path(&mut builder, edits, texts)?,
         Op::BranchAt { node, at, token } => branch::branch_at(&mut builder, *node, *at, token.as_deref())?,
         Op::Switch(position) => travel::switch(&mut builder, *position)?,
         Op::Move(position) => travel::move_tip(&mut builder, *position)?,

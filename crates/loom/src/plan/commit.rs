@@ -26,7 +26,8 @@ pub(super) fn commit(builder: &mut PlanBuilder<'_, '_>) -> Result<(), PlanError>
             Slot::Buffer => None,
         })
         .collect();
-    read_ahead(builder, &pending)?;
+    let read = pending.iter().map(|(at, draft)| (*at, draft.base, draft.text.as_str()));
+    read_ahead(builder, &read.collect::<Vec<_>>())?;
     let mut edits = Vec::new();
     for (at, draft) in pending {
         edits.push((builder.position(at)?, draft));
@@ -56,12 +57,16 @@ pub(super) fn commit(builder: &mut PlanBuilder<'_, '_>) -> Result<(), PlanError>
     Ok(())
 }
 
-/// Asks at once for what the pending edits will read, so that the rounds do not grow with their number.
-fn read_ahead(builder: &PlanBuilder<'_, '_>, pending: &[(PositionId, &Draft)]) -> Result<(), PlanError> {
+/// Asks at once for what edits will read, so that the rounds do not grow with their number: of each its position, the
+/// version it was made from, and its text.
+pub(super) fn read_ahead(
+    builder: &PlanBuilder<'_, '_>,
+    edits: &[(PositionId, Option<NodeId>, &str)],
+) -> Result<(), PlanError> {
     let selected = |position| CellKey::Selected { view: builder.view(), position };
     let flag = |version| ReadKey::Cell(CellKey::Pruned { target: OpTarget::Version(version) });
-    builder.slice.require(pending.iter().flat_map(|(at, draft)| {
-        let base = draft.base.unwrap_or(at.original());
+    builder.slice.require(edits.iter().flat_map(|(at, base, _)| {
+        let base = base.unwrap_or(at.original());
         [
             ReadKey::Position(*at),
             ReadKey::Cell(selected(*at)),
@@ -70,14 +75,14 @@ fn read_ahead(builder: &PlanBuilder<'_, '_>, pending: &[(PositionId, &Draft)]) -
         ]
     }))?;
     let mut keys = Vec::new();
-    for (at, draft) in pending {
+    for (at, base, text) in edits {
         let wanted = builder.value(&selected(*at))?.as_node().unwrap_or(at.original());
         keys.extend([flag(wanted), ReadKey::Node(wanted)]);
         if let Some(parent) = builder.position(*at)?.parent {
             keys.extend([ReadKey::Cell(selected(parent)), ReadKey::Node(parent.original())]);
         }
-        let base = builder.node(draft.base.unwrap_or(at.original()))?;
-        keys.push(ReadKey::VersionWithContent(*at, content_hash(&edited(&base, &draft.text))?));
+        let base = builder.node(base.unwrap_or(at.original()))?;
+        keys.push(ReadKey::VersionWithContent(*at, content_hash(&edited(&base, text))?));
     }
     builder.slice.require(keys.iter().cloned())?;
     let mut last = Vec::new();
@@ -129,9 +134,7 @@ pub(super) fn append(
         travel::leave(builder, to)?;
         builder.set_tip(to)?;
     }
-    for text in texts {
-        grow(builder, text)?;
-    }
+    grow_all(builder, texts)?;
     for position in exclude {
         flag::exclude(builder, OpTarget::Position(*position), true)?;
     }
@@ -156,6 +159,11 @@ fn typed(builder: &PlanBuilder<'_, '_>) -> NewText {
         role: None,
         trust: builder.request.trust,
     }
+}
+
+/// Adds texts under the tip, each below the one before it.
+pub(super) fn grow_all(builder: &mut PlanBuilder<'_, '_>, texts: &[NewText]) -> Result<(), PlanError> {
+    texts.iter().try_for_each(|text| grow(builder, text).map(|_| ()))
 }
 
 /// Adds a text under the tip and moves there. A document's text over the limit of one node becomes several,

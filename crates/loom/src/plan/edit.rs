@@ -1,9 +1,10 @@
 //! Edit: a version at the same place, or a sibling with `edited_from` (spec: loom §2).
 
+use crate::cell::CellKey;
 use crate::id::PositionId;
 use crate::operation::OpKind;
 use crate::plan::builder::{NewNode, PlanBuilder};
-use crate::plan::{EditAs, PlanError, Refusal, commit, travel};
+use crate::plan::{EditAs, NewText, PassageEdit, PlanError, Refusal, commit, travel};
 use crate::position::PositionKind;
 use crate::tree::Mode;
 
@@ -25,6 +26,31 @@ pub(super) fn edit(
     } else {
         branch(builder, at, text)?;
     }
+    if builder.has_work() {
+        builder.rename(OpKind::Edit);
+    }
+    Ok(())
+}
+
+/// Versions of several passages and texts below the tip, in one operation.
+pub(super) fn edit_path(
+    builder: &mut PlanBuilder<'_, '_>,
+    edits: &[PassageEdit],
+    texts: &[NewText],
+) -> Result<(), PlanError> {
+    // Before drafts are committed: what that makes has no rows to read.
+    let read = edits.iter().map(|edit| (edit.position, Some(edit.from), edit.text.as_str()));
+    commit::read_ahead(builder, &read.collect::<Vec<_>>())?;
+    commit::commit(builder)?;
+    for edit in edits {
+        let position = builder.passage(edit.position)?.id;
+        if builder.shown(position)? == edit.from {
+            commit::set_text(builder, position, &edit.text, None)?;
+        } else {
+            builder.skip(CellKey::Selected { view: builder.view(), position });
+        }
+    }
+    commit::grow_all(builder, texts)?;
     if builder.has_work() {
         builder.rename(OpKind::Edit);
     }

@@ -5,7 +5,7 @@ use drawloom_loom::drift::is_drifted;
 use drawloom_loom::path::{ViewOverrides, ancestor_at, common_ancestor};
 use drawloom_loom::plan::{EditAs, NewText};
 use drawloom_loom::render::window;
-use drawloom_loom::{Op, OpTarget, PositionId, Slot};
+use drawloom_loom::{Op, OpTarget, PassageEdit, PositionId, Slot, resolve};
 
 use crate::support::counted::Counted;
 use loom_testing::{Fixture, main_view};
@@ -114,8 +114,14 @@ fn rounds_do_not_grow_with_pending_edits_selections_or_views() {
         }
         let commit = cost(&mut desk, Op::Commit).1;
         desk.run(Op::Commit).unwrap();
+        let edits = at[..count].iter().map(|place| {
+            let from = resolve::shown(&desk.tree, &main_view(), *place).unwrap();
+            PassageEdit { position: *place, from, text: "edited".into() }
+        });
+        let edits = Op::EditPath { edits: edits.collect(), texts: Vec::new() };
+        let edits = cost(&mut desk, edits).1;
         let undo = cost(&mut desk, Op::Undo).1;
-        [("new view", copy), ("prune", prune), ("commit", commit), ("undo", undo)]
+        [("new view", copy), ("prune", prune), ("commit", commit), ("edits", edits), ("undo", undo)]
     };
     assert_eq!(rounds(2), rounds(40));
 }

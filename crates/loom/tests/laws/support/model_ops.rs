@@ -12,6 +12,8 @@ pub(crate) enum Do {
     Commit,
     EditVersion(Place, String),
     EditBranch(Place, String),
+    /// Places, the version each text was made from, the texts; and what is added at the end.
+    EditPath(Vec<(Place, usize, String)>, Vec<String>),
     /// The place, the version cut, bytes kept.
     BranchAt(Place, usize, usize),
     /// Texts of the answers, and whether the view follows the first.
@@ -87,6 +89,20 @@ impl Model {
                 }
                 self.commit(view);
                 self.set_text(view, *place, text);
+            }
+            Do::EditPath(edits, texts) => {
+                for (place, ..) in edits {
+                    self.passage(*place)?;
+                }
+                self.commit(view);
+                for (place, from, text) in edits {
+                    if self.shown(view, *place) == *from {
+                        self.set_text(view, *place, text);
+                    }
+                }
+                for text in texts {
+                    self.grow(view, text)?;
+                }
             }
             Do::EditBranch(place, text) => {
                 let parent = self.passage(*place)?;

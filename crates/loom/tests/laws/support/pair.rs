@@ -4,7 +4,8 @@ use std::fmt;
 
 use drawloom_loom::plan::{EditAs, NewText};
 use drawloom_loom::{
-    CellKey, KeepScope, NodeId, NodeRow, Op, OpTarget, Plan, PositionId, Refusal, Slot, TreeReader, ViewName,
+    CellKey, KeepScope, NodeId, NodeRow, Op, OpTarget, PassageEdit, Plan, PositionId, Refusal, Slot, TreeReader,
+    ViewName,
 };
 use proptest::prelude::*;
 
@@ -38,6 +39,7 @@ pub(crate) enum Kind {
     Commit,
     EditVersion,
     EditBranch,
+    EditPath,
     BranchAt,
     Generate,
     Late,
@@ -64,8 +66,8 @@ pub(crate) fn actions(most: usize) -> impl Strategy<Value = Vec<Action>> {
     use Kind::*;
     let kind = prop_oneof![
         4 => Just(Append), 2 => Just(Reply), 4 => Just(TypeBuffer), 4 => Just(TypeEdit), 3 => Just(Commit),
-        3 => Just(EditVersion), 2 => Just(EditBranch), 2 => Just(BranchAt), 2 => Just(Generate),
-        1 => Just(Late), 2 => Just(Switch), 2 => Just(Select), 1 => Just(Keep), 2 => Just(Prune),
+        3 => Just(EditVersion), 2 => Just(EditBranch), 2 => Just(EditPath), 2 => Just(BranchAt),
+        2 => Just(Generate), 1 => Just(Late), 2 => Just(Switch), 2 => Just(Select), 1 => Just(Keep), 2 => Just(Prune),
         1 => Just(Restore), 1 => Just(LeaveOut), 1 => Just(TakeIn), 2 => Just(Move), 1 => Just(Compact),
         1 => Just(Head), 1 => Just(Note), 1 => Just(NewView), 6 => Just(Undo), 4 => Just(Redo),
     ];
@@ -124,6 +126,17 @@ impl Pair {
             Kind::TypeEdit | Kind::Commit | Kind::NewView => Do::Commit,
             Kind::EditVersion => Do::EditVersion(any, text),
             Kind::EditBranch => Do::EditBranch(any, text),
+            Kind::EditPath => {
+                // Every few passages of the path, now and then from a version that is not shown.
+                let few = path.iter().skip(1).step_by(1 + action.other % 3);
+                let edits = few.enumerate().map(|(n, place)| {
+                    let versions = model.spots[*place].texts.len();
+                    let from = if action.other % 5 == n { n % versions } else { model.shown(view, *place) };
+                    (*place, from, if n == 1 { String::new() } else { format!("{text}{n}") })
+                });
+                let texts = (0..action.other % 3).map(|n| format!("{text}{n}!")).collect();
+                Do::EditPath(edits.collect(), texts)
+            }
             Kind::BranchAt => {
                 let cut = &model.spots[any].texts[version];
                 let bounds: Vec<usize> = (0..=cut.len()).filter(|at| cut.is_char_boundary(*at)).collect();
@@ -253,6 +266,17 @@ impl Pair {
             Do::Commit | Do::Type(..) | Do::Generate(..) => Op::Commit,
             Do::EditVersion(place, text) => edit(place, text, EditAs::Version),
             Do::EditBranch(place, text) => edit(place, text, EditAs::Branch),
+            Do::EditPath(edits, texts) => Op::EditPath {
+                edits: edits
+                    .iter()
+                    .map(|(place, from, text)| PassageEdit {
+                        position: at(place),
+                        from: self.ids[*place][*from],
+                        text: text.clone(),
+                    })
+                    .collect(),
+                texts: texts.iter().map(|text| NewText::owner(text, None)).collect(),
+            },
             Do::BranchAt(place, version, cut) => {
                 Op::BranchAt { node: self.ids[*place][*version], at: *cut as u64, token: None }
             }
