@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::Read;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -49,6 +50,13 @@ pub trait Frontend: Send + Sync {
     fn answered(&self, _question: QuestionId, _decision: Decision, _by: &str, _reason: Option<&str>) {}
     /// Whether the person says yes. Nobody there means no.
     fn confirm(&self, question: &str) -> bool;
+    /// Opens a file in the person's editor, and waits until it is closed, on a thread of its own.
+    ///
+    /// # Errors
+    /// When there is no editor, or it failed: what the file holds by then stays.
+    fn edit(&self, _file: &Path) -> Result<(), EditorError> {
+        Err(EditorError::Missing)
+    }
     /// Standard input, for an argument `-`; `timeout` is how long it may stay silent where nobody types it.
     ///
     /// # Errors
@@ -65,6 +73,15 @@ pub trait Frontend: Send + Sync {
     ) -> Result<Option<Box<dyn Read + Send>>, FileError> {
         Ok(None)
     }
+}
+
+/// Why a file was not edited.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EditorError {
+    #[error("no editor is named, and there is no terminal")]
+    Missing,
+    #[error("the editor `{editor}` {why}")]
+    Failed { editor: String, why: String },
 }
 
 /// Events of work as a frontend shows them.

@@ -30,8 +30,10 @@ pub enum CommandOutcome {
     Node(tree::NodeDone),
     /// `tree draft`.
     Draft(tree::DraftDone),
-    /// `tree edit`.
+    /// `tree edit` of a node.
     Edited(tree::Edited),
+    /// `tree edit` of a path.
+    PathEdited(tree::PathEdited),
     /// `tree branch`.
     Branched(tree::Branched),
     /// `tree generate`, `regenerate`.
@@ -137,7 +139,7 @@ pub enum CommandOutcome {
 }
 
 impl CommandOutcome {
-    /// The exit code of a program that ends with it: 1 where a check found errors, a part of a file was left out, or
+    /// The exit code of a program that ends with it: 1 where a check found errors, a part of a file or edit was left out, or
     /// what was to be taken out of an answer is not in it.
     pub fn exit(&self) -> u8 {
         let failed = match self {
@@ -148,6 +150,7 @@ impl CommandOutcome {
             Self::BackedUp(made) => !made.problems.is_empty(),
             Self::Chatted(done) => done.code == Some(None),
             Self::Imported(done) => done.left_out.is_some(),
+            Self::PathEdited(done) => !done.collided.is_empty(),
             _ => false,
         };
         u8::from(failed)

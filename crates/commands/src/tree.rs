@@ -9,6 +9,7 @@ mod beside;
 mod branch;
 mod compact;
 mod compare;
+mod editing;
 mod history;
 mod library;
 mod mark;
@@ -30,6 +31,7 @@ use crate::results::CommandOutcome;
 use crate::rights::Asker;
 
 pub(crate) use compact::{NOTHING_TO_COMPACT, compact};
+pub(crate) use editing::edit_files;
 pub(crate) use history::step;
 pub(crate) use search::search;
 pub(crate) use travel::{SiblingChoice, reach};

@@ -10,6 +10,7 @@ mod tree_commands {
     mod branching;
     mod compacting;
     mod drifting;
+    mod editing;
     mod finding;
     mod history;
     mod library;

@@ -15,6 +15,8 @@ use model::CancelHandle;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinError, JoinHandle};
 
+use crate::terminal::editor;
+
 /// How long what was received may take to be stored.
 const TO_STORE: Duration = Duration::from_secs(5);
 /// How long a dropped command may take to come to a point where it waits.
@@ -124,8 +126,13 @@ pub(crate) fn error() -> CommandError {
 }
 
 async fn interrupted() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        // Without a handler Ctrl-C ends the process by itself.
-        std::future::pending::<()>().await;
+    loop {
+        if tokio::signal::ctrl_c().await.is_err() {
+            // Without a handler Ctrl-C ends the process by itself.
+            std::future::pending::<()>().await;
+        }
+        if !editor::is_open() {
+            return;
+        }
     }
 }

@@ -93,6 +93,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Node(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
         CommandOutcome::Draft(done) => RenderedOutcome::new(tree::draft(done)),
         CommandOutcome::Edited(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
+        CommandOutcome::PathEdited(done) => tree::path_edited(done, to),
         CommandOutcome::Branched(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
         CommandOutcome::Generated(done) => tree::generated(done, to),
         CommandOutcome::Estimate(found) => RenderedOutcome::new(tree::estimate(found, to)),

@@ -3,6 +3,7 @@
 //! A question is asked of the terminal itself, never of standard input: what was typed ahead, or piped in, is no
 //! answer to a question nobody had seen (spec: security §26). Without a terminal the answer is no.
 
+pub(crate) mod editor;
 mod hidden;
 mod thoughts;
 mod wait_line;
@@ -10,13 +11,14 @@ mod wait_line;
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent::event::AskedQuestion;
 use agent::questions::{Decision, QuestionId, STOPPED};
-use commands::frontend::Frontend;
+use commands::frontend::{EditorError, Frontend};
 use commands::looks_like_id;
 pub(crate) use hidden::hidden_line;
 use loom::NodeId;
@@ -368,6 +370,11 @@ impl Frontend for Terminal {
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL);
         let asked = terminal.and_then(|terminal| ask(&terminal, question, &|| false));
         asked.is_ok_and(|line| line.is_some_and(|line| is_yes(&line)))
+    }
+
+    fn edit(&self, file: &Path) -> Result<(), EditorError> {
+        self.end_line();
+        editor::edit(file)
     }
 
     fn input(&self, guard: &StoreGuard, timeout: Duration) -> Result<Box<dyn Read + Send>, FileError> {

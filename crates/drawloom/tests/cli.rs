@@ -35,6 +35,8 @@ mod departure;
 mod dialects;
 #[path = "cli/discovery.rs"]
 mod discovery;
+#[path = "cli/editing.rs"]
+mod editing;
 #[path = "cli/errors.rs"]
 mod errors;
 #[path = "cli/files.rs"]

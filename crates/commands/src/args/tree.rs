@@ -24,7 +24,7 @@ pub enum TreeCommand {
     Append(Append),
     /// Set the working buffer, or a pending edit of a node.
     Draft(DraftArgs),
-    /// Change the text of a node, as a version or as a branch.
+    /// Change the text of a document in your editor or by a file, or that of one node.
     Edit(Edit),
     /// Branch inside a passage: keep the text before a place and continue from there.
     Branch(Branch),
@@ -295,16 +295,29 @@ pub enum EditAsArg {
 
 /// `tree edit`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
+#[command(after_help = "Example: drawloom tree edit Rain\nExample: drawloom tree edit Rain --file rain.md")]
 pub struct Edit {
-    /// The node.
+    /// The tree.
     #[command(flatten)]
     #[serde(flatten)]
-    pub node: NodeArg,
-    /// The new text. `-` reads standard input.
-    #[arg(long, required_unless_present_any = ["file", "replace"])]
+    pub tree: TreeArg,
+    /// The node: its id or short id. Without one the text of the path is edited, each passage where it stands.
+    #[arg(value_name = "NODE")]
+    #[serde(default)]
+    pub node: Option<String>,
+    /// The first passage that is edited [default: the first of the path].
+    #[arg(long, value_name = "NODE", conflicts_with = "node")]
+    #[serde(default)]
+    pub from: Option<String>,
+    /// The last passage that is edited [default: the end of the path].
+    #[arg(long, value_name = "NODE", conflicts_with = "node")]
+    #[serde(default)]
+    pub to: Option<String>,
+    /// The new text of the node. `-` reads standard input.
+    #[arg(long, requires = "node", conflicts_with_all = ["from", "to"])]
     #[serde(default)]
     pub text: Option<String>,
-    /// File with the new text.
+    /// File with the new text. Without a text, file or words your editor opens ($VISUAL, $EDITOR).
     #[arg(long, conflicts_with = "text")]
     #[serde(default)]
     pub file: Option<PathBuf>,
@@ -317,7 +330,7 @@ pub struct Edit {
     #[serde(default)]
     pub all: bool,
     /// What the edit makes [default: a version in documents, a branch in conversations].
-    #[arg(long = "as", value_enum)]
+    #[arg(long = "as", value_enum, requires = "node")]
     #[serde(default)]
     pub edit_as: Option<EditAsArg>,
 }

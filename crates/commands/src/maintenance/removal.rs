@@ -16,6 +16,7 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::maintenance::{PlaceShown, Removed};
 use crate::rights::Asker;
+use crate::tree::edit_files;
 
 /// What no home can reach.
 const UNREACHABLE: [&str; 4] = [
@@ -300,6 +301,14 @@ fn unreachable(app: &App, places: &[ForgottenPlace]) -> Vec<String> {
         Ok(copies) => copies.iter().map(|copy| format!("a copy of the store: {}", copy.display())).collect(),
         Err(error) => vec![format!("copies of the store in the home (the folder cannot be read: {error})")],
     };
+    let edits = edit_files(&app.runtime.home);
+    let edits = edits.into_iter().map(|file| format!("a text that an editor had open: {}", file.display()));
     let server = app.runtime.store.beyond_reach().map(str::to_owned);
-    names.chain(damaged).chain(copies).chain(server).chain(UNREACHABLE.map(str::to_owned)).collect()
+    names
+        .chain(damaged)
+        .chain(copies)
+        .chain(edits)
+        .chain(server)
+        .chain(UNREACHABLE.map(str::to_owned))
+        .collect()
 }

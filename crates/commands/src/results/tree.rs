@@ -208,6 +208,23 @@ pub struct Edited {
     pub edited_from: Option<NodeId>,
 }
 
+/// `tree edit` without a node.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct PathEdited {
+    /// Passages that show another text now, in order.
+    pub changed: Vec<Edited>,
+    /// Passages that were added at the end.
+    pub added: Vec<NodeDone>,
+    /// Passages that were changed elsewhere meanwhile, and are left as they are.
+    pub collided: Vec<NodeDone>,
+    /// Words that came.
+    pub words_added: u64,
+    /// Words that went.
+    pub words_removed: u64,
+    /// The file in which the edited text lies, where it was not taken in whole.
+    pub file: Option<std::path::PathBuf>,
+}
+
 /// `tree branch`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Branched {

@@ -4,12 +4,13 @@ use loom::plan::EditAs;
 use loom::{NodeId, Op, PositionId, Refusal, Slot, TreeId, ViewName, resolve};
 use store::{DraftEdit, DraftName, StoreError};
 
-use super::{look, typed_role, words};
-use crate::app::App;
+use super::{editing, look, typed_role, words};
+use crate::app::{App, NamedNode};
+use crate::args::NodeArg;
 use crate::args::tree::{Append, DraftArgs, Edit, EditAsArg};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::tree::{DraftDone, Edited, NodeDone};
+use crate::results::tree::{DraftDone, NodeDone};
 use crate::rights::Asker;
 
 /// Commits a text after the tip; as the owner's turn in a dialogue.
@@ -77,29 +78,62 @@ async fn set_draft(app: &App, asker: &Asker, name: &DraftName, text: &str) -> Re
     }
 }
 
-/// Changes the text of a passage at once.
+/// Changes the text of a passage at once, or that of the path.
 pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<CommandOutcome, CommandError> {
-    let named = app.node(asker, &args.node).await?;
+    let Some(node) = args.node.clone() else { return editing::edit_path(app, asker, args).await };
+    let named = app.node(asker, &NodeArg { tree: args.tree.clone(), node }).await?;
+    let shown = async || {
+        let (view, position) = (named.view.clone(), named.position);
+        let row = app.read(asker, named.tree, move |rows| {
+            let shown = resolve::shown(rows, &view, position)?;
+            rows.node(shown)?.ok_or_else(|| loom::RowError::missing("node", shown))
+        });
+        Ok::<_, CommandError>(row.await?.node.text().into_owned())
+    };
+    let mut file = None;
     let text = match (&args.text, &args.file, args.replace.as_slice()) {
         (Some(text), ..) => app.text(text)?,
-        (None, Some(file), _) => app.file_text(file)?,
+        (None, Some(path), _) => app.file_text(path)?,
         (None, None, [old, new]) => {
-            let (view, position) = (named.view.clone(), named.position);
-            let row = app.read(asker, named.tree, move |rows| {
-                let shown = resolve::shown(rows, &view, position)?;
-                rows.node(shown)?.ok_or_else(|| loom::RowError::missing("node", shown))
-            });
-            let text = row.await?.node.text().into_owned();
+            let text = shown().await?;
             if !args.all {
                 words::one(&text, old)?;
             }
             words::all(&text, old)?;
             text.replace(old, &app.masked(new))
         }
-        _ => return Err(CommandError::usage("no text is given", "give --text, --file or --replace OLD NEW")),
+        _ => {
+            let before = shown().await?;
+            match editing::edit_text(app, &args, &before).await? {
+                Some((text, edited)) => {
+                    file = Some(edited);
+                    text
+                }
+                None => before,
+            }
+        }
     };
+    let done = change(app, asker, &named, text, args.edit_as).await;
+    match (done, file) {
+        (Ok(done), Some(file)) => {
+            file.remove();
+            Ok(done)
+        }
+        (Err(error), Some(file)) => Err(file.kept(error)),
+        (done, None) => done,
+    }
+}
+
+/// Gives a node another text.
+async fn change(
+    app: &App,
+    asker: &Asker,
+    named: &NamedNode,
+    text: String,
+    edit_as: Option<EditAsArg>,
+) -> Result<CommandOutcome, CommandError> {
     app.fits_node("the text", &text, false)?;
-    let edit_as = match args.edit_as {
+    let edit_as = match edit_as {
         None => EditAs::Default,
         Some(EditAsArg::Version) => EditAs::Version,
         Some(EditAsArg::Branch) => EditAs::Branch,
@@ -121,22 +155,15 @@ async fn edited(
     made: Option<NodeId>,
 ) -> Result<CommandOutcome, CommandError> {
     let name = view.clone();
-    let row = app.read(asker, tree, move |rows| {
+    let edited = app.read(asker, tree, move |rows| {
         if let Some(made) = made
             && let Some(row) = rows.node(made)?
             && row.node.is_original()
             && row.node.edited_from.is_some()
         {
-            return Ok(row);
+            return editing::edited(rows, made);
         }
-        let shown = resolve::shown(rows, &name, at)?;
-        rows.node(shown)?.ok_or_else(|| loom::RowError::missing("node", shown))
+        editing::edited(rows, resolve::shown(rows, &name, at)?)
     });
-    let row = row.await?;
-    Ok(CommandOutcome::Edited(Edited {
-        node: row.node.id,
-        position: row.node.position,
-        edited_from: row.node.edited_from,
-        short_id: row.short_id,
-    }))
+    Ok(CommandOutcome::Edited(edited.await?))
 }

@@ -1,13 +1,14 @@
 //! A home in a temporary folder, with commands typed as on the command line and results read as `--json` has them.
 
 use std::io::Read;
+use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::Parser;
 use drawloom_commands::app::Models;
-use drawloom_commands::frontend::Frontend;
+use drawloom_commands::frontend::{EditorError, Frontend};
 use drawloom_commands::settings::Settings;
 use drawloom_commands::{App, Asker, Command, CommandError, CommandOutcome};
 use model::{Cancel, Clock, Model};
@@ -155,7 +156,11 @@ pub(crate) fn command_line() -> clap::Command {
 pub(crate) struct Recorder {
     pub(crate) notes: Mutex<Vec<String>>,
     pub(crate) input: Mutex<Vec<u8>>,
+    /// What an editor saves in the place of what it opened.
+    pub(crate) editor: Mutex<Option<Editor>>,
 }
+
+pub(crate) type Editor = Box<dyn FnMut(String) -> String + Send>;
 
 impl Frontend for Recorder {
     fn note(&self, line: &str) {
@@ -166,6 +171,14 @@ impl Frontend for Recorder {
 
     fn confirm(&self, _: &str) -> bool {
         false
+    }
+
+    fn edit(&self, file: &Path) -> Result<(), EditorError> {
+        let mut editor = self.editor.lock().unwrap();
+        let editor = editor.as_mut().ok_or(EditorError::Missing)?;
+        let saved = editor(std::fs::read_to_string(file).unwrap());
+        std::fs::write(file, saved).unwrap();
+        Ok(())
     }
 
     fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {

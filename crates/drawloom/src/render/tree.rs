@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use commands::results::tree::{
-    Compacted, Compared, DraftDone, Estimate, Generated, NodeShown, OperationShown, Operations, SpanShown,
-    Stepped, TextShown, TreeLine, TreeShown as ShownTree, Trees, UsageShown, Verified, ViewLine, Views,
-    word_of,
+    Compacted, Compared, DraftDone, Estimate, Generated, NodeShown, OperationShown, Operations, PathEdited,
+    SpanShown, Stepped, TextShown, TreeLine, TreeShown as ShownTree, Trees, UsageShown, Verified, ViewLine,
+    Views, word_of,
 };
 use loom::verify::Status;
 use loom::{AuthorKind, Finish, PositionKind, source};
@@ -254,6 +254,43 @@ pub(super) fn compacted(done: &Compacted) -> String {
         }
         _ => format!("{what} {verb} the window{covered}; the window {how} at {}{back}\n", done.start),
     }
+}
+
+pub(super) fn path_edited(done: &PathEdited, to: OutputStyle) -> RenderedOutcome {
+    let count = |number: usize, what: &str| match number {
+        1 => format!("1 passage {what}"),
+        number => format!("{number} passages {what}"),
+    };
+    let mut said = Vec::new();
+    for (ids, what) in [
+        (done.changed.iter().map(|node| node.short_id.as_str()).collect::<Vec<_>>(), "changed"),
+        (done.added.iter().map(|node| node.short_id.as_str()).collect(), "added"),
+    ] {
+        let more = if ids.len() > LISTED { " …" } else { "" };
+        if !ids.is_empty() {
+            let first: Vec<_> = ids.iter().take(LISTED).copied().collect();
+            said.push(format!("{} ({}{more})", count(ids.len(), what), first.join(" ")));
+        }
+    }
+    let text = if said.is_empty() {
+        "nothing was changed\n".to_owned()
+    } else {
+        let words = format!("{} words came, {} went", done.words_added, done.words_removed);
+        format!("{}; {words}\n", said.join(", "))
+    };
+    let collided: Vec<&str> = done.collided.iter().map(|node| node.short_id.as_str()).collect();
+    let file = done
+        .file
+        .as_ref()
+        .map(|file| format!("; the edited text lies in {}", to.line(&file.to_string_lossy())));
+    let left = (!collided.is_empty()).then(|| {
+        format!(
+            "not changed, because they were changed elsewhere meanwhile: {}{}",
+            collided.join(" "),
+            file.unwrap_or_default()
+        )
+    });
+    RenderedOutcome::new(text).noting(left)
 }
 
 pub(super) fn stepped(done: &Stepped, to: OutputStyle) -> RenderedOutcome {

@@ -33,10 +33,12 @@ pub enum HomeDir {
     /// Locks and sockets of running processes.
     Run,
     Logs,
+    /// Texts an editor has open, and those that could not be taken in.
+    Edits,
 }
 
 impl HomeDir {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Blobs,
         Self::Spool,
         Self::Models,
@@ -50,6 +52,7 @@ impl HomeDir {
         Self::Locks,
         Self::Run,
         Self::Logs,
+        Self::Edits,
     ];
 
     /// Its path below the home.
@@ -69,6 +72,7 @@ impl HomeDir {
             Self::Locks => "locks",
             Self::Run => "run",
             Self::Logs => "logs",
+            Self::Edits => "edits",
         }
     }
 }

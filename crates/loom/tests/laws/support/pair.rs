@@ -4,8 +4,8 @@ use std::fmt;
 
 use drawloom_loom::plan::{EditAs, NewText};
 use drawloom_loom::{
-    CellKey, KeepScope, NodeId, NodeRow, Op, OpTarget, PassageEdit, Plan, PositionId, Refusal, Slot, TreeReader,
-    ViewName,
+    CellKey, KeepScope, NodeId, NodeRow, Op, OpTarget, PassageEdit, Plan, PositionId, Refusal, Slot,
+    TreeReader, ViewName,
 };
 use proptest::prelude::*;
 

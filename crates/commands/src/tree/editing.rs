@@ -1,0 +1,356 @@
+//! Editing the text of a path as a whole: in an editor, by a file, by words that are replaced.
+//!
+//! What comes back is one operation: versions of the passages that changed, and what was written at the end as
+//! passages below the tip. A passage never moves or parts: what is new between two of them belongs to one of them
+//! (spec: loom §2; ADR 0018). Until it is taken in, the edited text lies in a file.
+
+mod align;
+mod file;
+mod marks;
+
+use loom::attribution::{Stretch, stretches};
+use loom::path::ViewOverrides;
+use loom::render::window;
+use loom::{
+    CellKey, Mode, NodeId, Op, PassageEdit, PositionId, Refusal, TreeId, TreeReader, ViewName, resolve,
+};
+use text::passages::{Division, split};
+use workspace::Accept;
+
+pub(crate) use self::file::edit_files;
+use self::file::{EditFile, quoted};
+use self::marks::Marks;
+use super::{look, words};
+use crate::app::App;
+use crate::args::tree::Edit;
+use crate::error::CommandError;
+use crate::results::CommandOutcome;
+use crate::results::tree::{Edited, NodeDone, PathEdited};
+use crate::rights::Asker;
+
+/// Edits the path, or the part of it between two passages.
+pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<CommandOutcome, CommandError> {
+    let (tree, view) = app.tree(asker, &args.tree).await?;
+    if app.read(asker, tree, |rows| Ok(rows.tree()?.mode)).await? == Mode::Dialogue {
+        return Err(CommandError::usage(
+            "a conversation is edited a message at a time",
+            "name it: `drawloom tree edit TREE NODE`",
+        ));
+    }
+    // What is typed and not committed yet is text of the path like any other.
+    app.change(asker, tree, &view, Op::Commit).await?;
+    let mut ends = [None, None];
+    for (end, named) in ends.iter_mut().zip([&args.from, &args.to]) {
+        if let Some(named) = named {
+            *end = Some(app.node_named(asker, Some(tree), named).await?.1);
+        }
+    }
+    let open = OpenText::read(app, asker, (tree, &view), ends).await?;
+    let file = match (&args.file, args.replace.as_slice()) {
+        (Some(path), _) => {
+            let name = crate::app::input::argument_name(path);
+            let saved = app.file_bytes(path, Accept::RegularOrPipe)?;
+            let texts = open.texts_of(app, &name, saved, false)?;
+            return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
+        }
+        (None, [old, new]) => {
+            let text = open.text();
+            if !args.all {
+                words::one(&text, old)?;
+            }
+            words::all(&text, old)?;
+            let texts = align::distribute(&open.old(), &text.replace(old, &app.masked(new)));
+            return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
+        }
+        _ => EditFile::make(app, &open.as_file(), &args.taking_in())?,
+    };
+    let saved = match file.edit(app).await {
+        Ok(Some(saved)) => saved,
+        Ok(None) => return Ok(CommandOutcome::PathEdited(PathEdited::default())),
+        Err(error) => return Err(file.kept(error)),
+    };
+    let taken = match open.texts_of(app, &file.name(), saved, true) {
+        Ok(texts) => open.take_in(app, asker, texts).await,
+        Err(error) => Err(error),
+    };
+    match taken {
+        Ok(mut done) => {
+            if done.collided.is_empty() {
+                file.remove();
+            } else {
+                done.file = Some(file.path());
+            }
+            Ok(CommandOutcome::PathEdited(done))
+        }
+        Err(error) => Err(file.kept(error)),
+    }
+}
+
+/// The text of one node as an editor left it; none where it was not changed.
+pub(super) async fn edit_text(
+    app: &App,
+    args: &Edit,
+    text: &str,
+) -> Result<Option<(String, EditFile)>, CommandError> {
+    let file = EditFile::make(app, text, &args.taking_in())?;
+    let saved = match file.edit(app).await {
+        Ok(Some(saved)) => saved,
+        Ok(None) => return Ok(None),
+        Err(error) => return Err(file.kept(error)),
+    };
+    match app.text_of(&file.name(), saved) {
+        Ok(saved) => {
+            let saved = with_line_ends_of(text, &saved);
+            // Many editors end the last line.
+            let ended = if text.ends_with('\n') { None } else { saved.strip_suffix('\n') };
+            Ok(Some((ended.unwrap_or(&saved).to_owned(), file)))
+        }
+        Err(error) => Err(file.kept(error)),
+    }
+}
+
+impl Edit {
+    /// The command that takes an edited file in.
+    fn taking_in(&self) -> String {
+        let mut words = vec![self.tree.tree.as_str()];
+        words.extend(self.node.as_deref());
+        for (flag, value) in [("--from", &self.from), ("--to", &self.to), ("--view", &self.tree.view.view)] {
+            if let Some(value) = value {
+                words.extend([flag, value.as_str()]);
+            }
+        }
+        let words: Vec<String> = words.into_iter().map(quoted).collect();
+        format!("drawloom tree edit {} --file", words.join(" "))
+    }
+}
+
+/// The passages that are edited, as they were when the text was opened.
+struct OpenText {
+    tree: TreeId,
+    view: ViewName,
+    title: String,
+    passages: Vec<OpenPassage>,
+    /// Whether the last of them is the tip.
+    is_to_the_end: bool,
+}
+
+struct OpenPassage {
+    position: PositionId,
+    node: NodeId,
+    short_id: String,
+    text: String,
+}
+
+impl OpenText {
+    async fn read(
+        app: &App,
+        asker: &Asker,
+        (tree, view): (TreeId, &ViewName),
+        [from, to]: [Option<PositionId>; 2],
+    ) -> Result<Self, CommandError> {
+        let name = view.clone();
+        let (title, passages, tip) = look(app, asker, tree, view, move |rows, tip| {
+            let path = ViewOverrides::read(rows, &name, tip)?;
+            let mut passages = window(rows, &name, &path, None, usize::MAX)?;
+            // What is left out or forgotten is not in the text, and stays as it is.
+            passages.retain(|passage| {
+                passage.position.parent.is_some() && !passage.excluded && !passage.row.purged
+            });
+            let passages = passages.into_iter().map(|passage| OpenPassage {
+                position: passage.position.id,
+                node: passage.row.node.id,
+                short_id: passage.row.short_id,
+                text: passage.text,
+            });
+            let title = rows.cell(&CellKey::Title)?.value.as_text().unwrap_or_default().to_owned();
+            Ok((title, passages.collect::<Vec<_>>(), tip))
+        })
+        .await?;
+        let place = |at: PositionId| {
+            let found = passages.iter().position(|passage| passage.position == at);
+            found.ok_or_else(|| CommandError::from(store::StoreError::Refused(Refusal::NotOnPath(at))))
+        };
+        let first = from.map(place).transpose()?.unwrap_or(0);
+        let end = to.map(place).transpose()?.map_or(passages.len(), |last| last + 1);
+        if first >= end && (from, to) != (None, None) {
+            return Err(CommandError::usage(
+                "the last passage stands above the first",
+                "swap --from and --to",
+            ));
+        }
+        let is_to_the_end = passages.last().is_none_or(|last| last.position == tip) && end == passages.len();
+        let passages = passages.into_iter().take(end).skip(first).collect();
+        Ok(Self { tree, view: view.clone(), title, passages, is_to_the_end })
+    }
+
+    fn old(&self) -> Vec<&str> {
+        self.passages.iter().map(|passage| passage.text.as_str()).collect()
+    }
+
+    fn text(&self) -> String {
+        self.old().concat()
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::of(self.passages.iter().map(|passage| passage.short_id.as_str()), &self.text())
+    }
+
+    fn as_file(&self) -> String {
+        self.marks().file(&self.title, &self.old())
+    }
+
+    /// The texts of the passages out of a file, or that of a document that has none; `is_ours` says that an editor got
+    /// the file from here.
+    fn texts_of(
+        &self,
+        app: &App,
+        name: &str,
+        saved: Vec<u8>,
+        is_ours: bool,
+    ) -> Result<Vec<String>, CommandError> {
+        let saved = app.text_of(name, saved)?;
+        let saved = with_line_ends_of(&self.text(), &saved);
+        let marks = self.marks();
+        let body = if is_ours || marks.are_in(&saved) { Marks::body(&saved) } else { &saved };
+        if body.trim().is_empty() && !self.text().trim().is_empty() {
+            let question =
+                format!("The edited text is empty: take all {} passages out?", self.passages.len());
+            if !app.frontend.confirm(&question) {
+                return Err(CommandError::usage(
+                    "the edited text is empty, and nothing was changed",
+                    "prune passages with `drawloom tree prune`, or say yes at a terminal",
+                ));
+            }
+        }
+        if self.passages.is_empty() {
+            return Ok(vec![body.to_owned()]);
+        }
+        marks.read(&self.old(), body).map_err(|unknown| {
+            CommandError::usage(
+                format!("{} in line {} marks no passage of this text", unknown.mark, unknown.line),
+                "take the mark out of the file",
+            )
+        })
+    }
+
+    /// Takes the texts of the passages in.
+    async fn take_in(
+        &self,
+        app: &App,
+        asker: &Asker,
+        mut texts: Vec<String>,
+    ) -> Result<PathEdited, CommandError> {
+        let added = self.take_end(&mut texts);
+        let (mut words_added, mut words_removed) = (words_of(&added), 0);
+        let mut edits = Vec::new();
+        for (passage, text) in self.passages.iter().zip(texts) {
+            if text == passage.text {
+                continue;
+            }
+            app.fits_node(&format!("the text of {}", passage.short_id), &text, false)?;
+            let (came, went) = words_between(&passage.text, &text);
+            (words_added, words_removed) = (words_added + came, words_removed + went);
+            edits.push(PassageEdit { position: passage.position, from: passage.node, text });
+        }
+        if edits.is_empty() && added.is_empty() {
+            return Ok(PathEdited::default());
+        }
+        app.fits_node("the text at the end", &added, true)?;
+        let texts =
+            split(&added, Division::Paragraph).into_iter().map(|text| asker.text(text, None)).collect();
+        let from: Vec<(PositionId, NodeId)> = edits.iter().map(|edit| (edit.position, edit.from)).collect();
+        let applied = app.change(asker, self.tree, &self.view, Op::EditPath { edits, texts }).await?;
+        let view = self.view.clone();
+        let left: Vec<PositionId> = applied
+            .skipped
+            .iter()
+            .filter_map(
+                |key| if let CellKey::Selected { position, .. } = key { Some(*position) } else { None },
+            )
+            .collect();
+        let collided = self.passages.iter().filter(|passage| left.contains(&passage.position));
+        let collided =
+            collided.map(|passage| NodeDone { node: passage.node, short_id: passage.short_id.clone() });
+        let collided = collided.collect();
+        let read = app.read(asker, self.tree, move |rows| {
+            let mut changed = Vec::new();
+            for (position, _) in from.iter().filter(|(position, _)| !left.contains(position)) {
+                changed.push(edited(rows, resolve::shown(rows, &view, *position)?)?);
+            }
+            Ok(changed)
+        });
+        let changed = read.await?;
+        let is_version = |node: &NodeId| changed.iter().any(|edited| edited.node == *node);
+        let added = applied.nodes.iter().filter(|(node, _)| !is_version(node));
+        let added =
+            added.map(|(node, short_id)| NodeDone { node: *node, short_id: short_id.clone() }).collect();
+        Ok(PathEdited { changed, added, collided, words_added, words_removed, file: None })
+    }
+
+    /// What was written behind the last passage of the path, which belongs below it (spec: loom §2 *Rules*): taken from
+    /// the texts, where that passage itself stayed as it was.
+    fn take_end(&self, texts: &mut [String]) -> String {
+        let Some(text) = texts.last_mut().filter(|_| self.is_to_the_end) else { return String::new() };
+        let last = self.passages.last().map_or("", |passage| passage.text.as_str());
+        let at_cluster = text::grapheme::floor(text, last.len()) == last.len();
+        match text.strip_prefix(last) {
+            Some(more) if !more.trim().is_empty() && at_cluster => {
+                let more = more.to_owned();
+                text.truncate(last.len());
+                more
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+/// A version as it is shown now.
+pub(super) fn edited(rows: &dyn TreeReader, node: NodeId) -> Result<Edited, loom::RowError> {
+    let row = rows.node(node)?.ok_or_else(|| loom::RowError::missing("node", node))?;
+    Ok(Edited {
+        node: row.node.id,
+        position: row.node.position,
+        edited_from: row.node.edited_from,
+        short_id: row.short_id,
+    })
+}
+
+/// An edited text with the line ends and without the byte order mark that its editor may have given it.
+fn with_line_ends_of(old: &str, saved: &str) -> String {
+    let saved = if old.starts_with('\u{feff}') { saved } else { saved.trim_start_matches('\u{feff}') };
+    let lines = old.matches('\n').count();
+    match old.matches("\r\n").count() {
+        0 if !old.contains('\r') => saved.replace("\r\n", "\n"),
+        ends if ends == lines && !saved.contains('\r') => saved.replace('\n', "\r\n"),
+        _ => saved.to_owned(),
+    }
+}
+
+fn words_of(text: &str) -> u64 {
+    text.split_whitespace().count() as u64
+}
+
+/// Words that came and words that went.
+fn words_between(old: &str, new: &str) -> (u64, u64) {
+    let (mut came, mut stayed) = (0, 0);
+    for stretch in stretches(old, new) {
+        match stretch {
+            Stretch::New { new: at } => came += words_of(&new[at]),
+            Stretch::Kept { old: at, .. } => stayed += words_of(&old[at]),
+        }
+    }
+    (came, words_of(old).saturating_sub(stayed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_line_ends_of;
+
+    #[test]
+    fn line_ends_of_an_editor_are_those_of_the_text() {
+        assert_eq!(with_line_ends_of("a\nb", "\u{feff}a\r\nc\r\n"), "a\nc\n");
+        assert_eq!(with_line_ends_of("a\r\nb\r\n", "a\nc\n"), "a\r\nc\r\n");
+        assert_eq!(with_line_ends_of("a\r\nb\n", "a\nc\r\n"), "a\nc\r\n", "mixed: as it was saved");
+        assert_eq!(with_line_ends_of("", "a\r\n"), "a\n");
+    }
+}
