@@ -160,8 +160,8 @@ fn a_killed_program_leaves_the_edited_text() {
     child.wait().unwrap();
     let files = kept(&world);
     assert!(fs::read_to_string(&files[0]).unwrap().contains("It poured."));
-    let preview = world.ok(&["forget", "--text", "All day", "--dry-run"]);
-    assert!(preview.contains(files[0].to_str().unwrap()), "{preview}");
+    let preview = world.run(&["forget", "--text", "All day", "--dry-run"]);
+    assert!(preview.err.contains(files[0].to_str().unwrap()), "{preview:?}");
     // Lets the editor end.
     fs::write(&fifo, "end\n").unwrap();
 }
