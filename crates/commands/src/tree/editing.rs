@@ -55,11 +55,8 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
         }
         (None, [old, new]) => {
             let text = open.text();
-            if !args.all {
-                words::one(&text, old)?;
-            }
-            words::all(&text, old)?;
-            let texts = align::distribute(&open.old(), &text.replace(old, &app.masked(new)));
+            let places = if args.all { words::all(&text, old)? } else { vec![words::one(&text, old)?] };
+            let texts = align::replace(&open.old(), &places, &app.masked(new));
             return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
         }
         _ => EditFile::make(app, &open.as_file(), &args.taking_in())?,

@@ -13,60 +13,74 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 /// How long lines are compared; beyond it what is left counts as replaced.
 const MOST_TIME: Duration = Duration::from_secs(5);
 
+/// How much of a changed stretch is compared word by word, in bytes; of a longer one line by line.
+const MOST_BYTES: usize = 64 * 1024;
+
 /// The texts of passages after their joint text became `new`: as many as there were.
 pub(super) fn distribute(old: &[&str], new: &str) -> Vec<String> {
     match old {
         [] => Vec::new(),
         [_] => vec![new.to_owned()],
-        _ => Distribution::of(old).fill(new),
+        _ => {
+            let mut passages = Distribution::of(old);
+            let joined = old.concat();
+            for change in lines(&joined, new) {
+                match change {
+                    Change::Kept { old, new: to } => passages.keep(old, &new[to]),
+                    Change::Replaced { old, new: to } => passages.replace(&joined, old, &new[to]),
+                }
+            }
+            passages.texts
+        }
     }
 }
 
+/// The texts of passages after these places of their joint text became `new`.
+pub(super) fn replace(old: &[&str], places: &[Range<usize>], new: &str) -> Vec<String> {
+    let mut passages = Distribution::of(old);
+    let joined = old.concat();
+    for place in places {
+        let kept = passages.at..place.start;
+        passages.keep(kept.clone(), &joined[kept]);
+        passages.write(new, !place.is_empty());
+        passages.at = place.end;
+    }
+    let rest = passages.at..joined.len();
+    passages.keep(rest.clone(), &joined[rest]);
+    passages.texts
+}
+
 struct Distribution {
-    joined: String,
-    /// Where each passage begins in `joined`, and its end.
+    /// Where each passage begins in the joint text, and its end.
     bounds: Vec<usize>,
     texts: Vec<String>,
-    /// Bytes of `joined` that are passed.
+    /// Bytes of the joint text that are passed.
     at: usize,
 }
 
 impl Distribution {
     fn of(old: &[&str]) -> Self {
-        let mut bounds = vec![0];
-        bounds.extend(old.iter().scan(0, |at, text| {
-            *at += text.len();
-            Some(*at)
-        }));
-        Self { joined: old.concat(), bounds, texts: vec![String::new(); old.len()], at: 0 }
+        Self { bounds: bounds(old), texts: vec![String::new(); old.len()], at: 0 }
     }
 
-    fn fill(mut self, new: &str) -> Vec<String> {
-        let joined = std::mem::take(&mut self.joined);
-        for change in lines(&joined, new) {
-            match change {
-                Change::Kept { old, new: to } => self.keep(old, &new[to]),
-                Change::Replaced { old, new: to } => {
-                    let found = stretches(&joined[old.clone()], &new[to.clone()]);
-                    for (index, stretch) in found.iter().enumerate() {
-                        match stretch {
-                            Stretch::Kept { old: from, new: within } => {
-                                self.keep(shifted(from, old.start), &new[shifted(within, to.start)]);
-                            }
-                            Stretch::New { new: within } => {
-                                let next = match found.get(index + 1) {
-                                    Some(Stretch::Kept { old: from, .. }) => from.start + old.start,
-                                    _ => old.end,
-                                };
-                                self.write(&new[shifted(within, to.start)], next > self.at);
-                            }
-                        }
-                    }
-                    self.at = old.end;
+    /// Text that took the place of other text.
+    fn replace(&mut self, joined: &str, old: Range<usize>, new: &str) {
+        let found = stretches(&joined[old.clone()], new);
+        for (index, stretch) in found.iter().enumerate() {
+            match stretch {
+                Stretch::Kept { old: from, new: within } => {
+                    self.keep(from.start + old.start..from.end + old.start, &new[within.clone()]);
+                }
+                Stretch::New { new: within } => {
+                    let next = match found.get(index + 1) {
+                        Some(Stretch::Kept { old: from, .. }) => from.start + old.start,
+                        _ => old.end,
+                    };
+                    self.write(&new[within.clone()], next > self.at);
                 }
             }
         }
-        self.texts
+        self.at = old.end;
     }
 
     /// Text that stands in both, from `old` on.
@@ -103,8 +117,14 @@ impl Distribution {
     }
 }
 
-fn shifted(range: &Range<usize>, by: usize) -> Range<usize> {
-    range.start + by..range.end + by
+/// Where each text begins when they are joined, and the end of the last.
+fn bounds(texts: &[&str]) -> Vec<usize> {
+    let mut bounds = vec![0];
+    bounds.extend(texts.iter().scan(0, |at, text| {
+        *at += text.len();
+        Some(*at)
+    }));
+    bounds
 }
 
 /// A stretch of both texts, in bytes.
@@ -118,16 +138,25 @@ fn lines(old: &str, new: &str) -> Vec<Change> {
     let (from, to) = (Lines::of(old), Lines::of(new));
     let deadline = Instant::now() + MOST_TIME;
     let ops = capture_diff_slices_deadline(Algorithm::Patience, &from.lines, &to.lines, Some(deadline));
-    ops.into_iter()
-        .map(|op| {
-            let (old, new) = (from.bytes(&op.old_range()), to.bytes(&op.new_range()));
-            if matches!(op, DiffOp::Equal { .. }) {
-                Change::Kept { old, new }
-            } else {
-                Change::Replaced { old, new }
-            }
-        })
-        .collect()
+    let mut changes = Vec::new();
+    for op in ops {
+        let (old, new) = (op.old_range(), op.new_range());
+        if matches!(op, DiffOp::Equal { .. }) {
+            changes.push(Change::Kept { old: from.bytes(&old), new: to.bytes(&new) });
+            continue;
+        }
+        // A long stretch is taken line by line, so that no passage takes in what others said.
+        let is_long = from.bytes(&old).len() + to.bytes(&new).len() > MOST_BYTES;
+        let pairs = if is_long { old.len().min(new.len()).max(1) } else { 1 };
+        for pair in 0..pairs {
+            let share = |lines: &Range<usize>| {
+                let end = if pair + 1 == pairs { lines.end } else { lines.start + pair + 1 };
+                lines.start + pair..end
+            };
+            changes.push(Change::Replaced { old: from.bytes(&share(&old)), new: to.bytes(&share(&new)) });
+        }
+    }
+    changes
 }
 
 struct Lines<'t> {
@@ -139,12 +168,7 @@ struct Lines<'t> {
 impl<'t> Lines<'t> {
     fn of(text: &'t str) -> Self {
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
-        let mut bounds = vec![0];
-        bounds.extend(lines.iter().scan(0, |at, line| {
-            *at += line.len();
-            Some(*at)
-        }));
-        Self { lines, bounds }
+        Self { bounds: bounds(&lines), lines }
     }
 
     fn bytes(&self, lines: &Range<usize>) -> Range<usize> {
@@ -156,7 +180,7 @@ impl<'t> Lines<'t> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::distribute;
+    use super::{distribute, replace};
 
     #[test]
     fn what_stayed_stays_and_what_is_new_goes_where_it_was_written() {
@@ -183,6 +207,23 @@ mod tests {
         assert_eq!(distribute(&["One.\n", "", "Two.\n"], "One.\nBetween.\nTwo.\n")[1], "Between.\n");
         assert_eq!(distribute(&["", ""], "a"), ["", "a"]);
         assert!(distribute(&[], "a").is_empty());
+    }
+
+    #[test]
+    fn words_are_replaced_where_they_stand() {
+        let old = ["One and ", "", "two and three and"];
+        assert_eq!(replace(&old, &[4..7, 12..15, 22..25], "or"), ["One or ", "", "two or three or"]);
+        assert_eq!(replace(&old, &[4..11], "to"), ["One to", "", " and three and"], "over a border");
+        assert_eq!(replace(&old, &[], "or"), old);
+    }
+
+    #[test]
+    fn where_every_line_of_a_novel_changed_no_passage_takes_in_the_others() {
+        let old: Vec<String> =
+            (0..4_000).map(|n| format!("Passage {n} says something of rain.\n\n")).collect();
+        let new: Vec<String> = old.iter().map(|text| text.replace("rain", "snow")).collect();
+        let old: Vec<&str> = old.iter().map(String::as_str).collect();
+        assert_eq!(distribute(&old, &new.concat()), new);
     }
 
     proptest! {

@@ -3,6 +3,7 @@
 //! A mark says where a passage was, so that a changed text finds its way back; it is no border. Where one is gone, was
 //! doubled or moved, the text still stands as it was saved: only which passage holds it is told by comparing.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::align::distribute;
@@ -31,14 +32,15 @@ pub(super) struct UnknownMark {
 }
 
 impl Marks {
-    pub(super) fn of<'a>(ids: impl Iterator<Item = &'a str> + Clone, text: &str) -> Self {
-        let marks = |end: &str| ids.clone().map(|id| format!("{OPEN}{id}{end}{CLOSE}")).collect::<Vec<_>>();
+    pub(super) fn of<'a>(ids: impl Iterator<Item = &'a str>, text: &str) -> Self {
+        let ids: Vec<&str> = ids.collect();
+        let taken: HashSet<&str> = marks_in(text).map(|(_, mark)| mark).collect();
         let mut end = String::new();
         let mut number = 1;
         loop {
-            let found = marks(&end);
-            if !found.iter().any(|mark| text.contains(mark.as_str())) {
-                return Self { marks: found, end };
+            let marks: Vec<String> = ids.iter().map(|id| format!("{OPEN}{id}{end}{CLOSE}")).collect();
+            if !marks.iter().any(|mark| taken.contains(mark.as_str())) {
+                return Self { marks, end };
             }
             number += 1;
             end = format!("·{number}");
@@ -63,7 +65,8 @@ impl Marks {
 
     /// Whether a file was made for an editor.
     pub(super) fn are_in(&self, file: &str) -> bool {
-        file.starts_with(HEADER) || self.marks.iter().any(|mark| file.contains(mark.as_str()))
+        let own: HashSet<&str> = self.marks.iter().map(String::as_str).collect();
+        file.starts_with(HEADER) || marks_in(file).any(|(_, mark)| own.contains(mark))
     }
 
     /// What an editor's file says of its text: without the line above and the last line end.
@@ -86,13 +89,12 @@ impl Marks {
         let mut is_moved = vec![false; old.len()];
         found.iter().for_each(|(passage, _)| is_moved[*passage] = true);
         stay.iter().for_each(|at| is_moved[found[*at].0] = false);
-        // The text behind each mark that stayed, up to the next one that stayed; a moved passage goes where it stands.
+        // The text between two places, without the marks; a passage that was moved goes where it stands.
         let plain = |range: Range<usize>| {
             let mut text = String::new();
             let mut at = range.start;
-            for (_, mark) in
-                found.iter().filter(|(_, mark)| range.start <= mark.start && mark.end <= range.end)
-            {
+            let first = found.partition_point(|(_, mark)| mark.start < range.start);
+            for (_, mark) in found[first..].iter().take_while(|(_, mark)| mark.end <= range.end) {
                 text.push_str(&body[at..mark.start]);
                 at = mark.end;
             }
@@ -119,28 +121,20 @@ impl Marks {
         Ok(texts)
     }
 
-    /// Passages and the places of their marks, each the first time.
+    /// Passages and the places of their marks; a copy of a passage brings its mark along.
     fn find(&self, old: &[&str], body: &str) -> Result<Vec<(usize, Range<usize>)>, UnknownMark> {
-        let mut found: Vec<(usize, Range<usize>)> = Vec::new();
-        let mut again = Vec::new();
-        for (start, _) in body.match_indices(OPEN) {
-            let Some(mark) = mark_at(&body[start..]) else { continue };
-            let place = start..start + mark.len();
-            match self.marks.iter().position(|own| own == mark) {
-                Some(passage) if found.iter().any(|(other, _)| *other == passage) => {
-                    again.push((passage, place))
-                }
-                Some(passage) => found.push((passage, place)),
-                None if self.is_like_a_mark(mark) && !old.iter().any(|text| text.contains(mark)) => {
-                    let line = body[..start].matches('\n').count() + 1;
-                    return Err(UnknownMark { mark: mark.to_owned(), line });
-                }
-                None => {}
+        let own: HashMap<&str, usize> = self.marks.iter().map(String::as_str).zip(0..).collect();
+        let before: HashSet<&str> =
+            old.iter().flat_map(|text| marks_in(text)).map(|(_, mark)| mark).collect();
+        let mut found = Vec::new();
+        for (start, mark) in marks_in(body) {
+            if let Some(passage) = own.get(mark) {
+                found.push((*passage, start..start + mark.len()));
+            } else if self.is_like_a_mark(mark) && !before.contains(mark) {
+                let line = body[..start].matches('\n').count() + 1;
+                return Err(UnknownMark { mark: mark.to_owned(), line });
             }
         }
-        // A copy of a passage is text that is new: its mark goes, wherever it stands.
-        found.extend(again);
-        found.sort_by_key(|(_, place)| place.start);
         Ok(found)
     }
 
@@ -150,6 +144,11 @@ impl Marks {
         id.len() >= loom::short_id::SHORTEST
             && id.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
     }
+}
+
+/// What looks like a mark, with the places.
+fn marks_in(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.match_indices(OPEN).filter_map(|(start, _)| Some((start, mark_at(&text[start..])?)))
 }
 
 /// The mark a text begins with: brackets on one line, not far apart.
