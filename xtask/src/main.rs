@@ -1,10 +1,12 @@
 //! The repository's own tasks.
 //!
 //! `cargo xtask test` runs every test of the repository; it needs nothing but Rust and a C toolchain, and takes
-//! nextest where it is installed. `fuzz` and `instructions` are steps of `.ci/run`; `soak` takes hours. `catalogue` brings
+//! nextest where it is installed. `fuzz` and `instructions` are steps of `.ci/run`; `soak` takes hours. `docs` runs the
+//! commands of the documentation. `catalogue` brings
 //! the catalogue of models up to date.
 
 mod catalogue;
+mod docs;
 mod fuzz;
 mod instructions;
 mod places;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         },
         Some("soak") => soak::run(rest),
         Some("catalogue") => catalogue::run(rest),
+        Some("docs") => docs::run(rest),
         Some("help" | "--help" | "-h") | None => {
             usage();
             Ok(())
@@ -66,6 +69,8 @@ fn usage() {
     say("cargo xtask instructions [--bless]    instructions of core paths against their baseline");
     say("cargo xtask catalogue [URL | --file FILE] [--month YYYY-MM] [--add]");
     say("                                      the catalogue of models against a public list");
+    say("cargo xtask docs PROGRAM [--terminal] FILE...");
+    say("                                      the commands of documents, in an empty home");
     say("cargo xtask soak [--minutes N] [--load-only]");
     say("                                      hostile load, long fuzzing, 10,000 cases a property");
 }

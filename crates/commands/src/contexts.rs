@@ -4,7 +4,9 @@ mod next;
 mod replay;
 
 use context::{Manifest, Segment, Zone};
-use loom::{Digest, GenerationRow, NodeId, RowError, TreeReader};
+use loom::path::ViewOverrides;
+use loom::render::{tip, window};
+use loom::{Digest, GenerationRow, NodeId, RowError, TreeId, TreeReader, ViewName};
 use store::StoreError;
 
 use agent::stored;
@@ -37,9 +39,10 @@ async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError
         Some(row) => app.read(asker, row.tree, move |rows| of_generation(rows, row)).await?,
         None => {
             let named = match app.node_anywhere(asker, None, name).await {
-                Err(error) if error.exit == 3 && app.tree_named(asker, name).await.is_ok() => {
-                    return Err(is_a_tree(name));
-                }
+                Err(error) if error.exit == 3 => match app.tree_named(asker, name).await {
+                    Ok(tree) => return newest_of(app, asker, tree, name).await,
+                    Err(_) => return Err(error),
+                },
                 named => named?,
             };
             app.read(asker, named.tree, move |rows| of_node(rows, named.node)).await?
@@ -49,12 +52,26 @@ async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError
         .ok_or_else(|| CommandError::not_found("request", name, "only nodes that a model made here have one"))
 }
 
-fn is_a_tree(name: &str) -> CommandError {
+/// Passages of a tree in which its newest request is looked for, from the end of the path.
+const LAST: usize = 64;
+
+/// The newest request of the path of a tree.
+async fn newest_of(app: &App, asker: &Asker, tree: TreeId, name: &str) -> Result<Sent, CommandError> {
+    let view = ViewName::default();
+    let found = app.read(asker, tree, move |rows| {
+        let path = ViewOverrides::read(rows, &view, tip(rows, &view)?)?;
+        for passage in window(rows, &view, &path, None, LAST)?.iter().rev() {
+            if let Some(sent) = of_node(rows, passage.row.node.id)? {
+                return Ok(Some(sent));
+            }
+        }
+        Ok(None)
+    });
     let name = text::terminal::one_line(name);
-    let hint = format!(
-        "name a node of it (`drawloom tree show {name}` lists them); `drawloom context show --next {name}` shows what would be sent next"
-    );
-    CommandError::new("not_found", 3, format!("no node {name}: this is a tree"), hint)
+    found.await?.ok_or_else(|| {
+        let hint = format!("`drawloom context show --next {name}` shows what would be sent next");
+        CommandError::not_found("request", &format!("at the end of {name}"), hint)
+    })
 }
 
 /// The generation a name is the id of, if it is one of those the asker may see.

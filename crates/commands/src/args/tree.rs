@@ -338,12 +338,22 @@ pub struct Edit {
 /// `tree branch`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Branch {
-    /// The node.
+    /// The tree.
     #[command(flatten)]
     #[serde(flatten)]
-    pub node: NodeArg,
+    pub tree: TreeArg,
+    /// The node: its id or short id. Without one the words of --after are looked for in the text of the path.
+    #[arg(value_name = "NODE")]
+    #[serde(default)]
+    pub node: Option<String>,
     /// The place in its text, in characters (grapheme clusters).
-    #[arg(long, value_name = "OFFSET", allow_negative_numbers = true, required_unless_present = "after")]
+    #[arg(
+        long,
+        value_name = "OFFSET",
+        allow_negative_numbers = true,
+        required_unless_present = "after",
+        requires = "node"
+    )]
     #[serde(default)]
     pub at: Option<u64>,
     /// The place behind these words of its text.

@@ -1,12 +1,15 @@
 //! Branching inside a passage, and going on with a token the model did not take.
 
+use loom::path::ViewOverrides;
 use loom::plan::NewToken;
+use loom::render::window;
 use loom::{Node, NodeRow, Op, ResponsePart, RowError, resolve};
 use model::TokenLogprob;
 use text::grapheme;
 
 use super::{look, words};
 use crate::app::{App, NamedNode};
+use crate::args::NodeArg;
 use crate::args::tree::Branch;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
@@ -16,7 +19,43 @@ use agent::stored;
 
 /// Branches at a place of a node's own text, counted in grapheme clusters.
 pub(super) async fn branch(app: &App, asker: &Asker, args: Branch) -> Result<CommandOutcome, CommandError> {
-    let named = app.node(asker, &args.node).await?;
+    let (named, row, at) = place(app, asker, &args).await?;
+    let node = named.node;
+    let token = match args.token {
+        Some(rank) => Some(Box::new(alternative(app, asker, &row, at, rank).await?)),
+        None => None,
+    };
+    app.change(asker, named.tree, &named.view, Op::BranchAt { node, at: at as u64, token }).await?;
+    branched(app, asker, named).await
+}
+
+/// The node, and the byte of its text at which the branch begins. Without a node the words are looked for in the text
+/// of the path.
+async fn place(app: &App, asker: &Asker, args: &Branch) -> Result<(NamedNode, NodeRow, usize), CommandError> {
+    let Some(node) = &args.node else {
+        let words = args.after.as_deref().unwrap_or_default();
+        let (tree, view) = app.tree(asker, &args.tree).await?;
+        let name = view.clone();
+        let passages = look(app, asker, tree, &view, move |rows, tip| {
+            let mut passages =
+                window(rows, &name, &ViewOverrides::read(rows, &name, tip)?, None, usize::MAX)?;
+            passages.retain(|passage| !passage.excluded);
+            Ok(passages)
+        });
+        let passages = passages.await?;
+        let texts: Vec<_> = passages.iter().map(|passage| passage.row.node.text()).collect();
+        let mut end = words::one(&texts.concat(), words)?.end;
+        let mut found = 0;
+        while end > texts[found].len() {
+            end -= texts[found].len();
+            found += 1;
+        }
+        let row = passages[found].row.clone();
+        let position = passages[found].position.id;
+        let named = NamedNode { tree, view, node: row.node.id, position, short_id: row.short_id.clone() };
+        return Ok((named, row, end));
+    };
+    let named = app.node(asker, &NodeArg { tree: args.tree.clone(), node: node.clone() }).await?;
     let node = named.node;
     let row = app
         .read(asker, named.tree, move |rows| rows.node(node)?.ok_or_else(|| RowError::missing("node", node)));
@@ -28,12 +67,7 @@ pub(super) async fn branch(app: &App, asker: &Asker, args: Branch) -> Result<Com
             return Err(CommandError::usage("no place is given", "give --after WORDS or --at OFFSET"));
         }
     };
-    let token = match args.token {
-        Some(rank) => Some(Box::new(alternative(app, asker, &row, at, rank).await?)),
-        None => None,
-    };
-    app.change(asker, named.tree, &named.view, Op::BranchAt { node, at: at as u64, token }).await?;
-    branched(app, asker, named).await
+    Ok((named, row, at))
 }
 
 /// The byte at which cluster `offset` of a node's text begins.

@@ -8,12 +8,14 @@ mod align;
 mod file;
 mod marks;
 
-use loom::attribution::{Stretch, stretches};
+use std::time::{Duration, Instant};
+
 use loom::path::ViewOverrides;
 use loom::render::window;
 use loom::{
     CellKey, Mode, NodeId, Op, PassageEdit, PositionId, Refusal, TreeId, TreeReader, ViewName, resolve,
 };
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use text::passages::{Division, split};
 use workspace::Accept;
 
@@ -312,6 +314,9 @@ pub(super) fn edited(rows: &dyn TreeReader, node: NodeId) -> Result<Edited, loom
     })
 }
 
+/// How long the words of a passage are counted; beyond it what is left counts as replaced.
+const MOST_TIME: Duration = Duration::from_millis(100);
+
 /// An edited text with the line ends and without the byte order mark that its editor may have given it.
 fn with_line_ends_of(old: &str, saved: &str) -> String {
     let saved = if old.starts_with('\u{feff}') { saved } else { saved.trim_start_matches('\u{feff}') };
@@ -329,19 +334,20 @@ fn words_of(text: &str) -> u64 {
 
 /// Words that came and words that went.
 fn words_between(old: &str, new: &str) -> (u64, u64) {
-    let (mut came, mut stayed) = (0, 0);
-    for stretch in stretches(old, new) {
-        match stretch {
-            Stretch::New { new: at } => came += words_of(&new[at]),
-            Stretch::Kept { old: at, .. } => stayed += words_of(&old[at]),
+    let (old, new): (Vec<&str>, Vec<&str>) =
+        (old.split_whitespace().collect(), new.split_whitespace().collect());
+    let (mut came, mut went) = (0, 0);
+    for op in capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + MOST_TIME)) {
+        if !matches!(op, DiffOp::Equal { .. }) {
+            (came, went) = (came + op.new_range().len() as u64, went + op.old_range().len() as u64);
         }
     }
-    (came, words_of(old).saturating_sub(stayed))
+    (came, went)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::with_line_ends_of;
+    use super::{with_line_ends_of, words_between};
 
     #[test]
     fn line_ends_of_an_editor_are_those_of_the_text() {
@@ -349,5 +355,11 @@ mod tests {
         assert_eq!(with_line_ends_of("a\r\nb\r\n", "a\nc\n"), "a\r\nc\r\n");
         assert_eq!(with_line_ends_of("a\r\nb\n", "a\nc\r\n"), "a\nc\r\n", "mixed: as it was saved");
         assert_eq!(with_line_ends_of("", "a\r\n"), "a\n");
+    }
+
+    #[test]
+    fn whole_words_are_counted() {
+        assert_eq!(words_between("The gulls cried, in silence.", "The crows cried in noise."), (3, 3));
+        assert_eq!(words_between("", "Two words"), (2, 0));
     }
 }

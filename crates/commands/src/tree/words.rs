@@ -37,14 +37,14 @@ pub(super) fn one(text: &str, words: &str) -> Result<Range<usize>, CommandError>
 /// `not_found`; `usage` for no words.
 pub(super) fn all(text: &str, words: &str) -> Result<Vec<Range<usize>>, CommandError> {
     if words.is_empty() {
-        return Err(CommandError::usage("there are no words to look for", "give words of the passage"));
+        return Err(CommandError::usage("there are no words to look for", "give words of the text"));
     }
     let places: Vec<_> = text.match_indices(words).map(|(at, found)| at..at + found.len()).collect();
     if places.is_empty() {
         let hint = "`drawloom tree text TREE` shows the text; letters, spaces and line breaks count";
         return Err(CommandError::not_found(
             "place",
-            &format!("with the words {words:?} in this passage"),
+            &format!("with the words {words:?} in this text"),
             hint,
         ));
     }

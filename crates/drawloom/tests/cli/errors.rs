@@ -107,7 +107,7 @@ fn what_is_not_there_is_named_plainly() {
             "`drawloom config set providers.mine.base_url http://",
         ),
         (&["chat", "-m", "hi"], 2, "no model is chosen"),
-        (&["context", "show", "Story"], 3, "this is a tree: name a node of it"),
+        (&["context", "show", "Story"], 3, "no request at the end of Story"),
     ] {
         let run = world.run(arguments);
         assert!(run.code == Some(code) && one_line(&run.err).contains(said), "{arguments:?}: {run:?}");

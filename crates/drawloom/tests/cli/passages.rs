@@ -43,6 +43,11 @@ fn a_branch_begins_behind_words() {
     let twice = world.run(&["tree", "branch", "Novel", &ids[1], "--after", "a"]);
     assert_eq!(twice.code, Some(2));
     assert!(twice.err.contains("2 times: at 4 ") && twice.err.contains("at 16 "), "{}", twice.err);
+    world.ok(&["tree", "go", "Novel", &ids[5]]);
+    world.ok(&["tree", "branch", "Novel", "--after", "The rain"]);
+    assert!(world.ok(&["tree", "text", "Novel"]).ends_with("## Two\n\nThe rain"), "words of the path");
+    let nowhere = world.run(&["tree", "branch", "Novel", "--after", "snow"]);
+    assert_eq!(nowhere.code, Some(3));
     let nowhere = world.run(&["tree", "branch", "Novel", &ids[1], "--after", "snow"]);
     assert_eq!(nowhere.code, Some(3));
 }

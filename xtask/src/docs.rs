@@ -1,0 +1,146 @@
+//! The commands of README.md and docs/*.md, run as they stand.
+//!
+//! A block of code marked `sh` is run line by line, in order, in the home of its document, which is empty at first. A
+//! block that cannot be run has `<!-- not run: WHY -->` above it, and is listed. Any other block that calls the program
+//! is an error.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::say::say;
+
+const PROGRAM: &str = "drawloom";
+const MARK: &str = "<!-- not run: ";
+/// What is typed at a terminal: one message, and the end of the conversation.
+const TYPED: &str = "What is a loom?\n/exit\n";
+/// How long a command may take, in seconds.
+const SECONDS: &str = "120";
+
+/// Lines of a document between fences.
+struct Block {
+    /// Number of its first line, from 1.
+    line: usize,
+    lines: Vec<String>,
+    runs: bool,
+    /// Why it is not run.
+    mark: Option<String>,
+}
+
+/// `cargo xtask docs PROGRAM [--terminal] FILE...`
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let (program, rest) = arguments.split_first().context("cargo xtask docs takes the program and files")?;
+    let (terminal, files) = match rest {
+        [flag, files @ ..] if flag == "--terminal" => (true, files),
+        files => (false, files),
+    };
+    let program = fs::canonicalize(program).with_context(|| format!("there is no program {program}"))?;
+    let (mut run, mut left) = (0, Vec::new());
+    for file in files {
+        let text = fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+        let place = Place::make(&program)?;
+        for block in blocks(&text) {
+            let at = format!("{file}:{}", block.line);
+            let calls = block.lines.iter().filter(|line| line.split(' ').any(|word| word == PROGRAM)).count();
+            match (&block.mark, block.runs) {
+                (Some(why), _) => left.push(format!("{at}: {} lines: {why}", block.lines.len())),
+                (None, true) => {
+                    for line in &block.lines {
+                        place.run(line, terminal).with_context(|| format!("{at}: {line}"))?;
+                        run += 1;
+                    }
+                }
+                (None, false) if calls > 0 => bail!("{at}: mark the block `sh`, or say why it is not run"),
+                (None, false) => {}
+            }
+        }
+    }
+    say(&format!("{run} commands of the documentation were run"));
+    left.iter().for_each(|block| say(&format!("not run: {block}")));
+    Ok(())
+}
+
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let (mut within, mut mark) = (false, None);
+    for (number, line) in text.lines().enumerate() {
+        if let Some(info) = line.strip_prefix("```") {
+            if !within {
+                let runs = info == "sh";
+                blocks.push(Block { line: number + 2, lines: Vec::new(), runs, mark: mark.take() });
+            }
+            within = !within;
+        } else if within {
+            blocks.extend(blocks.pop().map(|mut block| {
+                block.lines.push(line.to_owned());
+                block
+            }));
+        } else {
+            mark = line.strip_prefix(MARK).and_then(|rest| rest.strip_suffix(" -->")).map(str::to_owned);
+        }
+    }
+    blocks
+}
+
+/// An empty home, and a folder to stand in.
+struct Place {
+    folder: PathBuf,
+    path: String,
+}
+
+impl Place {
+    fn make(program: &Path) -> Result<Self> {
+        let folder = std::env::temp_dir().join(format!("drawloom-docs-{}", std::process::id()));
+        // What a run before left there.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(folder.join("here"))?;
+        let own = program.parent().context("the program lies in no folder")?;
+        let path = std::env::var("PATH").unwrap_or_default();
+        Ok(Self { folder, path: format!("{}:{path}", own.display()) })
+    }
+
+    fn run(&self, line: &str, terminal: bool) -> Result<()> {
+        let mut command = Command::new("timeout");
+        command.arg(SECONDS);
+        if terminal {
+            command.args(["script", "--quiet", "--return", "--command", line, "/dev/null"]);
+        } else {
+            // A conversation needs somebody at a terminal.
+            if line.split('#').next().map(str::trim) == Some("drawloom chat") {
+                return Ok(());
+            }
+            command.args(["sh", "-c", line]);
+        }
+        command
+            .current_dir(self.folder.join("here"))
+            .env("HOME", &self.folder)
+            .env("DRAWLOOM_HOME", self.folder.join("home"))
+            .env("PATH", &self.path)
+            .env("SHELL", "/bin/sh")
+            .env("TERM", "xterm")
+            .env("EDITOR", "sed -i s/rain/snow/")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .stdin(if terminal { Stdio::piped() } else { Stdio::null() });
+        let mut child = command.spawn().context("cannot start it")?;
+        if let Some(mut input) = child.stdin.take() {
+            use std::io::Write;
+            // Who reads nothing has ended by then.
+            let _ = input.write_all(TYPED.as_bytes());
+        }
+        let ended = child.wait_with_output()?;
+        if !ended.status.success() {
+            let said = [ended.stdout, ended.stderr].concat();
+            bail!("{}: {}", ended.status, String::from_utf8_lossy(&said));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
