@@ -73,10 +73,9 @@ fn blocks(text: &str) -> Vec<Block> {
             }
             within = !within;
         } else if within {
-            blocks.extend(blocks.pop().map(|mut block| {
+            if let Some(block) = blocks.last_mut() {
                 block.lines.push(line.to_owned());
-                block
-            }));
+            }
         } else {
             mark = line.strip_prefix(MARK).and_then(|rest| rest.strip_suffix(" -->")).map(str::to_owned);
         }
