@@ -5,6 +5,7 @@
 //! is an error.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -13,6 +14,10 @@ use anyhow::{Context, Result, bail};
 use crate::say::say;
 
 const PROGRAM: &str = "drawloom";
+/// What needs somebody at a terminal.
+const CONVERSATION: &str = "drawloom chat";
+/// The variable that names a folder of weights, so that they are fetched once.
+const MODELS: &str = "DRAWLOOM_DOCS_MODELS";
 const MARK: &str = "<!-- not run: ";
 /// What is typed at a terminal: one message, and the end of the conversation.
 const TYPED: &str = "What is a loom?\n/exit\n";
@@ -48,6 +53,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
                 (Some(why), _) => left.push(format!("{at}: {} lines: {why}", block.lines.len())),
                 (None, true) => {
                     for line in &block.lines {
+                        if !terminal && line.split('#').next().map(str::trim) == Some(CONVERSATION) {
+                            left.push(format!("{at}: {CONVERSATION}: it needs --terminal"));
+                            continue;
+                        }
                         place.run(line, terminal).with_context(|| format!("{at}: {line}"))?;
                         run += 1;
                     }
@@ -95,6 +104,12 @@ impl Place {
         // What a run before left there.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(folder.join("here"))?;
+        if let Some(models) = std::env::var_os(MODELS) {
+            let home = folder.join("home");
+            fs::create_dir(&home)?;
+            fs::set_permissions(&home, PermissionsExt::from_mode(0o700))?;
+            symlink(models, home.join("models"))?;
+        }
         let own = program.parent().context("the program lies in no folder")?;
         let path = std::env::var("PATH").unwrap_or_default();
         Ok(Self { folder, path: format!("{}:{path}", own.display()) })
@@ -106,10 +121,6 @@ impl Place {
         if terminal {
             command.args(["script", "--quiet", "--return", "--command", line, "/dev/null"]);
         } else {
-            // A conversation needs somebody at a terminal.
-            if line.split('#').next().map(str::trim) == Some("drawloom chat") {
-                return Ok(());
-            }
             command.args(["sh", "-c", line]);
         }
         command
@@ -119,7 +130,7 @@ impl Place {
             .env("PATH", &self.path)
             .env("SHELL", "/bin/sh")
             .env("TERM", "xterm")
-            .env("EDITOR", "sed -i s/rain/snow/")
+            .env("EDITOR", "sed -i s/mill/barn/")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .stdin(if terminal { Stdio::piped() } else { Stdio::null() });
