@@ -6,6 +6,7 @@
 //! the catalogue of models up to date.
 
 mod catalogue;
+mod day;
 mod docs;
 mod fuzz;
 mod instructions;
@@ -39,6 +40,9 @@ fn main() -> ExitCode {
         },
         Some("soak") => soak::run(rest),
         Some("catalogue") => catalogue::run(rest),
+        Some("day") => day::run(rest),
+        // Run in the place of an editor by `day`.
+        Some("edit-chapter") => day::edit_chapter(rest),
         Some("docs") => docs::run(rest),
         Some("help" | "--help" | "-h") | None => {
             usage();
@@ -69,6 +73,8 @@ fn usage() {
     say("cargo xtask instructions [--bless]    instructions of core paths against their baseline");
     say("cargo xtask catalogue [URL | --file FILE] [--month YYYY-MM] [--add]");
     say("                                      the catalogue of models against a public list");
+    say("cargo xtask day PROGRAM [MODEL OTHER]");
+    say("                                      a writer's day, with the script model or these");
     say("cargo xtask docs PROGRAM [--terminal] FILE...");
     say("                                      the commands of documents, in an empty home");
     say("cargo xtask soak [--minutes N] [--load-only]");
