@@ -6,6 +6,7 @@
 //! the catalogue of models up to date.
 
 mod catalogue;
+mod compare;
 mod day;
 mod docs;
 mod fuzz;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         },
         Some("soak") => soak::run(rest),
         Some("catalogue") => catalogue::run(rest),
+        Some("compare") => compare::run(rest),
         Some("day") => day::run(rest),
         // Run in the place of an editor by `day`.
         Some("edit-chapter") => day::edit_chapter(rest),
@@ -73,6 +75,9 @@ fn usage() {
     say("cargo xtask instructions [--bless]    instructions of core paths against their baseline");
     say("cargo xtask catalogue [URL | --file FILE] [--month YYYY-MM] [--add]");
     say("                                      the catalogue of models against a public list");
+    say(
+        "cargo xtask compare PROGRAM LLM       the tasks of docs/compare.md with both, and the words they take",
+    );
     say("cargo xtask day PROGRAM [MODEL OTHER]");
     say("                                      a writer's day, with the script model or these");
     say("cargo xtask docs PROGRAM [--terminal] FILE...");

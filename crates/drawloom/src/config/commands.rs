@@ -60,8 +60,8 @@ fn setting(path: &str, key: &Key, value: Option<&Value>, source: Source) -> Sett
     Setting { key: path.to_owned(), value: shown(key, value), source: source.as_str().to_owned() }
 }
 
-/// Sets a key. A value that is not given is asked for at a terminal, where a secret is not shown; an empty one takes the
-/// key out of the file.
+/// Sets a key. A secret that is not given is read from a pipe, or asked for at a terminal, where it is not shown; an
+/// empty value takes the key out of the file.
 fn set_key(
     path: &str,
     written: Option<&str>,
@@ -80,8 +80,13 @@ fn set_key(
             from_input.as_str()
         }
         None => {
-            let hint = format!("`drawloom config set {path} VALUE`; `-` reads it from standard input");
-            return Err(CommandError::usage(format!("no value for {path}"), hint));
+            let is_piped = row.secret && FileArgument::is_input_piped();
+            from_input = if is_piped { line_of_input()? } else { String::new() };
+            if from_input.is_empty() {
+                let hint = format!("`drawloom config set {path} VALUE`; `-` reads it from standard input");
+                return Err(CommandError::usage(format!("no value for {path}"), hint));
+            }
+            from_input.as_str()
         }
         Some("-") => {
             from_input = line_of_input()?;
