@@ -20,7 +20,7 @@ use crate::home::{DATABASE, JOURNAL, LOG, NoRoom, SHARED, Scratch, beside, migra
 use crate::schema::VERSION;
 
 /// How often a file is copied anew that is written meanwhile.
-const ATTEMPTS: usize = 5;
+const ATTEMPTS: usize = 8;
 
 /// What a file and its log look like: another process that writes them changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +77,10 @@ pub(crate) fn prepare(path: &Path, scratch: &Scratch) -> Result<Found, StoreErro
     let path =
         path.canonicalize().map_err(|error| StoreError::io(format!("open {}", path.display()), error))?;
     for _ in 0..ATTEMPTS {
-        match attempt(&path, scratch) {
+        let before = Fingerprint::of(&path)?;
+        match attempt(&path, &before, scratch) {
+            // Who closes it last removes its log, and who opens it makes one.
+            Err(_) if Fingerprint::of(&path)? != before => {}
             Err(StoreError::Busy) => {}
             found => return found,
         }
@@ -85,8 +88,7 @@ pub(crate) fn prepare(path: &Path, scratch: &Scratch) -> Result<Found, StoreErro
     Err(StoreError::Busy)
 }
 
-fn attempt(path: &Path, scratch: &Scratch) -> Result<Found, StoreError> {
-    let before = Fingerprint::of(path)?;
+fn attempt(path: &Path, before: &Fingerprint, scratch: &Scratch) -> Result<Found, StoreError> {
     if before.files[0].as_ref().is_none_or(|file| file.bytes < HEADER) {
         return Err(StoreError::Foreign(path.display().to_string()));
     }
@@ -94,34 +96,32 @@ fn attempt(path: &Path, scratch: &Scratch) -> Result<Found, StoreError> {
     let access = match (before.has_journal(), has(LOG) && has(SHARED), before.has_log()) {
         (false, true, _) => Access::InPlace,
         (false, false, false) => Access::Frozen,
-        _ => return copy(path, &before, scratch),
+        _ => return copy(path, before, scratch),
     };
     let found = raw(path, access).and_then(|conn| {
         let state = state(&conn, path)?;
         conn.execute_batch("ROLLBACK").map_err(failure)?;
         Ok((state, conn))
     });
-    let is_same = || Ok::<_, StoreError>(Fingerprint::of(path)? == before);
     match found {
         Ok((state, conn)) if is_current(&state, path)? => {
             let found = Found::new(path, access);
             Ok(match access {
-                Access::Frozen => Found { frozen: Some(before), ..found },
+                Access::Frozen => Found { frozen: Some(before.clone()), ..found },
                 _ => Found { held: Some(Arc::new(Mutex::new(conn))), ..found },
             })
         }
         Ok((_, conn)) => {
-            let to = room_for(&before, scratch)?;
-            copy_to(&conn, &to).map_err(|error| no_room(error, &before))?;
-            if access == Access::Frozen && !is_same()? {
-                return Err(StoreError::Busy);
+            let to = room_for(before, scratch)?;
+            copy_to(&conn, &to).map_err(|error| no_room(error, before))?;
+            if access == Access::Frozen {
+                require_same(path, before)?;
             }
-            opened(to).map_err(|error| no_room(error, &before))
+            opened(to).map_err(|error| no_room(error, before))
         }
-        Err(_) if access == Access::Frozen && !is_same()? => Err(StoreError::Busy),
         // What SQLite makes of files that may not be opened or mapped.
         Err(StoreError::Sqlite(_) | StoreError::ReadOnly | StoreError::DiskFull) => {
-            copy(path, &before, scratch)
+            copy(path, before, scratch)
         }
         Err(error) => Err(error),
     }
@@ -174,15 +174,21 @@ fn copy(path: &Path, before: &Fingerprint, scratch: &Scratch) -> Result<Found, S
             copy_file(&beside(path, end), &beside(&to, end)).map_err(|error| no_room(error, before))?;
         }
     }
-    if Fingerprint::of(path)? != *before {
-        return Err(StoreError::Busy);
-    }
+    require_same(path, before)?;
     opened(to).map_err(|error| no_room(error, before))
 }
 
+/// Refuses what was read of a file that was written meanwhile.
+fn require_same(path: &Path, before: &Fingerprint) -> Result<(), StoreError> {
+    if Fingerprint::of(path)? == *before { Ok(()) } else { Err(StoreError::Busy) }
+}
+
 fn copy_file(from: &Path, to: &Path) -> Result<(), StoreError> {
-    let mut source =
-        File::open(from).map_err(|error| StoreError::io(format!("open {}", from.display()), error))?;
+    let mut source = match File::open(from) {
+        // Who closed the file last removed its log.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(StoreError::Busy),
+        opened => opened.map_err(|error| StoreError::io(format!("open {}", from.display()), error))?,
+    };
     let mut options = File::options();
     let target = options.write(true).create_new(true).mode(0o600).open(to);
     let copied = target.and_then(|mut target| io::copy(&mut source, &mut target));
