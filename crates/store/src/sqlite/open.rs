@@ -57,6 +57,7 @@ pub(crate) struct Found {
     pub(crate) access: Access,
     /// What a file looked like that nobody may write while it is read.
     pub(crate) frozen: Option<Fingerprint>,
+    #[expect(dead_code, reason = "held open, not used")]
     /// A connection that keeps the log of a file that is read in place from being removed by who closes it last.
     pub(crate) held: Option<Arc<Mutex<Connection>>>,
     /// Whether it is a private copy, made to be read.

@@ -209,3 +209,94 @@ fn opened(copy: PathBuf) -> Result<Found, StoreError> {
     conn.close().map_err(|(_, error)| failure(error))?;
     Ok(Found { is_copy: true, ..Found::new(&copy, Access::Frozen) })
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::super::open::{Options, reader};
+    use super::*;
+    use crate::store::Store;
+
+    /// A store as a process left it that was killed, and a connection that keeps its log.
+    fn with_log(folder: &Path) -> (PathBuf, Connection) {
+        let path = folder.join(DATABASE);
+        drop(Store::open_with(&path, &Options::default()).unwrap());
+        let conn = raw(&path, Access::Write).unwrap();
+        write(&conn, "first");
+        (path, conn)
+    }
+
+    fn write(conn: &Connection, key: &str) {
+        conn.execute("INSERT INTO meta (key, value) VALUES (?1, 1)", [key]).unwrap();
+    }
+
+    fn has(found: &Found, key: &str) -> bool {
+        let conn = reader(found).unwrap();
+        conn.query_row("SELECT count(*) FROM meta WHERE key = ?1", [key], |row| row.get::<_, i64>(0)).unwrap()
+            == 1
+    }
+
+    #[test]
+    fn a_copy_of_a_file_that_is_written_meanwhile_counts_for_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, conn) = with_log(folder.path());
+        let scratch = Scratch::default();
+        let before = Fingerprint::of(&path).unwrap();
+        write(&conn, "second");
+        let copied = copy(&path, &before, &scratch);
+        assert!(matches!(copied, Err(StoreError::Busy)), "{copied:?}");
+        let found = copy(&path, &Fingerprint::of(&path).unwrap(), &scratch).unwrap();
+        assert!(found.is_copy && has(&found, "first") && has(&found, "second"));
+    }
+
+    #[test]
+    fn a_log_with_its_index_is_read_in_place_and_one_without_through_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, conn) = with_log(folder.path());
+        let scratch = Scratch::default();
+        let found = prepare(&path, &scratch).unwrap();
+        assert_eq!(found.access, Access::InPlace);
+        assert!(has(&found, "first"));
+        write(&conn, "second");
+        assert!(has(&found, "second") && !found.is_changed());
+        // As they lie after a process was killed and the machine was started anew.
+        let other = tempfile::tempdir().unwrap();
+        let left = other.path().join("a%20 name?#.db");
+        for end in ["", LOG] {
+            std::fs::copy(beside(&path, end), beside(&left, end)).unwrap();
+        }
+        let found = prepare(&left, &scratch).unwrap();
+        assert!(found.is_copy && has(&found, "second"));
+        assert_eq!(other.path().read_dir().unwrap().count(), 2, "nothing was made beside it");
+        let alone = Found::new(&left, Access::Frozen);
+        assert!(!has(&alone, "second"), "the control: without its log the file says less");
+    }
+
+    #[test]
+    fn a_file_without_a_log_is_read_as_it_lies_until_somebody_writes_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, conn) = with_log(folder.path());
+        conn.close().unwrap();
+        let found = prepare(&path, &Scratch::default()).unwrap();
+        assert_eq!(found.access, Access::Frozen);
+        assert!(has(&found, "first") && !found.is_changed());
+        let conn = raw(&path, Access::Write).unwrap();
+        write(&conn, "second");
+        assert!(found.is_changed());
+    }
+
+    #[tokio::test]
+    async fn an_answer_from_a_file_that_was_written_meanwhile_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, conn) = with_log(folder.path());
+        conn.close().unwrap();
+        let (scratch, limits) = (Scratch::default(), crate::limits::StoreLimits::default());
+        let store = Store::open_for_reading(&path, &scratch, limits).unwrap();
+        let owner = crate::principal::Principal::Owner;
+        store.identity(&owner).await.unwrap();
+        write(&raw(&path, Access::Write).unwrap(), "second");
+        let answer = store.identity(&owner).await;
+        assert!(matches!(answer, Err(StoreError::Busy)), "{answer:?}");
+    }
+}
