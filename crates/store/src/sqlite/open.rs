@@ -297,7 +297,7 @@ fn uri(path: &Path) -> String {
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
-                name.push(char::from(*byte))
+                name.push(char::from(*byte));
             }
             other => name += &format!("%{other:02X}"),
         }

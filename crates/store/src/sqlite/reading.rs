@@ -117,7 +117,7 @@ fn attempt(path: &Path, before: &Fingerprint, scratch: &Scratch) -> Result<Found
             if access == Access::Frozen {
                 require_same(path, before)?;
             }
-            opened(to).map_err(|error| no_room(error, before))
+            opened(&to).map_err(|error| no_room(error, before))
         }
         // What SQLite makes of files that may not be opened or mapped.
         Err(StoreError::Sqlite(_) | StoreError::ReadOnly | StoreError::DiskFull) => {
@@ -175,7 +175,7 @@ fn copy(path: &Path, before: &Fingerprint, scratch: &Scratch) -> Result<Found, S
         }
     }
     require_same(path, before)?;
-    opened(to).map_err(|error| no_room(error, before))
+    opened(&to).map_err(|error| no_room(error, before))
 }
 
 /// Refuses what was read of a file that was written meanwhile.
@@ -196,18 +196,18 @@ fn copy_file(from: &Path, to: &Path) -> Result<(), StoreError> {
 }
 
 /// A copy, with what its log holds, brought up to date, and then written by nobody any more.
-fn opened(copy: PathBuf) -> Result<Found, StoreError> {
-    let mut conn = raw(&copy, Access::Write)?;
+fn opened(copy: &Path) -> Result<Found, StoreError> {
+    let mut conn = raw(copy, Access::Write)?;
     // It is not to outlive this process.
     conn.execute_batch("PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY").map_err(failure)?;
-    let found = state(&conn, &copy)?;
+    let found = state(&conn, copy)?;
     conn.execute_batch("ROLLBACK").map_err(failure)?;
-    if !is_current(&found, &copy)? {
+    if !is_current(&found, copy)? {
         bring_up(&mut conn, None, STEPS)?;
     }
     conn.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).map_err(failure)?;
     conn.close().map_err(|(_, error)| failure(error))?;
-    Ok(Found { is_copy: true, ..Found::new(&copy, Access::Frozen) })
+    Ok(Found { is_copy: true, ..Found::new(copy, Access::Frozen) })
 }
 
 #[cfg(test)]
