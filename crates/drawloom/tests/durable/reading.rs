@@ -379,7 +379,7 @@ fn a_reader_sees_what_another_process_acknowledges_meanwhile() {
             let ran = within(&home, READ_ONLY, &["tree", "text", "Tale"]);
             match ran.status.code() {
                 Some(0) => {
-                    assert!(before == 0 || ran.stdout.contains(&format!(" w{}.", before - 1)), "{ran:?}")
+                    assert!(before == 0 || ran.stdout.contains(&format!(" w{}.", before - 1)), "{ran:?}");
                 }
                 _ => ran.refused(6, &["busy"]),
             }
