@@ -71,7 +71,7 @@ impl From<&StoreError> for Failure {
             StoreError::Fenced { .. } => ("fenced", 6),
             StoreError::Rows(_) | StoreError::Damaged(_) => ("damaged", 6),
             StoreError::TooLong(_) => ("too_long", 6),
-            StoreError::DiskFull => ("disk_full", 6),
+            StoreError::DiskFull | StoreError::NoRoom(_) => ("disk_full", 6),
             StoreError::Foreign(_) => ("foreign", 6),
             StoreError::SchemaTooNew { .. } => ("schema_too_new", 6),
             StoreError::MigrationNeeded { .. } => ("migration_needed", 6),

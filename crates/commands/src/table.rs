@@ -145,6 +145,22 @@ impl Command {
 }
 
 impl Command {
+    /// Whether it changes nothing that is kept, so that it works where nothing can be written.
+    pub const fn only_reads(&self) -> bool {
+        matches!(self.spec().right, Right::Read)
+            || matches!(
+                self,
+                Self::Approvals(ApprovalsCommand::List)
+                    | Self::Tree(TreeCommand::Export(_))
+                    | Self::Backup(_)
+            )
+    }
+
+    /// Whether it vouches that no known secret is in what it writes, for which all of them must be known.
+    pub const fn vouches_for_secrets(&self) -> bool {
+        matches!(self, Self::Tree(TreeCommand::Export(export)) if export.share)
+    }
+
     /// Whether the surface runs it, which holds the files: configuration, diagnosis, benchmarks.
     pub(crate) const fn is_of_the_surface(&self) -> bool {
         matches!(self, Self::Config(_) | Self::Init(_) | Self::Doctor(_) | Self::Bench(_))

@@ -20,5 +20,5 @@ pub(crate) use commands::{default_model, run};
 pub(crate) use keys::is_name;
 pub(crate) use layers::{Layers, Source};
 pub(crate) use path::join;
-pub(crate) use sections::{Config, Level, ModelSection, Provider};
+pub(crate) use sections::{Config, Level, ModelSection, Provider, loose_key};
 pub(crate) use set::set;

@@ -25,17 +25,16 @@ use crate::terminal::Terminal;
 /// The key that holds the model used when none is named.
 pub(crate) const DEFAULT: &str = "model.default";
 
-/// Runs one. `model test` asks a model and is none of these.
+/// Runs one, by a configuration of these layers. `model test` asks a model and is none of these.
 ///
 /// # Errors
 /// As each command says.
 pub(crate) fn run(
     command: &ModelCommand,
     paths: &InvocationPaths,
-    layers: &Layers,
+    (layers, config): (&Layers, Config),
     person: Terminal,
 ) -> Result<CommandOutcome, CommandError> {
-    let config = layers.config()?;
     let shown = match command {
         ModelCommand::List { detect: looks, all } => {
             let found = if *looks { detect(&servers())? } else { Vec::new() };

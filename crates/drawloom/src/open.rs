@@ -12,12 +12,14 @@ use commands::settings::Settings;
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
 use store::home::{
-    BACKUPS, DATABASE, Home, HomeError, HomeOptions, STORE_ID, SpaceLimits, made_with_store, stray_log,
+    BACKUPS, DATABASE, Home, HomeError, HomeOptions, STORE_ID, Scratch, SpaceLimits, made_with_store,
+    stray_log,
 };
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
 use store::{ServerOptions, Store, StoreError, StoreId};
 use text::bytes::size;
 use text::terminal::visible;
+use workspace::StoreGuard;
 
 use crate::config::Config;
 use crate::context_windows::ContextWindows;
@@ -28,17 +30,25 @@ use crate::secrets;
 use crate::terminal::Terminal;
 use crate::workspaces;
 
+mod reading;
+
 /// A home that is open. The instance's lock is given back last.
 pub(crate) struct OpenHome {
     pub(crate) app: Arc<App>,
-    instance: Instance,
+    /// None where the home is only read.
+    instance: Option<Instance>,
+    recovers: bool,
 }
 
 impl OpenHome {
     /// Keeps what processes that died had received, and clears their files away. What fails here is no reason to
     /// refuse a command: it is said, and tried again next time.
     pub(crate) async fn recover(&self) {
+        if !self.recovers || self.instance.is_none() {
+            return;
+        }
         let app = &self.app;
+        Scratch::sweep();
         let cleared = match app.recover().await {
             Ok(_) => Instances::of(&app.runtime.home)
                 .and_then(|instances| instances.remove_dead(|_| true))
@@ -66,10 +76,9 @@ impl OpenHome {
     /// A store that is busy, with who else has it open: one of them writes (spec: cli §1 exit 6). An error that names
     /// who is in the way stays as it is.
     pub(crate) fn name_others(&self, mut error: CommandError) -> CommandError {
-        if error.code != "busy" {
+        let Some(own) = self.instance.as_ref().filter(|_| error.code == "busy").map(Instance::id) else {
             return error;
-        }
-        let own = self.instance.id();
+        };
         let all =
             Instances::of(&self.app.runtime.home).and_then(|instances| instances.list()).unwrap_or_default();
         let others: Vec<String> =
@@ -82,7 +91,7 @@ impl OpenHome {
 
     /// Closes the store before this process stops being an owner of running work.
     pub(crate) fn close(self) {
-        let Self { app, instance } = self;
+        let Self { app, instance, .. } = self;
         drop(app);
         drop(instance);
     }
@@ -110,6 +119,19 @@ pub(crate) struct Invocation<'a> {
     /// Whether people begin a home with it: whoever asks for another command has mistyped the home's name more often
     /// than made one.
     pub(crate) begins: bool,
+    /// Whether it works in a home that cannot be written ([`commands::Command::only_reads`]).
+    pub(crate) only_reads: bool,
+    /// Whether what processes that died had received is kept first.
+    pub(crate) recovers: bool,
+}
+
+/// What of a home was opened.
+struct Opened {
+    home: Home,
+    guard: StoreGuard,
+    /// None where it is only read.
+    instance: Option<Instance>,
+    store: Store,
 }
 
 /// Opens the home for a command.
@@ -122,38 +144,20 @@ pub(crate) fn open(
     person: Arc<Terminal>,
     cancel: Cancel,
 ) -> Result<OpenHome, CommandError> {
-    let Invocation { name, paths, need, runtime, named, begins } = *invocation;
-    let is_new = !paths.home.exists();
-    let home = home(paths, &config, &person)?;
-    // Before anything else can fail in it.
-    if is_new && !begins {
-        person.notice(&format!("a new home was made at {}", paths.home.display()));
-    }
-    if config.store.url.is_none() {
-        require_known_store(home.root())?;
-    }
-    keep_room(&home, &config, &person);
+    let Invocation { paths, need, runtime, named, .. } = *invocation;
     let (masker, weak) = secrets::masker(&config)?;
     weak.iter().for_each(|notice| person.notice(notice));
     let clock = Clock::system();
-    // Before the store is opened: from then on closing any other descriptor of its files drops its locks.
-    let guard = paths.guard()?;
-    let instance = start(&home, name, &clock)?;
-    let limits = store::StoreLimits {
-        wal: config.limits.wal.0,
-        search: std::time::Duration::from_secs_f64(config.limits.search),
-        ..store::StoreLimits::default()
+    let opened = match to_write(invocation, &config, &person, &clock) {
+        Err(why) if invocation.only_reads && reading::may_help(&why, paths, &config) => {
+            reading::open(paths, &config, &person, &why)?
+        }
+        opened => opened?,
     };
-    let store = match &config.store.url {
-        Some(url) => Store::connect(&ServerOptions {
-            url: url.clone(),
-            password: config.store.known_password(),
-            store: StoreId::of_home(home.root())?,
-            makes_tables: true,
-            pool: usize::from(config.store.pg_pool),
-            limits,
-        })?,
-        None => open_file(&home, limits, &person)?,
+    let Opened { home, guard, instance, store } = opened;
+    let id = match &instance {
+        Some(instance) => instance.id(),
+        None => new_id(&clock)?,
     };
     let workspace = match need {
         WorkspaceNeed::None => Workspace::default(),
@@ -191,11 +195,58 @@ pub(crate) fn open(
         spend: Arc::new(SpendLimiter::new(budget)),
         space: SpaceLimits { minimum_free: settings.limits.free_space, ..SpaceLimits::default() },
         fallbacks: fallbacks(&models),
-        ..Runtime::new(Arc::new(store), Arc::new(home), instance.id(), clock, Arc::new(masker))
+        ..Runtime::new(Arc::new(store), Arc::new(home), id, clock, Arc::new(masker))
     };
     let sessions = Sessions::default();
     let app = App { runtime, sessions, guard, models, workspace, settings, frontend: person, cancel };
-    Ok(OpenHome { app: Arc::new(app), instance })
+    Ok(OpenHome { app: Arc::new(app), instance, recovers: invocation.recovers })
+}
+
+/// Opens the home as one of its owners.
+fn to_write(
+    &Invocation { name, paths, begins, .. }: &Invocation<'_>,
+    config: &Config,
+    person: &Terminal,
+    clock: &Clock,
+) -> Result<Opened, CommandError> {
+    let is_new = !paths.home.exists();
+    let home = home(paths, config, person)?;
+    // Before anything else can fail in it.
+    if is_new && !begins {
+        person.notice(&format!("a new home was made at {}", paths.home.display()));
+    }
+    if config.store.url.is_none() {
+        require_known_store(home.root())?;
+    }
+    keep_room(&home, config, person);
+    // Before the store is opened: from then on closing any other descriptor of its files drops its locks.
+    let guard = paths.guard()?;
+    let instance = Some(start(&home, name, clock)?);
+    let store = match &config.store.url {
+        Some(url) => connect(url, &home, config, true)?,
+        None => open_file(&home, limits(config), person)?,
+    };
+    Ok(Opened { home, guard, instance, store })
+}
+
+fn limits(config: &Config) -> store::StoreLimits {
+    store::StoreLimits {
+        wal: config.limits.wal.0,
+        search: std::time::Duration::from_secs_f64(config.limits.search),
+        ..store::StoreLimits::default()
+    }
+}
+
+/// Opens the store on a server.
+fn connect(url: &str, home: &Home, config: &Config, makes_tables: bool) -> Result<Store, CommandError> {
+    Ok(Store::connect(&ServerOptions {
+        url: url.to_owned(),
+        password: config.store.usable_password()?,
+        store: StoreId::of_home(home.root())?,
+        makes_tables,
+        pool: usize::from(config.store.pg_pool),
+        limits: limits(config),
+    })?)
 }
 
 /// An error whose hint does not name the command that ended with it.
@@ -319,11 +370,14 @@ fn keep_room(home: &Home, config: &Config, person: &Terminal) {
 }
 
 fn start(home: &Home, name: &'static str, clock: &Clock) -> Result<Instance, CommandError> {
-    let now = clock.now();
-    let id = InstanceId::generate(u64::try_from(now).unwrap_or(0))
-        .map_err(|error| CommandError::new("store", 6, format!("no random numbers: {error}"), ""))?;
-    let about = About::this_process(name, env!("CARGO_PKG_VERSION"), now);
+    let id = new_id(clock)?;
+    let about = About::this_process(name, env!("CARGO_PKG_VERSION"), clock.now());
     Instances::of(home).and_then(|instances| instances.start(id, &about)).map_err(instance_error)
+}
+
+fn new_id(clock: &Clock) -> Result<InstanceId, CommandError> {
+    InstanceId::generate(u64::try_from(clock.now()).unwrap_or(0))
+        .map_err(|error| CommandError::new("store", 6, format!("no random numbers: {error}"), ""))
 }
 
 /// A home that cannot be used, as the error of a command.

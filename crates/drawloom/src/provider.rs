@@ -15,7 +15,7 @@ use model::{
 };
 use text::terminal::one_line;
 
-use crate::config::{Config, ModelSection, Provider};
+use crate::config::{Config, ModelSection, Provider, loose_key};
 
 /// Window and longest answer of a remote model nobody knows: the least that providers have had for years.
 const ASSUMED_REMOTE: (u32, u32) = (128_000, 16_384);
@@ -98,6 +98,9 @@ impl<'a> ResolvedProvider<'a> {
     pub(crate) fn key(&self, named: bool) -> Result<Option<String>, CommandError> {
         if let Some(key) = self.known_key() {
             return Ok(Some(key));
+        }
+        if self.section.loose_key.is_some() {
+            return Err(loose_key(&format!("providers.{}.key", self.name)));
         }
         if let Some(variable) = &self.section.key_env {
             return key_in(variable, &self.name).map(Some);

@@ -73,14 +73,17 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             CommandOutcome::Rows(crate::bench::run(&arguments, &mut |line| output.note(line))?)
         }
         Command::Init(_) => crate::init::run(&paths, &layers, Terminal::new(output.quiet, verbose))?,
-        Command::Model(
-            command @ (ModelCommand::List { .. } | ModelCommand::Pull { .. } | ModelCommand::Use { .. }),
-        ) => crate::model_commands::run(&command, &paths, &layers, Terminal::new(output.quiet, verbose))?,
+        Command::Model(ModelCommand::List { .. } | ModelCommand::Pull { .. } | ModelCommand::Use { .. }) => {
+            let config = layers.config_for(&command, &|line| output.note(line))?;
+            let Command::Model(command) = command else { return Err(command.not_here()) };
+            let person = Terminal::new(output.quiet, verbose);
+            crate::model_commands::run(&command, &paths, (&layers, config), person)?
+        }
         Command::Doctor(arguments) => doctor::examine(arguments.quick, &paths, &layers)?,
         Command::Restore(arguments) => restore(&arguments, &paths, &layers, output.quiet)?,
         command => {
             let layers = if model.is_none() { first_run(&paths, layers, output, verbose)? } else { layers };
-            let config = layers.config()?;
+            let config = layers.config_for(&command, &|line| output.note(line))?;
             log::start(config.log.level);
             let mut person = Terminal::new(output.quiet, verbose).dimming(output.color());
             let shows = matches!(command, Command::Chat(_) | Command::Ask(AskArgs { extract: false, .. }));
@@ -104,15 +107,19 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
                 let (runtime, never) = (interrupt::runtime()?, Cancel::never());
                 let (need, named) = (WorkspaceNeed::Load, model.as_deref());
                 let runtime = &runtime;
+                let (begins, only_reads, recovers) = (true, false, true);
+                let paths = &paths;
                 let invocation =
-                    Invocation { name: "chat", paths: &paths, need, runtime, named, begins: true };
+                    Invocation { name: "chat", paths, need, runtime, named, begins, only_reads, recovers };
                 let opened = open::open(&invocation, config, Arc::clone(&person), never)?;
-                let ended = repl::hold(&opened, person, *output, (&paths, &layers), chat);
+                let ended = repl::hold(&opened, person, *output, (paths, &layers), chat);
                 let ended = ended.map_err(|error| opened.name_others(error));
                 opened.close();
                 return ended;
             }
-            return with_store(command, (&paths, config), model.as_deref(), &person, output);
+            // What processes that died received is masked before it is kept, for which every secret must be known.
+            let recovers = !layers.are_blocked();
+            return with_store(command, (&paths, config, recovers), model.as_deref(), &person, output);
         }
     };
     output.outcome(&outcome)?;
@@ -172,7 +179,7 @@ fn named_file(file: &Path) -> Result<String, CommandError> {
 /// code.
 fn with_store(
     command: Command,
-    (paths, config): (&InvocationPaths, config::Config),
+    (paths, config, recovers): (&InvocationPaths, config::Config, bool),
     model: Option<&str>,
     person: &Arc<Terminal>,
     output: &Output,
@@ -193,7 +200,16 @@ fn with_store(
         _ => WorkspaceNeed::None,
     };
     let begins = matches!(command, Command::Chat(_) | Command::Ask(_) | Command::Tree(TreeCommand::New(_)));
-    let invocation = Invocation { name: spec.name, paths, need, runtime: &runtime, named: model, begins };
+    let invocation = Invocation {
+        name: spec.name,
+        paths,
+        need,
+        runtime: &runtime,
+        named: model,
+        begins,
+        only_reads: command.only_reads(),
+        recovers,
+    };
     let opened = open::open(&invocation, config, Arc::clone(person), cancel);
     let opened = opened.map_err(|error| open::not_to_itself(spec.name, error))?;
     runtime.block_on(opened.recover());

@@ -1,6 +1,7 @@
 //! The values no text may carry out or in: every key this invocation could know (spec: security §11).
 
 use commands::CommandError;
+use store::home::KEYS;
 use text::mask::{MaskError, Masker, Secret};
 
 use crate::config::Config;
@@ -30,9 +31,13 @@ fn known(config: &Config) -> Vec<(String, String)> {
     for (name, provider) in &config.providers {
         let key = provider.key.clone().filter(|key| !key.is_empty());
         known.extend(key.map(|key| (format!("providers.{name}.key"), key)));
+        let loose = provider.loose_key.clone();
+        known.extend(loose.map(|key| (format!("{KEYS}/providers.{name}.key"), key)));
         let named = provider.key_env.as_deref().and_then(|name| Some((name.to_owned(), variable(name)?)));
         known.extend(named);
     }
+    let loose = config.store.loose_password.clone();
+    known.extend(loose.map(|password| (format!("{KEYS}/store.password"), password)));
     known.extend(config.store.known_password().map(|password| ("store.password".to_owned(), password)));
     // Known although it may not be used: the owner's text should not carry it either.
     let usual = model::providers().iter().filter_map(|row| row.key_env);

@@ -6,6 +6,7 @@ use loom::read_set::ReadKey;
 use loom::{CellKey, Refusal, RowError, Slot, ViewName};
 
 use crate::fence::LeaseOwner;
+use crate::home::NoRoom;
 
 /// A failure of a store. Nothing of a failed write is kept.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +65,9 @@ pub enum StoreError {
     /// No space left. The transaction was rolled back; nothing that was acknowledged is lost.
     #[error("no space left for the store")]
     DiskFull,
+    /// A copy through which alone the store can be read finds no room.
+    #[error("the store cannot be read where it lies: {0}")]
+    NoRoom(#[from] NoRoom),
     #[error("the store is damaged: {0}")]
     Damaged(String),
     /// The file belongs to another program.
@@ -207,6 +211,7 @@ impl StoreError {
             Self::Busy => "another process writes to it; try again when it is done",
             Self::TooLong(_) => "ask for less",
             Self::DiskFull => "free some and try again; nothing was lost",
+            Self::NoRoom(_) => "free some, or set TMPDIR to a folder that has it; nothing was lost",
             Self::Damaged(_) => "restore a backup, or run `drawloom store check`",
             Self::Foreign(_) => "name another --home",
             Self::MigrationNeeded { .. } => "close every other drawloom first",

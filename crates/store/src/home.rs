@@ -8,6 +8,7 @@
 mod layout;
 mod lost_store;
 mod network;
+mod scratch;
 mod space;
 
 use std::fs::{DirBuilder, File, Metadata, Permissions};
@@ -19,6 +20,8 @@ use std::sync::Arc;
 use rustix::fs::{Access, AtFlags, CWD, Mode, RenameFlags, linkat, renameat_with};
 use rustix::io::Errno;
 
+use crate::error::StoreError;
+
 pub use layout::{
     BACKUPS, CONFIG, DATABASE, HomeDir, KEYS, STORE_COPIES, STORE_ID, UnfinishedFile, is_unfinished,
     known_names, store_log,
@@ -27,6 +30,7 @@ pub(crate) use layout::{JOURNAL, LOG, SHARED, beside, migration_copy, unfinished
 pub(crate) use lost_store::sign_of_store;
 pub use lost_store::{made_with_store, stray_log};
 pub use network::{FileSystems, HostFileSystems, NetworkFs};
+pub use scratch::{NoRoom, Scratch};
 pub use space::{Reserve, ReserveState, Space, SpaceLimits};
 
 /// Why a home cannot be used. Each message says what to do; the exit code for all of them is 6, but for
@@ -138,6 +142,8 @@ pub struct Home {
     root: PathBuf,
     repaired: Vec<PathBuf>,
     file_systems: Arc<dyn FileSystems>,
+    /// Of a home that is only read: where everything goes that has to be written.
+    scratch: Option<Arc<Scratch>>,
 }
 
 impl std::fmt::Debug for Home {
@@ -186,7 +192,7 @@ impl Home {
             keep_names(&path, existing)?;
         }
         let root = path.canonicalize().map_err(HomeError::io("opened", &path))?;
-        let mut home = Self { root, repaired: Vec::new(), file_systems };
+        let mut home = Self { root, repaired: Vec::new(), file_systems, scratch: None };
         home.refuse_foreign_contents()?;
         // `loom.db` may be a link to another disk: what counts is where its bytes lie.
         if !options.allow_network_fs && home.database().exists() {
@@ -197,6 +203,43 @@ impl Home {
         rustix::fs::access(&home.root, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
             .map_err(|error| HomeError::NotWritable { path: home.root.clone(), source: error.into() })?;
         Ok(home)
+    }
+
+    /// Opens a home that is there in order to read it. Nothing of it is changed or needs to be writable: neither its
+    /// modes, which may be another user's, nor its folders.
+    ///
+    /// # Errors
+    /// [`HomeError`], when it is no home, or lies where locks do not work.
+    pub fn open_for_reading(path: &Path, options: HomeOptions) -> Result<Self, HomeError> {
+        let root = path.canonicalize().map_err(HomeError::io("opened", path))?;
+        let scratch = Some(Arc::default());
+        let home = Self { root, repaired: Vec::new(), file_systems: Arc::new(HostFileSystems), scratch };
+        home.refuse_foreign_contents()?;
+        if !options.allow_network_fs {
+            refuse_network(home.file_systems(), home.root())?;
+            if home.database().exists() {
+                refuse_network(home.file_systems(), &home.database())?;
+            }
+        }
+        refuse_odd_store(&home.database())?;
+        Ok(home)
+    }
+
+    /// The private folders of a home that is only read; none of one that is written.
+    #[must_use]
+    pub fn scratch(&self) -> Option<&Scratch> {
+        self.scratch.as_deref()
+    }
+
+    /// The folder that a copy of the store is made in, which takes `bytes`: the home itself, or a private one.
+    ///
+    /// # Errors
+    /// [`StoreError::NoRoom`].
+    pub fn place_of_copies(&self, bytes: u64) -> Result<PathBuf, StoreError> {
+        match &self.scratch {
+            Some(scratch) => Ok(scratch.with_room(bytes)?),
+            None => Ok(self.root.clone()),
+        }
     }
 
     /// The folder itself: absolute, without symlinks.
@@ -211,12 +254,22 @@ impl Home {
         &self.repaired
     }
 
-    /// The path of a folder of the home, which is created (0700) if it is absent.
+    /// The path of a folder of the home, which is created (0700) if it is absent. Of a home that is only read it is
+    /// a private one where it is absent, or holds nothing but locks and what can be missed.
     ///
     /// # Errors
     /// [`HomeError::NotADirectory`], [`HomeError::NotWritable`] or [`HomeError::Io`].
     pub fn dir(&self, dir: HomeDir) -> Result<PathBuf, HomeError> {
         let path = self.root.join(dir.name());
+        let path = match &self.scratch {
+            Some(scratch) if dir.is_written_by_readers() || !path.exists() => {
+                let full = |error| {
+                    HomeError::io("replaced", &path)(io::Error::new(io::ErrorKind::StorageFull, error))
+                };
+                scratch.with_room(0).map_err(full)?.join(dir.name())
+            }
+            _ => path,
+        };
         // What is large or the owner's may lie on another disk; nothing else is written through a link.
         if !matches!(dir, HomeDir::Models | HomeDir::DefaultWorkspace) {
             let within = path.ancestors().take_while(|part| *part != self.root);

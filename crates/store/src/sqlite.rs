@@ -13,6 +13,7 @@ mod migrate;
 mod open;
 mod pages;
 mod readers;
+mod reading;
 mod scrub;
 mod versions;
 mod watcher;

@@ -13,6 +13,7 @@ use crate::db::Db;
 use crate::engine::{Answer, StatementCounts, Time};
 use crate::error::StoreError;
 use crate::event::Cursor;
+use crate::home::Scratch;
 use crate::limits::StoreLimits;
 use crate::principal::Principal;
 use crate::rows::{events, reader};
@@ -88,6 +89,28 @@ impl Store {
     pub fn open_with(path: &Path, options: &Options) -> Result<Self, StoreError> {
         let engine = Engine::Sqlite(Box::new(sqlite::Database::open(path, options)?));
         Ok(Self::new(engine, options.limits))
+    }
+
+    /// Opens a file that need not be writable, nor its folder, in order to read it: where it lies, if SQLite can do so
+    /// without making a file, else as a copy in a private folder, which shows all that was acknowledged and is brought
+    /// up to date if it is older.
+    ///
+    /// # Errors
+    /// As [`Store::open_with`]; [`StoreError::NoRoom`] when the copy finds none; [`StoreError::Busy`] when the file is
+    /// written so often that no copy of one moment can be made.
+    pub fn open_for_reading(path: &Path, scratch: &Scratch, limits: StoreLimits) -> Result<Self, StoreError> {
+        let options = Options { limits, ..Options::default() };
+        let database = sqlite::Database::open_for_reading(path, scratch, &options)?;
+        Ok(Self::new(Engine::Sqlite(Box::new(database)), limits))
+    }
+
+    /// Whether what is read is a private copy of the file.
+    pub fn is_copy(&self) -> bool {
+        match &self.engine {
+            Engine::Sqlite(database) => database.is_copy(),
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => false,
+        }
     }
 
     /// An empty store in memory, for previews and tests. It ends with the value, has no threads, and does its work on

@@ -39,9 +39,10 @@ pub(crate) async fn backup(
     let failed = |error: std::io::Error| CommandError::file("cannot write", &target, &error);
     let part = TemporaryFile::open(app, &target, |_| false)?;
     let home = &app.runtime.home;
-    // The copy of the store is made inside the home, where there is a place of the right mode for it.
+    // The copy of the store is made inside the home, where there is a place of the right mode for it, if it can be.
     let _copying = Copying::begin(home).map_err(failed)?;
-    let copy = StoreCopy(home.root().join(UnfinishedFile::BackupCopy.new_name()?));
+    let taken = home.database().metadata().map_or(0, |found| found.len());
+    let copy = StoreCopy(home.place_of_copies(taken)?.join(UnfinishedFile::BackupCopy.new_name()?));
     let made = app.runtime.store.backup(&asker.principal, &copy.0).await?;
     let shown = super::shown_blobs(&app.runtime.store, &asker.principal).await?;
     let problems = missing_blobs(home.root().join(HomeDir::Blobs.name()), shown).await?;
@@ -75,8 +76,9 @@ pub(crate) async fn backup(
     part.finish().await?;
     let file = target.to_string_lossy().into_owned();
     let absolute = std::path::absolute(&target).unwrap_or(target);
-    let remembered = remember(home, BackupMade::new(now.0, absolute, bytes, seq));
-    if let Err(error) = remembered {
+    if home.scratch().is_some() {
+        app.frontend.note("the backup is complete, but a home that is only read does not note it");
+    } else if let Err(error) = remember(home, BackupMade::new(now.0, absolute, bytes, seq)) {
         app.frontend.note(&format!("the backup is complete, but the home could not note it: {error}"));
     }
     Ok(CommandOutcome::BackedUp(BackedUp { file, bytes, seq, problems }))

@@ -81,7 +81,7 @@ fn take_alone(lock: &File, home: &Home) -> io::Result<bool> {
 /// Whether the lock on copies is still the file that others lock.
 fn is_named(lock: &File, home: &Home) -> io::Result<bool> {
     let file = lock.metadata()?;
-    match home.root().join(HomeDir::Locks.name()).join(COPIES).metadata() {
+    match home.dir(HomeDir::Locks).map_err(io::Error::other)?.join(COPIES).metadata() {
         Ok(named) => Ok((named.dev(), named.ino()) == (file.dev(), file.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),

@@ -24,6 +24,8 @@ pub(crate) struct Problem {
     pub(crate) key: Option<String>,
     pub(crate) what: String,
     pub(crate) hint: String,
+    /// Whether a command that writes or asks a model is refused; what blocks none is refused itself.
+    pub(crate) blocks: bool,
 }
 
 impl Problem {
@@ -51,6 +53,8 @@ pub(crate) enum SecretRule {
 pub(crate) struct ParsedFile {
     /// Known keys with values that fit.
     pub(crate) values: Vec<(String, Value)>,
+    /// Secrets that others may have read: they are masked, and never used.
+    pub(crate) loose: Vec<(String, Value)>,
     pub(crate) problems: Vec<Problem>,
     /// Whether the file could not be read at all.
     pub(crate) is_broken: bool,
@@ -59,13 +63,33 @@ pub(crate) struct ParsedFile {
 /// Reads a file; one that is not there holds nothing.
 pub(crate) fn read(path: &Path, secrets: SecretRule) -> ParsedFile {
     let place = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    match text_of(path, secrets) {
+    let refused = |(what, hint): Refused, blocks| Problem {
+        place: place.clone(),
+        key: None,
+        what,
+        hint: hint.to_owned(),
+        blocks,
+    };
+    match opened(path) {
         Ok(None) => ParsedFile::default(),
-        Ok(Some(text)) => parse(&place, &text, secrets),
-        Err((what, hint)) => {
-            let problems = vec![Problem { place, key: None, what, hint: hint.to_owned() }];
-            ParsedFile { values: Vec::new(), problems, is_broken: true }
+        Ok(Some((file, mode))) => {
+            let parsed = text(file).map(|text| parse(&place, &text, secrets));
+            let parsed = parsed.unwrap_or_else(|why| ParsedFile::broken(refused(why, true)));
+            match loose(mode).filter(|_| secrets == SecretRule::Only) {
+                None => parsed,
+                Some(why) => {
+                    let problems = std::iter::once(refused(why, false)).chain(parsed.problems).collect();
+                    ParsedFile { values: Vec::new(), loose: parsed.values, problems, is_broken: true }
+                }
+            }
         }
+        Err(why) => ParsedFile::broken(refused(why, true)),
+    }
+}
+
+impl ParsedFile {
+    fn broken(problem: Problem) -> Self {
+        Self { problems: vec![problem], is_broken: true, ..Self::default() }
     }
 }
 
@@ -73,6 +97,21 @@ type Refused = (String, &'static str);
 
 /// The text of a file of settings, if it is there.
 pub(crate) fn text_of(path: &Path, secrets: SecretRule) -> Result<Option<String>, Refused> {
+    let Some((file, mode)) = opened(path)? else { return Ok(None) };
+    match loose(mode).filter(|_| secrets == SecretRule::Only) {
+        None => text(file).map(Some),
+        Some(why) => Err(why),
+    }
+}
+
+/// Why keys in a file of this mode are not used, if they are not.
+fn loose(mode: u32) -> Option<Refused> {
+    let what = || format!("others may read it (mode {:04o}), so that no key in it is used", mode & 0o7777);
+    (mode & 0o077 != 0).then(|| (what(), "run `chmod 600` on it, and consider new keys"))
+}
+
+/// A file of settings with its mode, if it is there.
+fn opened(path: &Path) -> Result<Option<(File, u32)>, Refused> {
     let unreadable = |error: std::io::Error| (format!("it cannot be read: {error}"), "check its permissions");
     // Without blocking, so that a pipe in its place does not stop every command.
     let file = OpenOptions::new().read(true).custom_flags(nonblocking()).open(path);
@@ -87,13 +126,7 @@ pub(crate) fn text_of(path: &Path, secrets: SecretRule) -> Result<Option<String>
     if !metadata.is_file() {
         return Err(("it is not a plain file".to_owned(), "move it away"));
     }
-    if secrets == SecretRule::Only && metadata.mode() & 0o077 != 0 {
-        return Err((
-            format!("others may read it (mode {:04o})", metadata.mode() & 0o7777),
-            "run chmod 600 on it, and consider new keys",
-        ));
-    }
-    text(file).map(Some)
+    Ok(Some((file, metadata.mode())))
 }
 
 fn nonblocking() -> i32 {
@@ -112,7 +145,8 @@ fn text(file: File) -> Result<String, Refused> {
 
 /// Reads the text of a file.
 pub(crate) fn parse(place: &str, text: &str, secrets: SecretRule) -> ParsedFile {
-    let problem = |key, what: String, hint: String| Problem { place: place.to_owned(), key, what, hint };
+    let problem =
+        |key, what: String, hint: String| Problem { place: place.to_owned(), key, what, hint, blocks: true };
     let mut held = ParsedFile::default();
     let table: Table = match text.parse() {
         Ok(table) => table,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use commands::CommandError;
+use commands::{Command, CommandError};
 use text::terminal::one_line;
 use toml::{Table, Value};
 
@@ -38,6 +38,7 @@ impl Source {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layers {
     values: BTreeMap<String, (Value, Source)>,
+    loose: Vec<(String, Value)>,
     problems: Vec<Problem>,
     is_broken: bool,
 }
@@ -67,6 +68,7 @@ impl Layers {
         let is_value = |value: &Value| value.as_str() != Some("");
         let values = held.values.into_iter().filter(|(_, value)| is_value(value));
         self.values.extend(values.map(|(path, value)| (path, (value, source))));
+        self.loose.extend(held.loose);
         self.problems.extend(held.problems);
         self.is_broken |= held.is_broken;
     }
@@ -108,17 +110,46 @@ impl Layers {
     /// # Errors
     /// The first thing that is wrong anywhere.
     pub(crate) fn config(&self) -> Result<Config, CommandError> {
-        if let Some(problem) = self.problems.first() {
+        let mut blocking = self.problems.iter().filter(|problem| problem.blocks);
+        if let Some(problem) = blocking.next() {
             let mut error = problem.error();
-            if self.problems.len() > 1 {
-                error.message += &format!(" (and {} more: `drawloom config check`)", self.problems.len() - 1);
+            let more = blocking.count();
+            if more > 0 {
+                error.message += &format!(" (and {more} more: `drawloom config check`)");
             }
             return Err(error);
         }
         self.lenient()
     }
 
-    /// The sections of what is right, for `doctor`.
+    /// The sections for a command, with a line for each thing of it that is refused. One that writes or asks a model
+    /// does so with all of what its owner wrote or not at all; one that only reads goes by what is right.
+    ///
+    /// # Errors
+    /// As [`Self::config`].
+    pub(crate) fn config_for(&self, command: &Command, note: &dyn Fn(&str)) -> Result<Config, CommandError> {
+        let config = if command.only_reads() && !command.vouches_for_secrets() {
+            self.lenient()?
+        } else {
+            self.config()?
+        };
+        for problem in &self.problems {
+            let refused = if problem.blocks {
+                " (left out; commands that write or ask a model are refused)"
+            } else {
+                ""
+            };
+            note(&format!("{problem}{refused}"));
+        }
+        Ok(config)
+    }
+
+    /// Whether what is wrong keeps commands that write or ask a model from running.
+    pub(crate) fn are_blocked(&self) -> bool {
+        self.problems.iter().any(|problem| problem.blocks)
+    }
+
+    /// The sections of what is right, for `doctor` and for commands that only read.
     ///
     /// # Errors
     /// When a key and its type disagree, which no file brings about.
@@ -127,14 +158,27 @@ impl Layers {
         for (path, (value, _)) in &self.values {
             insert(&mut whole, path, value.clone());
         }
-        whole.try_into().map_err(|error: toml::de::Error| {
+        let mut config: Config = whole.try_into().map_err(|error: toml::de::Error| {
             CommandError::new(
                 "config",
                 2,
                 one_line(error.message()),
                 "`drawloom config check` looks at every key",
             )
-        })
+        })?;
+        for (path, value) in &self.loose {
+            let Some(secret) = value.as_str().filter(|secret| !secret.is_empty()) else { continue };
+            match segments(path).as_slice() {
+                [section, name, key] if section == "providers" && key == "key" => {
+                    config.providers.entry(name.clone()).or_default().loose_key = Some(secret.to_owned());
+                }
+                [section, key] if section == "store" && key == "password" => {
+                    config.store.loose_password = Some(secret.to_owned());
+                }
+                _ => {}
+            }
+        }
+        Ok(config)
     }
 }
 
@@ -165,8 +209,13 @@ fn variables(environment: impl Iterator<Item = (OsString, OsString)>, known: &[S
         let Some(rest) = variable.strip_prefix("DRAWLOOM_").filter(|rest| rest.contains("__")) else {
             continue;
         };
-        let problem =
-            |key, what: String, hint: String| Problem { place: variable.to_owned(), key, what, hint };
+        let problem = |key, what: String, hint: String| Problem {
+            place: variable.to_owned(),
+            key,
+            what,
+            hint,
+            blocks: true,
+        };
         let written = rest.to_ascii_lowercase().replace("__", ".");
         let path = known
             .iter()

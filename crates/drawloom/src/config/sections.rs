@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use commands::CommandError;
 use commands::settings::{Agent, Preset, ResourceLimits as CommandLimits};
 use loom::plan::MAX_NODE_BYTES;
 use model::quirks::{LimitField, PrefillForm, ThinkingForm};
 use model::{DialectName, ModelPlace, Money, Thinking, Tokenizer};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use store::home::KEYS;
 
 use super::keys::{models, named};
 use super::values::{Bytes, Seconds};
@@ -74,6 +76,9 @@ pub(crate) struct Provider {
     /// The key. It is kept in keys.toml.
     #[schemars(extend("writeOnly" = true))]
     pub(crate) key: Option<String>,
+    /// A key in a keys.toml that others may read: it is masked, and never used.
+    #[serde(skip)]
+    pub(crate) loose_key: Option<String>,
     /// Allow plain http to a public host.
     pub(crate) insecure_http: bool,
     /// A proxy to go through; those of the environment are not used.
@@ -203,6 +208,9 @@ pub(crate) struct Store {
     /// The password of the user. It is kept in keys.toml; DRAWLOOM_STORE_PASSWORD and PGPASSWORD come before it.
     #[schemars(extend("writeOnly" = true))]
     pub(crate) password: Option<String>,
+    /// One in a keys.toml that others may read: it is masked, and never used.
+    #[serde(skip)]
+    pub(crate) loose_password: Option<String>,
     /// Connections to the database at most.
     #[schemars(range(min = 1, max = 100))]
     pub(crate) pg_pool: u16,
@@ -212,7 +220,7 @@ pub(crate) struct Store {
 
 impl Default for Store {
     fn default() -> Self {
-        Self { url: None, password: None, pg_pool: 16, allow_network_fs: false }
+        Self { url: None, password: None, loose_password: None, pg_pool: 16, allow_network_fs: false }
     }
 }
 
@@ -222,6 +230,26 @@ impl Store {
         let held = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
         held("DRAWLOOM_STORE_PASSWORD").or_else(|| held("PGPASSWORD")).or_else(|| self.password.clone())
     }
+
+    /// The password of the database, if it needs one.
+    ///
+    /// # Errors
+    /// When it stands where others may read it.
+    pub(crate) fn usable_password(&self) -> Result<Option<String>, CommandError> {
+        match (self.known_password(), &self.loose_password) {
+            (None, Some(_)) => Err(loose_key("store.password")),
+            (known, _) => Ok(known),
+        }
+    }
+}
+
+/// The error of whoever needs a secret that others may read.
+pub(crate) fn loose_key(path: &str) -> CommandError {
+    CommandError::refused(
+        "loose_key",
+        format!("{path} is not used: others may read {KEYS}"),
+        format!("run `chmod 600` on {KEYS} in the home, and consider a new key"),
+    )
 }
 
 impl fmt::Debug for Store {

@@ -8,12 +8,12 @@ use commands::CommandError;
 use commands::results::maintenance::{Check, State};
 use commands::workspaces::InspectedFolder;
 use store::home::{
-    DATABASE, FileSystems, HostFileSystems, STORE_ID, Space, SpaceLimits, known_names, refuse_odd_store,
-    store_log, stray_log,
+    DATABASE, FileSystems, HostFileSystems, STORE_ID, Scratch, Space, SpaceLimits, known_names,
+    refuse_odd_store, store_log, stray_log,
 };
 use store::{
-    LIST_PAGE, Options, Principal, ServerError, ServerOptions, Store, StoreError, StoreId, TreeEntry,
-    TreeFilter, all_pages,
+    LIST_PAGE, Options, Principal, ServerError, ServerOptions, Store, StoreError, StoreId, StoreLimits,
+    TreeEntry, TreeFilter, all_pages,
 };
 use text::bytes::size;
 
@@ -190,9 +190,20 @@ fn server(home: &Path, config: &Config, url: &str, quick: bool) -> Check {
     }
 }
 
-fn look(path: &Path) -> Result<(u32, usize), CommandError> {
+/// The store of a file, opened to be read. Where that would make a file beside it and cannot, as what only reads does.
+fn opened(path: &Path, scratch: &Scratch) -> Result<Store, StoreError> {
     let options = Options { read_only: true, readers: 1, ..Options::default() };
-    let store = Store::open_with(path, &options)?;
+    match Store::open_with(path, &options) {
+        Err(StoreError::Sqlite(_) | StoreError::Io { .. } | StoreError::ReadOnly | StoreError::DiskFull) => {
+            Store::open_for_reading(path, scratch, StoreLimits::default())
+        }
+        opened => opened,
+    }
+}
+
+fn look(path: &Path) -> Result<(u32, usize), CommandError> {
+    let scratch = Scratch::default();
+    let store = opened(path, &scratch)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|error| CommandError::new("internal", 6, error.to_string(), ""))?;
@@ -225,8 +236,8 @@ pub(super) fn answered(
     if !database.exists() {
         return Ok(None);
     }
-    let options = Options { read_only: true, readers: 1, ..Options::default() };
-    let store = Store::open_with(database, &options)?;
+    let scratch = Scratch::default();
+    let store = opened(database, &scratch)?;
     let answer = commands::workspaces::answered(&store, &Principal::Owner, &looked.id);
     Ok(crate::interrupt::runtime()?.block_on(answer)?)
 }

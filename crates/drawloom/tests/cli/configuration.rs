@@ -62,7 +62,7 @@ fn a_broken_file_is_named_and_never_written() {
     let run = world.run(&["config", "set", "log.level", "info"]);
     assert_eq!((run.code, world.read("config.toml").as_str()), (Some(2), broken), "{run:?}");
     assert!(run.err.contains("config.toml: line 1"), "{run:?}");
-    assert_eq!(world.run(&["tree", "list"]).code, Some(2));
+    assert_eq!(world.run(&["tree", "new", "--title", "x"]).code, Some(2));
     assert_eq!(world.run(&["config", "check"]).code, Some(1));
     assert_eq!(world.run(&["doctor", "--quick"]).code, Some(1));
 }
@@ -71,7 +71,7 @@ fn a_broken_file_is_named_and_never_written() {
 fn an_unknown_key_stops_work_and_names_its_neighbour() {
     let world = World::new();
     world.write("config.toml", "[model]\ndefalt = \"x\"\n");
-    let run = world.run(&["tree", "list"]);
+    let run = world.run(&["tree", "new", "--title", "x"]);
     assert_eq!(run.code, Some(2));
     assert_eq!(run.err, "error: config.toml: unknown key model.defalt: did you mean model.default?\n");
     let (code, found) = world.json(&["config", "check"]);

@@ -103,7 +103,7 @@ fn a_text_longer_than_a_node_is_refused_or_becomes_several() {
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(world.json(&["tree", "list"]).1["trees"][0]["nodes"], 4);
     world.write("config.toml", "[limits]\nnode = \"17 MiB\"\n");
-    assert_eq!(world.run(&["tree", "list"]).code, Some(2));
+    assert_eq!(world.run(&["tree", "append", "Tale", "x"]).code, Some(2));
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod power;
 mod processes;
 #[path = "../shared/program.rs"]
 mod program;
+mod reading;
 mod servers;
 mod sessions;
 mod support;

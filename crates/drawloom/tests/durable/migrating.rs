@@ -18,7 +18,7 @@ fn fixture(of: u32, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/version_{of}")).join(name)
 }
 
-fn of_version(of: u32) -> Home {
+pub(crate) fn of_version(of: u32) -> Home {
     let home = Home::new();
     fs::create_dir(home.path()).unwrap();
     fs::copy(fixture(of, "loom.db"), home.database()).unwrap();
@@ -97,7 +97,11 @@ fn an_older_store_is_left_alone_while_an_older_program_may_have_it_open() {
     let folder = store::home::Home::open(&home.path(), store::home::HomeOptions::default()).unwrap();
     let about = About { schema: 0, ..About::this_process("up", "0.0.1", 1) };
     let old = Instances::of(&folder).unwrap().start(InstanceId::generate(1).unwrap(), &about).unwrap();
-    home.run(&["tree", "text", "Rain"]).refused(6, &["older Drawloom", "drawloom up", "nothing was changed"]);
+    home.run(&["tree", "append", "Rain", " x"])
+        .refused(6, &["older Drawloom", "drawloom up", "nothing was changed"]);
+    let read = home.run(&["tree", "text", "Rain"]);
+    assert!(read.stdout.contains("It rained"), "{read:?}");
+    assert!(read.stderr.contains("from a private copy") && read.stderr.contains("drawloom up"), "{read:?}");
     assert_eq!(version(&home.database()), 1);
     drop(old);
     home.ok(&["tree", "text", "Rain"]);

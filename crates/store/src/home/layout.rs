@@ -55,6 +55,11 @@ impl HomeDir {
         Self::Edits,
     ];
 
+    /// Whether what only reads a home writes there: locks, and what can be missed.
+    pub(super) const fn is_written_by_readers(self) -> bool {
+        matches!(self, Self::Cache | Self::VectorCache | Self::McpCache | Self::Locks | Self::Run)
+    }
+
     /// Its path below the home.
     #[must_use]
     pub const fn name(self) -> &'static str {

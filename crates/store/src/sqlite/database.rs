@@ -11,6 +11,7 @@ use super::connection::snapshot;
 use super::maintenance;
 use super::open::{self, Found, Options};
 use super::readers::Readers;
+use super::reading;
 use super::watcher::Watcher;
 use super::writer::{WriteConnection, Writer};
 use crate::db::Db;
@@ -18,6 +19,7 @@ use crate::engine::StatementCounts;
 use crate::engine::{Answer, Time};
 use crate::error::StoreError;
 use crate::event::Cursor;
+use crate::home::Scratch;
 use crate::identity::Backup;
 
 pub(crate) struct Database {
@@ -58,10 +60,22 @@ pub(crate) fn join(threads: Vec<JoinHandle<()>>) {
 impl Database {
     /// As [`crate::Store::open_with`].
     pub(crate) fn open(path: &Path, options: &Options) -> Result<Self, StoreError> {
-        let found = open::prepare(path, options)?;
+        Self::of(open::prepare(path, options)?, options)
+    }
+
+    /// As [`crate::Store::open_for_reading`].
+    pub(crate) fn open_for_reading(
+        path: &Path,
+        scratch: &Scratch,
+        options: &Options,
+    ) -> Result<Self, StoreError> {
+        Self::of(reading::prepare(path, scratch)?, options)
+    }
+
+    fn of(found: Found, options: &Options) -> Result<Self, StoreError> {
         let newest = watch::Sender::new(Cursor::default());
         let writer =
-            if found.read_only { None } else { Some(Writer::start(&found, options, newest.clone())?) };
+            if found.is_read_only() { None } else { Some(Writer::start(&found, options, newest.clone())?) };
         let readers = Some(Readers::start(&found, options.readers, options.limits.read)?);
         Ok(Self { found, newest, watcher: Mutex::new(None), readers, writer, memory: None })
     }
@@ -83,8 +97,12 @@ impl Database {
         self.found.updated_from
     }
 
-    pub(crate) const fn is_read_only(&self) -> bool {
-        self.found.read_only
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.found.is_read_only()
+    }
+
+    pub(crate) const fn is_copy(&self) -> bool {
+        self.found.is_copy
     }
 
     pub(crate) fn statement_counts(&self) -> StatementCounts {

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::connection::failure;
-use super::open::raw;
+use super::open::{Access, raw};
 use super::versions::{APPLICATION_ID, Step, create};
 use crate::error::StoreError;
 use crate::home::{migration_copy, unfinished_migration_copy};
@@ -27,10 +27,11 @@ pub(crate) fn version(conn: &Connection) -> Result<u32, StoreError> {
 /// Takes the steps that are missing, all or none: a file that is being made has the newest version or is empty.
 ///
 /// Processes of this program may do so at once, the first does it; that no older one has the file open is the
-/// caller's word. Returns the version the file had, if it was this process that took steps.
+/// caller's word. A copy of an older one is put beside the file named by `keep`. Returns the version the file had, if it
+/// was this process that took steps.
 pub(crate) fn bring_up(
     conn: &mut Connection,
-    path: &Path,
+    keep: Option<&Path>,
     steps: &[Step],
 ) -> Result<Option<u32>, StoreError> {
     // A step is a write, for which others would be waited for: a file that is up to date is only looked at.
@@ -46,8 +47,10 @@ pub(crate) fn bring_up(
     if from == 0 {
         create(&transaction)?;
     } else {
-        // A connection that writes cannot be copied from.
-        keep_copy(&raw(path, true)?, path, from)?;
+        if let Some(path) = keep {
+            // A connection that writes cannot be copied from.
+            keep_copy(&raw(path, Access::Read)?, path, from)?;
+        }
         missing.iter().try_for_each(|step| (step.run)(&transaction))?;
     }
     finish(&transaction, last)?;
@@ -182,11 +185,11 @@ mod tests {
     fn a_step_that_fails_half_way_has_not_happened_and_is_taken_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("loom.db");
-        bring_up(&mut open(&path), &path, STEPS).unwrap();
+        bring_up(&mut open(&path), Some(&path), STEPS).unwrap();
         let broken = later(&[|conn| {
             batch(conn, "CREATE TABLE two (x); INSERT INTO two VALUES (1); INSERT INTO nowhere VALUES (1);")
         }]);
-        assert!(bring_up(&mut open(&path), &path, &broken).is_err());
+        assert!(bring_up(&mut open(&path), Some(&path), &broken).is_err());
         let conn = open(&path);
         assert_eq!(version(&conn).unwrap(), VERSION);
         assert!(conn.prepare("SELECT * FROM two").is_err());
@@ -195,7 +198,7 @@ mod tests {
             |conn| batch(conn, "CREATE TABLE two (x);"),
             |conn| batch(conn, "CREATE TABLE three (x);"),
         ]);
-        bring_up(&mut open(&path), &path, &whole).unwrap();
+        bring_up(&mut open(&path), Some(&path), &whole).unwrap();
         let conn = open(&path);
         assert_eq!(version(&conn).unwrap(), VERSION + 2);
         let writer: u32 =
@@ -211,7 +214,7 @@ mod tests {
         let path = folder.path().join("loom.db");
         let steps = later(&[|_| Ok(()), |_| Ok(()), |_| Ok(())]);
         for end in STEPS.len()..=steps.len() {
-            bring_up(&mut open(&path), &path, &steps[..end]).unwrap();
+            bring_up(&mut open(&path), Some(&path), &steps[..end]).unwrap();
         }
         let kept: Vec<_> =
             (0..VERSION + 4).filter(|version| migration_copy(&path, *version).exists()).collect();

@@ -4,7 +4,7 @@
 //! security §8).
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -13,6 +13,7 @@ use super::connection::failure;
 use super::faults::Faults;
 use super::log::UNCUT;
 use super::migrate::{bring_up, copy_to, version};
+use super::reading::Fingerprint;
 use super::versions::{APPLICATION_ID, STEPS};
 use crate::engine::StatementCounter;
 use crate::error::StoreError;
@@ -23,7 +24,7 @@ use crate::limits::StoreLimits;
 use crate::schema::VERSION;
 
 /// Bytes of the header of a file.
-const HEADER: u64 = 100;
+pub(super) const HEADER: u64 = 100;
 
 /// How a store is opened.
 #[derive(Debug, Clone, Default)]
@@ -53,14 +54,59 @@ const STATEMENTS: usize = 160;
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
-    pub(crate) read_only: bool,
+    pub(crate) access: Access,
+    /// What a file looked like that nobody may write while it is read.
+    pub(crate) frozen: Option<Fingerprint>,
+    #[expect(dead_code, reason = "held open, not used")]
+    /// A connection that keeps the log of a file that is read in place from being removed by who closes it last.
+    pub(crate) held: Option<Arc<Mutex<Connection>>>,
+    /// Whether it is a private copy, made to be read.
+    pub(crate) is_copy: bool,
     /// The older version that it was brought up to date from, just now and here.
     pub(crate) updated_from: Option<u32>,
     /// What all its connections were asked.
     pub(crate) counter: Arc<StatementCounter>,
 }
 
+/// How connections open a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Write,
+    /// As others that write it do: SQLite may make its log and the index of that.
+    Read,
+    /// Beside its log and the index of that, which are there: nothing is made or written.
+    InPlace,
+    /// A file that has no log and is not written meanwhile: nothing is made, written or locked.
+    Frozen,
+}
+
+impl Access {
+    /// What SQLite is told of it in the name of the file.
+    const fn query(self) -> Option<&'static str> {
+        match self {
+            Self::Write | Self::Read => None,
+            Self::InPlace => Some("?mode=ro&readonly_shm=1"),
+            Self::Frozen => Some("?mode=ro&immutable=1"),
+        }
+    }
+}
+
 impl Found {
+    pub(crate) fn new(path: &Path, access: Access) -> Self {
+        let counter = Arc::default();
+        let path = path.to_owned();
+        Self { path, access, frozen: None, held: None, is_copy: false, updated_from: None, counter }
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.access != Access::Write
+    }
+
+    /// Whether a file that nobody was to write is not what it was: what was read of it counts for nothing.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.frozen.as_ref().is_some_and(|frozen| Fingerprint::of(&self.path).ok().as_ref() != Some(frozen))
+    }
+
     /// The file of its write-ahead log.
     pub(crate) fn log(&self) -> PathBuf {
         store_log(&self.path)
@@ -68,7 +114,7 @@ impl Found {
 
     /// A store in memory, which [`writer`] makes.
     pub(crate) fn memory() -> Self {
-        Self { path: PathBuf::from(MEMORY), read_only: false, updated_from: None, counter: Arc::default() }
+        Self::new(Path::new(MEMORY), Access::Write)
     }
 
     /// Whether the store is in memory: one connection, seen by nobody else.
@@ -82,34 +128,32 @@ const MEMORY: &str = ":memory:";
 
 /// Looks at the file, makes it if there is none, brings it up to date.
 pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreError> {
-    let found = |read_only, updated_from| {
-        Ok(Found { path: path.to_owned(), read_only, updated_from, counter: Arc::default() })
-    };
+    let found = |access, updated_from| Ok(Found { updated_from, ..Found::new(path, access) });
     let size = match std::fs::metadata(path) {
         Ok(metadata) => metadata.len(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !options.read_only => 0,
         Err(error) => return Err(StoreError::io(format!("open {}", path.display()), error)),
     };
     if size >= HEADER {
-        let look = || match inspect(path) {
+        let look = || match inspect(path, Access::Read) {
             // Power was lost while the file was being made. What was begun is taken back, which only a connection
             // that writes can do.
             Err(StoreError::ReadOnly) if !options.read_only && beside(path, JOURNAL).exists() => {
-                version(&raw(path, false)?)?;
-                inspect(path)
+                version(&raw(path, Access::Write)?)?;
+                inspect(path, Access::Read)
             }
             state => state,
         };
         match unless_lost(path, look)? {
             State::Newer { readable: true, .. } => {
                 tracing::warn!(path = %path.display(), "a newer program wrote this store: it is opened for reading");
-                return found(true, None);
+                return found(Access::Read, None);
             }
             State::Newer { version: newer, readable: false } => {
                 let backup = migration_copy(path, VERSION).display().to_string();
                 return Err(StoreError::SchemaTooNew { found: newer, known: VERSION, backup });
             }
-            State::Current if options.read_only => return found(true, None),
+            State::Current if options.read_only => return found(Access::Read, None),
             State::Empty if options.read_only => return Err(StoreError::Foreign(path.display().to_string())),
             State::Older(older) if !options.may_migrate || options.read_only => {
                 return Err(StoreError::MigrationNeeded { found: older, known: VERSION });
@@ -130,7 +174,7 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
     } else if !path.exists() {
         make(path)?;
     }
-    let mut conn = raw(path, false)?;
+    let mut conn = raw(path, Access::Write)?;
     conn.execute_batch("PRAGMA secure_delete = ON").map_err(failure)?;
     let pages: i64 = conn.query_row("PRAGMA page_count", [], |row| row.get(0)).map_err(failure)?;
     if pages == 0 {
@@ -138,8 +182,8 @@ pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Found, StoreErro
         conn.execute_batch("PRAGMA auto_vacuum = INCREMENTAL").map_err(failure)?;
     }
     use_log(&conn)?;
-    let updated_from = bring_up(&mut conn, path, STEPS)?;
-    found(false, updated_from)
+    let updated_from = bring_up(&mut conn, Some(path), STEPS)?;
+    found(Access::Write, updated_from)
 }
 
 /// Makes a store, if no other process was first: whole under a hidden name, and then renamed, so that nobody
@@ -149,11 +193,11 @@ fn make(path: &Path) -> Result<(), StoreError> {
     let mut empty = Connection::open_in_memory().map_err(failure)?;
     // A file that has tables does not take it any more, and would be waited for.
     empty.execute_batch("PRAGMA auto_vacuum = INCREMENTAL").map_err(failure)?;
-    bring_up(&mut empty, path, STEPS)?;
+    bring_up(&mut empty, None, STEPS)?;
     let hidden = hidden_name(path)?;
     let made = copy_to(&empty, &hidden).and_then(|()| {
         // Who opens it need not change it, which all others would wait for.
-        let conn = raw(&hidden, false)?;
+        let conn = raw(&hidden, Access::Write)?;
         use_log(&conn)?;
         conn.close().map_err(|(_, error)| failure(error))
     });
@@ -187,7 +231,7 @@ fn lost(path: &Path, what: &str, sign: &Path) -> StoreError {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Empty,
     Current,
     Older(u32),
@@ -195,9 +239,13 @@ enum State {
 }
 
 /// Looks at a file without changing a byte of it.
-fn inspect(path: &Path) -> Result<State, StoreError> {
+fn inspect(path: &Path, access: Access) -> Result<State, StoreError> {
+    state(&raw(path, access)?, path)
+}
+
+/// What the file of a connection is, which is called `path`. It leaves a transaction open.
+pub(super) fn state(conn: &Connection, path: &Path) -> Result<State, StoreError> {
     let foreign = || StoreError::Foreign(path.display().to_string());
-    let conn = raw(path, true)?;
     // As of one moment: another process may be making it.
     conn.execute_batch("BEGIN").map_err(failure)?;
     let owner = conn.query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0));
@@ -205,7 +253,7 @@ fn inspect(path: &Path) -> Result<State, StoreError> {
         Some(rusqlite::ErrorCode::NotADatabase) => foreign(),
         _ => failure(error),
     })?;
-    let version = version(&conn)?;
+    let version = version(conn)?;
     if owner != APPLICATION_ID {
         let tables: i64 =
             conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failure)?;
@@ -224,16 +272,37 @@ fn inspect(path: &Path) -> Result<State, StoreError> {
     })
 }
 
-pub(crate) fn raw(path: &Path, read_only: bool) -> Result<Connection, StoreError> {
-    let access = if read_only { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
-    let conn =
-        Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(failure)?;
+pub(crate) fn raw(path: &Path, access: Access) -> Result<Connection, StoreError> {
+    let flags = match access {
+        Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        Access::Read | Access::InPlace | Access::Frozen => OpenFlags::SQLITE_OPEN_READ_ONLY,
+    };
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = match access.query() {
+        None => Connection::open_with_flags(path, flags),
+        Some(query) => Connection::open_with_flags(uri(path) + query, flags | OpenFlags::SQLITE_OPEN_URI),
+    };
+    let conn = conn.map_err(failure)?;
     conn.busy_timeout(BUSY).map_err(failure)?;
     // A plan that depends on bound values is made anew whenever they change: for statements that are kept and
     // bound again and again, preparing them cost more than running them.
     conn.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(failure)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(conn)
+}
+
+/// A path as SQLite's name of a file.
+fn uri(path: &Path) -> String {
+    let mut name = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                name.push(char::from(*byte));
+            }
+            other => name += &format!("%{other:02X}"),
+        }
+    }
+    name
 }
 
 /// Turns the write-ahead log on, which stays with the file.
@@ -243,7 +312,7 @@ fn use_log(conn: &Connection) -> Result<(), StoreError> {
 }
 
 pub(crate) fn reader(found: &Found) -> Result<Connection, StoreError> {
-    let conn = raw(&found.path, found.read_only)?;
+    let conn = raw(&found.path, found.access)?;
     conn.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY;")
         .map_err(failure)?;
     Ok(conn)
@@ -251,9 +320,9 @@ pub(crate) fn reader(found: &Found) -> Result<Connection, StoreError> {
 
 /// The connection that writes. What it deletes is overwritten at once; checkpoints are another thread's work.
 pub(crate) fn writer(found: &Found, options: &Options) -> Result<Connection, StoreError> {
-    let mut conn = raw(&found.path, false)?;
+    let mut conn = raw(&found.path, Access::Write)?;
     if found.is_memory() {
-        bring_up(&mut conn, &found.path, STEPS)?;
+        bring_up(&mut conn, None, STEPS)?;
     }
     conn.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA wal_autocheckpoint = 0;
@@ -269,7 +338,7 @@ pub(crate) fn writer(found: &Found, options: &Options) -> Result<Connection, Sto
 /// The connection that copies the log back into the file. It brings all to the device, as SQLite does unless it is
 /// told otherwise; to say so would read the whole schema while the store is opened.
 pub(crate) fn checkpointer(found: &Found) -> Result<Connection, StoreError> {
-    raw(&found.path, false)
+    raw(&found.path, Access::Write)
 }
 
 #[cfg(test)]
@@ -311,7 +380,11 @@ mod tests {
         assert!(matches!(looked, Err(StoreError::Foreign(_))), "{looked:?}");
         assert_eq!(std::fs::read(&path).unwrap(), before);
         prepare(&path, &Options::default()).unwrap();
-        assert_eq!(inspect(&path).unwrap(), State::Current, "the control: who writes makes them");
+        assert_eq!(
+            inspect(&path, Access::Read).unwrap(),
+            State::Current,
+            "the control: who writes makes them"
+        );
     }
 
     #[test]
@@ -330,7 +403,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("loom.db");
         drop(Connection::open(&path).unwrap());
-        let conn = raw(&path, false).unwrap();
+        let conn = raw(&path, Access::Write).unwrap();
         use_log(&conn).unwrap();
         let level: i64 = conn.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap();
         assert_eq!(level, 2, "FULL");

@@ -85,7 +85,9 @@ impl Readers {
                 (None, Some(place))
             }
         };
-        match answer.await.map_err(|_| StoreError::Closed)? {
+        let answer = answer.await.map_err(|_| StoreError::Closed)?;
+        match answer {
+            _ if self.found.is_changed() => Err(StoreError::Busy),
             Err(StoreError::TooLong(_)) => Err(StoreError::TooLong(self.limit.as_secs())),
             answer => answer,
         }
