@@ -53,6 +53,7 @@ pub(crate) async fn run(
         TreeCommand::Text(args) => compare::text(app, asker, args).await,
         TreeCommand::Compare(args) => compare::compare(app, asker, args).await,
         TreeCommand::Append(args) => write::append(app, asker, args).await,
+        TreeCommand::Draft(args) if args.text.is_none() => mark::stored_draft(app, asker, args).await,
         TreeCommand::Draft(args) => write::draft(app, asker, args).await,
         TreeCommand::Edit(args) => write::edit(app, asker, args).await,
         TreeCommand::Branch(args) => branch::branch(app, asker, args).await,

@@ -97,6 +97,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Generated(done) => tree::generated(done, to),
         CommandOutcome::Estimate(found) => RenderedOutcome::new(tree::estimate(found, to)),
         CommandOutcome::Moved(done) => beside::moved(done, to),
+        CommandOutcome::StoredText(found) => tree::stored(found, to),
         CommandOutcome::Listed(found) => RenderedOutcome::new(beside::listed(found, to)),
         CommandOutcome::Reached(done) => RenderedOutcome::new(beside::reached(done, to)),
         CommandOutcome::Exchanges(found) => RenderedOutcome::new(chat::exchanges(found, to)),

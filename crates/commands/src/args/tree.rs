@@ -22,7 +22,7 @@ pub enum TreeCommand {
     Text(TextArgs),
     /// Commit a text at the end of the path.
     Append(Append),
-    /// Set the working buffer, or a pending edit of a node.
+    /// Set or print the working buffer, or a pending edit of a node.
     Draft(DraftArgs),
     /// Change the text of a node, as a version or as a branch.
     Edit(Edit),
@@ -56,13 +56,13 @@ pub enum TreeCommand {
     Include(Flag),
     /// Set a bookmark on a passage.
     Bookmark(Bookmark),
-    /// Tag a passage.
+    /// Tag a passage, or list the tags.
     Tag(Mark),
-    /// Add a remark to a passage. It is sent to a model only where a request names it.
+    /// Add a remark to a passage, or list the remarks. One is sent to a model only where a request names it.
     Annotate(Annotate),
-    /// Set the tree's head: a text that is sent first.
+    /// Set or print the tree's head: a text that is sent first.
     Head(HeadArgs),
-    /// Set the tree's note: a text that is sent some paragraphs before the end.
+    /// Set or print the tree's note: a text that is sent some paragraphs before the end.
     Note(NoteArgs),
     /// Move the start of the context window forward.
     Compact(Compact),
@@ -175,7 +175,7 @@ pub struct PassageArg {
     #[serde(flatten)]
     pub tree: TreeArg,
     /// The node: its id or short id. Without one: for siblings the last passage of the path that has any, for versions
-    /// the end of the path, for bookmarks all.
+    /// the end of the path, else all.
     #[arg(value_name = "NODE")]
     #[serde(default)]
     pub node: Option<String>,
@@ -271,14 +271,15 @@ pub struct DraftArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// The whole text of the draft. `-` reads standard input.
-    pub text: String,
+    /// The whole text of the draft. `-` reads standard input. Without it, the draft is printed.
+    #[serde(default)]
+    pub text: Option<String>,
     /// The node to edit [default: the working buffer after the last node].
     #[arg(long, value_name = "NODE")]
     #[serde(default)]
     pub at: Option<String>,
     /// Commit at once.
-    #[arg(long)]
+    #[arg(long, requires = "text")]
     #[serde(default)]
     pub commit: bool,
 }
@@ -504,14 +505,16 @@ pub struct Bookmark {
 /// `tree tag`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Mark {
-    /// The node.
+    /// The passage.
     #[command(flatten)]
     #[serde(flatten)]
-    pub node: NodeArg,
-    /// The tag.
-    pub text: String,
+    pub passage: PassageArg,
+    /// The tag. Without one, the tags at this passage and below it are listed.
+    #[arg(value_name = "TAG")]
+    #[serde(default)]
+    pub text: Option<String>,
     /// Remove the tag.
-    #[arg(long)]
+    #[arg(long, requires = "text")]
     #[serde(default)]
     pub remove: bool,
 }
@@ -519,12 +522,14 @@ pub struct Mark {
 /// `tree annotate`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Annotate {
-    /// The node.
+    /// The passage.
     #[command(flatten)]
     #[serde(flatten)]
-    pub node: NodeArg,
-    /// The remark. `-` reads standard input.
-    pub text: String,
+    pub passage: PassageArg,
+    /// The remark. `-` reads standard input. Without one, the remarks at this passage and below it are listed.
+    #[arg(value_name = "TEXT")]
+    #[serde(default)]
+    pub text: Option<String>,
 }
 
 /// `tree head`.
@@ -534,9 +539,10 @@ pub struct HeadArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// The text. An empty text removes the head.
+    /// The text. An empty text removes the head. Without it, the head is printed.
     #[arg(long)]
-    pub text: String,
+    #[serde(default)]
+    pub text: Option<String>,
 }
 
 /// `tree note`.
@@ -546,11 +552,12 @@ pub struct NoteArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// The text. An empty text removes the note.
+    /// The text. An empty text removes the note. Without it, the note is printed.
     #[arg(long)]
-    pub text: String,
+    #[serde(default)]
+    pub text: Option<String>,
     /// How many paragraphs before the end the note is sent [default: 3].
-    #[arg(long)]
+    #[arg(long, requires = "text")]
     #[serde(default)]
     pub depth: Option<u64>,
 }

@@ -15,12 +15,13 @@ use loom::{
     TreeReader, ViewName, resolve,
 };
 
+use super::mark::{draft_at, stored_head, stored_note};
 use super::{look, page_size};
 use crate::app::{App, NamedNode};
 use crate::args::tree::ShowArgs;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::tree::{BlobShown, NodeShown, TreeShown};
+use crate::results::tree::{AnnotationShown, BlobShown, NodeShown, StoredText, TreeShown};
 use crate::rights::Asker;
 use crate::transfer::naming;
 
@@ -39,11 +40,16 @@ pub(super) async fn show(app: &App, asker: &Asker, args: ShowArgs) -> Result<Com
     let imports = app.imports(asker, tree).await?;
     let page = look(app, asker, tree, &view, move |rows, tip| {
         naming(rows, &imports, |rows| {
-            if args.all { every(rows, tip, &wanted).map(Ok) } else { path(rows, tip, &wanted) }
+            let page = if args.all { every(rows, tip, &wanted).map(Ok) } else { path(rows, tip, &wanted) };
+            match page? {
+                Ok(page) => page.completed(rows, &wanted.view).map(Ok),
+                refused => Ok(refused),
+            }
         })
     });
     let page = page.await??;
-    Ok(CommandOutcome::Shown(TreeShown { tree, nodes: page.nodes, next: page.next }))
+    let Page { nodes, next, head, note, draft, .. } = page;
+    Ok(CommandOutcome::Shown(TreeShown { tree, nodes, next, head, note, draft }))
 }
 
 /// What a page is to hold.
@@ -55,9 +61,60 @@ struct Wanted {
 }
 
 /// A page, and the `--from` of the one after it.
+#[derive(Default)]
 struct Page {
     nodes: Vec<NodeShown>,
     next: Option<String>,
+    head: Option<StoredText>,
+    note: Option<StoredText>,
+    draft: Option<StoredText>,
+    /// Whether it ends where the path does, or the tree.
+    is_last: bool,
+}
+
+impl Page {
+    /// With tags and remarks of its nodes, and what stands around the path.
+    fn completed(self, rows: &dyn TreeReader, view: &ViewName) -> Result<Self, RowError> {
+        let draft = if self.is_last { draft_at(rows, view, Slot::Buffer)? } else { None };
+        Ok(Self {
+            nodes: with_marks(rows, self.nodes)?,
+            head: stored_head(rows, view)?,
+            note: stored_note(rows, view)?,
+            draft,
+            ..self
+        })
+    }
+}
+
+/// Nodes with the tags and remarks of their positions, read in as many rounds for many as for one.
+pub(super) fn with_marks(
+    rows: &dyn TreeReader,
+    mut nodes: Vec<NodeShown>,
+) -> Result<Vec<NodeShown>, RowError> {
+    let at: BTreeSet<PositionId> = nodes.iter().map(|node| node.position).collect();
+    let at: Vec<PositionId> = at.into_iter().collect();
+    let mut tags = BTreeMap::<PositionId, Vec<String>>::new();
+    for (position, tag) in rows.tags(&at)? {
+        tags.entry(position).or_default().push(tag);
+    }
+    let hung = rows.annotations(Some(&at))?;
+    let originals: Vec<NodeId> = hung.iter().map(|remark| remark.id.original()).collect();
+    let mut remarks = BTreeMap::<PositionId, Vec<AnnotationShown>>::new();
+    for (remark, row) in hung.iter().zip(rows.nodes(&originals)?) {
+        let Some(parent) = remark.parent.filter(|_| !row.purged) else { continue };
+        remarks.entry(parent).or_default().push(AnnotationShown {
+            node: row.node.id,
+            short_id: row.short_id.clone(),
+            text: row.node.text().into_owned(),
+            author: row.node.author.id,
+            author_kind: row.node.author.kind,
+        });
+    }
+    for node in &mut nodes {
+        node.tags = tags.get(&node.position).cloned().unwrap_or_default();
+        node.annotations = remarks.get(&node.position).cloned().unwrap_or_default();
+    }
+    Ok(nodes)
 }
 
 /// The path that ends at the tip or at `from`: its last rows, in reading order.
@@ -78,7 +135,8 @@ fn path(rows: &dyn TreeReader, tip: PositionId, wanted: &Wanted) -> Result<Resul
         nodes.push(reader.shown(&passage.position, passage.row, pending, true)?);
     }
     let next = nodes.first().and_then(|first| first.parent).map(|parent| parent.to_string());
-    Ok(Ok(Page { nodes, next }))
+    let is_last = end.id == tip;
+    Ok(Ok(Page { nodes, next, is_last, ..Page::default() }))
 }
 
 /// Every node of the tree behind `from`, in the order they were made. Drift is that of the view's path: a node
@@ -94,7 +152,7 @@ fn every(rows: &dyn TreeReader, tip: PositionId, wanted: &Wanted) -> Result<Page
     let mut looked_at = 0;
     while nodes.len() < wanted.limit && looked_at < MAX_LOOKED_AT {
         let page = rows.nodes_in_order(last.map(|(_, order)| order), wanted.limit - nodes.len())?;
-        let Some(end) = page.last() else { return Ok(Page { nodes, next: None }) };
+        let Some(end) = page.last() else { return Ok(Page { nodes, is_last: true, ..Page::default() }) };
         last = Some((end.node.id, (end.seq, end.place)));
         looked_at += page.len();
         for row in page {
@@ -107,7 +165,7 @@ fn every(rows: &dyn TreeReader, tip: PositionId, wanted: &Wanted) -> Result<Page
     }
     let more = !rows.nodes_in_order(last.map(|(_, order)| order), 1)?.is_empty();
     let next = last.filter(|_| more).map(|(node, _)| node.to_string());
-    Ok(Page { nodes, next })
+    Ok(Page { nodes, next, is_last: !more, ..Page::default() })
 }
 
 /// The texts of pending edits, by the version each is an edit of.
@@ -179,6 +237,7 @@ impl<'a> Reader<'a> {
     ) -> Result<NodeShown, RowError> {
         let siblings = self.siblings(at)?;
         let bookmark = self.rows.cell(&CellKey::Bookmark { position: at.id })?.value;
+        let origin = source::origin_of(self.rows, &row.node)?;
         let version = OpTarget::Version(row.node.id);
         let (hidden, own);
         let chosen = if on_path {
@@ -207,7 +266,10 @@ impl<'a> Reader<'a> {
             media: row.node.content.iter().filter_map(BlobShown::of).collect(),
             text: pending.unwrap_or_else(|| row.node.text().into_owned()),
             bookmark: bookmark.as_text().map(str::to_owned),
-            model: source::model_of(self.rows, &row.node)?,
+            tags: Vec::new(),
+            annotations: Vec::new(),
+            settings: origin.as_ref().map(|origin| origin.settings(self.rows)).transpose()?.flatten(),
+            model: origin.map(|origin| origin.model),
             author: row.node.author.id,
             author_kind: row.node.author.kind,
             trust: row.node.trust,

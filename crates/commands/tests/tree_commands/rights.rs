@@ -182,6 +182,15 @@ fn parsed_words(words: &str) -> drawloom_commands::Command {
     parsed(&words.split(' ').collect::<Vec<_>>())
 }
 
+#[test]
+fn a_command_that_sets_a_text_needs_only_to_read_without_one() {
+    for words in
+        ["tree tag T", "tree tag T N", "tree annotate T", "tree head T", "tree note T", "tree draft T"]
+    {
+        assert_eq!(parsed_words(words).spec().right, Right::Read, "{words}");
+    }
+}
+
 #[tokio::test]
 async fn a_caller_without_the_right_is_denied_before_anything_is_done() {
     for home in homes() {

@@ -3,7 +3,7 @@
 use commands::results::tree::{ListedNodes, Moved, NodeShown};
 
 use super::columns::columns;
-use super::tree::{author, marks};
+use super::tree::{author, marks, remark};
 use super::{OutputStyle, RenderedOutcome};
 
 /// Characters of a text by which it is known again.
@@ -24,7 +24,13 @@ pub(super) fn listed(found: &ListedNodes, to: OutputStyle) -> String {
         }
         row
     };
-    columns(&found.nodes.iter().enumerate().map(row).collect::<Vec<_>>())
+    let rows: Vec<_> = found.nodes.iter().enumerate().map(row).collect();
+    let mut out = String::new();
+    for (line, node) in columns(&rows).lines().zip(&found.nodes) {
+        out += &format!("{line}\n");
+        out.extend(node.annotations.iter().map(|remark| format!("    {}\n", self::remark(remark, to))));
+    }
+    out
 }
 
 pub(super) fn moved(done: &Moved, to: OutputStyle) -> RenderedOutcome {

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use commands::results::tree::{
-    Compacted, Compared, DraftDone, Estimate, Generated, NodeShown, OperationShown, Operations, SpanShown,
-    Stepped, TextShown, TreeLine, TreeShown as ShownTree, Trees, UsageShown, Verified, ViewLine, Views,
-    word_of,
+    AnnotationShown, Compacted, Compared, DraftDone, Estimate, Generated, NodeShown, OperationShown,
+    Operations, SpanShown, Stepped, StoredText, TextShown, TreeLine, TreeShown as ShownTree, Trees,
+    UsageShown, Verified, ViewLine, Views, word_of,
 };
 use loom::verify::Status;
-use loom::{AuthorKind, Finish, PositionKind, source};
+use loom::{AuthorKind, Finish, GenerationSettings, PositionKind, source};
 use model::{ModelPlace, Money};
 
 use super::columns::{columns, count, moment, word};
@@ -29,6 +29,9 @@ pub(super) fn list(found: &Trees, to: OutputStyle) -> String {
 
 pub(super) fn show(found: &ShownTree, to: OutputStyle) -> RenderedOutcome {
     let mut out = String::new();
+    if let Some(head) = found.head.as_ref().and_then(|head| head.text.as_deref()) {
+        aside(&mut out, "head, sent first", head, to);
+    }
     // The beginning of the tree holds no text.
     for node in found.nodes.iter().filter(|node| node.parent.is_some() || node.kind != PositionKind::Path) {
         let author = author(node, to);
@@ -43,8 +46,54 @@ pub(super) fn show(found: &ShownTree, to: OutputStyle) -> RenderedOutcome {
             let name = loom::content::blob_name(shown.blob);
             let _ = writeln!(out, "    {}", to.dim(&format!("[{} {name}]", to.line(&shown.mime))));
         }
+        for remark in &node.annotations {
+            let _ = writeln!(out, "    {}", self::remark(remark, to));
+        }
+    }
+    if let Some(text) = found.draft.as_ref().and_then(|draft| draft.text.as_deref()) {
+        aside(&mut out, "draft", text, to);
+    }
+    if let Some(note) = &found.note
+        && let Some(text) = &note.text
+    {
+        let depth = note.depth.unwrap_or_default();
+        aside(
+            &mut out,
+            &format!("note, sent {} before the end", count(depth, "paragraph", "paragraphs")),
+            text,
+            to,
+        );
     }
     RenderedOutcome::new(out).noting(found.next.iter().map(|next| format!("more: --from {next}")))
+}
+
+/// A text that stands beside the passages.
+fn aside(out: &mut String, what: &str, text: &str, to: OutputStyle) {
+    let _ = writeln!(out, "{}", to.dim(what));
+    for line in to.text(text).lines() {
+        let _ = writeln!(out, "    {line}");
+    }
+}
+
+/// A remark on one line, with its author.
+pub(super) fn remark(remark: &AnnotationShown, to: OutputStyle) -> String {
+    let author = source::label(remark.author_kind, &remark.author, None);
+    let words = remark.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{} {}", to.dim(&format!("✎ {} {}:", remark.short_id, to.line(&author))), to.line(&words))
+}
+
+/// How a model was asked, in few words.
+fn settings(settings: &GenerationSettings) -> Vec<String> {
+    let GenerationSettings { temperature, top_p, min_p, max_tokens, seed, thinking, preset } = settings;
+    let mut words = Vec::new();
+    words.extend(preset.as_ref().map(|name| format!("preset {}", text::terminal::one_line(name))));
+    for (name, value) in [("temperature", temperature), ("top-p", top_p), ("min-p", min_p)] {
+        words.extend(value.as_ref().map(|value| format!("{name} {value}")));
+    }
+    words.extend(seed.map(|seed| format!("seed {seed}")));
+    words.extend(max_tokens.map(|most| format!("at most {most} tokens")));
+    words.extend(thinking.as_ref().map(|how| format!("thinking {}", text::terminal::one_line(how))));
+    words
 }
 
 /// Who wrote a node, in their colour: a model by its name.
@@ -84,6 +133,8 @@ pub(super) fn marks(node: &NodeShown) -> String {
             .as_ref()
             .map(|title| format!("★ {}", text::terminal::one_line(title)).trim_end().to_owned()),
     );
+    marks.extend(node.tags.iter().map(|tag| format!("#{}", text::terminal::one_line(tag))));
+    marks.extend(node.settings.iter().flat_map(settings));
     marks.into_iter().fold(String::new(), |line, mark| line + " · " + &mark)
 }
 
@@ -111,7 +162,7 @@ pub(super) fn text(found: &TextShown, to: OutputStyle) -> String {
     }
     let mut rows = Vec::new();
     for span in joined(&found.spans) {
-        let SpanShown { span, model } = span;
+        let SpanShown { span, model, .. } = span;
         let node = span.node.map_or_else(|| "draft".to_owned(), |node| node.to_string());
         let label = source::label(span.kind, &span.author, model.as_deref());
         let author = to.by(span.kind, &to.line(&label));
@@ -160,6 +211,18 @@ fn painted(found: &TextShown, to: OutputStyle) -> String {
     }
     out.push_str(&to.text(&found.text[done..]));
     out
+}
+
+/// A stored text, byte for byte in a pipe.
+pub(super) fn stored(found: &StoredText, to: OutputStyle) -> RenderedOutcome {
+    let Some(stored) = &found.text else {
+        return RenderedOutcome::default().noting(["none is set".to_owned()]);
+    };
+    let mut text = to.text(stored).into_owned();
+    if to.terminal && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    RenderedOutcome::new(text)
 }
 
 pub(super) fn draft(done: &DraftDone) -> String {

@@ -29,13 +29,13 @@ const ROWS: &[Row] = &[
         "tree show {tree} --limit 200 --view main",
         "tree next nodes.id nodes.short_id nodes.position nodes.parent nodes.author nodes.author_kind nodes.kind \
          nodes.role nodes.trust nodes.edited_from nodes.versions nodes.siblings nodes.text nodes.drifted \
-         nodes.pruned nodes.excluded nodes.finish",
+         nodes.pruned nodes.excluded nodes.finish nodes.tags nodes.annotations nodes.settings head note draft",
     ),
     row("tree show {tree} --all --depth 9", "tree nodes.id next"),
     row("tree show {tree} --from {node}", "tree nodes.id next"),
     row(
         "tree text {tree} --spans --committed",
-        "text spans.start spans.end spans.position spans.node spans.author spans.kind",
+        "text spans.start spans.end spans.position spans.node spans.author spans.kind spans.settings",
     ),
     row("tree append {tree} more", "node"),
     row("tree draft {tree} draft", "draft revision"),
@@ -72,6 +72,11 @@ const ROWS: &[Row] = &[
     row("tree annotate {tree} {node} remark", "node"),
     row("tree head {tree} --text above", "node"),
     row("tree note {tree} --text aside --depth 2", "node"),
+    row("tree tag {tree}", "tree nodes.id nodes.tags"),
+    row("tree annotate {tree} {node}", "tree nodes.id nodes.annotations.text"),
+    row("tree head {tree}", "text node"),
+    row("tree note {tree}", "text node depth"),
+    row("tree draft {tree}", "text"),
     row("tree compact {tree} --to {node} --dry-run", "leaves covered_by"),
     row("tree undo {tree}", "operation skipped"),
     row("tree redo {tree}", "operation skipped"),

@@ -132,6 +132,7 @@ impl Home {
             place: Some(GenerationPlace { view: ViewName::default(), parent, parent_node: shown }),
             reserved: vec![id],
             runs: vec![],
+            settings: None,
         };
         let materials = &mut self.file.materials;
         let name =

@@ -174,7 +174,9 @@ fn a_version_that_arrives_where_the_selected_one_is_pruned_is_not_shown() {
     here.run(Op::Edit { position: place, text: "Second.".into(), edit_as: EditAs::Version }).unwrap();
     here.run(Op::Prune(OpTarget::Version(here.newest()))).unwrap();
     let shown = |rows: &dyn TreeReader| {
-        render::render(rows, &"main".parse().unwrap(), render::Show { drafts: false, spans: false }).unwrap().text
+        render::render(rows, &"main".parse().unwrap(), render::Show { drafts: false, spans: false })
+            .unwrap()
+            .text
     };
     assert_eq!(shown(here.tree()), "First.");
     let mut there = here.clone();
