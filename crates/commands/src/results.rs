@@ -36,6 +36,8 @@ pub enum CommandOutcome {
     Edited(tree::Edited),
     /// `tree branch`.
     Branched(tree::Branched),
+    /// `tree tokens`.
+    Tokens(tree::TokensShown),
     /// `tree generate`, `regenerate`.
     Generated(tree::Generated),
     /// `tree generate --dry-run`.

@@ -191,6 +191,7 @@ impl TreeCommand {
             Self::Siblings(_) => spec("tree siblings", Read),
             Self::Versions(_) => spec("tree versions", Read),
             Self::Bookmarks(_) => spec("tree bookmarks", Read),
+            Self::Tokens(_) => spec("tree tokens", Read),
             Self::Switch(_) => spec("tree switch", Write),
             Self::Go(_) => spec("tree go", Write),
             Self::Select(_) => spec("tree select", Write),

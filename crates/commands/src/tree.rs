@@ -60,6 +60,7 @@ pub(crate) async fn run(
         TreeCommand::Siblings(args) => beside::siblings(app, asker, args).await,
         TreeCommand::Versions(args) => beside::versions(app, asker, args).await,
         TreeCommand::Bookmarks(args) => beside::bookmarks(app, asker, args).await,
+        TreeCommand::Tokens(args) => branch::tokens(app, asker, args).await,
         TreeCommand::Switch(args) => travel::switch(app, asker, args).await,
         TreeCommand::Go(args) => travel::go(app, asker, args).await,
         TreeCommand::Select(args) => travel::select(app, asker, args).await,

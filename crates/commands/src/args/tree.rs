@@ -38,6 +38,8 @@ pub enum TreeCommand {
     Versions(PassageArg),
     /// List the passages with a bookmark.
     Bookmarks(PassageArg),
+    /// List the tokens of a passage, with what the model could have said instead.
+    Tokens(PassageArg),
     /// Switch to a sibling branch, where you last left it.
     Switch(SwitchArgs),
     /// Go to a passage of any branch, to continue from there.
@@ -175,7 +177,7 @@ pub struct PassageArg {
     #[serde(flatten)]
     pub tree: TreeArg,
     /// The node: its id or short id. Without one: for siblings the last passage of the path that has any, for versions
-    /// the end of the path, else all.
+    /// and tokens the end of the path, else all.
     #[arg(value_name = "NODE")]
     #[serde(default)]
     pub node: Option<String>,
@@ -210,14 +212,20 @@ pub struct ShowArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// Show every node in the order it was made, not only the active path.
+    /// Show the whole tree with its branches folded, not only the active path. With --json: every node in the order
+    /// it was made.
     #[arg(long)]
     #[serde(default)]
     pub all: bool,
-    /// Show only nodes down to this depth. The beginning of the tree has depth 0.
+    /// Show only nodes down to this depth. The beginning of the tree has depth 0. With --around: so many levels above
+    /// and below the node [default: 3].
     #[arg(long)]
     #[serde(default)]
     pub depth: Option<u32>,
+    /// Show what stands around this node: the passages above it, beside it and below it, with their branches.
+    #[arg(long, value_name = "NODE", conflicts_with = "from")]
+    #[serde(default)]
+    pub around: Option<String>,
     /// End the page at this node, or with --all start after it: `next` of the page before.
     #[arg(long)]
     #[serde(default)]
@@ -239,7 +247,7 @@ pub struct TextArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// Show who wrote which part: in colours, and as the spans of --json.
+    /// Show who wrote which part: in colours, else by a sign before each line; and as the spans of --json.
     #[arg(long)]
     #[serde(default)]
     pub authors: bool,

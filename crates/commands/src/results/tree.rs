@@ -59,6 +59,14 @@ pub struct TreeShown {
     pub note: Option<StoredText>,
     /// The working buffer, where the page shows the end of the path.
     pub draft: Option<StoredText>,
+    /// Where what the model sees begins, if that is not the beginning of the tree.
+    pub window: Option<PositionId>,
+    /// Whether it is the tree, not a path.
+    #[serde(skip)]
+    pub all: bool,
+    /// Whether its branches are drawn as far as the page has them.
+    #[serde(skip)]
+    pub unfolded: bool,
 }
 
 /// A picture or a sound of a node.
@@ -186,6 +194,10 @@ pub struct NodeShown {
     pub tags: Vec<String>,
     /// Remarks on its position, the oldest first.
     pub annotations: Vec<AnnotationShown>,
+    /// Whether it is the version the view shows at its position.
+    pub shown: bool,
+    /// Whether its position stands on the path of the view.
+    pub active: bool,
     /// How the model was asked, where a model made it here.
     pub settings: Option<GenerationSettings>,
     /// When it was made, ms since 1970.
@@ -202,6 +214,9 @@ pub struct TextShown {
     /// Whether plain output shows the spans.
     #[serde(skip)]
     pub with_spans: bool,
+    /// Whether plain output shows who wrote what in the text itself.
+    #[serde(skip)]
+    pub with_authors: bool,
 }
 
 /// A stretch of text by one author.
@@ -259,6 +274,39 @@ pub struct Branched {
     pub position: PositionId,
     /// The view's tip.
     pub tip: PositionId,
+}
+
+/// `tree tokens`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TokensShown {
+    pub tree: TreeId,
+    pub node: NodeId,
+    pub short_id: String,
+    /// The tokens of its text, in order.
+    pub tokens: Vec<TokenShown>,
+}
+
+/// A token as it was chosen, with what else could have stood there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TokenShown {
+    /// Its number in the answer, from 0.
+    pub index: usize,
+    /// Where it begins in the node's text, in characters (grapheme clusters).
+    pub at: usize,
+    pub text: String,
+    /// Natural logarithm of its probability, where the server gave one.
+    pub logprob: Option<f64>,
+    /// The likeliest tokens at its place, the likeliest first.
+    pub alternatives: Vec<AlternativeShown>,
+}
+
+/// A token that could have stood there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AlternativeShown {
+    /// As `tree branch --token` takes it.
+    pub rank: usize,
+    pub text: String,
+    pub logprob: f64,
 }
 
 /// `tree generate`, `regenerate`.

@@ -33,7 +33,7 @@ pub(super) async fn siblings(
     let nodes = look(app, asker, place.tree, &place.view, move |rows, tip| {
         let mut reader = Reader::read(rows, &view, tip)?;
         let shown = |at: &Position| reader.at(at, resolve::shown(rows, &view, at.id)?);
-        with_marks(rows, beside.all.iter().map(shown).collect::<Result<Vec<_>, RowError>>()?)
+        with_marks(rows, &view, beside.all.iter().map(shown).collect::<Result<Vec<_>, RowError>>()?)
     });
     let nodes = nodes.await?;
     Ok(place.listed(nodes, Some(here)))
@@ -55,7 +55,7 @@ pub(super) async fn versions(
         }
         let mut reader = Reader::read(rows, &view, tip)?;
         let shown = versions.into_iter().rev().map(|row| reader.at(&at, row.node.id));
-        let nodes = with_marks(rows, shown.collect::<Result<Vec<_>, RowError>>()?)?;
+        let nodes = with_marks(rows, &view, shown.collect::<Result<Vec<_>, RowError>>()?)?;
         Ok((nodes, resolve::shown(rows, &view, at.id)?))
     })
     .await?;
@@ -128,7 +128,7 @@ async fn passages(
         let mut reader = Reader::read(rows, &view, tip)?;
         let shown = |at: &Position| reader.at(at, resolve::shown(rows, &view, at.id)?);
         let nodes = found.iter().map(shown).collect::<Result<Vec<_>, RowError>>()?;
-        with_marks(rows, nodes)
+        with_marks(rows, &view, nodes)
     });
     let nodes = nodes.await?;
     Ok(place.listed(nodes, None))

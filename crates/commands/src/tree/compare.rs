@@ -42,7 +42,7 @@ pub(super) async fn text(app: &App, asker: &Asker, args: TextArgs) -> Result<Com
             tracing::warn!(%error, "the authors of edited passages are not kept");
         }
     }
-    Ok(CommandOutcome::Text(TextShown { text, spans, with_spans: args.spans }))
+    Ok(CommandOutcome::Text(TextShown { text, spans, with_spans: args.spans, with_authors: args.authors }))
 }
 
 /// Stretches with the models that wrote them, and how those were asked.

@@ -38,6 +38,7 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("tree siblings T", Read),
         ("tree versions T", Read),
         ("tree bookmarks T", Read),
+        ("tree tokens T", Read),
         ("tree switch T N", Write),
         ("tree go T N", Write),
         ("tree select T N", Write),

@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 
 use commands::results::tree::{
-    AnnotationShown, Compacted, Compared, DraftDone, Estimate, Generated, NodeShown, OperationShown,
-    Operations, SpanShown, Stepped, StoredText, TextShown, TreeLine, TreeShown as ShownTree, Trees,
-    UsageShown, Verified, ViewLine, Views, word_of,
+    AnnotationShown, Compacted, DraftDone, Estimate, Generated, NodeShown, OperationShown, Operations,
+    Stepped, StoredText, TreeLine, Trees, UsageShown, Verified, ViewLine, Views, word_of,
 };
 use loom::verify::Status;
 use loom::{AuthorKind, Finish, GenerationSettings, PositionKind, source};
@@ -25,54 +24,6 @@ pub(super) fn list(found: &Trees, to: OutputStyle) -> String {
         ]
     };
     columns(&found.trees.iter().map(row).collect::<Vec<_>>())
-}
-
-pub(super) fn show(found: &ShownTree, to: OutputStyle) -> RenderedOutcome {
-    let mut out = String::new();
-    if let Some(head) = found.head.as_ref().and_then(|head| head.text.as_deref()) {
-        aside(&mut out, "head, sent first", head, to);
-    }
-    // The beginning of the tree holds no text.
-    for node in found.nodes.iter().filter(|node| node.parent.is_some() || node.kind != PositionKind::Path) {
-        let author = author(node, to);
-        let _ = writeln!(out, "{}  {author}{}", node.short_id, to.dim(&marks(node)));
-        if node.purged {
-            let _ = writeln!(out, "    {}", to.dim("(forgotten)"));
-        }
-        for line in to.text(&node.text).lines() {
-            let _ = writeln!(out, "    {}", to.by(node.author_kind, line));
-        }
-        for shown in &node.media {
-            let name = loom::content::blob_name(shown.blob);
-            let _ = writeln!(out, "    {}", to.dim(&format!("[{} {name}]", to.line(&shown.mime))));
-        }
-        for remark in &node.annotations {
-            let _ = writeln!(out, "    {}", self::remark(remark, to));
-        }
-    }
-    if let Some(text) = found.draft.as_ref().and_then(|draft| draft.text.as_deref()) {
-        aside(&mut out, "draft", text, to);
-    }
-    if let Some(note) = &found.note
-        && let Some(text) = &note.text
-    {
-        let depth = note.depth.unwrap_or_default();
-        aside(
-            &mut out,
-            &format!("note, sent {} before the end", count(depth, "paragraph", "paragraphs")),
-            text,
-            to,
-        );
-    }
-    RenderedOutcome::new(out).noting(found.next.iter().map(|next| format!("more: --from {next}")))
-}
-
-/// A text that stands beside the passages.
-fn aside(out: &mut String, what: &str, text: &str, to: OutputStyle) {
-    let _ = writeln!(out, "{}", to.dim(what));
-    for line in to.text(text).lines() {
-        let _ = writeln!(out, "    {line}");
-    }
 }
 
 /// A remark on one line, with its author.
@@ -149,68 +100,6 @@ fn finish(finish: &Finish) -> String {
             why => format!("interrupted: {}", text::terminal::one_line(why).replace('_', " ")),
         },
     }
-}
-
-pub(super) fn text(found: &TextShown, to: OutputStyle) -> String {
-    let mut whole = if to.color { painted(found, to) } else { to.text(&found.text).into_owned() };
-    if !found.with_spans {
-        // A file gets the text byte for byte; a prompt must not stand behind it.
-        if to.terminal && !whole.is_empty() && !whole.ends_with('\n') {
-            whole.push('\n');
-        }
-        return whole;
-    }
-    let mut rows = Vec::new();
-    for span in joined(&found.spans) {
-        let SpanShown { span, model, .. } = span;
-        let node = span.node.map_or_else(|| "draft".to_owned(), |node| node.to_string());
-        let label = source::label(span.kind, &span.author, model.as_deref());
-        let author = to.by(span.kind, &to.line(&label));
-        rows.push(vec![format!("{}–{}", span.start, span.end), node, author]);
-    }
-    let gap = if whole.is_empty() || whole.ends_with('\n') { "\n" } else { "\n\n" };
-    format!("{whole}{gap}{}", columns(&rows))
-}
-
-/// The spans, those of one author in one node that follow each other as one.
-fn joined(spans: &[SpanShown]) -> Vec<SpanShown> {
-    let mut joined: Vec<SpanShown> = Vec::new();
-    let key = |shown: &SpanShown| (shown.span.node, shown.span.kind, shown.span.author.clone());
-    for shown in spans {
-        match joined.last_mut() {
-            Some(last) if last.span.end == shown.span.start && key(last) == key(shown) => {
-                last.span.end = shown.span.end;
-            }
-            _ => joined.push(shown.clone()),
-        }
-    }
-    joined
-}
-
-/// The text with each span in the colour of its author. Spans count grapheme clusters.
-fn painted(found: &TextShown, to: OutputStyle) -> String {
-    let mut starts: Vec<usize> = text::grapheme::clusters(&found.text).map(|cluster| cluster.start).collect();
-    starts.push(found.text.len());
-    let at = |cluster: u64| {
-        let cluster = usize::try_from(cluster).unwrap_or(usize::MAX);
-        starts.get(cluster).copied().unwrap_or(found.text.len())
-    };
-    let mut out = String::new();
-    let mut done = 0;
-    for SpanShown { span, .. } in &found.spans {
-        let start = at(span.start).max(done);
-        let end = at(span.end).max(start);
-        out.push_str(&to.text(&found.text[done..start]));
-        // Line by line, so that a pager that shows half of it shows the right colours.
-        for line in found.text[start..end].split_inclusive('\n') {
-            let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
-            out.push_str(&to.by(span.kind, &to.text(line)));
-            out.push_str(end);
-        }
-        done = end;
-    }
-    out.push_str(&to.text(&found.text[done..]));
-    out
 }
 
 /// A stored text, byte for byte in a pipe.
@@ -361,19 +250,6 @@ pub(super) fn views(found: &Views, to: OutputStyle) -> String {
         vec![to.line(&view.name).into_owned(), view.tip.to_string(), to.line(&view.agent).into_owned()]
     };
     columns(&found.views.iter().map(row).collect::<Vec<_>>())
-}
-
-pub(super) fn compared(found: &Compared, to: OutputStyle) -> String {
-    let common = &found.common;
-    let mut out =
-        format!("common  {} to {}\n", count(common.chars, "character", "characters"), common.position);
-    for (name, text) in [("only a", &found.only_a), ("only b", &found.only_b)] {
-        let _ = writeln!(out, "{name}");
-        for line in to.text(text).lines() {
-            let _ = writeln!(out, "    {line}");
-        }
-    }
-    out
 }
 
 pub(super) fn verified(found: &Verified, to: OutputStyle) -> String {

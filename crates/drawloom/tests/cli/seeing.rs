@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::terminal::Terminal;
 use crate::world::World;
 
 /// A document whose last passage a model wrote.
@@ -69,4 +70,130 @@ fn marks_are_shown_at_their_place() {
     world.ok(&["tree", "head", "Tale", "--text", ""]);
     let none = world.run(&["tree", "head", "Tale"]);
     assert_eq!((none.code, none.out.as_str(), none.err.trim()), (Some(0), "", "none is set"));
+}
+
+/// A document with branches, versions, marks and texts of two authors; its tree is called Tale.
+fn screens() -> World {
+    let (world, made) = written();
+    let (_, shown) = world.json(&["tree", "show", "Tale"]);
+    let first = shown["nodes"][1]["id"].as_str().unwrap();
+    let long = "It rained all night, and the grey heron stood in the reeds until the first light came over the hills.";
+    world.ok(&["tree", "edit", "Tale", first, "--text", long]);
+    world.ok(&["tree", "append", "Tale", " Nobody saw it go."]);
+    world.ok(&["tree", "edit", "Tale", &made, "--text", " A cold wind rose.", "--as", "branch"]);
+    world.ok(&["tree", "append", "Tale", " The reeds bent."]);
+    world.ok(&["tree", "switch", "Tale", &made]);
+    world.ok(&["tree", "bookmark", "Tale", first, "the beginning"]);
+    world.ok(&["tree", "tag", "Tale", first, "scene"]);
+    world.ok(&[
+        "tree",
+        "annotate",
+        "Tale",
+        first,
+        "Which heron is meant here, the one of the second chapter?",
+    ]);
+    world.ok(&["tree", "head", "Tale", "--text", "A tale of rain and of herons."]);
+    world.ok(&["tree", "draft", "Tale", "And then"]);
+    world
+}
+
+/// The ids of the tree as what they are ids of.
+fn named(world: &World, text: &str) -> String {
+    let (_, all) = world.json(&["tree", "show", "Tale", "--all"]);
+    let mut named = text.to_owned();
+    for (index, node) in all["nodes"].as_array().unwrap().iter().enumerate() {
+        named = named.replace(node["id"].as_str().unwrap(), &format!("(id of node {index})"));
+        named = named.replace(node["short_id"].as_str().unwrap(), &format!("nod{index}"));
+    }
+    named
+}
+
+#[test]
+fn every_screen_fits_and_reads_without_colours() {
+    let world = screens();
+    let (_, versions) = world.json(&["tree", "versions", "Tale", &first_of(&world)]);
+    let [old, new] = [0, 1].map(|index| versions["nodes"][index]["id"].as_str().unwrap().to_owned());
+    for (name, words) in [
+        ("show", vec!["tree", "show", "Tale"]),
+        ("show_all", vec!["tree", "show", "Tale", "--all"]),
+        ("siblings", vec!["tree", "siblings", "Tale"]),
+        ("versions", vec!["tree", "versions", "Tale", &new]),
+        ("bookmarks", vec!["tree", "bookmarks", "Tale"]),
+        ("search", vec!["tree", "search", "heron"]),
+        ("compare", vec!["tree", "compare", "Tale", &old, &new]),
+        ("authors", vec!["tree", "text", "Tale", "--authors"]),
+    ] {
+        let at = |columns: u16, environment: &[(&str, &str)]| {
+            let mut command = world.command(&words);
+            command.envs(environment.iter().copied());
+            let seen = Terminal::of_width(command, columns).written();
+            // A text is the terminal's to break: copied from it, it is whole.
+            for line in seen.lines().filter(|_| name != "authors") {
+                let plain = without_colours(line);
+                assert!(plain.chars().count() <= columns.into(), "{name} at {columns}: {plain:?}");
+            }
+            seen
+        };
+        let dumb = at(200, &[("TERM", "dumb")]);
+        assert!(!dumb.contains('\u{1b}'), "{name}: {dumb:?}");
+        assert_eq!(dumb, at(200, &[("NO_COLOR", "1")]), "{name}");
+        let screens = [
+            ("40", at(40, &[]).replace('\u{1b}', "␛")),
+            ("200", at(200, &[]).replace('\u{1b}', "␛")),
+            ("plain", dumb),
+            ("pipe", world.ok(&words)),
+        ];
+        let mut whole = String::new();
+        for (how, seen) in screens {
+            whole += &format!("──── {how}\n{}\n", named(&world, &seen));
+        }
+        insta::assert_snapshot!(format!("screen_{name}"), whole);
+    }
+}
+
+fn first_of(world: &World) -> String {
+    world.json(&["tree", "show", "Tale"]).1["nodes"][1]["id"].as_str().unwrap().to_owned()
+}
+
+fn without_colours(line: &str) -> String {
+    let mut parts = line.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |plain, part| plain + part.split_once('m').map_or(part, |(_, rest)| rest))
+}
+
+#[test]
+fn a_search_that_finds_nothing_says_so_to_people_alone() {
+    let (world, _) = written();
+    let run = world.run(&["tree", "search", "osprey"]);
+    assert_eq!((run.code, run.out.as_str(), run.err.trim()), (Some(0), "", "nothing found"));
+    assert_eq!(world.json(&["tree", "search", "osprey"]).1["hits"], json!([]));
+}
+
+#[test]
+fn signs_mark_authors_and_the_text_can_be_read_back_from_them() {
+    let world = screens();
+    let marked = world.ok(&["tree", "text", "Tale", "--authors"]);
+    let mut text = String::new();
+    for line in marked.lines() {
+        let (at, bar) = line.char_indices().find(|(_, c)| ['│', '┆'].contains(c)).unwrap();
+        if bar == '│' && !text.is_empty() {
+            text.push('\n');
+        }
+        text += &line[at + bar.len_utf8()..];
+    }
+    assert_eq!(text, world.ok(&["tree", "text", "Tale"]));
+    assert!(marked.starts_with("H│") && marked.contains("\nM┆"), "{marked}");
+    // Two passages by one author are one stretch.
+    assert_eq!(marked.matches('H').count(), 2, "{marked}");
+}
+
+#[test]
+fn two_requests_are_compared_word_by_word() {
+    let (world, made) = written();
+    let first = first_of(&world);
+    world.ok(&["tree", "edit", "Tale", &first, "--text", "It snowed."]);
+    let (_, again) = world.json(&["tree", "regenerate", "Tale", &made]);
+    let again = again["nodes"][0]["id"].as_str().unwrap();
+    let told = world.ok(&["context", "diff", &made, again]);
+    assert!(told.contains("[-rained") && told.contains("{+snowed"), "{told}");
 }
