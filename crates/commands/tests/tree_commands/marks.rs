@@ -155,9 +155,9 @@ async fn marks_stand_at_their_passage_and_are_read_back() {
             let listed = home.ok(words).await;
             listed["nodes"].as_array().unwrap().iter().map(|node| field(node, "id")).collect()
         };
-        assert_eq!(ids(&["tree", "tag", &tree]).await, [b.clone()]);
+        assert_eq!(ids(&["tree", "tag", &tree]).await, [&*b]);
         assert_eq!(ids(&["tree", "annotate", &tree]).await, [a.clone(), b.clone()]);
-        assert_eq!(ids(&["tree", "annotate", &tree, &b]).await, [b.clone()]);
+        assert_eq!(ids(&["tree", "annotate", &tree, &b]).await, [&*b]);
         assert_eq!(home.ok(&["tree", "versions", &tree, &b]).await["nodes"][0]["tags"], node["tags"]);
         assert_eq!(field(&home.ok(&["tree", "head", &tree]).await, "text"), "A tale.");
         assert_eq!(home.ok(&["tree", "note", &tree]).await["depth"], 3);

@@ -57,10 +57,13 @@ fn label(shown: &SpanShown) -> String {
     source::label(shown.span.kind, &shown.span.author, shown.model.as_deref())
 }
 
+/// The kind of an author, and the name people read.
+type Author = (AuthorKind, String);
+
 /// A part of the text by one author; none where nobody is known.
 struct Stretch<'a> {
     text: &'a str,
-    author: Option<(AuthorKind, String)>,
+    author: Option<Author>,
 }
 
 /// The text in parts of one author each, whatever nodes they stand in. Spans count grapheme clusters.
@@ -71,9 +74,8 @@ fn stretches(found: &TextShown) -> Vec<Stretch<'_>> {
         let cluster = usize::try_from(cluster).unwrap_or(usize::MAX);
         starts.get(cluster).copied().unwrap_or(found.text.len())
     };
-    let mut parts: Vec<(std::ops::Range<usize>, Option<(AuthorKind, String)>)> = Vec::new();
-    let mut add = |range: std::ops::Range<usize>, author: Option<(AuthorKind, String)>| match parts.last_mut()
-    {
+    let mut parts: Vec<(std::ops::Range<usize>, Option<Author>)> = Vec::new();
+    let mut add = |range: std::ops::Range<usize>, author: Option<Author>| match parts.last_mut() {
         _ if range.is_empty() => {}
         Some((last, of)) if *of == author && last.end == range.start => last.end = range.end,
         _ => parts.push((range, author)),
@@ -127,15 +129,15 @@ fn signed(stretches: &[Stretch<'_>], to: OutputStyle) -> String {
 
 /// The authors in the order they first appear, each with a sign: a letter of its kind, and a number where several of
 /// a kind wrote.
-fn signs<'a>(stretches: &'a [Stretch<'_>]) -> Vec<(&'a (AuthorKind, String), String)> {
-    let mut authors: Vec<&(AuthorKind, String)> = Vec::new();
+fn signs<'a>(stretches: &'a [Stretch<'_>]) -> Vec<(&'a Author, String)> {
+    let mut authors: Vec<&Author> = Vec::new();
     for author in stretches.iter().filter_map(|stretch| stretch.author.as_ref()) {
         if !authors.contains(&author) {
             authors.push(author);
         }
     }
     let of_kind = |kind: AuthorKind| authors.iter().filter(move |(is, _)| *is == kind);
-    let sign = |author: &&'a (AuthorKind, String)| {
+    let sign = |author: &&'a Author| {
         let letter = letter(author.0);
         let number = of_kind(author.0).position(|other| other == author).unwrap_or_default() + 1;
         let sign =
@@ -156,7 +158,7 @@ pub(super) const fn letter(kind: AuthorKind) -> &'static str {
 
 /// Who the signs or colours stand for.
 fn legend(stretches: &[Stretch<'_>], to: OutputStyle) -> Vec<String> {
-    let line = |((kind, name), sign): (&(AuthorKind, String), String)| {
+    let line = |((kind, name), sign): (&Author, String)| {
         let name = to.line(name);
         match kind {
             _ if !to.color => format!("{sign} {name}"),

@@ -197,3 +197,31 @@ fn two_requests_are_compared_word_by_word() {
     let told = world.ok(&["context", "diff", &made, again]);
     assert!(told.contains("[-rained") && told.contains("{+snowed"), "{told}");
 }
+
+#[test]
+fn a_model_that_took_over_is_named_with_its_settings() {
+    let world = World::new();
+    world.write(
+        "config.toml",
+        "[model]\ndefault = \"down/m\"\nfallbacks = [\"script:echo\"]\n\
+         [providers.down]\nbase_url = \"http://127.0.0.1:1/v1\"\n",
+    );
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    let (_, made) = world.json(&["tree", "generate", "Tale", "--temperature", "0.5"]);
+    let (_, shown) = world.json(&["tree", "show", "Tale"]);
+    let node = node_of(&shown, made["nodes"][0]["id"].as_str().unwrap());
+    assert_eq!((&node["model"], &node["settings"]["temperature"]), (&"script/echo".into(), &json!(0.5)));
+}
+
+#[test]
+fn the_place_from_which_the_model_sees_is_drawn() {
+    let (world, made) = written();
+    world.ok(&["tree", "append", "Tale", " Nobody saw it go."]);
+    let place = "┄┄ the model sees from here on ┄┄\nM ";
+    assert!(!world.ok(&["tree", "show", "Tale"]).contains("the model sees"));
+    world.ok(&["tree", "compact", "Tale", "--to", &made]);
+    for words in [&["tree", "show", "Tale"][..], &["tree", "show", "Tale", "--all"]] {
+        let shown = world.ok(words).replace("▸ ", "");
+        assert!(shown.contains(place), "{shown}");
+    }
+}
