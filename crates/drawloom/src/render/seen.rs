@@ -101,3 +101,35 @@ fn color(bits: Option<f64>) -> &'static str {
         None => "0",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use commands::results::tree::AlternativeShown;
+    use loom::{NodeId, TreeId};
+
+    use super::*;
+
+    #[test]
+    fn surprise_is_a_number_without_colours_and_a_colour_with_them() {
+        let other = |rank, text: &str, logprob| AlternativeShown { rank, text: text.to_owned(), logprob };
+        let token = TokenShown {
+            index: 0,
+            at: 4,
+            text: " sea".to_owned(),
+            logprob: Some(0.25_f64.ln()),
+            alternatives: vec![other(0, " hill", 0.5_f64.ln()), other(1, " sea", 0.25_f64.ln())],
+        };
+        let found = TokensShown {
+            tree: TreeId::from_bytes([1; 16]),
+            node: NodeId::from_bytes([2; 16]),
+            short_id: "n".to_owned(),
+            tokens: vec![token],
+        };
+        let plain = tokens(&found, OutputStyle::default());
+        assert_eq!(plain, "4  \" sea\"  25.0 %  2.0 bits  0 \" hill\" 50.0 %  1 \" sea\" 25.0 %\n");
+        let painted = tokens(&found, OutputStyle { color: true, ..OutputStyle::default() });
+        assert!(painted.contains("\x1b[33m\" sea\"\x1b[0m"), "{painted:?}");
+        let narrow = tokens(&found, OutputStyle { columns: Some(20), ..OutputStyle::default() });
+        assert_eq!(narrow, "4  \" sea\"  25.0 %  …\n");
+    }
+}
