@@ -5,7 +5,7 @@ use context::body::{self, EarlierRequest};
 use context::manifest::{COUNTED, RequestTarget, VERSION};
 use context::{Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse};
 use loom::content::NotCanonical;
-use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, NodeId, Op};
+use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, GenerationSettings, NodeId, Op};
 use model::{EncodedRequest, Prompt, TokenCounter};
 use store::{
     AttachedWrites, Claim, Cursor, Fence, Guard, HashedBytes, LeaseOwner, NewGeneration, Principal,
@@ -294,6 +294,7 @@ impl PreparedRequest {
             profile: None,
             reserved,
             runs: self.assembled.loom_runs(),
+            settings: Some(settings(&ask.params)),
         };
         let begun = self.begin_like(runtime, call, ask, turn, like).await?;
         for notice in &self.assembled.notices {
@@ -305,6 +306,20 @@ impl PreparedRequest {
             call.note(&notice);
         }
         Ok(begun)
+    }
+}
+
+/// What is kept of the sampling beside the request.
+fn settings(params: &model::Params) -> GenerationSettings {
+    let number = |value: Option<f64>| value.and_then(serde_json::Number::from_f64);
+    GenerationSettings {
+        temperature: number(params.temperature),
+        top_p: number(params.top_p),
+        min_p: number(params.min_p),
+        max_tokens: params.max_tokens,
+        seed: params.seed,
+        thinking: params.thinking.map(|thinking| thinking.as_str().to_owned()),
+        preset: params.preset.clone(),
     }
 }
 

@@ -171,6 +171,8 @@ pub(crate) async fn diff(app: &App, asker: &Asker, args: Diff) -> Result<Command
                 before: before.clone(),
                 after: after.clone(),
                 same_prefix: same,
+                old: String::from_utf8_lossy(old).into_owned(),
+                new: String::from_utf8_lossy(new).into_owned(),
             });
         }
     }

@@ -356,7 +356,8 @@ pub(crate) fn model_name<'a>(app: &'a App, agent: Option<&'a str>, preset: &'a P
 /// A preset of the configuration; the empty one, if none is named.
 pub(crate) fn preset(app: &App, name: Option<&str>) -> Result<Preset, CommandError> {
     let Some(name) = name else { return Ok(Preset::default()) };
-    let found = app.settings.presets.get(name).cloned();
+    let named = |preset: &Preset| Preset { name: Some(name.to_owned()), ..preset.clone() };
+    let found = app.settings.presets.get(name).map(named);
     found.ok_or_else(|| CommandError::not_found("preset", name, "`drawloom config show` lists [presets]"))
 }
 
@@ -373,6 +374,7 @@ pub(crate) fn params(preset: &Preset, sampling: &Sampling) -> Params {
         seed: sampling.seed.or(preset.seed),
         logprobs: sampling.logprobs.or(preset.logprobs),
         thinking: sampling.think.map(Think::wish).or(preset.think),
+        preset: preset.name.clone(),
         ..Params::default()
     }
 }

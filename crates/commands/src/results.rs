@@ -22,8 +22,10 @@ pub enum CommandOutcome {
     Trees(tree::Trees),
     /// `tree show`.
     Shown(tree::TreeShown),
-    /// `tree siblings`, `versions`, `bookmarks`.
+    /// `tree siblings`, `versions`, `bookmarks`; `tag` and `annotate` without a text.
     Listed(tree::ListedNodes),
+    /// `tree head`, `note`, `draft` without a text.
+    StoredText(tree::StoredText),
     /// `tree text`.
     Text(tree::TextShown),
     /// `tree append`, `keep`, flags and marks.
@@ -36,6 +38,8 @@ pub enum CommandOutcome {
     PathEdited(tree::PathEdited),
     /// `tree branch`.
     Branched(tree::Branched),
+    /// `tree tokens`.
+    Tokens(tree::TokensShown),
     /// `tree generate`, `regenerate`.
     Generated(tree::Generated),
     /// `tree generate --dry-run`.

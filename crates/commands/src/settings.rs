@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Preset {
+    /// The name it was found by.
+    #[serde(skip)]
+    pub name: Option<String>,
     /// The model; the default one without it.
     pub model: Option<String>,
     /// Siblings.

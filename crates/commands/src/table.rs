@@ -185,6 +185,11 @@ impl SessionsCommand {
     }
 }
 
+/// The right of a command that sets a text, and reads it where none is given.
+const fn writing(text: &Option<String>) -> Right {
+    if text.is_some() { Right::Write } else { Right::Read }
+}
+
 impl TreeCommand {
     const fn spec(&self) -> Spec {
         use Right::{Act, Admin, Read, Write};
@@ -194,7 +199,7 @@ impl TreeCommand {
             Self::Show(_) => spec("tree show", Read),
             Self::Text(_) => spec("tree text", Read),
             Self::Append(_) => spec("tree append", Write),
-            Self::Draft(_) => spec("tree draft", Write),
+            Self::Draft(args) => spec("tree draft", writing(&args.text)),
             Self::Edit(_) => spec("tree edit", Write),
             Self::Branch(_) => spec("tree branch", Write),
             Self::Generate(_) => spec("tree generate", Act),
@@ -202,6 +207,7 @@ impl TreeCommand {
             Self::Siblings(_) => spec("tree siblings", Read),
             Self::Versions(_) => spec("tree versions", Read),
             Self::Bookmarks(_) => spec("tree bookmarks", Read),
+            Self::Tokens(_) => spec("tree tokens", Read),
             Self::Switch(_) => spec("tree switch", Write),
             Self::Go(_) => spec("tree go", Write),
             Self::Select(_) => spec("tree select", Write),
@@ -211,10 +217,10 @@ impl TreeCommand {
             Self::Exclude(_) => spec("tree exclude", Write),
             Self::Include(_) => spec("tree include", Write),
             Self::Bookmark(_) => spec("tree bookmark", Write),
-            Self::Tag(_) => spec("tree tag", Write),
-            Self::Annotate(_) => spec("tree annotate", Write),
-            Self::Head(_) => spec("tree head", Write),
-            Self::Note(_) => spec("tree note", Write),
+            Self::Tag(args) => spec("tree tag", writing(&args.text)),
+            Self::Annotate(args) => spec("tree annotate", writing(&args.text)),
+            Self::Head(args) => spec("tree head", writing(&args.text)),
+            Self::Note(args) => spec("tree note", writing(&args.text)),
             Self::Compact(_) => spec("tree compact", Write),
             Self::Undo(_) => spec("tree undo", Write),
             Self::Redo(_) => spec("tree redo", Write),

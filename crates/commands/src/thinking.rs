@@ -6,14 +6,6 @@ use text::terminal::one_line;
 
 use crate::args::think::Think;
 
-pub const fn word(thinking: Thinking) -> &'static str {
-    match thinking {
-        Thinking::Off => "off",
-        Thinking::Low => "low",
-        Thinking::High => "high",
-    }
-}
-
 /// What is to be said to someone who asked a model to think as much as this; nothing, where it does so.
 pub(crate) fn notice(info: &ModelInfo, asked: Thinking) -> Option<String> {
     let name = || one_line(&info.full_name()).into_owned();

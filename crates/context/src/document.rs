@@ -21,6 +21,9 @@ use crate::replay::ReplayConstraints;
 use crate::segment::{Kind, SegmentOutcome, Source};
 use crate::tail::Tail;
 
+/// Paragraphs before the end at which a note stands, where nothing is said of it.
+pub const DEFAULT_NOTE_DEPTH: u64 = 3;
+
 /// What a continuation is asked with.
 #[derive(Debug, Clone)]
 pub struct DocumentRequest {
@@ -204,7 +207,7 @@ impl Pinned {
         pinned.head = pinned.shown(rows, view, &CellKey::Head)?;
         let depth = match rows.cell(&CellKey::NoteDepth)?.value {
             CellValue::Number(depth) => usize::try_from(depth).unwrap_or(usize::MAX),
-            _ => 3,
+            _ => DEFAULT_NOTE_DEPTH as usize,
         };
         pinned.note = pinned.shown(rows, view, &CellKey::Note)?.map(|row| (row, depth));
         pinned.context = rows.nodes(context)?;

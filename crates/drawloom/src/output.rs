@@ -6,6 +6,7 @@
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use commands::{CommandError, CommandOutcome};
+use rustix::termios::tcgetwinsize;
 use text::terminal::one_line;
 
 use crate::cli::{Color, Global};
@@ -26,9 +27,16 @@ impl Output {
         let color = match global.color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()),
+            Color::Auto => {
+                let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+                terminal && !is_dumb && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
+            }
         };
-        Self { json: global.json, quiet: global.quiet, plain: OutputStyle { terminal, color } }
+        // A terminal that does not say how wide it is has no columns to fit.
+        let size = tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0);
+        let columns = size.filter(|_| terminal).map(|size| usize::from(size.ws_col));
+        let plain = OutputStyle { terminal, color, columns };
+        Self { json: global.json, quiet: global.quiet, plain }
     }
 
     /// Before the arguments are understood.

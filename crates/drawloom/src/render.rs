@@ -5,13 +5,17 @@
 //! be forgotten here.
 
 mod approvals;
+mod authors;
 mod beside;
 mod chat;
 mod columns;
 mod context;
 mod cost;
+mod diff;
+mod drawn;
 mod maintenance;
 mod model;
+mod seen;
 mod slash;
 mod tree;
 mod workspace;
@@ -51,6 +55,8 @@ pub(crate) struct OutputStyle {
     /// To a terminal, which obeys what it prints.
     pub(crate) terminal: bool,
     pub(crate) color: bool,
+    /// Cells of a line, at a terminal.
+    pub(crate) columns: Option<usize>,
 }
 
 impl OutputStyle {
@@ -88,8 +94,8 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
     match outcome {
         CommandOutcome::TreeMade(made) => RenderedOutcome::new(format!("{}\n", made.short_id)),
         CommandOutcome::Trees(found) => RenderedOutcome::new(tree::list(found, to)),
-        CommandOutcome::Shown(found) => tree::show(found, to),
-        CommandOutcome::Text(found) => RenderedOutcome::new(tree::text(found, to)),
+        CommandOutcome::Shown(found) => drawn::show(found, to),
+        CommandOutcome::Text(found) => authors::text(found, to),
         CommandOutcome::Node(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
         CommandOutcome::Draft(done) => RenderedOutcome::new(tree::draft(done)),
         CommandOutcome::Edited(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
@@ -98,6 +104,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Generated(done) => tree::generated(done, to),
         CommandOutcome::Estimate(found) => RenderedOutcome::new(tree::estimate(found, to)),
         CommandOutcome::Moved(done) => beside::moved(done, to),
+        CommandOutcome::StoredText(found) => tree::stored(found, to),
         CommandOutcome::Listed(found) => RenderedOutcome::new(beside::listed(found, to)),
         CommandOutcome::Reached(done) => RenderedOutcome::new(beside::reached(done, to)),
         CommandOutcome::Exchanges(found) => RenderedOutcome::new(chat::exchanges(found, to)),
@@ -106,7 +113,8 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Stepped(done) => tree::stepped(done, to),
         CommandOutcome::Operations(found) => tree::log(found, to),
         CommandOutcome::Views(found) => RenderedOutcome::new(tree::views(found, to)),
-        CommandOutcome::Compared(found) => RenderedOutcome::new(tree::compared(found, to)),
+        CommandOutcome::Compared(found) => RenderedOutcome::new(seen::compared(found, to)),
+        CommandOutcome::Tokens(found) => RenderedOutcome::new(seen::tokens(found, to)),
         CommandOutcome::Verified(found) => RenderedOutcome::new(tree::verified(found, to)),
         CommandOutcome::Sealed(done) => RenderedOutcome::new(format!(
             "operations 1 to {} are sealed: {} by {}\n",
@@ -135,7 +143,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Went(done) => RenderedOutcome::new(slash::went(done, to)),
         CommandOutcome::Exported(done) => maintenance::exported(done, to),
         CommandOutcome::Imported(done) => maintenance::imported(done, to),
-        CommandOutcome::Hits(found) => maintenance::hits(found, to),
+        CommandOutcome::Hits(found) => seen::hits(found, to),
         CommandOutcome::Removed(done) => maintenance::removed(done, to),
         CommandOutcome::BackedUp(done) => {
             let line = format!("{}  {}\n", to.line(&done.file), text::bytes::size(done.bytes));
@@ -150,7 +158,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Health(found) => RenderedOutcome::new(maintenance::health(found, to)),
         CommandOutcome::Rows(found) => RenderedOutcome::new(maintenance::rows(found, to)),
         CommandOutcome::Context(found) => RenderedOutcome::new(context::show(found, to)),
-        CommandOutcome::ContextDiff(found) => RenderedOutcome::new(context::diff(found, to)),
+        CommandOutcome::ContextDiff(found) => RenderedOutcome::new(context::differences(found, to)),
         CommandOutcome::Replayed(done) => RenderedOutcome::new(context::replayed(done, to)),
         CommandOutcome::Cost(found) => RenderedOutcome::new(cost::costs(found, to)),
         CommandOutcome::Done(_) => RenderedOutcome::default(),

@@ -65,6 +65,8 @@ mod reference;
 mod replaying;
 #[path = "cli/secrets.rs"]
 mod secrets;
+#[path = "cli/seeing.rs"]
+mod seeing;
 #[path = "cli/seer.rs"]
 mod seer;
 #[path = "cli/server.rs"]

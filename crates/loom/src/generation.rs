@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 use ulid::Ulid;
 
 use crate::digest::{Digest, PathDigest};
@@ -69,6 +70,29 @@ pub struct GenerationPlace {
     pub parent_node: NodeId,
 }
 
+/// How a model was asked: what is none was left to the server. It is known of a request, and no hash binds it but
+/// that of the manifest, whose body says the same.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GenerationSettings {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_p: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    /// `off`, `low` or `high`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
+    /// Name of the preset they come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+}
+
 /// The row that is durable, with its manifest, before a request is sent (spec: loom §6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "PlainRow", into = "PlainRow")]
@@ -87,6 +111,8 @@ pub struct GenerationRow {
     pub reserved: Vec<NodeId>,
     /// The runs of the path in its window.
     pub runs: Vec<Run>,
+    /// How the model was asked; none in rows of earlier versions.
+    pub settings: Option<GenerationSettings>,
 }
 
 /// A row as JSON: fields of the place stand among the others, in the order they always had.
@@ -105,30 +131,43 @@ struct PlainRow {
     parent_node: Option<NodeId>,
     reserved: Vec<NodeId>,
     runs: Vec<Run>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    settings: Option<GenerationSettings>,
 }
 
 impl From<PlainRow> for GenerationRow {
     fn from(row: PlainRow) -> Self {
-        let PlainRow { id, tree, view, purpose, manifest, profile, parent, parent_node, reserved, runs } =
-            row;
+        let PlainRow {
+            id,
+            tree,
+            view,
+            purpose,
+            manifest,
+            profile,
+            parent,
+            parent_node,
+            reserved,
+            runs,
+            settings,
+        } = row;
         let place = match (view, parent, parent_node) {
             (Some(view), Some(parent), Some(parent_node)) => {
                 Some(GenerationPlace { view, parent, parent_node })
             }
             _ => None,
         };
-        Self { id, tree, place, purpose, manifest, profile, reserved, runs }
+        Self { id, tree, place, purpose, manifest, profile, reserved, runs, settings }
     }
 }
 
 impl From<GenerationRow> for PlainRow {
     fn from(row: GenerationRow) -> Self {
-        let GenerationRow { id, tree, place, purpose, manifest, profile, reserved, runs } = row;
+        let GenerationRow { id, tree, place, purpose, manifest, profile, reserved, runs, settings } = row;
         let (view, parent, parent_node) = match place {
             Some(place) => (Some(place.view), Some(place.parent), Some(place.parent_node)),
             None => (None, None, None),
         };
-        Self { id, tree, view, purpose, manifest, profile, parent, parent_node, reserved, runs }
+        Self { id, tree, view, purpose, manifest, profile, parent, parent_node, reserved, runs, settings }
     }
 }
 
@@ -156,6 +195,7 @@ mod tests {
             profile: None,
             reserved: vec![node],
             runs: Vec::new(),
+            settings: None,
         };
         let json = serde_json::to_value(&row).unwrap();
         assert_eq!((&json["view"], &json["purpose"]), (&"main".into(), &"subagent".into()));
@@ -165,6 +205,6 @@ mod tests {
         let row = GenerationRow { place: None, reserved: Vec::new(), ..row };
         let json = serde_json::to_string(&row).unwrap();
         assert_eq!(serde_json::from_str::<GenerationRow>(&json).unwrap(), row);
-        assert!(!row.makes_nodes() && !json.contains("parent"));
+        assert!(!row.makes_nodes() && !json.contains("parent") && !json.contains("settings"));
     }
 }

@@ -43,7 +43,7 @@ pub use cell::{Cell, CellChange, CellKey, CellValue, KeepScope, OpTarget, TextOf
 pub use content::{Block, Counts, ToolStatus};
 pub use digest::{Digest, PathDigest};
 pub use draft::{Draft, Slot, Splice};
-pub use generation::{GenerationId, GenerationPlace, GenerationRow, Purpose, Run};
+pub use generation::{GenerationId, GenerationPlace, GenerationRow, GenerationSettings, Purpose, Run};
 pub use id::{IdSource, Millis, NodeId, PositionId, Seq, TreeId, ViewName};
 pub use node::{
     Author, AuthorKind, Finish, ModelSource, Node, NodeRow, Origin, OriginRole, Quote, ResponsePart, Role,

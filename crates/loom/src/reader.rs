@@ -14,7 +14,7 @@ use crate::generation::{GenerationId, GenerationRow};
 use crate::id::{NodeId, PositionId, Seq, ViewName};
 use crate::node::{AuthorKind, NodeRow, Trust};
 use crate::operation::{OpRecord, Timeline};
-use crate::position::Position;
+use crate::position::{Position, PositionKind};
 use crate::seal::Seal;
 use crate::tree::TreeRow;
 
@@ -41,6 +41,9 @@ impl RowError {
         Self::Damaged { what, id: id.to_string() }
     }
 }
+
+/// Rows that a default method asks for at a time.
+const READ_AT_ONCE: usize = 256;
 
 /// Where a node stands in the order of its tree: operation, then place in it.
 pub type Order = (Seq, u32);
@@ -140,6 +143,50 @@ pub trait TreeReader {
         before: Option<Order>,
         limit: usize,
     ) -> Result<Vec<Position>, RowError>;
+    /// The remarks that hang on these positions, or on any of the tree, the oldest first.
+    fn annotations(&self, at: Option<&[PositionId]>) -> Result<Vec<Position>, RowError> {
+        let mut found = Vec::new();
+        let Some(at) = at else {
+            let mut last = None;
+            loop {
+                let page = self.nodes_in_order(last, READ_AT_ONCE)?;
+                let Some(end) = page.last() else { return Ok(found) };
+                last = Some((end.seq, end.place));
+                for row in page.iter().filter(|row| row.node.is_original()) {
+                    found.extend(self.position(row.node.position)?);
+                }
+                found.retain(|position| position.kind == PositionKind::Annotation);
+            }
+        };
+        for position in at {
+            let mut before = None;
+            loop {
+                let page = self.children(*position, before, READ_AT_ONCE)?;
+                let Some(last) = page.last() else { break };
+                let row = self.node(last.id.original())?;
+                before = Some(
+                    row.map(|row| (row.seq, row.place)).ok_or_else(|| RowError::missing("node", last.id))?,
+                );
+                found.extend(page.into_iter().filter(|child| child.kind == PositionKind::Annotation));
+            }
+        }
+        found.sort_by_key(|position| position.id);
+        Ok(found)
+    }
+    /// The tags of these positions, each with its position, in the order of their names.
+    fn tags(&self, at: &[PositionId]) -> Result<Vec<(PositionId, String)>, RowError> {
+        let mut found = Vec::new();
+        for position in at {
+            for (key, cell) in self.cells(&CellScope::Tags(*position))? {
+                if let CellKey::Tag { position, tag } = key
+                    && cell.value.is_set()
+                {
+                    found.push((position, tag));
+                }
+            }
+        }
+        Ok(found)
+    }
     /// How many `Path` positions stand below a position.
     fn count_children(&self, position: PositionId) -> Result<u64, RowError>;
     /// The position itself and those above it, upwards, at most `limit`. Stores may read them in one go.

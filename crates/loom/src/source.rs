@@ -1,6 +1,7 @@
 //! Which model a text came from, and what its author is called (spec: loom §4).
 
-use crate::node::{AuthorKind, ModelSource, Node};
+use crate::generation::{GenerationId, GenerationSettings};
+use crate::node::{AuthorKind, Node};
 use crate::reader::{RowError, TreeReader};
 
 /// The agent that is asked where none is named.
@@ -15,12 +16,42 @@ const MAX_VERSIONS: usize = 1_000;
 /// # Errors
 /// [`RowError`] when the store fails.
 pub fn model_of(rows: &dyn TreeReader, node: &Node) -> Result<Option<String>, RowError> {
-    let named = |source: &ModelSource| format!("{}/{}", source.provider, source.model);
-    let (mut found, mut next) = (node.source.as_ref().map(named), node.edited_from);
+    Ok(origin_of(rows, node)?.map(|origin| origin.model))
+}
+
+/// Where the text of a model came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextOrigin {
+    /// The model, as `PROVIDER/MODEL`.
+    pub model: String,
+    pub generation: Option<GenerationId>,
+}
+
+impl TextOrigin {
+    /// How the model was asked, where that is known.
+    ///
+    /// # Errors
+    /// [`RowError`] when the store fails.
+    pub fn settings(&self, rows: &dyn TreeReader) -> Result<Option<GenerationSettings>, RowError> {
+        let row = self.generation.map(|generation| rows.generation(generation)).transpose()?.flatten();
+        Ok(row.and_then(|row| row.settings))
+    }
+}
+
+/// Where a node's text came from, if a model made it or the version it was edited from.
+///
+/// # Errors
+/// [`RowError`] when the store fails.
+pub fn origin_of(rows: &dyn TreeReader, node: &Node) -> Result<Option<TextOrigin>, RowError> {
+    let origin = |node: &Node| {
+        let model = node.source.as_ref().map(|source| format!("{}/{}", source.provider, source.model))?;
+        Some(TextOrigin { model, generation: node.generation })
+    };
+    let (mut found, mut next) = (origin(node), node.edited_from);
     for _ in 0..MAX_VERSIONS {
         let (None, Some(version)) = (&found, next) else { break };
         let Some(row) = rows.node(version)? else { break };
-        (found, next) = (row.node.source.as_ref().map(named), row.node.edited_from);
+        (found, next) = (origin(&row.node), row.node.edited_from);
     }
     Ok(found)
 }

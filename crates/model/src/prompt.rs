@@ -192,6 +192,8 @@ pub struct Params {
     pub thinking: Option<Thinking>,
     /// Names the conversation to a provider that routes by it, so that its cache is met. No text, at most 64 bytes.
     pub cache_key: Option<String>,
+    /// Name of the preset that these come from. Never sent.
+    pub preset: Option<String>,
 }
 
 impl Params {
@@ -240,6 +242,16 @@ pub enum Thinking {
     High,
 }
 
+impl Thinking {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Low => "low",
+            Self::High => "high",
+        }
+    }
+}
+
 impl Default for Params {
     /// One streamed answer; everything else is the server's choice.
     fn default() -> Self {
@@ -258,6 +270,7 @@ impl Default for Params {
             schema: None,
             thinking: None,
             cache_key: None,
+            preset: None,
         }
     }
 }

@@ -22,7 +22,7 @@ pub enum TreeCommand {
     Text(TextArgs),
     /// Commit a text at the end of the path.
     Append(Append),
-    /// Set the working buffer, or a pending edit of a node.
+    /// Set or print the working buffer, or a pending edit of a node.
     Draft(DraftArgs),
     /// Change the text of a document in your editor or by a file, or that of one node.
     Edit(Edit),
@@ -38,6 +38,8 @@ pub enum TreeCommand {
     Versions(PassageArg),
     /// List the passages with a bookmark.
     Bookmarks(PassageArg),
+    /// List the tokens of a passage, with what the model could have said instead.
+    Tokens(PassageArg),
     /// Switch to a sibling branch, where you last left it.
     Switch(SwitchArgs),
     /// Go to a passage of any branch, to continue from there.
@@ -56,13 +58,13 @@ pub enum TreeCommand {
     Include(Flag),
     /// Set a bookmark on a passage.
     Bookmark(Bookmark),
-    /// Tag a passage.
+    /// Tag a passage, or list the tags.
     Tag(Mark),
-    /// Add a remark to a passage. It is sent to a model only where a request names it.
+    /// Add a remark to a passage, or list the remarks. One is sent to a model only where a request names it.
     Annotate(Annotate),
-    /// Set the tree's head: a text that is sent first.
+    /// Set or print the tree's head: a text that is sent first.
     Head(HeadArgs),
-    /// Set the tree's note: a text that is sent some paragraphs before the end.
+    /// Set or print the tree's note: a text that is sent some paragraphs before the end.
     Note(NoteArgs),
     /// Move the start of the context window forward.
     Compact(Compact),
@@ -175,7 +177,7 @@ pub struct PassageArg {
     #[serde(flatten)]
     pub tree: TreeArg,
     /// The node: its id or short id. Without one: for siblings the last passage of the path that has any, for versions
-    /// the end of the path, for bookmarks all.
+    /// and tokens the end of the path, else all.
     #[arg(value_name = "NODE")]
     #[serde(default)]
     pub node: Option<String>,
@@ -210,14 +212,20 @@ pub struct ShowArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// Show every node in the order it was made, not only the active path.
+    /// Show the whole tree with its branches folded, not only the active path. With --json: every node in the order
+    /// it was made.
     #[arg(long)]
     #[serde(default)]
     pub all: bool,
-    /// Show only nodes down to this depth. The beginning of the tree has depth 0.
+    /// Show only nodes down to this depth. The beginning of the tree has depth 0. With --around: so many levels above
+    /// and below the node [default: 3].
     #[arg(long)]
     #[serde(default)]
     pub depth: Option<u32>,
+    /// Show what stands around this node: the passages above it, beside it and below it, with their branches.
+    #[arg(long, value_name = "NODE", conflicts_with = "from")]
+    #[serde(default)]
+    pub around: Option<String>,
     /// End the page at this node, or with --all start after it: `next` of the page before.
     #[arg(long)]
     #[serde(default)]
@@ -239,7 +247,7 @@ pub struct TextArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// Show who wrote which part: in colours, and as the spans of --json.
+    /// Show who wrote which part: in colours, else by a sign before each line; and as the spans of --json.
     #[arg(long)]
     #[serde(default)]
     pub authors: bool,
@@ -271,14 +279,15 @@ pub struct DraftArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// The whole text of the draft. `-` reads standard input.
-    pub text: String,
+    /// The whole text of the draft. `-` reads standard input. Without it, the draft is printed.
+    #[serde(default)]
+    pub text: Option<String>,
     /// The node to edit [default: the working buffer after the last node].
     #[arg(long, value_name = "NODE")]
     #[serde(default)]
     pub at: Option<String>,
     /// Commit at once.
-    #[arg(long)]
+    #[arg(long, requires = "text")]
     #[serde(default)]
     pub commit: bool,
 }
@@ -527,14 +536,16 @@ pub struct Bookmark {
 /// `tree tag`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Mark {
-    /// The node.
+    /// The passage.
     #[command(flatten)]
     #[serde(flatten)]
-    pub node: NodeArg,
-    /// The tag.
-    pub text: String,
+    pub passage: PassageArg,
+    /// The tag. Without one, the tags at this passage and below it are listed.
+    #[arg(value_name = "TAG")]
+    #[serde(default)]
+    pub text: Option<String>,
     /// Remove the tag.
-    #[arg(long)]
+    #[arg(long, requires = "text")]
     #[serde(default)]
     pub remove: bool,
 }
@@ -542,12 +553,14 @@ pub struct Mark {
 /// `tree annotate`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct Annotate {
-    /// The node.
+    /// The passage.
     #[command(flatten)]
     #[serde(flatten)]
-    pub node: NodeArg,
-    /// The remark. `-` reads standard input.
-    pub text: String,
+    pub passage: PassageArg,
+    /// The remark. `-` reads standard input. Without one, the remarks at this passage and below it are listed.
+    #[arg(value_name = "TEXT")]
+    #[serde(default)]
+    pub text: Option<String>,
 }
 
 /// `tree head`.
@@ -557,9 +570,10 @@ pub struct HeadArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// The text. An empty text removes the head.
+    /// The text. An empty text removes the head. Without it, the head is printed.
     #[arg(long)]
-    pub text: String,
+    #[serde(default)]
+    pub text: Option<String>,
 }
 
 /// `tree note`.
@@ -569,11 +583,12 @@ pub struct NoteArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// The text. An empty text removes the note.
+    /// The text. An empty text removes the note. Without it, the note is printed.
     #[arg(long)]
-    pub text: String,
+    #[serde(default)]
+    pub text: Option<String>,
     /// How many paragraphs before the end the note is sent [default: 3].
-    #[arg(long)]
+    #[arg(long, requires = "text")]
     #[serde(default)]
     pub depth: Option<u64>,
 }

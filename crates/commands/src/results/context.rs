@@ -69,6 +69,12 @@ pub struct ChangedSegment {
     pub after: Segment,
     /// Bytes both begin with.
     pub same_prefix: u64,
+    /// What was sent of it in the first request, for people.
+    #[serde(skip)]
+    pub old: String,
+    /// The same of the second.
+    #[serde(skip)]
+    pub new: String,
 }
 
 /// `context replay`.

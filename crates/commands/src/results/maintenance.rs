@@ -78,6 +78,17 @@ pub struct HitShown {
     pub source: &'static str,
     /// The text around the first match.
     pub snippet: String,
+    /// What of the snippet the query met, in bytes.
+    #[serde(skip)]
+    pub matches: Vec<std::ops::Range<usize>>,
+    /// What the node's position is for.
+    pub kind: loom::PositionKind,
+    /// Whether `main` shows another version at its place.
+    pub old: bool,
+    /// Tags of its position.
+    pub tags: Vec<String>,
+    /// Remarks on its position.
+    pub annotations: Vec<super::tree::AnnotationShown>,
     /// The score; greater is better.
     pub score: f64,
 }

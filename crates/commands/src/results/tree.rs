@@ -1,8 +1,8 @@
 //! Results of the `tree` commands.
 
 use loom::{
-    AuthorKind, Block, Digest, Finish, Mode, NodeId, OpKind, PositionId, PositionKind, Role, Seq, TreeId,
-    Trust, verify,
+    AuthorKind, Block, Digest, Finish, GenerationSettings, Mode, NodeId, OpKind, PositionId, PositionKind,
+    Role, Seq, TreeId, Trust, verify,
 };
 use serde::Serialize;
 
@@ -53,6 +53,20 @@ pub struct TreeShown {
     pub nodes: Vec<NodeShown>,
     /// `--from` of the next page, if there is one.
     pub next: Option<String>,
+    /// The tree's head, which is sent first.
+    pub head: Option<StoredText>,
+    /// The tree's note, which is sent some paragraphs before the end.
+    pub note: Option<StoredText>,
+    /// The working buffer, where the page shows the end of the path.
+    pub draft: Option<StoredText>,
+    /// Where what the model sees begins, if that is not the beginning of the tree.
+    pub window: Option<PositionId>,
+    /// Whether it is the tree, not a path.
+    #[serde(skip)]
+    pub all: bool,
+    /// Whether its branches are drawn as far as the page has them.
+    #[serde(skip)]
+    pub unfolded: bool,
 }
 
 /// A picture or a sound of a node.
@@ -75,7 +89,33 @@ impl BlobShown {
     }
 }
 
-/// `tree siblings`, `versions`, `bookmarks`.
+/// A remark on a passage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AnnotationShown {
+    pub node: NodeId,
+    pub short_id: String,
+    pub author: String,
+    pub author_kind: AuthorKind,
+    pub text: String,
+}
+
+/// `tree head`, `note`, `draft` without a text: what is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct StoredText {
+    /// The text; none where there is none.
+    pub text: Option<String>,
+    /// The node that holds it; none for a draft.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeId>,
+    /// How many paragraphs before the end a note is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u64>,
+    /// Revision of a draft.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+}
+
+/// `tree siblings`, `versions`, `bookmarks`; `tag` and `annotate` without a text.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ListedNodes {
     /// The tree.
@@ -150,6 +190,16 @@ pub struct NodeShown {
     pub purged: bool,
     /// Its bookmark.
     pub bookmark: Option<String>,
+    /// Tags of its position.
+    pub tags: Vec<String>,
+    /// Remarks on its position, the oldest first.
+    pub annotations: Vec<AnnotationShown>,
+    /// Whether it is the version the view shows at its position.
+    pub shown: bool,
+    /// Whether its position stands on the path of the view.
+    pub active: bool,
+    /// How the model was asked, where a model made it here.
+    pub settings: Option<GenerationSettings>,
     /// When it was made, ms since 1970.
     pub created: i64,
 }
@@ -164,6 +214,9 @@ pub struct TextShown {
     /// Whether plain output shows the spans.
     #[serde(skip)]
     pub with_spans: bool,
+    /// Whether plain output shows who wrote what in the text itself.
+    #[serde(skip)]
+    pub with_authors: bool,
 }
 
 /// A stretch of text by one author.
@@ -173,6 +226,8 @@ pub struct SpanShown {
     pub span: loom::render::Span,
     /// The model that wrote it, as `PROVIDER/MODEL`.
     pub model: Option<String>,
+    /// How the model was asked, where it was asked here.
+    pub settings: Option<GenerationSettings>,
 }
 
 /// A node that was made or marked.
@@ -236,6 +291,39 @@ pub struct Branched {
     pub position: PositionId,
     /// The view's tip.
     pub tip: PositionId,
+}
+
+/// `tree tokens`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TokensShown {
+    pub tree: TreeId,
+    pub node: NodeId,
+    pub short_id: String,
+    /// The tokens of its text, in order.
+    pub tokens: Vec<TokenShown>,
+}
+
+/// A token as it was chosen, with what else could have stood there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TokenShown {
+    /// Its number in the answer, from 0.
+    pub index: usize,
+    /// Where it begins in the node's text, in characters (grapheme clusters).
+    pub at: usize,
+    pub text: String,
+    /// Natural logarithm of its probability, where the server gave one.
+    pub logprob: Option<f64>,
+    /// The likeliest tokens at its place, the likeliest first.
+    pub alternatives: Vec<AlternativeShown>,
+}
+
+/// A token that could have stood there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AlternativeShown {
+    /// As `tree branch --token` takes it.
+    pub rank: usize,
+    pub text: String,
+    pub logprob: f64,
 }
 
 /// `tree generate`, `regenerate`.

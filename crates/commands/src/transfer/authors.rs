@@ -117,6 +117,8 @@ impl TreeReader for NamedAuthors<'_> {
         fn version_with_content(position: PositionId, content: Digest) -> Option<NodeId>;
         fn children(position: PositionId, before: Option<Order>, limit: usize) -> Vec<Position>;
         fn count_children(position: PositionId) -> u64;
+        fn annotations(at: Option<&[PositionId]>) -> Vec<Position>;
+        fn tags(at: &[PositionId]) -> Vec<(PositionId, String)>;
         fn upwards(from: PositionId, limit: usize) -> Vec<Position>;
         fn original_texts(from: PositionId) -> Vec<OriginalText>;
         fn operation(seq: Seq) -> Option<OpRecord>;

@@ -1,4 +1,6 @@
-//! What stands beside a passage: its siblings and versions; and the passages with a bookmark.
+//! What stands beside a passage: its siblings and versions; and the passages with a bookmark, tag or remark.
+
+use std::collections::BTreeSet;
 
 use loom::cell::CellScope;
 use loom::reader::Order;
@@ -7,7 +9,7 @@ use loom::{
 };
 
 use super::look;
-use super::show::Reader;
+use super::show::{Reader, with_marks};
 use crate::app::App;
 use crate::args::tree::PassageArg;
 use crate::error::CommandError;
@@ -31,7 +33,7 @@ pub(super) async fn siblings(
     let nodes = look(app, asker, place.tree, &place.view, move |rows, tip| {
         let mut reader = Reader::read(rows, &view, tip)?;
         let shown = |at: &Position| reader.at(at, resolve::shown(rows, &view, at.id)?);
-        beside.all.iter().map(shown).collect::<Result<Vec<_>, RowError>>()
+        with_marks(rows, &view, beside.all.iter().map(shown).collect::<Result<Vec<_>, RowError>>()?)
     });
     let nodes = nodes.await?;
     Ok(place.listed(nodes, Some(here)))
@@ -53,7 +55,8 @@ pub(super) async fn versions(
         }
         let mut reader = Reader::read(rows, &view, tip)?;
         let shown = versions.into_iter().rev().map(|row| reader.at(&at, row.node.id));
-        Ok((shown.collect::<Result<Vec<_>, RowError>>()?, resolve::shown(rows, &view, at.id)?))
+        let nodes = with_marks(rows, &view, shown.collect::<Result<Vec<_>, RowError>>()?)?;
+        Ok((nodes, resolve::shown(rows, &view, at.id)?))
     })
     .await?;
     let here = nodes.iter().position(|node| node.id == here);
@@ -66,21 +69,66 @@ pub(super) async fn bookmarks(
     asker: &Asker,
     args: PassageArg,
 ) -> Result<CommandOutcome, CommandError> {
+    let marked = |rows: &dyn TreeReader| {
+        let cells = rows.cells(&CellScope::Bookmarks)?.into_iter();
+        Ok(cells
+            .filter_map(|(key, cell)| match key {
+                CellKey::Bookmark { position } if cell.value.as_text().is_some() => Some(position),
+                _ => None,
+            })
+            .collect())
+    };
+    passages(app, asker, args, marked).await
+}
+
+/// Lists the passages with tags; with a node those at it and below it.
+pub(super) async fn tags(app: &App, asker: &Asker, args: PassageArg) -> Result<CommandOutcome, CommandError> {
+    let marked = |rows: &dyn TreeReader| {
+        let cells = rows.cells(&CellScope::AllTags)?.into_iter();
+        Ok(cells
+            .filter_map(|(key, cell)| match key {
+                CellKey::Tag { position, .. } if cell.value.is_set() => Some(position),
+                _ => None,
+            })
+            .collect())
+    };
+    passages(app, asker, args, marked).await
+}
+
+/// Lists the passages with remarks; with a node those at it and below it.
+pub(super) async fn annotations(
+    app: &App,
+    asker: &Asker,
+    args: PassageArg,
+) -> Result<CommandOutcome, CommandError> {
+    let marked = |rows: &dyn TreeReader| {
+        Ok(rows.annotations(None)?.into_iter().filter_map(|remark| remark.parent).collect())
+    };
+    passages(app, asker, args, marked).await
+}
+
+/// Lists passages in the order of the tree; with a node those of them that stand at it and below it.
+async fn passages(
+    app: &App,
+    asker: &Asker,
+    args: PassageArg,
+    marked: impl FnOnce(&dyn TreeReader) -> Result<BTreeSet<PositionId>, RowError> + Send + 'static,
+) -> Result<CommandOutcome, CommandError> {
     let place = Place::of(app, asker, &args).await?;
     let (view, below) = (place.view.clone(), place.position);
     let nodes = look(app, asker, place.tree, &place.view, move |rows, tip| {
         let mut found = Vec::new();
-        for (key, cell) in rows.cells(&CellScope::Bookmarks)? {
-            let CellKey::Bookmark { position } = key else { continue };
+        for position in marked(rows)? {
             let is_below = || below.map_or(Ok(true), |above| path::is_ancestor(rows, above, position));
-            if cell.value.as_text().is_some() && (below == Some(position) || is_below()?) {
+            if below == Some(position) || is_below()? {
                 found.push(path::position(rows, position)?);
             }
         }
         found.sort_by_key(|position| (position.depth, position.id));
         let mut reader = Reader::read(rows, &view, tip)?;
         let shown = |at: &Position| reader.at(at, resolve::shown(rows, &view, at.id)?);
-        found.iter().map(shown).collect::<Result<Vec<_>, RowError>>()
+        let nodes = found.iter().map(shown).collect::<Result<Vec<_>, RowError>>()?;
+        with_marks(rows, &view, nodes)
     });
     let nodes = nodes.await?;
     Ok(place.listed(nodes, None))

@@ -1,19 +1,19 @@
-//! Branching inside a passage, and going on with a token the model did not take.
+//! Branching inside a passage, and the tokens a model did not take: listed, and gone on with.
 
 use loom::path::ViewOverrides;
 use loom::plan::NewToken;
 use loom::render::window;
-use loom::{Node, NodeRow, Op, ResponsePart, RowError, resolve};
+use loom::{ModelSource, Node, NodeRow, Op, ResponsePart, RowError, resolve};
 use model::TokenLogprob;
 use text::grapheme;
 
 use super::{look, words};
 use crate::app::{App, NamedNode};
 use crate::args::NodeArg;
-use crate::args::tree::Branch;
+use crate::args::tree::{Branch, PassageArg};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::tree::Branched;
+use crate::results::tree::{AlternativeShown, Branched, TokenShown, TokensShown};
 use crate::rights::Asker;
 use agent::stored;
 
@@ -100,24 +100,12 @@ async fn alternative(
     at: usize,
     rank: u32,
 ) -> Result<NewToken, CommandError> {
-    let missing = |why: &str| no_probabilities(row, why);
-    let mut source = row.node.source.clone().ok_or_else(|| missing("no model wrote it"))?;
-    let ResponsePart::Index(choice) = source.choice else {
-        return Err(missing("it is itself a token chosen out of them"));
-    };
-    let node = row.node.id;
-    let said = app.read(asker, row.node.tree, move |rows| stored::response(rows, node)).await?;
-    let choices = said.ok_or_else(|| missing("its response is not stored"))?.reparsed.choices;
-    let own = choices.iter().position(|answer| answer.index == choice);
-    let own = own.filter(|own| !choices[*own].logprobs.is_empty());
-    let own = own.ok_or_else(|| missing("the model was not asked for them"))?;
-    let answer = &choices[own];
-    let starts = Starts::of(&answer.text(), &answer.logprobs, &row.node)
-        .ok_or_else(|| missing("its text is not that of its response"))?;
+    let stored = StoredTokens::read(app, asker, row).await?;
+    let starts = stored.starts(row)?;
     let index = starts.token_at(at).ok_or_else(|| starts.nearest(at))?;
-    let top = answer.logprobs.get(index).map(|token| token.top.as_slice()).unwrap_or_default();
+    let top = stored.tokens.get(index).map(|token| token.top.as_slice()).unwrap_or_default();
     if top.is_empty() {
-        return Err(missing("only that of the token taken was kept"));
+        return Err(no_probabilities(row, "only that of the token taken was kept"));
     }
     let other = top.get(rank as usize).ok_or_else(|| {
         let message =
@@ -128,11 +116,89 @@ async fn alternative(
         let message = "this token is part of a character and makes no text by itself";
         CommandError::new("rank", 2, message, "choose another rank, or branch one character earlier")
     })?;
-    // Tokens are counted through the whole response, answer after answer.
-    let before: usize = choices[..own].iter().map(|answer| answer.logprobs.len()).sum();
-    source.choice = ResponsePart::Token { index: (before + index) as u32, rank };
+    let choice = ResponsePart::Token { index: (stored.before + index) as u32, rank };
+    let source = ModelSource { choice, ..stored.source };
     let (author, generation) = (row.node.author.clone(), row.node.generation);
     Ok(NewToken { text, author, source, generation, trust: row.node.trust })
+}
+
+/// Lists the tokens of a passage with their stored alternatives; without a node those of the end of the path.
+pub(super) async fn tokens(
+    app: &App,
+    asker: &Asker,
+    args: PassageArg,
+) -> Result<CommandOutcome, CommandError> {
+    let (tree, view) = app.tree(asker, &args.tree).await?;
+    let named = match &args.node {
+        Some(node) => Some(app.node_anywhere(asker, Some(tree), node).await?.node),
+        None => None,
+    };
+    let name = view.clone();
+    let row = look(app, asker, tree, &view, move |rows, tip| {
+        let node = named.map_or_else(|| resolve::shown(rows, &name, tip), Ok)?;
+        rows.node(node)?.ok_or_else(|| RowError::missing("node", node))
+    });
+    let row = row.await?;
+    let stored = StoredTokens::read(app, asker, &row).await?;
+    let starts = stored.starts(&row)?;
+    let shown = starts.found.iter().filter_map(|(index, at)| {
+        let token = stored.tokens.get(*index)?;
+        let alternatives = token.top.iter().enumerate().map(|(rank, other)| AlternativeShown {
+            rank,
+            text: other.token.clone(),
+            logprob: other.logprob,
+        });
+        Some(TokenShown {
+            index: *index,
+            at: grapheme::count(&starts.node[..grapheme::floor(&starts.node, *at)]),
+            text: token.token.clone(),
+            logprob: token.logprob,
+            alternatives: alternatives.collect(),
+        })
+    });
+    let tokens = shown.collect();
+    Ok(CommandOutcome::Tokens(TokensShown {
+        tree,
+        node: row.node.id,
+        short_id: row.short_id.clone(),
+        tokens,
+    }))
+}
+
+/// The tokens of a node's response, with their probabilities.
+struct StoredTokens {
+    source: ModelSource,
+    /// The answer they are of.
+    answer: String,
+    tokens: Vec<TokenLogprob>,
+    /// Tokens of the answers before it: they are counted through the whole response, answer after answer.
+    before: usize,
+}
+
+impl StoredTokens {
+    /// # Errors
+    /// `no_probabilities`, with why and how to ask for them.
+    async fn read(app: &App, asker: &Asker, row: &NodeRow) -> Result<Self, CommandError> {
+        let missing = |why: &str| no_probabilities(row, why);
+        let source = row.node.source.clone().ok_or_else(|| missing("no model wrote it"))?;
+        let ResponsePart::Index(choice) = source.choice else {
+            return Err(missing("it is itself a token chosen out of them"));
+        };
+        let node = row.node.id;
+        let said = app.read(asker, row.node.tree, move |rows| stored::response(rows, node)).await?;
+        let mut choices = said.ok_or_else(|| missing("its response is not stored"))?.reparsed.choices;
+        let own = choices.iter().position(|answer| answer.index == choice);
+        let own = own.filter(|own| !choices[*own].logprobs.is_empty());
+        let own = own.ok_or_else(|| missing("the model was not asked for them"))?;
+        let before = choices[..own].iter().map(|answer| answer.logprobs.len()).sum();
+        let answer = choices.swap_remove(own);
+        Ok(Self { source, answer: answer.text().into_owned(), tokens: answer.logprobs, before })
+    }
+
+    fn starts<'a>(&self, row: &'a NodeRow) -> Result<Starts<'a>, CommandError> {
+        let starts = Starts::of(&self.answer, &self.tokens, &row.node);
+        starts.ok_or_else(|| no_probabilities(row, "its text is not that of its response"))
+    }
 }
 
 fn no_probabilities(row: &NodeRow, why: &str) -> CommandError {

@@ -7,8 +7,8 @@ use loom::attribution::Attributions;
 use loom::path::{ViewOverrides, common_ancestor, position};
 use loom::render::{Rendering, Show, Span, render_with, window};
 use loom::{
-    AuthorKind, NodeId, Position, PositionId, PositionKind, Refusal, RowError, TreeReader, ViewName, resolve,
-    source,
+    AuthorKind, GenerationSettings, NodeId, Position, PositionId, PositionKind, Refusal, RowError,
+    TreeReader, ViewName, resolve, source,
 };
 
 use super::look;
@@ -42,25 +42,28 @@ pub(super) async fn text(app: &App, asker: &Asker, args: TextArgs) -> Result<Com
             tracing::warn!(%error, "the authors of edited passages are not kept");
         }
     }
-    Ok(CommandOutcome::Text(TextShown { text, spans, with_spans: args.spans }))
+    Ok(CommandOutcome::Text(TextShown { text, spans, with_spans: args.spans, with_authors: args.authors }))
 }
 
-/// Stretches with the models that wrote them.
+/// Stretches with the models that wrote them, and how those were asked.
 fn with_models(rows: &dyn TreeReader, spans: Vec<Span>) -> Result<Vec<SpanShown>, RowError> {
-    let mut models = HashMap::<NodeId, Option<String>>::new();
+    type Known = (Option<String>, Option<GenerationSettings>);
+    let mut models = HashMap::<NodeId, Known>::new();
     let with_model = |span: Span| {
         let node = span.node.filter(|_| span.kind == AuthorKind::Model);
-        let model = match node {
+        let (model, settings) = match node {
             Some(node) => match models.entry(node) {
                 Entry::Occupied(known) => known.get().clone(),
                 Entry::Vacant(new) => {
                     let row = rows.node(node)?.ok_or_else(|| RowError::missing("node", node))?;
-                    new.insert(source::model_of(rows, &row.node)?).clone()
+                    let origin = source::origin_of(rows, &row.node)?;
+                    let settings = origin.as_ref().map(|origin| origin.settings(rows)).transpose()?.flatten();
+                    new.insert((origin.map(|origin| origin.model), settings)).clone()
                 }
             },
-            None => None,
+            None => (None, None),
         };
-        Ok(SpanShown { span, model })
+        Ok(SpanShown { span, model, settings })
     };
     spans.into_iter().map(with_model).collect()
 }

@@ -1,14 +1,19 @@
 //! What is said about passages without changing them: flags, marks, remarks; and the tree's head and note.
 
-use loom::{CellKey, KeepScope, Op, OpTarget, PositionId, Refusal, RowError, TreeId, ViewName, resolve};
+use loom::{
+    CellKey, CellValue, KeepScope, Op, OpTarget, PositionId, Refusal, RowError, Slot, TreeId, TreeReader,
+    ViewName, resolve,
+};
 
-use super::{label, look};
+use super::{beside, label, look};
 use crate::app::{App, NamedNode};
-use crate::args::TreeArg;
-use crate::args::tree::{Annotate, Bookmark, Flag, HeadArgs, KeepArgs, Mark, NoteArgs};
+use crate::args::tree::{
+    Annotate, Bookmark, DraftArgs, Flag, HeadArgs, KeepArgs, Mark, NoteArgs, PassageArg,
+};
+use crate::args::{NodeArg, TreeArg};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::tree::NodeDone;
+use crate::results::tree::{NodeDone, StoredText};
 use crate::rights::Asker;
 
 /// Accepts what stands above a passage as its basis.
@@ -84,36 +89,123 @@ pub(super) async fn bookmark(
     marked(app, asker, named, op).await
 }
 
-/// Sets or removes a tag of a passage.
+/// Sets or removes a tag of a passage; without one lists the passages with tags.
 pub(super) async fn tag(app: &App, asker: &Asker, args: Mark) -> Result<CommandOutcome, CommandError> {
-    let named = app.node(asker, &args.node).await?;
-    let tag = given(label(app, "tag", &args.text)?, "name the tag")?;
+    let Some(text) = &args.text else { return beside::tags(app, asker, args.passage).await };
+    let named = passage(app, asker, &args.passage).await?;
+    let tag = given(label(app, "tag", text)?, "name the tag")?;
     let op = Op::Tag { position: named.position, tag, on: !args.remove };
     marked(app, asker, named, op).await
 }
 
-/// Hangs a remark on a passage. The result names the remark.
+/// Hangs a remark on a passage, and names the remark; without one lists the passages with remarks.
 pub(super) async fn annotate(
     app: &App,
     asker: &Asker,
     args: Annotate,
 ) -> Result<CommandOutcome, CommandError> {
-    let named = app.node(asker, &args.node).await?;
-    let text = asker.text(text_of_node(app, &args.text)?, None);
+    let Some(text) = &args.text else { return beside::annotations(app, asker, args.passage).await };
+    let named = passage(app, asker, &args.passage).await?;
+    let text = asker.text(text_of_node(app, text)?, None);
     let op = Op::Annotate { position: named.position, text };
     let applied = app.change(asker, named.tree, &named.view, op).await?;
     let (node, short_id) = applied.nodes.last().cloned().ok_or(Refusal::Empty)?;
     Ok(CommandOutcome::Node(NodeDone { node, short_id }))
 }
 
+/// Sets the head, or shows it.
 pub(super) async fn head(app: &App, asker: &Asker, args: HeadArgs) -> Result<CommandOutcome, CommandError> {
-    let text = asker.text(text_of_node(app, &args.text)?, None);
+    let Some(text) = &args.text else { return stored(app, asker, &args.tree, stored_head).await };
+    let text = asker.text(text_of_node(app, text)?, None);
     pinned(app, asker, &args.tree, CellKey::Head, Op::PinHead(text)).await
 }
 
+/// Sets the note, or shows it.
 pub(super) async fn note(app: &App, asker: &Asker, args: NoteArgs) -> Result<CommandOutcome, CommandError> {
-    let text = asker.text(text_of_node(app, &args.text)?, None);
+    let Some(text) = &args.text else { return stored(app, asker, &args.tree, stored_note).await };
+    let text = asker.text(text_of_node(app, text)?, None);
     pinned(app, asker, &args.tree, CellKey::Note, Op::PinNote { text, depth: args.depth }).await
+}
+
+/// Shows the working buffer, or a pending edit.
+pub(super) async fn stored_draft(
+    app: &App,
+    asker: &Asker,
+    args: DraftArgs,
+) -> Result<CommandOutcome, CommandError> {
+    let slot = match &args.at {
+        Some(node) => {
+            let (tree, _) = app.tree(asker, &args.tree).await?;
+            Slot::Edit(app.node_named(asker, Some(tree), node).await?.1)
+        }
+        None => Slot::Buffer,
+    };
+    stored(app, asker, &args.tree, move |rows, view| draft_at(rows, view, slot)).await
+}
+
+async fn stored(
+    app: &App,
+    asker: &Asker,
+    tree: &TreeArg,
+    read: impl FnOnce(&dyn TreeReader, &ViewName) -> Result<Option<StoredText>, RowError> + Send + 'static,
+) -> Result<CommandOutcome, CommandError> {
+    let (tree, view) = app.tree(asker, tree).await?;
+    let name = view.clone();
+    let found = look(app, asker, tree, &view, move |rows, _| read(rows, &name)).await?;
+    Ok(CommandOutcome::StoredText(found.unwrap_or_default()))
+}
+
+/// The tree's head as a view shows it, unless it is empty.
+pub(super) fn stored_head(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<StoredText>, RowError> {
+    pinned_text(rows, view, &CellKey::Head)
+}
+
+/// The tree's note as a view shows it, unless it is empty.
+pub(super) fn stored_note(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<StoredText>, RowError> {
+    let Some(note) = pinned_text(rows, view, &CellKey::Note)? else { return Ok(None) };
+    let depth = match rows.cell(&CellKey::NoteDepth)?.value {
+        CellValue::Number(depth) => depth,
+        _ => context::document::DEFAULT_NOTE_DEPTH,
+    };
+    Ok(Some(StoredText { depth: Some(depth), ..note }))
+}
+
+fn pinned_text(
+    rows: &dyn TreeReader,
+    view: &ViewName,
+    key: &CellKey,
+) -> Result<Option<StoredText>, RowError> {
+    let Some(at) = rows.cell(key)?.value.as_position() else { return Ok(None) };
+    let shown = resolve::shown(rows, view, at)?;
+    let row = rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?;
+    let text = row.node.text().into_owned();
+    let found = StoredText { text: Some(text), node: Some(row.node.id), ..StoredText::default() };
+    Ok(Some(found).filter(|found| found.text.as_deref() != Some("")))
+}
+
+/// The draft in a slot of a view, unless it is empty.
+pub(super) fn draft_at(
+    rows: &dyn TreeReader,
+    view: &ViewName,
+    slot: Slot,
+) -> Result<Option<StoredText>, RowError> {
+    let draft = rows.draft(view, slot)?.filter(|draft| slot != Slot::Buffer || !draft.text.is_empty());
+    Ok(draft.map(|draft| StoredText {
+        text: Some(draft.text),
+        revision: Some(draft.revision),
+        ..StoredText::default()
+    }))
+}
+
+/// The node of a passage that must be named.
+async fn passage(app: &App, asker: &Asker, args: &PassageArg) -> Result<NamedNode, CommandError> {
+    let Some(node) = args.node.clone() else {
+        return Err(CommandError::usage(
+            "no passage is named",
+            "name a node, as `tree show TREE` lists them",
+        ));
+    };
+    app.node(asker, &NodeArg { tree: args.tree.clone(), node }).await
 }
 
 /// The text of a head, note or remark: it is one node.

@@ -1,18 +1,23 @@
 //! Searching the text of nodes.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use loom::{NodeId, TreeId};
+use loom::path::position;
+use loom::{NodeId, PositionKind, RowError, TreeId, TreeReader, ViewName, resolve};
 use store::{RANKED, SearchScope};
 use text::bigrams::Query;
 
+use super::show::marks;
 use super::{page_size, snippet};
 use crate::app::App;
 use crate::args::maintenance::Search;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::maintenance::{HitShown, HitsShown};
+use crate::results::tree::AnnotationShown;
 use crate::rights::Asker;
+use crate::transfer::naming;
 
 /// Finds nodes, best first.
 ///
@@ -46,32 +51,61 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Com
         by_tree.entry(hit.tree).or_default().push(hit.node);
     }
     let mut titles = BTreeMap::new();
-    let mut snippets = BTreeMap::new();
+    let mut seen = BTreeMap::new();
     for (tree, nodes) in by_tree {
         titles.insert(tree, app.runtime.store.tree(&asker.principal, tree).await?.title);
-        let query = query.clone();
-        let read = app.read(asker, tree, move |rows| {
-            let cut = rows.nodes(&nodes)?.into_iter().map(|row| {
-                let text = snippet::searched(&row.node.content);
-                (row.node.id, snippet::around(&text, &query))
-            });
-            Ok(cut.collect::<Vec<_>>())
-        });
-        snippets.extend(read.await?);
+        let (query, imports) = (query.clone(), app.imports(asker, tree).await?);
+        let read =
+            app.read(asker, tree, move |rows| naming(rows, &imports, |rows| seen_in(rows, &nodes, &query)));
+        seen.extend(read.await?);
     }
     let ranked = if found.newest_only { RANKED } else { found.hits.len() } as u64;
-    let hits = found.hits.into_iter().map(|hit| HitShown {
-        title: titles.get(&hit.tree).cloned().unwrap_or_default(),
-        snippet: snippets.remove(&hit.node).unwrap_or_default(),
-        tree: hit.tree,
-        node: hit.node,
-        short_id: hit.short_id,
-        source: "node",
-        score: hit.score,
+    let hits = found.hits.into_iter().filter_map(|hit| {
+        let Seen { snippet, matches, kind, old, tags, annotations } = seen.remove(&hit.node)?;
+        Some(HitShown {
+            title: titles.get(&hit.tree).cloned().unwrap_or_default(),
+            snippet,
+            matches,
+            kind,
+            old,
+            tags,
+            annotations,
+            tree: hit.tree,
+            node: hit.node,
+            short_id: hit.short_id,
+            source: "node",
+            score: hit.score,
+        })
     });
     Ok(CommandOutcome::Hits(HitsShown {
         hits: hits.collect(),
         ranked,
         partial: found.partial || found.newest_only,
     }))
+}
+
+/// What is shown of a hit.
+struct Seen {
+    snippet: String,
+    matches: Vec<Range<usize>>,
+    kind: PositionKind,
+    old: bool,
+    tags: Vec<String>,
+    annotations: Vec<AnnotationShown>,
+}
+
+fn seen_in(rows: &dyn TreeReader, nodes: &[NodeId], query: &Query) -> Result<Vec<(NodeId, Seen)>, RowError> {
+    let main = ViewName::default();
+    let found = rows.nodes(nodes)?;
+    let marks = marks(rows, &main, found.iter().map(|row| row.node.position))?;
+    let mut seen = Vec::new();
+    for row in found {
+        let at = position(rows, row.node.position)?;
+        let snippet = snippet::around(&snippet::searched(&row.node.content), query);
+        let (tags, annotations) = marks.get(&at.id).cloned().unwrap_or_default();
+        let matches = snippet::matches_in(&snippet, query);
+        let old = resolve::shown(rows, &main, at.id)? != row.node.id;
+        seen.push((row.node.id, Seen { snippet, matches, kind: at.kind, old, tags, annotations }));
+    }
+    Ok(seen)
 }

@@ -11,16 +11,17 @@ use loom::path::{ViewOverrides, ancestor_at, is_ancestor, position};
 use loom::render::window;
 use loom::source;
 use loom::{
-    CellKey, NodeId, NodeRow, OpTarget, Position, PositionId, PositionKind, Refusal, RowError, Slot,
-    TreeReader, ViewName, resolve,
+    AuthorKind, CellKey, NodeId, NodeRow, OpTarget, Position, PositionId, PositionKind, Refusal, RowError,
+    Slot, TreeReader, ViewName, resolve,
 };
 
+use super::mark::{draft_at, stored_head, stored_note};
 use super::{look, page_size};
 use crate::app::{App, NamedNode};
 use crate::args::tree::ShowArgs;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::tree::{BlobShown, NodeShown, TreeShown};
+use crate::results::tree::{AnnotationShown, BlobShown, NodeShown, StoredText, TreeShown};
 use crate::rights::Asker;
 use crate::transfer::naming;
 
@@ -34,30 +35,133 @@ pub(super) async fn show(app: &App, asker: &Asker, args: ShowArgs) -> Result<Com
         Some(name) => Some(app.node_anywhere(asker, Some(tree), name).await?),
         None => None,
     };
+    let around = match &args.around {
+        Some(name) => Some(app.node_anywhere(asker, Some(tree), name).await?.position),
+        None => None,
+    };
     let limit = page_size(app, args.limit)?;
-    let wanted = Wanted { view: view.clone(), from, depth: args.depth, limit };
+    let wanted = Wanted { view: view.clone(), from, around, depth: args.depth, limit };
+    let (all, unfolded) = (args.all || around.is_some(), around.is_some());
     let imports = app.imports(asker, tree).await?;
     let page = look(app, asker, tree, &view, move |rows, tip| {
         naming(rows, &imports, |rows| {
-            if args.all { every(rows, tip, &wanted).map(Ok) } else { path(rows, tip, &wanted) }
+            let page = match wanted.around {
+                Some(around) => surroundings(rows, tip, around, &wanted).map(Ok),
+                None if args.all => every(rows, tip, &wanted).map(Ok),
+                None => path(rows, tip, &wanted),
+            };
+            match page? {
+                Ok(page) => page.completed(rows, &wanted.view, tip).map(Ok),
+                refused => Ok(refused),
+            }
         })
     });
     let page = page.await??;
-    Ok(CommandOutcome::Shown(TreeShown { tree, nodes: page.nodes, next: page.next }))
+    let Page { nodes, next, head, note, draft, window, .. } = page;
+    let shown = TreeShown { tree, nodes, next, head, note, draft, window, all, unfolded };
+    Ok(CommandOutcome::Shown(shown))
 }
 
 /// What a page is to hold.
 struct Wanted {
     view: ViewName,
     from: Option<NamedNode>,
+    around: Option<PositionId>,
     depth: Option<u32>,
     limit: usize,
 }
 
 /// A page, and the `--from` of the one after it.
+#[derive(Default)]
 struct Page {
     nodes: Vec<NodeShown>,
     next: Option<String>,
+    head: Option<StoredText>,
+    note: Option<StoredText>,
+    draft: Option<StoredText>,
+    window: Option<PositionId>,
+    /// Whether it ends where the path does, or the tree.
+    is_last: bool,
+}
+
+impl Page {
+    /// With tags and remarks of its nodes, and what stands around the path.
+    fn completed(self, rows: &dyn TreeReader, view: &ViewName, tip: PositionId) -> Result<Self, RowError> {
+        let window = window_start(rows, view, tip, &self.nodes)?;
+        let draft = if self.is_last { draft_at(rows, view, Slot::Buffer)? } else { None };
+        Ok(Self {
+            nodes: with_marks(rows, view, self.nodes)?,
+            head: stored_head(rows, view)?,
+            note: stored_note(rows, view)?,
+            draft,
+            window,
+            ..self
+        })
+    }
+}
+
+/// Where what the model sees begins: where the window was moved to, else where that of the last generation of the page
+/// began. None where that is the beginning of the tree, or off the path.
+fn window_start(
+    rows: &dyn TreeReader,
+    view: &ViewName,
+    tip: PositionId,
+    nodes: &[NodeShown],
+) -> Result<Option<PositionId>, RowError> {
+    let moved = rows.cell(&CellKey::WindowStart { view: view.clone() })?.value.as_place();
+    let mut start = moved.map(|place| place.position);
+    let made = nodes.iter().rev().find(|node| node.active && node.author_kind == AuthorKind::Model);
+    if let (None, Some(made)) = (start, made)
+        && let Some(row) = rows.node(made.id)?
+        && let Some(generation) = row.node.generation
+    {
+        start = rows.generation(generation)?.and_then(|row| row.runs.last().map(|run| run.from));
+    }
+    let Some(at) = start.map(|start| rows.position(start)).transpose()?.flatten() else { return Ok(None) };
+    let is_on_path = at.id == tip || is_ancestor(rows, at.id, tip)?;
+    Ok((at.depth > 1 && is_on_path).then_some(at.id))
+}
+
+/// Nodes with the tags and remarks of their positions.
+pub(super) fn with_marks(
+    rows: &dyn TreeReader,
+    view: &ViewName,
+    mut nodes: Vec<NodeShown>,
+) -> Result<Vec<NodeShown>, RowError> {
+    let marks = marks(rows, view, nodes.iter().map(|node| node.position))?;
+    for node in &mut nodes {
+        (node.tags, node.annotations) = marks.get(&node.position).cloned().unwrap_or_default();
+    }
+    Ok(nodes)
+}
+
+type Marks = BTreeMap<PositionId, (Vec<String>, Vec<AnnotationShown>)>;
+
+/// The tags and remarks of positions, read in as many rounds for many as for one; a version of a remark costs more.
+pub(super) fn marks(
+    rows: &dyn TreeReader,
+    view: &ViewName,
+    at: impl Iterator<Item = PositionId>,
+) -> Result<Marks, RowError> {
+    let at: Vec<PositionId> = at.collect::<BTreeSet<_>>().into_iter().collect();
+    let mut marks = Marks::new();
+    for (position, tag) in rows.tags(&at)? {
+        marks.entry(position).or_default().0.push(tag);
+    }
+    let remarks = rows.annotations(Some(&at))?;
+    let shown = remarks.iter().map(|remark| resolve::shown(rows, view, remark.id));
+    let shown = shown.collect::<Result<Vec<_>, RowError>>()?;
+    for (remark, row) in remarks.iter().zip(rows.nodes(&shown)?) {
+        let Some(parent) = remark.parent.filter(|_| !row.purged) else { continue };
+        marks.entry(parent).or_default().1.push(AnnotationShown {
+            node: row.node.id,
+            short_id: row.short_id.clone(),
+            text: row.node.text().into_owned(),
+            author: row.node.author.id,
+            author_kind: row.node.author.kind,
+        });
+    }
+    Ok(marks)
 }
 
 /// The path that ends at the tip or at `from`: its last rows, in reading order.
@@ -71,14 +175,15 @@ fn path(rows: &dyn TreeReader, tip: PositionId, wanted: &Wanted) -> Result<Resul
     {
         end = above;
     }
-    let mut reader = Reader::read(rows, &wanted.view, end.id)?;
+    let mut reader = Reader { tip, ..Reader::read(rows, &wanted.view, end.id)? };
     let mut nodes = Vec::new();
     for passage in window(rows, &wanted.view, &reader.path, None, wanted.limit)? {
         let pending = passage.pending.then_some(passage.text);
         nodes.push(reader.shown(&passage.position, passage.row, pending, true)?);
     }
     let next = nodes.first().and_then(|first| first.parent).map(|parent| parent.to_string());
-    Ok(Ok(Page { nodes, next }))
+    let is_last = end.id == tip;
+    Ok(Ok(Page { nodes, next, is_last, ..Page::default() }))
 }
 
 /// Every node of the tree behind `from`, in the order they were made. Drift is that of the view's path: a node
@@ -94,7 +199,7 @@ fn every(rows: &dyn TreeReader, tip: PositionId, wanted: &Wanted) -> Result<Page
     let mut looked_at = 0;
     while nodes.len() < wanted.limit && looked_at < MAX_LOOKED_AT {
         let page = rows.nodes_in_order(last.map(|(_, order)| order), wanted.limit - nodes.len())?;
-        let Some(end) = page.last() else { return Ok(Page { nodes, next: None }) };
+        let Some(end) = page.last() else { return Ok(Page { nodes, is_last: true, ..Page::default() }) };
         last = Some((end.node.id, (end.seq, end.place)));
         looked_at += page.len();
         for row in page {
@@ -107,7 +212,41 @@ fn every(rows: &dyn TreeReader, tip: PositionId, wanted: &Wanted) -> Result<Page
     }
     let more = !rows.nodes_in_order(last.map(|(_, order)| order), 1)?.is_empty();
     let next = last.filter(|_| more).map(|(node, _)| node.to_string());
-    Ok(Page { nodes, next })
+    Ok(Page { nodes, next, is_last: !more, ..Page::default() })
+}
+
+/// Levels above and below a node that are shown around it.
+const LEVELS: u32 = 3;
+
+/// What stands around a position, from the top: above it, and below what stands above it, as far as there is room.
+fn surroundings(
+    rows: &dyn TreeReader,
+    tip: PositionId,
+    around: PositionId,
+    wanted: &Wanted,
+) -> Result<Page, RowError> {
+    let levels = wanted.depth.unwrap_or(LEVELS);
+    let at = position(rows, around)?;
+    let top = ancestor_at(rows, at.id, at.depth.saturating_sub(levels))?.unwrap_or_else(|| at.clone());
+    let mut reader = Reader::read(rows, &wanted.view, tip)?;
+    let mut level = vec![top];
+    let mut nodes = Vec::new();
+    while !level.is_empty() {
+        let mut below = Vec::new();
+        for above in std::mem::take(&mut level) {
+            if nodes.len() >= wanted.limit {
+                break;
+            }
+            nodes.push(reader.at(&above, resolve::shown(rows, &wanted.view, above.id)?)?);
+            if above.depth < at.depth.saturating_add(levels) {
+                let mut children = rows.children(above.id, None, wanted.limit)?;
+                children.retain(|child| child.kind == PositionKind::Path);
+                below.extend(children.into_iter().rev());
+            }
+        }
+        level = below;
+    }
+    Ok(Page { nodes, ..Page::default() })
 }
 
 /// The texts of pending edits, by the version each is an edit of.
@@ -124,6 +263,9 @@ fn pending_edits(rows: &dyn TreeReader, view: &ViewName) -> Result<BTreeMap<Node
 /// What is the same for all nodes of a call, and what one node tells about the next.
 pub(super) struct Reader<'a> {
     rows: &'a dyn TreeReader,
+    view: ViewName,
+    /// The end of the view's path.
+    tip: PositionId,
     path: ViewOverrides,
     on_path: Chosen,
     /// Positions already asked whether they, or one above, are pruned.
@@ -156,6 +298,8 @@ impl<'a> Reader<'a> {
     pub(super) fn read(rows: &'a dyn TreeReader, view: &ViewName, end: PositionId) -> Result<Self, RowError> {
         Ok(Self {
             rows,
+            view: view.clone(),
+            tip: end,
             path: ViewOverrides::read(rows, view, end)?,
             on_path: Chosen::read(rows, end)?,
             hidden: BTreeMap::new(),
@@ -179,6 +323,11 @@ impl<'a> Reader<'a> {
     ) -> Result<NodeShown, RowError> {
         let siblings = self.siblings(at)?;
         let bookmark = self.rows.cell(&CellKey::Bookmark { position: at.id })?.value;
+        let origin = source::origin_of(self.rows, &row.node)?;
+        let versions = self.rows.count_versions(at.id)?;
+        let shown = on_path || versions == 1 || resolve::shown(self.rows, &self.view, at.id)? == row.node.id;
+        let is_whole_path = on_path && self.tip == self.path.tip.id;
+        let active = is_whole_path || at.id == self.tip || is_ancestor(self.rows, at.id, self.tip)?;
         let version = OpTarget::Version(row.node.id);
         let (hidden, own);
         let chosen = if on_path {
@@ -196,7 +345,9 @@ impl<'a> Reader<'a> {
             depth: at.depth,
             kind: at.kind,
             role: at.role,
-            versions: self.rows.count_versions(at.id)?,
+            versions,
+            shown,
+            active,
             siblings,
             drifted: at.kind == PositionKind::Path && is_drifted(self.rows, &self.path, at, &row)?,
             pruned: hidden || chosen.pruned.contains(&version),
@@ -207,7 +358,10 @@ impl<'a> Reader<'a> {
             media: row.node.content.iter().filter_map(BlobShown::of).collect(),
             text: pending.unwrap_or_else(|| row.node.text().into_owned()),
             bookmark: bookmark.as_text().map(str::to_owned),
-            model: source::model_of(self.rows, &row.node)?,
+            tags: Vec::new(),
+            annotations: Vec::new(),
+            settings: origin.as_ref().map(|origin| origin.settings(self.rows)).transpose()?.flatten(),
+            model: origin.map(|origin| origin.model),
             author: row.node.author.id,
             author_kind: row.node.author.kind,
             trust: row.node.trust,

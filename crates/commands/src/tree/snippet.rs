@@ -3,6 +3,8 @@
 //! The index knows no offsets of the original text, so the first match is looked for here, word by word, with
 //! the tokeniser that decides what matches.
 
+use std::ops::Range;
+
 use loom::Block;
 use text::bigrams::{Query, Term, tokenize};
 use text::class::is_cjk;
@@ -52,6 +54,51 @@ pub(super) fn around(text: &str, query: &Query) -> String {
         line.push('…');
     }
     line
+}
+
+/// What of a line the terms of a query meet, in bytes.
+pub(super) fn matches_in(line: &str, query: &Query) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(at) = first_match(&line[from..], query) {
+        let start = from + at;
+        let words = query.terms.iter().filter(|term| matches(&line[start..], &only(term)));
+        let count = words.map(|term| if let Term::Phrase { tokens, .. } = term { tokens.len() } else { 1 });
+        let end = start + words_end(&line[start..], count.max().unwrap_or(1));
+        found.push(start..end);
+        from = end;
+    }
+    found
+}
+
+fn only(term: &Term) -> Query {
+    Query { terms: vec![term.clone()], ..Query::parse("") }
+}
+
+/// Where so many words end; of a script without spaces, as many bigrams.
+fn words_end(text: &str, count: usize) -> usize {
+    let mut left = count;
+    let mut end = 0;
+    let mut in_word = false;
+    for (at, c) in text.char_indices() {
+        if is_cjk(c) {
+            // Bigrams overlap: one more character than there are of them.
+            let taken = text.char_indices().skip_while(|(byte, _)| *byte < at).take(left + 1);
+            let last = taken.take_while(|(_, c)| is_cjk(*c)).last();
+            return last.map_or(end, |(byte, c)| byte + c.len_utf8());
+        }
+        match (is_word(c), in_word) {
+            (true, _) => (in_word, end) = (true, at + c.len_utf8()),
+            (false, true) => {
+                (in_word, left) = (false, left - 1);
+                if left == 0 {
+                    break;
+                }
+            }
+            (false, false) => {}
+        }
+    }
+    end.max(text.chars().next().map_or(0, char::len_utf8))
 }
 
 /// The first start of a word from `from` on, if it comes before `at`.
@@ -144,6 +191,18 @@ mod tests {
         assert_eq!(first_match("漢字検索", &Query::parse("検索")), Some(6));
         assert_eq!(first_match("漢字検索", &Query::parse("索")), Some(9));
         assert_eq!(first_match("nothing here", &Query::parse("else")), None);
+    }
+
+    #[test]
+    fn what_was_met_is_marked() {
+        let met = |line: &str, query: &str| -> Vec<String> {
+            matches_in(line, &Query::parse(query)).into_iter().map(|at| line[at].to_owned()).collect()
+        };
+        assert_eq!(met("A heron, two HERONS, a heron.", "heron"), ["heron", "heron"]);
+        assert_eq!(met("A heron, two HERONS.", "heron*"), ["heron", "HERONS"]);
+        assert_eq!(met("the quick, brown fox", "\"quick brown\""), ["quick, brown"]);
+        assert_eq!(met("漢字検索です", "検索"), ["検索"]);
+        assert_eq!(met("nothing", "else"), [""; 0]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ const TRIES: usize = 8;
 /// Sets the whole text of the working buffer or of a pending edit.
 pub(super) async fn draft(app: &App, asker: &Asker, args: DraftArgs) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
-    let text = app.text(&args.text)?;
+    let text = app.text(args.text.as_deref().unwrap_or_default())?;
     let slot = match &args.at {
         Some(node) => Slot::Edit(app.node_named(asker, Some(tree), node).await?.1),
         None => Slot::Buffer,

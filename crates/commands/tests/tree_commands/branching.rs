@@ -86,3 +86,26 @@ async fn without_stored_probabilities_it_says_why() {
         home.err(&["tree", "branch", &tree, &field(&edited, "node"), "--at", "0", "--token", "0"]).await;
     assert_eq!(edited.code, "no_probabilities");
 }
+
+#[tokio::test]
+async fn the_tokens_of_an_answer_are_listed_with_what_could_have_stood_there() {
+    let home = TestHome::on_disk();
+    let (tree, node) = generated(&home, true).await;
+    for words in [&["tree", "tokens", &tree, &node][..], &["tree", "tokens", &tree]] {
+        let found = home.ok(words).await;
+        assert_eq!(found["node"], node.as_str());
+        assert_eq!(
+            found["tokens"],
+            serde_json::json!([
+                {"index": 0, "at": 0, "text": " the", "logprob": -0.25, "alternatives": [
+                    {"rank": 0, "text": " the", "logprob": -0.25}, {"rank": 1, "text": " a", "logprob": -1.5}]},
+                {"index": 1, "at": 4, "text": " sea", "logprob": -0.9, "alternatives": [
+                    {"rank": 0, "text": " sea", "logprob": -0.9}, {"rank": 1, "text": " hill", "logprob": -1.1}]},
+            ])
+        );
+    }
+    let tree = home.tree("buffer", "By hand.").await;
+    let refused = home.err(&["tree", "tokens", &tree]).await;
+    assert_eq!((refused.code.as_ref(), refused.exit), ("no_probabilities", 3));
+    assert!(refused.hint.contains("--logprobs"), "{refused:?}");
+}

@@ -36,3 +36,26 @@ async fn a_query_without_a_word_is_a_mistake_and_a_long_one_is_cut_and_says_so()
         assert!(home.talk.notes.lock().unwrap().iter().any(|note| note.contains("too long")));
     }
 }
+
+#[tokio::test]
+async fn a_hit_says_what_is_tagged_remarked_and_out_of_date() {
+    for home in homes() {
+        let tree = home.tree("buffer", "A grey heron stood.").await;
+        let old = field(&home.nodes(&tree, &[]).await[1], "id");
+        home.ok(&["tree", "tag", &tree, &old, "bird"]).await;
+        home.ok(&["tree", "annotate", &tree, &old, "Which egret?"]).await;
+        home.ok(&["tree", "edit", &tree, &old, "--text", "A white heron stood."]).await;
+        let found = home.ok(&["search", "heron"]).await;
+        let hits = found["hits"].as_array().unwrap();
+        let of = |text: &str| hits.iter().find(|hit| hit["snippet"] == text).unwrap();
+        let (now, before) = (of("A white heron stood."), of("A grey heron stood."));
+        assert_eq!((&now["old"], &before["old"]), (&false.into(), &true.into()));
+        assert_eq!(now["tags"], serde_json::json!(["bird"]));
+        assert_eq!(field(&now["annotations"][0], "text"), "Which egret?");
+        let remark = &home.ok(&["search", "egret"]).await["hits"][0];
+        assert_eq!(
+            (field(remark, "kind"), field(remark, "snippet")),
+            ("annotation".into(), "Which egret?".into())
+        );
+    }
+}

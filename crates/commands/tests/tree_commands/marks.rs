@@ -64,6 +64,8 @@ fn marks_take_what_they_need_and_nothing_else() {
         &["tree", "tag", "t", "n", "--remove"],
         &["tree", "annotate", "t", "n", "--remove"],
         &["tree", "head", "t", "--text", "x", "--depth", "2"],
+        &["tree", "note", "t", "--depth", "2"],
+        &["tree", "draft", "t", "--commit"],
         &["tree", "delete", "t", "--view", "v"],
         &["tree", "seal", "t", "--view", "v"],
     ] {
@@ -113,5 +115,60 @@ async fn head_and_note_are_written_and_taken_away() {
             2,
             "there is none to take away"
         );
+    }
+}
+
+#[tokio::test]
+async fn marks_stand_at_their_passage_and_are_read_back() {
+    for home in homes() {
+        let tree = home.tree("buffer", "a").await;
+        let b = home.append(&tree, "b").await;
+        let a = field(&home.nodes(&tree, &[]).await[1], "id");
+        for words in [
+            &["tree", "tag", &tree, &b, "scene"][..],
+            &["tree", "tag", &tree, &b, "draft"],
+            &["tree", "annotate", &tree, &b, "Too short."],
+            &["tree", "annotate", &tree, &b, "And why?"],
+            &["tree", "annotate", &tree, &a, "First."],
+            &["tree", "head", &tree, "--text", "A tale."],
+            &["tree", "note", &tree, "--text", "Slowly."],
+            &["tree", "draft", &tree, "c"],
+        ] {
+            home.ok(words).await;
+        }
+        let shown = home.ok(&["tree", "show", &tree]).await;
+        let node = &shown["nodes"][2];
+        assert_eq!(node["tags"], serde_json::json!(["draft", "scene"]));
+        let remarks: Vec<_> =
+            node["annotations"].as_array().unwrap().iter().map(|it| field(it, "text")).collect();
+        assert_eq!(remarks, ["Too short.", "And why?"]);
+        assert_eq!(
+            (field(&shown["head"], "text"), field(&shown["note"], "text")),
+            ("A tale.".into(), "Slowly.".into())
+        );
+        assert_eq!((&shown["note"]["depth"], field(&shown["draft"], "text")), (&3.into(), "c".into()));
+        let above = home.ok(&["tree", "show", &tree, "--from", &a]).await;
+        assert!(above["draft"].is_null(), "it stands at the end of the path: {above}");
+        assert_eq!(home.node(&tree, &b).await["tags"], node["tags"], "and with --all");
+
+        let ids = async |words: &[&str]| -> Vec<String> {
+            let listed = home.ok(words).await;
+            listed["nodes"].as_array().unwrap().iter().map(|node| field(node, "id")).collect()
+        };
+        assert_eq!(ids(&["tree", "tag", &tree]).await, [&*b]);
+        assert_eq!(ids(&["tree", "annotate", &tree]).await, [a.clone(), b.clone()]);
+        assert_eq!(ids(&["tree", "annotate", &tree, &b]).await, [&*b]);
+        assert_eq!(home.ok(&["tree", "versions", &tree, &b]).await["nodes"][0]["tags"], node["tags"]);
+        assert_eq!(field(&home.ok(&["tree", "head", &tree]).await, "text"), "A tale.");
+        assert_eq!(home.ok(&["tree", "note", &tree]).await["depth"], 3);
+        assert_eq!(field(&home.ok(&["tree", "draft", &tree]).await, "text"), "c");
+
+        home.ok(&["tree", "tag", &tree, &b, "draft", "--remove"]).await;
+        home.ok(&["tree", "tag", &tree, &b, "scene", "--remove"]).await;
+        assert!(ids(&["tree", "tag", &tree]).await.is_empty());
+        home.ok(&["tree", "head", &tree, "--text", ""]).await;
+        assert!(home.ok(&["tree", "head", &tree]).await["text"].is_null());
+        home.ok(&["tree", "draft", &tree, "edited", "--at", &a]).await;
+        assert_eq!(field(&home.ok(&["tree", "draft", &tree, "--at", &a]).await, "text"), "edited");
     }
 }

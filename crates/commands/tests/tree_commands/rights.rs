@@ -38,6 +38,7 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("tree siblings T", Read),
         ("tree versions T", Read),
         ("tree bookmarks T", Read),
+        ("tree tokens T", Read),
         ("tree switch T N", Write),
         ("tree go T N", Write),
         ("tree select T N", Write),
@@ -180,6 +181,15 @@ fn every_command_is_in_this_list() {
 
 fn parsed_words(words: &str) -> drawloom_commands::Command {
     parsed(&words.split(' ').collect::<Vec<_>>())
+}
+
+#[test]
+fn a_command_that_sets_a_text_needs_only_to_read_without_one() {
+    for words in
+        ["tree tag T", "tree tag T N", "tree annotate T", "tree head T", "tree note T", "tree draft T"]
+    {
+        assert_eq!(parsed_words(words).spec().right, Right::Read, "{words}");
+    }
 }
 
 #[tokio::test]

@@ -246,3 +246,42 @@ async fn a_show_costs_the_same_however_many_branches_grew_beside_its_path() {
     let (short, long) = (cost_beside_branches(&home, 64).await, cost_beside_branches(&home, 256).await);
     assert!(long * 10 < short * 11, "{short} steps beside 64 branches, {long} beside 256");
 }
+
+#[tokio::test]
+async fn what_stands_around_a_passage_is_shown() {
+    for home in homes() {
+        let tree = home.tree("buffer", "a").await;
+        let mut path = vec![field(&home.nodes(&tree, &[]).await[1], "id")];
+        for text in ["b", "c", "d", "e"] {
+            path.push(home.append(&tree, text).await);
+        }
+        let beside = field(
+            &home.ok(&["tree", "edit", &tree, &path[2], "--text", "C", "--as", "branch"]).await,
+            "node",
+        );
+        let around = home.nodes(&tree, &["--around", &beside, "--depth", "1"]).await;
+        let ids: Vec<String> = around.iter().map(|node| field(node, "id")).collect();
+        assert_eq!(ids, [path[1].clone(), path[2].clone(), beside.clone(), path[3].clone()]);
+        let active: Vec<bool> = around.iter().map(|node| node["active"].as_bool().unwrap()).collect();
+        assert_eq!(active, [true, false, true, false], "the branch is where the view is now");
+        home.ok(&["tree", "edit", &tree, &path[0], "--text", "A"]).await;
+        let all = home.nodes(&tree, &["--all"]).await;
+        let versions: Vec<(&str, bool)> = all
+            .iter()
+            .filter(|node| node["position"] == path[0].as_str())
+            .map(|node| (node["text"].as_str().unwrap(), node["shown"].as_bool().unwrap()))
+            .collect();
+        assert_eq!(versions, [("a", false), ("A", true)]);
+    }
+}
+
+#[tokio::test]
+async fn the_place_from_which_the_model_sees_is_said() {
+    for home in homes() {
+        let tree = home.tree("buffer", "a").await;
+        let b = home.append(&tree, "b").await;
+        assert!(home.ok(&["tree", "show", &tree]).await["window"].is_null());
+        home.ok(&["tree", "compact", &tree, "--to", &b]).await;
+        assert_eq!(home.ok(&["tree", "show", &tree]).await["window"], b.as_str());
+    }
+}

@@ -285,6 +285,7 @@ impl<'a> TreeBuilder<'a> {
             }),
             reserved: vec![node.id],
             runs: vec![Run { from: first.id, to: parent.position.id, digest: sent.digest }],
+            settings: None,
         };
         let claim = Claim { owner: LeaseOwner::new("bench"), fence: Fence(1) };
         let new = NewGeneration {

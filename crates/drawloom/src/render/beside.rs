@@ -3,7 +3,8 @@
 use commands::results::tree::{ListedNodes, Moved, NodeShown};
 
 use super::columns::columns;
-use super::tree::{author, marks};
+use super::drawn::passage;
+use super::tree::{author, marks, remark};
 use super::{OutputStyle, RenderedOutcome};
 
 /// Characters of a text by which it is known again.
@@ -24,7 +25,30 @@ pub(super) fn listed(found: &ListedNodes, to: OutputStyle) -> String {
         }
         row
     };
-    columns(&found.nodes.iter().enumerate().map(row).collect::<Vec<_>>())
+    if to.columns.is_some() {
+        return at_terminal(found, to);
+    }
+    let rows: Vec<_> = found.nodes.iter().enumerate().map(row).collect();
+    let mut out = String::new();
+    for (line, node) in columns(&rows).lines().zip(&found.nodes) {
+        out += &format!("{line}\n");
+        out.extend(node.annotations.iter().map(|remark| format!("    {}\n", self::remark(remark, to))));
+    }
+    out
+}
+
+/// The same for a terminal, which may have no room for a line each.
+fn at_terminal(found: &ListedNodes, to: OutputStyle) -> String {
+    let mut out = String::new();
+    for (index, node) in found.nodes.iter().enumerate() {
+        let before = match found.current {
+            Some(current) if current == index => format!("{} * ", index + 1),
+            Some(_) => format!("{}   ", index + 1),
+            None => String::new(),
+        };
+        passage(&mut out, node, &before, to);
+    }
+    out
 }
 
 pub(super) fn moved(done: &Moved, to: OutputStyle) -> RenderedOutcome {

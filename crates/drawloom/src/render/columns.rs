@@ -5,6 +5,8 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
+use super::OutputStyle;
+
 /// Rows with as much space as the widest cell of each column needs; the last column is as wide as it is.
 pub(super) fn columns(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -26,8 +28,58 @@ pub(super) fn columns(rows: &[Vec<String>]) -> String {
     out
 }
 
+/// Lines of a text, indented; at a terminal broken between words where they would be wider than it is.
+pub(super) fn wrapped(text: &str, indent: &str, to: OutputStyle) -> String {
+    let room = to.columns.map_or(usize::MAX, |columns| columns.saturating_sub(indent.len()).max(10));
+    let mut out = String::new();
+    for line in text.lines() {
+        let mut row = String::new();
+        for word in line.split_inclusive(' ') {
+            if !row.is_empty() && width(&row) + width(word.trim_end()) > room {
+                out.extend([indent, row.trim_end(), "\n"]);
+                row.clear();
+            }
+            row.push_str(word);
+        }
+        out.extend([indent, row.trim_end(), "\n"]);
+    }
+    out
+}
+
+/// A line that fits a terminal: what is too wide is cut, with a sign.
+pub(super) fn cut(line: &str, to: OutputStyle) -> String {
+    let Some(room) = to.columns.filter(|columns| width(line) > *columns) else { return line.to_owned() };
+    let (mut out, mut taken) = (String::new(), 0);
+    let mut rest = line;
+    while !rest.is_empty() {
+        if let Some(end) = sequence(rest) {
+            out.push_str(&rest[..end]);
+            rest = &rest[end..];
+            continue;
+        }
+        let end = text::grapheme::clusters(rest).next().map_or(rest.len(), |cluster| cluster.end);
+        let wide = rest[..end].width();
+        // One cell is for the sign; sequences behind it still end colours.
+        if taken + wide < room {
+            out.push_str(&rest[..end]);
+            taken += wide;
+        } else if taken < room {
+            out.push('…');
+            taken = room;
+        }
+        rest = &rest[end..];
+    }
+    out
+}
+
+/// Where a colour sequence of ours ends, if a text begins with one.
+fn sequence(text: &str) -> Option<usize> {
+    let after = text.strip_prefix("\x1b[")?;
+    after.find('m').filter(|end| *end <= 4).map(|end| end + 3)
+}
+
 /// Cells a terminal gives a text; our own colour sequences take none.
-fn width(cell: &str) -> usize {
+pub(super) fn width(cell: &str) -> usize {
     let mut wide = 0;
     let mut rest = cell;
     while let Some(start) = rest.find("\x1b[") {
@@ -70,6 +122,16 @@ mod tests {
         let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
         let rows = [row(["a", "x"]), row(["漢字", "y"]), row(["\x1b[34mé\x1b[0m", "z"])];
         assert_eq!(columns(&rows), "a     x\n漢字  y\n\x1b[34mé\x1b[0m     z\n");
+    }
+
+    #[test]
+    fn what_is_too_wide_is_cut_or_broken_within_colours() {
+        let to = OutputStyle { terminal: true, color: true, columns: Some(10) };
+        assert_eq!(cut("0123456789", to), "0123456789");
+        assert_eq!(cut("a\x1b[34m0123456789\x1b[0m", to), "a\x1b[34m01234567…\x1b[0m");
+        assert_eq!(cut("漢字検索です", to), "漢字検索…");
+        assert_eq!(wrapped("one two three four\nfive", "", to), "one two\nthree four\nfive\n");
+        assert_eq!(cut("0123456789ab", OutputStyle::default()), "0123456789ab");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use commands::results::context::{ContextDiff, ContextShown, Replayed};
 use context::segment::SegmentOutcome;
 use context::{Kind, Segment};
 
-use super::OutputStyle;
 use super::columns::{columns, count, word};
+use super::{OutputStyle, diff};
 
 /// The kind of a segment by the word people use for it.
 pub(super) fn kind(kind: Kind) -> String {
@@ -69,7 +69,7 @@ fn row(segment: &Segment, to: OutputStyle) -> Vec<String> {
     ]
 }
 
-pub(super) fn diff(found: &ContextDiff, to: OutputStyle) -> String {
+pub(super) fn differences(found: &ContextDiff, to: OutputStyle) -> String {
     let mut rows = Vec::new();
     let mut add = |sign: &str, segment: &Segment, more: String| {
         let mut cells = vec![sign.to_owned()];
@@ -82,7 +82,14 @@ pub(super) fn diff(found: &ContextDiff, to: OutputStyle) -> String {
     for changed in &found.changed {
         add("~", &changed.after, format!("same for the first {} bytes", changed.same_prefix));
     }
-    columns(&rows)
+    let mut out = String::new();
+    let changed = found.changed.iter().map(Some);
+    let texts = std::iter::repeat_n(None, rows.len() - found.changed.len()).chain(changed);
+    for (line, changed) in columns(&rows).lines().zip(texts) {
+        out += &format!("{line}\n");
+        out += &changed.map_or_else(String::new, |changed| diff::words(&changed.old, &changed.new, to));
+    }
+    out
 }
 
 pub(super) fn replayed(done: &Replayed, to: OutputStyle) -> String {

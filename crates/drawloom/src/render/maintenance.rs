@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use commands::results::maintenance::{
-    BenchRows, Checked, Exported, Health, HitsShown, Imported, Paths, Removed, Restored, Setting,
-    SettingsShown, Skipped, State,
+    BenchRows, Checked, Exported, Health, Imported, Paths, Removed, Restored, Setting, SettingsShown,
+    Skipped, State,
 };
 
 use super::columns::{columns, count};
@@ -42,23 +42,6 @@ pub(super) fn imported(done: &Imported, to: OutputStyle) -> RenderedOutcome {
         _ => format!("the copy is only a part; left out: {} of the file", count(lines, "line", "lines")),
     });
     RenderedOutcome::new(out).noting(done.skipped.iter().take(LISTED).map(line).chain(more).chain(partial))
-}
-
-pub(super) fn hits(found: &HitsShown, to: OutputStyle) -> RenderedOutcome {
-    let rows: Vec<_> = found
-        .hits
-        .iter()
-        .map(|hit| {
-            let title =
-                if hit.title.is_empty() { hit.tree.to_string() } else { to.line(&hit.title).into_owned() };
-            // A hit is one line, wherever it goes: its snippet is a hint, not the text.
-            let snippet = hit.snippet.split_whitespace().collect::<Vec<_>>().join(" ");
-            vec![hit.short_id.clone(), title, to.line(&snippet).into_owned()]
-        })
-        .collect();
-    let partial = found.partial.then(|| format!("only the newest {} matches were ranked", found.ranked));
-    let none = found.hits.is_empty().then(|| "nothing found".to_owned());
-    RenderedOutcome::new(columns(&rows)).noting(partial.into_iter().chain(none))
 }
 
 pub(super) fn removed(done: &Removed, to: OutputStyle) -> RenderedOutcome {

@@ -155,7 +155,7 @@ pub(super) fn zone(found: &ZoneShown, to: OutputStyle) -> String {
 }
 
 fn thinking(thinking: Option<Thinking>) -> &'static str {
-    thinking.map_or("left to the model", commands::thinking::word)
+    thinking.map_or("left to the model", Thinking::as_str)
 }
 
 /// A model as it is typed: a script, which is stored by the name of its file, by its path where that is known.

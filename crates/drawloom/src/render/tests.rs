@@ -7,8 +7,8 @@ use super::*;
 /// As an import may bring it: it writes the clipboard and ends its line.
 const HOSTILE: &str = "a\u{1b}]52;c;eA==\u{7}\nb\u{202e}";
 
-const TERMINAL: OutputStyle = OutputStyle { terminal: true, color: false };
-const PIPE: OutputStyle = OutputStyle { terminal: false, color: false };
+const TERMINAL: OutputStyle = OutputStyle { terminal: true, color: false, columns: None };
+const PIPE: OutputStyle = OutputStyle { terminal: false, color: false, columns: None };
 
 fn ids() -> (TreeId, NodeId) {
     (TreeId::from_bytes([1; 16]), NodeId::from_bytes([2; 16]))
@@ -33,6 +33,11 @@ fn outcomes() -> Vec<CommandOutcome> {
         short_id: "n".into(),
         source: "node",
         snippet: HOSTILE.into(),
+        matches: Vec::new(),
+        kind: loom::PositionKind::Path,
+        old: true,
+        tags: vec![HOSTILE.to_owned()],
+        annotations: Vec::new(),
         score: 1.0,
     };
     let exported =

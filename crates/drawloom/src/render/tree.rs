@@ -3,12 +3,11 @@
 use std::fmt::Write as _;
 
 use commands::results::tree::{
-    Compacted, Compared, DraftDone, Estimate, Generated, NodeShown, OperationShown, Operations, PathEdited,
-    SpanShown, Stepped, TextShown, TreeLine, TreeShown as ShownTree, Trees, UsageShown, Verified, ViewLine,
-    Views, word_of,
+    AnnotationShown, Compacted, DraftDone, Estimate, Generated, NodeShown, OperationShown, Operations,
+    PathEdited, Stepped, StoredText, TreeLine, Trees, UsageShown, Verified, ViewLine, Views, word_of,
 };
 use loom::verify::Status;
-use loom::{AuthorKind, Finish, PositionKind, source};
+use loom::{AuthorKind, Finish, GenerationSettings, PositionKind, source};
 use model::{ModelPlace, Money};
 
 use super::columns::{columns, count, moment, word};
@@ -27,24 +26,25 @@ pub(super) fn list(found: &Trees, to: OutputStyle) -> String {
     columns(&found.trees.iter().map(row).collect::<Vec<_>>())
 }
 
-pub(super) fn show(found: &ShownTree, to: OutputStyle) -> RenderedOutcome {
-    let mut out = String::new();
-    // The beginning of the tree holds no text.
-    for node in found.nodes.iter().filter(|node| node.parent.is_some() || node.kind != PositionKind::Path) {
-        let author = author(node, to);
-        let _ = writeln!(out, "{}  {author}{}", node.short_id, to.dim(&marks(node)));
-        if node.purged {
-            let _ = writeln!(out, "    {}", to.dim("(forgotten)"));
-        }
-        for line in to.text(&node.text).lines() {
-            let _ = writeln!(out, "    {}", to.by(node.author_kind, line));
-        }
-        for shown in &node.media {
-            let name = loom::content::blob_name(shown.blob);
-            let _ = writeln!(out, "    {}", to.dim(&format!("[{} {name}]", to.line(&shown.mime))));
-        }
+/// A remark on one line, with its author.
+pub(super) fn remark(remark: &AnnotationShown, to: OutputStyle) -> String {
+    let author = source::label(remark.author_kind, &remark.author, None);
+    let words = remark.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{} {}", to.dim(&format!("✎ {} {}:", remark.short_id, to.line(&author))), to.line(&words))
+}
+
+/// How a model was asked, in few words.
+fn settings(settings: &GenerationSettings) -> Vec<String> {
+    let GenerationSettings { temperature, top_p, min_p, max_tokens, seed, thinking, preset } = settings;
+    let mut words = Vec::new();
+    words.extend(preset.as_ref().map(|name| format!("preset {}", text::terminal::one_line(name))));
+    for (name, value) in [("temperature", temperature), ("top-p", top_p), ("min-p", min_p)] {
+        words.extend(value.as_ref().map(|value| format!("{name} {value}")));
     }
-    RenderedOutcome::new(out).noting(found.next.iter().map(|next| format!("more: --from {next}")))
+    words.extend(seed.map(|seed| format!("seed {seed}")));
+    words.extend(max_tokens.map(|most| format!("at most {most} tokens")));
+    words.extend(thinking.as_ref().map(|how| format!("thinking {}", text::terminal::one_line(how))));
+    words
 }
 
 /// Who wrote a node, in their colour: a model by its name.
@@ -84,6 +84,8 @@ pub(super) fn marks(node: &NodeShown) -> String {
             .as_ref()
             .map(|title| format!("★ {}", text::terminal::one_line(title)).trim_end().to_owned()),
     );
+    marks.extend(node.tags.iter().map(|tag| format!("#{}", text::terminal::one_line(tag))));
+    marks.extend(node.settings.iter().flat_map(settings));
     marks.into_iter().fold(String::new(), |line, mark| line + " · " + &mark)
 }
 
@@ -100,66 +102,16 @@ fn finish(finish: &Finish) -> String {
     }
 }
 
-pub(super) fn text(found: &TextShown, to: OutputStyle) -> String {
-    let mut whole = if to.color { painted(found, to) } else { to.text(&found.text).into_owned() };
-    if !found.with_spans {
-        // A file gets the text byte for byte; a prompt must not stand behind it.
-        if to.terminal && !whole.is_empty() && !whole.ends_with('\n') {
-            whole.push('\n');
-        }
-        return whole;
-    }
-    let mut rows = Vec::new();
-    for span in joined(&found.spans) {
-        let SpanShown { span, model } = span;
-        let node = span.node.map_or_else(|| "draft".to_owned(), |node| node.to_string());
-        let label = source::label(span.kind, &span.author, model.as_deref());
-        let author = to.by(span.kind, &to.line(&label));
-        rows.push(vec![format!("{}–{}", span.start, span.end), node, author]);
-    }
-    let gap = if whole.is_empty() || whole.ends_with('\n') { "\n" } else { "\n\n" };
-    format!("{whole}{gap}{}", columns(&rows))
-}
-
-/// The spans, those of one author in one node that follow each other as one.
-fn joined(spans: &[SpanShown]) -> Vec<SpanShown> {
-    let mut joined: Vec<SpanShown> = Vec::new();
-    let key = |shown: &SpanShown| (shown.span.node, shown.span.kind, shown.span.author.clone());
-    for shown in spans {
-        match joined.last_mut() {
-            Some(last) if last.span.end == shown.span.start && key(last) == key(shown) => {
-                last.span.end = shown.span.end;
-            }
-            _ => joined.push(shown.clone()),
-        }
-    }
-    joined
-}
-
-/// The text with each span in the colour of its author. Spans count grapheme clusters.
-fn painted(found: &TextShown, to: OutputStyle) -> String {
-    let mut starts: Vec<usize> = text::grapheme::clusters(&found.text).map(|cluster| cluster.start).collect();
-    starts.push(found.text.len());
-    let at = |cluster: u64| {
-        let cluster = usize::try_from(cluster).unwrap_or(usize::MAX);
-        starts.get(cluster).copied().unwrap_or(found.text.len())
+/// A stored text, byte for byte in a pipe.
+pub(super) fn stored(found: &StoredText, to: OutputStyle) -> RenderedOutcome {
+    let Some(stored) = &found.text else {
+        return RenderedOutcome::default().noting(["none is set".to_owned()]);
     };
-    let mut out = String::new();
-    let mut done = 0;
-    for SpanShown { span, .. } in &found.spans {
-        let start = at(span.start).max(done);
-        let end = at(span.end).max(start);
-        out.push_str(&to.text(&found.text[done..start]));
-        // Line by line, so that a pager that shows half of it shows the right colours.
-        for line in found.text[start..end].split_inclusive('\n') {
-            let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
-            out.push_str(&to.by(span.kind, &to.text(line)));
-            out.push_str(end);
-        }
-        done = end;
+    let mut text = to.text(stored).into_owned();
+    if to.terminal && !text.ends_with('\n') {
+        text.push('\n');
     }
-    out.push_str(&to.text(&found.text[done..]));
-    out
+    RenderedOutcome::new(text)
 }
 
 pub(super) fn draft(done: &DraftDone) -> String {
@@ -335,19 +287,6 @@ pub(super) fn views(found: &Views, to: OutputStyle) -> String {
         vec![to.line(&view.name).into_owned(), view.tip.to_string(), to.line(&view.agent).into_owned()]
     };
     columns(&found.views.iter().map(row).collect::<Vec<_>>())
-}
-
-pub(super) fn compared(found: &Compared, to: OutputStyle) -> String {
-    let common = &found.common;
-    let mut out =
-        format!("common  {} to {}\n", count(common.chars, "character", "characters"), common.position);
-    for (name, text) in [("only a", &found.only_a), ("only b", &found.only_b)] {
-        let _ = writeln!(out, "{name}");
-        for line in to.text(text).lines() {
-            let _ = writeln!(out, "    {line}");
-        }
-    }
-    out
 }
 
 pub(super) fn verified(found: &Verified, to: OutputStyle) -> String {

@@ -29,13 +29,14 @@ const ROWS: &[Row] = &[
         "tree show {tree} --limit 200 --view main",
         "tree next nodes.id nodes.short_id nodes.position nodes.parent nodes.author nodes.author_kind nodes.kind \
          nodes.role nodes.trust nodes.edited_from nodes.versions nodes.siblings nodes.text nodes.drifted \
-         nodes.pruned nodes.excluded nodes.finish",
+         nodes.pruned nodes.excluded nodes.finish nodes.tags nodes.annotations nodes.settings \
+         nodes.shown nodes.active head note draft window",
     ),
     row("tree show {tree} --all --depth 9", "tree nodes.id next"),
     row("tree show {tree} --from {node}", "tree nodes.id next"),
     row(
         "tree text {tree} --spans --committed",
-        "text spans.start spans.end spans.position spans.node spans.author spans.kind",
+        "text spans.start spans.end spans.position spans.node spans.author spans.kind spans.settings",
     ),
     row("tree append {tree} more", "node"),
     row("tree draft {tree} draft", "draft revision"),
@@ -51,6 +52,7 @@ const ROWS: &[Row] = &[
     row("tree generate {tree} --agent poet --context {node} --instruction {node}", "nodes.id manifest usage"),
     row("tree generate {tree} --dry-run", "cost input_tokens"),
     row("tree regenerate {tree} {answer}", "nodes.id"),
+    row("tree show {tree} --around {node} --depth 1", "tree nodes.id next"),
     row("tree siblings {tree} {answer}", "tree nodes.id nodes.short_id current"),
     row("tree versions {tree} {node}", "tree nodes.id current"),
     row("tree switch {tree} {answer}", "tip"),
@@ -72,6 +74,11 @@ const ROWS: &[Row] = &[
     row("tree annotate {tree} {node} remark", "node"),
     row("tree head {tree} --text above", "node"),
     row("tree note {tree} --text aside --depth 2", "node"),
+    row("tree tag {tree}", "tree nodes.id nodes.tags"),
+    row("tree annotate {tree} {node}", "tree nodes.id nodes.annotations.text"),
+    row("tree head {tree}", "text node"),
+    row("tree note {tree}", "text node depth"),
+    row("tree draft {tree}", "text"),
     row("tree compact {tree} --to {node} --dry-run", "leaves covered_by"),
     row("tree undo {tree}", "operation skipped"),
     row("tree redo {tree}", "operation skipped"),
@@ -97,7 +104,11 @@ const ROWS: &[Row] = &[
     row("import {file} --as drawloom --dry-run", "tree trees sessions nodes skipped"),
     row("tree import {file} --format drawloom --copy", "tree trees sessions nodes skipped"),
     row("search rained", "hits.tree hits.node hits.source hits.snippet hits.score ranked"),
-    row("tree search rained", "hits.tree hits.node hits.source hits.snippet hits.score ranked"),
+    row(
+        "tree search rained",
+        "hits.tree hits.node hits.source hits.snippet hits.score hits.kind hits.old hits.tags hits.annotations \
+         ranked",
+    ),
     row(
         "context show {answer}",
         "window budget used zone tainted_by segments.kind segments.source segments.reason segments.chars \

@@ -49,7 +49,9 @@ fn s26_a_terminal_shows_what_it_would_have_obeyed() {
     for arguments in [
         &["tree", "list"][..],
         &["tree", "show", TITLE],
+        &["tree", "show", TITLE, "--all"],
         &["tree", "text", TITLE, "--spans"],
+        &["tree", "text", TITLE, "--authors"],
         &["search", "EVIL"],
         &["tree", "show", "\u{1b}]0;nothing\u{7}"],
         &["config", "get", "\u{1b}[2J"],

@@ -62,17 +62,25 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    pub(crate) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(command: Command) -> Self {
+        Self::of_width(command, COLUMNS)
+    }
+
+    /// At a terminal of so many columns; `TERM` is xterm's, unless the command has its own.
+    pub(crate) fn of_width(mut command: Command, columns: u16) -> Self {
         let person: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&person).unwrap();
         unlockpt(&person).unwrap();
-        let size = Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&person, size).unwrap();
         let name = ptsname(&person, Vec::new()).unwrap();
         let side = || -> File {
             rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap().into()
         };
-        command.env("TERM", "xterm-256color").stdin(side()).stdout(side()).stderr(side());
+        if !command.get_envs().any(|(name, _)| name == "TERM") {
+            command.env("TERM", "xterm-256color");
+        }
+        command.stdin(side()).stdout(side()).stderr(side());
         let child = command.spawn().unwrap();
         Self { child, person: person.into(), screen: screen(), raw: Vec::new() }
     }
@@ -136,6 +144,13 @@ impl Terminal {
             assert!(began.elapsed() < PATIENCE, "it hangs:\n{}", self.contents());
             self.listen();
         }
+    }
+
+    /// What it wrote, once it has ended; line ends as programs write them.
+    pub(crate) fn written(mut self) -> String {
+        assert_eq!(self.ended(), Some(0), "{}", self.contents());
+        while self.listen() {}
+        String::from_utf8(std::mem::take(&mut self.raw)).unwrap().replace("\r\n", "\n")
     }
 
     pub(crate) fn contents(&self) -> String {

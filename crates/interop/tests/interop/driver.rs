@@ -132,6 +132,14 @@ impl Home {
             place: Some(GenerationPlace { view: ViewName::default(), parent, parent_node: shown }),
             reserved: vec![id],
             runs: vec![],
+            settings: Some(GenerationSettings {
+                temperature: serde_json::Number::from_f64(0.5),
+                seed: Some(-7),
+                max_tokens: Some(40),
+                thinking: Some("low".to_owned()),
+                preset: Some("calm".to_owned()),
+                ..GenerationSettings::default()
+            }),
         };
         let materials = &mut self.file.materials;
         let name =

@@ -27,6 +27,7 @@ fn check(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
             "type" => {
                 let fits = match rule.as_str().unwrap() {
                     "string" => value.is_string(),
+                    "number" => value.is_number(),
                     "integer" => value.is_i64() || value.is_u64(),
                     "boolean" => value.is_boolean(),
                     "null" => value.is_null(),

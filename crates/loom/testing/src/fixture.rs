@@ -209,6 +209,7 @@ impl Fixture {
             }),
             reserved: (0..count).map(|_| entropy.next(now)).collect(),
             runs: vec![Run { from: root.id, to: path.tip.id, digest: path.digest(&root, &path.tip) }],
+            settings: None,
         };
         self.tree.add_generation(row.clone());
         (row, part_of, plan)

@@ -197,6 +197,24 @@ pub(crate) fn bookmarks(
     db.all_of(&sql, sets, |row| read_pair(db, tree, row))
 }
 
+/// The cells of tags at positions that were ever set.
+pub(crate) fn tags(
+    db: &Db<'_>,
+    tree: TreeKey,
+    positions: &[PositionId],
+) -> Result<Vec<(CellKey, Cell)>, StoreError> {
+    let sql = format!(
+        "{PAIRS} WHERE c.tree = ?1 AND c.kind = ?2 AND c.view = 0 AND c.target =
+            (SELECT (a.pk - ?4) << 1 FROM nodes a WHERE a.id = ?3 AND a.pk BETWEEN ?4 AND ?5)"
+    );
+    let sets = positions
+        .iter()
+        .map(|position| params![tree.0, kind::TAG, position.to_bytes(), tree.first(), tree.last()]);
+    let mut found = db.all_of(&sql, sets, |row| read_pair(db, tree, row))?;
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found)
+}
+
 pub(crate) fn set(
     db: &Db<'_>,
     tree: TreeKey,

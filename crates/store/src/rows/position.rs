@@ -179,6 +179,37 @@ pub(crate) fn children(
     Ok(found)
 }
 
+/// The remarks on these positions, or on any of the tree, in the order they were made.
+pub(crate) fn annotations(
+    db: &Db<'_>,
+    tree: TreeRef,
+    at: Option<&[PositionId]>,
+) -> Result<Vec<Position>, StoreError> {
+    let first = tree.key.first();
+    let select = format!("SELECT {COLUMNS}, up.id, j.id FROM");
+    let joins = "JOIN nodes n ON n.pk = p.pk
+         LEFT JOIN nodes up ON up.pk = ?1 + p.parent JOIN nodes j ON j.pk = ?1 + p.jump";
+    let read = |row: &Row<'_>| Ok((get::<i64>(row, 0)?, read_whole(tree, row)?));
+    // `kind <> 0` is the condition of their index, which is read whole rather than the tree.
+    let mut found = match at {
+        Some(at) => {
+            let sql = format!(
+                "{select} nodes a JOIN positions p ON p.parent = a.pk - ?1 AND p.kind <> 0 AND p.pk BETWEEN ?1 AND ?2
+                 {joins} WHERE a.id = ?3 AND a.pk BETWEEN ?1 AND ?2"
+            );
+            let sets = at.iter().map(|id| params![first, tree.key.last(), id.to_bytes()]);
+            db.all_of(&sql, sets, read)?
+        }
+        None => {
+            let sql = format!("{select} positions p {joins} WHERE p.kind <> 0 AND +p.pk BETWEEN ?1 AND ?2");
+            db.all(&sql, (first, tree.key.last()), read)?
+        }
+    };
+    found.retain(|(_, position)| position.kind == PositionKind::Annotation);
+    found.sort_by_key(|(number, _)| *number);
+    Ok(found.into_iter().map(|(_, position)| position).collect())
+}
+
 /// Where a walk upwards begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WalkStart {

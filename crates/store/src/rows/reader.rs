@@ -330,6 +330,20 @@ impl TreeReader for StoredTree<'_, '_> {
         Ok(position::children(self.db, self.tree, parent, bound, limit)?)
     }
 
+    fn annotations(&self, at: Option<&[PositionId]>) -> Result<Vec<Position>, RowError> {
+        Ok(position::annotations(self.db, self.tree, at)?)
+    }
+
+    fn tags(&self, at: &[PositionId]) -> Result<Vec<(PositionId, String)>, RowError> {
+        let found = cell::tags(self.db, self.tree.key, at)?.into_iter();
+        Ok(found
+            .filter_map(|(key, cell)| match key {
+                CellKey::Tag { position, tag } if cell.value.is_set() => Some((position, tag)),
+                _ => None,
+            })
+            .collect())
+    }
+
     fn count_children(&self, position: PositionId) -> Result<u64, RowError> {
         let sql = "SELECT (SELECT count(*) FROM positions
                 WHERE parent = ?1 AND parent <> (pk & 4294967295) - 1 AND pk > ?2 AND pk < ?3)

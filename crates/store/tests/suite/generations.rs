@@ -44,6 +44,7 @@ pub(crate) async fn generation(page: &Page, sent: &str) -> NewGeneration {
         place: Some(GenerationPlace { view: ViewName::default(), parent: tip, parent_node: tip.original() }),
         reserved: vec![node],
         runs: Vec::new(),
+        settings: None,
     };
     let claim = Claim { owner: LeaseOwner::new("one"), fence: Fence(1) };
     NewGeneration {

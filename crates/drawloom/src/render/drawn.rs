@@ -1,0 +1,181 @@
+//! A tree as it is drawn: the path, or the whole tree with its branches folded.
+//!
+//! A passage is a line with its first words, and below it who wrote it and what is worth knowing. The sign of its author
+//! stands before it (`H`, `M`, `T`), so that it reads without colours; `▸` marks the active path among others. The passage
+//! that goes on stands below the one it follows; those beside it stand between the two, each with what is below it counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use commands::results::tree::{NodeShown, StoredText, TreeShown};
+use loom::{PositionId, PositionKind};
+
+use super::authors::letter;
+use super::columns::{count, cut, wrapped};
+use super::tree::{author, marks, remark};
+use super::{OutputStyle, RenderedOutcome};
+
+/// Characters of a text that are shown of it where no terminal says how many it has room for.
+const FIRST_WORDS: usize = 200;
+
+/// Levels of branches that are indented; deeper ones stand below each other.
+const MAX_INDENT: usize = 8;
+
+pub(super) fn show(found: &TreeShown, to: OutputStyle) -> RenderedOutcome {
+    let mut out = String::new();
+    aside(&mut out, "head, sent first", found.head.as_ref(), to);
+    if found.all {
+        Drawing::of(found, to).draw(&mut out);
+    } else {
+        // The beginning of the tree holds no text.
+        let is_shown = |node: &&NodeShown| node.parent.is_some() || node.kind != PositionKind::Path;
+        for node in found.nodes.iter().filter(is_shown) {
+            seen_from(&mut out, found, node, to);
+            passage(&mut out, node, "", to);
+        }
+    }
+    aside(&mut out, "draft", found.draft.as_ref(), to);
+    if let Some(note) = &found.note {
+        let depth = count(note.depth.unwrap_or_default(), "paragraph", "paragraphs");
+        aside(&mut out, &format!("note, sent {depth} before the end"), Some(note), to);
+    }
+    RenderedOutcome::new(out).noting(found.next.iter().map(|next| format!("more: --from {next}")))
+}
+
+/// A text that stands beside the passages.
+fn aside(out: &mut String, what: &str, stored: Option<&StoredText>, to: OutputStyle) {
+    let Some(text) = stored.and_then(|stored| stored.text.as_deref()) else { return };
+    let _ = writeln!(out, "{}", cut(&format!("{}  {}", to.dim(what), first_words(text, to)), to));
+}
+
+/// The line above the passage where what the model sees begins.
+fn seen_from(out: &mut String, found: &TreeShown, node: &NodeShown, to: OutputStyle) {
+    if found.window == Some(node.position) {
+        let _ = writeln!(out, "{}", cut(&to.dim("┄┄ the model sees from here on ┄┄"), to));
+    }
+}
+
+/// A passage behind `before`: its line, and what is worth knowing below it.
+pub(super) fn passage(out: &mut String, node: &NodeShown, before: &str, to: OutputStyle) {
+    let words = if node.purged { "(forgotten)".into() } else { first_words(&node.text, to) };
+    let words = if node.purged { to.dim(&words) } else { to.by(node.author_kind, &words) };
+    let sign = to.by(node.author_kind, letter(node.author_kind));
+    let _ = writeln!(out, "{}", cut(&format!("{before}{sign} {}  {words}", node.short_id), to));
+    // What stands before its first line goes on beside the others.
+    let beside = |c| if matches!(c, '├' | '│') { '│' } else { ' ' };
+    let beside: String = before.chars().map(beside).collect();
+    let about = format!("{}{}", author(node, to), to.dim(&marks(node)));
+    out.push_str(&wrapped(&about, &format!("{beside}  "), to));
+    let media = node.media.iter().map(|shown| {
+        let name = loom::content::blob_name(shown.blob);
+        to.dim(&format!("[{} {name}]", to.line(&shown.mime)))
+    });
+    for line in media.chain(node.annotations.iter().map(|shown| remark(shown, to))) {
+        let _ = writeln!(out, "{}", cut(&format!("{beside}  {line}"), to));
+    }
+}
+
+/// The first words of a text, on one line; a terminal cuts them to what it has room for.
+fn first_words(text: &str, to: OutputStyle) -> String {
+    let mut line = String::new();
+    let mut words = text.split_whitespace();
+    for word in words.by_ref() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.chars().count() >= to.columns.unwrap_or(FIRST_WORDS) {
+            break;
+        }
+    }
+    let most = to.columns.unwrap_or(FIRST_WORDS);
+    let short: String = line.chars().take(most).collect();
+    let more = if short.len() < line.len() || words.next().is_some() { "…" } else { "" };
+    format!("{}{more}", to.line(&short))
+}
+
+/// Passages by what they follow.
+struct Drawing<'a> {
+    found: &'a TreeShown,
+    to: OutputStyle,
+    /// The version shown at each position, else the newest of the page.
+    shown: BTreeMap<PositionId, &'a NodeShown>,
+    below: BTreeMap<PositionId, Vec<PositionId>>,
+    /// Positions that follow none of the page.
+    tops: Vec<PositionId>,
+}
+
+impl<'a> Drawing<'a> {
+    fn of(found: &'a TreeShown, to: OutputStyle) -> Self {
+        let mut drawing =
+            Self { found, to, shown: BTreeMap::new(), below: BTreeMap::new(), tops: Vec::new() };
+        let on_paths = found.nodes.iter().filter(|node| node.kind == PositionKind::Path);
+        let there: BTreeSet<PositionId> = on_paths.clone().map(|node| node.position).collect();
+        for node in on_paths {
+            let is_new = !drawing.shown.contains_key(&node.position);
+            if is_new || !drawing.shown[&node.position].shown {
+                drawing.shown.insert(node.position, node);
+            }
+            if is_new {
+                match node.parent.filter(|parent| there.contains(parent)) {
+                    Some(parent) => drawing.below.entry(parent).or_default().push(node.position),
+                    None => drawing.tops.push(node.position),
+                }
+            }
+        }
+        drawing
+    }
+
+    fn draw(&self, out: &mut String) {
+        for top in &self.tops {
+            self.line(out, *top, 0);
+        }
+    }
+
+    /// A passage and what follows it: what goes on stands below, the others between, a level further to the right.
+    fn line(&self, out: &mut String, from: PositionId, level: usize) {
+        let mut next = Some(from);
+        while let Some(position) = next {
+            let node = self.shown[&position];
+            if node.parent.is_some() {
+                seen_from(out, self.found, node, self.to);
+                let active = if node.active { "▸ " } else { "  " };
+                passage(out, node, &format!("{}{active}", "│ ".repeat(level)), self.to);
+            }
+            let children = self.below.get(&position).map(Vec::as_slice).unwrap_or_default();
+            let goes_on = children.iter().find(|child| self.shown[child].active).or(children.first());
+            for child in children.iter().filter(|child| Some(*child) != goes_on) {
+                self.branch(out, *child, level);
+            }
+            next = goes_on.copied();
+        }
+    }
+
+    /// A passage beside the one that goes on; folded unless the page is of what stands around a passage.
+    fn branch(&self, out: &mut String, at: PositionId, level: usize) {
+        if self.found.unfolded && level < MAX_INDENT {
+            self.line(out, at, level + 1);
+            return;
+        }
+        let before = format!("{}├─", "│ ".repeat(level));
+        passage(out, self.shown[&at], &before, self.to);
+        let below = self.count_below(at);
+        if below > 0 {
+            let words = format!("… {} below", count(below, "passage", "passages"));
+            let line = format!("{}│   {}", "│ ".repeat(level), self.to.dim(&words));
+            let _ = writeln!(out, "{}", cut(&line, self.to));
+        }
+    }
+
+    /// Passages of the page below a position.
+    fn count_below(&self, at: PositionId) -> u64 {
+        let mut todo = vec![at];
+        let mut found = 0;
+        while let Some(position) = todo.pop() {
+            let children = self.below.get(&position).map(Vec::as_slice).unwrap_or_default();
+            found += children.len() as u64;
+            todo.extend(children);
+        }
+        found
+    }
+}

@@ -1,0 +1,227 @@
+//! What is shown of a tree: marks, settings, passages found, differences.
+
+use serde_json::{Value, json};
+
+use crate::terminal::Terminal;
+use crate::world::World;
+
+/// A document whose last passage a model wrote.
+pub(crate) fn written() -> (World, String) {
+    let world = World::new();
+    world.write(
+        "config.toml",
+        "[model]\ndefault = \"script:echo\"\n[presets.calm]\ntemperature = 0.25\nthink = \"low\"\n",
+    );
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    let (_, made) =
+        world.json(&["tree", "generate", "Tale", "--preset", "calm", "--seed", "7", "--max-tokens", "40"]);
+    (world, made["nodes"][0]["id"].as_str().unwrap().to_owned())
+}
+
+fn node_of<'a>(shown: &'a Value, id: &str) -> &'a Value {
+    shown["nodes"].as_array().unwrap().iter().find(|node| node["id"] == id).unwrap()
+}
+
+#[test]
+fn the_settings_of_a_generation_stand_at_its_node_and_its_spans() {
+    let (world, made) = written();
+    let asked =
+        json!({"temperature": 0.25, "seed": 7, "max_tokens": 40, "thinking": "low", "preset": "calm"});
+    let (_, shown) = world.json(&["tree", "show", "Tale"]);
+    assert_eq!(node_of(&shown, &made)["settings"], asked);
+    assert!(shown["nodes"][1]["settings"].is_null(), "{shown}");
+    let told = world.ok(&["tree", "show", "Tale"]);
+    assert!(told.contains("preset calm · temperature 0.25 · seed 7"), "{told}");
+    let (_, text) = world.json(&["tree", "text", "Tale", "--spans"]);
+    let spans = text["spans"].as_array().unwrap();
+    let of_model = spans.iter().find(|span| span["kind"] == "model").unwrap();
+    assert_eq!(of_model["settings"], asked);
+
+    // A replay is asked in its own way, which is what its node says.
+    let (_, replayed) = world.json(&["context", "replay", &made, "--model", "script:echo"]);
+    let (_, all) = world.json(&["tree", "show", "Tale", "--all"]);
+    let again = node_of(&all, replayed["node"].as_str().unwrap());
+    assert!(again["settings"].is_object() && again["model"] == "script/echo", "{again}");
+    // They stay with what is left of a text that was edited.
+    world.ok(&["tree", "edit", "Tale", &made, "--text", "It rained. And more."]);
+    let (_, text) = world.json(&["tree", "text", "Tale", "--spans"]);
+    assert!(text["spans"].to_string().contains("0.25"), "{text}");
+}
+
+#[test]
+fn marks_are_shown_at_their_place() {
+    let (world, made) = written();
+    world.ok(&["tree", "tag", "Tale", &made, "scene"]);
+    world.ok(&["tree", "annotate", "Tale", &made, "Too short."]);
+    world.ok(&["tree", "head", "Tale", "--text", "A tale of rain."]);
+    world.ok(&["tree", "note", "Tale", "--text", "Slowly.", "--depth", "2"]);
+    world.ok(&["tree", "draft", "Tale", "And then"]);
+    let shown = world.ok(&["tree", "show", "Tale"]);
+    let at = |words: &str| shown.find(words).unwrap_or_else(|| panic!("no {words}: {shown}"));
+    assert!(at("A tale of rain.") < at("It rained."), "{shown}");
+    assert!(at("#scene") < at("Too short.") && at("Too short.") < at("And then"), "{shown}");
+    assert!(at("sent 2 paragraphs before the end") < at("Slowly."), "{shown}");
+
+    assert!(world.ok(&["tree", "tag", "Tale"]).contains("#scene"));
+    assert!(world.ok(&["tree", "annotate", "Tale"]).contains("Too short."));
+    assert_eq!(world.ok(&["tree", "head", "Tale"]), "A tale of rain.");
+    assert_eq!(world.ok(&["tree", "note", "Tale"]), "Slowly.");
+    assert_eq!(world.ok(&["tree", "draft", "Tale"]), "And then");
+    world.ok(&["tree", "head", "Tale", "--text", ""]);
+    let none = world.run(&["tree", "head", "Tale"]);
+    assert_eq!((none.code, none.out.as_str(), none.err.trim()), (Some(0), "", "none is set"));
+}
+
+/// A document with branches, versions, marks and texts of two authors; its tree is called Tale.
+fn screens() -> World {
+    let (world, made) = written();
+    let (_, shown) = world.json(&["tree", "show", "Tale"]);
+    let first = shown["nodes"][1]["id"].as_str().unwrap();
+    let long = "It rained all night, and the grey heron stood in the reeds until the first light came over the hills.";
+    world.ok(&["tree", "edit", "Tale", first, "--text", long]);
+    world.ok(&["tree", "append", "Tale", " Nobody saw it go."]);
+    world.ok(&["tree", "edit", "Tale", &made, "--text", " A cold wind rose.", "--as", "branch"]);
+    world.ok(&["tree", "append", "Tale", " The reeds bent."]);
+    world.ok(&["tree", "switch", "Tale", &made]);
+    world.ok(&["tree", "bookmark", "Tale", first, "the beginning"]);
+    world.ok(&["tree", "tag", "Tale", first, "scene"]);
+    world.ok(&[
+        "tree",
+        "annotate",
+        "Tale",
+        first,
+        "Which heron is meant here, the one of the second chapter?",
+    ]);
+    world.ok(&["tree", "head", "Tale", "--text", "A tale of rain and of herons."]);
+    world.ok(&["tree", "draft", "Tale", "And then"]);
+    world
+}
+
+/// The ids of the tree as what they are ids of.
+fn named(world: &World, text: &str) -> String {
+    let (_, all) = world.json(&["tree", "show", "Tale", "--all"]);
+    let mut named = text.to_owned();
+    for (index, node) in all["nodes"].as_array().unwrap().iter().enumerate() {
+        named = named.replace(node["id"].as_str().unwrap(), &format!("(id of node {index})"));
+        named = named.replace(node["short_id"].as_str().unwrap(), &format!("nod{index}"));
+    }
+    named
+}
+
+#[test]
+fn every_screen_fits_and_reads_without_colours() {
+    let world = screens();
+    let (_, versions) = world.json(&["tree", "versions", "Tale", &first_of(&world)]);
+    let [old, new] = [0, 1].map(|index| versions["nodes"][index]["id"].as_str().unwrap().to_owned());
+    for (name, words) in [
+        ("show", vec!["tree", "show", "Tale"]),
+        ("show_all", vec!["tree", "show", "Tale", "--all"]),
+        ("siblings", vec!["tree", "siblings", "Tale"]),
+        ("versions", vec!["tree", "versions", "Tale", &new]),
+        ("bookmarks", vec!["tree", "bookmarks", "Tale"]),
+        ("search", vec!["tree", "search", "heron"]),
+        ("compare", vec!["tree", "compare", "Tale", &old, &new]),
+        ("authors", vec!["tree", "text", "Tale", "--authors"]),
+    ] {
+        let at = |columns: u16, environment: &[(&str, &str)]| {
+            let mut command = world.command(&words);
+            command.envs(environment.iter().copied());
+            let seen = Terminal::of_width(command, columns).written();
+            // A text is the terminal's to break: copied from it, it is whole.
+            for line in seen.lines().filter(|_| name != "authors") {
+                let plain = without_colours(line);
+                assert!(plain.chars().count() <= columns.into(), "{name} at {columns}: {plain:?}");
+            }
+            seen
+        };
+        let dumb = at(200, &[("TERM", "dumb")]);
+        assert!(!dumb.contains('\u{1b}'), "{name}: {dumb:?}");
+        assert_eq!(dumb, at(200, &[("NO_COLOR", "1")]), "{name}");
+        let screens = [
+            ("40", at(40, &[]).replace('\u{1b}', "␛")),
+            ("200", at(200, &[]).replace('\u{1b}', "␛")),
+            ("plain", dumb),
+            ("pipe", world.ok(&words)),
+        ];
+        let mut whole = String::new();
+        for (how, seen) in screens {
+            whole += &format!("──── {how}\n{}\n", named(&world, &seen));
+        }
+        insta::assert_snapshot!(format!("screen_{name}"), whole);
+    }
+}
+
+fn first_of(world: &World) -> String {
+    world.json(&["tree", "show", "Tale"]).1["nodes"][1]["id"].as_str().unwrap().to_owned()
+}
+
+fn without_colours(line: &str) -> String {
+    let mut parts = line.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |plain, part| plain + part.split_once('m').map_or(part, |(_, rest)| rest))
+}
+
+#[test]
+fn a_search_that_finds_nothing_says_so_to_people_alone() {
+    let (world, _) = written();
+    let run = world.run(&["tree", "search", "osprey"]);
+    assert_eq!((run.code, run.out.as_str(), run.err.trim()), (Some(0), "", "nothing found"));
+    assert_eq!(world.json(&["tree", "search", "osprey"]).1["hits"], json!([]));
+}
+
+#[test]
+fn signs_mark_authors_and_the_text_can_be_read_back_from_them() {
+    let world = screens();
+    let marked = world.ok(&["tree", "text", "Tale", "--authors"]);
+    let mut text = String::new();
+    for line in marked.lines() {
+        let (at, bar) = line.char_indices().find(|(_, c)| ['│', '┆'].contains(c)).unwrap();
+        if bar == '│' && !text.is_empty() {
+            text.push('\n');
+        }
+        text += &line[at + bar.len_utf8()..];
+    }
+    assert_eq!(text, world.ok(&["tree", "text", "Tale"]));
+    assert!(marked.starts_with("H│") && marked.contains("\nM┆"), "{marked}");
+    // Two passages by one author are one stretch.
+    assert_eq!(marked.matches('H').count(), 2, "{marked}");
+}
+
+#[test]
+fn two_requests_are_compared_word_by_word() {
+    let (world, made) = written();
+    let first = first_of(&world);
+    world.ok(&["tree", "edit", "Tale", &first, "--text", "It snowed."]);
+    let (_, again) = world.json(&["tree", "regenerate", "Tale", &made]);
+    let again = again["nodes"][0]["id"].as_str().unwrap();
+    let told = world.ok(&["context", "diff", &made, again]);
+    assert!(told.contains("[-rained") && told.contains("{+snowed"), "{told}");
+}
+
+#[test]
+fn a_model_that_took_over_is_named_with_its_settings() {
+    let world = World::new();
+    world.write(
+        "config.toml",
+        "[model]\ndefault = \"down/m\"\nfallbacks = [\"script:echo\"]\n\
+         [providers.down]\nbase_url = \"http://127.0.0.1:1/v1\"\n",
+    );
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    let (_, made) = world.json(&["tree", "generate", "Tale", "--temperature", "0.5"]);
+    let (_, shown) = world.json(&["tree", "show", "Tale"]);
+    let node = node_of(&shown, made["nodes"][0]["id"].as_str().unwrap());
+    assert_eq!((&node["model"], &node["settings"]["temperature"]), (&"script/echo".into(), &json!(0.5)));
+}
+
+#[test]
+fn the_place_from_which_the_model_sees_is_drawn() {
+    let (world, made) = written();
+    world.ok(&["tree", "append", "Tale", " Nobody saw it go."]);
+    let place = "┄┄ the model sees from here on ┄┄\nM ";
+    assert!(!world.ok(&["tree", "show", "Tale"]).contains("the model sees"));
+    world.ok(&["tree", "compact", "Tale", "--to", &made]);
+    for words in [&["tree", "show", "Tale"][..], &["tree", "show", "Tale", "--all"]] {
+        let shown = world.ok(words).replace("▸ ", "");
+        assert!(shown.contains(place), "{shown}");
+    }
+}
