@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use context::Features;
 use loom::{Author, AuthorKind, Digest, Finish, ModelSource, NodeId, Op, ResponsePart, Trust};
-use model::{FinishReason, ModelError, ParsedResponse, Prices, RawResponse, ReplyPiece, TokenUsage};
+use model::{
+    FinishReason, ModelError, ModelPlace, Money, ParsedResponse, Prices, RawResponse, ReplyPiece, TokenUsage,
+};
 use store::spool::Spool;
 use store::{AttachedWrites, GenerationEnd, GenerationState, Principal, Received, StoreError};
 
@@ -32,6 +34,10 @@ pub struct GenerationOutcome {
     /// Those of them that a cache could reuse, estimated; none where no request was before it.
     pub reusable: Option<u64>,
     pub usage: Option<TokenUsage>,
+    /// The model that answered, `PROVIDER/NAME`.
+    pub model: String,
+    /// What it cost; none where it runs on this machine, or price or tokens are not known.
+    pub cost: Option<Money>,
     /// The window of the model that answered, in tokens.
     pub window: u64,
     /// Why it did not end well; what was received is in `nodes` or `reply`.
@@ -131,7 +137,11 @@ pub(crate) async fn commit(
         }
     }
     let window = u64::from(info.window);
+    let prices = info.prices.filter(|_| info.place == ModelPlace::Remote);
+    let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
     Ok(GenerationOutcome {
+        model: info.full_name(),
+        cost,
         manifest: prepared.digest,
         nodes,
         reply,

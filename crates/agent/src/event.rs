@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use loom::{Digest, Finish, GenerationId, Millis, NodeId, TreeId};
-use model::{ModelPlace, TokenUsage};
+use model::{ModelPlace, Money, TokenUsage};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use store::{Decision, QuestionId};
 
@@ -172,6 +172,12 @@ pub struct TurnOutcome {
     /// Digest of the manifest; none where no request was sent.
     pub manifest: Option<Digest>,
     pub usage: Option<TokenUsage>,
+    /// The model that answered, `PROVIDER/NAME`; empty where none did.
+    #[serde(default)]
+    pub model: String,
+    /// What it cost; none where it runs on this machine, or price or tokens are not known.
+    #[serde(default)]
+    pub cost: Option<Money>,
     /// Tokens of the request that a cache could reuse, estimated; none where no request was before it.
     pub reusable: Option<u64>,
     /// Used share of the window, 0 to 1: reported, else estimated.

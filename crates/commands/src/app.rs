@@ -1,7 +1,7 @@
 //! State of an invocation: the services of an open home, and what was chosen for it.
 
 pub(crate) mod input;
-mod naming;
+pub(crate) mod naming;
 
 pub(crate) use input::within_new_workspace;
 pub use naming::NamedNode;

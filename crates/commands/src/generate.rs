@@ -22,7 +22,7 @@ use crate::settings::{Preset, Settings};
 use crate::thinking;
 
 /// Siblings one command may ask for.
-const MAX_SIBLINGS: u32 = 64;
+pub(crate) const MAX_SIBLINGS: u32 = 64;
 
 /// `tree generate`.
 pub(crate) async fn generate(
@@ -179,22 +179,25 @@ async fn ask_first(
     if tokens <= MANY_TOKENS {
         return Ok(());
     }
-    let cost = found.cost.map_or_else(
-        || "at an unknown price".to_owned(),
-        |cost| format!("at most {}", model::Money::from_dollars(cost)),
-    );
-    let what = format!(
-        "{} requests of {} tokens each, {cost}, to {}",
-        found.requests, found.input_tokens, found.model
-    );
+    let cost = found.cost.map(model::Money::from_dollars);
+    let hint = "`--yes` sends it without asking";
+    confirm_requests(app, (found.requests, found.input_tokens), cost, &found.model, hint)
+}
+
+/// Shows requests, how many of how many tokens each, and asks whether to send them.
+pub(crate) fn confirm_requests(
+    app: &App,
+    (requests, tokens): (u32, u64),
+    cost: Option<model::Money>,
+    model: &str,
+    hint: &str,
+) -> Result<(), CommandError> {
+    let cost = cost.map_or_else(|| "at an unknown price".to_owned(), |cost| format!("at most {cost}"));
+    let what = format!("{requests} requests of {tokens} tokens each, {cost}, to {model}");
     if app.frontend.confirm(&format!("{what}. Send them?")) {
         return Ok(());
     }
-    Err(CommandError::refused(
-        "not_confirmed",
-        format!("nothing was sent: {what}"),
-        "`--yes` sends it without asking",
-    ))
+    Err(CommandError::refused("not_confirmed", format!("nothing was sent: {what}"), hint))
 }
 
 fn collect(

@@ -7,6 +7,7 @@
 //! Entry points: [`table`] for what there is, [`slash`] for what may be typed into a conversation, [`App`] for what it
 //! works on, [`args`] and [`results`] for the contract of each command.
 
+mod answer_schema;
 pub mod app;
 mod approvals;
 pub mod args;

@@ -143,9 +143,12 @@ pub enum CommandOutcome {
 }
 
 impl CommandOutcome {
-    /// The exit code of a program that ends with it: 1 where a check found errors, a part of a file or edit was left out, or
-    /// what was to be taken out of an answer is not in it.
+    /// The exit code of a program that ends with it: 1 where a check found errors, a part of a file or edit was left
+    /// out, or what was to be taken out of an answer is not in it; 5 where an answer does not fit its schema.
     pub fn exit(&self) -> u8 {
+        if matches!(self, Self::Chatted(done) if done.misfit.is_some()) {
+            return 5;
+        }
         let failed = match self {
             Self::Verified(found) => found.status == loom::verify::Status::Invalid,
             Self::Checked(found) => !found.ok,

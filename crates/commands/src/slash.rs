@@ -16,11 +16,14 @@ pub use run::SlashOutcome;
 
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use crate::args::chat::{SessionsCommand, Setting};
 use crate::args::cost::Cost;
 use crate::args::maintenance::{Doctor, Search};
 use crate::args::think::Think;
 use crate::args::tree::FormatArg;
+use crate::generate::MAX_SIBLINGS;
 use crate::results::slash::ContextForm;
 use crate::rights::Right;
 use crate::table::Command;
@@ -30,7 +33,7 @@ use crate::table::Command;
 pub enum SlashCommand {
     /// A command of the table, which the row of this name runs.
     Run(&'static str, Box<Command>),
-    /// What commands there are; one of them, if named.
+    /// What commands there are; one of them or a section, if named.
     Help {
         /// Its name, without the slash.
         topic: Option<String>,
@@ -66,6 +69,11 @@ pub enum SlashCommand {
     },
     /// Asks again what was said last.
     Retry,
+    /// Asks again for the answer the conversation is at.
+    Regenerate {
+        /// How many answers are asked for.
+        number: u32,
+    },
     /// The siblings of the last passage that has any.
     Siblings,
     /// Goes to one of them.
@@ -107,9 +115,9 @@ pub enum SlashCommand {
     System {
         text: Option<String>,
     },
-    /// Changes the sampling of the session; shows it, if there is none.
+    /// Changes the sampling of the session; shows it, if there is nothing to change.
     Set {
-        setting: Option<Setting>,
+        settings: Vec<Setting>,
     },
     /// How full the window is, and what fills it.
     Zone,
@@ -145,6 +153,8 @@ pub enum SlashCommand {
 pub struct SlashSpec {
     /// Its name: letters only.
     pub name: &'static str,
+    /// Where help shows it.
+    pub section: Section,
     /// Its arguments, as help shows them.
     pub arguments: &'static str,
     pub right: Right,
@@ -154,18 +164,55 @@ pub struct SlashSpec {
     read: fn(&str) -> Result<SlashCommand, &'static str>,
 }
 
-/// Every slash command, in the order help shows them.
-pub const TABLE: [SlashSpec; 36] = [
-    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, SIBLINGS, NEXT, PREV, UNDO,
-    REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, SYSTEM, SET, ZONE, COST, SEARCH, VERIFY,
-    EXPORT, DOCTOR, APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
+/// A part of the help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Section {
+    Saying,
+    Moving,
+    Looking,
+    Settings,
+    Session,
+}
+
+impl Section {
+    pub const ALL: [Self; 5] = [Self::Saying, Self::Moving, Self::Looking, Self::Settings, Self::Session];
+
+    /// The word by which `/help` shows it alone.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Saying => "saying",
+            Self::Moving => "moving",
+            Self::Looking => "looking",
+            Self::Settings => "settings",
+            Self::Session => "session",
+        }
+    }
+
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Saying => "Saying things",
+            Self::Moving => "Going back and forth",
+            Self::Looking => "Looking",
+            Self::Settings => "Settings",
+            Self::Session => "The session",
+        }
+    }
+}
+
+/// Every slash command, in the order in which they are completed.
+pub const TABLE: [SlashSpec; 37] = [
+    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, REGENERATE, SIBLINGS, NEXT,
+    PREV, UNDO, REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, SYSTEM, SET, ZONE, COST, SEARCH,
+    VERIFY, EXPORT, DOCTOR, APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
 ];
 
 const HELP: SlashSpec = SlashSpec {
     name: "help",
-    arguments: "[COMMAND]",
+    section: Section::Looking,
+    arguments: "[SECTION|COMMAND]",
     right: Right::Read,
-    help: "show the commands, or one of them",
+    help: "show the commands, those of a section with what they do, or one of them",
     candidates: Candidates::Commands,
     read: |rest| {
         Ok(SlashCommand::Help { topic: word(rest)?.map(|name| name.trim_start_matches('/').to_owned()) })
@@ -173,6 +220,7 @@ const HELP: SlashSpec = SlashSpec {
 };
 const STATUS: SlashSpec = SlashSpec {
     name: "status",
+    section: Section::Looking,
     arguments: "",
     right: Right::Read,
     help: "show the session, its model, how full the window is, and text from outside in it",
@@ -181,6 +229,7 @@ const STATUS: SlashSpec = SlashSpec {
 };
 const CONTEXT: SlashSpec = SlashSpec {
     name: "context",
+    section: Section::Looking,
     arguments: "[detail|map|json]",
     right: Right::Read,
     help: "show what was sent to the model last, and what would be sent next",
@@ -198,6 +247,7 @@ const CONTEXT: SlashSpec = SlashSpec {
 };
 const SESSIONS: SlashSpec = SlashSpec {
     name: "sessions",
+    section: Section::Session,
     arguments: "",
     right: Right::Read,
     help: "list the sessions of this workspace, and their forks",
@@ -206,6 +256,7 @@ const SESSIONS: SlashSpec = SlashSpec {
 };
 const NEW: SlashSpec = SlashSpec {
     name: "new",
+    section: Section::Session,
     arguments: "[NAME]",
     right: Right::Write,
     help: "start a new conversation in this session, or in a new session NAME",
@@ -214,6 +265,7 @@ const NEW: SlashSpec = SlashSpec {
 };
 const SWITCH: SlashSpec = SlashSpec {
     name: "switch",
+    section: Section::Session,
     arguments: "[SESSION[:FORK]]",
     right: Right::Read,
     help: "continue in another session or fork; without a name, list them",
@@ -222,6 +274,7 @@ const SWITCH: SlashSpec = SlashSpec {
 };
 const RENAME: SlashSpec = SlashSpec {
     name: "rename",
+    section: Section::Session,
     arguments: "NAME",
     right: Right::Write,
     help: "give this session another name",
@@ -230,6 +283,7 @@ const RENAME: SlashSpec = SlashSpec {
 };
 const FORK: SlashSpec = SlashSpec {
     name: "fork",
+    section: Section::Moving,
     arguments: "[NAME]",
     right: Right::Write,
     help: "fork the session here: a second line of the same conversation",
@@ -238,6 +292,7 @@ const FORK: SlashSpec = SlashSpec {
 };
 const EDIT: SlashSpec = SlashSpec {
     name: "edit",
+    section: Section::Saying,
     arguments: "[@NODE] TEXT",
     right: Right::Act,
     help: "change your last message, or that of NODE, and get a new answer",
@@ -256,14 +311,35 @@ const EDIT: SlashSpec = SlashSpec {
 };
 const RETRY: SlashSpec = SlashSpec {
     name: "retry",
+    section: Section::Saying,
     arguments: "",
     right: Right::Act,
     help: "ask your last message again; an earlier answer stays beside the new one",
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Retry),
 };
+const REGENERATE: SlashSpec = SlashSpec {
+    name: "regenerate",
+    section: Section::Saying,
+    arguments: "[-n N]",
+    right: Right::Act,
+    help: "ask for one more answer beside the one you are at, or for N to choose from",
+    candidates: Candidates::None,
+    read: |rest| {
+        let number = match rest.strip_prefix("-n") {
+            None if rest.is_empty() => Ok(1),
+            Some(number) => number.trim().parse(),
+            None => return Err("it takes -n N or nothing"),
+        };
+        match number {
+            Ok(number @ 1..=MAX_SIBLINGS) => Ok(SlashCommand::Regenerate { number }),
+            _ => Err("it takes a number from 1 to 64"),
+        }
+    },
+};
 const SIBLINGS: SlashSpec = SlashSpec {
     name: "siblings",
+    section: Section::Moving,
     arguments: "",
     right: Right::Read,
     help: "list the answers (or messages) that stand beside the last one, with numbers",
@@ -272,6 +348,7 @@ const SIBLINGS: SlashSpec = SlashSpec {
 };
 const NEXT: SlashSpec = SlashSpec {
     name: "next",
+    section: Section::Moving,
     arguments: "",
     right: Right::Write,
     help: "go to the next of them; what was said after it comes back",
@@ -280,6 +357,7 @@ const NEXT: SlashSpec = SlashSpec {
 };
 const PREV: SlashSpec = SlashSpec {
     name: "prev",
+    section: Section::Moving,
     arguments: "",
     right: Right::Write,
     help: "go to the one before",
@@ -288,6 +366,7 @@ const PREV: SlashSpec = SlashSpec {
 };
 const HISTORY: SlashSpec = SlashSpec {
     name: "history",
+    section: Section::Looking,
     arguments: "[N]",
     right: Right::Read,
     help: "show the last exchanges: 5, or N",
@@ -299,6 +378,7 @@ const HISTORY: SlashSpec = SlashSpec {
 };
 const COPY: SlashSpec = SlashSpec {
     name: "copy",
+    section: Section::Looking,
     arguments: "[code]",
     right: Right::Read,
     help: "copy the last answer, or its first code block, to the clipboard of the terminal",
@@ -311,6 +391,7 @@ const COPY: SlashSpec = SlashSpec {
 };
 const UNDO: SlashSpec = SlashSpec {
     name: "undo",
+    section: Section::Moving,
     arguments: "",
     right: Right::Write,
     help: "undo the last step: a turn, an edit",
@@ -319,6 +400,7 @@ const UNDO: SlashSpec = SlashSpec {
 };
 const REDO: SlashSpec = SlashSpec {
     name: "redo",
+    section: Section::Moving,
     arguments: "",
     right: Right::Write,
     help: "redo the last step that was undone",
@@ -327,6 +409,7 @@ const REDO: SlashSpec = SlashSpec {
 };
 const COMPACT: SlashSpec = SlashSpec {
     name: "compact",
+    section: Section::Settings,
     arguments: "[@NODE]",
     right: Right::Write,
     help: "move the early half (or all above NODE) out of the context window; /undo brings it back",
@@ -341,6 +424,7 @@ const COMPACT: SlashSpec = SlashSpec {
 };
 const RELOAD: SlashSpec = SlashSpec {
     name: "reload",
+    section: Section::Settings,
     arguments: "",
     right: Right::Write,
     help: "read your files again for the next request, and show what that costs the cache",
@@ -349,6 +433,7 @@ const RELOAD: SlashSpec = SlashSpec {
 };
 const FILE: SlashSpec = SlashSpec {
     name: "file",
+    section: Section::Saying,
     arguments: "[PATH]",
     right: Right::Admin,
     help: "attach a text, a picture or a sound to your next message; without a path, remove the files that wait",
@@ -362,6 +447,7 @@ const FILE: SlashSpec = SlashSpec {
 };
 const MODEL: SlashSpec = SlashSpec {
     name: "model",
+    section: Section::Settings,
     arguments: "[NAME]",
     right: Right::Act,
     help: "use another model in this session from now on; without a name, show the model",
@@ -370,6 +456,7 @@ const MODEL: SlashSpec = SlashSpec {
 };
 const THINK: SlashSpec = SlashSpec {
     name: "think",
+    section: Section::Settings,
     arguments: "[off|low|high]",
     right: Right::Act,
     help: "set how much the model thinks in this session; without a word, show it",
@@ -382,6 +469,7 @@ const THINK: SlashSpec = SlashSpec {
 };
 const SYSTEM: SlashSpec = SlashSpec {
     name: "system",
+    section: Section::Settings,
     arguments: "[TEXT|off]",
     right: Right::Act,
     help: "give this session a system prompt; `off` brings the built-in one back; without a text, show it",
@@ -397,17 +485,19 @@ const SYSTEM: SlashSpec = SlashSpec {
 };
 const SET: SlashSpec = SlashSpec {
     name: "set",
-    arguments: "[KEY=VALUE]",
+    section: Section::Settings,
+    arguments: "[KEY=VALUE]...",
     right: Right::Act,
-    help: "set temperature, max_tokens or seed in this session (`KEY=` takes it back); without a key, show them",
+    help: "set temperature, max_tokens, seed or preset of this session (`KEY=` takes one back); without a key, show them",
     candidates: Candidates::Words(&Setting::WORDS),
-    read: |rest| match rest {
-        "" => Ok(SlashCommand::Set { setting: None }),
-        rest => Ok(SlashCommand::Set { setting: Some(Setting::parse(rest)?) }),
+    read: |rest| {
+        let settings = rest.split_whitespace().map(Setting::parse).collect::<Result<_, _>>()?;
+        Ok(SlashCommand::Set { settings })
     },
 };
 const ZONE: SlashSpec = SlashSpec {
     name: "zone",
+    section: Section::Looking,
     arguments: "",
     right: Right::Read,
     help: "show how full the window is, what fills it, and whether a new session would help",
@@ -416,6 +506,7 @@ const ZONE: SlashSpec = SlashSpec {
 };
 const COST: SlashSpec = SlashSpec {
     name: "cost",
+    section: Section::Looking,
     arguments: "[today|month|all] [by model|purpose|session]",
     right: Right::Read,
     help: "show what was spent, and the limits",
@@ -428,6 +519,7 @@ const COST: SlashSpec = SlashSpec {
 };
 const SEARCH: SlashSpec = SlashSpec {
     name: "search",
+    section: Section::Looking,
     arguments: "QUERY",
     right: Right::Read,
     help: "search the text of all trees",
@@ -439,6 +531,7 @@ const SEARCH: SlashSpec = SlashSpec {
 };
 const VERIFY: SlashSpec = SlashSpec {
     name: "verify",
+    section: Section::Looking,
     arguments: "",
     right: Right::Read,
     help: "check this session against its hashes",
@@ -447,6 +540,7 @@ const VERIFY: SlashSpec = SlashSpec {
 };
 const EXPORT: SlashSpec = SlashSpec {
     name: "export",
+    section: Section::Session,
     arguments: "[FORMAT] [FILE]",
     right: Right::Admin,
     help: "write this conversation to a new file; the format is Markdown, or FORMAT, or that of the file's ending",
@@ -455,6 +549,7 @@ const EXPORT: SlashSpec = SlashSpec {
 };
 const DOCTOR: SlashSpec = SlashSpec {
     name: "doctor",
+    section: Section::Looking,
     arguments: "",
     right: Right::Read,
     help: "check the installation; opens no connection",
@@ -463,6 +558,7 @@ const DOCTOR: SlashSpec = SlashSpec {
 };
 const APPROVE: SlashSpec = SlashSpec {
     name: "approve",
+    section: Section::Saying,
     arguments: "[ID]",
     right: Right::Approve,
     help: "answer yes to the open question of this session, or to question ID",
@@ -471,6 +567,7 @@ const APPROVE: SlashSpec = SlashSpec {
 };
 const DENY: SlashSpec = SlashSpec {
     name: "deny",
+    section: Section::Saying,
     arguments: "[ID] [REASON]",
     right: Right::Approve,
     help: "answer no to the open question of this session, or to question ID",
@@ -479,6 +576,7 @@ const DENY: SlashSpec = SlashSpec {
 };
 const QUEUE: SlashSpec = SlashSpec {
     name: "queue",
+    section: Section::Saying,
     arguments: "TEXT",
     right: Right::Act,
     help: "while an answer comes: send TEXT after the turn, not in it",
@@ -487,6 +585,7 @@ const QUEUE: SlashSpec = SlashSpec {
 };
 const STOP: SlashSpec = SlashSpec {
     name: "stop",
+    section: Section::Saying,
     arguments: "",
     right: Right::Act,
     help: "while an answer comes: stop the turn, as Ctrl-C does; the part received is kept",
@@ -495,6 +594,7 @@ const STOP: SlashSpec = SlashSpec {
 };
 const QUIT: SlashSpec = SlashSpec {
     name: "quit",
+    section: Section::Session,
     arguments: "",
     right: Right::Read,
     help: "end the conversation, as Ctrl-D does",
@@ -532,6 +632,7 @@ impl SlashCommand {
             Self::Fork { .. } => FORK,
             Self::Edit { .. } => EDIT,
             Self::Retry => RETRY,
+            Self::Regenerate { .. } => REGENERATE,
             Self::Siblings => SIBLINGS,
             Self::Reach { next: true } => NEXT,
             Self::Reach { next: false } => PREV,

@@ -10,6 +10,7 @@
 mod allocator;
 mod bench;
 mod cli;
+mod completing;
 mod config;
 mod context_windows;
 mod crash;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         let _ = output::bytes(concat!("drawloom ", env!("CARGO_PKG_VERSION"), "\n").as_bytes());
         return ExitCode::SUCCESS;
     }
+    completing::answer();
     crash::remember_panics();
     // Errors in the arguments themselves have the form that was asked for, too.
     let json = arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json");

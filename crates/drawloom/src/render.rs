@@ -26,7 +26,8 @@ use commands::CommandOutcome;
 use loom::AuthorKind;
 use text::terminal::{one_line, visible};
 
-pub(crate) use chat::{cost, picture};
+pub(crate) use chat::{first_words, footer, picture, recap};
+pub(crate) use columns::{cut_end, cut_start};
 pub(crate) use workspace::inventory;
 
 /// Problems of a file or a tree that are listed to people; what follows from the first is seldom worth reading.
@@ -137,7 +138,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Reloaded(done) => RenderedOutcome::new(slash::reloaded(done, to)),
         CommandOutcome::Think(found) => slash::think(found),
         CommandOutcome::System(found) => RenderedOutcome::new(slash::system(found, to)),
-        CommandOutcome::Sampling(found) => RenderedOutcome::new(slash::sampling(found)),
+        CommandOutcome::Sampling(found) => RenderedOutcome::new(slash::sampling(found, to)),
         CommandOutcome::Zone(found) => RenderedOutcome::new(slash::zone(found, to)),
         CommandOutcome::Stood(done) => slash::stood(done, to),
         CommandOutcome::Went(done) => RenderedOutcome::new(slash::went(done, to)),

@@ -9,17 +9,20 @@ mod ahead;
 mod editor;
 mod ending;
 mod history;
+mod keys;
 mod lines;
 mod meanwhile;
 mod prompt;
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use commands::chat::{Conversation, TurnStep};
 use commands::results::chat::Chatted;
-use commands::slash::{SlashOutcome, as_text};
+use commands::slash::{Input, SlashCommand, SlashOutcome, as_text, parse};
 use commands::{App, Asker, Command, CommandError, CommandOutcome};
 use model::{ModelInfo, ModelPlace};
 use text::terminal::one_line;
@@ -32,7 +35,7 @@ use crate::open::OpenHome;
 use crate::output::Output;
 use crate::paths::InvocationPaths;
 use crate::render;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, columns};
 use editor::{Editor, Typed};
 use ending::{Endings, TerminalModes};
 use meanwhile::TurnInputReader;
@@ -67,6 +70,8 @@ pub(crate) struct Repl<'a> {
     pub(crate) paths: &'a InvocationPaths,
     /// The configuration, for `/doctor`.
     pub(crate) layers: &'a Layers,
+    /// What was typed of the next input line while something was shown.
+    begun: RefCell<String>,
 }
 
 /// Whether the conversation goes on.
@@ -98,7 +103,8 @@ pub(crate) fn hold(
         let begins =
             begins(&conversation.name(), conversation.is_temporary(), conversation.model(&app).await?);
         person.notice(&begins);
-        let repl = Repl { app, person, output, paths, layers };
+        let repl = Repl { app, person, output, paths, layers, begun: RefCell::default() };
+        repl.recall(&conversation).await;
         let code = repl.run(&mut conversation).await;
         let closed = conversation.close(&repl.app, &Asker::owner()).await;
         repl.app.sessions.close_all().await;
@@ -130,14 +136,18 @@ impl Repl<'_> {
                 None => {
                     let standing = Standing::of(&self.app, conversation).await;
                     let known = conversation.known(&self.app, &Asker::owner()).await;
-                    waiting.extend(ahead::lines_there());
+                    let mut there = ahead::lines_there();
+                    if let Some(first) = there.first_mut() {
+                        first.insert_str(0, &self.begun.take());
+                    }
+                    waiting.extend(there);
                     if !waiting.is_empty() {
                         continue;
                     }
                     let typed = tokio::select! {
                         biased;
                         code = endings.next() => break code,
-                        typed = editor.line(standing, known) => typed?,
+                        typed = editor.line(standing, known, self.begun.take()) => typed?,
                     };
                     match typed {
                         Typed::Line(line) => line,
@@ -170,7 +180,12 @@ impl Repl<'_> {
         let mut meanwhile = TurnInputReader::listen(self, conversation.steering(true), endings, waiting)?;
         let (mut next, mut quits) = (None, false);
         match meanwhile.during(conversation.take(app, &owner, line)).await {
-            Ok(SlashOutcome::Done(outcome)) => self.show(&outcome)?,
+            Ok(SlashOutcome::Done(outcome)) => {
+                self.show(&outcome)?;
+                if let Input::Command(SlashCommand::Switch { .. }) = parse(line) {
+                    self.recall(conversation).await;
+                }
+            }
             Ok(SlashOutcome::Turn) => meanwhile.follow(conversation).await,
             // Nothing is under way: it is its turn.
             Ok(SlashOutcome::Queue(text)) => next = Some(as_text(&text)),
@@ -187,15 +202,67 @@ impl Repl<'_> {
                     let by = if remote { " (another process)" } else { "" };
                     self.person.notice(&format!("{}>{by} {text}", conversation.name()));
                 }
+                TurnStep::AskedAgain { number, of } => {
+                    meanwhile.follow(conversation).await;
+                    self.person.notice(&format!("answer {number} of {of}:"));
+                }
                 TurnStep::Done(done) => match *done {
                     Ok(done) => self.show(&CommandOutcome::Chatted(done))?,
                     Err(error) => self.failed(&error),
                 },
             }
         }
-        let flow = meanwhile.end();
+        let mut flow = meanwhile.end();
+        let choices = conversation.choices();
+        if !choices.is_empty() {
+            let left = self.choose(conversation, choices, endings).await;
+            match left {
+                Ok(line) => next = line.or(next),
+                Err(code) => flow = Flow::Ends(code),
+            }
+        }
         next.into_iter().for_each(|line| waiting.push_front(line));
         Ok(if quits { Flow::Ends(0) } else { flow })
+    }
+
+    /// Asks which of several answers the conversation goes on from. Returns a line that was typed instead of a number,
+    /// or the exit code of a signal that ends the conversation.
+    async fn choose(
+        &self,
+        conversation: &Conversation,
+        answers: Vec<Chatted>,
+        endings: &mut Endings,
+    ) -> Result<Option<String>, u8> {
+        let rows: Vec<String> = answers.iter().map(render::first_words).collect();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (person, over) = (Arc::clone(&self.person), Arc::clone(&is_over));
+        let asked =
+            tokio::task::spawn_blocking(move || person.choose(&rows, &|| over.load(Ordering::SeqCst)));
+        let mut interrupts = signal(SignalKind::interrupt());
+        let interrupted = async {
+            match &mut interrupts {
+                Ok(interrupts) => interrupts.recv().await,
+                Err(_) => std::future::pending().await,
+            }
+        };
+        let (chosen, line, code) = tokio::select! {
+            asked = asked => {
+                let (chosen, line) = asked.unwrap_or_default();
+                (chosen, line, None)
+            }
+            _ = interrupted => (0, None, None),
+            code = endings.next() => (0, None, Some(code)),
+        };
+        is_over.store(true, Ordering::SeqCst);
+        let answer = &answers[chosen];
+        match conversation.choose(&self.app, &Asker::owner(), answer).await {
+            Ok(()) => {
+                let (number, of) = (chosen + 1, answers.len());
+                self.output.aside(&format!("goes on from answer {number} of {of} · {}", answer.short_id));
+            }
+            Err(error) => self.failed(&error),
+        }
+        code.map_or(Ok(line), Err)
     }
 
     /// Runs a command that is the surface's, which may wait for threads of its own.
@@ -221,16 +288,19 @@ impl Repl<'_> {
         match outcome {
             CommandOutcome::Chatted(done) if done.streamed => {
                 done.media.iter().for_each(|medium| self.output.aside(&render::picture(medium)));
-                self.cost(done);
+                self.output.aside(&render::footer(done, columns()));
             }
             other => self.output.outcome(other)?,
         }
         Ok(())
     }
 
-    /// What a turn cost, less loud than what was said.
-    fn cost(&self, done: &Chatted) {
-        self.output.aside(&render::cost(done));
+    /// Shows how the conversation stood when it was left. What cannot be read is said by the next turn.
+    async fn recall(&self, conversation: &Conversation) {
+        let last = conversation.exchanges(&self.app, &Asker::owner(), 1).await;
+        for last in last.unwrap_or_default() {
+            render::recap(&last, columns()).iter().for_each(|line| self.output.aside(line));
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::Parser as _;
 use commands::args::chat::{AskArgs, ChatArgs};
 use commands::args::context::ContextCommand;
 use commands::args::maintenance::Restore;
@@ -44,9 +44,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
     *output = Output::new(&cli.global);
     let command = match cli.action {
         Action::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "drawloom", &mut script);
-            return output::bytes(&script).map(|()| 0);
+            return output::bytes(&crate::completing::script(shell)?).map(|()| 0);
         }
         Action::Demo { keep } => {
             // Without a home of its own there is nothing that it could be written into.
@@ -86,7 +84,10 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             let config = layers.config_for(&command, &|line| output.note(line))?;
             log::start(config.log.level);
             let mut person = Terminal::new(output.quiet, verbose).dimming(output.color());
-            let shows = matches!(command, Command::Chat(_) | Command::Ask(AskArgs { extract: false, .. }));
+            let shows = matches!(
+                command,
+                Command::Chat(_) | Command::Ask(AskArgs { extract: false, schema: None, .. })
+            );
             if shows && !output.json && io::stdout().is_terminal() {
                 person = person.showing_answers();
             }

@@ -3,28 +3,32 @@
 //! A question is asked of the terminal itself, never of standard input: what was typed ahead, or piped in, is no
 //! answer to a question nobody had seen (spec: security §26). Without a terminal the answer is no.
 
+mod asking;
+mod below;
 pub(crate) mod editor;
 mod hidden;
+mod mode;
 mod thoughts;
 mod wait_line;
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent::event::AskedQuestion;
 use agent::questions::{Decision, QuestionId, STOPPED};
+use asking::{ask, decision_of, is_yes, typed};
+use below::Below;
 use commands::frontend::{EditorError, Frontend};
-use commands::looks_like_id;
 pub(crate) use hidden::hidden_line;
 use loom::NodeId;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::termios::{QueueSelector, tcflush};
+pub(crate) use mode::TerminalMode;
+use rustix::termios::tcgetwinsize;
 use text::terminal::{VisibleStream, explicit, one_line};
 use thoughts::ThinkingRenderer;
 use wait_line::WaitLine;
@@ -49,6 +53,8 @@ pub(crate) struct Terminal {
     stream: Mutex<Streamed>,
     /// What is waited for.
     wait: WaitLine,
+    /// What is typed while something is shown.
+    below: Arc<Mutex<Below>>,
     /// Held while a question is asked.
     asking: Mutex<()>,
     questions: Mutex<Questions>,
@@ -90,11 +96,14 @@ struct Streamed {
     open: bool,
     /// Whether text was shown, and not only thinking.
     said: bool,
+    /// The column the cursor is in.
+    column: usize,
 }
 
 impl Terminal {
     /// Whoever started the program; `quiet` hides notices, `verbose` shows progress to others than terminals too.
     pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
+        let below = Arc::<Mutex<Below>>::default();
         Self {
             quiet,
             verbose,
@@ -103,7 +112,8 @@ impl Terminal {
             unattended: false,
             dims: false,
             stream: Mutex::default(),
-            wait: WaitLine::default(),
+            wait: WaitLine::new(Arc::clone(&below)),
+            below,
             asking: Mutex::default(),
             questions: Mutex::default(),
             input_wait: InputWait::default(),
@@ -194,6 +204,7 @@ impl Terminal {
     ) -> Option<Decision> {
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL).ok()?;
+        let _modes = TerminalMode::lines(&terminal);
         let mut line = ask(&terminal, question, is_over).ok()??;
         loop {
             if let Some(decision) = decision_of(&line, names) {
@@ -201,6 +212,30 @@ impl Terminal {
             }
             (&terminal).write_all(b"answer y or n [y/N] ").ok()?;
             line = typed(&terminal, is_over).ok()??;
+        }
+    }
+
+    /// Shows rows with numbers and asks for one. Returns its index, the first if only Enter was pressed or the terminal
+    /// went away, and a line that was no number: it is for whoever reads lines next.
+    pub(crate) fn choose(&self, rows: &[String], is_over: &dyn Fn() -> bool) -> (usize, Option<String>) {
+        self.end_line();
+        let first = (0, None);
+        let Ok(terminal) = io::stdin().as_fd().try_clone_to_owned().map(File::from) else { return first };
+        let rows = rows.iter().enumerate();
+        let mut shown: String =
+            rows.map(|(index, row)| format!("{:>2}  {}\n", index + 1, one_line(row))).collect();
+        let count = shown.lines().count();
+        shown += &format!("which one, 1 to {count}? Enter takes the first: ");
+        loop {
+            let asked = io::stderr().write_all(shown.as_bytes()).and_then(|()| typed(&terminal, is_over));
+            let Ok(Some(line)) = asked else { return first };
+            let line = line.trim_end_matches('\n');
+            match line.trim().parse::<usize>() {
+                Ok(number) if (1..=count).contains(&number) => return (number - 1, None),
+                Ok(_) => shown = format!("a number from 1 to {count}: "),
+                Err(_) if line.trim().is_empty() => return first,
+                Err(_) => return (0, Some(line.to_owned())),
+            }
         }
     }
 
@@ -214,6 +249,33 @@ impl Terminal {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner).open = false;
     }
 
+    /// This is being typed while something is shown.
+    pub(crate) fn typing(&self, line: &str) {
+        self.change_below(|below| below.typing = line.to_owned());
+    }
+
+    /// A line was typed while something is shown, and this becomes of it.
+    pub(crate) fn took(&self, line: &str, what: &str) {
+        self.change_below(|below| below.taken.push(format!("> {line} ({what})")));
+    }
+
+    /// Nothing is under way any more: what was typed meanwhile stands elsewhere.
+    pub(crate) fn nothing_below(&self) {
+        self.change_below(|below| (below.taken, below.typing) = (Vec::new(), String::new()));
+    }
+
+    fn change_below(&self, change: impl FnOnce(&mut Below)) {
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut below = self.below();
+        let erased = below.erase();
+        change(&mut below);
+        self.write(&(erased.to_owned() + &below.draw(&mut stream.column)));
+    }
+
+    fn below(&self) -> MutexGuard<'_, Below> {
+        self.below.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Ends what is waited for and the line of text that was being shown, with what was held back of it.
     pub(crate) fn end_line(&self) {
         self.wait.end();
@@ -222,7 +284,9 @@ impl Terminal {
 
     fn end_text(&self) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        self.write(self.below().erase());
         self.write(&stream.thoughts.end(self.dims));
+        stream.column = 0;
         let held = stream.visible.finish();
         if std::mem::take(&mut stream.open) || !held.is_empty() {
             self.write(&format!("{held}\n"));
@@ -236,14 +300,17 @@ impl Terminal {
         }
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         if self.answers && !self.first && stream.node != Some(node) {
-            *stream = Streamed { node: Some(node), ..Streamed::default() };
+            *stream = Streamed { node: Some(node), column: stream.column, ..Streamed::default() };
         }
         if *stream.node.get_or_insert(node) == node {
             let shown = shown(&mut stream);
             if !shown.is_empty() {
                 self.wait.end();
+                stream.column = below::column(stream.column, &shown);
+                let mut below = self.below();
+                let erased = below.erase();
+                self.write(&(erased.to_owned() + &shown + &below.draw(&mut stream.column)));
             }
-            self.write(&shown);
         }
     }
 
@@ -266,6 +333,11 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         self.end_line();
     }
+}
+
+/// Whether lines can be taken away again: standard error is a terminal that knows how.
+pub(crate) fn can_redraw() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
 }
 
 /// Whether a question stands at the terminal: who else reads lines from it leaves the answer alone.
@@ -318,12 +390,13 @@ impl Frontend for Terminal {
         if !self.quiet {
             self.end_text();
             self.wait.beside(|| crate::output::to_stderr(&one_line(line)));
+            self.change_below(|_| ());
         }
     }
 
     fn sent(&self, model: &str, tokens: u64) {
         let is_writing = || self.stream.lock().unwrap_or_else(PoisonError::into_inner).open;
-        if !self.quiet && wait_line::is_possible() && !is_writing() {
+        if !self.quiet && can_redraw() && !is_writing() {
             self.wait.begin(model, tokens);
         }
     }
@@ -368,7 +441,9 @@ impl Frontend for Terminal {
     fn confirm(&self, question: &str) -> bool {
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL);
+        let was_asking = ASKING.swap(true, Ordering::SeqCst);
         let asked = terminal.and_then(|terminal| ask(&terminal, question, &|| false));
+        ASKING.store(was_asking, Ordering::SeqCst);
         asked.is_ok_and(|line| line.is_some_and(|line| is_yes(&line)))
     }
 
@@ -401,54 +476,16 @@ impl Frontend for Terminal {
     }
 }
 
+/// Columns of a terminal that does not say how many it has.
+const COLUMNS: usize = 80;
+
+/// Columns of the terminal.
+pub(crate) fn columns() -> usize {
+    let told = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+    if told > 0 { told } else { COLUMNS }
+}
+
 /// How long a pipe may give nothing before that is said.
 const SILENCE: Duration = Duration::from_secs(1);
-/// How often it is looked whether a question was answered elsewhere.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-
-/// Asks at a terminal. Returns the line that is the answer: only what is typed after the question counts; none when
-/// the terminal went away, or once `is_over` says that it need not be asked any more.
-fn ask(mut terminal: &File, question: &str, is_over: &dyn Fn() -> bool) -> io::Result<Option<String>> {
-    terminal.write_all(format!("{} [y/N] ", explicit(question)).as_bytes())?;
-    tcflush(terminal, QueueSelector::IFlush)?;
-    typed(terminal, is_over)
-}
-
-/// The next line of a terminal, as [`ask`] takes it.
-fn typed(terminal: &File, is_over: &dyn Fn() -> bool) -> io::Result<Option<String>> {
-    // A terminal can be read once a whole line was typed.
-    loop {
-        match poll(&mut [PollFd::new(&terminal, PollFlags::IN)], Some(&LOOK)) {
-            // What is typed from then on is for others.
-            Ok(_) | Err(Errno::INTR) if is_over() => return Ok(None),
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => break,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let mut answer = String::new();
-    let read = BufReader::new(terminal.take(1024)).read_line(&mut answer)?;
-    Ok((read > 0).then_some(answer))
-}
-
-/// Whether a line is a yes.
-fn is_yes(line: &str) -> bool {
-    matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes" | "/approve")
-}
-
-/// What a line answers to a question of work; none where it is neither yes nor no. `names` says whether a word names
-/// a question.
-fn decision_of(line: &str, names: &dyn Fn(&str) -> bool) -> Option<Decision> {
-    let line = line.trim();
-    match line.to_ascii_lowercase().as_str() {
-        "" | "n" | "no" | "/deny" => Some(Decision::Denied),
-        // A reason is for whoever asked, who reads it here. What may be the id of another question decides nothing.
-        _ => match line.strip_prefix("/deny ").map(|reason| reason.split_whitespace().next()) {
-            Some(Some(first)) => (!looks_like_id(first) && !names(first)).then_some(Decision::Denied),
-            _ => is_yes(line).then_some(Decision::Approved),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,8 @@ mod browsing;
 mod care;
 #[path = "cli/chat_flags.rs"]
 mod chat_flags;
+#[path = "cli/chatting.rs"]
+mod chatting;
 #[path = "cli/configuration.rs"]
 mod configuration;
 #[path = "cli/contract.rs"]

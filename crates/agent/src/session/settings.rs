@@ -20,12 +20,14 @@ pub struct SessionSettings {
 }
 
 /// Sampling that was chosen in a session. What is none is as preset and configuration say.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct SessionSampling {
     pub temperature: Option<f64>,
     /// Length limit of an answer, in tokens.
     pub max_tokens: Option<u32>,
     pub seed: Option<i64>,
+    /// A preset of the configuration, by its name.
+    pub preset: Option<String>,
 }
 
 impl SessionSampling {
@@ -36,6 +38,7 @@ impl SessionSampling {
             temperature: self.temperature.or(other.temperature),
             max_tokens: self.max_tokens.or(other.max_tokens),
             seed: self.seed.or(other.seed),
+            preset: self.preset.or(other.preset),
         }
     }
 }
@@ -69,6 +72,8 @@ struct WrittenSettings {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     seed: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
+    preset: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<PathBuf>,
 }
@@ -81,12 +86,12 @@ impl TryFrom<WrittenSettings> for SessionSettings {
     type Error = &'static str;
 
     fn try_from(written: WrittenSettings) -> Result<Self, Self::Error> {
-        let WrittenSettings { model, place, thinking, system, temperature, max_tokens, seed, files } =
+        let WrittenSettings { model, place, thinking, system, temperature, max_tokens, seed, preset, files } =
             written;
         if model.is_none() && place.is_some() {
             return Err("the place of a model, and no model");
         }
-        let sampling = SessionSampling { temperature, max_tokens, seed };
+        let sampling = SessionSampling { temperature, max_tokens, seed, preset };
         let model = model.map(|name| ChosenModel { name, place });
         Ok(Self { model, thinking, system, sampling, files })
     }
@@ -95,7 +100,7 @@ impl TryFrom<WrittenSettings> for SessionSettings {
 impl From<SessionSettings> for WrittenSettings {
     fn from(SessionSettings { model, thinking, system, sampling, files }: SessionSettings) -> Self {
         let place = model.as_ref().and_then(|model| model.place);
-        let SessionSampling { temperature, max_tokens, seed } = sampling;
+        let SessionSampling { temperature, max_tokens, seed, preset } = sampling;
         Self {
             model: model.map(|model| model.name),
             place,
@@ -104,6 +109,7 @@ impl From<SessionSettings> for WrittenSettings {
             temperature,
             max_tokens,
             seed,
+            preset,
             files,
         }
     }
@@ -136,7 +142,7 @@ impl SessionSettings {
     /// The settings of another process with what was changed here since both had the same.
     #[must_use]
     pub fn merged(self, before: &Self, theirs: Self) -> Self {
-        let (mine, was, now) = (self.sampling, before.sampling, theirs.sampling);
+        let (mine, was, now) = (self.sampling, &before.sampling, theirs.sampling);
         let mut files = theirs.files;
         files.retain(|path| !before.files.contains(path) || self.files.contains(path));
         for path in self.files {
@@ -152,6 +158,7 @@ impl SessionSettings {
                 temperature: changed(mine.temperature, &was.temperature, now.temperature),
                 max_tokens: changed(mine.max_tokens, &was.max_tokens, now.max_tokens),
                 seed: changed(mine.seed, &was.seed, now.seed),
+                preset: changed(mine.preset, &was.preset, now.preset),
             },
             files,
         }
@@ -194,7 +201,9 @@ mod tests {
         assert_eq!(SessionSettings::read(&bare).unwrap(), all);
         all.model = all.model.map(|model| ChosenModel { place: Some(ModelPlace::Local), ..model });
         all.system = Some("Speak plainly.".to_owned());
-        all.sampling = SessionSampling { temperature: Some(0.5), max_tokens: Some(9), seed: Some(-1) };
+        let preset = Some("cold".to_owned());
+        all.sampling =
+            SessionSampling { temperature: Some(0.5), max_tokens: Some(9), seed: Some(-1), preset };
         assert_eq!(SessionSettings::read(&all.text().unwrap()).unwrap(), all);
         for none in ["", "{}"] {
             assert_eq!(SessionSettings::read(none).unwrap(), SessionSettings::default());

@@ -56,7 +56,7 @@ pub struct TurnIdentity {
     pub tree: TreeId,
     pub model: String,
     pub place: ModelPlace,
-    /// Digest of agent, sampling parameters, system prompt and strategy.
+    /// Digest of agent, sampling parameters, schema, system prompt and strategy.
     pub settings: Digest,
 }
 
@@ -92,6 +92,7 @@ impl TurnConfig {
         let info = self.model.info();
         let Params { temperature, top_p, min_p, max_tokens, stop, ends_at, seed, logprobs, thinking, .. } =
             &self.params;
+        let schema = self.params.schema.as_ref().map(|schema| &schema.schema);
         let settings = serde_json::json!([
             self.agent,
             temperature,
@@ -103,6 +104,7 @@ impl TurnConfig {
             seed,
             logprobs,
             thinking,
+            schema,
             self.bootstrap.system,
             format!("{:?}", self.strategy)
         ]);
@@ -467,6 +469,8 @@ fn outcome(said: NodeId, tree: TreeId, generated: Result<GenerationOutcome, Agen
         answer: None,
         manifest: None,
         usage: None,
+        model: String::new(),
+        cost: None,
         reusable: None,
         share: 0.0,
         measured: false,
@@ -482,6 +486,8 @@ fn outcome(said: NodeId, tree: TreeId, generated: Result<GenerationOutcome, Agen
                 answer: generated.nodes.into_iter().next(),
                 manifest: Some(generated.manifest),
                 usage: generated.usage,
+                model: generated.model,
+                cost: generated.cost,
                 reusable: generated.reusable,
                 share: used as f64 / generated.window.max(1) as f64,
                 measured: reported.is_some(),

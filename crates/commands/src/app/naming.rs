@@ -35,19 +35,32 @@ impl App {
         }
     }
 
-    /// The title that someone may have meant: the same in other letters, else one with a typing error or two.
+    /// The title that someone may have meant.
     async fn nearest_title(&self, asker: &Asker, name: &str) -> Result<Option<String>, CommandError> {
-        let wanted = name.to_lowercase();
-        let trees = {
-            let store = &self.runtime.store;
-            let page = |after| store.trees(&asker.principal, TreeFilter::Current, after, LIST_PAGE);
-            all_pages(TreeEntry::place, page).await?
+        let store = &self.runtime.store;
+        let page = |after| store.trees(&asker.principal, TreeFilter::Current, after, LIST_PAGE);
+        let trees = all_pages(TreeEntry::place, page).await?;
+        Ok(nearest(trees.into_iter().map(|tree| tree.title), name))
+    }
+
+    /// That a tree has no node of this name, with those that are one typing error away.
+    async fn no_node(&self, asker: &Asker, tree: Option<TreeId>, name: &str) -> CommandError {
+        let mut near = Vec::new();
+        if let Some(tree) = tree {
+            for other in one_error_away(&name.to_lowercase()) {
+                let found = self.runtime.store.resolve_node(&asker.principal, Some(tree), &other).await;
+                near.extend(found.ok().map(|found| found.short_id));
+                if near.len() == NEAR_NODES {
+                    break;
+                }
+            }
+        }
+        let shows = "`drawloom tree show TREE` shows the nodes with their short ids";
+        let hint = match near.as_slice() {
+            [] => shows.to_owned(),
+            near => format!("did you mean {}? {shows}", near.join(" or ")),
         };
-        let near = trees.into_iter().filter(|tree| !tree.title.is_empty()).filter_map(|tree| {
-            let errors = strsim::damerau_levenshtein(&tree.title.to_lowercase(), &wanted);
-            (errors <= wanted.chars().count() / 4).then_some((errors, tree.title))
-        });
-        Ok(near.min().map(|(_, title)| title))
+        CommandError::not_found("node", name, hint)
     }
 
     /// The node an argument names.
@@ -84,17 +97,12 @@ impl App {
         tree: Option<TreeId>,
         name: &str,
     ) -> Result<NamedNode, CommandError> {
-        let missing = || {
-            let hint = "`drawloom tree show TREE` shows the nodes with their short ids";
-            CommandError::not_found("node", name, hint)
+        let found = match self.runtime.store.resolve_node(&asker.principal, tree, name).await {
+            Err(store::StoreError::NotFound(_)) => return Err(self.no_node(asker, tree, name).await),
+            found => found?,
         };
-        let found = self.runtime.store.resolve_node(&asker.principal, tree, name).await;
-        let found = found.map_err(|error| match error {
-            store::StoreError::NotFound(_) => missing(),
-            other => other.into(),
-        })?;
         if tree.is_some_and(|tree| tree != found.tree) {
-            return Err(missing());
+            return Err(self.no_node(asker, tree, name).await);
         }
         let view = ViewName::default();
         Ok(NamedNode {
@@ -105,6 +113,47 @@ impl App {
             short_id: found.short_id,
         })
     }
+}
+
+/// Nodes that are named where none is called so.
+const NEAR_NODES: usize = 3;
+/// Letters of short ids.
+const ID_LETTERS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
+/// Letters of the longest short id that is looked for with a typing error.
+const LONGEST_ID: usize = 8;
+
+/// The name that someone may have meant: the same in other letters, else one with a typing error or two.
+pub(crate) fn nearest(names: impl Iterator<Item = String>, typed: &str) -> Option<String> {
+    let wanted = typed.to_lowercase();
+    let most = (wanted.chars().count() / 4).max(1);
+    let near = names.filter(|name| name.chars().count() > most).filter_map(|name| {
+        let errors = strsim::damerau_levenshtein(&name.to_lowercase(), &wanted);
+        (errors <= most).then_some((errors, name))
+    });
+    near.min().map(|(_, name)| name)
+}
+
+/// Short ids that differ from a word by two letters that changed places, or by one letter.
+fn one_error_away(word: &str) -> Vec<String> {
+    let letters: Vec<char> = word.chars().collect();
+    if letters.len() > LONGEST_ID || !letters.iter().all(char::is_ascii_alphanumeric) {
+        return Vec::new();
+    }
+    let swapped = (1..letters.len()).filter(|place| letters[place - 1] != letters[*place]).map(|place| {
+        let mut letters = letters.clone();
+        letters.swap(place - 1, place);
+        letters.into_iter().collect()
+    });
+    let other = (0..letters.len()).flat_map(|place| {
+        let letters = &letters;
+        let others = ID_LETTERS.chars().filter(move |letter| *letter != letters[place]);
+        others.map(move |letter| {
+            let mut letters = letters.clone();
+            letters[place] = letter;
+            letters.into_iter().collect()
+        })
+    });
+    swapped.chain(other).collect()
 }
 
 /// A node that was named, with its tree and view.

@@ -88,6 +88,10 @@ pub struct AskArgs {
     #[arg(short = 'x', long)]
     #[serde(default)]
     pub extract: bool,
+    /// Ask for an answer that fits this JSON schema, and check it.
+    #[arg(long, value_name = "FILE", conflicts_with = "extract")]
+    #[serde(default)]
+    pub schema: Option<PathBuf>,
     #[command(flatten)]
     #[serde(flatten)]
     pub request: RequestArgs,
@@ -125,7 +129,7 @@ impl ChatArgs {
 
 /// Whether a file argument is standard input: `-`, or a path such as `/dev/stdin`. A plain file is not: each path to it
 /// reads it from its beginning.
-fn is_standard_input(file: &Path) -> bool {
+pub(crate) fn is_standard_input(file: &Path) -> bool {
     let is_its_path = || {
         let ours = File::from(std::io::stdin().as_fd().try_clone_to_owned()?).metadata()?;
         let named = file.metadata()?;
@@ -135,28 +139,29 @@ fn is_standard_input(file: &Path) -> bool {
 }
 
 /// A setting of a session's sampling, as `/set` takes it; without a value it is left to preset and configuration.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Setting {
     /// From 0 to 5.
     Temperature(Option<f64>),
     /// In tokens.
     MaxTokens(Option<u32>),
     Seed(Option<i64>),
+    Preset(Option<String>),
 }
 
 impl Setting {
     /// What `/set` completes.
-    pub const WORDS: [&str; 3] = ["temperature=", "max_tokens=", "seed="];
+    pub const WORDS: [&str; 4] = ["temperature=", "max_tokens=", "seed=", "preset="];
 
     /// Reads `KEY=VALUE`; without a value the setting is taken back.
     ///
     /// # Errors
     /// What it takes.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        const KEYS: &str = "it takes temperature=NUMBER, max_tokens=TOKENS or seed=NUMBER";
+        const KEYS: &str = "it takes temperature=NUMBER, max_tokens=TOKENS, seed=NUMBER or preset=NAME";
         let (key, value) = text.split_once('=').ok_or(KEYS)?;
-        let value = Some(value.trim()).filter(|value| !value.is_empty());
-        match key.trim() {
+        let value = Some(value).filter(|value| !value.is_empty());
+        match key {
             "temperature" => {
                 let read = value.map(number::<0, 5>).transpose();
                 read.map(Self::Temperature).map_err(|_| "temperature takes a number from 0 to 5")
@@ -169,25 +174,28 @@ impl Setting {
                 let read = value.map(str::parse).transpose();
                 read.map(Self::Seed).map_err(|_| "seed takes a whole number")
             }
+            "preset" => Ok(Self::Preset(value.map(str::to_owned))),
             _ => Err(KEYS),
         }
     }
 
     /// Puts it into a sampling.
-    pub(crate) const fn put(self, into: &mut SessionSampling) {
+    pub(crate) fn put(self, into: &mut SessionSampling) {
         match self {
             Self::Temperature(value) => into.temperature = value,
             Self::MaxTokens(value) => into.max_tokens = value,
             Self::Seed(value) => into.seed = value,
+            Self::Preset(value) => into.preset = value,
         }
     }
 
     /// The same setting, taken back.
-    pub(crate) const fn unset(self) -> Self {
+    pub(crate) fn unset(self) -> Self {
         match self {
             Self::Temperature(_) => Self::Temperature(None),
             Self::MaxTokens(_) => Self::MaxTokens(None),
             Self::Seed(_) => Self::Seed(None),
+            Self::Preset(_) => Self::Preset(None),
         }
     }
 }

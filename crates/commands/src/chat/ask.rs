@@ -1,15 +1,21 @@
 //! `ask`: one question, in a session of its own.
 
+use std::path::Path;
+
 use agent::session::Name;
 use loom::{TreeId, ViewName};
 use store::{Session, SessionKind};
+use text::terminal::one_line;
 
 use super::Conversation;
 use super::sessions::listed;
+use crate::answer_schema::AnswerSchema;
 use crate::app::App;
-use crate::args::chat::{AskArgs, ChatArgs};
+use crate::app::input::argument_name;
+use crate::args::chat::{AskArgs, ChatArgs, is_standard_input};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
+use crate::results::chat::Chatted;
 use crate::rights::Asker;
 
 /// What the name of such a session begins with.
@@ -18,20 +24,64 @@ const PREFIX: &str = "ask-";
 const ID_CHARS: usize = 10;
 
 pub(crate) async fn ask(app: &App, asker: &Asker, args: AskArgs) -> Result<CommandOutcome, CommandError> {
-    let AskArgs { text, continues, extract, request } = args;
+    let AskArgs { text, continues, extract, schema, request } = args;
     let name = if continues { last(app, asker).await? } else { fresh(app)? };
     let args = ChatArgs { message: Some(text.clone()), request, ..ChatArgs::default() };
     args.check()?;
-    let reads_input = args.reads_input();
+    let schema_is_input = schema.as_deref().is_some_and(is_standard_input);
+    if args.reads_input() && schema_is_input {
+        return Err(CommandError::usage(
+            "standard input is named more than once",
+            "name a file for --schema",
+        ));
+    }
+    let reads_input = args.reads_input() || schema_is_input;
     let text = app.text(&text)?;
     let place = (name, ViewName::default(), SessionKind::Isolated);
     let mut conversation = Conversation::open_at(app, asker, place, &args).await?;
+    if let Some(file) = &schema {
+        conversation.fit_answers(app, file).await?;
+    }
     if !reads_input {
         conversation.attach_piped(app)?;
     }
     conversation.say(app, asker, text).await?;
     let done = conversation.answer(app, asker).await?;
+    let done = match conversation.schema.as_ref().and_then(|schema| schema.misfit(&done.text)) {
+        Some(why) => Chatted { misfit: Some(why), ..done },
+        None => done,
+    };
     Ok(CommandOutcome::Chatted(if extract { done.extracted() } else { done }))
+}
+
+impl Conversation {
+    /// Has its answers fit the schema of a file.
+    ///
+    /// # Errors
+    /// When the file cannot be read or holds no schema, or the model keeps to none.
+    async fn fit_answers(&mut self, app: &App, file: &Path) -> Result<(), CommandError> {
+        let text = app.file_text(file)?;
+        let schema = AnswerSchema::read(&text).map_err(|why| {
+            let name = argument_name(file);
+            let hint = "give a JSON schema, such as {\"type\": \"object\", \"properties\": {…}}";
+            CommandError::usage(format!("{} is no schema of an answer: {why}", one_line(&name)), hint)
+        })?;
+        (self.schema, self.config) = (Some(schema), None);
+        let info = self.model(app).await?;
+        if info.structured {
+            return Ok(());
+        }
+        let model = info.full_name();
+        Err(CommandError::new(
+            "not_taken",
+            2,
+            format!("{} keeps to no schema: your question was not sent", one_line(&model)),
+            format!(
+                "name another model with --model; if this one does, set models.\"{model}\".structured = true in \
+                 config.toml"
+            ),
+        ))
+    }
 }
 
 fn fresh(app: &App) -> Result<Name, CommandError> {

@@ -10,11 +10,13 @@ use model::Thinking;
 use store::{SessionId, SessionKind};
 use workspace::Accept;
 
+use super::again::Again;
 use super::attached::Attached;
 use super::position;
 use super::say::TurnShown;
 use super::session_settings::{LeftSession, NewerChoices, SeenSession};
 use super::sessions::{forks_of, masked_name, session_name};
+use crate::answer_schema::AnswerSchema;
 use crate::app::App;
 use crate::args::chat::ChatArgs;
 use crate::args::think::Think;
@@ -26,8 +28,6 @@ pub struct Conversation {
     pub(super) chosen: SessionChoice,
     /// View of the session's tree it goes on in: a fork, unless it is the main one.
     pub(super) view: ViewName,
-    /// Preset by which a model is asked.
-    pub(super) preset: Option<String>,
     /// How a model is asked; none before one is needed.
     pub(super) config: Option<TurnConfig>,
     /// How much a model is to think, as whoever is there said.
@@ -64,6 +64,10 @@ pub struct Conversation {
     pub(super) newer: NewerChoices,
     /// Sessions that were left, as they were then.
     pub(super) left: HashMap<SessionId, LeftSession>,
+    /// Answers that are asked for one after another; none where one is enough.
+    pub(super) again: Option<Again>,
+    /// What its answers must fit.
+    pub(super) schema: Option<AnswerSchema>,
     /// Whether it is of a call that ends with its one answer.
     is_single: bool,
 }
@@ -101,7 +105,6 @@ impl Conversation {
         let mut conversation = Self {
             chosen: SessionChoice { workspace: app.workspace.key.clone(), name, kind },
             view,
-            preset: args.request.preset.clone(),
             config: None,
             think: None,
             system: None,
@@ -110,6 +113,7 @@ impl Conversation {
                 temperature: args.request.temperature,
                 max_tokens: args.request.max_tokens,
                 seed: args.request.seed,
+                preset: args.request.preset.clone(),
             },
             told_thinking: None,
             anew: args.new,
@@ -124,6 +128,8 @@ impl Conversation {
             think_flag: args.request.think.map(Think::wish),
             newer: NewerChoices::default(),
             left: HashMap::new(),
+            again: None,
+            schema: None,
             is_single: args.message.is_some(),
         };
         conversation.restore(app, asker).await?;

@@ -6,7 +6,8 @@ use store::SessionKind;
 
 use super::Conversation;
 use super::conversation::place;
-use super::sessions::listed;
+use super::position::asked_model;
+use super::sessions::{listed, no_session};
 use crate::app::App;
 use crate::args::chat::LogArgs;
 use crate::error::CommandError;
@@ -24,9 +25,9 @@ pub(crate) async fn log(app: &App, asker: &Asker, args: LogArgs) -> Result<Comma
         let (name, view) = place(app, named)?;
         let chosen = SessionChoice { workspace: app.workspace.key.clone(), name, kind: SessionKind::Main };
         let found = app.runtime.session(&asker.principal, &chosen).await?;
-        let tree = found.and_then(|session| session.tree()).ok_or_else(|| {
-            CommandError::not_found("session", named, "`drawloom sessions list` shows them")
-        })?;
+        let Some(tree) = found.and_then(|session| session.tree()) else {
+            return Err(no_session(app, asker, chosen.name.as_str(), false).await?);
+        };
         exchanges = last_of(app, asker, (named.clone(), tree, view), args.number).await?;
     } else {
         let mut sessions = listed(app, asker, Some(app.workspace.key.clone()), false).await?;
@@ -45,7 +46,10 @@ pub(crate) async fn log(app: &App, asker: &Asker, args: LogArgs) -> Result<Comma
 
 impl Conversation {
     /// The last exchanges of the conversation, the oldest first; none before anything was said.
-    pub(crate) async fn exchanges(
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn exchanges(
         &self,
         app: &App,
         asker: &Asker,
@@ -74,6 +78,7 @@ async fn last_of(
         at: exchange.at,
         question: exchange.question,
         answer: (!exchange.answer.is_empty()).then_some(exchange.answer),
+        model: exchange.model,
     };
     Ok(found.into_iter().rev().map(shown).collect())
 }
@@ -86,12 +91,13 @@ struct Exchange {
     at: i64,
     question: String,
     answer: String,
+    model: Option<String>,
 }
 
 /// The last exchanges on the path of a view, the newest first. What stands before a message without being an answer
 /// goes with it unseen: a file that was attached.
 fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<Exchange>, RowError> {
-    let (mut found, mut answer) = (Vec::<Exchange>::new(), String::new());
+    let (mut found, mut answer, mut model) = (Vec::<Exchange>::new(), String::new(), None);
     let mut was_said = false;
     let mut next = Some(render::tip(rows, view)?);
     while let Some(from) = next {
@@ -111,10 +117,14 @@ fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<
                     at: row.node.created_at.0,
                     question: row.node.text().into_owned(),
                     answer: std::mem::take(&mut answer),
+                    model: model.take(),
                 });
             } else if position.role == Some(Role::Assistant) && found.len() < most {
                 let shown = resolve::shown(rows, view, position.id)?;
                 let text = rows.node(shown)?.map(|row| row.node.text().into_owned()).unwrap_or_default();
+                if model.is_none() {
+                    model = asked_model(rows, position.id)?;
+                }
                 let gap = if answer.is_empty() { "" } else { "\n\n" };
                 answer = text + gap + &answer;
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent::session::{ChosenModel, SessionSampling};
 use agent::{OpenedSession, TurnConfig};
-use model::{Model, ModelInfo, ModelPlace, Params, Purpose, Thinking};
+use model::{Model, ModelInfo, ModelPlace, OutputSchema, Params, Purpose, Thinking};
 use text::terminal::one_line;
 
 use super::Conversation;
@@ -53,7 +53,7 @@ impl Conversation {
     /// be had any more is said so; where it was local, no remote one is asked unless a person chose that (spec:
     /// security §10), not even one that the same name means now.
     async fn find_model(&self, app: &App) -> Result<Arc<dyn Model>, CommandError> {
-        let preset = generate::preset(app, self.preset.as_deref())?;
+        let preset = generate::preset(app, self.sampling_flags.preset.as_deref())?;
         let default = generate::model_name(app, None, &preset);
         let Some(kept) = self.model_of_session(app) else {
             let model = app.model(default).await?;
@@ -103,18 +103,22 @@ impl Conversation {
     }
 
     fn model_of_preset<'a>(&self, app: &'a App) -> Option<&'a str> {
-        app.settings.presets.get(self.preset.as_deref()?)?.model.as_deref()
+        app.settings.presets.get(self.sampling_flags.preset.as_deref()?)?.model.as_deref()
     }
 
     fn config_with(&self, app: &App, model: Arc<dyn Model>) -> Result<TurnConfig, CommandError> {
-        let preset = generate::preset(app, self.preset.as_deref())?;
-        let SessionSampling { temperature, max_tokens, seed } = self.sampling_flags.or(self.sampling);
+        let SessionSampling { temperature, max_tokens, seed, preset } = self.sampling_in_force(app);
+        let preset = generate::preset(app, preset.as_deref())?;
         let sampling = Sampling { temperature, max_tokens, seed, ..Sampling::default() };
+        let schema = self.schema.as_ref().map(|schema| {
+            let (name, schema) = ("answer".to_owned(), schema.value().clone());
+            OutputSchema { name, schema }
+        });
         Ok(TurnConfig {
             purpose: Purpose::Turn,
             model,
             agent: loom::source::DEFAULT_AGENT.to_owned(),
-            params: self.thinking(app, Params { n: 1, ..generate::params(&preset, &sampling) }),
+            params: self.thinking(app, Params { n: 1, schema, ..generate::params(&preset, &sampling) }),
             bootstrap: self.bootstrap(app),
             strategy: app.settings.strategy,
         })
@@ -152,7 +156,7 @@ impl Conversation {
         if let Some(config) = &self.config {
             return Ok(config.params.thinking);
         }
-        let preset = generate::preset(app, self.preset.as_deref())?;
+        let preset = generate::preset(app, self.sampling_in_force(app).preset.as_deref())?;
         Ok(self.thinking(app, generate::params(&preset, &Sampling::default())).thinking)
     }
 
@@ -215,7 +219,7 @@ impl Conversation {
 
     /// The model that is named for it, as it was named.
     pub(crate) fn model_named(&self, app: &App) -> Option<String> {
-        let preset = generate::preset(app, self.preset.as_deref()).unwrap_or_default();
+        let preset = generate::preset(app, self.sampling_flags.preset.as_deref()).unwrap_or_default();
         let kept = self.model_of_session(app).map(|model| model.name.as_str());
         kept.or_else(|| generate::model_name(app, None, &preset)).map(str::to_owned)
     }

@@ -6,12 +6,15 @@ use store::SessionKind;
 
 use super::Conversation;
 use super::conversation::{fork_name, place};
-use super::sessions::{forks_of, session_name, taken};
+use super::sessions::{forks_of, no_session, session_name, taken};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::slash::SessionMoved;
 use crate::rights::Asker;
 use crate::slash::{CompletionNames, SlashCommand};
+
+const SAY_FIRST: &str =
+    "send a message first, or give --model, --think, --system, --temperature or --file with it";
 
 impl Conversation {
     /// What to do instead of a command that only changes where the conversation goes on; none for the others.
@@ -33,13 +36,11 @@ impl Conversation {
             | SlashCommand::Think { think: Some(_) }
             | SlashCommand::File { path: Some(_) }
             | SlashCommand::System { text: Some(_) }
-            | SlashCommand::Set { setting: Some(_) }
                 if self.seen.is_none() =>
             {
-                Some(
-                    "send a message first, or give --model, --think, --system, --temperature or --file with it",
-                )
+                Some(SAY_FIRST)
             }
+            SlashCommand::Set { settings } if self.seen.is_none() && !settings.is_empty() => Some(SAY_FIRST),
             _ => None,
         })
     }
@@ -82,12 +83,13 @@ impl Conversation {
         let (name, view) = place(app, to)?;
         let chosen = SessionChoice { name, ..self.chosen.clone() };
         let session = app.runtime.session(&asker.principal, &chosen).await?;
-        let hint = "/sessions lists them; /new NAME starts one";
-        let missing = || CommandError::not_found("session", to, hint);
-        let tree = session.and_then(|session| session.tree()).ok_or_else(missing)?;
+        let Some(tree) = session.and_then(|session| session.tree()) else {
+            return Err(no_session(app, asker, chosen.name.as_str(), false).await?);
+        };
         let forks = app.read(asker, tree, forks_of).await?;
         if view != ViewName::default() && !forks.iter().any(|fork| fork == view.as_str()) {
-            return Err(missing());
+            let hint = "/sessions lists them; /fork NAME starts one";
+            return Err(CommandError::not_found("fork", to, hint));
         }
         let is_another = self.chosen != chosen;
         if is_another {

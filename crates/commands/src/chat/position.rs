@@ -75,6 +75,12 @@ fn request(rows: &dyn TreeReader, at: PositionId) -> Result<Option<Last>, RowErr
     Ok(Some(Last { digest: generation.manifest, manifest, usage }))
 }
 
+/// The model that answered at a position, `PROVIDER/NAME`; none where none did.
+pub(crate) fn asked_model(rows: &dyn TreeReader, at: PositionId) -> Result<Option<String>, RowError> {
+    let asked = request(rows, at)?.map(|last| last.manifest.model);
+    Ok(asked.map(|model| format!("{}/{}", model.provider, model.name)))
+}
+
 /// The last requests on the path of a view, the newest first.
 pub(crate) fn requests(rows: &dyn TreeReader, view: &ViewName) -> Result<Vec<Last>, RowError> {
     let path = rows.upwards(render::tip(rows, view)?, LOOK_UP)?;

@@ -6,6 +6,7 @@ use super::Conversation;
 use crate::app::App;
 use crate::args::chat::Setting;
 use crate::error::CommandError;
+use crate::generate;
 use crate::results::slash::{SamplingShown, SystemShown};
 use crate::rights::Asker;
 
@@ -34,27 +35,51 @@ impl Conversation {
         SystemShown { system: self.system.clone(), set: false }
     }
 
-    /// Changes one setting of the session's sampling. It is newer than a flag of this call.
+    /// Changes settings of the session's sampling. They are newer than a flag of this call. A model that a preset names
+    /// is that of the session from then on.
     ///
     /// # Errors
-    /// As [`Self::speak_as`].
+    /// `not_found` where there is no such preset; else as [`Self::speak_as`].
     pub(crate) async fn set(
         &mut self,
         app: &App,
         asker: &Asker,
-        setting: Setting,
+        settings: Vec<Setting>,
     ) -> Result<SamplingShown, CommandError> {
         self.require_settings()?;
-        setting.unset().put(&mut self.sampling_flags);
-        setting.put(&mut self.sampling);
+        let mut model = None;
+        for setting in &settings {
+            if let Setting::Preset(Some(name)) = setting {
+                model = generate::preset(app, Some(name))?.model;
+            }
+        }
+        if let Some(model) = &model {
+            self.ask_model(app, Some(model)).await?;
+        }
+        for setting in settings {
+            setting.clone().unset().put(&mut self.sampling_flags);
+            setting.put(&mut self.sampling);
+        }
         self.config = None;
         self.keep_settings(app, asker).await?;
-        Ok(SamplingShown { set: true, ..self.sampling_shown() })
+        Ok(SamplingShown { set: true, ..self.sampling_shown(app) })
     }
 
     /// The sampling that was chosen for the next request.
-    pub(crate) fn sampling_shown(&self) -> SamplingShown {
-        let SessionSampling { temperature, max_tokens, seed } = self.sampling_flags.or(self.sampling);
-        SamplingShown { temperature, max_tokens, seed, set: false }
+    pub(crate) fn sampling_shown(&self, app: &App) -> SamplingShown {
+        let SessionSampling { temperature, max_tokens, seed, preset } = self.sampling_in_force(app);
+        SamplingShown { temperature, max_tokens, seed, preset, set: false }
     }
+
+    /// What flags of this call say, else the session. A preset of the session that is gone is left out.
+    pub(super) fn sampling_in_force(&self, app: &App) -> SessionSampling {
+        let mut session = self.sampling.clone();
+        session.preset.take_if(|preset| is_gone(app, preset));
+        self.sampling_flags.clone().or(session)
+    }
+}
+
+/// Whether the configuration has no such preset.
+pub(super) fn is_gone(app: &App, preset: &str) -> bool {
+    !app.settings.presets.contains_key(preset)
 }

@@ -58,6 +58,8 @@ pub enum TurnStep {
     Joined { text: String, remote: bool },
     /// What was said here, or joined it, is answered or will not be.
     Done(Box<Result<Chatted, CommandError>>),
+    /// One more answer is asked for: this one of so many.
+    AskedAgain { number: u32, of: u32 },
 }
 
 impl Conversation {
@@ -191,21 +193,7 @@ impl Conversation {
         self.begin_turn(app, asker, entered, TreeChoice::Current, input).await
     }
 
-    /// Asks again what was said last: it gets its answer, or one more.
-    ///
-    /// # Errors
-    /// As [`Self::say`]; also when nothing was said.
-    pub(crate) async fn retry(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
-        self.read_files(app);
-        let missing = || CommandError::not_found("message of yours", "to ask again", "say something first");
-        let entered = self.entered(app, asker).await?.ok_or_else(missing)?;
-        let view = entered.view.clone();
-        let of = app.read(asker, entered.tree, move |rows| position::said_last(rows, &view)).await?;
-        let input = TurnInput::Again { of: of.ok_or_else(missing)? };
-        self.begin_turn(app, asker, entered, TreeChoice::Current, input).await
-    }
-
-    async fn begin_turn(
+    pub(super) async fn begin_turn(
         &mut self,
         app: &App,
         asker: &Asker,
@@ -330,15 +318,22 @@ impl Conversation {
                     if let Some(seen) = &mut self.seen {
                         seen.tree = Some(outcome.tree);
                     }
-                    return Some(TurnStep::Done(Box::new(self.ended(app, asker, &entered, *outcome).await)));
+                    let done = self.ended(app, asker, &entered, *outcome).await;
+                    if own {
+                        self.note_choice(&done);
+                    }
+                    return Some(TurnStep::Done(Box::new(done)));
                 }
                 SessionEvent::Rejected { say, error } => {
                     turn.is_over |= say == turn.key;
+                    if turn.is_over {
+                        self.again = None;
+                    }
                     return Some(TurnStep::Done(Box::new(Err(error.0.as_ref().into()))));
                 }
                 SessionEvent::Idle if turn.is_over => {
                     self.turn = None;
-                    return None;
+                    return Box::pin(self.ask_once_more(app, asker)).await;
                 }
                 _ => {}
             }
@@ -374,9 +369,10 @@ impl Conversation {
     /// What kept it from being said or answered. What was said or received until then is kept.
     pub async fn answer(&mut self, app: &App, asker: &Asker) -> Result<Chatted, CommandError> {
         while let Some(step) = self.next(app, asker).await {
-            match step {
-                TurnStep::Done(done) if self.turn.as_ref().is_none_or(|turn| turn.is_over) => return *done,
-                TurnStep::Done(_) | TurnStep::Joined { .. } => {}
+            let TurnStep::Done(done) = step else { continue };
+            let is_over = self.turn.as_ref().is_none_or(|turn| turn.is_over);
+            if is_over && !self.asks_more() {
+                return self.take_first(app, asker, *done).await;
             }
         }
         Err(AgentError::Closed.into())
@@ -400,8 +396,20 @@ impl Conversation {
     }
 
     fn chatted(&self, app: &App, outcome: TurnOutcome) -> Result<Chatted, CommandError> {
-        let TurnOutcome { said, tree, answer, manifest, usage, reusable, share, measured, error, .. } =
-            outcome;
+        let TurnOutcome {
+            said,
+            tree,
+            answer,
+            manifest,
+            usage,
+            model,
+            cost,
+            reusable,
+            share,
+            measured,
+            error,
+            ..
+        } = outcome;
         let error = error.map(|error| CommandError::from(error.0.as_ref()));
         match (answer, error) {
             (Some(answer), None) => Ok(Chatted {
@@ -418,7 +426,10 @@ impl Conversation {
                 said,
                 text: answer.text.to_string(),
                 code: None,
+                misfit: None,
+                model,
                 usage: UsageShown::of(usage),
+                cost: cost.map(model::Money::dollars),
                 reusable,
                 share,
                 measured,

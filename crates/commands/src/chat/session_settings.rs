@@ -16,6 +16,7 @@ use workspace::Accept;
 
 use super::Conversation;
 use super::attached::Attached;
+use super::sampling::is_gone;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::rights::Asker;
@@ -92,6 +93,12 @@ impl Conversation {
         self.think = flag.or(settings.thinking);
         self.kept_model = settings.model;
         (self.system, self.sampling) = (settings.system, settings.sampling);
+        if let Some(preset) = self.sampling.preset.as_deref().filter(|preset| is_gone(app, preset)) {
+            app.frontend.note(&format!(
+                "the preset {} of this session is not in the configuration any more and is left out",
+                one_line(preset)
+            ));
+        }
         for path in &settings.files {
             self.attach_again(app, path);
         }
@@ -180,7 +187,7 @@ impl Conversation {
             self.newer.thinking = true;
             app.frontend.note("how much the model thinks was set by another process");
         }
-        if (&settings.system, settings.sampling) != (&self.system, self.sampling) {
+        if (&settings.system, &settings.sampling) != (&self.system, &self.sampling) {
             (self.system, self.sampling, self.config) = (settings.system, settings.sampling, None);
             app.frontend.note("system prompt or sampling of this session was set by another process");
         }
@@ -232,7 +239,7 @@ impl Conversation {
             model: self.kept_model.clone(),
             thinking: self.kept_thinking,
             system: self.system.clone(),
-            sampling: self.sampling,
+            sampling: self.sampling.clone(),
             files: self.attached.iter().filter_map(|file| file.waits_as.clone()).collect(),
         }
     }

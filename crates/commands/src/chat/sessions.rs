@@ -10,6 +10,7 @@ use store::{LIST_PAGE, Session, SessionFilter, SessionKind, StoreError, all_page
 
 use super::position::view_position;
 use crate::app::App;
+use crate::app::naming::nearest;
 use crate::args::chat::SessionsCommand;
 use crate::error::CommandError;
 use crate::results::chat::{SessionShown, SessionsShown};
@@ -30,11 +31,13 @@ pub(crate) async fn sessions(
             for session in listed(app, asker, workspace, archived).await?.into_iter().filter(is_listed) {
                 sessions.push(shown(app, asker, session).await?);
             }
-            let elsewhere = if sessions.is_empty() && !all {
-                listed(app, asker, None, archived).await?.into_iter().filter(is_listed).count()
-            } else {
-                0
-            };
+            let mut elsewhere = Vec::new();
+            if sessions.is_empty() && !all {
+                let mut others = listed(app, asker, None, archived).await?;
+                others.retain(is_listed);
+                others.sort_by_key(|session| std::cmp::Reverse(session.updated_at()));
+                elsewhere.extend(others.into_iter().map(|session| (session.name, session.workspace)));
+            }
             Ok(CommandOutcome::Sessions(SessionsShown { sessions, everywhere: all, elsewhere }))
         }
         SessionsCommand::Show { name } => {
@@ -143,9 +146,46 @@ async fn session_named(
     } else {
         app.runtime.session(&asker.principal, &chosen).await?
     };
-    found.ok_or_else(|| {
-        CommandError::not_found("session", name.as_str(), "`drawloom sessions list` shows them")
-    })
+    match found {
+        Some(found) => Ok(found),
+        None => Err(no_session(app, asker, name.as_str(), archived).await?),
+    }
+}
+
+/// That this workspace has no session of this name, with the one that may be meant: one that is called nearly so, is
+/// archived, or is of another workspace.
+pub(super) async fn no_session(
+    app: &App,
+    asker: &Asker,
+    name: &str,
+    archived: bool,
+) -> Result<CommandError, CommandError> {
+    let here = &app.workspace.key;
+    let of = |archived| async move {
+        let mut found = listed(app, asker, None, archived).await?;
+        found.retain(|session| session.kind == SessionKind::Main && session.archived == archived);
+        Ok::<_, CommandError>(found)
+    };
+    let sessions = of(archived).await?;
+    let (own, others): (Vec<_>, Vec<_>) =
+        sessions.into_iter().partition(|session| session.workspace == *here);
+    let is_empty = own.is_empty();
+    let other = others.iter().find(|session| session.name == name);
+    let list = if archived { "`drawloom sessions list --archived`" } else { "`drawloom sessions list`" };
+    let hint = if let Some(near) = nearest(own.into_iter().map(|session| session.name), name) {
+        format!("did you mean {near}? {list} shows them")
+    } else if let Some(other) = other {
+        format!("{} has a session of that name: go there, or start one here", other.workspace)
+    } else if !archived
+        && of(true).await?.iter().any(|session| session.workspace == *here && session.name == name)
+    {
+        format!("one of that name is archived: `drawloom sessions restore {name}`")
+    } else if is_empty && !others.is_empty() {
+        "this workspace has none; `drawloom sessions list --all` shows those of the others".to_owned()
+    } else {
+        format!("{list} shows them")
+    };
+    Ok(CommandError::not_found("session", name, hint))
 }
 
 pub(super) async fn shown(app: &App, asker: &Asker, session: Session) -> Result<SessionShown, CommandError> {

@@ -124,6 +124,7 @@ impl Conversation {
     /// What takes in lines while a turn is shown. `behind` says that a line waits already.
     pub fn steering(&self, behind: bool) -> Steering {
         let session = self.turn.as_ref().map(|turn| turn.session.clone());
-        Steering { session, view: self.view.clone(), behind }
+        // What is typed while several answers come is about none of them.
+        Steering { session, view: self.view.clone(), behind: behind || self.again.is_some() }
     }
 }

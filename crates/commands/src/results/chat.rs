@@ -26,11 +26,18 @@ pub struct Chatted {
     /// Its first code block alone, where that was asked for; `Some(None)` where it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Option<String>>,
+    /// Where the answer does not fit the schema that was given, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub misfit: Option<String>,
     /// Pictures and sounds in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<MediaShown>,
+    /// The model that answered, `PROVIDER/NAME`.
+    pub model: String,
     /// Tokens.
     pub usage: UsageShown,
+    /// What it cost, in dollars; none where it runs on this machine, or price or tokens are not known.
+    pub cost: Option<f64>,
     /// Tokens of the request that a cache could reuse, estimated; none for the first, or when another process asked.
     pub reusable: Option<u64>,
     /// The used share of the window, 0 to 1.
@@ -86,9 +93,9 @@ pub struct SessionsShown {
     /// Whether those of every workspace were asked for.
     #[serde(skip)]
     pub everywhere: bool,
-    /// Number of sessions of other workspaces, where this one has none.
+    /// Sessions of other workspaces with these, where this one has none; the one something was last done in first.
     #[serde(skip)]
-    pub elsewhere: usize,
+    pub elsewhere: Vec<(String, String)>,
 }
 
 /// A session.
@@ -148,6 +155,8 @@ pub struct ExchangeShown {
     pub question: String,
     /// None while there is none.
     pub answer: Option<String>,
+    /// The model that answered, `PROVIDER/NAME`.
+    pub model: Option<String>,
 }
 
 /// `/copy`.

@@ -8,12 +8,16 @@ use serde::Serialize;
 use super::context::ContextShown;
 use super::tree::Stepped;
 use crate::rights::Right;
+use crate::slash::Section;
 
 /// `/help`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Help {
     /// The commands.
     pub commands: Vec<HelpLine>,
+    /// Whether all were asked for.
+    #[serde(skip)]
+    pub is_all: bool,
 }
 
 /// A command, as help shows it.
@@ -23,6 +27,7 @@ pub struct HelpLine {
     pub name: &'static str,
     /// Its arguments.
     pub arguments: &'static str,
+    pub section: Section,
     /// The right it needs.
     pub right: Right,
     /// What it does.
@@ -73,6 +78,8 @@ pub struct SamplingShown {
     /// In tokens.
     pub max_tokens: Option<u32>,
     pub seed: Option<i64>,
+    /// A preset of the configuration.
+    pub preset: Option<String>,
     /// Whether one of them was set just now: it holds for the session.
     #[serde(skip)]
     pub set: bool,

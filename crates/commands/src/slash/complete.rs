@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::TABLE;
+use super::{Section, TABLE};
 
 /// What the argument of a command may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub enum Candidates {
     /// Nothing that could be listed.
     None,
     Words(&'static [&'static str]),
-    /// The name of a command.
+    /// The name of a command, or of a section of the help.
     Commands,
     Sessions,
     Models,
@@ -38,7 +38,10 @@ pub fn complete(line: &str, known: &CompletionNames) -> (Range<usize>, Vec<Strin
     let found = match row.candidates {
         Candidates::None => Vec::new(),
         Candidates::Words(words) => beginning(argument, words.iter().copied(), ""),
-        Candidates::Commands => beginning(argument, TABLE.iter().map(|row| row.name), ""),
+        Candidates::Commands => {
+            let sections = Section::ALL.into_iter().map(Section::word);
+            beginning(argument, sections.chain(TABLE.iter().map(|row| row.name)), "")
+        }
         Candidates::Sessions => beginning(argument, known.sessions.iter().map(String::as_str), ""),
         Candidates::Models => beginning(argument, known.models.iter().map(String::as_str), ""),
     };
@@ -60,7 +63,7 @@ mod tests {
             models: vec!["script:echo".into()],
         };
         let of = |line| complete(line, &known);
-        assert_eq!(of("/re").1, ["/rename", "/retry", "/redo", "/reload"]);
+        assert_eq!(of("/re").1, ["/rename", "/retry", "/regenerate", "/redo", "/reload"]);
         assert_eq!(
             of("/s").1,
             ["/status", "/sessions", "/switch", "/siblings", "/system", "/set", "/search", "/stop"]
@@ -69,6 +72,7 @@ mod tests {
         assert_eq!(of("/model "), (7..7, vec!["script:echo".to_owned()]));
         assert_eq!(of("/context d").1, ["detail"]);
         assert_eq!(of("/help und").1, ["undo"]);
+        assert_eq!(of("/help se").1, ["settings", "session", "sessions", "set", "search"]);
         for text in ["", "he", "//s", "/rename x", "/switch main m", "/nothing x"] {
             assert!(of(text).1.is_empty(), "{text}");
         }

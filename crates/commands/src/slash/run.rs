@@ -1,10 +1,10 @@
-//! What slash commands do. None but `/edit` and `/retry` asks a model.
+//! What slash commands do. None but `/edit`, `/retry` and `/regenerate` asks a model.
 
 use agent::session::OpenedSession;
 use loom::{Op, TreeId, ViewName};
 use store::SessionId;
 
-use super::{SlashCommand, TABLE, export, input};
+use super::{Section, SlashCommand, SlashSpec, TABLE, export, input};
 use crate::app::App;
 use crate::args::approvals::{Approve, Deny};
 use crate::args::think::Think;
@@ -80,6 +80,10 @@ impl App {
                 conversation.retry(self, asker).await?;
                 return Ok(SlashOutcome::Turn);
             }
+            SlashCommand::Regenerate { number } => {
+                conversation.regenerate(self, asker, number).await?;
+                return Ok(SlashOutcome::Turn);
+            }
             SlashCommand::Siblings => {
                 let beside = passage(self, asker, conversation).await?;
                 Box::pin(self.run(asker, Command::Tree(TreeCommand::Siblings(beside)))).await?
@@ -132,9 +136,10 @@ impl App {
                 Some(text) => conversation.speak_as(self, asker, &text).await?,
                 None => conversation.system_shown(),
             }),
-            SlashCommand::Set { setting } => CommandOutcome::Sampling(match setting {
-                Some(setting) => conversation.set(self, asker, setting).await?,
-                None => conversation.sampling_shown(),
+            SlashCommand::Set { settings } => CommandOutcome::Sampling(if settings.is_empty() {
+                conversation.sampling_shown(self)
+            } else {
+                conversation.set(self, asker, settings).await?
             }),
             SlashCommand::Model { name } => {
                 let shown = conversation.ask_model(self, name.as_deref()).await?;
@@ -210,17 +215,24 @@ impl App {
 }
 
 fn help(topic: Option<&str>) -> Result<Help, CommandError> {
-    let rows: Vec<_> = TABLE.iter().filter(|row| topic.is_none_or(|topic| topic == row.name)).collect();
-    if let (Some(topic), true) = (topic, rows.is_empty()) {
-        return Err(input::Input::refused(topic, input::nearest(topic)));
-    }
-    let line = |row: &&super::SlashSpec| HelpLine {
+    let section = topic.and_then(|topic| Section::ALL.into_iter().find(|section| section.word() == topic));
+    let is_meant = |row: &&SlashSpec| match (section, topic) {
+        (Some(section), _) => row.section == section,
+        (None, Some(topic)) => row.name == topic,
+        (None, None) => true,
+    };
+    let line = |row: &SlashSpec| HelpLine {
         name: row.name,
         arguments: row.arguments,
+        section: row.section,
         right: row.right,
         help: row.help,
     };
-    Ok(Help { commands: rows.iter().map(line).collect() })
+    let commands: Vec<_> = TABLE.iter().filter(is_meant).map(line).collect();
+    match topic {
+        Some(topic) if commands.is_empty() => Err(input::Input::refused(topic, input::nearest(topic))),
+        _ => Ok(Help { commands, is_all: topic.is_none() }),
+    }
 }
 
 /// Tree and view of a conversation in which something was said.

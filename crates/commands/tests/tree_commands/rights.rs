@@ -113,6 +113,7 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/fork", Write),
         ("/edit x", Act),
         ("/retry", Act),
+        ("/regenerate", Act),
         ("/siblings", Read),
         ("/next", Write),
         ("/prev", Write),

@@ -69,7 +69,7 @@ pub(super) fn reached(done: &Moved, to: OutputStyle) -> String {
 }
 
 /// The first words of a text, on one line.
-fn glimpse(text: &str, to: OutputStyle) -> String {
+pub(super) fn glimpse(text: &str, to: OutputStyle) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let cut: String = line.chars().take(GLIMPSE).collect();
     let more = if cut.len() < line.len() { "…" } else { "" };

@@ -6,14 +6,23 @@ use commands::results::chat::{
     Chatted, Copied, ExchangeShown, Exchanges, MediaShown, SessionShown, SessionsShown,
 };
 use commands::results::tree::UsageShown;
-use context::Zone;
 use loom::Finish;
+use model::Money;
 use text::bytes::size;
+use text::terminal::one_line;
+use unicode_width::UnicodeWidthStr as _;
 
-use super::columns::{columns, moment, word};
+use super::beside::glimpse;
+use super::columns::{columns, cut_end, cut_start, moment, word};
 use super::{OutputStyle, RenderedOutcome};
 
 pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
+    if let Some(why) = &done.misfit {
+        let answer = done.text.lines().map(|line| to.line(line).into_owned());
+        let why =
+            format!("the answer does not fit the schema: {}; it is kept as {}:", to.line(why), done.short_id);
+        return RenderedOutcome::default().noting([why].into_iter().chain(answer));
+    }
     match &done.code {
         Some(Some(code)) => return RenderedOutcome::new(to.text(code).into_owned()),
         Some(None) => {
@@ -36,7 +45,7 @@ pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
         body.push('\n');
     }
     let shown = RenderedOutcome::new(body);
-    if to.terminal { shown.noting([cost(done)]) } else { shown }
+    if to.terminal { shown.noting([footer(done, to.columns.unwrap_or(usize::MAX))]) } else { shown }
 }
 
 /// A picture or a sound in an answer, on one line.
@@ -50,18 +59,61 @@ pub(crate) fn picture(medium: &MediaShown) -> String {
     format!("[{what} {kind}{measure}, {}, saved as {}]", size(medium.bytes), medium.file.display())
 }
 
-/// What a turn cost, on one line.
-pub(crate) fn cost(done: &Chatted) -> String {
-    let mut line = tokens(&done.usage);
+/// The first words of an answer, by which it is chosen.
+pub(crate) fn first_words(answer: &Chatted) -> String {
+    glimpse(&answer.text, OutputStyle { terminal: true, ..OutputStyle::default() })
+}
+
+/// What is said of an answer on one line: who gave it, what it took and cost, how full the window is. What does not fit
+/// is left out, the least needed first.
+pub(crate) fn footer(done: &Chatted, wide: usize) -> String {
     let about = if done.measured { "" } else { "≈ " };
-    let _ = write!(line, " · {about}{:.0} % of the window", done.share * 100.0);
-    if done.zone != Zone::Green {
-        let _ = write!(line, " ({})", done.zone);
+    let window = format!("{about}{:.0} % of the window ({})", done.share * 100.0, done.zone);
+    let cut = (done.finish == Finish::Length).then(|| "the answer was cut at its length limit".to_owned());
+    let cost = done.cost.map(|cost| Money::from_dollars(cost).to_string());
+    let tokens = Some(tokens(&done.usage));
+    // By how much each is needed.
+    let pieces = [
+        (2, Some(done.model.clone())),
+        (4, tokens),
+        (1, cost),
+        (0, Some(window)),
+        (0, cut),
+        (3, Some(done.short_id.clone())),
+    ];
+    let line = |most: u32| {
+        let kept = pieces.iter().filter(|(need, _)| *need <= most).filter_map(|(_, piece)| piece.as_deref());
+        kept.collect::<Vec<_>>().join(" · ")
+    };
+    (0..=4).rev().map(line).find(|line| line.width() <= wide).unwrap_or_else(|| line(0))
+}
+
+/// Characters of a question in a recap, at most.
+const QUESTION: usize = 200;
+/// Lines of an answer in a recap.
+const ANSWER: usize = 4;
+
+/// How a conversation stood that is gone on with: the first words of what was said last, the last lines of its answer.
+pub(crate) fn recap(last: &ExchangeShown, wide: usize) -> Vec<String> {
+    let line = |text: &str| cut_end(&one_line(text), wide);
+    let said: String = last.question.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said: String = said.chars().take(QUESTION).collect();
+    let mut lines = vec![line(&format!("you, {}:", moment(last.at))), line(&format!("  {said}"))];
+    let Some(answer) = &last.answer else {
+        lines.push(line("(no answer: /retry asks again)"));
+        return lines;
+    };
+    lines.push(line(&format!("{}:", last.model.as_deref().unwrap_or("answer"))));
+    let all: Vec<&str> = answer.lines().filter(|line| !line.trim().is_empty()).collect();
+    let shown = &all[all.len().saturating_sub(ANSWER)..];
+    if shown.len() < all.len() {
+        lines.push("  …".to_owned());
     }
-    if done.finish == Finish::Length {
-        line += " · the answer was cut at its length limit";
+    if let Some((end, above)) = shown.split_last() {
+        lines.extend(above.iter().map(|text| line(&format!("  {text}"))));
+        lines.push(cut_start(&one_line(&format!("  {end}")), wide));
     }
-    line + &format!(" · {}", done.short_id)
+    lines
 }
 
 fn tokens(usage: &UsageShown) -> String {
@@ -73,6 +125,9 @@ fn tokens(usage: &UsageShown) -> String {
         if usage.cache_read > 0 { format!(" ({} from the cache)", usage.cache_read) } else { String::new() };
     format!("{input} tokens in{cached}, {} out", usage.output)
 }
+
+/// Sessions of other workspaces that are named.
+const NAMED: usize = 5;
 
 pub(super) fn sessions(found: &SessionsShown, to: OutputStyle) -> String {
     let row = |session: &SessionShown| {
@@ -87,11 +142,14 @@ pub(super) fn sessions(found: &SessionsShown, to: OutputStyle) -> String {
         }
         row
     };
-    if found.elsewhere > 0 {
-        let one = found.elsewhere == 1;
-        let sessions = if one { "1 is".to_owned() } else { format!("{} are", found.elsewhere) };
+    if let Some(more) = found.elsewhere.len().checked_sub(1) {
+        let shown = found.elsewhere.iter().take(NAMED);
+        let rows =
+            shown.map(|(name, place)| vec![format!("  {}", to.line(name)), to.line(place).into_owned()]);
+        let more = if more >= NAMED { format!("  and {} more\n", more + 1 - NAMED) } else { String::new() };
         return format!(
-            "no session in this workspace; {sessions} in others: `drawloom sessions list --all` lists them\n"
+            "no session in this workspace; other workspaces have (`drawloom sessions list --all`):\n{}{more}",
+            columns(&rows.collect::<Vec<_>>())
         );
     }
     let mut rows = Vec::new();
@@ -124,8 +182,11 @@ pub(super) fn session(found: &SessionShown, to: OutputStyle) -> String {
 pub(super) fn exchanges(found: &Exchanges, to: OutputStyle) -> String {
     let mut out = String::new();
     for exchange in &found.exchanges {
-        let ExchangeShown { session, short_id, at, question, answer, .. } = exchange;
-        let head = format!("{} · {} · {short_id}", moment(*at), to.line(session));
+        let ExchangeShown { session, short_id, at, question, answer, model, .. } = exchange;
+        let mut head = format!("{} · {} · {short_id}", moment(*at), to.line(session));
+        if let Some(model) = model {
+            let _ = write!(head, " · {}", to.line(model));
+        }
         let _ = writeln!(out, "{}", to.dim(&head));
         for line in to.text(question).lines() {
             let _ = writeln!(out, "> {line}");

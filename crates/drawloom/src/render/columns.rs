@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::OutputStyle;
 
@@ -48,7 +48,14 @@ pub(super) fn wrapped(text: &str, indent: &str, to: OutputStyle) -> String {
 
 /// A line that fits a terminal: what is too wide is cut, with a sign.
 pub(super) fn cut(line: &str, to: OutputStyle) -> String {
-    let Some(room) = to.columns.filter(|columns| width(line) > *columns) else { return line.to_owned() };
+    to.columns.map_or_else(|| line.to_owned(), |columns| cut_end(line, columns))
+}
+
+/// A line whose end is cut where it is wider than this, with a sign.
+pub(crate) fn cut_end(line: &str, room: usize) -> String {
+    if width(line) <= room {
+        return line.to_owned();
+    }
     let (mut out, mut taken) = (String::new(), 0);
     let mut rest = line;
     while !rest.is_empty() {
@@ -89,6 +96,44 @@ pub(super) fn width(cell: &str) -> usize {
         rest = after.find('m').filter(|end| *end <= 4).map_or(after, |end| &after[end + 1..]);
     }
     wide + rest.width()
+}
+
+/// Pieces with a gap between them, on as many lines as a width asks for, each behind an indent.
+pub(super) fn filled<'a>(
+    pieces: impl IntoIterator<Item = &'a str>,
+    gap: &str,
+    indent: usize,
+    columns: usize,
+) -> String {
+    let start = " ".repeat(indent);
+    let (mut out, mut line) = (String::new(), start.clone());
+    for piece in pieces {
+        let is_first = line.len() == indent;
+        if !is_first && width(&line) + width(gap) + width(piece) > columns {
+            out += line.trim_end();
+            out.push('\n');
+            line.clone_from(&start);
+        } else if !is_first {
+            line += gap;
+        }
+        line += piece;
+    }
+    out + line.trim_end() + "\n"
+}
+
+/// A line whose beginning is cut where it is wider than this, with a sign.
+pub(crate) fn cut_start(line: &str, columns: usize) -> String {
+    if width(line) <= columns {
+        return line.to_owned();
+    }
+    let mut room = columns.saturating_sub(1);
+    let fits = |c: &char| {
+        let left = room.checked_sub(c.width().unwrap_or(0));
+        room = left.unwrap_or(room);
+        left.is_some()
+    };
+    let kept: Vec<char> = line.chars().rev().take_while(fits).collect();
+    format!("…{}", kept.into_iter().rev().collect::<String>())
 }
 
 /// A moment in local time, to the minute.
@@ -132,6 +177,15 @@ mod tests {
         assert_eq!(cut("漢字検索です", to), "漢字検索…");
         assert_eq!(wrapped("one two three four\nfive", "", to), "one two\nthree four\nfive\n");
         assert_eq!(cut("0123456789ab", OutputStyle::default()), "0123456789ab");
+    }
+
+    #[test]
+    fn lines_are_filled_and_cut_by_cells() {
+        assert_eq!(filled(["漢字", "ab", "c"], "  ", 1, 8), " 漢字\n ab  c\n");
+        assert_eq!(filled(["longer than that"], " ", 0, 4), "longer than that\n");
+        assert_eq!(cut_end("漢字漢字", 5), "漢字…");
+        assert_eq!(cut_start("ab漢字", 4), "…字");
+        assert_eq!(cut_start("漢字", 4), "漢字");
     }
 
     #[test]

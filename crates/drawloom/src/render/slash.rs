@@ -7,28 +7,83 @@ use ::context::WrapDecision;
 use ::context::segment::SegmentOutcome;
 use commands::results::context::ContextShown;
 use commands::results::slash::{
-    ContextForm, ContextStatus, Help, ModelStatus, Reloaded, SamplingShown, SessionMoved, SessionStatus,
-    SystemShown, ThinkShown, TipMoved, ZoneShown,
+    ContextForm, ContextStatus, Help, HelpLine, ModelStatus, Reloaded, SamplingShown, SessionMoved,
+    SessionStatus, SystemShown, ThinkShown, TipMoved, ZoneShown,
 };
+use commands::slash::Section;
 use model::{ModelPlace, Thinking};
 
-use super::columns::columns;
+use super::columns::{columns, filled};
 use super::{OutputStyle, RenderedOutcome, context};
 use crate::json;
 
 /// Cells of the longest bar.
 const BAR: u64 = 40;
 
+/// Columns from which what a command does stands beside it.
+const BESIDE: usize = 60;
+
+/// Columns of a command and its arguments beside which there is room for what it does.
+const USAGE: usize = 28;
+
+/// The commands. At a terminal all of them are shown by their names, so that they fit the screen; in a pipe with what
+/// they do.
 pub(super) fn help(found: &Help, to: OutputStyle) -> String {
-    let row = |line: &commands::results::slash::HelpLine| {
-        let usage = format!("/{} {}", line.name, line.arguments);
-        vec![usage.trim_end().to_owned(), to.dim(line.help)]
-    };
-    let mut out = columns(&found.commands.iter().map(row).collect::<Vec<_>>());
-    if found.commands.len() > 1 {
-        out += &to.dim(
-            "// begins a text with a slash; a backslash at the end of a line continues it in the next line\n",
-        );
+    let wide = to.columns;
+    let mut out = String::new();
+    let of_section = |section: Section| found.commands.iter().filter(move |line| line.section == section);
+    for section in Section::ALL {
+        if of_section(section).next().is_none() {
+            continue;
+        }
+        if found.commands.len() > 1 {
+            let more = if found.is_all { format!(" (/help {})", section.word()) } else { String::new() };
+            let _ = writeln!(out, "{}{}", to.paint("1", section.title()), to.dim(&more));
+        }
+        let usages: Vec<String> = of_section(section).map(usage).collect();
+        match wide {
+            Some(columns) if found.is_all => {
+                out += &filled(usages.iter().map(String::as_str), "  ", 2, columns);
+            }
+            Some(columns) => out += &explained(of_section(section), columns, to),
+            None => {
+                let rows = of_section(section).map(|line| vec![usage(line), to.dim(line.help)]);
+                out += &columns(&rows.collect::<Vec<_>>());
+            }
+        }
+    }
+    if found.is_all {
+        let text = "/help SECTION says what its commands do, /help COMMAND what one does; // begins a text with a \
+                    slash; a backslash at the end of a line continues it in the next line";
+        let columns = wide.unwrap_or(usize::MAX);
+        filled(text.split(' '), " ", 0, columns).lines().for_each(|line| out += &(to.dim(line) + "\n"));
+    }
+    out
+}
+
+fn usage(line: &HelpLine) -> String {
+    format!("/{} {}", line.name, line.arguments).trim_end().to_owned()
+}
+
+/// Commands with what they do, on as many lines as it takes.
+fn explained<'a>(lines: impl Iterator<Item = &'a HelpLine>, columns: usize, to: OutputStyle) -> String {
+    let lines: Vec<&HelpLine> = lines.collect();
+    let widths = lines.iter().map(|line| usage(line).len());
+    let widest = widths.filter(|width| *width <= USAGE).max().unwrap_or(0);
+    let mut out = String::new();
+    for line in lines {
+        let name = usage(line);
+        let (is_wide, is_beside) = (columns >= BESIDE, columns >= BESIDE && name.len() <= widest);
+        let indent = if is_wide { widest + 4 } else { 6 };
+        let text = filled(line.help.split(' '), " ", indent, columns);
+        let mut rest = text.lines();
+        if is_beside {
+            let first = rest.next().unwrap_or_default().trim_start();
+            let _ = writeln!(out, "  {name:<widest$}  {}", to.dim(first));
+        } else {
+            let _ = writeln!(out, "  {name}");
+        }
+        rest.for_each(|line| out += &(to.dim(line) + "\n"));
     }
     out
 }
@@ -111,14 +166,15 @@ pub(super) fn system(found: &SystemShown, to: OutputStyle) -> String {
     format!("system prompt{until}: {system}\n")
 }
 
-pub(super) fn sampling(found: &SamplingShown) -> String {
+pub(super) fn sampling(found: &SamplingShown, to: OutputStyle) -> String {
     let said = |value: Option<String>| value.unwrap_or_else(|| "as configured".to_owned());
     let until = if found.set { ", in this session" } else { "" };
     format!(
-        "temperature: {} · max_tokens: {} · seed: {}{until}\n",
+        "temperature: {} · max_tokens: {} · seed: {} · preset: {}{until}\n",
         said(found.temperature.map(|value| value.to_string())),
         said(found.max_tokens.map(|value| value.to_string())),
         said(found.seed.map(|value| value.to_string())),
+        found.preset.as_deref().map_or_else(|| "none".into(), |preset| to.line(preset)),
     )
 }
 

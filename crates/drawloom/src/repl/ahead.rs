@@ -1,17 +1,22 @@
 //! What is typed while an answer comes.
 //!
-//! Between two input lines the terminal is in its own line mode: it shows what is typed, and gives it away by the
-//! line. Whole lines are taken from it here, on a thread that waits for nothing else, so that `/stop` is heard; a
-//! line that is not finished stays in the terminal and is found in the next input line.
+//! Where the terminal can be drawn on, it gives what is typed by the key and shows none of it: it stands below what is
+//! shown ([`Terminal::typing`]), and a line that is not finished begins the next input line. Elsewhere the terminal
+//! shows what is typed itself and gives it away by the line. Both are taken here, on a thread that waits for nothing
+//! else, so that `/stop` is heard.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _, pipe};
 use std::os::fd::AsFd as _;
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
+
+use super::keys::{Keys, QUIT};
+use crate::terminal::{Terminal, TerminalMode, can_redraw, is_asking};
 
 /// Most bytes of a line in the terminal's line mode.
 const LINE: usize = 4096;
@@ -21,30 +26,51 @@ const WAITING: usize = 64;
 /// How long lines are left alone before it is looked again whether a question still stands.
 const ASKED: Duration = Duration::from_millis(50);
 
-/// What the end of input says.
-const QUIT: &str = "/quit";
-
 /// The terminal, while nobody edits a line.
 pub(super) struct Ahead {
     lines: mpsc::Receiver<String>,
-    reader: Option<JoinHandle<Option<String>>>,
+    reader: Option<JoinHandle<TypedAhead>>,
     /// Closed to end the reader.
     stop: Option<PipeWriter>,
+    /// Whether the terminal gives what is typed by the key.
+    by_key: Option<TerminalMode>,
+}
+
+/// What was typed, and nobody took.
+#[derive(Debug, Default)]
+pub(super) struct TypedAhead {
+    pub(super) lines: Vec<String>,
+    /// The line that is not finished.
+    pub(super) begun: String,
 }
 
 impl Ahead {
-    /// Standard input. Where it cannot be waited for, nothing is taken ahead, and everything stays in the terminal.
-    pub(super) fn of_terminal() -> Self {
+    /// Standard input, with a line that was begun before. Where it cannot be waited for, nothing is taken ahead, and
+    /// everything stays in the terminal.
+    pub(super) fn of_terminal(person: Arc<Terminal>, begun: String) -> Self {
         let (found, lines) = mpsc::channel(WAITING);
-        let (mut reader, mut stop) = (None, None);
+        let (mut reader, mut stop, mut by_key) = (None, None, None);
         if let (Ok(own), Ok((stopped, held))) = (io::stdin().as_fd().try_clone_to_owned(), pipe()) {
+            let own = File::from(own);
+            by_key = if can_redraw() { TerminalMode::keys(&own) } else { None };
+            let is_by_key = by_key.is_some();
             stop = Some(held);
-            reader = Builder::new()
-                .name("ahead".to_owned())
-                .spawn(move || read(&File::from(own), &stopped, &found))
-                .ok();
+            let reads = move || {
+                if is_by_key {
+                    read_keys(&own, &stopped, &found, &person, Keys::of(begun))
+                } else {
+                    let lines = read(&own, &stopped, &found).into_iter().collect();
+                    TypedAhead { lines, begun }
+                }
+            };
+            reader = Builder::new().name("ahead".to_owned()).spawn(reads).ok();
         }
-        Self { lines, reader, stop }
+        Self { lines, reader, stop, by_key }
+    }
+
+    /// Whether the terminal shows what is typed itself, and the cursor moves with it.
+    pub(super) const fn is_echoed(&self) -> bool {
+        self.by_key.is_none()
     }
 
     /// The next whole line, without its end; waits for ever once there is none to come. Cancel-safe.
@@ -56,16 +82,19 @@ impl Ahead {
     }
 
     /// Takes no more lines, and gives those that were taken and not looked at.
-    pub(super) fn finish(mut self) -> Vec<String> {
-        let last = self.end();
-        std::iter::from_fn(|| self.lines.try_recv().ok()).chain(last).collect()
+    pub(super) fn finish(mut self) -> TypedAhead {
+        let TypedAhead { lines, begun } = self.end();
+        let lines = std::iter::from_fn(|| self.lines.try_recv().ok()).chain(lines).collect();
+        TypedAhead { lines, begun }
     }
 
-    fn end(&mut self) -> Option<String> {
+    fn end(&mut self) -> TypedAhead {
         self.lines.close();
         drop(self.stop.take());
         // A reader that panicked has nothing to give.
-        self.reader.take().and_then(|reader| reader.join().ok()).flatten()
+        let left = self.reader.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
+        self.by_key = None;
+        left
     }
 }
 
@@ -75,20 +104,64 @@ impl Drop for Ahead {
     }
 }
 
-/// Reads lines until it is to end. Returns one that nobody took any more.
-fn read(terminal: &File, stopped: &PipeReader, found: &mpsc::Sender<String>) -> Option<String> {
+/// Waits until something was typed; false once nobody is to wait any more, or the terminal is gone.
+fn is_typed(terminal: &File, stopped: &PipeReader) -> bool {
     loop {
         let mut both = [PollFd::new(terminal, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
         match poll(&mut both, None) {
-            Err(rustix::io::Errno::INTR) => continue,
-            Ok(_) if both[1].revents().is_empty() && both[0].revents().contains(PollFlags::IN) => {}
-            // It is to end, or the terminal is gone.
-            Ok(_) | Err(_) => return None,
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(_) if both[1].revents().is_empty() && both[0].revents().contains(PollFlags::IN) => {
+                if !is_asking() {
+                    return true;
+                }
+                // The answer to a question is for whoever asked; it is a person's time until it is there.
+                std::thread::sleep(ASKED);
+            }
+            Ok(_) | Err(_) => return false,
         }
-        if crate::terminal::is_asking() {
-            // The answer to a question is for whoever asked; it is a person's time until it is there.
-            std::thread::sleep(ASKED);
-            continue;
+    }
+}
+
+/// Reads keys until it is to end, and shows them. Returns what nobody took any more.
+fn read_keys(
+    mut terminal: &File,
+    stopped: &PipeReader,
+    found: &mpsc::Sender<String>,
+    person: &Terminal,
+    mut keys: Keys,
+) -> TypedAhead {
+    let mut bytes = [0; LINE];
+    let mut left = Vec::new();
+    if !keys.line().is_empty() {
+        person.typing(keys.line());
+    }
+    while left.is_empty() && is_typed(terminal, stopped) {
+        let whole = match terminal.read(&mut bytes) {
+            Ok(read @ 1..) => keys.take(&bytes[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Ok(_) | Err(_) => break,
+        };
+        person.typing(keys.line());
+        let mut is_end = false;
+        for line in whole {
+            is_end |= line == QUIT;
+            match found.blocking_send(line) {
+                Err(unsent) => left.push(unsent.0),
+                Ok(()) => {}
+            }
+        }
+        if is_end {
+            break;
+        }
+    }
+    TypedAhead { lines: left, begun: keys.line().to_owned() }
+}
+
+/// Reads lines until it is to end. Returns one that nobody took any more.
+fn read(terminal: &File, stopped: &PipeReader, found: &mpsc::Sender<String>) -> Option<String> {
+    loop {
+        if !is_typed(terminal, stopped) {
+            return None;
         }
         let line = read_line(terminal)?;
         let is_end = line == QUIT;

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use commands::CommandError;
 use commands::slash::{CompletionNames, complete};
 use reedline::{
-    ColumnarMenu, Completer, Emacs, Highlighter, History, KeyCode, KeyModifiers, MenuBuilder as _, Reedline,
-    ReedlineEvent, ReedlineMenu, Signal, Span, StyledText, Suggestion, ValidationResult, Validator,
-    default_emacs_keybindings,
+    ColumnarMenu, Completer, EditCommand, Emacs, Highlighter, History, KeyCode, KeyModifiers,
+    MenuBuilder as _, Reedline, ReedlineEvent, ReedlineMenu, Signal, Span, StyledText, Suggestion,
+    ValidationResult, Validator, default_emacs_keybindings,
 };
 use tokio::sync::oneshot;
 
@@ -25,9 +25,12 @@ pub(super) enum Typed {
     End,
 }
 
+/// Where the conversation stands, what was typed of the line already, and who waits for it.
+type Question = (Standing, String, oneshot::Sender<Typed>);
+
 /// The thread that edits lines.
 pub(super) struct Editor {
-    asked: mpsc::Sender<(Standing, oneshot::Sender<Typed>)>,
+    asked: mpsc::Sender<Question>,
     known: Arc<Mutex<CompletionNames>>,
 }
 
@@ -49,7 +52,7 @@ impl Editor {
         Ok(Self { asked, known })
     }
 
-    /// Asks for a line. Once it is asked for, it has to be waited for: what is typed is lost otherwise.
+    /// Asks for a line, which begins with what was typed already. Once it is asked for, it has to be waited for: what is typed is lost otherwise.
     ///
     /// # Errors
     /// When the thread is gone.
@@ -57,17 +60,21 @@ impl Editor {
         &mut self,
         standing: Standing,
         known: CompletionNames,
+        begun: String,
     ) -> Result<Typed, CommandError> {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
         let (answer, typed) = oneshot::channel();
         let gone = || CommandError::new("internal", 6, "the input line is gone", "begin again");
-        self.asked.send((standing, answer)).map_err(|_| gone())?;
+        self.asked.send((standing, begun, answer)).map_err(|_| gone())?;
         typed.await.map_err(|_| gone())
     }
 }
 
-fn edit(mut editor: Reedline, questions: &mpsc::Receiver<(Standing, oneshot::Sender<Typed>)>) {
-    while let Ok((standing, answer)) = questions.recv() {
+fn edit(mut editor: Reedline, questions: &mpsc::Receiver<Question>) {
+    while let Ok((standing, begun, answer)) = questions.recv() {
+        if !begun.is_empty() {
+            editor.run_edit_commands(&[EditCommand::InsertString(begun)]);
+        }
         let typed = match editor.read_line(&standing) {
             Ok(Signal::Success(line)) => Typed::Line(joined(&line)),
             Ok(Signal::CtrlC) => Typed::Cleared,

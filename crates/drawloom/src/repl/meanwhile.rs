@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::pin::pin;
+use std::sync::Arc;
 
 use commands::chat::{Conversation, Steering, SteeringOutcome};
 use commands::{Asker, CommandError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, TypedAhead};
 use super::ending::{self, Endings};
 use super::{Flow, Repl};
 
@@ -37,7 +38,8 @@ impl<'a> TurnInputReader<'a> {
         waiting: &'a mut VecDeque<String>,
     ) -> Result<Self, CommandError> {
         let interrupts = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
-        let (ahead, is_stopped, flow) = (Ahead::of_terminal(), false, Flow::GoesOn);
+        let ahead = Ahead::of_terminal(Arc::clone(&repl.person), repl.begun.take());
+        let (is_stopped, flow) = (false, Flow::GoesOn);
         Ok(Self { repl, steering, ahead, interrupts, endings, waiting, is_stopped, flow })
     }
 
@@ -69,8 +71,20 @@ impl<'a> TurnInputReader<'a> {
 
     /// The turn is done: lines that nobody looked at wait behind the others.
     pub(super) fn end(self) -> Flow {
-        self.waiting.extend(self.ahead.finish());
+        let TypedAhead { lines, begun } = self.ahead.finish();
+        self.waiting.extend(lines);
+        self.repl.begun.replace(begun);
+        self.repl.person.nothing_below();
         self.flow
+    }
+
+    /// Says what becomes of a line.
+    fn told(&self, line: &str, what: &str) {
+        if self.ahead.is_echoed() {
+            self.repl.person.notice(what);
+        } else {
+            self.repl.person.took(line, what);
+        }
     }
 
     async fn stop(&mut self) {
@@ -80,15 +94,17 @@ impl<'a> TurnInputReader<'a> {
 
     async fn typed(&mut self, line: String) {
         let (person, output) = (&self.repl.person, self.repl.output);
-        person.typed();
+        if self.ahead.is_echoed() {
+            person.typed();
+        }
         if line.trim().is_empty() {
             return;
         }
         match self.steering.take(&self.repl.app, &Asker::owner(), &line).await {
-            Ok(SteeringOutcome::Joins) => person.notice("this joins the turn and is answered next"),
-            Ok(SteeringOutcome::Queued) => person.notice("this waits until the turn is done"),
+            Ok(SteeringOutcome::Joins) => self.told(&line, "this joins the turn and is answered next"),
+            Ok(SteeringOutcome::Queued) => self.told(&line, "this waits until the turn is done"),
             Ok(SteeringOutcome::Waits(line)) => {
-                person.notice("this waits until the turn is done");
+                self.told(&line, "this waits until the turn is done");
                 self.waiting.push_back(line);
             }
             Ok(SteeringOutcome::Stop) => self.is_stopped = true,

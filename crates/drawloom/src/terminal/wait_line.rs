@@ -4,26 +4,26 @@
 //! It stands above the line the cursor is on, so that what is typed meanwhile stays; it is gone before anything else
 //! is shown.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::termios::tcgetwinsize;
 use text::terminal::one_line;
+
+use super::below::Below;
 
 /// How long nothing is said, and how often it is said anew.
 const TICK: Duration = Duration::from_secs(1);
-/// Columns of a terminal that does not say how many it has.
-const COLUMNS: usize = 80;
 
 /// Cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct WaitLine(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
     state: Mutex<State>,
+    /// What stands below the line the cursor is on.
+    below: Arc<Mutex<Below>>,
     changed: Condvar,
 }
 
@@ -57,6 +57,10 @@ impl Wait {
 }
 
 impl WaitLine {
+    pub(super) fn new(below: Arc<Mutex<Below>>) -> Self {
+        Self(Arc::new(Shared { state: Mutex::default(), below, changed: Condvar::new() }))
+    }
+
     /// Begins to wait, unless something is waited for already: of several requests the first is told of.
     pub(super) fn begin(&self, model: &str, tokens: u64) {
         let mut state = self.state();
@@ -105,7 +109,7 @@ impl WaitLine {
         while state.wait.is_some() {
             let woken = self.0.changed.wait_timeout(state, TICK);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
-            state.draw();
+            state.draw(&self.0.below);
         }
     }
 
@@ -115,13 +119,13 @@ impl WaitLine {
 }
 
 impl State {
-    fn draw(&mut self) {
+    fn draw(&mut self, below: &Mutex<Below>) {
         let Some(wait) = &self.wait else { return };
         let waited = wait.since.elapsed();
         if waited < TICK {
             return;
         }
-        let columns = tcgetwinsize(io::stderr()).map_or(COLUMNS, |size| usize::from(size.ws_col));
+        let columns = super::columns();
         // A line that wraps could not be taken away.
         let text: String = wait.text(waited).chars().take(columns.saturating_sub(1).max(1)).collect();
         let mut stderr = io::stderr().lock();
@@ -129,7 +133,10 @@ impl State {
         let _ = if self.drawn {
             write!(stderr, "\x1b7\x1b[A\r\x1b[K{text}\x1b8")
         } else {
-            writeln!(stderr, "\r\x1b[K{text}")
+            // The cursor goes down a line, and what stands below it with it.
+            let mut below = below.lock().unwrap_or_else(PoisonError::into_inner);
+            let erased = below.erase();
+            write!(stderr, "{erased}\r\x1b[K{text}\n{}", below.draw(&mut 0))
         };
         self.drawn = true;
     }
@@ -139,11 +146,6 @@ impl State {
             let _ = write!(io::stderr().lock(), "\x1b[A\r\x1b[M");
         }
     }
-}
-
-/// Whether lines can be taken away again: standard error is a terminal that knows how.
-pub(super) fn is_possible() -> bool {
-    io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
 }
 
 #[cfg(test)]

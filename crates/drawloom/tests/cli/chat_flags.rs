@@ -87,13 +87,35 @@ fn what_is_set_in_a_session_stays_until_it_is_taken_back() {
     world.ok(&["chat", "-m", "three", "--temperature", "1"]);
     assert_eq!(asked_last(&near)["temperature"], json!(1.0), "a flag goes before it");
     let (_, shown) = world.json(&["chat", "-m", "/set temperature="]);
-    assert_eq!(shown, json!({"temperature": null, "max_tokens": null, "seed": -3}));
+    assert_eq!(shown, json!({"temperature": null, "max_tokens": null, "seed": -3, "preset": null}));
     world.ok(&["chat", "-m", "four"]);
     assert_eq!(asked_last(&near)["temperature"], Value::Null);
     for wrong in ["/set temperature=9", "/set warmth=1", "/set temperature"] {
         let run = world.run(&["chat", "-m", wrong]);
         assert!(run.code == Some(2) && run.err.contains("temperature"), "{wrong}: {run:?}");
     }
+}
+
+#[test]
+fn a_preset_of_the_configuration_is_set_with_other_values_in_one_line() {
+    let (world, near) = home();
+    world.ok(&["chat", "-m", "one"]);
+    let (_, shown) = world.json(&["chat", "-m", "/set preset=cold  seed=4"]);
+    assert_eq!(shown, json!({"temperature": null, "max_tokens": null, "seed": 4, "preset": "cold"}));
+    world.ok(&["chat", "-m", "two"]);
+    let body = asked_last(&near);
+    assert_eq!((&body["temperature"], &body["seed"]), (&json!(0.125), &json!(4)), "{body}");
+    assert!(body.to_string().contains("max_tokens\":70"), "{body}");
+    let run = world.run(&["chat", "-m", "/set preset=warm"]);
+    assert!(run.code == Some(3) && run.err.contains("no preset warm"), "{run:?}");
+    // A preset that is gone is left out, and the session goes on.
+    world.write("config.toml", world.read("config.toml").split("[presets").next().unwrap());
+    let run = world.run(&["chat", "-m", "three"]);
+    assert!(run.code == Some(0) && run.err.contains("the preset cold"), "{run:?}");
+    let body = asked_last(&near);
+    assert_eq!((&body["temperature"], &body["seed"]), (&Value::Null, &json!(4)), "{body}");
+    world.ok(&["chat", "-m", "/set preset="]);
+    assert!(!world.run(&["chat", "-m", "four"]).err.contains("cold"));
 }
 
 #[test]

@@ -53,7 +53,47 @@ fn the_version_needs_nothing() {
 fn shells_get_completions() {
     let world = World::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        assert!(world.ok(&["completions", shell]).contains("generate"), "{shell}");
+        assert!(world.ok(&["completions", shell]).contains("DRAWLOOM_COMPLETE"), "{shell}");
     }
+    assert_eq!(completed(&world, "fish", &["tree", "show", "T"]), "", "no home is made for it");
     assert!(!world.home().exists());
+}
+
+/// What a shell is offered behind these words.
+fn completed(world: &World, shell: &str, words: &[&str]) -> String {
+    let mut command = world.command(&[&["--", "drawloom"], words].concat());
+    let index = words.len().to_string();
+    command.env("DRAWLOOM_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", index).env("_CLAP_IFS", "\n");
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn a_shell_is_offered_titles_short_ids_sessions_and_models() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Two words", "--text", "It rained."]);
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    let id = world.ok(&["tree", "append", "Tale", " Then it\nstopped."]).trim().to_owned();
+    world.ok(&["--model", "script:echo", "chat", "--session", "plans", "-m", "Hello."]);
+    let fish = |words: &[&str]| completed(&world, "fish", words);
+    assert!(fish(&["tree", "ge"]).contains("generate\t"), "commands too");
+    assert!(
+        fish(&["tree", "show", "T"]).starts_with("Tale\t")
+            && fish(&["tree", "show", "Tw"]).contains("Two words")
+    );
+    let bash = completed(&world, "bash", &["tree", "show", "T"]);
+    assert_eq!(bash, "Tale", "nobody quotes a title with a blank there");
+    let trees = world.json(&["tree", "list"]).1;
+    let short = trees["trees"][0]["short_id"].as_str().unwrap().to_owned();
+    assert!(fish(&["tree", "text", &short[..2]]).contains(&short));
+    assert_eq!(fish(&["tree", "switch", "Tale", &id]), format!("{id}\tThen it stopped.\n"));
+    assert!(fish(&["chat", "--session", "pl"]).contains("plans"));
+    assert!(fish(&["sessions", "archive", ""]).contains("plans"));
+    let models = fish(&["--model", "anthropic/"]);
+    assert!(
+        models.lines().count() > 1 && models.lines().all(|line| line.starts_with("anthropic/")),
+        "{models}"
+    );
+    let elsewhere = world.path("none");
+    assert_eq!(fish(&["--home", elsewhere.to_str().unwrap(), "tree", "show", "T"]), "");
+    assert!(!elsewhere.exists());
 }

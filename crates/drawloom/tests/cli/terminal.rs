@@ -48,8 +48,12 @@ impl Callbacks for Obeyed {
 
 /// An emulated screen.
 pub(crate) fn screen() -> Parser<Obeyed> {
+    screen_of(ROWS, COLUMNS)
+}
+
+fn screen_of(rows: u16, columns: u16) -> Parser<Obeyed> {
     let of = |n| NonZeroU16::new(n).unwrap();
-    Parser::new_with_callbacks(of(ROWS), of(COLUMNS), 0, Obeyed::default())
+    Parser::new_with_callbacks(of(rows), of(columns), 0, Obeyed::default())
 }
 
 /// A program at a terminal.
@@ -68,21 +72,26 @@ impl Terminal {
 
     /// At a terminal of so many columns; `TERM` is xterm's, unless the command has its own.
     pub(crate) fn of_width(mut command: Command, columns: u16) -> Self {
+        if !command.get_envs().any(|(name, _)| name == "TERM") {
+            command.env("TERM", "xterm-256color");
+        }
+        Self::sized(command, ROWS, columns)
+    }
+
+    /// The same of another size, and of the kind that the command's environment says.
+    pub(crate) fn sized(mut command: Command, rows: u16, columns: u16) -> Self {
         let person: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&person).unwrap();
         unlockpt(&person).unwrap();
-        let size = Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&person, size).unwrap();
         let name = ptsname(&person, Vec::new()).unwrap();
         let side = || -> File {
             rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap().into()
         };
-        if !command.get_envs().any(|(name, _)| name == "TERM") {
-            command.env("TERM", "xterm-256color");
-        }
         command.stdin(side()).stdout(side()).stderr(side());
         let child = command.spawn().unwrap();
-        Self { child, person: person.into(), screen: screen(), raw: Vec::new() }
+        Self { child, person: person.into(), screen: screen_of(rows, columns), raw: Vec::new() }
     }
 
     /// Types.
@@ -161,11 +170,17 @@ impl Terminal {
         self.screen.callbacks()
     }
 
+    /// Whether it wrote this at any time.
+    pub(crate) fn wrote(&self, bytes: &[u8]) -> bool {
+        self.raw.windows(bytes.len()).any(|window| window == bytes)
+    }
+
     /// Whether the cursor stands behind an empty prompt.
     fn is_at_prompt(&self) -> bool {
         let (row, column) = self.screen.screen().cursor_position();
         // Rows, as lines that are wrapped count as one among the contents.
-        let line = self.screen.screen().rows(0, COLUMNS).nth(row.into()).unwrap_or_default();
+        let columns = self.screen.screen().size().1;
+        let line = self.screen.screen().rows(0, columns.get()).nth(row.into()).unwrap_or_default();
         line.trim_end().ends_with('>') && usize::from(column) == line.trim_end().len() + 1
     }
 

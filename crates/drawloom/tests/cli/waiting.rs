@@ -48,7 +48,7 @@ fn serve(mut stream: &TcpStream, pieces: &Receiver<String>) {
 }
 
 /// A world with a model of that server, and the server's channel.
-fn world() -> (World, Sender<String>) {
+pub(crate) fn world() -> (World, Sender<String>) {
     let (base, pieces) = stepping();
     let world = World::new();
     let provider = "kind = \"llamacpp\"\nwindow = 32000\n";

@@ -119,6 +119,8 @@ fn finished(key: &SayId, id: NodeId, text: &str) -> SessionEvent {
         answer: Some(node),
         manifest: None,
         usage: None,
+        model: String::new(),
+        cost: None,
         reusable: None,
         share: 0.0,
         measured: false,

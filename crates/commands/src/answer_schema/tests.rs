@@ -1,0 +1,116 @@
+use serde_json::json;
+
+use super::*;
+
+fn misfit(schema: &Value, value: &Value) -> Option<String> {
+    AnswerSchema::read(&schema.to_string()).unwrap().misfit(&value.to_string())
+}
+
+#[test]
+fn a_value_fits_or_its_place_is_named() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "minLength": 1, "pattern": "^[a-z]+$"},
+            "parts": {"type": "array", "items": {"$ref": "#/$defs/part"}, "maxItems": 2, "uniqueItems": true},
+        },
+        "required": ["name"],
+        "additionalProperties": false,
+        "$defs": {"part": {"anyOf": [{"type": "integer", "minimum": 1}, {"const": null}, {"$ref": "#"}]}},
+    });
+    for fits in [
+        json!({"name": "a"}),
+        json!({"name": "a", "parts": [1, null]}),
+        json!({"name": "b", "parts": [{"name": "c"}]}),
+    ] {
+        assert_eq!(misfit(&schema, &fits), None, "{fits}");
+    }
+    for (value, why) in [
+        (json!([]), "want object, but got array"),
+        (json!({}), "missing properties 'name'"),
+        (json!({"name": ""}), "/name: length must be >=1, but got 0"),
+        (json!({"name": "A"}), "/name: 'A' does not match"),
+        (json!({"name": "a", "more": 1}), "additionalProperties 'more' not allowed"),
+        (json!({"name": "a", "parts": [1, 2, 3]}), "/parts: maximum 2 items"),
+        (json!({"name": "a", "parts": [1, 1.0]}), "/parts: items at 0 and 1 are equal"),
+        (json!({"name": "a", "parts": [1.5]}), "/parts/0: want integer, but got number"),
+        (json!({"name": "a", "parts": [{"name": 1}]}), "/parts/0/name: want string, but got number"),
+    ] {
+        let said = misfit(&schema, &value).unwrap();
+        assert!(said.starts_with(why), "{value}: {said}");
+    }
+}
+
+#[test]
+fn each_keyword_takes_part() {
+    for (schema, fits, not) in [
+        (json!({"type": ["null", "integer"]}), json!(2.0), json!(2.5)),
+        (json!({"enum": [1, {"a": 1, "b": [2]}]}), json!({"b": [2.0], "a": 1}), json!({"a": 1})),
+        (json!({"const": "x"}), json!("x"), json!("y")),
+        (json!({"exclusiveMinimum": 1, "exclusiveMaximum": 3}), json!(2), json!(3)),
+        (json!({"minimum": 1, "maximum": 3}), json!(3), json!(0)),
+        (json!({"multipleOf": 0.5}), json!(1.5), json!(1.6)),
+        (json!({"properties": {"a": {}}, "unevaluatedProperties": false}), json!({"a": 1}), json!({"b": 1})),
+        (json!({"dependentRequired": {"a": ["b"]}}), json!({"a": 1, "b": 2}), json!({"a": 1})),
+        (json!({"minItems": 1}), json!([1]), json!([])),
+        (json!({"prefixItems": [{"type": "string"}], "items": false}), json!(["a"]), json!(["a", 1])),
+        (json!({"contains": {"const": 1}}), json!([2, 1]), json!([2])),
+        (json!({"minProperties": 1, "maxProperties": 1}), json!({"a": 1}), json!({"a": 1, "b": 2})),
+        (json!({"propertyNames": {"maxLength": 1}}), json!({"a": 1}), json!({"ab": 1})),
+        (
+            json!({"patternProperties": {"^n": {"type": "number"}}}),
+            json!({"n": 1, "m": "x"}),
+            json!({"n": ""}),
+        ),
+        (json!({"additionalProperties": {"type": "number"}}), json!({"a": 1}), json!({"a": ""})),
+        (json!({"allOf": [{"minimum": 1}, {"maximum": 2}]}), json!(1), json!(3)),
+        (json!({"oneOf": [{"minimum": 1}, {"maximum": 2}]}), json!(3), json!(2)),
+        (json!({"not": {"type": "string"}}), json!(1), json!("x")),
+        (
+            json!({"if": {"type": "string"}, "then": {"maxLength": 1}, "else": {"const": 1}}),
+            json!("x"),
+            json!(2),
+        ),
+        (
+            json!({"$ref": "#/definitions/a~1b", "definitions": {"a/b": {"type": "null"}}}),
+            json!(null),
+            json!(1),
+        ),
+    ] {
+        assert_eq!(misfit(&schema, &fits), None, "{schema}");
+        assert!(misfit(&schema, &not).is_some(), "{schema}");
+    }
+}
+
+#[test]
+fn what_is_no_schema_is_refused_by_its_place() {
+    for (text, why) in [
+        ("{", "it is no JSON"),
+        ("[]", "it is no object"),
+        (r#"{"type":"text"}"#, "/type: "),
+        (
+            r#"{"properties":{"a":{"items":3}}}"#,
+            "/properties/a/items: want boolean or object, but got number",
+        ),
+        (r#"{"required":"a"}"#, "/required: want array, but got string"),
+        (r#"{"maxLength":-1}"#, "/maxLength: must be >=0, but got -1"),
+        (r#"{"pattern":"("}"#, "/pattern: "),
+        (r##"{"$ref":"#/$defs/x"}"##, "json-pointer in the schema#/$defs/x not found"),
+        (r#"{"$ref":"file:///etc/hostname"}"#, "file:///etc/hostname is not in this schema"),
+        (r#"{"$ref":"https://example.org/x"}"#, "https://example.org/x is not in this schema"),
+        (r#"{"anyOf":[]}"#, "/anyOf: minimum 1 items required"),
+    ] {
+        let said = AnswerSchema::read(text).err().unwrap();
+        assert!(said.starts_with(why), "{text}: {said}");
+    }
+}
+
+#[test]
+fn a_schema_that_leads_to_itself_ends() {
+    for schema in [json!({"$ref": "#"}), json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}]})] {
+        assert!(misfit(&schema, &json!(1)).unwrap().contains("reference cycle"));
+    }
+    let schema = AnswerSchema::read("{}").unwrap();
+    assert!(schema.misfit("Here it is: {}").unwrap().starts_with("it is no JSON"));
+    assert_eq!(schema.misfit("\n{}\n"), None);
+}

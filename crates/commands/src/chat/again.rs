@@ -1,0 +1,160 @@
+//! Asking again what was said: for its answer, for one more, or for several to choose from.
+
+use agent::session::{TreeChoice, TurnInput};
+use loom::{Op, PositionId, Role, path, render};
+use model::ModelPlace;
+
+use super::{Conversation, TurnStep, position};
+use crate::app::App;
+use crate::error::CommandError;
+use crate::generate::{self, MANY_TOKENS};
+use crate::results::chat::Chatted;
+use crate::rights::Asker;
+
+/// Answers that are asked for one after another.
+pub(super) struct Again {
+    /// What is answered.
+    question: PositionId,
+    /// How many are asked for.
+    number: u32,
+    /// How many were not asked for yet.
+    left: u32,
+    answers: Vec<Chatted>,
+}
+
+impl Conversation {
+    /// Asks again what was said last: it gets its answer, or one more.
+    ///
+    /// # Errors
+    /// As [`Self::say`]; also when nothing was said.
+    pub(crate) async fn retry(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
+        let missing = || CommandError::not_found("message of yours", "to ask again", "say something first");
+        let entered = self.entered(app, asker).await?.ok_or_else(missing)?;
+        let view = entered.view.clone();
+        let of = app.read(asker, entered.tree, move |rows| position::said_last(rows, &view)).await?;
+        self.ask_again(app, asker, of.ok_or_else(missing)?).await
+    }
+
+    /// Asks for so many more answers beside the one the conversation is at, one after another.
+    ///
+    /// # Errors
+    /// As [`Self::say`]; also when the conversation is not at an answer.
+    pub(crate) async fn regenerate(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        number: u32,
+    ) -> Result<(), CommandError> {
+        let hint = "/retry asks your last message";
+        let missing = || CommandError::not_found("answer", "to ask for again here", hint);
+        let entered = self.entered(app, asker).await?.ok_or_else(missing)?;
+        let view = entered.view.clone();
+        let (question, last) = app
+            .read(asker, entered.tree, move |rows| {
+                let tip = path::position(rows, render::tip(rows, &view)?)?;
+                let is_answer = tip.role == Some(Role::Assistant);
+                let said = if is_answer { position::said_last(rows, &view)? } else { None };
+                Ok((said, position::view_position(rows, &view)?.last))
+            })
+            .await?;
+        let question = question.ok_or_else(missing)?;
+        if let Some(last) = last {
+            self.confirm_tokens(app, last.manifest.tokens, number).await?;
+        }
+        self.ask_again(app, asker, question).await?;
+        let (left, answers) = (number - 1, Vec::new());
+        self.again = (number > 1).then_some(Again { question, number, left, answers });
+        Ok(())
+    }
+
+    async fn ask_again(&mut self, app: &App, asker: &Asker, of: PositionId) -> Result<(), CommandError> {
+        self.read_files(app);
+        let hint = "say something first";
+        let entered = self.entered(app, asker).await?;
+        let entered = entered.ok_or_else(|| CommandError::not_found("message", "to ask again", hint))?;
+        self.begin_turn(app, asker, entered, TreeChoice::Current, TurnInput::Again { of }).await
+    }
+
+    /// Shows what many tokens of a model elsewhere would come to, and asks (spec: agent §1 *Budgets*).
+    async fn confirm_tokens(&mut self, app: &App, tokens: u64, number: u32) -> Result<(), CommandError> {
+        let info = self.config(app).await?.model.info();
+        let expected = u64::from(info.output_limit).min(agent::spend::EXPECTED_OUTPUT);
+        if info.place == ModelPlace::Local || (tokens + expected) * u64::from(number) <= MANY_TOKENS {
+            return Ok(());
+        }
+        let cost = info.prices.as_ref().map(|prices| prices.estimate(tokens, expected).times(number.into()));
+        let hint = "ask for fewer, or answer y at a terminal";
+        generate::confirm_requests(app, (number, tokens), cost, &info.full_name(), hint)
+    }
+
+    /// Whether answers were asked for that are not there yet.
+    pub(super) fn asks_more(&self) -> bool {
+        self.again.as_ref().is_some_and(|again| again.left > 0)
+    }
+
+    /// Keeps an answer to choose from. After one that failed or was stopped no more are asked for.
+    pub(super) fn note_choice(&mut self, done: &Result<Chatted, CommandError>) {
+        let Some(again) = &mut self.again else { return };
+        match done {
+            Ok(done) => again.answers.push(done.clone()),
+            Err(_) => again.left = 0,
+        }
+    }
+
+    /// Asks for the next answer, if there is one to ask for.
+    pub(super) async fn ask_once_more(&mut self, app: &App, asker: &Asker) -> Option<TurnStep> {
+        let again = self.again.as_mut().filter(|again| again.left > 0)?;
+        again.left -= 1;
+        let (question, of) = (again.question, again.number);
+        let number = of - again.left;
+        match self.ask_again(app, asker, question).await {
+            Ok(()) => Some(TurnStep::AskedAgain { number, of }),
+            Err(error) => {
+                self.note_choice(&Err(error.clone()));
+                Some(TurnStep::Done(Box::new(Err(error))))
+            }
+        }
+    }
+
+    /// The answers there are to choose from, once all are there; none where there is no choice.
+    pub fn choices(&mut self) -> Vec<Chatted> {
+        let answers = self.again.take().map(|again| again.answers).unwrap_or_default();
+        if answers.len() > 1 { answers } else { Vec::new() }
+    }
+
+    /// Goes to the answer that was chosen.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn choose(&self, app: &App, asker: &Asker, answer: &Chatted) -> Result<(), CommandError> {
+        let (view, to) = (self.view.clone(), answer.node.as_position());
+        let is_there = {
+            let view = view.clone();
+            app.read(asker, answer.tree, move |rows| Ok(render::tip(rows, &view)? == to)).await?
+        };
+        if !is_there {
+            app.change(asker, answer.tree, &view, Op::Switch(to)).await?;
+        }
+        Ok(())
+    }
+
+    /// Of several answers that were asked for where nobody chooses: the first.
+    pub(super) async fn take_first(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        done: Result<Chatted, CommandError>,
+    ) -> Result<Chatted, CommandError> {
+        let choices = self.choices();
+        let Some(first) = choices.first() else { return done };
+        if let Err(error) = done {
+            app.frontend.note(&format!("one of the answers failed: {error}"));
+        }
+        self.choose(app, asker, first).await?;
+        app.frontend.note(&format!(
+            "{} more beside it: `drawloom chat -m /siblings` lists them, `-m /next` goes to the next",
+            choices.len() - 1
+        ));
+        Ok(first.clone())
+    }
+}

@@ -1,0 +1,187 @@
+//! Completion by a shell: besides commands and flags the titles of trees, short ids, sessions and models.
+//!
+//! The script of `completions SHELL` asks this program at every Tab, with [`ASKED`] set. What is in the home it asks
+//! of its own commands; no home is made, and no connection is opened.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::{Arg, CommandFactory as _};
+use clap_complete::Shell;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::{CompleteEnv, Shells};
+use commands::CommandError;
+use serde_json::Value;
+
+use crate::cli::Cli;
+use crate::config::Layers;
+use crate::model_names;
+use crate::paths::InvocationPaths;
+
+/// The variable that names the shell that asks.
+const ASKED: &str = "DRAWLOOM_COMPLETE";
+/// Whether the shell that asks quotes what it takes over.
+static QUOTES: AtomicBool = AtomicBool::new(true);
+/// Characters of a passage beside its short id.
+const GLIMPSE: usize = 50;
+
+/// Answers a shell that asks, and ends the process; returns if none does.
+pub(crate) fn answer() {
+    let is_bash = env::var_os(ASKED).is_some_and(|shell| shell == "bash");
+    QUOTES.store(!is_bash, Ordering::Relaxed);
+    CompleteEnv::with_factory(|| completed(Cli::command(), "")).var(ASKED).complete();
+}
+
+/// The script by which a shell asks.
+///
+/// # Errors
+/// When there is none for that shell.
+pub(crate) fn script(shell: Shell) -> Result<Vec<u8>, CommandError> {
+    let name = shell.to_string();
+    let mut script = Vec::new();
+    let written = Shells::builtins()
+        .completer(&name)
+        .map(|shell| shell.write_registration(ASKED, "drawloom", "drawloom", "drawloom", &mut script));
+    match written {
+        Some(Ok(())) => Ok(script),
+        _ => Err(CommandError::usage(format!("there are no completions for {name}"), "name another shell")),
+    }
+}
+
+/// The same command with what its arguments may be. `family` is the command it is one of.
+fn completed(command: clap::Command, family: &str) -> clap::Command {
+    let own = command.get_name().to_owned();
+    let command = command.mut_args(|arg| with_candidates(arg, family));
+    command.mut_subcommands(|sub| completed(sub, &own))
+}
+
+fn with_candidates(arg: Arg, family: &str) -> Arg {
+    let value = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
+    let id = arg.get_id().to_string();
+    let completer: fn(&OsStr) -> Vec<CompletionCandidate> = match (value.as_deref(), id.as_str()) {
+        (Some("TREE"), _) | (_, "tree") => trees,
+        (Some("NODE"), _) | (_, "node") => nodes,
+        (_, "session") => sessions,
+        (_, "name") if family == "sessions" => sessions,
+        (Some("MODEL"), _) => models,
+        (_, "name") if family == "model" => models,
+        _ => return arg,
+    };
+    arg.add(ArgValueCompleter::new(completer))
+}
+
+fn trees(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let found = asked(&["tree", "list"]);
+    let mut candidates = Vec::new();
+    for tree in listed(&found, "trees") {
+        let (title, id) = (text(tree, "title"), text(tree, "short_id"));
+        candidates.push((title.to_owned(), id.to_owned()));
+        candidates.push((id.to_owned(), title.to_owned()));
+    }
+    beginning(typed, candidates)
+}
+
+fn nodes(typed: &OsStr) -> Vec<CompletionCandidate> {
+    // `tree COMMAND TREE NODE`.
+    let words = plain_words();
+    let [family, _, tree, ..] = words.as_slice() else { return Vec::new() };
+    if family != "tree" {
+        return Vec::new();
+    }
+    let found = asked(&["tree", "show", tree]);
+    let node = |node: &Value| {
+        let words: Vec<&str> = text(node, "text").split_whitespace().collect();
+        (text(node, "short_id").to_owned(), words.join(" ").chars().take(GLIMPSE).collect())
+    };
+    beginning(typed, listed(&found, "nodes").map(node).collect())
+}
+
+fn sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let found = asked(&["sessions", "list"]);
+    let named = |session: &Value| (text(session, "name").to_owned(), text(session, "title").to_owned());
+    beginning(typed, listed(&found, "sessions").map(named).collect())
+}
+
+fn models(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Ok(paths) = InvocationPaths::of(home(), None) else { return Vec::new() };
+    let layers = Layers::read(&paths.home, env::vars_os(), &[]);
+    let Ok(config) = layers.config() else { return Vec::new() };
+    let own = config.model.default.iter().chain(config.models.keys()).cloned();
+    let mut names: Vec<String> = own.chain(model_names::catalogue(&config).map(|(name, _)| name)).collect();
+    names.sort();
+    names.dedup();
+    beginning(typed, names.into_iter().map(|name| (name, String::new())).collect())
+}
+
+/// Those that begin as what was typed, with what is said beside them. A word with blanks is none that every shell
+/// would quote.
+fn beginning(typed: &OsStr, candidates: Vec<(String, String)>) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy().replace('\\', "");
+    let quotes = QUOTES.load(Ordering::Relaxed);
+    let is_plain = |value: &str| value.chars().all(|c| c.is_alphanumeric() || "-_./:".contains(c));
+    let fits = |value: &str| {
+        !value.is_empty()
+            && value.starts_with(&typed)
+            && !value.contains(char::is_control)
+            && (quotes || is_plain(value))
+    };
+    let candidates = candidates.into_iter().filter(|(value, _)| fits(value));
+    let shown = |about: String| text::terminal::one_line(&about).into_owned();
+    candidates
+        .map(|(value, about)| {
+            CompletionCandidate::new(value).help((!about.is_empty()).then(|| shown(about).into()))
+        })
+        .collect()
+}
+
+/// What a command of this program answers in JSON; nothing where it fails or there is no store.
+fn asked(words: &[&str]) -> Value {
+    let read = || {
+        let paths = InvocationPaths::of(home(), None).ok()?;
+        if !paths.home.join(store::home::DATABASE).exists() {
+            return None;
+        }
+        let mut command = Command::new(env::current_exe().ok()?);
+        command.args(["--json", "--quiet"]).arg("--home").arg(&paths.home).args(words);
+        command.env_remove(ASKED).stdin(Stdio::null()).stderr(Stdio::null());
+        serde_json::from_slice(&command.output().ok()?.stdout).ok()
+    };
+    read().unwrap_or_default()
+}
+
+fn listed<'a>(found: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    found[key].as_array().into_iter().flatten()
+}
+
+fn text<'a>(of: &'a Value, key: &str) -> &'a str {
+    of[key].as_str().unwrap_or_default()
+}
+
+/// The words of the line that is completed.
+fn line() -> Vec<OsString> {
+    env::args_os().skip_while(|word| word != "--").skip(2).collect()
+}
+
+/// The home the line names.
+fn home() -> Option<PathBuf> {
+    let words = line();
+    let at = words.iter().position(|word| word == "--home")?;
+    words.get(at + 1).map(PathBuf::from)
+}
+
+/// The words of the line that are neither flags of every command nor their values.
+fn plain_words() -> Vec<String> {
+    let mut plain = Vec::new();
+    let mut words = line().into_iter().map(|word| word.to_string_lossy().replace('\\', ""));
+    while let Some(word) = words.next() {
+        if ["--home", "--workspace", "--model", "--model-file", "--color"].contains(&word.as_str()) {
+            words.next();
+        } else if !word.starts_with('-') {
+            plain.push(word);
+        }
+    }
+    plain
+}

@@ -1,0 +1,390 @@
+//! What a chat at a terminal offers: several answers to choose from, a recap, what is typed meanwhile, help.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::server::{self, Server};
+use crate::terminal::Terminal;
+use crate::waiting;
+use crate::world::World;
+
+/// A model that gives these answers in turn.
+fn script(world: &World, answers: &[&str]) -> String {
+    let lines: Vec<String> =
+        answers.iter().map(|text| serde_json::json!({ "text": text }).to_string()).collect();
+    std::fs::write(world.path("answers.jsonl"), lines.join("\n")).unwrap();
+    format!("script:{}", world.path("answers.jsonl").display())
+}
+
+fn chat(world: &World, model: &str) -> Terminal {
+    Terminal::start(world.command(&["--model", model, "chat"]))
+}
+
+#[test]
+fn one_of_several_new_answers_is_chosen() {
+    let world = World::new();
+    let model = script(
+        &world,
+        &["One.", "Two.", "Three.\nAnd more.", "Four.", "Five.", "Six.", "Seven.", "Eight.", "Nine."],
+    );
+    let mut terminal = chat(&world, &model);
+    terminal.says("/regenerate\r");
+    terminal.shows("no answer to ask for again here");
+    terminal.says("Go on?\r");
+    terminal.at_prompt();
+    terminal.types("/regenerate -n 3\r");
+    terminal.shows("answer 3 of 3:");
+    terminal.shows("which one, 1 to 3?");
+    terminal.shows(" 2  Three. And more.");
+    terminal.says_on("9\n2\n");
+    terminal.shows("a number from 1 to 3:");
+    terminal.shows("goes on from answer 2 of 3");
+    terminal.says("/siblings\r");
+    terminal.shows("3 *");
+    // Enter takes the first, and the line that is no number is what is said next.
+    terminal.types("/regenerate -n 2\r");
+    terminal.shows("which one, 1 to 2?");
+    terminal.says_on("Which was it?\n");
+    terminal.shows("goes on from answer 1 of 2");
+    terminal.shows("Seven.");
+    // Ctrl-C chooses nothing, and ends nothing.
+    terminal.at_prompt();
+    terminal.types("/regenerate -n 2\r");
+    terminal.until("the choice", |terminal| terminal.contents().matches("which one, 1 to 2?").count() == 2);
+    terminal.signal(Signal::INT);
+    terminal.until("the first", |terminal| {
+        terminal.contents().matches("goes on from answer 1 of 2").count() == 2
+    });
+    terminal.at_prompt();
+    terminal.types("/exit\r");
+    assert_eq!(terminal.ended(), Some(0));
+    let (_, log) = world.json(&["log"]);
+    let told = log["exchanges"].as_array().unwrap();
+    let told: Vec<_> = told.iter().map(|exchange| exchange["answer"].as_str().unwrap()).collect();
+    assert_eq!(told, ["Five.", "Eight."]);
+}
+
+#[test]
+fn several_answers_of_a_call_stand_beside_the_first() {
+    let world = World::new();
+    let model = script(&world, &["One.", "Two.", "Three."]);
+    let none = world.run(&["--model", &model, "chat", "-m", "/regenerate"]);
+    assert!(none.code == Some(3) && none.err.contains("/retry asks"), "{none:?}");
+    world.ok(&["--model", &model, "chat", "-m", "Go on?"]);
+    let run = world.run(&["--model", &model, "chat", "-m", "/regenerate -n 2"]);
+    assert_eq!((run.code, run.out.trim()), (Some(0), "One."), "a script begins anew in each process");
+    assert!(run.err.contains("1 more beside it"), "{run:?}");
+    let listed = world.ok(&["chat", "-m", "/siblings"]);
+    assert!(listed.lines().nth(1).unwrap().starts_with("2 *"), "{listed}");
+    for wrong in ["/regenerate -n 0", "/regenerate -n 65", "/regenerate 2"] {
+        assert_eq!(world.run(&["--model", &model, "chat", "-m", wrong]).code, Some(2), "{wrong}");
+    }
+    // The second is not there.
+    let run = world.run(&["--model", &model, "chat", "-m", "/regenerate -n 5"]);
+    assert_eq!((run.code, run.out.trim()), (Some(0), "One."));
+    assert!(run.err.contains("2 more beside it") && run.err.contains("one of the answers failed"), "{run:?}");
+}
+
+#[test]
+fn an_answer_fits_its_schema_or_the_place_is_named() {
+    let world = World::new();
+    let near = Server::start(|path, body| {
+        let answer =
+            if body.to_string().contains("price") { r#"{"price": "much"}"# } else { r#"{"price": 3}"# };
+        path.ends_with("/chat/completions").then(|| server::chat("", answer, 10))
+    });
+    let config = format!(
+        "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{}\"\nkind = \"ollama\"\nwindow = 32000\n",
+        near.base()
+    );
+    world.write("config.toml", &config);
+    let schema = r#"{"type": "object", "properties": {"cost": {"type": "number"}}}"#;
+    std::fs::write(world.path("here/cost.json"), schema).unwrap();
+    let fits = world.run(&["ask", "How much?", "--schema", "cost.json"]);
+    assert_eq!((fits.code, fits.out.trim()), (Some(0), r#"{"price": 3}"#), "{fits:?}");
+    let sent = near.bodies().pop().unwrap();
+    assert_eq!(
+        sent["response_format"]["json_schema"]["schema"],
+        serde_json::from_str::<Value>(schema).unwrap()
+    );
+
+    std::fs::write(world.path("here/price.json"), r#"{"properties": {"price": {"type": "number"}}}"#)
+        .unwrap();
+    let run = world.run(&["ask", "How much?", "--schema", "price.json"]);
+    assert_eq!((run.code, run.out.as_str()), (Some(5), ""), "{run:?}");
+    assert!(run.err.contains("/price: want number, but got string"), "{run:?}");
+    assert!(run.err.contains(r#"{"price": "much"}"#), "what was answered is shown: {run:?}");
+    let (code, told) = world.json(&["ask", "How much?", "--schema", "price.json"]);
+    assert_eq!((code, &told["text"]), (Some(5), &Value::from(r#"{"price": "much"}"#)));
+    assert!(told["misfit"].as_str().unwrap().starts_with("/price"), "{told}");
+    assert!(world.ok(&["search", "much"]).contains("much"), "it is kept");
+
+    let asked = near.bodies().len();
+    for (text, why) in [("{", "it is no JSON"), (r#"{"type": "objekt"}"#, "/type: ")] {
+        std::fs::write(world.path("here/bad.json"), text).unwrap();
+        let run = world.run(&["ask", "How much?", "--schema", "bad.json"]);
+        assert!(run.code == Some(2) && run.err.contains(why) && run.err.contains("bad.json"), "{run:?}");
+    }
+    assert_eq!(world.run(&["ask", "How much?", "--schema", "none.json"]).code, Some(3));
+    world.write("config.toml", &format!("{config}[models.\"box/m\"]\nstructured = false\n"));
+    let run = world.run(&["ask", "How much?", "--schema", "cost.json"]);
+    assert!(run.code == Some(2) && run.err.contains("box/m keeps to no schema"), "{run:?}");
+    assert_eq!(near.bodies().len(), asked, "nothing was sent");
+    let run = world.fed(&["ask", "-", "--schema", "-"], b"{}");
+    assert!(run.code == Some(2) && run.err.contains("more than once"), "{run:?}");
+}
+
+/// Whatever stands for itself in a snapshot: short ids and moments differ from run to run.
+fn steady(world: &World, text: &str) -> String {
+    let (_, sessions) = world.json(&["sessions", "show", "main"]);
+    let (_, tree) = world.json(&["tree", "show", sessions["tree"].as_str().unwrap(), "--all"]);
+    let mut text = text.to_owned();
+    for node in tree["nodes"].as_array().unwrap() {
+        text = text.replace(node["short_id"].as_str().unwrap(), "nnnn");
+    }
+    let is_moment = |at: &str| {
+        at.len() == 16
+            && at
+                .bytes()
+                .zip(*b"dddd-dd-dd dd:dd")
+                .all(|(is, asked)| if asked == b'd' { is.is_ascii_digit() } else { is == asked })
+    };
+    let mut out = String::new();
+    let mut rest = text.as_str();
+    while let Some(next) = rest.chars().next() {
+        if rest.get(..16).is_some_and(is_moment) {
+            out += "YYYY-MM-DD HH:MM";
+            rest = &rest[16..];
+        } else {
+            out.push(next);
+            rest = &rest[next.len_utf8()..];
+        }
+    }
+    out.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+const QUESTION: &str = "What is a heddle, and how many of them does a loom need for a plain weave?";
+const ANSWER: &str = "A heddle is a cord or wire with an eye.\n\nEach warp thread goes through one:\n\n\
+                      1. for a plain weave, two shafts of heddles;\n2. for a twill, three or more;\n\
+                      3. for damask, as many as the pattern asks for, which can be very many indeed.\n\n\
+                      So: as many heddles as there are warp threads, shared out over two shafts.";
+
+/// A world with a conversation of one question that has two answers.
+fn asked() -> (World, String) {
+    let world = World::new();
+    let model = script(&world, &["Two.", ANSWER, "A reed keeps the threads apart."]);
+    let mut terminal = chat(&world, &model);
+    terminal.says(&format!("{QUESTION}\r"));
+    terminal.says("/retry\r");
+    terminal.types("/exit\r");
+    assert_eq!(terminal.ended(), Some(0));
+    (world, model)
+}
+
+/// What a conversation that is gone on with shows at a terminal.
+fn screens(columns: u16, environment: &[(&str, &str)]) -> String {
+    let (world, model) = asked();
+    let mut command = world.command(&["--model", &model, "chat"]);
+    command.env("TERM", "xterm-256color").envs(environment.iter().copied());
+    let mut terminal = Terminal::sized(command, 250, columns);
+    for line in ["/history", "/siblings", "/help", "/help looking", "/help look", "And a reed?"] {
+        terminal.says(&format!("{line}\r"));
+    }
+    terminal.at_prompt();
+    let is_dim = terminal.wrote(b"\x1b[2m");
+    assert_eq!(is_dim, environment.is_empty(), "{environment:?}");
+    terminal.types("/exit\r");
+    assert_eq!(terminal.ended(), Some(0));
+    steady(&world, &terminal.contents())
+}
+
+#[test]
+fn a_conversation_at_forty_columns() {
+    insta::assert_snapshot!(screens(40, &[]));
+}
+
+#[test]
+fn a_conversation_at_two_hundred_columns() {
+    insta::assert_snapshot!(screens(200, &[]));
+}
+
+#[test]
+fn a_conversation_without_colours_and_in_a_dumb_terminal() {
+    let plain = screens(80, &[("NO_COLOR", "1")]);
+    insta::assert_snapshot!(plain);
+    assert_eq!(screens(80, &[("NO_COLOR", "1"), ("TERM", "dumb")]), plain);
+}
+
+#[test]
+fn commands_of_a_conversation_in_a_pipe() {
+    let (world, model) = asked();
+    let said = |line: &str| {
+        let run = world.run(&["--model", &model, "chat", "-m", line]);
+        assert!(!run.err.contains("of the window"), "the footer is for terminals: {run:?}");
+        format!("$ {line}\n{}{}", run.out, run.err)
+    };
+    let all: Vec<String> = ["/history", "/siblings", "/help", "/help moving", "/help redo", "Again?"]
+        .iter()
+        .map(|line| said(line))
+        .collect();
+    insta::assert_snapshot!(steady(&world, &all.concat()));
+}
+
+#[test]
+fn help_fits_a_screen_of_twenty_four_lines() {
+    let (world, model) = asked();
+    for topic in ["", " saying", " moving", " looking", " settings", " session"] {
+        let mut command = world.command(&["--model", &model, "chat", "--new"]);
+        command.env("TERM", "xterm-256color");
+        let mut terminal = Terminal::sized(command, 24, 80);
+        terminal.says(&format!("/help{topic}\r"));
+        let screen = terminal.contents();
+        assert!(screen.contains(&format!("> /help{topic}")), "{screen}");
+    }
+}
+
+#[test]
+fn a_conversation_that_is_gone_on_with_begins_with_its_end() {
+    let (world, model) = asked();
+    let mut terminal = chat(&world, &model);
+    terminal.at_prompt();
+    let screen = terminal.contents();
+    assert!(
+        screen.contains("What is a heddle") && screen.contains("shared out over two shafts."),
+        "{screen}"
+    );
+    assert!(!screen.contains("A heddle is a cord"), "the last lines: {screen}");
+    terminal.says("/new other\r");
+    terminal.says("Shorter?\r");
+    terminal.says("/switch main\r");
+    let screen = terminal.contents();
+    assert_eq!(screen.matches("shared out over two shafts.").count(), 2, "{screen}");
+    drop(terminal);
+    for words in [&["chat", "--new"][..], &["chat", "--private"], &["chat", "--session", "third"]] {
+        let mut terminal = Terminal::start(world.command(&[&["--model", &model], words].concat()));
+        terminal.at_prompt();
+        assert!(!terminal.contents().contains("heddle"), "{}", terminal.contents());
+    }
+    let run = world.run(&["--model", &model, "chat", "-m", "Again?"]);
+    assert!(!(run.out + &run.err).contains("What is a heddle"));
+}
+
+#[test]
+fn the_line_below_an_answer_says_model_cost_and_zone() {
+    let world = World::new();
+    let far = Server::start(|path, _| {
+        path.ends_with("/chat/completions").then(|| server::chat("", "Said.", 10_000))
+    });
+    world.write(
+        "config.toml",
+        &format!(
+            "[providers.far]\nbase_url = \"{}\"\nkind = \"openai\"\nplace = \"remote\"\nwindow = 32000\n\
+             [models.\"far/m\"]\nprice_input = 2.0\nprice_output = 4.0\n",
+            far.base()
+        ),
+    );
+    let mut terminal = chat(&world, "far/m");
+    terminal.says("One?\r");
+    terminal.shows("far/m · 10000 tokens in");
+    terminal.shows("· $0.02");
+    terminal.shows("31 % of the window (yellow) ·");
+    drop(terminal);
+    let (_, said) = world.json(&["--model", "far/m", "chat", "-m", "Two?"]);
+    assert_eq!(said["model"], "far/m");
+    assert!(said["cost"].as_f64().unwrap() > 0.02, "{said}");
+    let near = world.json(&["--model", "script:echo", "ask", "Three?"]).1;
+    assert_eq!((&near["model"], &near["cost"]), (&Value::from("script/echo"), &Value::Null));
+}
+
+#[test]
+fn what_is_not_there_is_answered_with_what_may_be_meant() {
+    let world = World::new();
+    world.write("config.toml", "[model]\ndefault = \"script:echo\"\n");
+    world.ok(&["chat", "--session", "plans", "-m", "Hello."]);
+    let said = |words: &[&str]| {
+        let run = world.run(words);
+        assert_eq!(run.code, Some(3), "{words:?}: {run:?}");
+        run.err
+    };
+    for words in [
+        &["sessions", "show", "plnas"][..],
+        &["sessions", "archive", "plan"],
+        &["log", "--session", "Plans2"],
+        &["chat", "--session", "plans", "-m", "/switch palns"],
+    ] {
+        let run = world.run(words);
+        let is_meant = run.err.contains("did you mean plans?") || words[0] == "chat";
+        assert!(is_meant, "{words:?}: {run:?}");
+    }
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    let id = world.ok(&["tree", "append", "Tale", " On."]).trim().to_owned();
+    let mut letters: Vec<char> = id.chars().collect();
+    letters[0] = if letters[0] == '7' { '8' } else { '7' };
+    let near: String = letters.into_iter().collect();
+    let told = said(&["tree", "switch", "Tale", &near]);
+    assert!(told.contains("did you mean") && told.contains(&id), "{told}");
+
+    world.ok(&["sessions", "archive", "plans"]);
+    assert!(said(&["sessions", "show", "plans"]).contains("drawloom sessions restore plans"));
+    world.ok(&["sessions", "restore", "plans"]);
+    std::fs::create_dir(world.path("there")).unwrap();
+    let there = crate::world::text(&world.path("there"));
+    let listed = world.ok(&["sessions", "list", "--workspace", &there]);
+    assert!(listed.contains("no session in this workspace") && listed.contains("\n  plans  "), "{listed}");
+    let told = said(&["sessions", "show", "plans", "--workspace", &there]);
+    assert!(told.contains("has a session of that name: go there"), "{told}");
+    let told = said(&["sessions", "show", "other", "--workspace", &there]);
+    assert!(told.contains("sessions list --all"), "{told}");
+}
+
+/// A piece of an answer as a server streams it.
+fn piece(text: &str) -> String {
+    let piece = serde_json::json!({"choices": [{"index": 0, "delta": {"content": text}}]});
+    format!("data: {piece}\n\n")
+}
+
+#[test]
+fn what_is_typed_while_an_answer_comes_stands_below_it() {
+    let (world, pieces) = waiting::world();
+    let mut terminal = chat(&world, "box/m");
+    terminal.at_prompt();
+    terminal.types("Wet?\r");
+    let row = |terminal: &Terminal, text: &str| terminal.contents().lines().position(|line| line == text);
+    // Also while nothing has come, below the line that says what is waited for.
+    terminal.shows("waiting for box/m: ");
+    terminal.types("and");
+    terminal.until("what is typed", |terminal| row(terminal, "> and").is_some());
+    pieces.send(piece("It rains some")).unwrap();
+    terminal.until("the answer and what is typed below it", |terminal| {
+        let answer = row(terminal, "It rains some");
+        answer.is_some() && row(terminal, "> and") == answer.map(|row| row + 1)
+    });
+    terminal.types(" where\x17where");
+    pieces.send(piece("times,\nand then")).unwrap();
+    terminal.until("both", |terminal| {
+        let answer = row(terminal, "and then");
+        answer.is_some() && row(terminal, "> and where") == answer.map(|row| row + 1)
+    });
+    assert!(row(&terminal, "It rains sometimes,").is_some(), "{}", terminal.contents());
+    terminal.types("\rmore");
+    terminal.until("what becomes of it", |terminal| {
+        let told = row(terminal, "> and where (this joins the turn and is answered next)");
+        told.is_some()
+            && told == row(terminal, "and then").map(|row| row + 1)
+            && row(terminal, "> more") == told.map(|row| row + 1)
+    });
+    // The server's answer ends here, and it says the same to what joined.
+    pieces.send(piece(" it stops.")).unwrap();
+    pieces.send(server::chat("", "", 100)).unwrap();
+    pieces.send(String::new()).unwrap();
+    terminal.shows("main> and where");
+    pieces.send(server::chat("", "Everywhere.", 100)).unwrap();
+    pieces.send(String::new()).unwrap();
+    terminal.shows("Everywhere.");
+    // A line that was begun is gone on with.
+    terminal.until("the next input line", |terminal| terminal.contents().ends_with("main> more"));
+    let screen = terminal.contents();
+    assert!(screen.contains("and then it stops.") && !screen.contains("\n> "), "{screen}");
+    terminal.types("\x15\r\x04");
+    assert_eq!(terminal.ended(), Some(0));
+}
