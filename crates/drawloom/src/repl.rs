@@ -214,7 +214,12 @@ impl Repl<'_> {
         }
         let mut flow = meanwhile.end();
         let choices = conversation.choices();
-        if !choices.is_empty() {
+        if let (Some(first), Flow::Ends(_)) = (choices.first(), &flow) {
+            // Whoever would choose is gone.
+            if let Err(error) = conversation.choose(app, &owner, first).await {
+                self.failed(&error);
+            }
+        } else if !choices.is_empty() {
             let left = self.choose(conversation, choices, endings).await;
             match left {
                 Ok(line) => next = line.or(next),

@@ -83,6 +83,9 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             let layers = if model.is_none() { first_run(&paths, layers, output, verbose)? } else { layers };
             let config = layers.config_for(&command, &|line| output.note(line))?;
             log::start(config.log.level);
+            if !command.only_reads() {
+                config::last_good::keep(&paths.home);
+            }
             let mut person = Terminal::new(output.quiet, verbose).dimming(output.color());
             let shows = matches!(
                 command,

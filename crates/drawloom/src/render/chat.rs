@@ -199,8 +199,8 @@ pub(super) fn exchanges(found: &Exchanges, to: OutputStyle) -> String {
 
 /// Where the terminal has a clipboard, it is asked to keep the text (OSC 52); else the text itself.
 pub(super) fn copied(done: &Copied, to: OutputStyle) -> RenderedOutcome {
-    if !to.terminal {
-        return RenderedOutcome::new(done.text.clone());
+    if !to.terminal || !crate::terminal::can_redraw() {
+        return RenderedOutcome::new(to.text(&done.text).into_owned());
     }
     let encoded = data_encoding::BASE64.encode(done.text.as_bytes());
     let count = text::grapheme::count(&done.text);

@@ -51,15 +51,17 @@ impl Marks {
     /// of the text, as many editors write one.
     pub(super) fn file(&self, title: &str, texts: &[&str]) -> String {
         let title: String = title.chars().filter(|c| ![OPEN, CLOSE].contains(c) && !c.is_control()).collect();
+        // An editor gives a file that has both kinds of line ends one of them.
+        let line_end = if texts.iter().any(|text| text.contains("\r\n")) { "\r\n" } else { "\n" };
         let mut file = format!(
             "{HEADER}{title}: {OPEN}…{CLOSE} marks the beginning of a passage. Write as you like; leave the marks where \
-             you can. Saved and closed, it is taken in.{CLOSE}\n"
+             you can. Saved and closed, it is taken in.{CLOSE}{line_end}"
         );
         for (mark, text) in self.marks.iter().zip(texts) {
             file.push_str(mark);
             file.push_str(text);
         }
-        file.push('\n');
+        file.push_str(line_end);
         file
     }
 
@@ -71,11 +73,13 @@ impl Marks {
 
     /// What an editor's file says of its text: without the line above and the last line end.
     pub(super) fn body(file: &str) -> &str {
-        let body = match file.split_once('\n') {
-            Some((header, rest)) if header.starts_with(HEADER) => rest,
-            _ => file,
+        let (body, line_end) = match file.split_once('\n') {
+            Some((header, rest)) if header.starts_with(HEADER) => {
+                (rest, if header.ends_with('\r') { "\r\n" } else { "\n" })
+            }
+            _ => (file, "\n"),
         };
-        body.strip_suffix('\n').unwrap_or(body)
+        body.strip_suffix(line_end).unwrap_or(body)
     }
 
     /// The new text of each passage. Together they are the text of the file without its marks.
