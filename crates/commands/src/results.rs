@@ -32,7 +32,7 @@ pub enum CommandOutcome {
     Node(tree::NodeDone),
     /// `tree draft`.
     Draft(tree::DraftDone),
-    /// `tree edit` of a node.
+    /// `tree edit` of a node, `tree merge`, `tree split`.
     Edited(tree::Edited),
     /// `tree edit` of a path.
     PathEdited(tree::PathEdited),

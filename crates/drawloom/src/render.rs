@@ -99,7 +99,10 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Text(found) => authors::text(found, to),
         CommandOutcome::Node(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
         CommandOutcome::Draft(done) => RenderedOutcome::new(tree::draft(done)),
-        CommandOutcome::Edited(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
+        CommandOutcome::Edited(done) => RenderedOutcome::new(match &done.tail {
+            Some(tail) => format!("{} · {}\n", done.short_id, tail.short_id),
+            None => format!("{}\n", done.short_id),
+        }),
         CommandOutcome::PathEdited(done) => tree::path_edited(done, to),
         CommandOutcome::Branched(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
         CommandOutcome::Generated(done) => tree::generated(done, to),

@@ -250,7 +250,7 @@ pub struct DraftDone {
     pub nodes: Vec<NodeId>,
 }
 
-/// `tree edit`.
+/// `tree edit`, `merge`, `split`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Edited {
     /// The version or sibling shown now.
@@ -261,6 +261,9 @@ pub struct Edited {
     pub position: PositionId,
     /// The version it was made from.
     pub edited_from: Option<NodeId>,
+    /// The passage that took what stood behind the place, if it was split.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail: Option<NodeDone>,
 }
 
 /// `tree edit` without a node.

@@ -50,7 +50,7 @@ fn with_models(rows: &dyn TreeReader, spans: Vec<Span>) -> Result<Vec<SpanShown>
     type Known = (Option<String>, Option<GenerationSettings>);
     let mut models = HashMap::<NodeId, Known>::new();
     let with_model = |span: Span| {
-        let node = span.node.filter(|_| span.kind == AuthorKind::Model);
+        let node = span.introduced_by.filter(|_| span.kind == AuthorKind::Model);
         let (model, settings) = match node {
             Some(node) => match models.entry(node) {
                 Entry::Occupied(known) => known.get().clone(),

@@ -315,6 +315,7 @@ pub(super) fn edited(rows: &dyn TreeReader, node: NodeId) -> Result<Edited, loom
         position: row.node.position,
         edited_from: row.node.edited_from,
         short_id: row.short_id,
+        tail: None,
     })
 }
 

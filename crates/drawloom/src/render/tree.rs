@@ -35,16 +35,7 @@ pub(super) fn remark(remark: &AnnotationShown, to: OutputStyle) -> String {
 
 /// How a model was asked, in few words.
 fn settings(settings: &GenerationSettings) -> Vec<String> {
-    let GenerationSettings { temperature, top_p, min_p, max_tokens, seed, thinking, preset } = settings;
-    let mut words = Vec::new();
-    words.extend(preset.as_ref().map(|name| format!("preset {}", text::terminal::one_line(name))));
-    for (name, value) in [("temperature", temperature), ("top-p", top_p), ("min-p", min_p)] {
-        words.extend(value.as_ref().map(|value| format!("{name} {value}")));
-    }
-    words.extend(seed.map(|seed| format!("seed {seed}")));
-    words.extend(max_tokens.map(|most| format!("at most {most} tokens")));
-    words.extend(thinking.as_ref().map(|how| format!("thinking {}", text::terminal::one_line(how))));
-    words
+    settings.words()
 }
 
 /// Who wrote a node, in their colour: a model by its name.
