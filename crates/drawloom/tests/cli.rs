@@ -45,6 +45,8 @@ mod errors;
 mod files;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
+#[path = "cli/illustrations.rs"]
+mod illustrations;
 #[path = "cli/limits.rs"]
 mod limits;
 #[cfg(target_os = "linux")]
