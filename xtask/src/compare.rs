@@ -100,6 +100,7 @@ impl Place {
             .env("DRAWLOOM_HOME", self.folder.join("home"))
             .env("DRAWLOOM_PROVIDERS__MOCK__BASE_URL", &self.base)
             .env("DRAWLOOM_PROVIDERS__MOCK__KIND", "vllm")
+            .env("DRAWLOOM_PROVIDERS__MOCK__IMAGES", "true")
             .stdin(Stdio::null())
             .output()?;
         if !output.status.success() {
