@@ -47,6 +47,8 @@ mod files;
 mod foreign_text;
 #[path = "cli/keeping.rs"]
 mod keeping;
+#[path = "cli/illustrations.rs"]
+mod illustrations;
 #[path = "cli/limits.rs"]
 mod limits;
 #[cfg(target_os = "linux")]

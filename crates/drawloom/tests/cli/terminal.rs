@@ -166,6 +166,10 @@ impl Terminal {
         self.screen.screen().contents()
     }
 
+    pub(crate) fn screen(&self) -> &Screen {
+        self.screen.screen()
+    }
+
     pub(crate) fn obeyed(&self) -> &Obeyed {
         self.screen.callbacks()
     }
