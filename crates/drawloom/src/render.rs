@@ -17,6 +17,7 @@ mod maintenance;
 mod model;
 mod seen;
 mod slash;
+mod table;
 mod tree;
 mod workspace;
 

@@ -57,6 +57,8 @@ mod memory;
 #[cfg(feature = "embedded-model")]
 #[path = "cli/models.rs"]
 mod models;
+#[path = "cli/narrow.rs"]
+mod narrow;
 #[path = "cli/passages.rs"]
 mod passages;
 #[path = "cli/pictures.rs"]

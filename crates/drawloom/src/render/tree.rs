@@ -10,7 +10,8 @@ use loom::verify::Status;
 use loom::{AuthorKind, Finish, GenerationSettings, PositionKind, source};
 use model::{ModelPlace, Money};
 
-use super::columns::{columns, count, moment, word};
+use super::columns::{count, moment, word, wrapped};
+use super::table::{columns, explained};
 use super::{LISTED, OutputStyle, RenderedOutcome};
 
 pub(super) fn list(found: &Trees, to: OutputStyle) -> String {
@@ -23,7 +24,7 @@ pub(super) fn list(found: &Trees, to: OutputStyle) -> String {
             if tree.title.is_empty() { to.dim("(no title)") } else { to.line(&tree.title).into_owned() },
         ]
     };
-    columns(&found.trees.iter().map(row).collect::<Vec<_>>())
+    columns(&found.trees.iter().map(row).collect::<Vec<_>>(), &[4], to)
 }
 
 /// A remark on one line, with its author.
@@ -170,7 +171,7 @@ pub(super) fn estimate(found: &Estimate, to: OutputStyle) -> String {
         vec!["price".into(), price],
     ];
     rows.extend(found.window.iter().map(|window| vec!["window".into(), to.line(window).into_owned()]));
-    columns(&rows)
+    explained(&rows, to)
 }
 
 pub(super) fn compacted(done: &Compacted) -> String {
@@ -269,7 +270,7 @@ pub(super) fn log(found: &Operations, to: OutputStyle) -> RenderedOutcome {
         ]
     };
     let rows: Vec<_> = found.operations.iter().map(row).collect();
-    RenderedOutcome::new(columns(&rows))
+    RenderedOutcome::new(columns(&rows, &[4, 5], to))
         .noting(found.next.iter().map(|next| format!("more: --before {next}")))
 }
 
@@ -277,7 +278,7 @@ pub(super) fn views(found: &Views, to: OutputStyle) -> String {
     let row = |view: &ViewLine| {
         vec![to.line(&view.name).into_owned(), view.tip.to_string(), to.line(&view.agent).into_owned()]
     };
-    columns(&found.views.iter().map(row).collect::<Vec<_>>())
+    columns(&found.views.iter().map(row).collect::<Vec<_>>(), &[2], to)
 }
 
 pub(super) fn verified(found: &Verified, to: OutputStyle) -> String {
@@ -291,8 +292,8 @@ pub(super) fn verified(found: &Verified, to: OutputStyle) -> String {
         without => format!(", {without} without a response"),
     };
     let nodes = count(found.nodes, "node", "nodes");
-    let mut out =
-        format!("{status} ({}), {nodes}{unattested}, head {}\n", word(&found.assurance), found.head);
+    let said = format!("{status} ({}), {nodes}{unattested}, head {}", word(&found.assurance), found.head);
+    let mut out = wrapped(&said, "", to);
     let rows: Vec<_> = found
         .problems
         .iter()
@@ -304,7 +305,7 @@ pub(super) fn verified(found: &Verified, to: OutputStyle) -> String {
             vec![place.unwrap_or_else(|| "tree".to_owned()), to.line(&problem.why).into_owned() + &gap]
         })
         .collect();
-    out.push_str(&columns(&rows));
+    out.push_str(&explained(&rows, to));
     let more = found.problems.len().saturating_sub(LISTED);
     if more > 0 {
         let _ = writeln!(out, "… and {more} more (--json lists them)");
