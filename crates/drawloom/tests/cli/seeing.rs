@@ -211,6 +211,14 @@ fn a_model_that_took_over_is_named_with_its_settings() {
     let (_, shown) = world.json(&["tree", "show", "Tale"]);
     let node = node_of(&shown, made["nodes"][0]["id"].as_str().unwrap());
     assert_eq!((&node["model"], &node["settings"]["temperature"]), (&"script/echo".into(), &json!(0.5)));
+    for format in ["html", "annotations"] {
+        let written = world.ok(&["tree", "export", "Tale", "--format", format]);
+        assert!(
+            written.contains("script/echo") && written.contains("temperature 0.5"),
+            "{format}: {written}"
+        );
+        assert!(!written.contains("down/m"), "{format}: {written}");
+    }
 }
 
 #[test]
