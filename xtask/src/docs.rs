@@ -19,6 +19,8 @@ use crate::say::say;
 const PROGRAM: &str = "drawloom";
 /// What needs somebody at a terminal.
 const CONVERSATION: &str = "drawloom chat";
+/// What asks questions at a terminal; what is typed there means no.
+const QUESTIONS: &str = "drawloom init";
 /// The variable that names a folder of weights, so that they are fetched once.
 const MODELS: &str = "DRAWLOOM_DOCS_MODELS";
 const MARK: &str = "<!-- not run: ";
@@ -81,7 +83,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
                 }
             };
             for line in &block.lines {
-                if !terminal && line.split('#').next().map(str::trim) == Some(CONVERSATION) {
+                if !terminal && is_conversation(line) {
                     left.push(format!("{at}: {CONVERSATION}: it needs --terminal"));
                     continue;
                 }
@@ -95,11 +97,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
+fn is_conversation(line: &str) -> bool {
+    line.split('#').next().map(str::trim) == Some(CONVERSATION)
+}
+
 fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut within, mut mark, mut section) = (false, None, 0);
     for (number, line) in text.lines().enumerate() {
-        if let Some(info) = line.strip_prefix("```") {
+        // What has backticks behind it is text about a fence.
+        if let Some(info) = line.strip_prefix("```").filter(|info| !info.contains('`')) {
             if !within {
                 let runs = info == "sh";
                 blocks.push(Block { line: number + 2, section, lines: Vec::new(), runs, mark: mark.take() });
@@ -166,8 +173,10 @@ impl Place {
         let mut child = command.spawn().context("cannot start it")?;
         if let Some(mut input) = child.stdin.take() {
             use std::io::Write;
-            // Who reads nothing has ended by then.
-            let _ = input.write_all(TYPED.as_bytes());
+            // Who reads nothing has ended by then; what nobody reads `script` would wait for.
+            let asks = is_conversation(line) || line.starts_with(QUESTIONS);
+            let typed = if asks { TYPED } else { "" };
+            let _ = input.write_all(typed.as_bytes());
         }
         let ended = child.wait_with_output()?;
         if !ended.status.success() {

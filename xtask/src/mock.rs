@@ -34,7 +34,7 @@ fn answer(mut stream: TcpStream) -> Result<()> {
         reader.read_line(&mut header)?;
         match header.trim().split_once(':') {
             Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                size = value.trim().parse()?
+                size = value.trim().parse()?;
             }
             Some(_) => {}
             None => break,
