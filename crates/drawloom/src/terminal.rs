@@ -396,8 +396,8 @@ impl Frontend for Terminal {
 
     fn sent(&self, model: &str, tokens: u64) {
         let is_writing = || self.stream.lock().unwrap_or_else(PoisonError::into_inner).open;
-        if !self.quiet && can_redraw() && !is_writing() {
-            self.wait.begin(model, tokens);
+        if !self.quiet && io::stderr().is_terminal() && !is_writing() {
+            self.wait.begin(model, tokens, !can_redraw());
         }
     }
 

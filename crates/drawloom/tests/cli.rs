@@ -59,6 +59,8 @@ mod memory;
 mod models;
 #[path = "cli/narrow.rs"]
 mod narrow;
+#[path = "cli/paging.rs"]
+mod paging;
 #[path = "cli/passages.rs"]
 mod passages;
 #[path = "cli/pictures.rs"]
