@@ -11,7 +11,7 @@ use text::terminal::one_line;
 
 use crate::cli::{Color, Global};
 use crate::json;
-use crate::render::{self, OutputStyle};
+use crate::render::{self, OutputStyle, RenderedOutcome};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
@@ -49,13 +49,15 @@ impl Output {
     /// # Errors
     /// When standard output takes it not, but for a reader that went away.
     pub(crate) fn outcome(&self, outcome: &CommandOutcome) -> Result<(), CommandError> {
-        let body = if self.json {
-            json::line(outcome)?
-        } else {
-            let shown = render::plain(outcome, self.plain);
-            shown.notices.iter().for_each(|notice| self.note(notice));
-            shown.body
-        };
+        if self.json {
+            return bytes(&json::line(outcome)?);
+        }
+        let RenderedOutcome { body, notices, are_behind } = render::plain(outcome, self.plain);
+        let tell = || notices.iter().for_each(|notice| self.note(notice));
+        if are_behind {
+            return bytes(&body).map(|()| tell());
+        }
+        tell();
         bytes(&body)
     }
 
