@@ -48,7 +48,7 @@ pub use exchange::CacheGate;
 pub use failure::Failure;
 pub use fallback::Fallbacks;
 pub use forget::RemovalOutcome;
-pub use prepared_request::PreparedRequest;
+pub use prepared_request::{PreparedRequest, window_notice};
 pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource};
 pub use runtime::{LEASE, Runtime};
 pub use send::resend;

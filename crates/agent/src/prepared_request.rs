@@ -260,10 +260,7 @@ impl PreparedRequest {
 
     /// Where the window of a document begins, if something of it is not sent.
     pub fn window_notice(&self) -> Option<String> {
-        let words = self.assembled.first_words.as_ref()?;
-        let words = text::terminal::one_line(words);
-        let chars = self.chars_above();
-        Some(format!("the model sees from “{words}” on; {chars} characters above are left out"))
+        Some(window_notice(self.assembled.first_words.as_ref()?, self.chars_above()))
     }
 
     /// Makes manifest and generation row durable, in one transaction. Nothing is sent before.
@@ -307,6 +304,12 @@ impl PreparedRequest {
         }
         Ok(begun)
     }
+}
+
+/// Where a window begins, by its first words, and how many characters above it are not sent.
+pub fn window_notice(first_words: &str, chars_above: u64) -> String {
+    let words = text::terminal::one_line(first_words);
+    format!("the model sees from “{words}” on; {chars_above} characters above are left out")
 }
 
 /// What is kept of the sampling beside the request.

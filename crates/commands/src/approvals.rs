@@ -23,24 +23,30 @@ pub(crate) async fn list(app: &App, asker: &Asker) -> Result<CommandOutcome, Com
             names.insert(id.clone(), session.name);
         }
     }
-    let mut titles = HashMap::new();
+    let mut trees = HashMap::new();
     for question in &open {
-        titles.insert(question.tree, app.runtime.store.tree(&asker.principal, question.tree).await?.title);
+        let entry = app.runtime.store.tree(&asker.principal, question.tree).await?;
+        trees.insert(question.tree, (entry.title, entry.short_id));
     }
-    let approvals = open.into_iter().map(|question| Approval {
-        id: question.id,
-        short_id: question.id.short(),
-        kind: question.kind,
-        session: question.session.and_then(|id| names.get(&id).cloned()),
-        title: titles.get(&question.tree).cloned().unwrap_or_default(),
-        tree: question.tree,
-        asker: question.asker,
-        text: question.payload,
-        answers: question.answers,
-        asked: question.created,
-        expires: question.expires,
-    });
-    Ok(CommandOutcome::Approvals(Approvals { approvals: approvals.collect() }))
+    let approval = |question: store::Question| {
+        let (title, tree_short) = trees.get(&question.tree).cloned().unwrap_or_default();
+        Approval {
+            id: question.id,
+            short_id: question.id.short(),
+            kind: question.kind,
+            session: question.session.and_then(|id| names.get(&id).cloned()),
+            title,
+            tree: question.tree,
+            tree_short,
+            asker: question.asker,
+            text: question.payload,
+            answers: question.answers,
+            asked: question.created,
+            expires: question.expires,
+        }
+    };
+    let approvals = open.into_iter().map(approval).collect();
+    Ok(CommandOutcome::Approvals(Approvals { approvals }))
 }
 
 /// `approve`.

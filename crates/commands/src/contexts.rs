@@ -3,8 +3,9 @@
 mod next;
 mod replay;
 
-use context::{Manifest, Segment, Zone};
-use loom::path::ViewOverrides;
+use context::document::first_words;
+use context::{Manifest, PathRun, Segment, Zone};
+use loom::path::{ViewOverrides, child_toward};
 use loom::render::{tip, window};
 use loom::{Digest, GenerationRow, NodeId, RowError, TreeId, TreeReader, ViewName};
 use store::StoreError;
@@ -17,6 +18,7 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::context::{ChangedSegment, ContextDiff, ContextShown, SegmentShown};
 use crate::rights::Asker;
+use crate::tree::shown_at;
 
 pub(crate) use replay::replay;
 
@@ -112,7 +114,7 @@ pub(crate) async fn show(
     }
     let sent = sent(app, asker, args.node.as_deref().unwrap_or_default()).await?;
     let reported = sent.usage.map(|usage| usage.input());
-    let mut shown = shown(&sent.manifest, sent.body.as_deref(), args.text);
+    let mut shown = shown(app, asker, &sent.manifest, sent.body.as_deref().filter(|_| args.text)).await?;
     shown.map = args.map;
     shown.manifest = Some(sent.digest);
     shown.cache_read = sent.usage.map(|usage| usage.cache_read);
@@ -123,13 +125,20 @@ pub(crate) async fn show(
     Ok(CommandOutcome::Context(shown))
 }
 
-pub(crate) fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -> ContextShown {
+/// A request for people; the segments with their texts where its body is given.
+pub(crate) async fn shown(
+    app: &App,
+    asker: &Asker,
+    manifest: &Manifest,
+    body: Option<&[u8]>,
+) -> Result<ContextShown, CommandError> {
+    let place = PlaceOfRequest::read(app, asker, manifest).await?;
     let text = |segment: &Segment| {
-        let (from, to) = segment.bytes.filter(|_| with_text)?;
+        let (from, to) = segment.bytes?;
         let bytes = body?.get(from as usize..to as usize)?;
         Some(String::from_utf8_lossy(bytes).into_owned())
     };
-    ContextShown {
+    Ok(ContextShown {
         model: format!("{}/{}", manifest.model.provider, manifest.model.name),
         window: manifest.budget.window,
         budget: manifest.budget.budget,
@@ -139,6 +148,9 @@ pub(crate) fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -
         cache_read: None,
         zone: manifest.way.is_none().then(|| Zone::of(manifest.share()).to_string()),
         tainted_by: manifest.tainted_by,
+        tainted_short: place.tainted_short,
+        left_out: manifest.left.iter().map(|run| run.chars).sum(),
+        window_start: place.window_start,
         manifest: None,
         sha256: manifest.body.sha256,
         segments: manifest
@@ -147,7 +159,73 @@ pub(crate) fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -
             .map(|segment| SegmentShown { segment: segment.clone(), text: text(segment) })
             .collect(),
         map: false,
+    })
+}
+
+/// What of the tree a request says something about.
+#[derive(Default)]
+struct PlaceOfRequest {
+    /// Short id of a node of trust `outside` that was sent.
+    tainted_short: Option<String>,
+    /// Where the window begins, if something stands above it.
+    window_start: Option<String>,
+}
+
+impl PlaceOfRequest {
+    async fn read(app: &App, asker: &Asker, manifest: &Manifest) -> Result<Self, CommandError> {
+        if manifest.tainted_by.is_none() && manifest.left.is_empty() {
+            return Ok(Self::default());
+        }
+        let about = (manifest.tainted_by, manifest.view.clone().unwrap_or_default());
+        let (runs, left, is_document) =
+            (manifest.runs.clone(), manifest.left.clone(), manifest.way.is_some());
+        let read = app.read(asker, manifest.tree, move |rows| {
+            let (tainted_by, view) = about;
+            let row = tainted_by.map(|node| rows.node(node)).transpose()?.flatten();
+            let window_start = window_start(rows, &view, &runs, &left, is_document)?;
+            Ok(Self { tainted_short: row.map(|row| row.short_id), window_start })
+        });
+        match read.await {
+            // A request that was only looked at may be of a tree that is not there yet.
+            Err(error) if error.code == "not_found" => Ok(Self::default()),
+            found => found,
+        }
     }
+}
+
+/// Bytes of a document's text in which its first words are looked for.
+const BEGINNING: usize = 1_024;
+
+/// Where a window begins: at the first run that stands below all that was left out.
+fn window_start(
+    rows: &dyn TreeReader,
+    view: &ViewName,
+    runs: &[PathRun],
+    left: &[PathRun],
+    is_document: bool,
+) -> Result<Option<String>, RowError> {
+    let Some(last) = left.last() else { return Ok(None) };
+    let above = loom::path::position(rows, last.to)?.depth;
+    for run in runs {
+        let at = loom::path::position(rows, run.from)?;
+        // A passage whose beginning was cut off stands in both.
+        if at.depth < above {
+            continue;
+        }
+        let mut text = shown_at(rows, view, at.id)?.node.text().into_owned();
+        let mut last = at.id;
+        // A document goes on in the same line with the next passage.
+        while is_document && last != run.to && text.len() < BEGINNING && !text.trim_start().contains('\n') {
+            let Some(next) = child_toward(rows, last, run.to)? else { break };
+            last = next;
+            text.push_str(&shown_at(rows, view, last)?.node.text());
+        }
+        let cut = usize::try_from(run.cut).unwrap_or_default();
+        let sent = text.get(cut..).unwrap_or(&text);
+        let chars = left.iter().map(|run| run.chars).sum();
+        return Ok(Some(agent::window_notice(&first_words(sent), chars)));
+    }
+    Ok(None)
 }
 
 /// `context diff`.

@@ -37,6 +37,13 @@ impl App {
     pub async fn run(&self, asker: &Asker, command: Command) -> Result<CommandOutcome, CommandError> {
         let spec = command.spec();
         Self::require(asker, spec.name, spec.right)?;
+        match self.run_admitted(asker, command).await {
+            Err(error) => Err(self.with_short_ids(asker, error).await),
+            done => done,
+        }
+    }
+
+    async fn run_admitted(&self, asker: &Asker, command: Command) -> Result<CommandOutcome, CommandError> {
         match command {
             Command::Chat(args) => chat::chat(self, asker, args).await,
             Command::Ask(args) => Box::pin(chat::ask(self, asker, args)).await,

@@ -20,6 +20,7 @@ use crate::results::tree::{Estimate, Generated, GeneratedNode, UsageShown};
 use crate::rights::Asker;
 use crate::settings::{Preset, Settings};
 use crate::thinking;
+use crate::tree::answer_place;
 
 /// Siblings one command may ask for.
 pub(crate) const MAX_SIBLINGS: u32 = 64;
@@ -131,6 +132,7 @@ async fn run(
         app.read(asker, tree, move |rows| loom::render::tip(rows, &view)).await?
     };
     let at = from.unwrap_or(tip);
+    let follows = at == tip;
     let spending = app.runtime.new_turn()?;
     let (warm, cold) = watch::channel(false);
     let mut slots = Vec::new();
@@ -140,7 +142,8 @@ async fn run(
         for _ in 0..times {
             let mut ask = ask(share, Some(at), committed, false);
             if let Some(path) = ask.source.path_mut() {
-                path.follow = at == tip;
+                // The view goes to the first sibling, whichever is there first.
+                path.follow = follows && slots.is_empty();
             }
             ask.params.n = n;
             // One seed for all would give the same answer as often as it is asked for.
@@ -156,7 +159,8 @@ async fn run(
         ask.send_among(runtime, &call, slot, gate)
     });
     let answers = join_all(asked).await;
-    collect(app, answers)
+    let from = follows.then_some(at);
+    collect(app, asker, (tree, &view), from, answers).await
 }
 
 /// Tokens above which the estimate is shown first (spec: agent §1 *Budgets*).
@@ -200,8 +204,11 @@ pub(crate) fn confirm_requests(
     Err(CommandError::refused("not_confirmed", format!("nothing was sent: {what}"), hint))
 }
 
-fn collect(
+async fn collect(
     app: &App,
+    asker: &Asker,
+    (tree, view): (TreeId, &ViewName),
+    from: Option<PositionId>,
     answers: Vec<Result<GenerationOutcome, AgentError>>,
 ) -> Result<CommandOutcome, CommandError> {
     let mut nodes = Vec::new();
@@ -243,7 +250,16 @@ fn collect(
             if let Some(error) = error {
                 app.frontend.note(&format!("one of the requests failed: {error}"));
             }
-            Ok(CommandOutcome::Generated(Generated { nodes, manifest, usage }))
+            let first = nodes.first().ok_or(AgentError::Empty)?;
+            let name = view.clone();
+            let tip = app.read(asker, tree, move |rows| loom::render::tip(rows, &name)).await?;
+            if from == Some(tip) {
+                // The request that the view would have followed failed.
+                app.change(asker, tree, view, Op::Move(first.id.as_position())).await?;
+            }
+            let answer = (first.id, first.short_id.as_str());
+            let place = answer_place(app, asker, (tree, view), answer).await?;
+            Ok(CommandOutcome::Generated(Generated { nodes, manifest, usage, place }))
         }
         (_, None) => {
             Err(CommandError::usage("no sibling was asked for", "ask for at least one sibling: -n 1"))

@@ -17,7 +17,7 @@ use serde::Serialize;
 #[serde(untagged)]
 pub enum CommandOutcome {
     /// `tree new`.
-    TreeMade(tree::TreeMade),
+    TreeMade(Told<tree::TreeMade>),
     /// `tree list`.
     Trees(tree::Trees),
     /// `tree show`.
@@ -29,15 +29,15 @@ pub enum CommandOutcome {
     /// `tree text`.
     Text(tree::TextShown),
     /// `tree append`, `keep`, flags and marks.
-    Node(tree::NodeDone),
+    Node(Told<tree::NodeNamed>),
     /// `tree draft`.
-    Draft(tree::DraftDone),
+    Draft(Told<tree::DraftDone>),
     /// `tree edit` of a node, `tree merge`, `tree split`.
-    Edited(tree::Edited),
+    Edited(Told<tree::Edited>),
     /// `tree edit` of a path.
     PathEdited(tree::PathEdited),
     /// `tree branch`.
-    Branched(tree::Branched),
+    Branched(Told<tree::Branched>),
     /// `tree tokens`.
     Tokens(tree::TokensShown),
     /// `tree generate`, `regenerate`.
@@ -45,7 +45,7 @@ pub enum CommandOutcome {
     /// `tree generate --dry-run`.
     Estimate(tree::Estimate),
     /// `tree switch`, `select`.
-    Moved(tree::Moved),
+    Moved(Told<tree::Moved>),
     /// `tree compact`.
     Compacted(tree::Compacted),
     /// `tree undo`, `redo`.
@@ -60,8 +60,8 @@ pub enum CommandOutcome {
     Verified(tree::Verified),
     /// `tree seal`.
     Sealed(tree::Sealed),
-    /// `tree trust`, `delete`, `undelete`.
-    TreeNamed(tree::TreeNamed),
+    /// `tree rename`, `trust`, `delete`, `undelete`.
+    TreeNamed(Told<tree::TreeNamed>),
     /// `chat -m`, `ask`.
     Chatted(chat::Chatted),
     /// `log`, `/history`.
@@ -70,6 +70,8 @@ pub enum CommandOutcome {
     Copied(chat::Copied),
     /// `sessions list`.
     Sessions(chat::SessionsShown),
+    /// `sessions rename`, `archive`, `restore`.
+    SessionNamed(Told<chat::SessionNamed>),
     /// `approvals list`.
     Approvals(approvals::Approvals),
     /// `approve`, `deny`.
@@ -162,6 +164,15 @@ impl CommandOutcome {
         };
         u8::from(failed)
     }
+}
+
+/// Result of a change, with what was done: a sentence for people.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Told<T> {
+    #[serde(flatten)]
+    pub result: T,
+    #[serde(skip)]
+    pub sentence: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -17,6 +17,7 @@ mod passages;
 mod search;
 mod show;
 mod snippet;
+mod telling;
 mod travel;
 mod view;
 mod wording;
@@ -35,6 +36,8 @@ pub(crate) use compact::{NOTHING_TO_COMPACT, compact};
 pub(crate) use editing::edit_files;
 pub(crate) use history::step;
 pub(crate) use search::search;
+pub use telling::WordChange;
+pub(crate) use telling::{answer_place, shown_at, tree as tree_named};
 pub(crate) use travel::{SiblingChoice, reach};
 
 /// Runs a command on trees that needs no model.

@@ -1,8 +1,10 @@
 //! Verify and seal.
 
+use std::collections::BTreeMap;
+
 use loom::seal::{first_head, next_head, sign};
 use loom::verify::Report;
-use loom::{Digest, Seq, TreeId};
+use loom::{Digest, NodeId, Seq, TreeId};
 use store::{Principal, Store};
 
 use crate::app::App;
@@ -18,7 +20,7 @@ use agent::stored::StoreEvidence;
 pub(crate) async fn verify(app: &App, asker: &Asker, args: Verify) -> Result<CommandOutcome, CommandError> {
     if let Some(file) = &args.file {
         return crate::transfer::verify_file(app, file)
-            .map(|report| CommandOutcome::Verified(verified(report)));
+            .map(|report| CommandOutcome::Verified(verified(report, BTreeMap::new())));
     }
     let tree = app.tree_named(asker, args.tree.as_deref().unwrap_or_default()).await?;
     let node = match &args.node {
@@ -30,15 +32,24 @@ pub(crate) async fn verify(app: &App, asker: &Asker, args: Verify) -> Result<Com
         report.problems.retain(|problem| problem.node == Some(node));
         report.status = loom::verify::status(&report.problems);
     }
-    Ok(CommandOutcome::Verified(verified(report)))
+    let nodes: Vec<NodeId> = report.problems.iter().filter_map(|problem| problem.node).collect();
+    let short_ids = app.read(asker, tree, move |rows| {
+        // A node that cannot be read is one of the problems.
+        let row = |node: NodeId| Some((node, rows.node(node).ok()??.short_id));
+        Ok(nodes.into_iter().take(NAMED).filter_map(row).collect())
+    });
+    Ok(CommandOutcome::Verified(verified(report, short_ids.await?)))
 }
+
+/// Nodes with a problem whose short ids are looked up.
+const NAMED: usize = 16;
 
 /// Verifies a tree of a store, however large, as of one moment.
 pub(crate) async fn report(store: &Store, who: &Principal, tree: TreeId) -> Result<Report, CommandError> {
     Ok(store.read_whole(who, tree, |rows| loom::verify::verify(rows, &StoreEvidence::new(rows))).await?)
 }
 
-fn verified(report: Report) -> Verified {
+fn verified(report: Report, short_ids: BTreeMap<NodeId, String>) -> Verified {
     Verified {
         status: report.status,
         assurance: report.assurance,
@@ -46,6 +57,7 @@ fn verified(report: Report) -> Verified {
         unattested: report.unattested,
         problems: report.problems,
         head: report.head,
+        short_ids,
     }
 }
 

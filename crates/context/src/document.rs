@@ -156,7 +156,7 @@ const ABOVE_WINDOW: &str = "it stands above the start of the window";
 const FIRST_WORDS: usize = 40;
 
 /// The first words of a text, or its heading, in one line.
-fn first_words(text: &str) -> String {
+pub fn first_words(text: &str) -> String {
     let line = text.trim_start().lines().next().unwrap_or_default().trim_start_matches('#').trim();
     if line.chars().count() <= FIRST_WORDS {
         return line.to_owned();

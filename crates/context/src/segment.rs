@@ -87,7 +87,7 @@ impl Source {
             Self::Node { node, .. } => format!("node {node}"),
             Self::Run { .. } => "the conversation".to_owned(),
             Self::Left { .. } => "what left the window".to_owned(),
-            Self::WorkingBuffer => "the working buffer".to_owned(),
+            Self::WorkingBuffer => "the draft".to_owned(),
             Self::Dialect => "form".to_owned(),
         }
     }

@@ -6,13 +6,23 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use commands::Command;
 
+/// The first four things to try; each works as it stands, from an empty home.
+const EXAMPLES: &str = "\
+Examples:
+  drawloom demo                                       a story, without a network
+  drawloom tree new --title Tale --text \"It rained.\"  begin a document
+  drawloom tree generate Tale --model smollm2         let a small model go on (98 MB, once)
+  drawloom chat                                       talk; at first it asks for a model
+
+Answers go to standard output, notices and errors to standard error.";
+
 /// What was asked for.
 #[derive(Debug, Parser)]
 #[command(
     name = "drawloom",
     version,
     about = "A local-first agent runtime and writing loom.",
-    after_help = "Answers go to standard output, notices and errors to standard error.",
+    after_help = EXAMPLES,
     max_term_width = 110
 )]
 pub(crate) struct Cli {

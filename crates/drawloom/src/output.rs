@@ -91,7 +91,11 @@ impl Output {
     }
 
     fn rendered(&self, shown: &RenderedOutcome) -> Result<(), CommandError> {
-        shown.notices.iter().for_each(|notice| self.note(notice));
+        let tell = || shown.notices.iter().for_each(|notice| self.note(notice));
+        if shown.are_behind {
+            return bytes(&shown.body).map(|()| tell());
+        }
+        tell();
         bytes(&shown.body)
     }
 

@@ -40,15 +40,21 @@ pub(crate) struct RenderedOutcome {
     pub(crate) body: Vec<u8>,
     /// To standard error, a line each.
     pub(crate) notices: Vec<String>,
+    /// Whether they are about what stands above them, and come after the body.
+    pub(crate) are_behind: bool,
 }
 
 impl RenderedOutcome {
     fn new(body: String) -> Self {
-        Self { body: body.into_bytes(), notices: Vec::new() }
+        Self { body: body.into_bytes(), ..Self::default() }
     }
 
     fn noting(self, notices: impl IntoIterator<Item = String>) -> Self {
         Self { notices: notices.into_iter().collect(), ..self }
+    }
+
+    fn behind(self) -> Self {
+        Self { are_behind: true, ..self }
     }
 }
 
@@ -94,27 +100,24 @@ impl OutputStyle {
 /// An answer in plain form.
 pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcome {
     match outcome {
-        CommandOutcome::TreeMade(made) => RenderedOutcome::new(format!("{}\n", made.short_id)),
+        CommandOutcome::TreeMade(made) => done(&made.result.short_id, &made.sentence, to),
         CommandOutcome::Trees(found) => RenderedOutcome::new(tree::list(found, to)),
         CommandOutcome::Shown(found) => drawn::show(found, to),
         CommandOutcome::Text(found) => authors::text(found, to),
-        CommandOutcome::Node(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
-        CommandOutcome::Draft(done) => RenderedOutcome::new(tree::draft(done)),
-        CommandOutcome::Edited(done) => RenderedOutcome::new(match &done.tail {
-            Some(tail) => format!("{} · {}\n", done.short_id, tail.short_id),
-            None => format!("{}\n", done.short_id),
-        }),
+        CommandOutcome::Node(told) => done(&told.result.short_id, &told.sentence, to),
+        CommandOutcome::Draft(told) => done(&told.result.short_ids.join("\n"), &told.sentence, to),
+        CommandOutcome::Edited(told) => done(&told.result.short_id, &told.sentence, to),
         CommandOutcome::PathEdited(done) => tree::path_edited(done, to),
-        CommandOutcome::Branched(done) => RenderedOutcome::new(format!("{}\n", done.short_id)),
+        CommandOutcome::Branched(told) => done(&told.result.short_id, &told.sentence, to),
         CommandOutcome::Generated(done) => tree::generated(done, to),
         CommandOutcome::Estimate(found) => RenderedOutcome::new(tree::estimate(found, to)),
-        CommandOutcome::Moved(done) => beside::moved(done, to),
+        CommandOutcome::Moved(told) => done(&told.result.short_id, &told.sentence, to),
         CommandOutcome::StoredText(found) => tree::stored(found, to),
         CommandOutcome::Listed(found) => RenderedOutcome::new(beside::listed(found, to)),
         CommandOutcome::Reached(done) => RenderedOutcome::new(beside::reached(done, to)),
         CommandOutcome::Exchanges(found) => RenderedOutcome::new(chat::exchanges(found, to)),
         CommandOutcome::Copied(done) => chat::copied(done, to),
-        CommandOutcome::Compacted(done) => RenderedOutcome::new(tree::compacted(done)),
+        CommandOutcome::Compacted(done) => RenderedOutcome::new(tree::compacted(done, to)),
         CommandOutcome::Stepped(done) => tree::stepped(done, to),
         CommandOutcome::Operations(found) => tree::log(found, to),
         CommandOutcome::Views(found) => RenderedOutcome::new(tree::views(found, to)),
@@ -125,7 +128,8 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
             "operations 1 to {} are sealed: {} by {}\n",
             done.seq, done.head, done.key
         )),
-        CommandOutcome::TreeNamed(done) => RenderedOutcome::new(format!("{}\n", done.tree)),
+        CommandOutcome::TreeNamed(told) => done(&told.result.short_id, &told.sentence, to),
+        CommandOutcome::SessionNamed(told) => done(&told.result.name, &told.sentence, to),
         CommandOutcome::Chatted(done) => chat::chatted(done, to),
         CommandOutcome::Sessions(found) => RenderedOutcome::new(chat::sessions(found, to)),
         CommandOutcome::Approvals(found) => RenderedOutcome::new(approvals::list(found, to)),
@@ -164,10 +168,20 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Rows(found) => RenderedOutcome::new(maintenance::rows(found, to)),
         CommandOutcome::Context(found) => RenderedOutcome::new(context::show(found, to)),
         CommandOutcome::ContextDiff(found) => RenderedOutcome::new(context::differences(found, to)),
-        CommandOutcome::Replayed(done) => RenderedOutcome::new(context::replayed(done, to)),
+        CommandOutcome::Replayed(done) => context::replayed(done, to),
         CommandOutcome::Cost(found) => RenderedOutcome::new(cost::costs(found, to)),
         CommandOutcome::Done(_) => RenderedOutcome::default(),
     }
+}
+
+/// What a command made or moved to. At a terminal it is a sentence, which says what was done. Elsewhere a program reads: it
+/// gets the name alone, as `ID=$(drawloom tree append …)` takes it, and the sentence is a notice. Where there is no name the
+/// sentence is the answer.
+fn done(name: &str, sentence: &str, to: OutputStyle) -> RenderedOutcome {
+    if to.terminal || name.is_empty() {
+        return RenderedOutcome::new(format!("{}\n", to.line(sentence)));
+    }
+    RenderedOutcome::new(format!("{}\n", to.line(name))).noting([sentence.to_owned()])
 }
 
 #[cfg(test)]

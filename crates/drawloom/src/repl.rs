@@ -306,6 +306,9 @@ impl Repl<'_> {
         for last in last.unwrap_or_default() {
             render::recap(&last, columns()).iter().for_each(|line| self.output.aside(line));
         }
+        if let Ok(Some(others)) = conversation.others(&self.app, &Asker::owner()).await {
+            self.output.aside(&others);
+        }
     }
 }
 

@@ -36,6 +36,10 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, CommandError> {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
+        // Whoever types the name alone wants to know what it is.
+        Err(_) if arguments.len() <= 1 => {
+            return output::bytes(usage::help().as_bytes()).map(|()| 0);
+        }
         Err(found) => match usage::error(&found, arguments) {
             Some(error) => return Err(error),
             None => return output::bytes(found.render().to_string().as_bytes()).map(|()| 0),
@@ -94,8 +98,11 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             if shows && !output.json && io::stdout().is_terminal() {
                 person = person.showing_answers();
             }
-            let asks =
-                matches!(command, Command::Tree(TreeCommand::Generate(_) | TreeCommand::Regenerate(_)));
+            let asks = matches!(
+                command,
+                Command::Tree(TreeCommand::Generate(_) | TreeCommand::Regenerate(_))
+                    | Command::Context(ContextCommand::Replay(_))
+            );
             if asks && !output.json && io::stdout().is_terminal() {
                 person = person.showing_first();
             }

@@ -11,6 +11,11 @@ use text::terminal::one_line;
 
 use crate::cli::Cli;
 
+/// The help of the program.
+pub(crate) fn help() -> String {
+    Cli::command().render_help().to_string()
+}
+
 /// The error of arguments that were not understood; none where help or the version was asked for.
 pub(crate) fn error(found: &Error, arguments: &[OsString]) -> Option<CommandError> {
     if matches!(found.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {

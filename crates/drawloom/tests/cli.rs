@@ -87,6 +87,8 @@ mod server_windows;
 mod session_settings;
 #[path = "cli/sharing.rs"]
 mod sharing;
+#[path = "cli/speaking.rs"]
+mod speaking;
 #[path = "cli/spending.rs"]
 mod spending;
 #[path = "cli/stops.rs"]

@@ -63,6 +63,20 @@ impl App {
         CommandError::not_found("node", name, hint)
     }
 
+    /// An error with the short ids of nodes in place of their ids, which people cannot read.
+    pub(crate) async fn with_short_ids(&self, asker: &Asker, mut error: CommandError) -> CommandError {
+        let words = error.message.split(|c: char| !c.is_ascii_alphanumeric());
+        let is_id = |word: &&str| word.len() == LETTERS_OF_ID && word.parse::<NodeId>().is_ok();
+        let ids: Vec<String> = words.filter(is_id).map(str::to_owned).collect();
+        for id in ids {
+            // What names nothing here is what somebody typed.
+            if let Ok(found) = self.runtime.store.resolve_node(&asker.principal, None, &id).await {
+                error.message = error.message.replace(&id, &found.short_id);
+            }
+        }
+        error
+    }
+
     /// The node an argument names.
     ///
     /// # Errors
@@ -117,6 +131,8 @@ impl App {
 
 /// Nodes that are named where none is called so.
 const NEAR_NODES: usize = 3;
+/// Letters and digits of a whole id.
+const LETTERS_OF_ID: usize = 26;
 /// Letters of short ids.
 const ID_LETTERS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
 /// Letters of the longest short id that is looked for with a typing error.

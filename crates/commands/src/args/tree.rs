@@ -22,7 +22,7 @@ pub enum TreeCommand {
     Text(TextArgs),
     /// Commit a text at the end of the path.
     Append(Append),
-    /// Set or print the working buffer, or a pending edit of a node.
+    /// Set or print the draft after the last node, or a pending edit of a node.
     Draft(DraftArgs),
     /// Change the text of a document in your editor or by a file, or that of one node.
     Edit(Edit),
@@ -259,7 +259,7 @@ pub struct TextArgs {
     #[arg(long)]
     #[serde(default)]
     pub spans: bool,
-    /// Leave out pending edits and the working buffer.
+    /// Leave out pending edits and the draft.
     #[arg(long)]
     #[serde(default)]
     pub committed: bool,
@@ -286,7 +286,7 @@ pub struct DraftArgs {
     /// The whole text of the draft. `-` reads standard input. Without it, the draft is printed.
     #[serde(default)]
     pub text: Option<String>,
-    /// The node to edit [default: the working buffer after the last node].
+    /// The node to edit [default: the draft after the last node].
     #[arg(long, value_name = "NODE")]
     #[serde(default)]
     pub at: Option<String>,

@@ -7,7 +7,7 @@ use store::SessionKind;
 use super::Conversation;
 use super::conversation::place;
 use super::position::asked_model;
-use super::sessions::{listed, no_session};
+use super::sessions::{elsewhere, listed, no_session};
 use crate::app::App;
 use crate::args::chat::LogArgs;
 use crate::error::CommandError;
@@ -52,7 +52,9 @@ pub(crate) async fn log(app: &App, asker: &Asker, args: LogArgs) -> Result<Comma
         exchanges.sort_by_key(|exchange| exchange.at);
         exchanges.drain(..exchanges.len().saturating_sub(args.number));
     }
-    Ok(CommandOutcome::Exchanges(Exchanges { exchanges }))
+    let is_alone = exchanges.is_empty() && args.session.is_none();
+    let elsewhere = if is_alone { elsewhere(app, asker, false).await? } else { Vec::new() };
+    Ok(CommandOutcome::Exchanges(Exchanges { exchanges, elsewhere }))
 }
 
 impl Conversation {

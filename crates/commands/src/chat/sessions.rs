@@ -8,13 +8,14 @@ use loom::cell::CellScope;
 use loom::{CellKey, RowError, TreeReader, ViewName};
 use store::{LIST_PAGE, Session, SessionFilter, SessionKind, StoreError, all_pages};
 
+use super::Conversation;
 use super::position::view_position;
 use crate::app::App;
 use crate::app::naming::nearest;
 use crate::args::chat::SessionsCommand;
 use crate::error::CommandError;
-use crate::results::chat::{SessionShown, SessionsShown};
-use crate::results::{CommandOutcome, Done};
+use crate::results::chat::{SessionNamed, SessionShown, SessionsShown};
+use crate::results::{CommandOutcome, Told};
 use crate::rights::Asker;
 
 /// `sessions`.
@@ -31,13 +32,8 @@ pub(crate) async fn sessions(
             for session in listed(app, asker, workspace, archived).await?.into_iter().filter(is_listed) {
                 sessions.push(shown(app, asker, session).await?);
             }
-            let mut elsewhere = Vec::new();
-            if sessions.is_empty() && !all {
-                let mut others = listed(app, asker, None, archived).await?;
-                others.retain(is_listed);
-                others.sort_by_key(|session| std::cmp::Reverse(session.updated_at()));
-                elsewhere.extend(others.into_iter().map(|session| (session.name, session.workspace)));
-            }
+            let is_alone = sessions.is_empty() && !all;
+            let elsewhere = if is_alone { elsewhere(app, asker, archived).await? } else { Vec::new() };
             Ok(CommandOutcome::Sessions(SessionsShown { sessions, everywhere: all, elsewhere }))
         }
         SessionsCommand::Show { name } => {
@@ -49,7 +45,8 @@ pub(crate) async fn sessions(
             let to = session_name(app, &to)?;
             let renamed = app.runtime.store.rename_session(&asker.principal, &session.id, to.as_str()).await;
             renamed.map_err(|error| taken(error, to.as_str()))?;
-            Ok(Done::outcome())
+            let sentence = format!("the session {} is called {to} now", session.name);
+            Ok(named(to.to_string(), sentence))
         }
         SessionsCommand::Archive { name } => archive(app, asker, &name, true).await,
         SessionsCommand::Restore { name } => archive(app, asker, &name, false).await,
@@ -66,7 +63,59 @@ async fn archive(
     let session = session_named(app, asker, name, !archived).await?;
     let done = app.runtime.store.archive_session(&asker.principal, &session.id, archived).await;
     done.map_err(|error| taken(error, name))?;
-    Ok(Done::outcome())
+    let name = session.name;
+    let sentence = match archived {
+        true => format!("archived the session {name}: `drawloom sessions restore {name}` brings it back"),
+        false => format!("the session {name} is back from the archive"),
+    };
+    Ok(named(name, sentence))
+}
+
+fn named(name: String, sentence: String) -> CommandOutcome {
+    CommandOutcome::SessionNamed(Told { result: SessionNamed { ok: true, name }, sentence })
+}
+
+/// Sessions of other workspaces, the one something was last done in first: for one that has none.
+pub(super) async fn elsewhere(
+    app: &App,
+    asker: &Asker,
+    archived: bool,
+) -> Result<Vec<(String, String)>, CommandError> {
+    let mut others = listed(app, asker, None, archived).await?;
+    others.retain(|session| session.kind == SessionKind::Main && session.workspace != app.workspace.key);
+    others.sort_by_key(|session| std::cmp::Reverse(session.updated_at()));
+    Ok(others.into_iter().map(|session| (session.name, session.workspace)).collect())
+}
+
+impl Conversation {
+    /// Which sessions other workspaces have, in a line, where this one has none yet.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn others(&self, app: &App, asker: &Asker) -> Result<Option<String>, CommandError> {
+        let own = listed(app, asker, Some(app.workspace.key.clone()), false).await?;
+        if self.is_temporary() || own.iter().any(|session| session.kind == SessionKind::Main) {
+            return Ok(None);
+        }
+        let others = elsewhere(app, asker, false).await?;
+        Ok((!others.is_empty()).then(|| {
+            let others = in_a_line(&others);
+            format!("no session in this workspace yet; others have {others}: `drawloom sessions list --all`")
+        }))
+    }
+}
+
+/// Sessions of other workspaces that are named in a line.
+const NAMED: usize = 3;
+
+/// Sessions of other workspaces, in a line.
+pub(super) fn in_a_line(elsewhere: &[(String, String)]) -> String {
+    let named = elsewhere.iter().take(NAMED).map(|(name, workspace)| match workspace.as_str() {
+        "" => name.clone(),
+        workspace => format!("{name} ({workspace})"),
+    });
+    let more = if elsewhere.len() > NAMED { ", …" } else { "" };
+    format!("{}{more}", named.collect::<Vec<_>>().join(", "))
 }
 
 /// The sessions of a workspace, or of all, without temporary ones.
@@ -181,7 +230,9 @@ pub(super) async fn no_session(
     {
         format!("one of that name is archived: `drawloom sessions restore {name}`")
     } else if is_empty && !others.is_empty() {
-        "this workspace has none; `drawloom sessions list --all` shows those of the others".to_owned()
+        let others = others.into_iter().map(|session| (session.name, session.workspace));
+        let others = in_a_line(&others.collect::<Vec<_>>());
+        format!("this workspace has none; others have {others}: `drawloom sessions list --all` shows them")
     } else {
         format!("{list} shows them")
     };
@@ -191,6 +242,11 @@ pub(super) async fn no_session(
 pub(super) async fn shown(app: &App, asker: &Asker, session: Session) -> Result<SessionShown, CommandError> {
     let updated = session.updated_at();
     let trees = session.trees.iter().map(|tree| tree.id).collect();
+    let mut named_trees = Vec::new();
+    for tree in &session.trees {
+        let entry = app.runtime.store.tree(&asker.principal, tree.id).await?;
+        named_trees.push(crate::tree::tree_named(&entry.short_id, &entry.title));
+    }
     let (mut tip, mut zone, mut forks) = (None, None, Vec::new());
     if let Some(tree) = session.tree() {
         let read = |rows: &dyn TreeReader| Ok((view_position(rows, &ViewName::default())?, forks_of(rows)?));
@@ -206,6 +262,7 @@ pub(super) async fn shown(app: &App, asker: &Asker, session: Session) -> Result<
         forks,
         updated,
         trees,
+        named_trees,
         name: session.name,
         kind: session.kind,
         workspace: session.workspace,

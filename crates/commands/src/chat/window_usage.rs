@@ -4,6 +4,7 @@
 //! whichever process that was.
 
 use agent::OpenedSession;
+use context::segment::Source;
 use context::{Load, Manifest, WrapDecision, WrapMode, Zone};
 use loom::{RowError, TreeReader, ViewName};
 use store::SessionKind;
@@ -40,7 +41,7 @@ impl WindowUsage {
         Ok(Some(Self {
             load,
             measured: last.is_measured(),
-            sources: sources(&last.manifest),
+            sources: sources(rows, &last.manifest)?,
             before: earlier.iter().map(position::Last::zone).max(),
         }))
     }
@@ -123,10 +124,16 @@ fn above(manifest: &Manifest) -> u64 {
 }
 
 /// The largest sources of a request.
-fn sources(manifest: &Manifest) -> Vec<SourceShown> {
+fn sources(rows: &dyn TreeReader, manifest: &Manifest) -> Result<Vec<SourceShown>, RowError> {
     let mut sources: Vec<SourceShown> = Vec::new();
     for part in manifest.segments.iter().filter(|part| part.bytes.is_some()) {
-        let name = part.source.name();
+        let name = match &part.source {
+            Source::Node { node, .. } => match rows.node(*node)? {
+                Some(row) => format!("node {}", row.short_id),
+                None => part.source.name(),
+            },
+            source => source.name(),
+        };
         match sources.iter_mut().find(|source| source.name == name) {
             Some(source) => source.tokens += part.tokens,
             None => sources.push(SourceShown { name, tokens: part.tokens }),
@@ -134,7 +141,7 @@ fn sources(manifest: &Manifest) -> Vec<SourceShown> {
     }
     sources.sort_by_key(|source| std::cmp::Reverse(source.tokens));
     sources.truncate(SOURCES);
-    sources
+    Ok(sources)
 }
 
 fn listed(sources: &[SourceShown]) -> String {

@@ -48,6 +48,7 @@ pub(super) async fn next(
         let share = shares.first().ok_or_else(nobody)?;
         share.request(app, tree, path).prepare(&app.runtime, &asker.principal).await?
     };
-    let shown = shown(&prepared.manifest, Some(prepared.encoded.body()), args.text);
+    let body = Some(prepared.encoded.body().as_ref()).filter(|_| args.text);
+    let shown = shown(app, asker, &prepared.manifest, body).await?;
     Ok(CommandOutcome::Context(ContextShown { map: args.map, ..shown }))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent::replay::RecordedRequest;
 use agent::{GenerationRequest, PreparedRequest};
 use context::{Manifest, ModelRef};
-use loom::{Digest, NodeId};
+use loom::{Digest, Finish, NodeId, RowError, TreeId, ViewName};
 use model::{DialectName, EncodedRequest, Model, ModelInfo, ModelPlace, PartId, PartKind, PartRange};
 use text::terminal::one_line;
 
@@ -16,8 +16,9 @@ use crate::args::context::Replay;
 use crate::error::CommandError;
 use crate::generate::MANY_TOKENS;
 use crate::results::CommandOutcome;
-use crate::results::context::Replayed;
+use crate::results::context::{ReplayAnswer, Replayed};
 use crate::rights::Asker;
+use crate::tree::answer_place;
 
 pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<CommandOutcome, CommandError> {
     let mut sent = sent(app, asker, &args.node).await?;
@@ -57,8 +58,30 @@ pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<Com
     )?;
     let (runtime, call) = (&app.runtime, app.call(asker));
     let (generation, manifest, agent) = (sent.generation, sent.manifest, sent.agent);
+    let (tree, view) = (generation.tree, manifest.view.clone().unwrap_or_default());
     let node = agent::resend(runtime, &call, model, encoded, generation, manifest, agent).await?;
-    Ok(as_stored(read, name, Some(node)))
+    let answer = Some((node, answered(app, asker, tree, &view, node).await?));
+    Ok(as_stored(read, name, answer))
+}
+
+/// The answer as it stands in its tree, which its view did not go to.
+async fn answered(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    view: &ViewName,
+    node: NodeId,
+) -> Result<ReplayAnswer, CommandError> {
+    let row =
+        app.read(asker, tree, move |rows| rows.node(node)?.ok_or_else(|| RowError::missing("node", node)));
+    let row = row.await?;
+    Ok(ReplayAnswer {
+        text: row.node.text().into_owned(),
+        finish: row.node.finish.clone().unwrap_or(Finish::Stop),
+        place: answer_place(app, asker, (tree, view), (node, &row.short_id)).await?,
+        streamed: app.frontend.has_shown(node),
+        short_id: row.short_id,
+    })
 }
 
 /// Refuses to send a request again whose answer has no place in the tree.
@@ -87,8 +110,13 @@ fn read_back(sent: &Sent) -> Result<(Digest, bool), CommandError> {
 }
 
 /// What came of the stored bytes.
-fn as_stored((sha256, identical): (Digest, bool), model: String, node: Option<NodeId>) -> CommandOutcome {
-    CommandOutcome::Replayed(Replayed { sha256, identical, model, anew: false, node })
+fn as_stored(
+    (sha256, identical): (Digest, bool),
+    model: String,
+    answer: Option<(NodeId, ReplayAnswer)>,
+) -> CommandOutcome {
+    let (node, answer) = answer.unzip();
+    CommandOutcome::Replayed(Replayed { sha256, identical, model, anew: false, node, answer })
 }
 
 fn is_it(info: &ModelInfo, asked: &ModelRef) -> bool {
@@ -186,14 +214,19 @@ async fn anew(
     let prepared = ask.prepare(runtime, &asker.principal).await?;
     app.frontend.note(&told(manifest, &prepared, model.info()));
     let sha256 = prepared.manifest.body.sha256;
-    let done =
-        |node| CommandOutcome::Replayed(Replayed { sha256, identical: false, model: full, anew: true, node });
+    let done = |answer: Option<(NodeId, ReplayAnswer)>| {
+        let (node, answer) = answer.unzip();
+        let done = Replayed { sha256, identical: false, model: full, anew: true, node, answer };
+        CommandOutcome::Replayed(done)
+    };
     if args.dry_run {
         return Ok(done(None));
     }
     confirm(app, args, model.info(), prepared.manifest.tokens)?;
     let node = ask.of_this_one(runtime, &app.call(asker)).await?;
-    Ok(done(Some(node)))
+    let view = manifest.view.clone().unwrap_or_default();
+    let answer = answered(app, asker, generation.tree, &view, node).await?;
+    Ok(done(Some((node, answer))))
 }
 
 /// That it is not the request that was sent, in one line.

@@ -33,6 +33,8 @@ pub struct Approval {
     /// Name of its session; none where the work is of none.
     pub session: Option<String>,
     pub tree: TreeId,
+    #[serde(skip)]
+    pub tree_short: String,
     /// Title of that tree; may be empty.
     pub title: String,
     /// The process that asks.

@@ -98,6 +98,14 @@ pub struct SessionsShown {
     pub elsewhere: Vec<(String, String)>,
 }
 
+/// `sessions rename`, `archive`, `restore`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SessionNamed {
+    pub ok: bool,
+    /// Its name from now on.
+    pub name: String,
+}
+
 /// A session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SessionShown {
@@ -124,6 +132,9 @@ pub struct SessionShown {
     pub archived: bool,
     /// All its trees, the oldest first.
     pub trees: Vec<TreeId>,
+    /// Those trees by short id and title, for people.
+    #[serde(skip)]
+    pub named_trees: Vec<String>,
 }
 
 impl Chatted {
@@ -139,6 +150,9 @@ impl Chatted {
 pub struct Exchanges {
     /// The oldest first.
     pub exchanges: Vec<ExchangeShown>,
+    /// Sessions of other workspaces with these, where this one has none.
+    #[serde(skip)]
+    pub elsewhere: Vec<(String, String)>,
 }
 
 /// What was said, and what was answered.

@@ -1,8 +1,10 @@
 //! Results of the `context` commands.
 
 use context::Segment;
-use loom::{Digest, NodeId};
+use loom::{Digest, Finish, NodeId};
 use serde::Serialize;
+
+use super::tree::AnswerPlace;
 
 /// `context show`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -27,6 +29,14 @@ pub struct ContextShown {
     pub zone: Option<String>,
     /// A node of trust `outside` that was sent.
     pub tainted_by: Option<NodeId>,
+    /// That node by its short id.
+    #[serde(skip)]
+    pub tainted_short: Option<String>,
+    /// Characters of the path that stand above its window and were not sent.
+    pub left_out: u64,
+    /// Where the window begins, where something is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_start: Option<String>,
     /// Digest of the manifest; none for a look ahead.
     pub manifest: Option<Digest>,
     /// SHA-256 of the body.
@@ -90,4 +100,22 @@ pub struct Replayed {
     pub anew: bool,
     /// The new sibling, if they were sent again.
     pub node: Option<NodeId>,
+    /// The answer, if they were sent again.
+    #[serde(flatten)]
+    pub answer: Option<ReplayAnswer>,
+}
+
+/// What a request that was sent again was answered.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReplayAnswer {
+    /// Its short id.
+    pub short_id: String,
+    pub text: String,
+    /// How it ended.
+    pub finish: Finish,
+    #[serde(flatten)]
+    pub place: AnswerPlace,
+    /// Whether its text was shown while it came.
+    #[serde(skip)]
+    pub streamed: bool,
 }

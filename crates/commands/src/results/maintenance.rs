@@ -27,6 +27,9 @@ fn text<S: Serializer>(body: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S
 pub struct Imported {
     /// The tree, if there was one.
     pub tree: Option<TreeId>,
+    /// That tree by short id and title, for people.
+    #[serde(skip)]
+    pub named_tree: Option<String>,
     /// Trees.
     pub trees: u64,
     /// Sessions.
@@ -74,6 +77,9 @@ pub struct HitShown {
     pub node: NodeId,
     /// Its short id.
     pub short_id: String,
+    /// Short id of the tree, for people.
+    #[serde(skip)]
+    pub tree_short: String,
     /// What kind of thing was found: `node`.
     pub source: &'static str,
     /// The text around the first match.

@@ -124,6 +124,9 @@ pub struct SessionStatus {
     pub temporary: bool,
     /// Its tree; none before anything was said.
     pub tree: Option<TreeId>,
+    /// That tree by its short id.
+    #[serde(skip)]
+    pub tree_short: Option<String>,
     /// The tree's title.
     pub title: String,
     /// The node it stands at, by its short id.
@@ -144,6 +147,9 @@ pub struct SessionStatus {
     pub zone: Option<Zone>,
     /// A node of trust `outside` that the last request held.
     pub tainted_by: Option<NodeId>,
+    /// That node by its short id.
+    #[serde(skip)]
+    pub tainted_short: Option<String>,
     /// The workspace; empty for none.
     pub workspace: String,
     /// Whether what it brings is loaded.

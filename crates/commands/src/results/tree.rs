@@ -1,10 +1,14 @@
 //! Results of the `tree` commands.
 
+use std::collections::BTreeMap;
+
 use loom::{
     AuthorKind, Block, Digest, Finish, GenerationSettings, Mode, NodeId, OpKind, PositionId, PositionKind,
     Role, Seq, TreeId, Trust, verify,
 };
 use serde::Serialize;
+
+pub use crate::tree::WordChange;
 
 /// `tree new`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -38,6 +42,8 @@ pub struct TreeLine {
     pub mode: Mode,
     /// Nodes, genesis included.
     pub nodes: u64,
+    /// Passages, or messages, of the path that `main` shows.
+    pub passages: u64,
     /// When it was changed last, ms since 1970.
     pub updated: i64,
     /// Whether it is archived.
@@ -228,11 +234,13 @@ pub struct SpanShown {
     pub model: Option<String>,
     /// How the model was asked, where it was asked here.
     pub settings: Option<GenerationSettings>,
+    /// Short id of the node; none in a draft.
+    pub short_id: Option<String>,
 }
 
 /// A node that was made or marked.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct NodeDone {
+pub struct NodeNamed {
     /// Its id.
     pub node: NodeId,
     /// Its short id.
@@ -248,6 +256,8 @@ pub struct DraftDone {
     pub revision: Option<u64>,
     /// The nodes a commit made.
     pub nodes: Vec<NodeId>,
+    /// Their short ids.
+    pub short_ids: Vec<String>,
 }
 
 /// `tree edit`, `merge`, `split`.
@@ -263,7 +273,7 @@ pub struct Edited {
     pub edited_from: Option<NodeId>,
     /// The passage that took what stood behind the place, if it was split.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tail: Option<NodeDone>,
+    pub tail: Option<NodeNamed>,
 }
 
 /// `tree edit` without a node.
@@ -272,9 +282,9 @@ pub struct PathEdited {
     /// Passages that show another text now, in order.
     pub changed: Vec<Edited>,
     /// Passages that were added at the end.
-    pub added: Vec<NodeDone>,
+    pub added: Vec<NodeNamed>,
     /// Passages that were changed elsewhere meanwhile, and are left as they are.
-    pub collided: Vec<NodeDone>,
+    pub collided: Vec<NodeNamed>,
     /// Words that came.
     pub words_added: u64,
     /// Words that went.
@@ -338,6 +348,24 @@ pub struct Generated {
     pub manifest: Digest,
     /// Tokens of all requests together.
     pub usage: UsageShown,
+    #[serde(flatten)]
+    pub place: AnswerPlace,
+}
+
+/// Where the view stands after an answer was asked for: an answer asked for at the tip moves it to the first sibling,
+/// one asked for elsewhere leaves it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AnswerPlace {
+    /// The view's tip.
+    pub tip: PositionId,
+    #[serde(skip)]
+    pub view: String,
+    /// The command that goes to the answer; none where the view stands there.
+    #[serde(skip)]
+    pub go: Option<String>,
+    /// The command that goes to the next sibling.
+    #[serde(skip)]
+    pub next: String,
 }
 
 /// A node a model made.
@@ -457,6 +485,9 @@ pub struct Compacted {
     pub covered_by: &'static str,
     /// The position the window starts at.
     pub start: PositionId,
+    /// The passage there by short id and first words, for people.
+    #[serde(skip)]
+    pub start_named: String,
     /// Whether the start is another one than before.
     #[serde(skip)]
     pub moves: bool,
@@ -472,9 +503,12 @@ pub struct Stepped {
     pub operation: Option<Seq>,
     /// Kind of the operation that was undone or redone; none when it was a keystroke.
     pub kind: Option<OpKind>,
-    /// What that operation did, for people: first words of its first node, or the first thing it changed.
+    /// What that operation was about, for people: its first node with its first words, or the first thing it changed.
     #[serde(skip)]
     pub about: String,
+    /// Words that came into the text and went out of it with this step.
+    #[serde(skip)]
+    pub words: WordChange,
     /// Whether it was redone.
     #[serde(skip)]
     pub redone: bool,
@@ -526,6 +560,9 @@ pub struct ViewLine {
     pub name: String,
     /// Its tip.
     pub tip: PositionId,
+    /// The passage there by short id and first words, for people.
+    #[serde(skip)]
+    pub tip_named: String,
     /// Whose cursor it is.
     pub agent: String,
 }
@@ -567,6 +604,9 @@ pub struct Verified {
     pub problems: Vec<verify::Problem>,
     /// The head of the tree.
     pub head: Digest,
+    /// Short ids of the nodes of the problems, as far as they are known.
+    #[serde(skip)]
+    pub short_ids: BTreeMap<NodeId, String>,
 }
 
 /// `tree seal`.
@@ -585,4 +625,6 @@ pub struct Sealed {
 pub struct TreeNamed {
     /// Its id.
     pub tree: TreeId,
+    /// Its short id.
+    pub short_id: String,
 }

@@ -95,7 +95,7 @@ impl App {
             }
             SlashCommand::History { number } => {
                 let exchanges = conversation.exchanges(self, asker, number).await?;
-                CommandOutcome::Exchanges(Exchanges { exchanges })
+                CommandOutcome::Exchanges(Exchanges { exchanges, elsewhere: Vec::new() })
             }
             SlashCommand::Copy { code } => {
                 CommandOutcome::Copied(copied(self, asker, conversation, code).await?)
@@ -304,6 +304,7 @@ async fn status(
         session: conversation.name(),
         temporary: conversation.is_temporary(),
         tree: None,
+        tree_short: None,
         title: String::new(),
         tip: None,
         model: conversation.model_shown(),
@@ -314,6 +315,7 @@ async fn status(
         measured: None,
         zone: None,
         tainted_by: None,
+        tainted_short: None,
         workspace: app.workspace.key.clone(),
         loaded: app.workspace.root.is_some(),
         exists: app.workspace.folder.as_ref().is_some_and(|folder| folder.is_dir()),
@@ -322,13 +324,18 @@ async fn status(
         let view = entered.view;
         let position = app.read(asker, entered.tree, move |rows| view_position(rows, &view)).await?;
         status.tree = Some(entered.tree);
-        status.title = app.runtime.store.tree(&asker.principal, entered.tree).await?.title;
+        let entry = app.runtime.store.tree(&asker.principal, entered.tree).await?;
+        (status.title, status.tree_short) = (entry.title, Some(entry.short_id));
         status.tip = Some(position.short_id);
         if let Some(last) = position.last {
             (status.used, status.share, status.zone) =
                 (Some(last.used()), Some(last.share()), Some(last.zone()));
             status.measured = Some(last.is_measured());
             status.tainted_by = last.manifest.tainted_by;
+            if let Some(node) = status.tainted_by {
+                let row = app.read(asker, entered.tree, move |rows| rows.node(node)).await?;
+                status.tainted_short = row.map(|row| row.short_id);
+            }
         }
     }
     Ok(status)
@@ -346,17 +353,20 @@ async fn standing(
     let view = entered.view.clone();
     let position = app.read(asker, entered.tree, move |rows| view_position(rows, &view)).await?;
     let next = conversation.request(app, &entered).await?.prepare(&app.runtime, &asker.principal).await?;
-    let next = contexts::shown(&next.manifest, None, false);
-    let last = position.last.as_ref().map(|last| Box::new(sent(last)));
+    let next = contexts::shown(app, asker, &next.manifest, None).await?;
+    let last = match &position.last {
+        Some(last) => Some(Box::new(sent(app, asker, last).await?)),
+        None => None,
+    };
     Ok(ContextStatus { last, next: Some(Box::new(next)), form })
 }
 
-fn sent(last: &Last) -> ContextShown {
-    let mut shown = contexts::shown(&last.manifest, None, false);
+async fn sent(app: &App, asker: &Asker, last: &Last) -> Result<ContextShown, CommandError> {
+    let mut shown = contexts::shown(app, asker, &last.manifest, None).await?;
     shown.manifest = Some(last.digest);
     shown.used = last.used();
     shown.estimated = last.usage.is_none();
     shown.cache_read = last.usage.map(|usage| usage.cache_read);
     shown.zone = Some(last.zone().to_string());
-    shown
+    Ok(shown)
 }

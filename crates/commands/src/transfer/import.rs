@@ -57,14 +57,21 @@ impl Importing<'_> {
         }
         self.warn_of_secrets()?;
         let (tree, trees, nodes) = if copy { self.copy().await? } else { self.same().await? };
-        if nodes > 0 && !self.dry_run {
+        let named_tree = if self.dry_run {
+            None
+        } else {
+            let entry = self.app.runtime.store.tree(&self.asker.principal, tree).await?;
+            Some((crate::tree::tree_named(&entry.short_id, &entry.title), entry.short_id))
+        };
+        if let Some((_, short_id)) = named_tree.as_ref().filter(|_| nodes > 0) {
             let author = Provenance { file: self.file.digest }.author(&self.asker.author);
             self.app.frontend.note(&format!(
-                "its authors are shown as {author} and are not trusted; `drawloom tree trust {tree}` trusts them"
+                "its authors are shown as {author} and are not trusted; `drawloom tree trust {short_id}` trusts them"
             ));
         }
         Ok(CommandOutcome::Imported(maintenance::Imported {
             tree: Some(tree),
+            named_tree: named_tree.map(|(named, _)| named),
             trees,
             sessions: 0,
             nodes,

@@ -9,8 +9,8 @@ use store::Import;
 use crate::app::App;
 use crate::args::WholeTreeArg;
 use crate::error::CommandError;
-use crate::results::CommandOutcome;
 use crate::results::tree::TreeNamed;
+use crate::results::{CommandOutcome, Told};
 use crate::rights::Asker;
 
 /// Rows read at a time.
@@ -40,7 +40,10 @@ pub(crate) async fn trust(
         ));
     }
     app.runtime.store.set_trust(&asker.principal, tree, found.raised.into_iter().collect()).await?;
-    Ok(CommandOutcome::TreeNamed(TreeNamed { tree }))
+    let entry = app.runtime.store.tree(&asker.principal, tree).await?;
+    let named = crate::tree::tree_named(&entry.short_id, &entry.title);
+    let sentence = format!("the authors of {named} are trusted now");
+    Ok(CommandOutcome::TreeNamed(Told { result: TreeNamed { tree, short_id: entry.short_id }, sentence }))
 }
 
 #[derive(Default)]

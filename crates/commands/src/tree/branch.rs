@@ -3,17 +3,18 @@
 use loom::path::ViewOverrides;
 use loom::plan::NewToken;
 use loom::render::window;
-use loom::{ModelSource, Node, NodeRow, Op, ResponsePart, RowError, resolve};
+use loom::{ModelSource, Node, NodeRow, Op, ResponsePart, RowError, Seq, resolve};
 use model::TokenLogprob;
 use text::grapheme;
 
+use super::telling::{passage, word_change};
 use super::{look, words};
 use crate::app::{App, NamedNode};
 use crate::args::NodeArg;
 use crate::args::tree::{Branch, PassageArg};
 use crate::error::CommandError;
-use crate::results::CommandOutcome;
 use crate::results::tree::{AlternativeShown, Branched, TokenShown, TokensShown};
+use crate::results::{CommandOutcome, Told};
 use crate::rights::Asker;
 use agent::stored;
 
@@ -25,8 +26,9 @@ pub(super) async fn branch(app: &App, asker: &Asker, args: Branch) -> Result<Com
         Some(rank) => Some(Box::new(alternative(app, asker, &row, at, rank).await?)),
         None => None,
     };
-    app.change(asker, named.tree, &named.view, Op::BranchAt { node, at: at as u64, token }).await?;
-    branched(app, asker, named).await
+    let op = Op::BranchAt { node, at: at as u64, token };
+    let applied = app.change(asker, named.tree, &named.view, op).await?;
+    branched(app, asker, named, applied.seq).await
 }
 
 /// The node, and the byte of its text at which the branch begins. Without a node the words are looked for in the text
@@ -81,14 +83,23 @@ pub(super) fn byte_of(row: &NodeRow, offset: u64) -> Result<usize, CommandError>
     })
 }
 
-async fn branched(app: &App, asker: &Asker, named: NamedNode) -> Result<CommandOutcome, CommandError> {
+async fn branched(
+    app: &App,
+    asker: &Asker,
+    named: NamedNode,
+    seq: Option<Seq>,
+) -> Result<CommandOutcome, CommandError> {
     let view = named.view.clone();
     let (tip, row) = look(app, asker, named.tree, &named.view, move |rows, tip| {
         let shown = resolve::shown(rows, &view, tip)?;
         Ok((tip, rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?))
     })
     .await?;
-    Ok(CommandOutcome::Branched(Branched { node: row.node.id, short_id: row.short_id, position: tip, tip }))
+    let words = word_change(app, asker, (named.tree, &named.view), seq).await?;
+    let shown = passage(&row.short_id, &row.node.text());
+    let sentence = format!("branched off {}: {} goes on behind {shown}{words}", named.short_id, named.view);
+    let result = Branched { node: row.node.id, short_id: row.short_id.clone(), position: tip, tip };
+    Ok(CommandOutcome::Branched(Told { result, sentence }))
 }
 
 /// The alternative of this rank to the token that begins at byte `at`, read from the stored response: what a

@@ -14,6 +14,7 @@ use loom::{
 use text::grapheme;
 
 use super::look;
+use super::telling::passage_at;
 use crate::app::App;
 use crate::args::tree::Compact;
 use crate::error::CommandError;
@@ -53,7 +54,9 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<C
     let (leaves, returns) = if is_back { (0, between.count) } else { (between.count, 0) };
     let start = if moves { place.position } else { now };
     let (chars, dry_run) = (between.chars, args.dry_run);
-    let compacted = Compacted { leaves, returns, chars, covered_by, start, moves, dry_run };
+    let name = view.clone();
+    let start_named = look(app, asker, tree, &view, move |rows, _| passage_at(rows, &name, start)).await?;
+    let compacted = Compacted { leaves, returns, chars, covered_by, start, start_named, moves, dry_run };
     if !args.dry_run && moves {
         if leaves > 0 {
             app.frontend.note(&beforehand(&compacted));

@@ -49,6 +49,7 @@ pub(super) async fn text(app: &App, asker: &Asker, args: TextArgs) -> Result<Com
 fn with_models(rows: &dyn TreeReader, spans: Vec<Span>) -> Result<Vec<SpanShown>, RowError> {
     type Known = (Option<String>, Option<GenerationSettings>);
     let mut models = HashMap::<NodeId, Known>::new();
+    let mut short_ids = HashMap::<NodeId, Option<String>>::new();
     let with_model = |span: Span| {
         let node = span.introduced_by.filter(|_| span.kind == AuthorKind::Model);
         let (model, settings) = match node {
@@ -63,7 +64,14 @@ fn with_models(rows: &dyn TreeReader, spans: Vec<Span>) -> Result<Vec<SpanShown>
             },
             None => (None, None),
         };
-        Ok(SpanShown { span, model, settings })
+        let short_id = match span.node {
+            Some(node) => match short_ids.entry(node) {
+                Entry::Occupied(known) => known.get().clone(),
+                Entry::Vacant(new) => new.insert(rows.node(node)?.map(|row| row.short_id)).clone(),
+            },
+            None => None,
+        };
+        Ok(SpanShown { span, model, settings, short_id })
     };
     spans.into_iter().map(with_model).collect()
 }

@@ -8,26 +8,25 @@ mod align;
 mod file;
 mod marks;
 
-use std::time::{Duration, Instant};
-
 use loom::path::ViewOverrides;
 use loom::render::window;
 use loom::{
     CellKey, Mode, NodeId, Op, PassageEdit, PositionId, Refusal, TreeId, TreeReader, ViewName, resolve,
 };
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use text::passages::{Division, split};
 use workspace::Accept;
 
+use self::file::EditFile;
 pub(crate) use self::file::edit_files;
-use self::file::{EditFile, quoted};
+pub(super) use self::file::quoted;
 use self::marks::Marks;
+use super::telling::{WordChange, words_between, words_of};
 use super::{look, words};
 use crate::app::App;
 use crate::args::tree::Edit;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::tree::{Edited, NodeDone, PathEdited};
+use crate::results::tree::{Edited, NodeNamed, PathEdited};
 use crate::rights::Asker;
 
 /// Edits the path, or the part of it between two passages.
@@ -244,15 +243,15 @@ impl OpenText {
         mut texts: Vec<String>,
     ) -> Result<PathEdited, CommandError> {
         let added = self.take_end(&mut texts);
-        let (mut words_added, mut words_removed) = (words_of(&added), 0);
+        let mut words = WordChange { came: words_of(&added), went: 0 };
         let mut edits = Vec::new();
         for (passage, text) in self.passages.iter().zip(texts) {
             if text == passage.text {
                 continue;
             }
             app.fits_node(&format!("the text of {}", passage.short_id), &text, false)?;
-            let (came, went) = words_between(&passage.text, &text);
-            (words_added, words_removed) = (words_added + came, words_removed + went);
+            let between = words_between(&passage.text, &text);
+            words = WordChange { came: words.came + between.came, went: words.went + between.went };
             edits.push(PassageEdit { position: passage.position, from: passage.node, text });
         }
         if edits.is_empty() && added.is_empty() {
@@ -273,7 +272,7 @@ impl OpenText {
             .collect();
         let collided = self.passages.iter().filter(|passage| left.contains(&passage.position));
         let collided =
-            collided.map(|passage| NodeDone { node: passage.node, short_id: passage.short_id.clone() });
+            collided.map(|passage| NodeNamed { node: passage.node, short_id: passage.short_id.clone() });
         let collided = collided.collect();
         let read = app.read(asker, self.tree, move |rows| {
             let mut changed = Vec::new();
@@ -286,7 +285,8 @@ impl OpenText {
         let is_version = |node: &NodeId| changed.iter().any(|edited| edited.node == *node);
         let added = applied.nodes.iter().filter(|(node, _)| !is_version(node));
         let added =
-            added.map(|(node, short_id)| NodeDone { node: *node, short_id: short_id.clone() }).collect();
+            added.map(|(node, short_id)| NodeNamed { node: *node, short_id: short_id.clone() }).collect();
+        let (words_added, words_removed) = (words.came, words.went);
         Ok(PathEdited { changed, added, collided, words_added, words_removed, file: None })
     }
 
@@ -319,9 +319,6 @@ pub(super) fn edited(rows: &dyn TreeReader, node: NodeId) -> Result<Edited, loom
     })
 }
 
-/// How long the words of a passage are counted; beyond it what is left counts as replaced.
-const MOST_TIME: Duration = Duration::from_millis(100);
-
 /// An edited text with the line ends and without the byte order mark that its editor may have given it.
 fn with_line_ends_of(old: &str, saved: &str) -> String {
     let saved = if old.starts_with('\u{feff}') { saved } else { saved.trim_start_matches('\u{feff}') };
@@ -333,26 +330,9 @@ fn with_line_ends_of(old: &str, saved: &str) -> String {
     }
 }
 
-fn words_of(text: &str) -> u64 {
-    text.split_whitespace().count() as u64
-}
-
-/// Words that came and words that went.
-fn words_between(old: &str, new: &str) -> (u64, u64) {
-    let (old, new): (Vec<&str>, Vec<&str>) =
-        (old.split_whitespace().collect(), new.split_whitespace().collect());
-    let (mut came, mut went) = (0, 0);
-    for op in capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + MOST_TIME)) {
-        if !matches!(op, DiffOp::Equal { .. }) {
-            (came, went) = (came + op.new_range().len() as u64, went + op.old_range().len() as u64);
-        }
-    }
-    (came, went)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{with_line_ends_of, words_between};
+    use super::with_line_ends_of;
 
     #[test]
     fn line_ends_of_an_editor_are_those_of_the_text() {
@@ -360,11 +340,5 @@ mod tests {
         assert_eq!(with_line_ends_of("a\r\nb\r\n", "a\nc\n"), "a\r\nc\r\n");
         assert_eq!(with_line_ends_of("a\r\nb\n", "a\nc\r\n"), "a\nc\r\n", "mixed: as it was saved");
         assert_eq!(with_line_ends_of("", "a\r\n"), "a\n");
-    }
-
-    #[test]
-    fn whole_words_are_counted() {
-        assert_eq!(words_between("The gulls cried, in silence.", "The crows cried in noise."), (3, 3));
-        assert_eq!(words_between("", "Two words"), (2, 0));
     }
 }

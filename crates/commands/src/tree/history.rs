@@ -4,6 +4,7 @@ use loom::operation::TimelineEffect;
 use loom::{Op, OpKind, OpRecord, RowError, Seq, TreeId, TreeReader, ViewName};
 use store::{AttachedWrites, Guard, SessionId};
 
+use super::telling::{passage, word_change};
 use super::{page_size, wording};
 use crate::app::App;
 use crate::args::tree::{LogArgs, StepArgs};
@@ -53,17 +54,15 @@ async fn step_guarded(
         Some(seq) => app.read(asker, tree, move |rows| taken_back(rows, seq)).await?,
         None => (None, String::new(), true),
     };
+    let words = word_change(app, asker, (tree, view), applied.seq).await?;
     let keys = applied.skipped;
     let skipped = if keys.is_empty() {
         Vec::new()
     } else {
         app.read(asker, tree, move |rows| keys.iter().map(|key| wording::cell(rows, key)).collect()).await?
     };
-    Ok(Stepped { operation: applied.seq, kind, about, redone, changed, skipped })
+    Ok(Stepped { operation: applied.seq, kind, about, words, redone, changed, skipped })
 }
-
-/// Characters of a text that says what was undone.
-const GLIMPSE: usize = 40;
 
 /// Steps of undo and redo that are gone back over, to the operation they are about.
 const STEPS: usize = 256;
@@ -95,22 +94,12 @@ fn taken_back(rows: &dyn TreeReader, step: Seq) -> Result<(Option<OpKind>, Strin
         }
         kind = kind.or(Some(record.op.kind));
         for (node, _) in record.op.nodes {
-            let text = rows.node(node)?.map(|row| first_words(&row.node.text())).unwrap_or_default();
-            if !text.is_empty() {
-                return Ok((kind, format!("'{text}'"), changed));
+            if let Some(row) = rows.node(node)?.filter(|row| !row.node.text().trim().is_empty()) {
+                return Ok((kind, format!("of {}", passage(&row.short_id, &row.node.text())), changed));
             }
         }
     }
     Ok((kind, change, changed))
-}
-
-fn first_words(text: &str) -> String {
-    let mut words = text.split_whitespace().flat_map(|word| [" ", word]).skip(1).flat_map(str::chars);
-    let mut cut: String = words.by_ref().take(GLIMPSE).collect();
-    if words.next().is_some() {
-        cut.push('…');
-    }
-    cut
 }
 
 /// Lists operations, newest first. Their numbers have no gap, so that a page is found by counting.

@@ -4,13 +4,14 @@ use loom::plan::NewTree;
 use loom::{Mode, Op, Refusal, Role, TreeId, ViewName};
 use store::{LIST_PAGE, TreeEntry, TreeFilter, all_pages};
 
+use super::telling::{self, count, words_of};
 use super::{label, look};
 use crate::app::App;
 use crate::args::WholeTreeArg;
 use crate::args::tree::{List, ModeArg, New, RenameArgs, SplitArg};
 use crate::error::CommandError;
-use crate::results::CommandOutcome;
-use crate::results::tree::{TreeLine, TreeMade, TreeNamed, Trees};
+use crate::results::tree::{TreeLine, TreeMade, TreeNamed, Trees, word_of};
+use crate::results::{CommandOutcome, Told};
 use crate::rights::Asker;
 use text::passages::{Division, split};
 
@@ -26,6 +27,8 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOu
         None => String::new(),
     };
     let text = first_text(app, &args, mode)?;
+    let mut passages_made = 0;
+    let words = text.as_deref().map_or(0, words_of);
     let tree = app.runtime.ids.with(|entropy| entropy.next::<TreeId>(app.now()))?;
     let main = ViewName::default();
     app.change(asker, tree, &main, Op::Create(NewTree { mode, title, origin: None })).await?;
@@ -37,11 +40,29 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOu
             _ => vec![text.as_str()],
         };
         let texts = passages.into_iter().map(|passage| asker.text(passage.to_owned(), role)).collect();
-        app.change(asker, tree, &main, Op::Reply { to: None, texts, exclude: Vec::new() }).await?;
+        let applied = app.change(asker, tree, &main, Op::Reply { to: None, texts, exclude: Vec::new() });
+        passages_made = applied.await?.nodes.len() as u64;
     }
     let tip = look(app, asker, tree, &main, |_, tip| Ok(tip)).await?;
-    let short_id = app.runtime.store.tree(&asker.principal, tree).await?.short_id;
-    Ok(CommandOutcome::TreeMade(TreeMade { tree, short_id, tip }))
+    let entry = app.runtime.store.tree(&asker.principal, tree).await?;
+    let filled = match passages_made {
+        0 => "empty".to_owned(),
+        number => {
+            format!("{}, {}", count(number, one_of(mode).0, one_of(mode).1), count(words, "word", "words"))
+        }
+    };
+    let named = telling::tree(&entry.short_id, &entry.title);
+    let sentence = format!("made the {} {named}: {filled}", word_of(mode));
+    let result = TreeMade { tree, short_id: entry.short_id, tip };
+    Ok(CommandOutcome::TreeMade(Told { result, sentence }))
+}
+
+/// What a tree is made of, one and several.
+const fn one_of(mode: Mode) -> (&'static str, &'static str) {
+    match mode {
+        Mode::Buffer => ("passage", "passages"),
+        Mode::Dialogue => ("message", "messages"),
+    }
 }
 
 fn first_text(app: &App, args: &New, mode: Mode) -> Result<Option<String>, CommandError> {
@@ -67,16 +88,25 @@ pub(super) async fn list(app: &App, asker: &Asker, args: List) -> Result<Command
     let store = &app.runtime.store;
     let page = |after| store.trees(&asker.principal, filter, after, LIST_PAGE);
     let trees = all_pages(TreeEntry::place, page).await?;
-    let lines = trees.into_iter().map(|entry| TreeLine {
-        tree: entry.id,
-        short_id: entry.short_id,
-        title: entry.title,
-        mode: entry.mode,
-        nodes: entry.nodes,
-        updated: entry.updated_at.0,
-        archived: entry.archived,
-    });
-    Ok(CommandOutcome::Trees(Trees { trees: lines.collect() }))
+    let mut lines = Vec::with_capacity(trees.len());
+    for entry in trees {
+        let passages = app.read(asker, entry.id, |rows| {
+            let tip = loom::render::tip(rows, &ViewName::default())?;
+            Ok(u64::from(loom::path::position(rows, tip)?.depth))
+        });
+        lines.push(TreeLine {
+            // A tree that cannot be read is listed all the same: the beginning, which holds no text, is no passage.
+            passages: passages.await.unwrap_or_else(|_| entry.nodes.saturating_sub(1)),
+            tree: entry.id,
+            short_id: entry.short_id,
+            title: entry.title,
+            mode: entry.mode,
+            nodes: entry.nodes,
+            updated: entry.updated_at.0,
+            archived: entry.archived,
+        });
+    }
+    Ok(CommandOutcome::Trees(Trees { trees: lines }))
 }
 
 /// Gives a tree another title.
@@ -87,8 +117,14 @@ pub(super) async fn rename(
 ) -> Result<CommandOutcome, CommandError> {
     let tree = app.tree_named(asker, &args.tree.tree).await?;
     let title = label(app, "title", &args.title)?;
-    app.change(asker, tree, &ViewName::default(), Op::Rename(title)).await?;
-    Ok(CommandOutcome::TreeNamed(TreeNamed { tree }))
+    let before = app.runtime.store.tree(&asker.principal, tree).await?;
+    app.change(asker, tree, &ViewName::default(), Op::Rename(title.clone())).await?;
+    let old = telling::tree(&before.short_id, &before.title);
+    let sentence = match title.as_str() {
+        "" => format!("{old} has no title now"),
+        title => format!("{old} is called “{title}” now"),
+    };
+    Ok(CommandOutcome::TreeNamed(Told { result: TreeNamed { tree, short_id: before.short_id }, sentence }))
 }
 
 /// Archives a tree, or takes it out of the archive.
@@ -100,5 +136,11 @@ pub(super) async fn archive(
 ) -> Result<CommandOutcome, CommandError> {
     let tree = app.tree_named(asker, &arg.tree).await?;
     app.change(asker, tree, &ViewName::default(), Op::Archive(archived)).await?;
-    Ok(CommandOutcome::TreeNamed(TreeNamed { tree }))
+    let entry = app.runtime.store.tree(&asker.principal, tree).await?;
+    let named = telling::tree(&entry.short_id, &entry.title);
+    let sentence = match archived {
+        true => format!("archived {named}: `drawloom tree undelete {}` brings it back", entry.short_id),
+        false => format!("{named} is back from the archive"),
+    };
+    Ok(CommandOutcome::TreeNamed(Told { result: TreeNamed { tree, short_id: entry.short_id }, sentence }))
 }

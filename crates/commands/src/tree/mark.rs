@@ -5,6 +5,8 @@ use loom::{
     ViewName, resolve,
 };
 
+use super::editing::quoted;
+use super::telling::{first_words, passage as named_passage, passage_at, word_change};
 use super::{beside, label, look};
 use crate::app::{App, NamedNode};
 use crate::args::tree::{
@@ -12,8 +14,8 @@ use crate::args::tree::{
 };
 use crate::args::{NodeArg, TreeArg};
 use crate::error::CommandError;
-use crate::results::CommandOutcome;
-use crate::results::tree::{NodeDone, StoredText};
+use crate::results::tree::{NodeNamed, StoredText};
+use crate::results::{CommandOutcome, Told};
 use crate::rights::Asker;
 
 /// Accepts what stands above a passage as its basis.
@@ -21,7 +23,8 @@ pub(super) async fn keep(app: &App, asker: &Asker, args: KeepArgs) -> Result<Com
     let named = app.node(asker, &args.node).await?;
     let scope = if args.below { KeepScope::Below } else { KeepScope::Here };
     let op = Op::Keep { position: named.position, scope };
-    marked(app, asker, named, op).await
+    let below = if args.below { " with all below it" } else { "" };
+    marked(app, asker, named, op, |passage| format!("marked {passage}{below} as reviewed")).await
 }
 
 /// Prunes, restores, excludes or includes a passage, or one version of it.
@@ -35,30 +38,33 @@ pub(super) async fn flag(
     let target =
         if args.version { OpTarget::Version(named.node) } else { OpTarget::Position(named.position) };
     let op = op(target);
-    let (is_pruning, is_restoring) = (matches!(op, Op::Prune(_)), matches!(op, Op::Restore(_)));
+    let (done, is_pruning, is_restoring) = match op {
+        Op::Prune(_) => ("hid", true, false),
+        Op::Restore(_) => ("shown again:", false, true),
+        Op::Exclude(_) => ("left out", false, false),
+        _ => ("taken in again:", false, false),
+    };
     let (tree, view, position) = (named.tree, named.view.clone(), named.position);
-    let before = if is_pruning { Some(tip(app, asker, tree, &view).await?) } else { None };
-    let done = marked(app, asker, named, op).await?;
-    if let Some((before, _)) = before {
-        let (now, short) = tip(app, asker, tree, &view).await?;
-        let moved = if now == before { String::new() } else { format!("; {view} now ends at {short}") };
-        app.frontend.note(&format!("hidden{moved}"));
+    let before = tip(app, asker, tree, &view).await?.0;
+    let mut told = marked_with_words(app, asker, named, op, |passage| format!("{done} {passage}")).await?;
+    if is_pruning {
+        let (now, at) = tip(app, asker, tree, &view).await?;
+        if now != before {
+            told.sentence += &format!("; {view} now ends at {at}");
+        }
     }
     if is_restoring {
-        let is_on_path = look(app, asker, tree, &view, move |rows, tip| {
-            Ok(position == tip || loom::path::is_ancestor(rows, position, tip)?)
-        });
-        let go = if is_on_path.await? {
-            String::new()
-        } else {
-            format!("; to go there: `drawloom tree switch {} {}`", args.node.tree.tree, args.node.node)
-        };
-        app.frontend.note(&format!("shown again{go}"));
+        let is_on_path =
+            look(app, asker, tree, &view, move |rows, tip| loom::path::is_ancestor(rows, position, tip));
+        if !is_on_path.await? {
+            let (tree, node) = (quoted(&args.node.tree.tree), &args.node.node);
+            told.sentence += &format!("; to go there: `drawloom tree switch {tree} {node}`");
+        }
     }
-    Ok(done)
+    Ok(CommandOutcome::Node(told))
 }
 
-/// The end of the path of a view, with its short id.
+/// The end of the path of a view, and the passage there.
 async fn tip(
     app: &App,
     asker: &Asker,
@@ -66,11 +72,7 @@ async fn tip(
     view: &ViewName,
 ) -> Result<(PositionId, String), CommandError> {
     let name = view.clone();
-    look(app, asker, tree, view, move |rows, tip| {
-        let shown = resolve::shown(rows, &name, tip)?;
-        Ok((tip, rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?.short_id))
-    })
-    .await
+    look(app, asker, tree, view, move |rows, tip| Ok((tip, passage_at(rows, &name, tip)?))).await
 }
 
 /// Sets or removes the bookmark of a passage.
@@ -85,8 +87,13 @@ pub(super) async fn bookmark(
         None => Some(String::new()),
         Some(text) => Some(given(label(app, "bookmark", &text)?, "leave the title out, or give --remove")?),
     };
-    let op = Op::Bookmark { position: named.position, title };
-    marked(app, asker, named, op).await
+    let op = Op::Bookmark { position: named.position, title: title.clone() };
+    let told = |passage: &str| match title.as_deref() {
+        None => format!("took the bookmark off {passage}"),
+        Some("") => format!("bookmarked {passage}"),
+        Some(title) => format!("bookmarked {passage} as “{title}”"),
+    };
+    marked(app, asker, named, op, told).await
 }
 
 /// Sets or removes a tag of a passage; without one lists the passages with tags.
@@ -94,8 +101,12 @@ pub(super) async fn tag(app: &App, asker: &Asker, args: Mark) -> Result<CommandO
     let Some(text) = &args.text else { return beside::tags(app, asker, args.passage).await };
     let named = passage(app, asker, &args.passage).await?;
     let tag = given(label(app, "tag", text)?, "name the tag")?;
-    let op = Op::Tag { position: named.position, tag, on: !args.remove };
-    marked(app, asker, named, op).await
+    let op = Op::Tag { position: named.position, tag: tag.clone(), on: !args.remove };
+    let told = |passage: &str| match args.remove {
+        true => format!("took #{tag} off {passage}"),
+        false => format!("tagged {passage} with #{tag}"),
+    };
+    marked(app, asker, named, op, told).await
 }
 
 /// Hangs a remark on a passage, and names the remark; without one lists the passages with remarks.
@@ -104,27 +115,29 @@ pub(super) async fn annotate(
     asker: &Asker,
     args: Annotate,
 ) -> Result<CommandOutcome, CommandError> {
-    let Some(text) = &args.text else { return beside::annotations(app, asker, args.passage).await };
+    let Some(given) = &args.text else { return beside::annotations(app, asker, args.passage).await };
     let named = passage(app, asker, &args.passage).await?;
-    let text = asker.text(text_of_node(app, text)?, None);
-    let op = Op::Annotate { position: named.position, text };
+    let text = text_of_node(app, given)?;
+    let begins = first_words(&text);
+    let op = Op::Annotate { position: named.position, text: asker.text(text, None) };
     let applied = app.change(asker, named.tree, &named.view, op).await?;
     let (node, short_id) = applied.nodes.last().cloned().ok_or(Refusal::Empty)?;
-    Ok(CommandOutcome::Node(NodeDone { node, short_id }))
+    let sentence = format!("remarked on {}: {short_id} {begins}", named.short_id);
+    Ok(CommandOutcome::Node(Told { result: NodeNamed { node, short_id }, sentence }))
 }
 
 /// Sets the head, or shows it.
 pub(super) async fn head(app: &App, asker: &Asker, args: HeadArgs) -> Result<CommandOutcome, CommandError> {
     let Some(text) = &args.text else { return stored(app, asker, &args.tree, stored_head).await };
     let text = asker.text(text_of_node(app, text)?, None);
-    pinned(app, asker, &args.tree, CellKey::Head, Op::PinHead(text)).await
+    pinned(app, asker, &args.tree, ("head", CellKey::Head), Op::PinHead(text)).await
 }
 
 /// Sets the note, or shows it.
 pub(super) async fn note(app: &App, asker: &Asker, args: NoteArgs) -> Result<CommandOutcome, CommandError> {
     let Some(text) = &args.text else { return stored(app, asker, &args.tree, stored_note).await };
     let text = asker.text(text_of_node(app, text)?, None);
-    pinned(app, asker, &args.tree, CellKey::Note, Op::PinNote { text, depth: args.depth }).await
+    pinned(app, asker, &args.tree, ("note", CellKey::Note), Op::PinNote { text, depth: args.depth }).await
 }
 
 /// Shows the working buffer, or a pending edit.
@@ -220,7 +233,7 @@ async fn pinned(
     app: &App,
     asker: &Asker,
     tree: &TreeArg,
-    key: CellKey,
+    (what, key): (&str, CellKey),
     op: Op,
 ) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, tree).await?;
@@ -233,12 +246,42 @@ async fn pinned(
         rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))
     });
     let row = row.await?;
-    Ok(CommandOutcome::Node(NodeDone { node: row.node.id, short_id: row.short_id }))
+    let text = row.node.text();
+    let sentence = match text.trim() {
+        "" => format!("the {what} is empty now"),
+        _ => format!("the {what} is {} now", named_passage(&row.short_id, &text)),
+    };
+    let result = NodeNamed { node: row.node.id, short_id: row.short_id.clone() };
+    Ok(CommandOutcome::Node(Told { result, sentence }))
 }
 
-async fn marked(app: &App, asker: &Asker, named: NamedNode, op: Op) -> Result<CommandOutcome, CommandError> {
-    app.change(asker, named.tree, &named.view, op).await?;
-    Ok(CommandOutcome::Node(NodeDone { node: named.node, short_id: named.short_id }))
+/// Marks a passage; `told` says of it what was done.
+async fn marked(
+    app: &App,
+    asker: &Asker,
+    named: NamedNode,
+    op: Op,
+    told: impl FnOnce(&str) -> String,
+) -> Result<CommandOutcome, CommandError> {
+    let told = marked_with_words(app, asker, named, op, told).await?;
+    Ok(CommandOutcome::Node(told))
+}
+
+/// The same, with the words that came and went with it.
+async fn marked_with_words(
+    app: &App,
+    asker: &Asker,
+    named: NamedNode,
+    op: Op,
+    told: impl FnOnce(&str) -> String,
+) -> Result<Told<NodeNamed>, CommandError> {
+    let applied = app.change(asker, named.tree, &named.view, op).await?;
+    let node = named.node;
+    let row = app.read(asker, named.tree, move |rows| rows.node(node)).await?;
+    let text = row.map(|row| row.node.text().into_owned()).unwrap_or_default();
+    let words = word_change(app, asker, (named.tree, &named.view), applied.seq).await?;
+    let sentence = format!("{}{words}", told(&named_passage(&named.short_id, &text)));
+    Ok(Told { result: NodeNamed { node, short_id: named.short_id }, sentence })
 }
 
 /// A label that says something.

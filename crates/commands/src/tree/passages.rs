@@ -13,13 +13,14 @@ use loom::{
 use store::StoreError;
 
 use super::branch::byte_of;
+use super::telling::{passage, shown_at};
 use super::{editing, look, words};
 use crate::app::{App, NamedNode};
 use crate::args::NodeArg;
 use crate::args::tree::Split;
 use crate::error::CommandError;
-use crate::results::CommandOutcome;
-use crate::results::tree::{Edited, NodeDone};
+use crate::results::{CommandOutcome, Told};
+use crate::results::tree::{Edited, NodeNamed};
 use crate::rights::Asker;
 
 /// Children of a passage that are looked through for branches.
@@ -220,8 +221,15 @@ async fn done(
             Some(Tail::At(position)) => Some(resolve::shown(rows, &view, position)?),
         };
         let tail = tail.map(|node| rows.node(node)).transpose()?.flatten();
-        let tail = tail.map(|row| NodeDone { node: row.node.id, short_id: row.short_id });
-        Ok(Edited { tail, ..editing::edited(rows, resolve::shown(rows, &view, upper)?)? })
+        let upper = shown_at(rows, &view, upper)?;
+        let first = passage(&upper.short_id, &upper.node.text());
+        let sentence = match &tail {
+            Some(tail) => format!("parted: {first} and {}", passage(&tail.short_id, &tail.node.text())),
+            None => format!("joined: {first} holds both texts"),
+        };
+        let tail = tail.map(|row| NodeNamed { node: row.node.id, short_id: row.short_id });
+        let result = Edited { tail, ..editing::edited(rows, upper.node.id)? };
+        Ok(Told { result, sentence })
     });
     Ok(CommandOutcome::Edited(read.await?))
 }

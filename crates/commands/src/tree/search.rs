@@ -53,7 +53,8 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Com
     let mut titles = BTreeMap::new();
     let mut seen = BTreeMap::new();
     for (tree, nodes) in by_tree {
-        titles.insert(tree, app.runtime.store.tree(&asker.principal, tree).await?.title);
+        let entry = app.runtime.store.tree(&asker.principal, tree).await?;
+        titles.insert(tree, (entry.title, entry.short_id));
         let (query, imports) = (query.clone(), app.imports(asker, tree).await?);
         let read =
             app.read(asker, tree, move |rows| naming(rows, &imports, |rows| seen_in(rows, &nodes, &query)));
@@ -62,8 +63,10 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Com
     let ranked = if found.newest_only { RANKED } else { found.hits.len() } as u64;
     let hits = found.hits.into_iter().filter_map(|hit| {
         let Seen { snippet, matches, kind, old, tags, annotations } = seen.remove(&hit.node)?;
+        let (title, tree_short) = titles.get(&hit.tree).cloned().unwrap_or_default();
         Some(HitShown {
-            title: titles.get(&hit.tree).cloned().unwrap_or_default(),
+            title,
+            tree_short,
             snippet,
             matches,
             kind,

@@ -4,12 +4,13 @@ use loom::{Op, Position, RowError, path, resolve};
 
 use super::beside::{Place, Siblings};
 use super::look;
+use super::telling::{passage, passage_at, word_change};
 use crate::app::{App, NamedNode};
 use crate::args::NodeArg;
 use crate::args::tree::{PassageArg, SwitchArgs};
 use crate::error::CommandError;
-use crate::results::CommandOutcome;
 use crate::results::tree::{Moved, SiblingReached};
+use crate::results::{CommandOutcome, Told};
 use crate::rights::Asker;
 
 /// Digits of the longest number of a sibling: a short id has more characters.
@@ -37,7 +38,17 @@ pub(super) async fn switch(
             };
             let node = node.filter(|_| is_step);
             let beside = PassageArg { tree: args.tree, node };
-            Ok(CommandOutcome::Moved(reach(app, asker, &beside, to).await?))
+            let result = reach(app, asker, &beside, to).await?;
+            let sentence = result.sibling.as_ref().map_or_else(String::new, |sibling| {
+                let SiblingReached { short_id, text, number, of } = sibling;
+                let below = if *short_id == result.short_id {
+                    String::new()
+                } else {
+                    format!("; the path goes on to {}", result.short_id)
+                };
+                format!("{number} of {of}: {}{below}", passage(short_id, text))
+            });
+            Ok(CommandOutcome::Moved(Told { result, sentence }))
         }
     }
 }
@@ -96,7 +107,7 @@ pub(crate) async fn reach(
         position,
         short_id: row.short_id.clone(),
     };
-    let moved = moved(app, asker, &named, Op::Switch(position)).await?;
+    let moved = moved(app, asker, &named, Op::Switch(position)).await?.result;
     let sibling = Some(SiblingReached { short_id: row.short_id, text, number: index + 1, of });
     Ok(Moved { sibling, ..moved })
 }
@@ -111,16 +122,22 @@ pub(super) async fn go(app: &App, asker: &Asker, args: NodeArg) -> Result<Comman
 pub(super) async fn select(app: &App, asker: &Asker, args: NodeArg) -> Result<CommandOutcome, CommandError> {
     let named = app.node(asker, &args).await?;
     let op = Op::Select { position: named.position, version: named.node };
-    Ok(CommandOutcome::Moved(moved(app, asker, &named, op).await?))
+    let mut told = moved(app, asker, &named, op).await?;
+    told.sentence = format!("{} is shown now; {}", named.short_id, told.sentence);
+    Ok(CommandOutcome::Moved(told))
 }
 
-async fn moved(app: &App, asker: &Asker, named: &NamedNode, op: Op) -> Result<Moved, CommandError> {
-    app.change(asker, named.tree, &named.view, op).await?;
+/// Moves a view, and says where it stands and what that changed in its text.
+async fn moved(app: &App, asker: &Asker, named: &NamedNode, op: Op) -> Result<Told<Moved>, CommandError> {
+    let applied = app.change(asker, named.tree, &named.view, op).await?;
     let view = named.view.clone();
     let found = look(app, asker, named.tree, &named.view, move |rows, tip| {
         let shown = resolve::shown(rows, &view, tip)?;
-        Ok((tip, rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?.short_id))
+        let short_id = rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?.short_id;
+        Ok((tip, short_id, passage_at(rows, &view, tip)?))
     });
-    let (tip, short_id) = found.await?;
-    Ok(Moved { tip, short_id, sibling: None })
+    let (tip, short_id, at) = found.await?;
+    let words = word_change(app, asker, (named.tree, &named.view), applied.seq).await?;
+    let sentence = format!("{} stands at {at}{words}", named.view);
+    Ok(Told { result: Moved { tip, short_id, sibling: None }, sentence })
 }

@@ -4,6 +4,7 @@ use loom::cell::CellScope;
 use loom::render::tip;
 use loom::{CellKey, Op, TreeId, ViewName};
 
+use super::telling::passage_at;
 use crate::app::App;
 use crate::args::ViewArg;
 use crate::args::tree::ViewAction;
@@ -46,7 +47,8 @@ async fn list(app: &App, asker: &Asker, tree: TreeId) -> Result<CommandOutcome, 
         for (key, cell) in rows.cells(&CellScope::Views)? {
             if let (CellKey::View { view }, Some(agent)) = (key, cell.value.as_text()) {
                 let (name, tip) = (view.to_string(), tip(rows, &view)?);
-                views.push(ViewLine { name, tip, agent: agent.to_owned() });
+                let tip_named = passage_at(rows, &view, tip)?;
+                views.push(ViewLine { name, tip, tip_named, agent: agent.to_owned() });
             }
         }
         Ok(views)

@@ -4,13 +4,14 @@ use loom::plan::EditAs;
 use loom::{NodeId, Op, PositionId, Refusal, Slot, TreeId, ViewName, resolve};
 use store::{DraftEdit, DraftName, StoreError};
 
+use super::telling::{count, first_words, passage, shown_at, word_change, words_of};
 use super::{editing, look, typed_role, words};
 use crate::app::{App, NamedNode};
 use crate::args::NodeArg;
 use crate::args::tree::{Append, DraftArgs, Edit, EditAsArg};
 use crate::error::CommandError;
-use crate::results::CommandOutcome;
-use crate::results::tree::{DraftDone, NodeDone};
+use crate::results::tree::{DraftDone, Edited, NodeNamed};
+use crate::results::{CommandOutcome, Told};
 use crate::rights::Asker;
 
 /// Commits a text after the tip; as the owner's turn in a dialogue.
@@ -19,10 +20,17 @@ pub(super) async fn append(app: &App, asker: &Asker, args: Append) -> Result<Com
     let text = app.text(&args.text)?;
     let role = typed_role(app, asker, tree).await?;
     app.fits_node("the text", &text, role.is_none())?;
+    let begins = first_words(&text);
     let applied = app.change(asker, tree, &view, Op::Append(asker.text(text, role))).await?;
     // Drafts were committed before it; a long text became several nodes: the last is where the view is now.
     let (node, short_id) = applied.nodes.last().cloned().ok_or(Refusal::Empty)?;
-    Ok(CommandOutcome::Node(NodeDone { node, short_id }))
+    let words = word_change(app, asker, (tree, &view), applied.seq).await?;
+    let made = match applied.nodes.len() {
+        1 => format!("{short_id} {begins}"),
+        number => format!("{number} passages, the last of them {short_id}"),
+    };
+    let sentence = format!("added {made}{words}");
+    Ok(CommandOutcome::Node(Told { result: NodeNamed { node, short_id }, sentence }))
 }
 
 /// How often a draft is set anew when somebody typed in between.
@@ -39,17 +47,34 @@ pub(super) async fn draft(app: &App, asker: &Asker, args: DraftArgs) -> Result<C
     app.fits_node("the text", &text, slot == Slot::Buffer)?;
     let name = DraftName { tree, view: view.clone(), slot };
     let revision = set_draft(app, asker, &name, &text).await?;
-    let (revision, nodes) = if args.commit {
+    let (revision, made, words) = if args.commit {
         let applied = app.change(asker, tree, &view, Op::Commit).await?;
-        (None, applied.nodes.into_iter().map(|(node, _)| node).collect())
+        let words = word_change(app, asker, (tree, &view), applied.seq).await?;
+        (None, applied.nodes, words)
     } else {
-        (Some(revision), Vec::new())
+        (Some(revision), Vec::new(), super::WordChange::default())
+    };
+    let (nodes, short_ids): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+    let sentence = match (&args.at, revision) {
+        (_, None) if short_ids.is_empty() => "nothing was committed".to_owned(),
+        (_, None) => format!("committed {}{words}", short_ids.join(" ")),
+        (None, Some(_)) => format!("kept a draft of {}", count(words_of(&text), "word", "words")),
+        (Some(_), Some(_)) => {
+            let name = view.clone();
+            let short = look(app, asker, tree, &view, move |rows, _| match slot {
+                Slot::Edit(position) => Ok(shown_at(rows, &name, position)?.short_id),
+                Slot::Buffer => Ok(String::new()),
+            });
+            let words = count(words_of(&text), "word", "words");
+            format!("kept a pending edit of {}: {words}", short.await?)
+        }
     };
     let draft = match slot {
         Slot::Buffer => "buffer".to_owned(),
         Slot::Edit(position) => position.to_string(),
     };
-    Ok(CommandOutcome::Draft(DraftDone { draft, revision, nodes }))
+    let result = DraftDone { draft, revision, nodes, short_ids };
+    Ok(CommandOutcome::Draft(Told { result, sentence }))
 }
 
 /// Gives a draft this text, whatever it was. It is one step for undo.
@@ -107,7 +132,10 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
             app.change(asker, named.tree, &named.view, Op::Commit).await?;
             let before = shown().await?;
             let Some((text, edit_file)) = editing::edit_text(app, &args, &before.text()).await? else {
-                return edited(app, asker, named.tree, &named.view, named.position, None).await;
+                let (result, text) =
+                    edited(app, asker, named.tree, &named.view, named.position, None).await?;
+                let sentence = format!("nothing was changed: {} stays", passage(&result.short_id, &text));
+                return Ok(CommandOutcome::Edited(Told { result, sentence }));
             };
             if shown().await?.id != before.id {
                 let hint = "open the node again, and take over what you wrote";
@@ -145,11 +173,19 @@ async fn change(
     let op = Op::Edit { position: named.position, text, edit_as };
     let applied = app.change(asker, named.tree, &named.view, op).await?;
     let made = applied.nodes.last().map(|(node, _)| *node);
-    edited(app, asker, named.tree, &named.view, named.position, made).await
+    let words = word_change(app, asker, (named.tree, &named.view), applied.seq).await?;
+    let (result, text) = edited(app, asker, named.tree, &named.view, named.position, made).await?;
+    let shown = passage(&result.short_id, &text);
+    let sentence = match applied.seq {
+        None => format!("nothing was changed: {shown} has this text"),
+        Some(_) if result.position != named.position => format!("branched off as {shown}{words}"),
+        Some(_) => format!("edited: {shown} is shown now{words}"),
+    };
+    Ok(CommandOutcome::Edited(Told { result, sentence }))
 }
 
-/// What stands there after an edit: the sibling that was made, else the version the view shows. The same text
-/// makes neither.
+/// What stands there after an edit, with its text: the sibling that was made, else the version the view shows. The same
+/// text makes neither.
 async fn edited(
     app: &App,
     asker: &Asker,
@@ -157,7 +193,7 @@ async fn edited(
     view: &ViewName,
     at: PositionId,
     made: Option<NodeId>,
-) -> Result<CommandOutcome, CommandError> {
+) -> Result<(Edited, String), CommandError> {
     let name = view.clone();
     let edited = app.read(asker, tree, move |rows| {
         if let Some(made) = made
@@ -165,9 +201,11 @@ async fn edited(
             && row.node.is_original()
             && row.node.edited_from.is_some()
         {
-            return editing::edited(rows, made);
+            let text = row.node.text().into_owned();
+            return Ok((editing::edited(rows, made)?, text));
         }
-        editing::edited(rows, resolve::shown(rows, &name, at)?)
+        let shown = shown_at(rows, &name, at)?;
+        Ok((editing::edited(rows, shown.node.id)?, shown.node.text().into_owned()))
     });
-    Ok(CommandOutcome::Edited(edited.await?))
+    edited.await
 }

@@ -22,7 +22,7 @@ pub(super) fn list(found: &Approvals, to: OutputStyle) -> String {
     for one in &found.approvals {
         let place = match (&one.session, one.title.as_str()) {
             (Some(name), _) => format!("session {name}"),
-            (None, "") => format!("tree {}", one.tree),
+            (None, "") => format!("tree {}", one.tree_short),
             (None, title) => format!("document {title}"),
         };
         let about = format!("{place}, {}, until {}", one.asker, moment(one.expires.0));

@@ -47,7 +47,7 @@ fn listed(spans: &[SpanShown], to: OutputStyle) -> String {
     }
     let row = |shown: &SpanShown| {
         let SpanShown { span, .. } = shown;
-        let node = span.node.map_or_else(|| "draft".to_owned(), |node| node.to_string());
+        let node = shown.short_id.clone().unwrap_or_else(|| "draft".to_owned());
         vec![format!("{}–{}", span.start, span.end), node, to.by(span.kind, &to.line(&label(shown)))]
     };
     columns(&joined.iter().map(row).collect::<Vec<_>>(), &[2], to)

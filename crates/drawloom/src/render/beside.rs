@@ -2,11 +2,11 @@
 
 use commands::results::tree::{ListedNodes, Moved, NodeShown};
 
+use super::OutputStyle;
 use super::columns::wrapped;
 use super::drawn::passage;
 use super::table::blocks;
 use super::tree::{author, marks, remark};
-use super::{OutputStyle, RenderedOutcome};
 
 /// Characters of a text by which it is known again.
 const GLIMPSE: usize = 60;
@@ -50,13 +50,6 @@ fn at_terminal(found: &ListedNodes, to: OutputStyle) -> String {
         passage(&mut out, node, &before, to);
     }
     out
-}
-
-pub(super) fn moved(done: &Moved, to: OutputStyle) -> RenderedOutcome {
-    let reached = done.sibling.as_ref().map(|sibling| {
-        format!("{} of {}, {}: {}", sibling.number, sibling.of, sibling.short_id, glimpse(&sibling.text, to))
-    });
-    RenderedOutcome::new(format!("{}\n", done.short_id)).noting(reached)
 }
 
 /// In a conversation: the text that stands there now.

@@ -143,13 +143,8 @@ pub(super) fn sessions(found: &SessionsShown, to: OutputStyle) -> String {
         }
         row
     };
-    if let Some(more) = found.elsewhere.len().checked_sub(1) {
-        let shown = found.elsewhere.iter().take(NAMED);
-        let rows =
-            shown.map(|(name, place)| vec![format!("  {}", to.line(name)), to.line(place).into_owned()]);
-        let more = if more >= NAMED { format!("  and {} more\n", more + 1 - NAMED) } else { String::new() };
-        let said = "no session in this workspace; other workspaces have (`drawloom sessions list --all`):";
-        return wrapped(said, "", to) + &columns(&rows.collect::<Vec<_>>(), &[1], to) + &more;
+    if !found.elsewhere.is_empty() {
+        return elsewhere(&found.elsewhere, to);
     }
     let mut rows = Vec::new();
     for session in &found.sessions {
@@ -160,6 +155,16 @@ pub(super) fn sessions(found: &SessionsShown, to: OutputStyle) -> String {
     }
     let free = if found.everywhere { &[1, 5][..] } else { &[4] };
     columns(&rows, free, to)
+}
+
+/// Sessions of other workspaces, where this one has none.
+fn elsewhere(found: &[(String, String)], to: OutputStyle) -> String {
+    let shown = found.iter().take(NAMED);
+    let rows = shown.map(|(name, place)| vec![format!("  {}", to.line(name)), to.line(place).into_owned()]);
+    let more = found.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!("  and {more} more\n") } else { String::new() };
+    let said = "no session in this workspace; other workspaces have (`drawloom sessions list --all`):";
+    wrapped(said, "", to) + &columns(&rows.collect::<Vec<_>>(), &[1], to) + &more
 }
 
 pub(super) fn session(found: &SessionShown, to: OutputStyle) -> String {
@@ -173,13 +178,16 @@ pub(super) fn session(found: &SessionShown, to: OutputStyle) -> String {
     line("title", to.line(&found.title).into_owned());
     line("zone", found.zone.map_or_else(|| "no request yet".to_owned(), |zone| zone.to_string()));
     line("updated", moment(found.updated.0));
-    for tree in &found.trees {
-        line("tree", tree.to_string());
+    for tree in &found.named_trees {
+        line("tree", to.line(tree).into_owned());
     }
     out
 }
 
 pub(super) fn exchanges(found: &Exchanges, to: OutputStyle) -> String {
+    if !found.elsewhere.is_empty() {
+        return elsewhere(&found.elsewhere, to);
+    }
     let mut out = String::new();
     for exchange in &found.exchanges {
         let ExchangeShown { session, short_id, at, question, answer, model, .. } = exchange;

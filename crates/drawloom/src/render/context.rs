@@ -5,15 +5,18 @@ use std::fmt::Write as _;
 use commands::results::context::{ContextDiff, ContextShown, Replayed};
 use context::segment::SegmentOutcome;
 use context::{Kind, Segment};
+use loom::Finish;
 
 use super::columns::{count, word, wrapped};
 use super::table::{blocks, columns};
-use super::{OutputStyle, diff};
+use super::tree::{ended, finish, moved_to};
+use super::{OutputStyle, RenderedOutcome, diff};
 
 /// The kind of a segment by the word people use for it.
 pub(super) fn kind(kind: Kind) -> String {
     match kind {
         Kind::Framing => "format of the request".to_owned(),
+        Kind::Buffer => "draft".to_owned(),
         kind => word(&kind),
     }
 }
@@ -38,9 +41,7 @@ pub(super) fn show(found: &ContextShown, to: OutputStyle) -> String {
         let said = format!("≈ {reusable} tokens are the same as in the request before{read}");
         out += &wrapped(&said, "", to);
     }
-    if let Some(node) = found.tainted_by {
-        out += &wrapped(&to.paint("31", &format!("contains text from outside: {node}")), "", to);
-    }
+    out += &place(found, to);
     let with_text = found.segments.iter().any(|shown| shown.text.is_some());
     if !with_text {
         let rows: Vec<_> = found.segments.iter().map(|shown| row(&shown.segment, to)).collect();
@@ -54,6 +55,16 @@ pub(super) fn show(found: &ContextShown, to: OutputStyle) -> String {
         }
     }
     out
+}
+
+/// Lines about the path: from where the model sees it, and text from outside in it.
+pub(super) fn place(found: &ContextShown, to: OutputStyle) -> String {
+    let start = found.window_start.as_ref().map(|start| to.line(start).into_owned());
+    let tainted = found.tainted_short.as_ref().map(|node| {
+        let line = format!("contains text from outside: {}", to.line(node));
+        to.paint("31", &line)
+    });
+    start.into_iter().chain(tainted).map(|line| line + "\n").collect()
 }
 
 fn row(segment: &Segment, to: OutputStyle) -> Vec<String> {
@@ -95,12 +106,20 @@ pub(super) fn differences(found: &ContextDiff, to: OutputStyle) -> String {
     out
 }
 
-pub(super) fn replayed(done: &Replayed, to: OutputStyle) -> String {
+/// The answer to a request that was sent again; of one that was only looked at what it is.
+pub(super) fn replayed(done: &Replayed, to: OutputStyle) -> RenderedOutcome {
     let same = match (done.identical, done.anew) {
         (true, _) => "the bytes that were sent".to_owned(),
         (false, true) => format!("encoded for {}", to.line(&done.model)),
         (false, false) => "NOT the bytes that were sent".to_owned(),
     };
-    let node = done.node.map_or_else(String::new, |node| format!("\n{node}"));
-    format!("{}  {same}{node}\n", done.sha256)
+    let Some(answer) = &done.answer else {
+        return RenderedOutcome::new(format!("{}  {same}\n", done.sha256));
+    };
+    let how =
+        if answer.finish == Finish::Stop { String::new() } else { format!(", {}", finish(&answer.finish)) };
+    let about = format!("[{}{how}, {}, {same}]", answer.short_id, to.line(&done.model));
+    let at = moved_to(&answer.place, (&answer.short_id, &answer.text), to);
+    let body = if answer.streamed { String::new() } else { ended(&answer.text, to) };
+    RenderedOutcome::new(body).noting([about, at]).behind()
 }

@@ -20,7 +20,7 @@ pub(super) fn exported(done: &Exported, to: OutputStyle) -> RenderedOutcome {
         (None, Some(file)) => format!("{}\n", to.line(file)).into_bytes(),
         (None, None) => Vec::new(),
     };
-    RenderedOutcome { body, notices: Vec::new() }
+    RenderedOutcome { body, ..RenderedOutcome::default() }
 }
 
 pub(super) fn imported(done: &Imported, to: OutputStyle) -> RenderedOutcome {
@@ -31,8 +31,8 @@ pub(super) fn imported(done: &Imported, to: OutputStyle) -> RenderedOutcome {
     }
     parts.push(count(done.nodes, "new node", "new nodes"));
     let mut out = format!("{would}{}", parts.join(", "));
-    if let Some(tree) = done.tree {
-        let _ = write!(out, ": {tree}");
+    if let Some(tree) = &done.named_tree {
+        let _ = write!(out, ": {}", to.line(tree));
     }
     out.push('\n');
     let line = |skipped: &Skipped| format!("skipped {}: {}", to.line(&skipped.at), to.line(&skipped.why));

@@ -33,7 +33,7 @@ pub(super) fn hits(found: &HitsShown, to: OutputStyle) -> RenderedOutcome {
 }
 
 fn title(hit: &HitShown, to: OutputStyle) -> String {
-    if hit.title.is_empty() { hit.tree.to_string() } else { to.line(&hit.title).into_owned() }
+    if hit.title.is_empty() { hit.tree_short.clone() } else { to.line(&hit.title).into_owned() }
 }
 
 /// The passage around a hit, on one line: it is a hint, not the text.

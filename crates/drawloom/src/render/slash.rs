@@ -128,9 +128,9 @@ pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
     };
     let forgotten = if found.temporary { ", forgotten when it is closed" } else { "" };
     line("session", &format!("{}{forgotten}", to.line(&found.session)));
-    match (&found.tree, &found.tip) {
+    match (&found.tree_short, &found.tip) {
         (Some(tree), Some(tip)) => {
-            line("tree", &format!("{tree}  {}", to.line(&found.title)));
+            line("tree", &format!("{tree}  {}", to.line(&found.title)).trim_end());
             line("at", tip);
         }
         _ => line("tree", "no message yet"),
@@ -152,7 +152,7 @@ pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
         (.., None) => "no request yet".to_owned(),
     };
     line("window", &window);
-    if let Some(node) = found.tainted_by {
+    if let Some(node) = &found.tainted_short {
         line("tainted by", &to.paint("31", &format!("{node}: text from outside")));
     }
     let folder = to.line(&found.workspace);
@@ -304,9 +304,7 @@ pub(super) fn kinds(request: &ContextShown, to: OutputStyle, bars: bool) -> Stri
     let zone = request.zone.as_deref().map_or_else(String::new, |zone| format!(": {zone}"));
     let said = format!("{about}{} of {} tokens, {share:.0} %{zone}", request.used, request.window);
     let mut out = wrapped(&said, "", to);
-    if let Some(node) = request.tainted_by {
-        out += &wrapped(&to.paint("31", &format!("contains text from outside: {node}")), "", to);
-    }
+    out += &context::place(request, to);
     // A map keeps the names in one order; the order of sending is in the detail.
     let mut by_kind: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for shown in request.segments.iter().filter(|shown| !is_left_out(&shown.segment.decision)) {

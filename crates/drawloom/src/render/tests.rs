@@ -1,5 +1,6 @@
+use commands::results::Told;
 use commands::results::maintenance::{Exported, HitShown, HitsShown};
-use commands::results::tree::{TreeLine, Trees};
+use commands::results::tree::{NodeNamed, OperationShown, Operations, TreeLine, Trees, ViewLine, Views};
 use loom::{Mode, NodeId, TreeId};
 
 use super::*;
@@ -22,7 +23,8 @@ fn outcomes() -> Vec<CommandOutcome> {
         short_id: "s".into(),
         title: title.clone(),
         mode: Mode::Buffer,
-        nodes: 1,
+        nodes: 2,
+        passages: 1,
         updated: 0,
         archived: false,
     };
@@ -31,6 +33,7 @@ fn outcomes() -> Vec<CommandOutcome> {
         title,
         node,
         short_id: "n".into(),
+        tree_short: "s".into(),
         source: "node",
         snippet: HOSTILE.into(),
         matches: Vec::new(),
@@ -68,4 +71,44 @@ fn a_title_stays_on_its_line_at_a_terminal() {
 #[test]
 fn an_export_is_byte_for_byte_in_a_pipe() {
     assert_eq!(plain(&outcomes()[2], PIPE).body, HOSTILE.as_bytes());
+}
+
+#[test]
+fn the_default_agent_is_called_assistant_also_where_a_record_has_its_old_name() {
+    let operation = OperationShown {
+        seq: loom::Seq(1),
+        kind: loom::OpKind::Answer,
+        view: None,
+        agent: "main".to_owned(),
+        at: 0,
+        nodes: Vec::new(),
+        changes: Vec::new(),
+    };
+    let view = ViewLine {
+        name: "second".to_owned(),
+        tip: ids().1.as_position(),
+        tip_named: "9c3d".to_owned(),
+        agent: "main".to_owned(),
+    };
+    for outcome in [
+        CommandOutcome::Operations(Operations { operations: vec![operation], next: None }),
+        CommandOutcome::Views(Views { views: vec![view] }),
+    ] {
+        let shown = String::from_utf8(plain(&outcome, PIPE).body).unwrap();
+        assert!(shown.contains("assistant") && !shown.contains("main"), "{shown}");
+    }
+}
+
+#[test]
+fn a_program_gets_a_name_and_a_terminal_a_sentence() {
+    let result = NodeNamed { node: ids().1, short_id: "9c3d".to_owned() };
+    let outcome = CommandOutcome::Node(Told { result, sentence: format!("added 9c3d {HOSTILE}") });
+    let piped = plain(&outcome, PIPE);
+    assert_eq!((piped.body.as_slice(), piped.notices.len()), (&b"9c3d\n"[..], 1));
+    let shown = plain(&outcome, TERMINAL);
+    let body = String::from_utf8(shown.body).unwrap();
+    assert!(
+        body.starts_with("added 9c3d ") && body.lines().count() == 1 && shown.notices.is_empty(),
+        "{body:?}"
+    );
 }

@@ -3,13 +3,15 @@
 use std::fmt::Write as _;
 
 use commands::results::tree::{
-    AnnotationShown, Compacted, DraftDone, Estimate, Generated, NodeShown, OperationShown, Operations,
-    PathEdited, Stepped, StoredText, TreeLine, Trees, UsageShown, Verified, ViewLine, Views, word_of,
+    AnnotationShown, AnswerPlace, Compacted, Estimate, Generated, NodeShown, OperationShown, Operations,
+    PathEdited, Stepped, StoredText, TreeLine, Trees, UsageShown, Verified, ViewLine, Views, WordChange,
+    word_of,
 };
 use loom::verify::Status;
-use loom::{AuthorKind, Finish, GenerationSettings, PositionKind, source};
+use loom::{AuthorKind, Finish, GenerationSettings, Mode, NodeId, PositionKind, short_id, source};
 use model::{ModelPlace, Money};
 
+use super::beside::glimpse;
 use super::columns::{count, moment, word, wrapped};
 use super::table::{columns, explained};
 use super::{LISTED, OutputStyle, RenderedOutcome};
@@ -20,7 +22,10 @@ pub(super) fn list(found: &Trees, to: OutputStyle) -> String {
             tree.short_id.clone(),
             moment(tree.updated),
             word_of(tree.mode).to_owned(),
-            count(tree.nodes, "node", "nodes"),
+            match tree.mode {
+                Mode::Buffer => count(tree.passages, "passage", "passages"),
+                Mode::Dialogue => count(tree.passages, "message", "messages"),
+            },
             if tree.title.is_empty() { to.dim("(no title)") } else { to.line(&tree.title).into_owned() },
         ]
     };
@@ -81,7 +86,7 @@ pub(super) fn marks(node: &NodeShown) -> String {
     marks.into_iter().fold(String::new(), |line, mark| line + " · " + &mark)
 }
 
-fn finish(finish: &Finish) -> String {
+pub(super) fn finish(finish: &Finish) -> String {
     match finish {
         Finish::Stop => "complete".to_owned(),
         Finish::Length => "cut at the limit".to_owned(),
@@ -106,42 +111,49 @@ pub(super) fn stored(found: &StoredText, to: OutputStyle) -> RenderedOutcome {
     RenderedOutcome::new(text)
 }
 
-pub(super) fn draft(done: &DraftDone) -> String {
-    match done.revision {
-        Some(revision) => format!("draft {} at revision {revision}\n", done.draft),
-        None => done.nodes.iter().fold(String::new(), |out, node| out + &node.to_string() + "\n"),
+/// Answers of a model. One is a text to go on with: its name and tokens are notices. Of several each has a line of its own
+/// above it, and an empty line stands between two.
+pub(super) fn generated(done: &Generated, to: OutputStyle) -> RenderedOutcome {
+    let Generated { nodes, place, .. } = done;
+    if let [only] = nodes.as_slice() {
+        let how =
+            if only.finish == Finish::Stop { String::new() } else { format!(", {}", finish(&only.finish)) };
+        let about = format!("[{}{how}, {}]", only.short_id, usage(done.usage));
+        let body = if only.streamed { String::new() } else { ended(&only.text, to) };
+        let at = moved_to(place, (&only.short_id, &only.text), to);
+        return RenderedOutcome::new(body).noting([about, at]).behind();
     }
+    let mut parts = Vec::new();
+    for node in nodes {
+        let shown = if node.streamed { ", shown above" } else { "" };
+        let head = to.dim(&format!("{}  {}{shown}", node.short_id, finish(&node.finish)));
+        let text = if node.streamed { String::new() } else { ended(&node.text, to) };
+        parts.push(format!("{head}\n{text}"));
+    }
+    let mut notices = vec![format!("[{}]", usage(done.usage))];
+    notices.extend(nodes.first().map(|first| moved_to(place, (&first.short_id, &first.text), to)));
+    if place.go.is_none() {
+        notices.push(format!("`{}` goes to the next of the {}", to.line(&place.next), nodes.len()));
+    }
+    RenderedOutcome::new(parts.join("\n")).noting(notices).behind()
 }
 
-pub(super) fn generated(done: &Generated, to: OutputStyle) -> RenderedOutcome {
-    let mut out = String::new();
-    let mut notices = Vec::new();
-    for node in &done.nodes {
-        // One answer is a text to go on with; of several each needs its name.
-        if let [only] = done.nodes.as_slice() {
-            let how = if only.finish == Finish::Stop {
-                String::new()
-            } else {
-                format!(", {}", finish(&only.finish))
-            };
-            notices.push(format!("[{}{how}, {}]", only.short_id, usage(done.usage)));
-        } else {
-            let shown = if node.streamed { ", shown above" } else { "" };
-            let line = format!("{}  {}{shown}", node.short_id, finish(&node.finish));
-            let _ = writeln!(out, "{}", to.dim(&line));
-        }
-        if node.streamed {
-            continue;
-        }
-        out.push_str(&to.text(&node.text));
-        if !node.text.ends_with('\n') {
-            out.push('\n');
-        }
+/// A text with an end of its last line.
+pub(super) fn ended(text: &str, to: OutputStyle) -> String {
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    format!("{}{end}", to.text(text))
+}
+
+/// Where the view stands once an answer is there: at its first sibling, if it was asked for at the tip; else where it was.
+pub(super) fn moved_to(place: &AnswerPlace, (short_id, text): (&str, &str), to: OutputStyle) -> String {
+    // A terminal shows a text once.
+    let answer =
+        if to.terminal { short_id.to_owned() } else { format!("{short_id} “{}”", glimpse(text, to)) };
+    let view = to.line(&place.view);
+    match &place.go {
+        None => format!("{view} moved to {answer}"),
+        Some(go) => format!("{view} stays where it is: `{}` goes to {answer}", to.line(go)),
     }
-    if done.nodes.len() > 1 {
-        notices.push(format!("[{}]", usage(done.usage)));
-    }
-    RenderedOutcome::new(out).noting(notices)
 }
 
 fn usage(usage: UsageShown) -> String {
@@ -174,7 +186,8 @@ pub(super) fn estimate(found: &Estimate, to: OutputStyle) -> String {
     explained(&rows, to)
 }
 
-pub(super) fn compacted(done: &Compacted) -> String {
+pub(super) fn compacted(done: &Compacted, to: OutputStyle) -> String {
+    let start = to.line(&done.start_named);
     let what = format!(
         "{} ({})",
         count(done.leaves + done.returns, "passage", "passages"),
@@ -189,14 +202,14 @@ pub(super) fn compacted(done: &Compacted) -> String {
     match (done.leaves, done.returns) {
         (0, 0) if done.moves => format!(
             "nothing {verb} the window, which starts further down for lack of room; with more room it {how} at {}\n",
-            done.start
+            start
         ),
-        (0, 0) => format!("nothing {verb} the window: it starts at {} already\n", done.start),
+        (0, 0) => format!("nothing {verb} the window: it starts at {} already\n", start),
         (0, _) => {
             let verb = if done.dry_run { "would come" } else { "came" };
-            format!("{what} {verb} back, as far as there is room; the window {how} at {}\n", done.start)
+            format!("{what} {verb} back, as far as there is room; the window {how} at {}\n", start)
         }
-        _ => format!("{what} {verb} the window{covered}; the window {how} at {}{back}\n", done.start),
+        _ => format!("{what} {verb} the window{covered}; the window {how} at {}{back}\n", start),
     }
 }
 
@@ -219,8 +232,8 @@ pub(super) fn path_edited(done: &PathEdited, to: OutputStyle) -> RenderedOutcome
     let text = if said.is_empty() {
         "nothing was changed\n".to_owned()
     } else {
-        let words = format!("{} words came, {} went", done.words_added, done.words_removed);
-        format!("{}; {words}\n", said.join(", "))
+        let words = WordChange { came: done.words_added, went: done.words_removed };
+        format!("{}{words}\n", said.join(", "))
     };
     let collided: Vec<&str> = done.collided.iter().map(|node| node.short_id.as_str()).collect();
     let file = done
@@ -244,7 +257,8 @@ pub(super) fn stepped(done: &Stepped, to: OutputStyle) -> RenderedOutcome {
     };
     let about = if done.about.is_empty() { String::new() } else { format!(" {}", to.line(&done.about)) };
     let not = if done.changed { "" } else { "not " };
-    RenderedOutcome::new(format!("{not}{}: {what}{about}\n", verb(done))).noting(left_alone(done))
+    let line = format!("{not}{}: {what}{about}{}\n", verb(done), done.words);
+    RenderedOutcome::new(line).noting(left_alone(done))
 }
 
 const fn verb(done: &Stepped) -> &'static str {
@@ -265,7 +279,7 @@ pub(super) fn log(found: &Operations, to: OutputStyle) -> RenderedOutcome {
             moment(operation.at),
             word(&operation.kind),
             to.line(view).into_owned(),
-            to.line(&operation.agent).into_owned(),
+            agent(&operation.agent, to),
             to.dim(&to.line(&operation.changes.join(", "))),
         ]
     };
@@ -274,11 +288,22 @@ pub(super) fn log(found: &Operations, to: OutputStyle) -> RenderedOutcome {
         .noting(found.next.iter().map(|next| format!("more: --before {next}")))
 }
 
+/// Whoever did something, by the name people read; the default agent by its own, whatever it was called before.
+fn agent(name: &str, to: OutputStyle) -> String {
+    to.line(&source::label(AuthorKind::Model, name, None)).into_owned()
+}
+
 pub(super) fn views(found: &Views, to: OutputStyle) -> String {
     let row = |view: &ViewLine| {
-        vec![to.line(&view.name).into_owned(), view.tip.to_string(), to.line(&view.agent).into_owned()]
+        vec![to.line(&view.name).into_owned(), to.line(&view.tip_named).into_owned(), agent(&view.agent, to)]
     };
     columns(&found.views.iter().map(row).collect::<Vec<_>>(), &[2], to)
+}
+
+/// Short id of a node of a problem: that of its tree, else the one it would have in a tree of its own.
+fn short_id(found: &Verified, node: NodeId) -> String {
+    let known = found.short_ids.get(&node).cloned();
+    known.or_else(|| short_id::candidates(node.to_bytes()).next()).unwrap_or_default()
 }
 
 pub(super) fn verified(found: &Verified, to: OutputStyle) -> String {
@@ -299,7 +324,7 @@ pub(super) fn verified(found: &Verified, to: OutputStyle) -> String {
         .iter()
         .take(LISTED)
         .map(|problem| {
-            let place = problem.node.map(|node| node.to_string());
+            let place = problem.node.map(|node| short_id(found, node));
             let place = place.or_else(|| problem.seq.map(|seq| format!("operation {seq}")));
             let gap = problem.gap.as_ref().map_or_else(String::new, |gap| format!(" ({})", word(gap)));
             vec![place.unwrap_or_else(|| "tree".to_owned()), to.line(&problem.why).into_owned() + &gap]

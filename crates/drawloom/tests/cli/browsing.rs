@@ -34,7 +34,7 @@ fn siblings_are_listed_with_numbers_and_stepped_through() {
 
     let next = world.run(&["tree", "switch", "Tale", "--next"]);
     assert_eq!((next.code, next.out.trim()), (Some(0), ids[1].as_str()));
-    assert!(next.err.contains(&format!("2 of 3, {}: echo 2", ids[1])), "{}", next.err);
+    assert!(next.err.contains(&format!("2 of 3: {} “echo 2”", ids[1])), "{}", next.err);
     assert_eq!(shown(&world), "It rained. echo 2");
     assert!(world.ok(&["tree", "siblings", "Tale"]).contains(&format!("2 *  {}", ids[1])));
     world.ok(&["tree", "switch", "Tale", "3"]);

@@ -17,8 +17,7 @@ fn each_kind_of_error_has_its_exit_code() {
     let world = World::new();
     world.ok(&["tree", "list"]);
     for (arguments, code) in [
-        (&[][..], 2),
-        (&["tree"], 2),
+        (&["tree"][..], 2),
         (&["nonsense"], 2),
         (&["tree", "new", "--mode", "poem"], 2),
         (&["tree", "show", "nothing"], 3),
@@ -182,7 +181,8 @@ fn who_begins_nothing_is_told_of_a_home_that_was_made() {
         assert_eq!(run.code, Some(3), "{run:?}");
         assert!(run.err.starts_with("a new home was made at ") && run.err.contains("error: no "), "{run:?}");
     }
-    assert_eq!(World::new().run(&["tree", "new", "--title", "Tale"]).err, "", "what begins there");
+    let begun = World::new().run(&["tree", "new", "--title", "Tale"]);
+    assert!(!begun.err.contains("a new home"), "what begins there: {begun:?}");
 }
 
 #[test]

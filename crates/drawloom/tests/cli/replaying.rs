@@ -89,12 +89,16 @@ fn s10_a_private_conversation_is_not_sent_elsewhere_by_a_flag() {
     let run = world.run(&replay);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.err.contains("it is built again") && run.err.contains("text goes to 127.0.0.1"), "{run:?}");
-    assert!(run.out.contains("encoded for far/m"), "{run:?}");
+    assert_eq!(run.out, "from afar\n", "the answer alone");
+    assert!(run.err.contains("far/m, encoded for far/m]"), "{run:?}");
     let asked = server.asked.lock().unwrap().pop().unwrap();
     let messages = asked["messages"].to_string();
     assert!(messages.contains("my secret plan") && messages.contains("and more of it"), "{asked}");
     assert!(asked["system"].to_string().contains("helpful"), "what stood above goes along: {asked}");
-    let made = run.out.lines().nth(1).unwrap();
+    let line = run.err.lines().find(|line| line.contains("stays where it is")).unwrap();
+    let command: Vec<&str> = line.split('\'').collect();
+    let short = command[2].trim().split('`').next().unwrap();
+    let made = &format!("my secret plan:{short}");
     let (_, shown) = world.json(&["context", "show", made]);
     assert_eq!(shown["model"], "far/m", "{shown}");
     // The sibling is that model's own: its stored bytes go to it again.

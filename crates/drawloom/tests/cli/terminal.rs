@@ -155,11 +155,19 @@ impl Terminal {
         }
     }
 
-    /// What it wrote, once it has ended; line ends as programs write them.
-    pub(crate) fn written(mut self) -> String {
-        assert_eq!(self.ended(), Some(0), "{}", self.contents());
+    /// What it wrote, once it has ended well; line ends as programs write them.
+    pub(crate) fn written(self) -> String {
+        let (code, written) = self.seen();
+        assert_eq!(code, Some(0), "{written}");
+        written
+    }
+
+    /// The exit code, and what it wrote.
+    pub(crate) fn seen(mut self) -> (Option<i32>, String) {
+        let code = self.ended();
         while self.listen() {}
-        String::from_utf8(std::mem::take(&mut self.raw)).unwrap().replace("\r\n", "\n")
+        let written = String::from_utf8(std::mem::take(&mut self.raw)).unwrap().replace("\r\n", "\n");
+        (code, written)
     }
 
     /// What it wrote, without colours; line ends as programs write them.

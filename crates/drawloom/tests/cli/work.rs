@@ -26,14 +26,14 @@ fn what_one_process_writes_the_next_one_reads() {
             .starts_with("Once upon a time there was a loom.")
     );
     let list = world.ok(&["tree", "list"]);
-    assert!(list.contains("document  5 nodes  Story"), "{list}");
+    assert!(list.contains("document  3 passages  Story"), "{list}");
     let undone = world.ok(&["tree", "undo", "Story"]);
     assert!(
-        undone.starts_with("undone: ") && undone.contains("'echo ") && !undone.contains("operation"),
+        undone.starts_with("undone: ") && undone.contains("“echo ") && !undone.contains("operation"),
         "{undone}"
     );
     let redone = world.ok(&["tree", "redo", "Story"]);
-    assert!(redone.starts_with("redone: ") && redone.contains("'echo "), "{redone}");
+    assert!(redone.starts_with("redone: ") && redone.contains("“echo "), "{redone}");
     world.ok(&["tree", "undo", "Story"]);
     assert_eq!(world.ok(&["tree", "text", "Story"]), "Once upon a time there was a loom.");
 }

@@ -35,7 +35,8 @@ fn an_answer_is_shown_once_at_a_terminal() {
     let contents = shown(&world, &[]);
     assert_eq!(contents.matches("The boatman counted.").count(), 1, "{contents}");
     let lines: Vec<&str> = contents.lines().collect();
-    let [answer, notice] = lines.as_slice() else { panic!("{contents}") };
+    let [answer, notice, moved] = lines.as_slice() else { panic!("{contents}") };
+    assert!(moved.starts_with("main moved to "), "{contents}");
     assert!(answer.ends_with("The boatman counted."), "{contents}");
     assert!(notice.starts_with('[') && notice.ends_with(", 12 in, 25 out]"), "{contents}");
 }
@@ -75,10 +76,13 @@ fn hiding_and_showing_say_where_the_view_ends() {
     let hidden = world.run(&["tree", "prune", "Rain", &second]);
     assert_eq!(
         (hidden.out.trim(), hidden.err.trim()),
-        (&*second, &*format!("hidden; main now ends at {first}"))
+        (
+            &*second,
+            &*format!("hid {second} “It poured.”; 2 words went; main now ends at {first} “It rained.”")
+        )
     );
     let again = world.run(&["tree", "restore", "Rain", &second]);
-    let go = format!("shown again; to go there: `drawloom tree switch Rain {second}`");
+    let go = format!("shown again: {second} “It poured.”; to go there: `drawloom tree switch Rain {second}`");
     assert_eq!(again.err.trim(), go);
     assert_eq!(world.ok(&["tree", "switch", "Rain", &second]).trim(), second, "a short id");
     let shown = world.run(&["tree", "restore", "Rain", &first]);
@@ -207,10 +211,12 @@ fn undo_names_the_operation_whatever_was_undone_before() {
     let world = World::new();
     story(&world);
     world.ok(&["tree", "append", "Rain", "It poured."]);
-    let said = "commit 'It poured.'\n";
-    for step in ["undo", "redo", "undo", "redo", "undo"] {
+    let node = node(&world, 2);
+    for (step, moved) in
+        [("undo", "went"), ("redo", "came"), ("undo", "went"), ("redo", "came"), ("undo", "went")]
+    {
         let told = world.ok(&["tree", step, "Rain"]);
-        assert_eq!(told.split_once(": "), Some((&*format!("{step}ne"), said)), "{told}");
+        assert_eq!(told, format!("{step}ne: commit of {node} “It poured.”; 2 words {moved}\n"));
     }
 }
 
@@ -221,7 +227,7 @@ fn undo_says_where_it_changed_nothing() {
     world.ok(&["tree", "edit", "Rain", &node(&world, 1), "--text", "It poured."]);
     world.ok(&["forget", "--text", "It rained", "--yes", "--yes"]);
     let run = world.run(&["tree", "undo", "Rain"]);
-    assert!(run.out.starts_with("not undone: edit 'It poured.'"), "{run:?}");
+    assert!(run.out.starts_with("not undone: edit of ") && run.out.ends_with(" “It poured.”\n"), "{run:?}");
     assert!(run.err.contains("not undone, because it was changed or forgotten since"), "{run:?}");
     assert_eq!(world.ok(&["tree", "text", "Rain"]), "It poured.");
 }
