@@ -45,10 +45,10 @@ mod errors;
 mod files;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
-#[path = "cli/keeping.rs"]
-mod keeping;
 #[path = "cli/illustrations.rs"]
 mod illustrations;
+#[path = "cli/keeping.rs"]
+mod keeping;
 #[path = "cli/limits.rs"]
 mod limits;
 #[cfg(target_os = "linux")]

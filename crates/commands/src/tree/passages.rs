@@ -19,8 +19,8 @@ use crate::app::{App, NamedNode};
 use crate::args::NodeArg;
 use crate::args::tree::Split;
 use crate::error::CommandError;
-use crate::results::{CommandOutcome, Told};
 use crate::results::tree::{Edited, NodeNamed};
+use crate::results::{CommandOutcome, Told};
 use crate::rights::Asker;
 
 /// Children of a passage that are looked through for branches.

@@ -224,3 +224,22 @@ fn settings_that_cannot_be_read_hold_as_they_were_for_what_reads() {
     std::fs::remove_file(world.home().join("cache/config.toml")).unwrap();
     assert!(!refused(&world).1.contains("limits.show_all"), "the control");
 }
+
+#[test]
+fn siblings_stand_in_the_order_in_which_they_were_asked_for() {
+    let world = World::new();
+    // The first takes longest.
+    let lines = [
+        r#"{"deltas": ["one", " and", " more"], "delta_delay_ms": 120}"#,
+        r#"{"text": "two"}"#,
+        r#"{"text": "three"}"#,
+    ];
+    std::fs::write(world.path("three.jsonl"), lines.join("\n")).unwrap();
+    let model = format!("script:{}", world.path("three.jsonl").display());
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    world.ok(&["--model", &model, "tree", "generate", "Tale", "-n", "3"]);
+    let (_, siblings) = world.json(&["tree", "siblings", "Tale"]);
+    let texts = siblings["nodes"].as_array().unwrap().iter().map(|node| node["text"].as_str().unwrap());
+    assert_eq!(texts.collect::<Vec<_>>(), ["one and more", "two", "three"]);
+    assert!(world.ok(&["tree", "text", "Tale"]).ends_with("one and more"), "the first is where it goes on");
+}
