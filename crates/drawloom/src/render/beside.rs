@@ -2,7 +2,7 @@
 
 use commands::results::tree::{ListedNodes, Moved, NodeShown};
 
-use super::columns::wrapped;
+use super::columns::{cut, wrapped};
 use super::drawn::passage;
 use super::table::blocks;
 use super::tree::{author, marks, remark};
@@ -54,7 +54,8 @@ fn at_terminal(found: &ListedNodes, to: OutputStyle) -> String {
 
 pub(super) fn moved(done: &Moved, to: OutputStyle) -> RenderedOutcome {
     let reached = done.sibling.as_ref().map(|sibling| {
-        format!("{} of {}, {}: {}", sibling.number, sibling.of, sibling.short_id, glimpse(&sibling.text, to))
+        let text = glimpse(&sibling.text, to);
+        cut(&format!("{} of {}, {}: {text}", sibling.number, sibling.of, sibling.short_id), to)
     });
     RenderedOutcome::new(format!("{}\n", done.short_id)).noting(reached)
 }
