@@ -129,7 +129,7 @@ pub(crate) fn width(cell: &str) -> usize {
 }
 
 /// Pieces with a gap between them, on as many lines as a width asks for, each behind an indent.
-pub(super) fn filled<'a>(
+pub(crate) fn filled<'a>(
     pieces: impl IntoIterator<Item = &'a str>,
     gap: &str,
     indent: usize,

@@ -182,20 +182,27 @@ pub(super) fn system(found: &SystemShown, to: OutputStyle) -> String {
         None => "the built-in one".to_owned(),
     };
     let until = if found.set { " (in this session, from the next request on)" } else { "" };
-    format!("system prompt{until}: {system}\n")
+    let line = format!("system prompt{until}: {system}\n");
+    match to.columns {
+        // The text is not ours to break.
+        Some(columns) if line.lines().next().is_some_and(|line| line.width() > columns) => {
+            wrapped(&format!("system prompt{until}:"), "", to) + &system + "\n"
+        }
+        _ => line,
+    }
 }
 
 pub(super) fn sampling(found: &SamplingShown, to: OutputStyle) -> String {
     let said = |value: Option<String>| value.unwrap_or_else(|| "as configured".to_owned());
     let until = if found.set { ", in this session" } else { "" };
-    let said = format!(
-        "temperature: {} · max_tokens: {} · seed: {} · preset: {}{until}",
-        said(found.temperature.map(|value| value.to_string())),
-        said(found.max_tokens.map(|value| value.to_string())),
-        said(found.seed.map(|value| value.to_string())),
-        found.preset.as_deref().map_or_else(|| "none".into(), |preset| to.line(preset)),
-    );
-    wrapped(&said, "", to)
+    let preset = found.preset.as_deref().map_or_else(|| "none".into(), |preset| to.line(preset));
+    let pieces = [
+        format!("temperature: {}", said(found.temperature.map(|value| value.to_string()))),
+        format!("max_tokens: {}", said(found.max_tokens.map(|value| value.to_string()))),
+        format!("seed: {}", said(found.seed.map(|value| value.to_string()))),
+        format!("preset: {preset}{until}"),
+    ];
+    filled(pieces.iter().map(String::as_str), " · ", 0, to.columns.unwrap_or(usize::MAX))
 }
 
 pub(super) fn zone(found: &ZoneShown, to: OutputStyle) -> String {
