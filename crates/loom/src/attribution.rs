@@ -86,7 +86,6 @@ impl<'r> Attributions<'r> {
         let mut open = vec![node.clone()];
         while let Some(row) = open.last() {
             let id = row.node.id;
-            let text = row.node.text().into_owned();
             let spans = if told.contains_key(&id) {
                 None
             } else if let Some(kept) = self.kept(row)? {
@@ -105,11 +104,10 @@ impl<'r> Attributions<'r> {
                     }
                     continue;
                 }
-                Some(told_of(row, &text, &told))
+                Some(told_of(row, &row.node.text(), &told))
             };
-            open.pop();
-            if let Some(spans) = spans {
-                told.insert(id, Told { text, spans });
+            if let (Some(row), Some(spans)) = (open.pop(), spans) {
+                told.insert(id, Told { text: row.node.text().into_owned(), spans });
             }
         }
         let spans = told.remove(&node.node.id).map(|told| told.spans).unwrap_or_default();

@@ -104,6 +104,10 @@ impl Marks {
             }
             text + &body[at..range.end]
         };
+        // Where only marks went elsewhere, nothing was written.
+        if plain(0..body.len()) == old.concat() {
+            return Ok(old.iter().map(|text| (*text).to_owned()).collect());
+        }
         let mut texts = vec![String::new(); old.len()];
         let mut fill = |passages: Range<usize>, text: &str| {
             let members: Vec<usize> = passages.filter(|passage| !is_moved[*passage]).collect();
@@ -226,6 +230,8 @@ mod tests {
         let deleted = format!("⟦aaaa⟧{one}⟦dddd⟧{four}");
         assert_eq!(read(&deleted), [one, "", "", four], "passages deleted with their marks");
         assert_eq!(read("⟦aaaa⟧⟦bbbb⟧⟦cccc⟧⟦dddd⟧"), ["", "", "", ""]);
+        let alone = format!("⟦aaaa⟧One is ⟦cccc⟧first.\n\n⟦bbbb⟧{two}{three}⟦dddd⟧{four}⟦dddd⟧");
+        assert_eq!(read(&alone), OLD, "marks that went elsewhere and stand there twice are no edit");
     }
 
     #[test]
