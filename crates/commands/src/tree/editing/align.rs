@@ -213,7 +213,11 @@ mod tests {
     fn words_are_replaced_where_they_stand() {
         let old = ["One and ", "", "two and three and"];
         assert_eq!(replace(&old, &[4..7, 12..15, 22..25], "or"), ["One or ", "", "two or three or"]);
-        assert_eq!(replace(&old, &[4..11], "to"), ["One to", "", " and three and"], "over a border");
+        assert_eq!(
+            replace(&old, std::slice::from_ref(&(4..11)), "to"),
+            ["One to", "", " and three and"],
+            "over a border"
+        );
         assert_eq!(replace(&old, &[], "or"), old);
     }
 

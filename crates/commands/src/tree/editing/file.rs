@@ -120,5 +120,5 @@ pub(crate) fn edit_files(home: &Home) -> Vec<PathBuf> {
 
 /// A word as a shell takes it.
 pub(in crate::tree) fn quoted(word: &str) -> String {
-    shlex::try_quote(word).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned())
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), std::borrow::Cow::into_owned)
 }
