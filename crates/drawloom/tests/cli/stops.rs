@@ -151,7 +151,7 @@ fn a_stop_is_cut_in_every_dialect_and_ends_the_stream() {
             let world = World::new();
             let config = format!(
                 "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{base}\"\n{form}\nplace = \"remote\"\n\
-                 window = 32000\nidle_timeout = 600\n[models.\"box/m\"]\nprice_input = 10.0\nprice_output = 10.0\n"
+                 window = 32000\nidle_timeout = 30\n[models.\"box/m\"]\nprice_input = 10.0\nprice_output = 10.0\n"
             );
             world.write("config.toml", &config);
             world.ok(&["tree", "new", "--title", "Rain", "--text", "It was dark."]);
