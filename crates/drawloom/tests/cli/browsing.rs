@@ -93,6 +93,16 @@ fn versions_and_bookmarks_are_listed() {
     assert_eq!(world.ok(&["tree", "bookmarks", "Tale", &ids[0]]), "", "it stands beside this one");
 }
 
+#[test]
+fn a_bookmark_needs_no_text() {
+    let (world, ids) = tale();
+    world.ok(&["tree", "bookmark", "Tale", &ids[1]]);
+    let (_, listed) = world.json(&["tree", "bookmarks", "Tale"]);
+    assert!(listed.to_string().contains(&ids[1]), "{listed}");
+    world.ok(&["tree", "bookmark", "Tale", &ids[1], "--remove"]);
+    assert_eq!(world.ok(&["tree", "bookmarks", "Tale"]), "");
+}
+
 /// Three answers of a script, of which the second has code.
 fn script(world: &World) -> String {
     let lines =

@@ -84,10 +84,9 @@ fn picture(rows: &[Vec<Run>], what: &str) -> String {
     let height = rows.iter().map(|_| HEIGHT).sum::<f32>() + 2.0 * MARGIN;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
-         viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{}\">\n\
+         viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{what}\">\n\
          <rect width=\"{width:.0}\" height=\"{height:.0}\" rx=\"8\" fill=\"#fafaf7\" stroke=\"#d8dee4\"/>\n\
-         <g font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" font-size=\"14\">\n",
-        what
+         <g font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" font-size=\"14\">\n"
     );
     let mut y = MARGIN + 14.0;
     for row in rows {

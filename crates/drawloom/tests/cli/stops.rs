@@ -151,7 +151,7 @@ fn a_stop_is_cut_in_every_dialect_and_ends_the_stream() {
             let world = World::new();
             let config = format!(
                 "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{base}\"\n{form}\nplace = \"remote\"\n\
-                 window = 32000\nidle_timeout = 600\n[models.\"box/m\"]\nprice_input = 10.0\nprice_output = 10.0\n"
+                 window = 32000\nidle_timeout = 30\n[models.\"box/m\"]\nprice_input = 10.0\nprice_output = 10.0\n"
             );
             world.write("config.toml", &config);
             world.ok(&["tree", "new", "--title", "Rain", "--text", "It was dark."]);
@@ -171,6 +171,26 @@ fn a_stop_is_cut_in_every_dialect_and_ends_the_stream() {
             assert_eq!(verified["status"], "valid", "{form}, {stop}: {verified}");
         }
     }
+}
+
+#[test]
+fn twenty_sentences_of_a_server_go_on() {
+    let (base, asked) = endless(&PIECES);
+    let world = World::new();
+    let config = format!(
+        "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{base}\"\nkind = \"llamacpp\"\nwindow = 32000\n\
+         idle_timeout = 30\n"
+    );
+    world.write("config.toml", &config);
+    world.ok(&["tree", "new", "--title", "Rain", "--text", "It was dark."]);
+    for time in 1..=20 {
+        world.ok(&["tree", "generate", "Rain", "--stop", "sentence"]);
+        let expected = format!("It was dark.{}", " The rain fell.".repeat(time));
+        assert_eq!(world.ok(&["tree", "text", "Rain"]).trim_end(), expected, "call {time}");
+        assert!(asked.recv().unwrap().1["stop"].is_null(), "call {time}");
+    }
+    let (_, verified) = world.json(&["tree", "verify", "Rain"]);
+    assert_eq!(verified["status"], "valid", "{verified}");
 }
 
 /// Tokens that end a sentence or a paragraph in the place of all that no English text has.
