@@ -7,7 +7,7 @@ use model::ModelPlace;
 
 use super::OutputStyle;
 use super::columns::wrapped;
-use super::table::{columns, field};
+use super::table::{explained, field};
 
 fn place(place: ModelPlace, embedded: bool) -> &'static str {
     match place {
@@ -41,7 +41,7 @@ pub(super) fn models(found: &ModelsShown, to: OutputStyle) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = found.models.iter().map(row).collect();
-    columns(&rows, &[6], to)
+    explained(&rows, to)
 }
 
 pub(super) fn tested(found: &Tested, to: OutputStyle) -> String {

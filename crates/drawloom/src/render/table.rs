@@ -11,7 +11,7 @@ use super::columns::{cut_end, cut_start, width, wrapped};
 const GAP: usize = 2;
 /// Cells of free text that is cut, at least; with less room rows take several lines.
 const LEAST_FREE: usize = 16;
-/// Cells beside other columns in which a text is still worth breaking into lines.
+/// Cells beside other columns in which a text is still worth breaking into lines, at least; half of the terminal as well.
 const LEAST_WRAPPED: usize = 24;
 /// Cells by which further lines of a row are indented.
 const INDENT: usize = 4;
@@ -59,7 +59,7 @@ pub(super) fn explained(rows: &[Vec<String>], to: OutputStyle) -> String {
             out += &stacked(row, &[], room);
             continue;
         };
-        if beside + LEAST_WRAPPED > room {
+        if beside + LEAST_WRAPPED.max(room / 2) > room {
             out += &stacked(cells, &[], room);
             out += &wrapped(text, &" ".repeat(INDENT), to);
             continue;
