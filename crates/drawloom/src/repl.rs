@@ -191,10 +191,10 @@ impl Repl<'_> {
             Ok(SlashOutcome::Queue(text)) => next = Some(as_text(&text)),
             Ok(SlashOutcome::Run(command)) => match self.run_here(*command) {
                 Ok(outcome) => self.show(&outcome)?,
-                Err(error) => self.failed(&error),
+                Err(error) => self.failed(&error).await,
             },
             Ok(SlashOutcome::Quit) => quits = true,
-            Err(error) => self.failed(&error),
+            Err(error) => self.failed(&error).await,
         }
         while let Some(step) = meanwhile.during(conversation.next(app, &owner)).await {
             match step {
@@ -208,7 +208,7 @@ impl Repl<'_> {
                 }
                 TurnStep::Done(done) => match *done {
                     Ok(done) => self.show(&CommandOutcome::Chatted(done))?,
-                    Err(error) => self.failed(&error),
+                    Err(error) => self.failed(&error).await,
                 },
             }
         }
@@ -260,7 +260,7 @@ impl Repl<'_> {
                 let (number, of) = (chosen + 1, answers.len());
                 self.output.aside(&format!("goes on from answer {number} of {of} · {}", answer.short_id));
             }
-            Err(error) => self.failed(&error),
+            Err(error) => self.failed(&error).await,
         }
         code.map_or(Ok(line), Err)
     }
@@ -275,7 +275,8 @@ impl Repl<'_> {
         }
     }
 
-    fn failed(&self, error: &CommandError) {
+    async fn failed(&self, error: &CommandError) {
+        let error = &self.app.with_short_ids(&Asker::owner(), error.clone()).await;
         self.person.end_line();
         match error.code.as_ref() {
             "cancelled" => self.person.notice(&error.message),
