@@ -1,14 +1,12 @@
 //! The everyday tasks of `docs/compare.md`, run with Drawloom and with `llm` against one mock of a server.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::{Value, json};
 
+use crate::mock;
 use crate::say::say;
 
 const TABLE: &str = "docs/compare.md";
@@ -22,7 +20,6 @@ const DOT: [u8; 67] = [
     0x82,
 ];
 const SCHEMA: &str = r#"{"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"], "additionalProperties": false}"#;
-const ANSWER: &str = "A heddle guides the warp.\n\n```python\nprint(1)\n```\n";
 
 /// `cargo xtask compare PROGRAM LLM`
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -38,15 +35,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 }
 
 fn compare(folder: &Path) -> Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            // Who hangs up was answered, or says so itself.
-            std::thread::spawn(move || answer(stream).ok());
-        }
-    });
-    let place = Place { folder: folder.to_owned(), base: format!("http://{address}/v1") };
+    let place = Place { folder: folder.to_owned(), base: mock::start()? };
     place.furnish()?;
     let table = fs::read_to_string(TABLE)?;
     let mut tasks = 0;
@@ -111,6 +100,7 @@ impl Place {
             .env("DRAWLOOM_HOME", self.folder.join("home"))
             .env("DRAWLOOM_PROVIDERS__MOCK__BASE_URL", &self.base)
             .env("DRAWLOOM_PROVIDERS__MOCK__KIND", "vllm")
+            .env("DRAWLOOM_PROVIDERS__MOCK__IMAGES", "true")
             .stdin(Stdio::null())
             .output()?;
         if !output.status.success() {
@@ -119,59 +109,4 @@ impl Place {
         }
         Ok(String::from_utf8(output.stdout)? + &String::from_utf8(output.stderr)?)
     }
-}
-
-/// Answers one request as a chat server does.
-fn answer(mut stream: TcpStream) -> Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let mut first = String::new();
-    reader.read_line(&mut first)?;
-    let mut size = 0;
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header)?;
-        match header.trim().split_once(':') {
-            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                size = value.trim().parse()?
-            }
-            Some(_) => {}
-            None => break,
-        }
-    }
-    let mut body = vec![0; size];
-    reader.read_exact(&mut body)?;
-    let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let text = if asked["response_format"].is_null() { ANSWER } else { r#"{"name": "Ada"}"# };
-    let usage = json!({"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20});
-    let head = |kind: &str| json!({"id": "1", "object": kind, "created": 1, "model": asked["model"]});
-    let (kind, said) = if first.starts_with("GET") && first.contains("/models") {
-        let model = |name| json!({"id": name, "object": "model", "max_model_len": 8192});
-        ("application/json", json!({"object": "list", "data": [model("one"), model("two")]}).to_string())
-    } else if first.starts_with("GET") || !first.contains("/chat/completions") {
-        stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")?;
-        return Ok(());
-    } else if asked["stream"] == true {
-        let event = |choices: Value, usage: Value| {
-            let mut event = head("chat.completion.chunk");
-            (event["choices"], event["usage"]) = (choices, usage);
-            format!("data: {event}\n\n")
-        };
-        let delta =
-            json!([{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": null}]);
-        let stop = json!([{"index": 0, "delta": {}, "finish_reason": "stop"}]);
-        let events = [event(delta, Value::Null), event(stop, Value::Null), event(json!([]), usage)];
-        ("text/event-stream", events.concat() + "data: [DONE]\n\n")
-    } else {
-        let mut whole = head("chat.completion");
-        let message = json!({"role": "assistant", "content": text});
-        whole["choices"] = json!([{"index": 0, "message": message, "finish_reason": "stop"}]);
-        whole["usage"] = usage;
-        ("application/json", whole.to_string())
-    };
-    let size = said.len();
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {size}\r\nconnection: close\r\n\r\n{said}"
-    )?;
-    Ok(())
 }

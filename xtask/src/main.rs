@@ -2,8 +2,8 @@
 //!
 //! `cargo xtask test` runs every test of the repository; it needs nothing but Rust and a C toolchain, and takes
 //! nextest where it is installed. `fuzz` and `instructions` are steps of `.ci/run`; `soak` takes hours. `docs` runs the
-//! commands of the documentation. `catalogue` brings
-//! the catalogue of models up to date.
+//! commands of the documentation, and `pictures` makes its pictures. `catalogue` brings the catalogue of models up to
+//! date.
 
 mod catalogue;
 mod compare;
@@ -11,6 +11,7 @@ mod day;
 mod docs;
 mod fuzz;
 mod instructions;
+mod mock;
 mod places;
 mod say;
 mod soak;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         // Run in the place of an editor by `day`.
         Some("edit-chapter") => day::edit_chapter(rest),
         Some("docs") => docs::run(rest),
+        Some("pictures") => pictures(),
         Some("help" | "--help" | "-h") | None => {
             usage();
             Ok(())
@@ -82,8 +84,20 @@ fn usage() {
     say("                                      a writer's day, with the script model or these");
     say("cargo xtask docs PROGRAM [--terminal] FILE...");
     say("                                      the commands of documents, in an empty home");
+    say("cargo xtask pictures                  the pictures of the documentation, anew from the program");
     say("cargo xtask soak [--minutes N] [--load-only]");
     say("                                      hostile load, long fuzzing, 10,000 cases a property");
+}
+
+/// Makes the pictures of the documentation anew: the tests that compare them write them.
+fn pictures() -> Result<()> {
+    let mut command = cargo();
+    command.args(["test", "--quiet", "-p", "drawloom", "--features", "postgres", "--test", "cli"]);
+    command.args(["illustrations::"]).env("DRAWLOOM_WRITE_DOCS", "1");
+    if !command.status().context("cannot start cargo")?.success() {
+        bail!("the pictures could not be made");
+    }
+    Ok(())
 }
 
 /// Runs all tests with this many cases a property and [`KILLS`], unless `PROPTEST_CASES` and `DRAWLOOM_KILLS` say

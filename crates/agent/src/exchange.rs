@@ -24,28 +24,51 @@ pub enum CacheGate<'a> {
     Waits(watch::Receiver<bool>),
 }
 
+/// Place of a request among its siblings: when it may be sent, and whose answer becomes nodes before its own, so that
+/// siblings stand in the order in which they were asked for.
+pub struct SiblingGate<'a> {
+    pub cache: CacheGate<'a>,
+    /// Closed once the sibling before has its nodes, or has failed.
+    pub before: Option<watch::Receiver<()>>,
+    /// Dropped once this one has its own.
+    pub committed: watch::Sender<()>,
+}
+
 /// Held by one of several sibling requests once it may be sent. The first's opens the gate for the others when it is
 /// dropped, whatever happened; a request without siblings has no gate.
 #[derive(Default)]
-pub(crate) struct PassedGate<'a>(Option<&'a watch::Sender<bool>>);
+pub(crate) struct PassedGate<'a> {
+    opens: Option<&'a watch::Sender<bool>>,
+    before: Option<watch::Receiver<()>>,
+}
 
-impl<'a> CacheGate<'a> {
-    /// Waits, if it has to.
-    pub(crate) async fn pass(self) -> PassedGate<'a> {
-        match self {
-            Self::Opens(sender) => PassedGate(Some(sender)),
-            Self::Waits(mut receiver) => {
+impl<'a> SiblingGate<'a> {
+    /// Waits, if it has to. What is returned beside the gate is dropped once the request has its nodes.
+    pub(crate) async fn pass(self) -> (PassedGate<'a>, watch::Sender<()>) {
+        let Self { cache, before, committed } = self;
+        let opens = match cache {
+            CacheGate::Opens(sender) => Some(sender),
+            CacheGate::Waits(mut receiver) => {
                 // An error means that the first is gone; then nobody is waited for.
                 let _ = receiver.wait_for(|open| *open).await;
-                PassedGate(None)
+                None
             }
-        }
+        };
+        (PassedGate { opens, before }, committed)
     }
 }
 
 impl PassedGate<'_> {
+    /// Waits until the sibling before has its nodes. Cancel-safe.
+    pub(crate) async fn in_order(&self) {
+        if let Some(mut before) = self.before.clone() {
+            // Nothing is ever sent: it ends when the sender is dropped.
+            let _ = before.changed().await;
+        }
+    }
+
     fn open(&self) {
-        if let Some(sender) = self.0 {
+        if let Some(sender) = self.opens {
             sender.send_replace(true);
         }
     }

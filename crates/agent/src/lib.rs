@@ -44,7 +44,7 @@ pub use call::Call;
 pub use commit::{GenerationOutcome, TextReply};
 pub use error::AgentError;
 pub use event::{CommittedNode, EventSink, SayId, SessionEvent, TurnOutcome};
-pub use exchange::CacheGate;
+pub use exchange::{CacheGate, SiblingGate};
 pub use failure::Failure;
 pub use fallback::Fallbacks;
 pub use forget::RemovalOutcome;

@@ -9,7 +9,7 @@ use model::{EncodedRequest, Model, ModelPlace, Params, SiblingSlot};
 use crate::call::Call;
 use crate::commit::{self, GenerationOutcome};
 use crate::error::AgentError;
-use crate::exchange::{self, CacheGate, PassedGate};
+use crate::exchange::{self, PassedGate, SiblingGate};
 use crate::prepared_request::PreparedRequest;
 use crate::request::{GenerationRequest, PathRequest};
 use crate::runtime::Runtime;
@@ -25,10 +25,12 @@ impl GenerationRequest {
         runtime: &Runtime,
         call: &Call,
         slot: SiblingSlot,
-        gate: CacheGate<'_>,
+        gate: SiblingGate<'_>,
     ) -> Result<GenerationOutcome, AgentError> {
-        let gate = gate.pass().await;
-        send_with_fallback(self, runtime, call, slot, gate).await
+        let (gate, committed) = gate.pass().await;
+        let answered = send_with_fallback(self, runtime, call, slot, gate).await;
+        drop(committed);
+        answered
     }
 
     /// Asks this one model. What it finds too long is shortened and sent once more.
@@ -67,6 +69,7 @@ impl GenerationRequest {
             ));
         }
         let heard = exchange::send((runtime, call), self, &prepared, &begun, slot, gate).await;
+        gate.in_order().await;
         commit::commit(runtime, call, self, &prepared, begun, heard).await
     }
 

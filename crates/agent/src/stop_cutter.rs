@@ -10,6 +10,8 @@ pub(crate) struct StopCutter {
     boundary: Option<Boundary>,
     expected: usize,
     choices: BTreeMap<u32, ArrivingChoice>,
+    /// Whether the choice that ended last was cut. One that ends by itself is followed by what the server says of all.
+    was_cut: bool,
 }
 
 #[derive(Default)]
@@ -21,7 +23,7 @@ struct ArrivingChoice {
 impl StopCutter {
     /// `expected` is how many choices were asked for. Without a boundary nothing is cut.
     pub(crate) fn new(boundary: Option<Boundary>, expected: u32) -> Self {
-        Self { boundary, expected: expected as usize, choices: BTreeMap::new() }
+        Self { boundary, expected: expected as usize, choices: BTreeMap::new(), was_cut: false }
     }
 
     /// What of an event stands before the boundary of its choice.
@@ -39,7 +41,7 @@ impl StopCutter {
                 let shown = arriving.text.len();
                 arriving.text.push_str(&text);
                 if let Some(end) = boundary.first_end(&arriving.text) {
-                    arriving.ended = true;
+                    (arriving.ended, self.was_cut) = (true, true);
                     text.truncate(end.saturating_sub(shown));
                 }
                 (!text.is_empty()).then_some(ModelEvent::Text { choice, text })
@@ -47,13 +49,21 @@ impl StopCutter {
             ModelEvent::Thinking { choice, .. } if self.choices.get(&choice).is_some_and(|at| at.ended) => {
                 None
             }
+            ModelEvent::Finish { choice, .. } => {
+                let arriving = self.choices.entry(choice).or_default();
+                if !std::mem::replace(&mut arriving.ended, true) {
+                    self.was_cut = false;
+                }
+                Some(event)
+            }
             event => Some(event),
         }
     }
 
-    /// Whether each choice that was asked for has met its boundary: nothing that still comes belongs to the answer.
+    /// Whether each choice that was asked for has met its boundary, or its own end before that: nothing that still comes
+    /// belongs to the answer.
     pub(crate) fn has_ended(&self) -> bool {
-        self.boundary.is_some()
+        self.was_cut
             && self.choices.len() >= self.expected
             && self.choices.values().all(|choice| choice.ended)
     }
@@ -81,6 +91,22 @@ mod tests {
         assert!(!cutter.has_ended());
         assert_eq!(cutter.event(text(1, " He")), Some(text(1, " ")));
         assert!(cutter.has_ended());
+    }
+
+    #[test]
+    fn a_choice_that_ends_by_itself_keeps_no_other_waiting() {
+        let finish = |choice| ModelEvent::Finish { choice, reason: model::FinishReason::Stop };
+        let mut cutter = StopCutter::new(Some(Boundary::Sentence), 2);
+        cutter.event(text(0, "All of it"));
+        assert_eq!(cutter.event(finish(0)), Some(finish(0)));
+        assert!(!cutter.has_ended());
+        cutter.event(text(1, "One. Two"));
+        assert!(cutter.has_ended());
+
+        let mut cutter = StopCutter::new(Some(Boundary::Sentence), 1);
+        cutter.event(text(0, "All of it"));
+        cutter.event(finish(0));
+        assert!(!cutter.has_ended(), "what the server says of the request still comes");
     }
 
     #[test]

@@ -47,8 +47,12 @@ pub(crate) async fn chat(app: &App, asker: &Asker, args: ChatArgs) -> Result<Com
     // What comes from standard input is text, whatever it looks like (spec: security §5).
     let piped = if message == "-" { Some(app.text(message)?) } else { None };
     let mut conversation = Conversation::open(app, asker, &args).await?;
-    // Another argument has it, or what was asked for says nothing to a model.
-    if !args.reads_input() && !matches!(slash::parse(message), Input::Command(_)) {
+    // Another argument has it, or what was asked for says nothing new to a model.
+    let says = match slash::parse(message) {
+        Input::Command(command) => matches!(command, SlashCommand::Queue { .. }),
+        _ => true,
+    };
+    if !args.reads_input() && says {
         conversation.attach_piped(app)?;
     }
     let done = match piped {

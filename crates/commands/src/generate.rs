@@ -3,7 +3,9 @@
 //! One generation is one request. Several siblings are several requests, unless the model honours `n`: the
 //! first goes ahead until its first token, so that the others find a warm cache (spec: loom §2 `generate`).
 
-use agent::{AgentError, CacheGate, GenerationOutcome, GenerationRequest, PathRequest, PreparedRequest};
+use agent::{
+    AgentError, CacheGate, GenerationOutcome, GenerationRequest, PathRequest, PreparedRequest, SiblingGate,
+};
 use futures_util::future::join_all;
 use loom::{Mode, Op, Position, PositionId, PositionKind, Purpose, Seq, TreeId, ViewName};
 use model::{Model, Params};
@@ -153,9 +155,12 @@ async fn run(
     }
     let (runtime, call) = (&app.runtime, app.call(asker));
     let count = slots.len() as u32;
+    let mut before = None;
     let asked = slots.iter().enumerate().map(|(index, ask)| {
         let slot = model::SiblingSlot { turn: spending.turn().to_owned(), index: index as u32, count };
-        let gate = if index == 0 { CacheGate::Opens(&warm) } else { CacheGate::Waits(cold.clone()) };
+        let cache = if index == 0 { CacheGate::Opens(&warm) } else { CacheGate::Waits(cold.clone()) };
+        let (committed, next) = watch::channel(());
+        let gate = SiblingGate { cache, before: before.replace(next), committed };
         ask.send_among(runtime, &call, slot, gate)
     });
     let answers = join_all(asked).await;

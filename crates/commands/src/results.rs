@@ -32,7 +32,7 @@ pub enum CommandOutcome {
     Node(Told<tree::NodeNamed>),
     /// `tree draft`.
     Draft(Told<tree::DraftDone>),
-    /// `tree edit` of a node.
+    /// `tree edit` of a node, `tree merge`, `tree split`.
     Edited(Told<tree::Edited>),
     /// `tree edit` of a path.
     PathEdited(tree::PathEdited),

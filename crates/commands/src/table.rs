@@ -201,6 +201,8 @@ impl TreeCommand {
             Self::Append(_) => spec("tree append", Write),
             Self::Draft(args) => spec("tree draft", writing(&args.text)),
             Self::Edit(_) => spec("tree edit", Write),
+            Self::Merge(_) => spec("tree merge", Write),
+            Self::Split(_) => spec("tree split", Write),
             Self::Branch(_) => spec("tree branch", Write),
             Self::Generate(_) => spec("tree generate", Act),
             Self::Regenerate(_) => spec("tree regenerate", Act),

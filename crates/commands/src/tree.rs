@@ -13,6 +13,7 @@ mod editing;
 mod history;
 mod library;
 mod mark;
+mod passages;
 mod search;
 mod show;
 mod snippet;
@@ -61,6 +62,8 @@ pub(crate) async fn run(
         TreeCommand::Draft(args) if args.text.is_none() => mark::stored_draft(app, asker, args).await,
         TreeCommand::Draft(args) => write::draft(app, asker, args).await,
         TreeCommand::Edit(args) => write::edit(app, asker, args).await,
+        TreeCommand::Merge(args) => passages::merge(app, asker, args).await,
+        TreeCommand::Split(args) => passages::split(app, asker, args).await,
         TreeCommand::Branch(args) => branch::branch(app, asker, args).await,
         TreeCommand::Siblings(args) => beside::siblings(app, asker, args).await,
         TreeCommand::Versions(args) => beside::versions(app, asker, args).await,

@@ -13,7 +13,7 @@ use drawloom_commands::app::Models;
 use drawloom_commands::args::chat::ChatArgs;
 use drawloom_commands::chat::Conversation;
 use drawloom_commands::slash::SlashOutcome;
-use drawloom_commands::{Asker, CommandError};
+use drawloom_commands::{Asker, CommandError, CommandOutcome};
 use home::{TestHome, field, homes};
 use model::script::ScriptOptions;
 use model::{
@@ -224,11 +224,25 @@ async fn a_document_goes_to_another_model_as_it_was() {
         home.append(&tree, " More of it.").await;
         asked.lock().unwrap().clear();
         name(&mut home, Some("here/b"));
-        home.ok(&["context", "replay", &made]).await;
+        let replayed = home.ok(&["context", "replay", &made]).await;
         let request = asked.lock().unwrap().pop().unwrap();
         assert_eq!(request["prompt"], "A story.\n\nIt was a dark night.");
         let sampling = [&request["temperature"], &request["max_tokens"], &request["stop"][0]];
         assert_eq!(sampling, [&0.5.into(), &40.into(), &Value::from("END")]);
+        // What people read names the model that answered, and how it was asked.
+        home.ok(&["tree", "switch", &tree, &field(&replayed, "node")]).await;
+        let stretch = home.ok(&["tree", "text", &tree, "--spans"]).await["spans"][1].clone();
+        assert_eq!((&stretch["model"], &stretch["settings"]["max_tokens"]), (&"here/b".into(), &40.into()));
+        for format in ["html", "annotations"] {
+            let words = ["tree", "export", &tree, "--format", format];
+            let Ok(CommandOutcome::Exported(exported)) = home.run_as(&Asker::owner(), &words).await else {
+                panic!("{format} was not written");
+            };
+            let written = String::from_utf8(exported.body.unwrap()).unwrap();
+            let asked = "temperature 0.5 · at most 40 tokens";
+            let told = written.lines().any(|line| line.contains("here/b") && line.contains(asked));
+            assert!(told, "{format}: {written}");
+        }
         home.ok(&["tree", "head", &tree, "--text", "Another story."]).await;
         assert_eq!(home.err(&["context", "replay", &made]).await.code, "changed");
     }

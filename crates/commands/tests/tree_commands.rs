@@ -17,6 +17,7 @@ mod tree_commands {
     mod marks;
     mod moving;
     mod naming;
+    mod passages;
     mod rights;
     mod showing;
     mod writing;

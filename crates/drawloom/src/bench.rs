@@ -62,6 +62,7 @@ pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<BenchR
         sizes::measure_written(&mut report, &scratch, args.nodes).await?;
         crowded::measure(&mut report, &scratch, args.nodes).await?;
         imports::measure(&mut report, &scratch, args.nodes).await?;
+        imports::measure_document(&mut report, &scratch).await?;
         paths::measure(&mut report, &scratch, &powers(100, args.nodes.min(LONGEST_PATH))).await
     })?;
     wire::measure(&mut report)?;
@@ -125,6 +126,7 @@ mod tests {
             "verify a tree of 1000 nodes",
             "import a tree of 1000 nodes, 1 an operation",
             "import a tree of 1000 nodes, 1000 an operation",
+            "make a document of a text of 2 MB, a passage a paragraph",
             "append with nothing pruned or selected",
             "authors of a node of 400 versions",
             "authors of a node of 400 versions, kept",

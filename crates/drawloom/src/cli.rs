@@ -95,6 +95,9 @@ pub(crate) enum Action {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use clap::error::ErrorKind;
     use clap::{CommandFactory as _, Parser as _};
 
     use super::Cli;
@@ -133,5 +136,95 @@ mod tests {
             found += 1;
         }
         assert!(found >= 8, "{found}");
+    }
+
+    /// The text of a document outside its blocks of code, whose lines `cargo xtask docs` runs.
+    fn prose(text: &str) -> String {
+        // A fence that the text speaks of is none.
+        let text = text.replace("```` ``` ````", "");
+        let parts = text.split("\n```").enumerate().filter(|(place, _)| place % 2 == 0);
+        parts.map(|(_, part)| part).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The lines for the command line that a document names in its text and in its tables of commands.
+    fn named(text: &str) -> Vec<String> {
+        let program = Cli::command();
+        let prose = prose(text);
+        let mut lines = Vec::new();
+        for code in
+            prose.split('`').skip(1).step_by(2).map(|code| code.replace('\n', " ").replace("\\|", "|"))
+        {
+            let begin = code.find("drawloom ").filter(|at| *at == 0 || code[..*at].ends_with("| "));
+            lines.extend(begin.map(|at| code[at..].to_owned()));
+        }
+        for row in prose.lines().filter(|row| row.starts_with("| `")) {
+            let cell = row.replace("\\|", "¦").split('|').nth(1).unwrap_or_default().replace('¦', "|");
+            let codes = cell.split('`').skip(1).step_by(2);
+            let known =
+                |code: &&str| program.find_subcommand(code.split(' ').next().unwrap_or_default()).is_some();
+            lines.extend(codes.filter(known).map(|code| format!("drawloom {code}")));
+        }
+        lines
+    }
+
+    /// A line with its optional parts, one of the words at each choice and something for each name of a value; and the
+    /// same without the optional parts.
+    fn ways(line: &str) -> Vec<Vec<String>> {
+        let line = [" | ", " > ", " < ", " && ", " …"]
+            .iter()
+            .fold(line, |line, end| line.split(end).next().unwrap_or(line));
+        let word = |word: String| match &*word {
+            "N" | "OFFSET" | "RANK" => "3".to_owned(),
+            "COMMAND" => "tree".to_owned(),
+            "FORMAT" => "text".to_owned(),
+            "SHELL" => "bash".to_owned(),
+            "WHEN" => "auto".to_owned(),
+            _ => word,
+        };
+        let mut without = String::new();
+        for part in line.split('[') {
+            without +=
+                if without.is_empty() { part } else { part.split_once(']').map_or("", |(_, rest)| rest) };
+        }
+        let mut all = Vec::new();
+        for line in [line.replace(['[', ']'], ""), without] {
+            let choices = line.split(' ').map(|word| word.split('|').count()).max().unwrap_or(1);
+            all.extend((0..choices).map(|at| {
+                let chosen = line.split(' ').map(|word| word.split('|').cycle().nth(at).unwrap_or(word));
+                words(&chosen.collect::<Vec<_>>().join(" ").replace('\'', "\""))
+            }));
+        }
+        let filled = |words: Vec<String>| words.into_iter().map(word).collect();
+        all.into_iter().map(filled).collect()
+    }
+
+    #[test]
+    fn the_commands_that_documents_name_are_read() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let pages = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+        let mut found = 0;
+        for page in pages
+            .chain([root.join("README.md")])
+            .filter(|page| page.extension().is_some_and(|end| end == "md"))
+        {
+            for line in named(&std::fs::read_to_string(&page).unwrap()) {
+                for words in ways(&line) {
+                    let Err(error) = Cli::try_parse_from(&words) else { continue };
+                    // Many are named without all that they take, or with flags that go with one another in no call.
+                    let is_read = matches!(
+                        error.kind(),
+                        ErrorKind::MissingRequiredArgument
+                            | ErrorKind::MissingSubcommand
+                            | ErrorKind::ArgumentConflict
+                            | ErrorKind::DisplayHelp
+                            | ErrorKind::DisplayVersion
+                            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+                    );
+                    assert!(is_read, "{}: {line}: {words:?}: {error}", page.display());
+                }
+                found += 1;
+            }
+        }
+        assert!(found >= 80, "{found}");
     }
 }

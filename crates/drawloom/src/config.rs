@@ -8,6 +8,7 @@ mod commands;
 mod file;
 mod keys;
 mod kind;
+pub(crate) mod last_good;
 mod layers;
 mod path;
 #[cfg(test)]

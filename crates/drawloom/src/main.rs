@@ -28,6 +28,7 @@ mod model_names;
 mod models;
 mod open;
 mod output;
+mod pager;
 mod paths;
 mod provider;
 mod render;

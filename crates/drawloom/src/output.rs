@@ -10,33 +10,38 @@ use rustix::termios::tcgetwinsize;
 use text::terminal::one_line;
 
 use crate::cli::{Color, Global};
-use crate::json;
 use crate::render::{self, OutputStyle, RenderedOutcome};
+use crate::{json, pager};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     plain: OutputStyle,
+    /// Lines of a screen that turns pages: a terminal that is read and typed at.
+    rows: Option<usize>,
 }
 
 impl Output {
     /// By the flags and by what standard output is.
     pub(crate) fn new(global: &Global) -> Self {
         let terminal = io::stdout().is_terminal();
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let color = match global.color {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => {
-                let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
                 terminal && !is_dumb && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
             }
         };
         // A terminal that does not say how wide it is has no columns to fit.
         let size = tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0);
-        let columns = size.filter(|_| terminal).map(|size| usize::from(size.ws_col));
+        let size = size.filter(|_| terminal);
+        let columns = size.map(|size| usize::from(size.ws_col));
         let plain = OutputStyle { terminal, color, columns };
-        Self { json: global.json, quiet: global.quiet, plain }
+        let rows = size.filter(|size| size.ws_row > 0 && !is_dumb && io::stdin().is_terminal());
+        let rows = rows.map(|size| usize::from(size.ws_row));
+        Self { json: global.json, quiet: global.quiet, plain, rows }
     }
 
     /// Before the arguments are understood.
@@ -52,13 +57,46 @@ impl Output {
         if self.json {
             return bytes(&json::line(outcome)?);
         }
-        let RenderedOutcome { body, notices, are_behind } = render::plain(outcome, self.plain);
-        let tell = || notices.iter().for_each(|notice| self.note(notice));
-        if are_behind {
-            return bytes(&body).map(|()| tell());
+        self.rendered(&render::plain(outcome, self.plain))
+    }
+
+    /// The same of a command that ends with it: what is longer than the screen goes through a pager. It is printed after
+    /// everything else is done, as it may stand there for hours.
+    ///
+    /// # Errors
+    /// As [`Self::outcome`].
+    pub(crate) fn last(&self, outcome: &CommandOutcome) -> Result<(), CommandError> {
+        if !self.may_page(outcome) {
+            return self.outcome(outcome);
+        }
+        let shown = render::plain(outcome, self.plain);
+        if !self.is_long(&shown.body) || !pager::show(&shown.body) {
+            return self.rendered(&shown);
+        }
+        shown.notices.iter().for_each(|notice| self.note(notice));
+        Ok(())
+    }
+
+    /// Whether an answer goes through a pager if it is long.
+    pub(crate) const fn may_page(&self, outcome: &CommandOutcome) -> bool {
+        !self.json && self.rows.is_some() && pager::may_show(outcome)
+    }
+
+    /// Whether a text takes more lines than the screen has beside the next prompt.
+    fn is_long(&self, body: &[u8]) -> bool {
+        let (Some(rows), Some(columns)) = (self.rows, self.plain.columns) else { return false };
+        let text = String::from_utf8_lossy(body);
+        let lines = text.lines().map(|line| render::width(line).div_ceil(columns).max(1));
+        lines.sum::<usize>() >= rows
+    }
+
+    fn rendered(&self, shown: &RenderedOutcome) -> Result<(), CommandError> {
+        let tell = || shown.notices.iter().for_each(|notice| self.note(notice));
+        if shown.are_behind {
+            return bytes(&shown.body).map(|()| tell());
         }
         tell();
-        bytes(&body)
+        bytes(&shown.body)
     }
 
     /// Prints an error: one line, or one object (spec: cli §1).

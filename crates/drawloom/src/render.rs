@@ -17,6 +17,7 @@ mod maintenance;
 mod model;
 mod seen;
 mod slash;
+mod table;
 mod tree;
 mod workspace;
 
@@ -27,7 +28,7 @@ use loom::AuthorKind;
 use text::terminal::{one_line, visible};
 
 pub(crate) use chat::{first_words, footer, picture, recap};
-pub(crate) use columns::{cut_end, cut_start};
+pub(crate) use columns::{cut_end, cut_start, filled, width};
 pub(crate) use workspace::inventory;
 
 /// Problems of a file or a tree that are listed to people; what follows from the first is seldom worth reading.

@@ -102,7 +102,7 @@ pub(crate) fn hold(
         // Here a model is needed sooner or later: better to say at once that there is none.
         let begins =
             begins(&conversation.name(), conversation.is_temporary(), conversation.model(&app).await?);
-        person.notice(&begins);
+        begins.lines().for_each(|line| person.notice(line));
         let repl = Repl { app, person, output, paths, layers, begun: RefCell::default() };
         repl.recall(&conversation).await;
         let code = repl.run(&mut conversation).await;
@@ -214,7 +214,12 @@ impl Repl<'_> {
         }
         let mut flow = meanwhile.end();
         let choices = conversation.choices();
-        if !choices.is_empty() {
+        if let (Some(first), Flow::Ends(_)) = (choices.first(), &flow) {
+            // Whoever would choose is gone.
+            if let Err(error) = conversation.choose(app, &owner, first).await {
+                self.failed(&error).await;
+            }
+        } else if !choices.is_empty() {
             let left = self.choose(conversation, choices, endings).await;
             match left {
                 Ok(line) => next = line.or(next),
@@ -308,7 +313,7 @@ impl Repl<'_> {
     }
 }
 
-/// The line a conversation begins with: session, model, and where text goes.
+/// What a conversation begins with: session, model, and where text goes; on one line where there is room.
 fn begins(name: &str, is_temporary: bool, model: &ModelInfo) -> String {
     let place = match model.place {
         ModelPlace::Local => "local",
@@ -316,5 +321,6 @@ fn begins(name: &str, is_temporary: bool, model: &ModelInfo) -> String {
     };
     let forgotten = if is_temporary { ", forgotten when you leave" } else { "" };
     let model = one_line(&format!("{}/{}", model.provider, model.name)).into_owned();
-    format!("{name}{forgotten} · {model} · {place} · /help shows the commands")
+    let name = format!("{name}{forgotten}");
+    render::filled([name.as_str(), &model, place, "/help shows the commands"], " · ", 0, columns())
 }

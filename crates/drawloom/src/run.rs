@@ -87,6 +87,9 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             let layers = if model.is_none() { first_run(&paths, layers, output, verbose)? } else { layers };
             let config = layers.config_for(&command, &|line| output.note(line))?;
             log::start(config.log.level);
+            if !command.only_reads() {
+                config::last_good::keep(&paths.home);
+            }
             let mut person = Terminal::new(output.quiet, verbose).dimming(output.color());
             let shows = matches!(
                 command,
@@ -130,7 +133,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             return with_store(command, (&paths, config, recovers), model.as_deref(), &person, output);
         }
     };
-    output.outcome(&outcome)?;
+    output.last(&outcome)?;
     Ok(outcome.exit())
 }
 
@@ -221,8 +224,9 @@ fn with_store(
     let opened = open::open(&invocation, config, Arc::clone(person), cancel);
     let opened = opened.map_err(|error| open::not_to_itself(spec.name, error))?;
     runtime.block_on(opened.recover());
+    let is_chat = matches!(command, Command::Chat(_));
     // While a turn runs here, other processes say theirs through it.
-    let listening = matches!(command, Command::Chat(_)).then(|| runtime.block_on(opened.listen())).flatten();
+    let listening = is_chat.then(|| runtime.block_on(opened.listen())).flatten();
     let app = Arc::clone(&opened.app);
     let stop = (spec.right == Right::Act).then_some((&stop, &person.input_wait));
     let sessions = app.sessions.clone();
@@ -236,7 +240,9 @@ fn with_store(
         Ok(CommandEnd::Interrupted(partial)) => (partial, true),
         Err(error) => (Some(Err(error)), false),
     };
+    let mut paged = None;
     let code = match ended {
+        Some(Ok(outcome)) if !is_chat && output.may_page(&outcome) => Ok(paged.insert(outcome).exit()),
         Some(Ok(outcome)) => output.outcome(&outcome).map(|()| outcome.exit()),
         Some(Err(error)) => {
             let error = open::not_to_itself(spec.name, file_limit::explain(opened.name_others(error)));
@@ -264,6 +270,9 @@ fn with_store(
     opened.close();
     // A thread that waits for input cannot be ended, and nothing waits for it.
     runtime.shutdown_background();
+    if let Some(outcome) = paged {
+        output.last(&outcome)?;
+    }
     match closed? {
         CommandEnd::Done(()) => code,
         CommandEnd::Interrupted(_) => Ok(INTERRUPTED),

@@ -35,6 +35,7 @@ use wait_line::WaitLine;
 use workspace::{FileArgument, FileError, StoreGuard};
 
 use crate::interrupt::InputWait;
+use crate::render::cut_end;
 
 /// The terminal of the process, wherever its standard streams go.
 const TERMINAL: &str = "/dev/tty";
@@ -221,11 +222,14 @@ impl Terminal {
         self.end_line();
         let first = (0, None);
         let Ok(terminal) = io::stdin().as_fd().try_clone_to_owned().map(File::from) else { return first };
+        let wide = columns();
         let rows = rows.iter().enumerate();
-        let mut shown: String =
-            rows.map(|(index, row)| format!("{:>2}  {}\n", index + 1, one_line(row))).collect();
+        let row = |(index, row): (usize, &String)| format!("{:>2}  {}", index + 1, one_line(row));
+        let mut shown: String = rows.map(row).map(|row| cut_end(&row, wide) + "\n").collect();
         let count = shown.lines().count();
-        shown += &format!("which one, 1 to {count}? Enter takes the first: ");
+        // An answer has room behind it.
+        let gap = if wide < NARROW { '\n' } else { ' ' };
+        shown += &format!("which one, 1 to {count}?{gap}Enter takes the first: ");
         loop {
             let asked = io::stderr().write_all(shown.as_bytes()).and_then(|()| typed(&terminal, is_over));
             let Ok(Some(line)) = asked else { return first };
@@ -396,8 +400,8 @@ impl Frontend for Terminal {
 
     fn sent(&self, model: &str, tokens: u64) {
         let is_writing = || self.stream.lock().unwrap_or_else(PoisonError::into_inner).open;
-        if !self.quiet && can_redraw() && !is_writing() {
-            self.wait.begin(model, tokens);
+        if !self.quiet && io::stderr().is_terminal() && !is_writing() {
+            self.wait.begin(model, tokens, !can_redraw());
         }
     }
 
@@ -478,6 +482,9 @@ impl Frontend for Terminal {
 
 /// Columns of a terminal that does not say how many it has.
 const COLUMNS: usize = 80;
+
+/// Columns below which a question takes two lines.
+const NARROW: usize = 50;
 
 /// Columns of the terminal.
 pub(crate) fn columns() -> usize {

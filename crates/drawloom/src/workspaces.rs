@@ -18,7 +18,7 @@ use workspace::trust::{
 
 use crate::paths::{ChosenWorkspace, InvocationPaths};
 use crate::render::inventory;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, columns};
 
 /// The workspace of a call that loads nothing of it.
 ///
@@ -120,7 +120,9 @@ impl TrustPrompt<'_> {
     /// About a folder nothing was said of.
     fn first(&self, reason: UntrustedReason) -> TrustReply {
         let mut lines = vec![format!("{} is a workspace. It would load:", shown(self.chosen))];
-        lines.extend(inventory(&self.looked.inventory, &[]).into_iter().map(|line| format!("  {line}")));
+        lines.extend(
+            inventory(&self.looked.inventory, &[], columns()).into_iter().map(|line| format!("  {line}")),
+        );
         if reason != UntrustedReason::NeverAsked {
             lines.push(format!("You are asked because {reason}."));
         }

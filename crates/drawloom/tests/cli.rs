@@ -45,6 +45,10 @@ mod errors;
 mod files;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
+#[path = "cli/illustrations.rs"]
+mod illustrations;
+#[path = "cli/keeping.rs"]
+mod keeping;
 #[path = "cli/limits.rs"]
 mod limits;
 #[cfg(target_os = "linux")]
@@ -53,6 +57,10 @@ mod memory;
 #[cfg(feature = "embedded-model")]
 #[path = "cli/models.rs"]
 mod models;
+#[path = "cli/narrow.rs"]
+mod narrow;
+#[path = "cli/paging.rs"]
+mod paging;
 #[path = "cli/passages.rs"]
 mod passages;
 #[path = "cli/pictures.rs"]

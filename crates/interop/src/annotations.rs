@@ -2,7 +2,8 @@
 //!
 //! The block's ranges are `start,length` in grapheme clusters of the whole text. That is not the sum of the
 //! clusters of its passages: a mark at the head of one passage joins the last cluster of the one before. So
-//! clusters are counted over the whole text here, and one that two authors share belongs to the first.
+//! clusters are counted over the whole text here, and one that two authors share belongs to the first. A model is an
+//! author for each way in which it was asked.
 //!
 //! Some Markdown tools show the block as text; [`block`] alone can be written beside the file.
 
@@ -11,7 +12,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use loom::attribution::attribute;
-use loom::{AuthorKind, Digest, TreeReader, ViewName, source};
+use loom::{AuthorKind, Digest, GenerationSettings, TreeReader, ViewName, source};
 
 use crate::ExportError;
 use crate::passages::Passages;
@@ -47,9 +48,14 @@ pub fn block(rows: &dyn TreeReader, view: &ViewName) -> Result<(String, String),
         let passage = passage?;
         let start = text.len();
         text.push_str(&passage.text);
-        let model = source::model_of(rows, &passage.row.node)?;
         for span in attribute(rows, passage.row.node.id)? {
-            let label = source::label(span.kind, &span.author, model.as_deref());
+            let origin = source::origin_of_span(rows, &passage.row.node, &span)?;
+            let model = origin.as_ref().map(|origin| origin.model.as_str());
+            let mut label = source::label(span.kind, &span.author, model);
+            let settings = origin.map(|origin| origin.settings(rows)).transpose()?.flatten();
+            for words in settings.iter().flat_map(GenerationSettings::words) {
+                label = label + " · " + &words;
+            }
             stretches.push(Stretch { to: start + span.to, key: key(span.kind, &label) });
         }
     }

@@ -1,8 +1,9 @@
 //! Who wrote each character (spec: loom §4).
 //!
 //! A grapheme cluster belongs to the version that introduced it, found by diffing along the `edited_from`
-//! chain; quoted text keeps the authors it has in the node it was taken from. The diff is our own: it must
-//! give the same spans on every machine, so it is bounded by steps, not by time.
+//! chain; quoted text keeps the authors it has in the node it was taken from, also within a version, as where a
+//! passage was merged into another. The diff is our own: it must give the same spans on every machine, so it is
+//! bounded by steps, not by time.
 
 mod diff;
 
@@ -15,7 +16,7 @@ use crate::reader::{Attribution, AuthorSpan, RowError, TreeReader};
 pub use diff::{Stretch, stretches};
 
 /// The version of what authors are told by, besides the tables of Unicode: how texts are compared and spans joined.
-const ALGORITHM: u64 = 1;
+const ALGORITHM: u64 = 2;
 
 /// The version of kept spans: another one than this program's is told anew.
 pub const VERSION: u64 = ALGORITHM << 32 | text::grapheme::TABLES as u64;
@@ -60,7 +61,7 @@ impl<'r> Attributions<'r> {
     /// [`RowError`] when the store fails.
     pub fn load<'n>(&mut self, nodes: impl IntoIterator<Item = &'n NodeRow>) -> Result<(), RowError> {
         let ids: Vec<NodeId> =
-            nodes.into_iter().filter(|row| source(row).is_some()).map(|row| row.node.id).collect();
+            nodes.into_iter().filter(|row| sources(row).next().is_some()).map(|row| row.node.id).collect();
         if !ids.is_empty() && !self.is_anew {
             self.known.extend(ids.iter().map(|id| (*id, None)));
             let kept = self.rows.attributions(&ids)?;
@@ -74,45 +75,44 @@ impl<'r> Attributions<'r> {
     /// # Errors
     /// As [`attribute`].
     pub fn of(&mut self, node: &NodeRow) -> Result<Vec<AuthorSpan>, RowError> {
-        if source(node).is_none() {
+        if sources(node).next().is_none() {
             return Ok(whole(node, &node.node.text()));
         }
-        // Newest first: versions, perhaps a quote that leads to another chain, and the last one that is known.
-        let mut chain = vec![node.clone()];
-        let mut spans = Vec::new();
-        while let Some(row) = chain.last()
-            && let Some(next) = source(row)
-        {
-            if let Some(kept) = self.kept(row)? {
-                spans = kept;
-                break;
-            }
-            let next = read(self.rows, next)?;
-            // What a version was made from was there before it.
-            if (next.seq, next.place) >= (row.seq, row.place) {
-                return Err(RowError::damaged("node", next.node.id));
-            }
-            chain.push(next);
+        if let Some(kept) = self.kept(node)? {
+            return Ok(kept);
         }
-        // The oldest stands on nothing, or is known.
-        let Some(oldest) = chain.pop() else { return Ok(spans) };
-        let mut before = oldest.node.text().into_owned();
-        if source(&oldest).is_none() {
-            spans = whole(&oldest, &before);
-        }
-        let is_computed = !chain.is_empty();
-        for row in chain.iter().rev() {
-            let text = row.node.text().into_owned();
-            spans = match &row.node.quote {
-                Some(quote) if row.node.edited_from.is_none() => quoted(row, &text, quote, &spans),
-                _ => carried(row, &before, &text, &spans),
+        let mut told: HashMap<NodeId, Told> = HashMap::new();
+        // A node waits here for those it was made from.
+        let mut open = vec![node.clone()];
+        while let Some(row) = open.last() {
+            let id = row.node.id;
+            let spans = if told.contains_key(&id) {
+                None
+            } else if let Some(kept) = self.kept(row)? {
+                Some(kept)
+            } else {
+                let missing: Vec<NodeId> = sources(row).filter(|from| !told.contains_key(from)).collect();
+                if !missing.is_empty() {
+                    let order = (row.seq, row.place);
+                    for from in missing {
+                        let from = read(self.rows, from)?;
+                        // What a version was made from was there before it.
+                        if (from.seq, from.place) >= order {
+                            return Err(RowError::damaged("node", from.node.id));
+                        }
+                        open.push(from);
+                    }
+                    continue;
+                }
+                Some(told_of(row, &row.node.text(), &told))
             };
-            before = text;
+            if let (Some(row), Some(spans)) = (open.pop(), spans) {
+                told.insert(id, Told { text: row.node.text().into_owned(), spans });
+            }
         }
-        if is_computed {
-            self.known.insert(node.node.id, Some(spans.clone()));
-            self.computed.push(Attribution { node: node.node.id, spans: spans.clone() });
-        }
+        let spans = told.remove(&node.node.id).map(|told| told.spans).unwrap_or_default();
+        self.known.insert(node.node.id, Some(spans.clone()));
+        self.computed.push(Attribution { node: node.node.id, spans: spans.clone() });
         Ok(spans)
     }
 
@@ -135,9 +135,26 @@ impl<'r> Attributions<'r> {
     }
 }
 
-/// The node whose authors a node has some of, if it has one.
-fn source(row: &NodeRow) -> Option<NodeId> {
-    row.node.edited_from.or_else(|| row.node.quote.as_ref().map(|quote| quote.node))
+/// The nodes whose authors a node has some of: the version it was made from, and the node it quotes.
+fn sources(row: &NodeRow) -> impl Iterator<Item = NodeId> {
+    row.node.edited_from.into_iter().chain(row.node.quote.as_ref().map(|quote| quote.node))
+}
+
+/// A node whose authors are known.
+struct Told {
+    text: String,
+    spans: Vec<AuthorSpan>,
+}
+
+/// The authors of a node, from those of its sources.
+fn told_of(row: &NodeRow, text: &str, told: &HashMap<NodeId, Told>) -> Vec<AuthorSpan> {
+    let before = row.node.edited_from.and_then(|from| told.get(&from));
+    let source = row.node.quote.as_ref().and_then(|quote| Some((quote, told.get(&quote.node)?)));
+    match (before, source) {
+        (None, None) => whole(row, text),
+        (Some(before), None) => carried(row, &before.text, text, &before.spans),
+        (before, Some((quote, source))) => quoted(row, text, quote, &source.spans, before),
+    }
 }
 
 /// Whether spans cover a text, without gap or overlap.
@@ -165,25 +182,58 @@ fn whole(row: &NodeRow, text: &str) -> Vec<AuthorSpan> {
     if text.is_empty() { Vec::new() } else { vec![span(row, 0, text.len())] }
 }
 
-/// A first version that quotes: the quoted stretch keeps its authors, the rest is the quoter's.
-fn quoted(row: &NodeRow, text: &str, quote: &crate::node::Quote, source: &[AuthorSpan]) -> Vec<AuthorSpan> {
+/// A node that quotes: the quoted stretch keeps its authors, the rest those of the version it was made from; without one
+/// it is the quoter's.
+fn quoted(
+    row: &NodeRow,
+    text: &str,
+    quote: &crate::node::Quote,
+    source: &[AuthorSpan],
+    before: Option<&Told>,
+) -> Vec<AuthorSpan> {
     let bounds = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let (from, to, at) = (bounds(quote.from), bounds(quote.to), bounds(quote.at));
     let end = at.saturating_add(to.saturating_sub(from));
-    if end > text.len() || source.last().map_or(0, |last| last.to) < to {
-        return whole(row, text);
+    let is_there = text.is_char_boundary(at) && text.is_char_boundary(end);
+    if !is_there || source.last().map_or(0, |last| last.to) < to {
+        // Of a quote that is no longer the text it says, nothing is known.
+        return before
+            .map_or_else(|| whole(row, text), |before| carried(row, &before.text, text, &before.spans));
     }
+    let rest = format!("{}{}", &text[..at], &text[end..]);
+    let rest = match before {
+        Some(before) if !rest.is_empty() => carried(row, &before.text, &rest, &before.spans),
+        _ => whole(row, &rest),
+    };
     let mut spans = Vec::new();
-    push(&mut spans, span(row, 0, at));
-    for part in source {
-        let (start, stop) = (part.from.max(from), part.to.min(to));
-        if start < stop {
-            push(&mut spans, AuthorSpan { from: at + start - from, to: at + stop - from, ..part.clone() });
+    part(&mut spans, &rest, 0..at, 0);
+    part(&mut spans, source, from..to, at);
+    part(&mut spans, &rest, at..usize::MAX, end);
+    on_clusters(text, spans)
+}
+
+/// Adds those of other spans that lie in a range, from byte `at` on.
+fn part(spans: &mut Vec<AuthorSpan>, of: &[AuthorSpan], range: std::ops::Range<usize>, at: usize) {
+    let first = of.partition_point(|span| span.to <= range.start);
+    for span in of[first..].iter().take_while(|span| span.from < range.end) {
+        let (start, stop) = (span.from.max(range.start), span.to.min(range.end));
+        let shift = |byte: usize| byte - range.start + at;
+        push(spans, AuthorSpan { from: shift(start), to: shift(stop), ..span.clone() });
+    }
+}
+
+/// Spans that split no cluster: one that became of the ends of two texts belongs to the author of what stands behind.
+fn on_clusters(text: &str, spans: Vec<AuthorSpan>) -> Vec<AuthorSpan> {
+    let mut whole = Vec::with_capacity(spans.len());
+    let mut from = 0;
+    for span in spans {
+        let to = text::grapheme::floor(text, span.to);
+        if to > from {
+            push(&mut whole, AuthorSpan { from, to, ..span });
+            from = to;
         }
     }
-    push(&mut spans, span(row, end, text.len()));
-    // Of a quote that is no longer the text it says, nothing is known.
-    if spans.iter().all(|span| text.is_char_boundary(span.from)) { spans } else { whole(row, text) }
+    whole
 }
 
 /// Authors after an edit of `before` into `after` by the author of `row`: what stayed keeps its author, what
@@ -192,14 +242,7 @@ pub fn carried(row: &NodeRow, before: &str, after: &str, authors: &[AuthorSpan])
     let mut spans = Vec::new();
     for stretch in stretches(before, after) {
         match stretch {
-            Stretch::Kept { old, new } => {
-                let first = authors.partition_point(|part| part.to <= old.start);
-                for part in authors[first..].iter().take_while(|part| part.from < old.end) {
-                    let (start, stop) = (part.from.max(old.start), part.to.min(old.end));
-                    let shift = |at: usize| at - old.start + new.start;
-                    push(&mut spans, AuthorSpan { from: shift(start), to: shift(stop), ..part.clone() });
-                }
-            }
+            Stretch::Kept { old, new } => part(&mut spans, authors, old, new.start),
             Stretch::New { new } => push(&mut spans, span(row, new.start, new.end)),
         }
     }

@@ -93,6 +93,22 @@ pub struct GenerationSettings {
     pub preset: Option<String>,
 }
 
+impl GenerationSettings {
+    /// How a model was asked, in few words each.
+    pub fn words(&self) -> Vec<String> {
+        let Self { temperature, top_p, min_p, max_tokens, seed, thinking, preset } = self;
+        let mut words = Vec::new();
+        words.extend(preset.as_ref().map(|name| format!("preset {}", text::terminal::one_line(name))));
+        for (name, value) in [("temperature", temperature), ("top-p", top_p), ("min-p", min_p)] {
+            words.extend(value.as_ref().map(|value| format!("{name} {value}")));
+        }
+        words.extend(seed.map(|seed| format!("seed {seed}")));
+        words.extend(max_tokens.map(|most| format!("at most {most} tokens")));
+        words.extend(thinking.as_ref().map(|how| format!("thinking {}", text::terminal::one_line(how))));
+        words
+    }
+}
+
 /// The row that is durable, with its manifest, before a request is sent (spec: loom §6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "PlainRow", into = "PlainRow")]

@@ -11,6 +11,7 @@ mod edit;
 mod flag;
 mod generate;
 mod history;
+mod merge;
 mod pin;
 mod travel;
 
@@ -65,6 +66,13 @@ pub struct PassageEdit {
     pub text: String,
 }
 
+/// A passage with the version that is shown there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShownPassage {
+    pub position: PositionId,
+    pub node: NodeId,
+}
+
 /// A change of a tree.
 #[derive(Debug, Clone)]
 pub enum Op {
@@ -97,6 +105,20 @@ pub enum Op {
     EditPath {
         edits: Vec<PassageEdit>,
         texts: Vec<NewText>,
+    },
+    /// Joins the text of the last of these passages, one below the other, to that of the first; those between are empty.
+    Merge {
+        passages: Vec<ShownPassage>,
+        /// Whether what stands below is accepted as it is, since the text of the path stays.
+        keep: bool,
+    },
+    /// Parts the text of the first of these passages at a byte. The last takes what stands behind it and is empty, as
+    /// those between are; the tip alone gets a passage below it.
+    Split {
+        passages: Vec<ShownPassage>,
+        at: u64,
+        /// As of [`Op::Merge`].
+        keep: bool,
     },
     /// Starts a sibling with the text before a place in a passage.
     BranchAt {
@@ -266,6 +288,13 @@ pub enum Refusal {
     /// A role is missing, or there is none in a document.
     #[error("a dialogue's text needs a role and a document's has none")]
     Role,
+    #[error("the messages of a conversation are not merged or split")]
+    NoDocument,
+    /// A passage does not show what the change was made for.
+    #[error("position {0} was changed meanwhile")]
+    ChangedMeanwhile(PositionId),
+    #[error("position {0} is left out of the text")]
+    LeftOut(PositionId),
     #[error("request {0} was made for no place of the tree: its answer is no node")]
     NoPlace(crate::generation::GenerationId),
     #[error("nothing to undo in this view")]
@@ -296,6 +325,9 @@ impl Refusal {
             Self::NotOnPath(_) => "switch to it first",
             Self::OffPath(_) => "name a passage",
             Self::Role => "append to a conversation as its owner, or generate an answer",
+            Self::NoDocument => "edit a message with `drawloom tree edit TREE NODE`",
+            Self::ChangedMeanwhile(_) => "look at it with `drawloom tree show TREE`, and ask again",
+            Self::LeftOut(_) => "take it in again with `drawloom tree include TREE NODE`",
             Self::NothingToUndo => "`drawloom tree log TREE` shows what was done; --view names another view",
             Self::NothingToRedo => "something new was done since, or nothing was undone",
             Self::NotCanonical(_) | Self::NoPlace(_) => "this is a defect, please report it",
@@ -349,6 +381,8 @@ pub fn plan(request: &Request, slice: &ReadSet, entropy: &mut Entropy<'_>) -> Re
         Op::Answer(answer) => generate::answer(&mut builder, answer)?,
         Op::Edit { position, text, edit_as } => edit::edit(&mut builder, *position, text, *edit_as)?,
         Op::EditPath { edits, texts } => edit::edit_path(&mut builder, edits, texts)?,
+        Op::Merge { passages, keep } => merge::merge(&mut builder, passages, *keep)?,
+        Op::Split { passages, at, keep } => merge::split(&mut builder, passages, *at, *keep)?,
         Op::BranchAt { node, at, token } => branch::branch_at(&mut builder, *node, *at, token.as_deref())?,
         Op::Switch(position) => travel::switch(&mut builder, *position)?,
         Op::Move(position) => travel::move_tip(&mut builder, *position)?,

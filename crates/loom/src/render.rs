@@ -120,6 +120,8 @@ pub struct Span {
     pub position: Option<PositionId>,
     /// The node shown there; none for the working buffer.
     pub node: Option<NodeId>,
+    /// The version that introduced it, of another passage where it is quoted; none for the working buffer.
+    pub introduced_by: Option<NodeId>,
     pub author: String,
     pub kind: AuthorKind,
 }
@@ -186,6 +188,7 @@ pub fn render_with(
                 end: at + clusters,
                 position: Some(passage.position.id),
                 node: Some(node),
+                introduced_by: Some(part.node),
                 author: part.author,
                 kind: part.kind,
             });
@@ -203,6 +206,7 @@ pub fn render_with(
             end: at + clusters,
             position: None,
             node: None,
+            introduced_by: None,
             author: crate::node::Author::OWNER.to_owned(),
             kind: AuthorKind::Human,
         });

@@ -2,7 +2,7 @@
 
 use crate::generation::{GenerationId, GenerationSettings};
 use crate::node::{AuthorKind, Node};
-use crate::reader::{RowError, TreeReader};
+use crate::reader::{AuthorSpan, RowError, TreeReader};
 
 /// The agent that is asked where none is named.
 pub const DEFAULT_AGENT: &str = "assistant";
@@ -54,6 +54,28 @@ pub fn origin_of(rows: &dyn TreeReader, node: &Node) -> Result<Option<TextOrigin
         (found, next) = (origin(&row.node), row.node.edited_from);
     }
     Ok(found)
+}
+
+/// Where a stretch of a node's text came from, if a model wrote it: what the version that introduced it says, which is
+/// of another passage where the text was quoted.
+///
+/// # Errors
+/// [`RowError`] when the store fails.
+pub fn origin_of_span(
+    rows: &dyn TreeReader,
+    node: &Node,
+    span: &AuthorSpan,
+) -> Result<Option<TextOrigin>, RowError> {
+    if span.kind != AuthorKind::Model {
+        return Ok(None);
+    }
+    if span.node == node.id {
+        return origin_of(rows, node);
+    }
+    match rows.node(span.node)? {
+        Some(row) => origin_of(rows, &row.node),
+        None => Ok(None),
+    }
 }
 
 /// An author as people read of them: a model by its name, with the agent where another than the default one was asked.

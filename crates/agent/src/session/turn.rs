@@ -364,6 +364,7 @@ impl Turn<'_> {
                 (Op::Reply { to: reply_to, texts: texts.into_iter().map(by).collect(), exclude }, media)
             }
             TurnInput::Instead { of, text } => {
+                self.include(held, tree, &view, of, false).await?;
                 (Op::Edit { position: of, text, edit_as: EditAs::Branch }, Vec::new())
             }
             TurnInput::Again { of } => return self.take_up(held, tree, &view, of).await,

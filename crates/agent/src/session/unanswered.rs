@@ -1,7 +1,7 @@
 //! What was said and got no answer: it stays in the tree, and out of requests until it is asked again.
 
 use loom::{CellKey, CellValue, OpTarget};
-use loom::{NodeId, Op, PositionId, Role, Seq, TreeId, TreeReader, ViewName};
+use loom::{NodeId, Op, PositionId, Role, RowError, Seq, TreeId, TreeReader, ViewName};
 use store::{AttachedWrites, Principal};
 
 use super::turn::Turn;
@@ -13,8 +13,7 @@ use crate::lease::SessionLease;
 const MAX_UNANSWERED: usize = 256;
 
 impl Turn<'_> {
-    /// What was said last in a view and is left out of the next request: an earlier turn asked it, and nothing stands
-    /// below it.
+    /// What stands last in a view without an answer, and is left out of the next request; a notice names it.
     pub(super) async fn unanswered(
         &self,
         tree: TreeId,
@@ -24,21 +23,33 @@ impl Turn<'_> {
         let read = move |rows: &dyn TreeReader| {
             let tip = loom::render::tip(rows, &view)?;
             if !rows.children(tip, None, 1)?.is_empty() {
-                return Ok(Vec::new());
+                return Ok((Vec::new(), Vec::new()));
             }
             let above = rows.upwards(tip, MAX_UNANSWERED)?;
             let said = above.iter().take_while(|position| position.role == Some(Role::User));
-            let mut unanswered = Vec::new();
+            let (mut unanswered, mut names) = (Vec::new(), Vec::new());
             for position in said {
                 // Another branch may have answered it.
                 if rows.children(position.id, None, 2)?.len() > 1 {
                     break;
                 }
+                let target = OpTarget::Position(position.id);
+                if rows.cell(&CellKey::Excluded { target })?.value != CellValue::Set {
+                    names.push(original(rows, position.id)?.short_id);
+                }
                 unanswered.push(position.id);
             }
-            Ok(unanswered)
+            Ok((unanswered, names))
         };
-        self.runtime.read(&Principal::Owner, tree, read).await
+        let (unanswered, mut names) = self.runtime.read(&Principal::Owner, tree, read).await?;
+        names.reverse();
+        if let Some(first) = names.first() {
+            self.log.push(SessionEvent::notice(format!(
+                "{} got no answer and is left out; `drawloom tree include TREE {first}` sends it along again",
+                names.join(", ")
+            )));
+        }
+        Ok(unanswered)
     }
 
     /// Has something said before be part of requests again. Returns the node that is asked.
@@ -50,19 +61,43 @@ impl Turn<'_> {
         of: PositionId,
     ) -> Result<(NodeId, Option<Seq>), AgentError> {
         let (runtime, who, in_view) = (self.runtime, &Principal::Owner, view.clone());
+        let node = runtime.read(who, tree, move |rows| loom::resolve::shown(rows, &in_view, of)).await?;
+        Ok((node, self.include(held, tree, view, of, true).await?))
+    }
+
+    /// Has what was said with a message be part of requests again, and the message itself if it is asked. Returns the
+    /// last operation that was needed for it.
+    pub(super) async fn include(
+        &self,
+        held: &SessionLease,
+        tree: TreeId,
+        view: &ViewName,
+        of: PositionId,
+        itself: bool,
+    ) -> Result<Option<Seq>, AgentError> {
+        let (runtime, who) = (self.runtime, &Principal::Owner);
         let read = move |rows: &dyn TreeReader| {
-            let node = loom::resolve::shown(rows, &in_view, of)?;
-            let key = CellKey::Excluded { target: OpTarget::Position(of) };
-            Ok((node, rows.cell(&key)?.value == CellValue::Set))
+            let said_by = original(rows, of)?.seq;
+            let mut excluded = Vec::new();
+            for position in rows.upwards(of, MAX_UNANSWERED)? {
+                let target = OpTarget::Position(position.id);
+                if position.role != Some(Role::User) || original(rows, position.id)?.seq != said_by {
+                    break;
+                }
+                let is_asked = itself || position.id != of;
+                if is_asked && rows.cell(&CellKey::Excluded { target })?.value == CellValue::Set {
+                    excluded.push(target);
+                }
+            }
+            Ok(excluded)
         };
-        let (node, is_excluded) = runtime.read(who, tree, read).await?;
-        if !is_excluded {
-            return Ok((node, None));
+        let mut included = None;
+        for target in runtime.read(who, tree, read).await? {
+            let with = AttachedWrites { guards: vec![held.guard()], ..AttachedWrites::nothing() };
+            let change = runtime.change(who, tree, view, Op::Include(target), with).await;
+            included = self.named(held, change).await?.seq;
         }
-        let with = AttachedWrites { guards: vec![held.guard()], ..AttachedWrites::nothing() };
-        let op = Op::Include(OpTarget::Position(of));
-        let included = self.named(held, runtime.change(who, tree, view, op, with).await).await?;
-        Ok((node, included.seq))
+        Ok(included)
     }
 
     /// Goes to what was answered once more, unless the view is there: beside an earlier answer it stays where it was.
@@ -82,4 +117,10 @@ impl Turn<'_> {
                 .push(SessionEvent::notice(format!("the new answer stands beside the earlier one: {error}")));
         }
     }
+}
+
+/// The node first written at a position: what was said with it has the same operation.
+fn original(rows: &dyn TreeReader, at: PositionId) -> Result<loom::NodeRow, RowError> {
+    let node = at.original();
+    rows.node(node)?.ok_or_else(|| RowError::missing("node", node))
 }

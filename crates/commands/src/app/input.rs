@@ -163,6 +163,19 @@ impl App {
         ))
     }
 
+    /// Refuses a text that becomes longer than one node holds.
+    ///
+    /// # Errors
+    /// `too_large`.
+    pub(crate) fn fits_node_bytes(&self, name: &str, len: u64) -> Result<(), CommandError> {
+        let limit = self.settings.limits.node;
+        if len <= limit {
+            return Ok(());
+        }
+        let message = format!("{name} is longer than one node holds ({}, limits.node)", size(limit));
+        Err(CommandError::new("too_large", 2, message, "leave them apart"))
+    }
+
     /// A text with known secrets masked, whatever it says: `-` is a dash here.
     pub(crate) fn masked(&self, text: &str) -> String {
         let masked = self.runtime.masker.mask(text);

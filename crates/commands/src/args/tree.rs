@@ -26,6 +26,10 @@ pub enum TreeCommand {
     Draft(DraftArgs),
     /// Change the text of a document in your editor or by a file, or that of one node.
     Edit(Edit),
+    /// Merge a passage into the one above it.
+    Merge(NodeArg),
+    /// Split a passage in two, at the end of the path or above an empty passage.
+    Split(Split),
     /// Branch inside a passage: keep the text before a place and continue from there.
     Branch(Branch),
     /// Ask a model to continue.
@@ -342,6 +346,27 @@ pub struct Edit {
     #[arg(long = "as", value_enum, requires = "node")]
     #[serde(default)]
     pub edit_as: Option<EditAsArg>,
+}
+
+/// `tree split`.
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
+#[command(after_help = "Example: drawloom tree split Rain 9c3d --after 'until noon.'")]
+pub struct Split {
+    /// The tree.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub tree: TreeArg,
+    /// The node: its id or short id.
+    #[arg(value_name = "NODE")]
+    pub node: String,
+    /// The place in its text, in characters (grapheme clusters).
+    #[arg(long, value_name = "OFFSET", allow_negative_numbers = true, required_unless_present = "after")]
+    #[serde(default)]
+    pub at: Option<u64>,
+    /// The place behind these words of its text.
+    #[arg(long, value_name = "WORDS", conflicts_with = "at")]
+    #[serde(default)]
+    pub after: Option<String>,
 }
 
 /// `tree branch`.

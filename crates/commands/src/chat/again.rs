@@ -122,6 +122,12 @@ impl Conversation {
         if answers.len() > 1 { answers } else { Vec::new() }
     }
 
+    /// The one answer that came of several that were asked for; none where there were more.
+    fn only_answer(&mut self) -> Option<Chatted> {
+        let again = self.again.take_if(|again| again.answers.len() == 1)?;
+        again.answers.into_iter().next()
+    }
+
     /// Goes to the answer that was chosen.
     ///
     /// # Errors
@@ -145,16 +151,19 @@ impl Conversation {
         asker: &Asker,
         done: Result<Chatted, CommandError>,
     ) -> Result<Chatted, CommandError> {
-        let choices = self.choices();
+        let only = done.is_err().then(|| self.only_answer()).flatten();
+        let choices = only.map_or_else(|| self.choices(), |only| vec![only]);
         let Some(first) = choices.first() else { return done };
         if let Err(error) = done {
             app.frontend.note(&format!("one of the answers failed: {error}"));
         }
         self.choose(app, asker, first).await?;
-        app.frontend.note(&format!(
-            "{} more beside it: `drawloom chat -m /siblings` lists them, `-m /next` goes to the next",
-            choices.len() - 1
-        ));
+        if choices.len() > 1 {
+            app.frontend.note(&format!(
+                "{} more beside it: `drawloom chat -m /siblings` lists them, `-m /next` goes to the next",
+                choices.len() - 1
+            ));
+        }
         Ok(first.clone())
     }
 }

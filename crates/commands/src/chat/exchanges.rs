@@ -32,13 +32,24 @@ pub(crate) async fn log(app: &App, asker: &Asker, args: LogArgs) -> Result<Comma
     } else {
         let mut sessions = listed(app, asker, Some(app.workspace.key.clone()), false).await?;
         sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at()));
-        // None of the others has a later one.
-        for session in sessions.into_iter().take(args.number) {
+        let mut times = Vec::new();
+        for session in sessions {
             let Some(tree) = session.tree() else { continue };
+            // Nothing was said in the others after what they were changed by last.
+            if args
+                .number
+                .checked_sub(1)
+                .and_then(|last| times.get(last))
+                .is_some_and(|at| *at > session.updated_at().0)
+            {
+                break;
+            }
             let line = (session.name, tree, ViewName::default());
             exchanges.extend(last_of(app, asker, line, args.number).await?);
+            times = exchanges.iter().map(|exchange: &ExchangeShown| exchange.at).collect();
+            times.sort_unstable_by_key(|at| std::cmp::Reverse(*at));
         }
-        exchanges.sort_by_key(|exchange: &ExchangeShown| exchange.at);
+        exchanges.sort_by_key(|exchange| exchange.at);
         exchanges.drain(..exchanges.len().saturating_sub(args.number));
     }
     let is_alone = exchanges.is_empty() && args.session.is_none();

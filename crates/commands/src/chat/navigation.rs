@@ -1,6 +1,7 @@
 //! Going on elsewhere: in another session, anew, beside what is here, with another model.
 
 use agent::SessionChoice;
+use agent::session::SessionSampling;
 use loom::{Op, ViewName};
 use store::SessionKind;
 
@@ -66,6 +67,7 @@ impl Conversation {
             if self.think_flag.is_some() && !self.newer.thinking {
                 self.kept_thinking = None;
             }
+            (self.system, self.sampling, self.config) = (None, SessionSampling::default(), None);
         }
         self.view = ViewName::default();
         self.anew = true;

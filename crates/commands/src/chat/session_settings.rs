@@ -1,7 +1,8 @@
 //! Settings of a session: they are the session's, whichever process goes on with it (spec: gateway §1).
 //!
-//! What is said in a conversation with `/model`, `/think` and `/file` is written with the session; what a call is given
-//! with flags holds for that call alone, and there in the sessions where nothing newer was chosen. Settings are written
+//! What is said in a conversation with `/model`, `/think`, `/system`, `/set` and `/file` is written with the session, and
+//! so is `--system`; what else a call is given with flags holds for that call alone, and there in the sessions where
+//! nothing newer was chosen. Settings are written
 //! over those that were seen last: what another process changed meanwhile stays, unless it was changed here too.
 
 use std::path::{Path, PathBuf};

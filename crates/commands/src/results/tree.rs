@@ -263,7 +263,7 @@ pub struct DraftDone {
     pub short_ids: Vec<String>,
 }
 
-/// `tree edit`.
+/// `tree edit`, `merge`, `split`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Edited {
     /// The version or sibling shown now.
@@ -274,6 +274,9 @@ pub struct Edited {
     pub position: PositionId,
     /// The version it was made from.
     pub edited_from: Option<NodeId>,
+    /// The passage that took what stood behind the place, if it was split.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail: Option<NodeNamed>,
 }
 
 /// `tree edit` without a node.

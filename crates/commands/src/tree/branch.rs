@@ -73,7 +73,7 @@ async fn place(app: &App, asker: &Asker, args: &Branch) -> Result<(NamedNode, No
 }
 
 /// The byte at which cluster `offset` of a node's text begins.
-fn byte_of(row: &NodeRow, offset: u64) -> Result<usize, CommandError> {
+pub(super) fn byte_of(row: &NodeRow, offset: u64) -> Result<usize, CommandError> {
     let text = row.node.text();
     let at = usize::try_from(offset).ok().and_then(|offset| grapheme::offset_of(&text, offset));
     at.ok_or_else(|| {

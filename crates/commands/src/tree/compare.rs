@@ -51,7 +51,7 @@ fn with_models(rows: &dyn TreeReader, spans: Vec<Span>) -> Result<Vec<SpanShown>
     let mut models = HashMap::<NodeId, Known>::new();
     let mut short_ids = HashMap::<NodeId, Option<String>>::new();
     let with_model = |span: Span| {
-        let node = span.node.filter(|_| span.kind == AuthorKind::Model);
+        let node = span.introduced_by.filter(|_| span.kind == AuthorKind::Model);
         let (model, settings) = match node {
             Some(node) => match models.entry(node) {
                 Entry::Occupied(known) => known.get().clone(),

@@ -100,7 +100,11 @@ pub(super) async fn edit_text(
         Ok(saved) => {
             let saved = with_line_ends_of(text, &saved);
             // Many editors end the last line.
-            let ended = if text.ends_with('\n') { None } else { saved.strip_suffix('\n') };
+            let ended = if text.ends_with('\n') {
+                None
+            } else {
+                saved.strip_suffix("\r\n").or_else(|| saved.strip_suffix('\n'))
+            };
             Ok(Some((ended.unwrap_or(&saved).to_owned(), file)))
         }
         Err(error) => Err(file.kept(error)),
@@ -311,6 +315,7 @@ pub(super) fn edited(rows: &dyn TreeReader, node: NodeId) -> Result<Edited, loom
         position: row.node.position,
         edited_from: row.node.edited_from,
         short_id: row.short_id,
+        tail: None,
     })
 }
 

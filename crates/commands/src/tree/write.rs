@@ -113,14 +113,14 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
             let shown = resolve::shown(rows, &view, position)?;
             rows.node(shown)?.ok_or_else(|| loom::RowError::missing("node", shown))
         });
-        Ok::<_, CommandError>(row.await?.node.text().into_owned())
+        Ok::<_, CommandError>(row.await?.node)
     };
     let mut file = None;
     let text = match (&args.text, &args.file, args.replace.as_slice()) {
         (Some(text), ..) => app.text(text)?,
         (None, Some(path), _) => app.file_text(path)?,
         (None, None, [old, new]) => {
-            let text = shown().await?;
+            let text = shown().await?.text().into_owned();
             if !args.all {
                 words::one(&text, old)?;
             }
@@ -128,14 +128,21 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
             text.replace(old, &app.masked(new))
         }
         _ => {
+            // What is typed and not committed yet is its text like any other.
+            app.change(asker, named.tree, &named.view, Op::Commit).await?;
             let before = shown().await?;
-            match editing::edit_text(app, &args, &before).await? {
-                Some((text, edited)) => {
-                    file = Some(edited);
-                    text
-                }
-                None => before,
+            let Some((text, edit_file)) = editing::edit_text(app, &args, &before.text()).await? else {
+                let (result, text) =
+                    edited(app, asker, named.tree, &named.view, named.position, None).await?;
+                let sentence = format!("nothing was changed: {} stays", passage(&result.short_id, &text));
+                return Ok(CommandOutcome::Edited(Told { result, sentence }));
+            };
+            if shown().await?.id != before.id {
+                let hint = "open the node again, and take over what you wrote";
+                return Err(edit_file.kept(CommandError::usage("the node was changed meanwhile", hint)));
             }
+            file = Some(edit_file);
+            text
         }
     };
     let done = change(app, asker, &named, text, args.edit_as).await;

@@ -32,6 +32,8 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("tree append T x", Write),
         ("tree draft T x", Write),
         ("tree edit T N --text x", Write),
+        ("tree merge T N", Write),
+        ("tree split T N --at 0", Write),
         ("tree branch T N --at 0", Write),
         ("tree generate T", Act),
         ("tree regenerate T N", Act),

@@ -1,13 +1,13 @@
-//! How fast a tree arrives: reading, checking and verifying its file, and writing it whole.
+//! How fast a tree arrives: reading, checking and verifying its file, and writing it whole; and a text that becomes one.
 
 use std::time::Instant;
 
 use commands::args::maintenance::ImportArgs;
-use commands::args::tree::{Export, FormatArg, TreeCommand};
+use commands::args::tree::{Export, FormatArg, ModeArg, New, TreeCommand};
 use commands::args::{TreeArg, ViewArg};
 use commands::{Command, CommandError, CommandOutcome};
 
-use super::corpus::Corpus;
+use super::corpus::{Corpus, PASSAGE};
 use super::fixtures::{TreeShape, build_tree};
 use super::harness::{Harness, failed};
 use super::report::Report;
@@ -19,6 +19,36 @@ const BUDGET: f64 = 20_000.0;
 /// The largest trees that are imported, by how many nodes an operation of theirs made: as written by people, and
 /// as written by programs.
 const SHAPES: [(u64, usize); 2] = [(20_000, 1), (100_000, 1_000)];
+
+/// Bytes of the text that becomes a document, about.
+const DOCUMENT: usize = 2_000_000;
+
+/// How long a text may take to become a document, a passage a paragraph.
+const DOCUMENT_BUDGET: f64 = 2.0;
+
+/// Measures how long `tree new --file` takes with a long text.
+pub(super) async fn measure_document(report: &mut Report<'_>, scratch: &Scratch) -> Result<(), CommandError> {
+    report.note("making a document of a text of 2 MB");
+    let file = scratch.at("novel.md");
+    let mut corpus = Corpus::new(3);
+    let mut text = String::with_capacity(DOCUMENT + PASSAGE * 8);
+    while text.len() < DOCUMENT {
+        for _ in 0..corpus.below(4) + 1 {
+            text.push_str(&corpus.passage());
+        }
+        text.push_str("\n\n");
+    }
+    std::fs::write(&file, text).map_err(|error| CommandError::file("cannot write", &file, &error))?;
+    let harness = Harness::open(&scratch.at("written"))?;
+    let new = New { mode: ModeArg::Document, title: None, text: None, file: Some(file.clone()), split: None };
+    let start = Instant::now();
+    harness.app.run(&harness.asker, Command::Tree(TreeCommand::New(new))).await?;
+    let taken = start.elapsed().as_secs_f64();
+    report.row("make a document of a text of 2 MB, a passage a paragraph", taken, "s", Some(DOCUMENT_BUDGET));
+    drop(harness);
+    std::fs::remove_file(&file).map_err(|error| CommandError::file("cannot remove", &file, &error))?;
+    scratch.remove("written")
+}
 
 /// Measures imports of trees of at most so many nodes.
 pub(super) async fn measure(

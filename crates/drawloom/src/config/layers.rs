@@ -10,6 +10,7 @@ use toml::{Table, Value};
 
 use super::file::{self, CONFIG, KEYS, ParsedFile, Problem, SecretRule};
 use super::keys::{self, Key};
+use super::last_good;
 use super::path::segments;
 use super::sections::Config;
 
@@ -51,7 +52,14 @@ impl Layers {
         flags: &[(&str, Option<&str>)],
     ) -> Self {
         let mut layers = Self::default();
-        layers.put(file::read(&home.join(CONFIG), SecretRule::Refused), Source::File);
+        let mut config = file::read(&home.join(CONFIG), SecretRule::Refused);
+        if let Some(kept) = last_good::read(home).filter(|_| config.is_broken) {
+            config.values = kept.values;
+            for problem in &mut config.problems {
+                problem.what += "; what it said before holds for commands that read";
+            }
+        }
+        layers.put(config, Source::File);
         layers.put(file::read(&home.join(KEYS), SecretRule::Only), Source::File);
         let variables = variables(environment, &layers.names());
         layers.put(variables, Source::Environment);

@@ -23,6 +23,18 @@ second name (exit 4). The value `-` reads the value from standard input. A secre
 shown, so that it does not stay in the history of the shell. `drawloom config unset KEY` takes a key out of the file; an empty value is
 none.
 
+```sh
+drawloom config path
+drawloom config set model.default script:echo
+drawloom config set presets.calm.temperature 0.25
+drawloom config get model.default
+drawloom config check
+drawloom config show
+printf 'a-key-of-nobody' | drawloom config set providers.openai.key -
+drawloom config unset providers.openai.key
+drawloom config unset model.default
+```
+
 A model is named in one of these ways:
 
 | Name | Meaning |

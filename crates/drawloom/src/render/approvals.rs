@@ -6,7 +6,10 @@ use agent::questions::Decision;
 use commands::results::approvals::{Approvals, Decided};
 
 use super::OutputStyle;
-use super::columns::moment;
+use super::columns::{moment, wrapped};
+
+/// What stands before the lines of a question.
+const INDENT: &str = "          ";
 
 /// What was done, to which question of whom.
 pub(super) fn decided(done: &Decided, to: OutputStyle) -> String {
@@ -23,11 +26,12 @@ pub(super) fn list(found: &Approvals, to: OutputStyle) -> String {
             (None, title) => format!("document {title}"),
         };
         let about = format!("{place}, {}, until {}", one.asker, moment(one.expires.0));
-        let _ = writeln!(out, "{}  {}", one.short_id, to.line(&one.text));
-        let _ = writeln!(out, "          {}", to.dim(&to.line(&about)));
+        let text = wrapped(&to.line(&one.text), INDENT, to);
+        let _ = write!(out, "{:<10}{}", one.short_id, text.trim_start());
+        out += &wrapped(&to.dim(&to.line(&about)), INDENT, to);
         if one.answers.len() > 1 {
             let answers = format!("--answer {}", one.answers.join("|"));
-            let _ = writeln!(out, "          {}", to.dim(&to.line(&answers)));
+            out += &wrapped(&to.dim(&to.line(&answers)), INDENT, to);
         }
     }
     out

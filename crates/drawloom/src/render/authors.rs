@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use commands::results::tree::{SpanShown, TextShown};
 use loom::{AuthorKind, source};
 
-use super::columns::columns;
+use super::table::columns;
 use super::{OutputStyle, RenderedOutcome};
 
 pub(super) fn text(found: &TextShown, to: OutputStyle) -> RenderedOutcome {
@@ -50,7 +50,7 @@ fn listed(spans: &[SpanShown], to: OutputStyle) -> String {
         let node = shown.short_id.clone().unwrap_or_else(|| "draft".to_owned());
         vec![format!("{}–{}", span.start, span.end), node, to.by(span.kind, &to.line(&label(shown)))]
     };
-    columns(&joined.iter().map(row).collect::<Vec<_>>())
+    columns(&joined.iter().map(row).collect::<Vec<_>>(), &[2], to)
 }
 
 fn label(shown: &SpanShown) -> String {

@@ -3,8 +3,9 @@
 use commands::results::tree::{ListedNodes, Moved, NodeShown};
 
 use super::OutputStyle;
-use super::columns::columns;
+use super::columns::wrapped;
 use super::drawn::passage;
+use super::table::blocks;
 use super::tree::{author, marks, remark};
 
 /// Characters of a text by which it is known again.
@@ -30,8 +31,8 @@ pub(super) fn listed(found: &ListedNodes, to: OutputStyle) -> String {
     }
     let rows: Vec<_> = found.nodes.iter().enumerate().map(row).collect();
     let mut out = String::new();
-    for (line, node) in columns(&rows).lines().zip(&found.nodes) {
-        out += &format!("{line}\n");
+    for (line, node) in blocks(&rows, &[], to).iter().zip(&found.nodes) {
+        out += line;
         out.extend(node.annotations.iter().map(|remark| format!("    {}\n", self::remark(remark, to))));
     }
     out
@@ -58,7 +59,7 @@ pub(super) fn reached(done: &Moved, to: OutputStyle) -> String {
     if done.short_id != sibling.short_id {
         head += &format!(" · the conversation goes on to {}", done.short_id);
     }
-    format!("{}\n{}\n", to.text(&sibling.text).trim_end(), to.dim(&head))
+    format!("{}\n{}", to.text(&sibling.text).trim_end(), wrapped(&to.dim(&head), "", to))
 }
 
 /// The first words of a text, on one line.

@@ -13,7 +13,8 @@ use text::terminal::one_line;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::beside::glimpse;
-use super::columns::{columns, cut_end, cut_start, moment, word};
+use super::columns::{cut_end, cut_start, moment, word, wrapped};
+use super::table::{columns, field};
 use super::{OutputStyle, RenderedOutcome};
 
 pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
@@ -152,7 +153,8 @@ pub(super) fn sessions(found: &SessionsShown, to: OutputStyle) -> String {
             session.forks.iter().map(|fork| vec![to.line(&format!("{}:{fork}", session.name)).into_owned()]),
         );
     }
-    columns(&rows)
+    let free = if found.everywhere { &[1, 5][..] } else { &[4] };
+    columns(&rows, free, to)
 }
 
 /// Sessions of other workspaces, where this one has none.
@@ -161,16 +163,14 @@ fn elsewhere(found: &[(String, String)], to: OutputStyle) -> String {
     let rows = shown.map(|(name, place)| vec![format!("  {}", to.line(name)), to.line(place).into_owned()]);
     let more = found.len().saturating_sub(NAMED);
     let more = if more > 0 { format!("  and {more} more\n") } else { String::new() };
-    format!(
-        "no session in this workspace; other workspaces have (`drawloom sessions list --all`):\n{}{more}",
-        columns(&rows.collect::<Vec<_>>())
-    )
+    let said = "no session in this workspace; other workspaces have (`drawloom sessions list --all`):";
+    wrapped(said, "", to) + &columns(&rows.collect::<Vec<_>>(), &[1], to) + &more
 }
 
 pub(super) fn session(found: &SessionShown, to: OutputStyle) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: String| {
-        let _ = writeln!(out, "{name:<10} {value}");
+        out += &field(name, 10, &value, to);
     };
     line("session", to.line(&found.name).into_owned());
     line("type", word(&found.kind));
@@ -195,7 +195,7 @@ pub(super) fn exchanges(found: &Exchanges, to: OutputStyle) -> String {
         if let Some(model) = model {
             let _ = write!(head, " · {}", to.line(model));
         }
-        let _ = writeln!(out, "{}", to.dim(&head));
+        out += &wrapped(&to.dim(&head), "", to);
         for line in to.text(question).lines() {
             let _ = writeln!(out, "> {line}");
         }
@@ -207,8 +207,8 @@ pub(super) fn exchanges(found: &Exchanges, to: OutputStyle) -> String {
 
 /// Where the terminal has a clipboard, it is asked to keep the text (OSC 52); else the text itself.
 pub(super) fn copied(done: &Copied, to: OutputStyle) -> RenderedOutcome {
-    if !to.terminal {
-        return RenderedOutcome::new(done.text.clone());
+    if !to.terminal || !crate::terminal::can_redraw() {
+        return RenderedOutcome::new(to.text(&done.text).into_owned());
     }
     let encoded = data_encoding::BASE64.encode(done.text.as_bytes());
     let count = text::grapheme::count(&done.text);

@@ -1,4 +1,4 @@
-//! Columns that line up, moments of time, and words of enums.
+//! Lines cut and broken to the width of a terminal, moments of time, and words of enums.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -7,43 +7,73 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::OutputStyle;
 
-/// Rows with as much space as the widest cell of each column needs; the last column is as wide as it is.
-pub(super) fn columns(rows: &[Vec<String>]) -> String {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max();
-    let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or(0)).collect();
-    let mut out = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (place, cell) in row.iter().enumerate() {
-            line.push_str(cell);
-            if place + 1 < row.len() {
-                let missing = widths[place].saturating_sub(self::width(cell)) + 2;
-                line.extend(std::iter::repeat_n(' ', missing));
+/// Lines of a text, indented; at a terminal broken between words where they would be wider than it is, and a word that
+/// is wider than all of it between characters. A colour ends with its line and goes on in the next: pagers show lines.
+pub(super) fn wrapped(text: &str, indent: &str, to: OutputStyle) -> String {
+    let room = to.columns.map_or(usize::MAX, |columns| columns.saturating_sub(width(indent)).max(10));
+    let (mut out, mut color) = (String::new(), String::new());
+    let mut add = |row: &str| {
+        let row = row.trim_end();
+        let began = color.clone();
+        color = color_behind(row, &began);
+        let end = if color.is_empty() { "" } else { "\x1b[0m" };
+        out.extend([indent, &began, row, end, "\n"]);
+    };
+    for line in text.lines() {
+        let mut row = String::new();
+        for word in line.split_inclusive(' ') {
+            if width(&row) + width(word.trim_end()) <= room {
+                row.push_str(word);
+                continue;
             }
+            if !row.is_empty() {
+                add(&row);
+                row.clear();
+            }
+            let mut pieces = broken(word, room);
+            row = pieces.pop().unwrap_or_default();
+            pieces.iter().for_each(|piece| add(piece));
         }
-        out.push_str(line.trim_end());
-        out.push('\n');
+        add(&row);
     }
     out
 }
 
-/// Lines of a text, indented; at a terminal broken between words where they would be wider than it is.
-pub(super) fn wrapped(text: &str, indent: &str, to: OutputStyle) -> String {
-    let room = to.columns.map_or(usize::MAX, |columns| columns.saturating_sub(indent.len()).max(10));
-    let mut out = String::new();
-    for line in text.lines() {
-        let mut row = String::new();
-        for word in line.split_inclusive(' ') {
-            if !row.is_empty() && width(&row) + width(word.trim_end()) > room {
-                out.extend([indent, row.trim_end(), "\n"]);
-                row.clear();
-            }
-            row.push_str(word);
+/// A word in pieces that are no wider than this.
+fn broken(word: &str, room: usize) -> Vec<String> {
+    let (mut pieces, mut piece, mut taken) = (Vec::new(), String::new(), 0);
+    let mut rest = word;
+    while !rest.is_empty() {
+        let wide_to = |end: usize| (end, rest[..end].width());
+        let cluster = || text::grapheme::clusters(rest).next().map_or(rest.len(), |cluster| cluster.end);
+        let (end, wide) = sequence(rest).map_or_else(|| wide_to(cluster()), |end| (end, 0));
+        if taken + wide > room && taken > 0 && &rest[..end] != " " {
+            pieces.push(std::mem::take(&mut piece));
+            taken = 0;
         }
-        out.extend([indent, row.trim_end(), "\n"]);
+        piece.push_str(&rest[..end]);
+        taken += wide;
+        rest = &rest[end..];
     }
-    out
+    pieces.push(piece);
+    pieces
+}
+
+/// The colour that is on behind a row, which was on before it or began in it.
+fn color_behind(row: &str, before: &str) -> String {
+    let mut color = before;
+    let mut rest = row;
+    while let Some(start) = rest.find("\x1b[") {
+        rest = &rest[start..];
+        let end = sequence(rest).unwrap_or(2);
+        match &rest[..end] {
+            "\x1b[0m" => color = "",
+            sequence if sequence.ends_with('m') => color = sequence,
+            _ => {}
+        }
+        rest = &rest[end..];
+    }
+    color.to_owned()
 }
 
 /// A line that fits a terminal: what is too wide is cut, with a sign.
@@ -86,7 +116,7 @@ fn sequence(text: &str) -> Option<usize> {
 }
 
 /// Cells a terminal gives a text; our own colour sequences take none.
-pub(super) fn width(cell: &str) -> usize {
+pub(crate) fn width(cell: &str) -> usize {
     let mut wide = 0;
     let mut rest = cell;
     while let Some(start) = rest.find("\x1b[") {
@@ -99,7 +129,7 @@ pub(super) fn width(cell: &str) -> usize {
 }
 
 /// Pieces with a gap between them, on as many lines as a width asks for, each behind an indent.
-pub(super) fn filled<'a>(
+pub(crate) fn filled<'a>(
     pieces: impl IntoIterator<Item = &'a str>,
     gap: &str,
     indent: usize,
@@ -163,19 +193,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_in_cells_not_in_bytes() {
-        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
-        let rows = [row(["a", "x"]), row(["漢字", "y"]), row(["\x1b[34mé\x1b[0m", "z"])];
-        assert_eq!(columns(&rows), "a     x\n漢字  y\n\x1b[34mé\x1b[0m     z\n");
-    }
-
-    #[test]
     fn what_is_too_wide_is_cut_or_broken_within_colours() {
         let to = OutputStyle { terminal: true, color: true, columns: Some(10) };
         assert_eq!(cut("0123456789", to), "0123456789");
         assert_eq!(cut("a\x1b[34m0123456789\x1b[0m", to), "a\x1b[34m01234567…\x1b[0m");
         assert_eq!(cut("漢字検索です", to), "漢字検索…");
         assert_eq!(wrapped("one two three four\nfive", "", to), "one two\nthree four\nfive\n");
+        assert_eq!(wrapped("漢字検索です。a", "", to), "漢字検索で\nす。a\n");
+        let of_two_lines = "\x1b[2mone two\x1b[0m\n\x1b[2mthree\x1b[0m\n";
+        assert_eq!(wrapped("\x1b[2mone two three\x1b[0m", "", to), of_two_lines);
         assert_eq!(cut("0123456789ab", OutputStyle::default()), "0123456789ab");
     }
 
@@ -186,10 +212,5 @@ mod tests {
         assert_eq!(cut_end("漢字漢字", 5), "漢字…");
         assert_eq!(cut_start("ab漢字", 4), "…字");
         assert_eq!(cut_start("漢字", 4), "漢字");
-    }
-
-    #[test]
-    fn a_line_ends_where_its_text_ends() {
-        assert_eq!(columns(&[vec!["a".into(), String::new()]]), "a\n");
     }
 }

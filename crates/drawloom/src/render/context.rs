@@ -7,7 +7,8 @@ use context::segment::SegmentOutcome;
 use context::{Kind, Segment};
 use loom::Finish;
 
-use super::columns::{columns, count, word};
+use super::columns::{count, word, wrapped};
+use super::table::{blocks, columns};
 use super::tree::{ended, finish, moved_to};
 use super::{OutputStyle, RenderedOutcome, diff};
 
@@ -26,27 +27,29 @@ pub(super) fn show(found: &ContextShown, to: OutputStyle) -> String {
     }
     let about = if found.estimated { "≈ " } else { "" };
     let zone = found.zone.as_ref().map_or_else(String::new, |zone| format!(", {zone}"));
-    let mut out = format!(
-        "{}  {about}{} of {} tokens, window {}{zone}\n",
+    let said = format!(
+        "{}  {about}{} of {} tokens, window {}{zone}",
         to.line(&found.model),
         found.used,
         found.budget,
         found.window
     );
+    let mut out = wrapped(&said, "", to);
     if let Some(reusable) = found.reusable {
         let read =
             found.cache_read.map_or_else(String::new, |read| format!(", {read} were read from a cache"));
-        let _ = writeln!(out, "≈ {reusable} tokens are the same as in the request before{read}");
+        let said = format!("≈ {reusable} tokens are the same as in the request before{read}");
+        out += &wrapped(&said, "", to);
     }
     out += &place(found, to);
     let with_text = found.segments.iter().any(|shown| shown.text.is_some());
     if !with_text {
         let rows: Vec<_> = found.segments.iter().map(|shown| row(&shown.segment, to)).collect();
-        return out + &columns(&rows);
+        return out + &columns(&rows, &[], to);
     }
     for shown in &found.segments {
-        out.push_str(&to.dim(columns(&[row(&shown.segment, to)]).trim_end()));
-        out.push('\n');
+        let head = columns(&[row(&shown.segment, to)], &[], to);
+        head.lines().for_each(|line| out += &format!("{}\n", to.dim(line)));
         for line in shown.text.as_deref().map(|text| to.text(text)).unwrap_or_default().lines() {
             let _ = writeln!(out, "    {line}");
         }
@@ -96,8 +99,8 @@ pub(super) fn differences(found: &ContextDiff, to: OutputStyle) -> String {
     let mut out = String::new();
     let changed = found.changed.iter().map(Some);
     let texts = std::iter::repeat_n(None, rows.len() - found.changed.len()).chain(changed);
-    for (line, changed) in columns(&rows).lines().zip(texts) {
-        out += &format!("{line}\n");
+    for (block, changed) in blocks(&rows, &[], to).iter().zip(texts) {
+        out += block;
         out += &changed.map_or_else(String::new, |changed| diff::words(&changed.old, &changed.new, to));
     }
     out

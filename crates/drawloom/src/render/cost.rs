@@ -7,7 +7,8 @@ use commands::results::cost::{CostRow, Costs};
 use model::Money;
 
 use super::OutputStyle;
-use super::columns::{columns, count};
+use super::columns::{count, wrapped};
+use super::table::columns;
 
 pub(super) fn costs(found: &Costs, to: OutputStyle) -> String {
     let money = |dollars: f64| Money::from_dollars(dollars).to_string();
@@ -19,7 +20,7 @@ pub(super) fn costs(found: &Costs, to: OutputStyle) -> String {
             row.cost.map_or_else(|| "price not known".to_owned(), money),
         ]
     };
-    let mut out = columns(&found.rows.iter().map(row).collect::<Vec<_>>());
+    let mut out = columns(&found.rows.iter().map(row).collect::<Vec<_>>(), &[0], to);
     let period = match found.period {
         Period::Today => "today",
         Period::Month => "this month",
@@ -27,23 +28,21 @@ pub(super) fn costs(found: &Costs, to: OutputStyle) -> String {
     };
     let _ = writeln!(out, "{} {period}", money(found.total));
     if found.unpriced_tokens > 0 {
-        let _ = writeln!(out, "and {} tokens whose price is not known", found.unpriced_tokens);
+        let said = format!("and {} tokens whose price is not known", found.unpriced_tokens);
+        out += &wrapped(&said, "", to);
     }
     let limits = &found.limits;
-    let _ = writeln!(
-        out,
-        "{}",
-        to.dim(&format!(
-            "today {} of {}{}, this month {} of {}{}; {} a turn",
-            money(limits.spent_today),
-            money(limits.day),
-            percent(limits.share_of_day),
-            money(limits.spent_this_month),
-            money(limits.month),
-            percent(limits.share_of_month),
-            money(limits.turn)
-        ))
+    let said = format!(
+        "today {} of {}{}, this month {} of {}{}; {} a turn",
+        money(limits.spent_today),
+        money(limits.day),
+        percent(limits.share_of_day),
+        money(limits.spent_this_month),
+        money(limits.month),
+        percent(limits.share_of_month),
+        money(limits.turn)
     );
+    out += &wrapped(&to.dim(&said), "", to);
     out
 }
 

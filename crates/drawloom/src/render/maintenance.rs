@@ -7,7 +7,8 @@ use commands::results::maintenance::{
     Skipped, State,
 };
 
-use super::columns::{columns, count};
+use super::columns::{count, wrapped};
+use super::table::{columns, explained, field};
 use super::tree::with_short_ids;
 use super::{LISTED, OutputStyle, RenderedOutcome};
 
@@ -53,7 +54,7 @@ pub(super) fn removed(done: &Removed, to: OutputStyle) -> RenderedOutcome {
     let mut out = String::new();
     for place in &done.removed {
         let _ = writeln!(out, "{:<width$}  {}", to.line(&place.place), place.count);
-        place.listed.iter().for_each(|line| out.extend(["  ", &to.line(line), "\n"]));
+        place.listed.iter().for_each(|line| out += &wrapped(&to.line(line), "  ", to));
     }
     let mut notices: Vec<_> =
         done.unreachable.iter().map(|place| format!("not reached: {}", to.line(place))).collect();
@@ -97,16 +98,17 @@ pub(super) fn settings(found: &SettingsShown, to: OutputStyle) -> String {
     let row = |setting: &commands::results::maintenance::SettingShown| {
         vec![setting.key.clone(), value(&setting.value, to), setting.source.clone(), to.dim(&setting.doc)]
     };
-    columns(&found.settings.iter().map(row).collect::<Vec<_>>())
+    explained(&found.settings.iter().map(row).collect::<Vec<_>>(), to)
 }
 
 pub(super) fn paths(found: &Paths, to: OutputStyle) -> String {
-    columns(&[
-        vec!["home".into(), to.line(&found.home).into_owned()],
-        vec!["config".into(), to.line(&found.config).into_owned()],
-        vec!["workspace".into(), to.line(&found.workspace).into_owned()],
-        vec!["because".into(), to.line(&found.why).into_owned()],
-    ])
+    let rows = [
+        ("home", &found.home),
+        ("config", &found.config),
+        ("workspace", &found.workspace),
+        ("because", &found.why),
+    ];
+    rows.iter().map(|(name, value)| field(name, 10, &to.line(value), to)).collect()
 }
 
 pub(super) fn health(found: &Health, to: OutputStyle) -> String {
@@ -119,7 +121,7 @@ pub(super) fn health(found: &Health, to: OutputStyle) -> String {
         let fix = if check.fix.is_empty() { String::new() } else { format!(": {}", to.line(&check.fix)) };
         vec![state, check.name.clone(), format!("{}{fix}", to.line(&check.why))]
     });
-    columns(&rows.collect::<Vec<_>>())
+    explained(&rows.collect::<Vec<_>>(), to)
 }
 
 pub(super) fn rows(found: &BenchRows, to: OutputStyle) -> String {
@@ -134,5 +136,5 @@ pub(super) fn rows(found: &BenchRows, to: OutputStyle) -> String {
         });
         vec![row.name.clone(), format!("{:.3}", row.value), row.unit.clone(), budget]
     });
-    columns(&rows.collect::<Vec<_>>())
+    columns(&rows.collect::<Vec<_>>(), &[], to)
 }

@@ -6,7 +6,8 @@ use commands::results::model::{ModelShown, ModelsShown, SetupReport, StepState, 
 use model::ModelPlace;
 
 use super::OutputStyle;
-use super::columns::columns;
+use super::columns::wrapped;
+use super::table::{columns, field};
 
 fn place(place: ModelPlace, embedded: bool) -> &'static str {
     match place {
@@ -40,22 +41,23 @@ pub(super) fn models(found: &ModelsShown, to: OutputStyle) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = found.models.iter().map(row).collect();
-    columns(&rows)
+    columns(&rows, &[6], to)
 }
 
 pub(super) fn tested(found: &Tested, to: OutputStyle) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "{}  {}", to.line(&found.name), place(found.place, found.embedded));
-    let _ = writeln!(out, "answer      {}", to.line(&found.text));
+    let head = format!("{}  {}", to.line(&found.name), place(found.place, found.embedded));
+    out += &wrapped(&head, "", to);
+    out += &field("answer", 11, &to.line(&found.text), to);
     let first = found.first_text_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
-    let _ = writeln!(out, "first text  {first}");
-    let _ = writeln!(out, "total       {} ms", found.total_ms);
+    out += &field("first text", 11, &first, to);
+    out += &field("total", 11, &format!("{} ms", found.total_ms), to);
     let rate = match (found.output, found.tokens_per_second) {
         (Some(tokens), Some(rate)) => format!("{tokens} tokens, {rate} a second"),
         (Some(tokens), None) => format!("{tokens} tokens"),
         (None, _) => "not reported".to_owned(),
     };
-    let _ = writeln!(out, "usage       {rate}");
+    out += &field("usage", 11, &rate, to);
     out
 }
 
@@ -67,10 +69,8 @@ pub(super) fn setup(found: &SetupReport, to: OutputStyle) -> String {
             StepState::Open => "to do",
             StepState::None => "-",
         };
-        let _ = writeln!(out, "{:<10} {mark:<6} {}", step.name, to.line(&step.what));
-        if !step.next.is_empty() {
-            let _ = writeln!(out, "{:<18}{}", "", to.line(&step.next));
-        }
+        out += &field(&format!("{:<10} {mark}", step.name), 17, &to.line(&step.what), to);
+        out += &wrapped(&to.line(&step.next), &" ".repeat(18), to);
     }
     let model = found.model.as_deref().unwrap_or("none yet");
     let _ = writeln!(out, "model: {}\nworkspace: {}", to.line(model), to.line(&found.workspace));

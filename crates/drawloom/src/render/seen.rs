@@ -6,7 +6,8 @@ use commands::results::maintenance::{HitShown, HitsShown};
 use commands::results::tree::{Compared, TokenShown, TokensShown};
 use loom::PositionKind;
 
-use super::columns::{columns, count, cut, word, wrapped};
+use super::columns::{count, cut, word, wrapped};
+use super::table::columns;
 use super::tree::remark;
 use super::{OutputStyle, RenderedOutcome, diff};
 
@@ -63,7 +64,7 @@ pub(super) fn compared(found: &Compared, to: OutputStyle) -> String {
 
 pub(super) fn tokens(found: &TokensShown, to: OutputStyle) -> String {
     let rows: Vec<_> = found.tokens.iter().map(|token| row(token, to)).collect();
-    columns(&rows).lines().fold(String::new(), |out, line| out + &cut(line, to) + "\n")
+    columns(&rows, &[4], to)
 }
 
 /// A token with its place, its probability, how surprising it is, and the alternatives by their ranks.
@@ -130,6 +131,6 @@ mod tests {
         let painted = tokens(&found, OutputStyle { color: true, ..OutputStyle::default() });
         assert!(painted.contains("\x1b[33m\" sea\"\x1b[0m"), "{painted:?}");
         let narrow = tokens(&found, OutputStyle { columns: Some(20), ..OutputStyle::default() });
-        assert_eq!(narrow, "4  \" sea\"  25.0 %  …\n");
+        assert_eq!(narrow, "4  \" sea\"  25.0 %\n    2.0 bits\n    0 \" hill\" 50.0 …\n");
     }
 }

@@ -12,8 +12,10 @@ use commands::results::slash::{
 };
 use commands::slash::Section;
 use model::{ModelPlace, Thinking};
+use unicode_width::UnicodeWidthStr as _;
 
-use super::columns::{columns, filled};
+use super::columns::{filled, wrapped};
+use super::table::{columns, field};
 use super::{OutputStyle, RenderedOutcome, context};
 use crate::json;
 
@@ -43,12 +45,16 @@ pub(super) fn help(found: &Help, to: OutputStyle) -> String {
         let usages: Vec<String> = of_section(section).map(usage).collect();
         match wide {
             Some(columns) if found.is_all => {
-                out += &filled(usages.iter().map(String::as_str), "  ", 2, columns);
+                let pieces = usages.iter().flat_map(|usage| match 2 + usage.width() > columns {
+                    true => parts(usage),
+                    false => vec![usage.as_str()],
+                });
+                out += &filled(pieces, "  ", 2, columns);
             }
             Some(columns) => out += &explained(of_section(section), columns, to),
             None => {
                 let rows = of_section(section).map(|line| vec![usage(line), to.dim(line.help)]);
-                out += &columns(&rows.collect::<Vec<_>>());
+                out += &columns(&rows.collect::<Vec<_>>(), &[], to);
             }
         }
     }
@@ -59,6 +65,17 @@ pub(super) fn help(found: &Help, to: OutputStyle) -> String {
         filled(text.split(' '), " ", 0, columns).lines().for_each(|line| out += &(to.dim(line) + "\n"));
     }
     out
+}
+
+/// A command that is wider than a line, broken before its arguments.
+fn parts(usage: &str) -> Vec<&str> {
+    let (mut parts, mut rest) = (Vec::new(), usage);
+    while let Some(at) = rest.find(" [") {
+        parts.push(&rest[..at]);
+        rest = &rest[at + 1..];
+    }
+    parts.push(rest);
+    parts
 }
 
 fn usage(line: &HelpLine) -> String {
@@ -81,7 +98,9 @@ fn explained<'a>(lines: impl Iterator<Item = &'a HelpLine>, columns: usize, to: 
             let first = rest.next().unwrap_or_default().trim_start();
             let _ = writeln!(out, "  {name:<widest$}  {}", to.dim(first));
         } else {
-            let _ = writeln!(out, "  {name}");
+            let fits = 2 + name.width() <= columns;
+            let name_parts = if fits { vec![name.as_str()] } else { parts(&name) };
+            out += &filled(name_parts, " ", 2, columns);
         }
         rest.for_each(|line| out += &(to.dim(line) + "\n"));
     }
@@ -99,13 +118,13 @@ pub(super) fn reloaded(done: &Reloaded, to: OutputStyle) -> String {
         ),
         _ => "nothing was sent yet".to_owned(),
     };
-    format!("{files}; {cost}\n")
+    wrapped(&format!("{files}; {cost}"), "", to)
 }
 
 pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: &str| {
-        let _ = writeln!(out, "{name:<10} {value}");
+        out += &field(name, 10, value, to);
     };
     let forgotten = if found.temporary { ", forgotten when it is closed" } else { "" };
     line("session", &format!("{}{forgotten}", to.line(&found.session)));
@@ -148,7 +167,7 @@ pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
 }
 
 pub(super) fn model(found: &ModelStatus, to: OutputStyle) -> RenderedOutcome {
-    RenderedOutcome::new(format!("{}\n", model_line(found, None, to))).noting(found.notice.clone())
+    RenderedOutcome::new(wrapped(&model_line(found, None, to), "", to)).noting(found.notice.clone())
 }
 
 pub(super) fn think(found: &ThinkShown) -> RenderedOutcome {
@@ -163,25 +182,33 @@ pub(super) fn system(found: &SystemShown, to: OutputStyle) -> String {
         None => "the built-in one".to_owned(),
     };
     let until = if found.set { " (in this session, from the next request on)" } else { "" };
-    format!("system prompt{until}: {system}\n")
+    let line = format!("system prompt{until}: {system}\n");
+    match to.columns {
+        // The text is not ours to break.
+        Some(columns) if line.lines().next().is_some_and(|line| line.width() > columns) => {
+            wrapped(&format!("system prompt{until}:"), "", to) + &system + "\n"
+        }
+        _ => line,
+    }
 }
 
 pub(super) fn sampling(found: &SamplingShown, to: OutputStyle) -> String {
     let said = |value: Option<String>| value.unwrap_or_else(|| "as configured".to_owned());
     let until = if found.set { ", in this session" } else { "" };
-    format!(
-        "temperature: {} · max_tokens: {} · seed: {} · preset: {}{until}\n",
-        said(found.temperature.map(|value| value.to_string())),
-        said(found.max_tokens.map(|value| value.to_string())),
-        said(found.seed.map(|value| value.to_string())),
-        found.preset.as_deref().map_or_else(|| "none".into(), |preset| to.line(preset)),
-    )
+    let preset = found.preset.as_deref().map_or_else(|| "none".into(), |preset| to.line(preset));
+    let pieces = [
+        format!("temperature: {}", said(found.temperature.map(|value| value.to_string()))),
+        format!("max_tokens: {}", said(found.max_tokens.map(|value| value.to_string()))),
+        format!("seed: {}", said(found.seed.map(|value| value.to_string()))),
+        format!("preset: {preset}{until}"),
+    ];
+    filled(pieces.iter().map(String::as_str), " · ", 0, to.columns.unwrap_or(usize::MAX))
 }
 
 pub(super) fn zone(found: &ZoneShown, to: OutputStyle) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: &str| {
-        let _ = writeln!(out, "{name:<10} {value}");
+        out += &field(name, 10, value, to);
     };
     let percent = |tokens: u64| tokens as f64 / found.window.max(1) as f64 * 100.0;
     line("zone", &format!("{}, {:.0} % of the window", found.zone, found.share * 100.0));
@@ -242,7 +269,7 @@ pub(super) fn stood(done: &TipMoved, to: OutputStyle) -> RenderedOutcome {
     let place = if done.text.is_empty() {
         "at the beginning\n".to_owned()
     } else {
-        format!("at {}: {}{more}\n", done.tip, to.line(&glimpse))
+        wrapped(&format!("at {}: {}{more}", done.tip, to.line(&glimpse)), "", to)
     };
     let mut shown = super::tree::stepped(&done.stepped, to);
     shown.body.extend_from_slice(place.as_bytes());
@@ -253,7 +280,7 @@ pub(super) fn went(found: &SessionMoved, to: OutputStyle) -> String {
     let session = to.line(&found.session);
     match found.tree {
         Some(_) => format!("{session}\n"),
-        None => format!("new conversation in {session}; it starts with your next message\n"),
+        None => wrapped(&format!("new conversation in {session}; it starts with your next message"), "", to),
     }
 }
 
@@ -282,7 +309,8 @@ pub(super) fn kinds(request: &ContextShown, to: OutputStyle, bars: bool) -> Stri
     let share = request.used as f64 / request.window.max(1) as f64 * 100.0;
     let about = if request.estimated { "≈ " } else { "" };
     let zone = request.zone.as_deref().map_or_else(String::new, |zone| format!(": {zone}"));
-    let mut out = format!("{about}{} of {} tokens, {share:.0} %{zone}\n", request.used, request.window);
+    let said = format!("{about}{} of {} tokens, {share:.0} %{zone}", request.used, request.window);
+    let mut out = wrapped(&said, "", to);
     out += &context::place(request, to);
     // A map keeps the names in one order; the order of sending is in the detail.
     let mut by_kind: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -291,17 +319,21 @@ pub(super) fn kinds(request: &ContextShown, to: OutputStyle, bars: bool) -> Stri
         *sum = (sum.0 + 1, sum.1 + shown.segment.tokens);
     }
     let most = by_kind.values().map(|(_, tokens)| *tokens).max().unwrap_or(0).max(1);
+    // A bar has the room that names and numbers leave.
+    let names = by_kind.keys().map(|kind| kind.width()).max().unwrap_or(0);
+    let beside = names + format!("{most} tokens").len() + 4;
+    let bar = to.columns.map_or(BAR, |columns| (columns.saturating_sub(beside) as u64).clamp(1, BAR));
     let row = |(kind, (count, tokens)): (&String, &(u64, u64))| {
         let mut cells = vec![kind.clone(), format!("{tokens} tokens")];
         if bars {
-            let cells_wide = (tokens * BAR).div_ceil(most) as usize;
+            let cells_wide = (tokens * bar).div_ceil(most) as usize;
             cells.push(to.paint("34", &"█".repeat(cells_wide)));
         } else {
             cells.push(super::columns::count(*count, "segment", "segments"));
         }
         cells
     };
-    out + &columns(&by_kind.iter().map(row).collect::<Vec<_>>())
+    out + &columns(&by_kind.iter().map(row).collect::<Vec<_>>(), &[], to)
 }
 
 fn is_left_out(decision: &SegmentOutcome) -> bool {

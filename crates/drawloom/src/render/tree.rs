@@ -12,7 +12,8 @@ use loom::{AuthorKind, Finish, GenerationSettings, Mode, NodeId, PositionKind, s
 use model::{ModelPlace, Money};
 
 use super::beside::glimpse;
-use super::columns::{columns, count, moment, word};
+use super::columns::{count, moment, word, wrapped};
+use super::table::{columns, explained};
 use super::{LISTED, OutputStyle, RenderedOutcome};
 
 pub(super) fn list(found: &Trees, to: OutputStyle) -> String {
@@ -28,7 +29,7 @@ pub(super) fn list(found: &Trees, to: OutputStyle) -> String {
             if tree.title.is_empty() { to.dim("(no title)") } else { to.line(&tree.title).into_owned() },
         ]
     };
-    columns(&found.trees.iter().map(row).collect::<Vec<_>>())
+    columns(&found.trees.iter().map(row).collect::<Vec<_>>(), &[4], to)
 }
 
 /// A remark on one line, with its author.
@@ -40,16 +41,7 @@ pub(super) fn remark(remark: &AnnotationShown, to: OutputStyle) -> String {
 
 /// How a model was asked, in few words.
 fn settings(settings: &GenerationSettings) -> Vec<String> {
-    let GenerationSettings { temperature, top_p, min_p, max_tokens, seed, thinking, preset } = settings;
-    let mut words = Vec::new();
-    words.extend(preset.as_ref().map(|name| format!("preset {}", text::terminal::one_line(name))));
-    for (name, value) in [("temperature", temperature), ("top-p", top_p), ("min-p", min_p)] {
-        words.extend(value.as_ref().map(|value| format!("{name} {value}")));
-    }
-    words.extend(seed.map(|seed| format!("seed {seed}")));
-    words.extend(max_tokens.map(|most| format!("at most {most} tokens")));
-    words.extend(thinking.as_ref().map(|how| format!("thinking {}", text::terminal::one_line(how))));
-    words
+    settings.words()
 }
 
 /// Who wrote a node, in their colour: a model by its name.
@@ -191,7 +183,7 @@ pub(super) fn estimate(found: &Estimate, to: OutputStyle) -> String {
         vec!["price".into(), price],
     ];
     rows.extend(found.window.iter().map(|window| vec!["window".into(), to.line(window).into_owned()]));
-    columns(&rows)
+    explained(&rows, to)
 }
 
 pub(super) fn compacted(done: &Compacted, to: OutputStyle) -> String {
@@ -291,7 +283,7 @@ pub(super) fn log(found: &Operations, to: OutputStyle) -> RenderedOutcome {
         ]
     };
     let rows: Vec<_> = found.operations.iter().map(row).collect();
-    RenderedOutcome::new(columns(&rows))
+    RenderedOutcome::new(columns(&rows, &[4, 5], to))
         .noting(found.next.iter().map(|next| format!("more: --before {next}")))
 }
 
@@ -304,7 +296,7 @@ pub(super) fn views(found: &Views, to: OutputStyle) -> String {
     let row = |view: &ViewLine| {
         vec![to.line(&view.name).into_owned(), to.line(&view.tip_named).into_owned(), agent(&view.agent, to)]
     };
-    columns(&found.views.iter().map(row).collect::<Vec<_>>())
+    columns(&found.views.iter().map(row).collect::<Vec<_>>(), &[2], to)
 }
 
 /// Short id of a node of a problem: that of its tree, else the one it would have in a tree of its own.
@@ -345,8 +337,8 @@ pub(super) fn verified(found: &Verified, to: OutputStyle) -> String {
         without => format!(", {without} without a response"),
     };
     let nodes = count(found.nodes, "node", "nodes");
-    let mut out =
-        format!("{status} ({}), {nodes}{unattested}, head {}\n", word(&found.assurance), found.head);
+    let said = format!("{status} ({}), {nodes}{unattested}, head {}", word(&found.assurance), found.head);
+    let mut out = wrapped(&said, "", to);
     let rows: Vec<_> = found
         .problems
         .iter()
@@ -358,7 +350,7 @@ pub(super) fn verified(found: &Verified, to: OutputStyle) -> String {
             vec![place.unwrap_or_else(|| "tree".to_owned()), to.line(&problem.why).into_owned() + &gap]
         })
         .collect();
-    out.push_str(&columns(&rows));
+    out.push_str(&explained(&rows, to));
     let more = found.problems.len().saturating_sub(LISTED);
     if more > 0 {
         let _ = writeln!(out, "… and {more} more (--json lists them)");

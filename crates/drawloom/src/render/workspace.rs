@@ -6,10 +6,12 @@ use std::path::Path;
 use commands::results::workspace::{TrustState, WorkspaceShown, Workspaces};
 use text::bytes::size;
 use text::terminal::one_line;
+use unicode_width::UnicodeWidthStr as _;
 use workspace::trust::{Inventory, InventoryChange, InventoryItem, Unread};
 
 use super::OutputStyle;
-use super::columns::{columns, word};
+use super::columns::{word, wrapped};
+use super::table;
 
 /// Lines of a list that are shown; a workspace may hold thousands of notes.
 const SHOWN: usize = 40;
@@ -30,18 +32,24 @@ fn workspace(found: &WorkspaceShown, to: OutputStyle) -> String {
         TrustState::NothingToLoad => String::new(),
         _ => format!(": {}", found.why),
     };
-    let mut out = format!("{}{here}  {state}{why}\n", to.line(&found.path));
+    let (path, state) = (to.line(&found.path), format!("{state}{why}"));
+    let line = format!("{path}{here}  {state}");
+    let mut out = match to.columns {
+        // A path begins a line, so that it is copied whole.
+        Some(columns) if line.width() > columns => format!("{path}{here}\n{}", wrapped(&state, "  ", to)),
+        _ => line + "\n",
+    };
     let WorkspaceShown { items, unread, incomplete, changes, .. } = found;
-    for line in (Brought { items, unread, incomplete: *incomplete, changes }).lines() {
+    for line in (Brought { items, unread, incomplete: *incomplete, changes }).lines(to.columns) {
         let _ = writeln!(out, "  {line}");
     }
     out
 }
 
-/// What a workspace brings, a line each, for a person to decide by.
-pub(crate) fn inventory(found: &Inventory, changes: &[InventoryChange]) -> Vec<String> {
+/// What a workspace brings, for a person at a terminal of so many columns to decide by; the lines are indented by 2.
+pub(crate) fn inventory(found: &Inventory, changes: &[InventoryChange], columns: usize) -> Vec<String> {
     let Inventory { items, unread, incomplete } = found;
-    Brought { items, unread, incomplete: *incomplete, changes }.lines()
+    Brought { items, unread, incomplete: *incomplete, changes }.lines(Some(columns))
 }
 
 struct Brought<'a> {
@@ -52,8 +60,10 @@ struct Brought<'a> {
 }
 
 impl Brought<'_> {
-    /// The lines, free of what a terminal might obey.
-    fn lines(&self) -> Vec<String> {
+    /// The lines, free of what a terminal might obey, for a place that is indented by 2.
+    fn lines(&self, columns: Option<usize>) -> Vec<String> {
+        let columns = columns.map(|columns| columns.saturating_sub(2));
+        let to = OutputStyle { columns, ..OutputStyle::default() };
         let name = |path: &Path| one_line(&path.to_string_lossy()).into_owned();
         let item = |item: &InventoryItem| {
             vec![name(&item.path), word(&item.kind), size(item.bytes), self.mark(&item.path).to_owned()]
@@ -64,9 +74,10 @@ impl Brought<'_> {
         };
         let all = self.items.iter().map(item).chain(self.unread.iter().map(unread));
         let rows: Vec<_> = all.take(SHOWN).collect();
-        let mut lines: Vec<String> = columns(&rows).lines().map(str::to_owned).collect();
+        let mut lines: Vec<String> = table::columns(&rows, &[], to).lines().map(str::to_owned).collect();
         if self.items.len() + self.unread.len() > SHOWN || self.incomplete {
-            lines.push("… and more: `drawloom workspace list --json` has it".to_owned());
+            let more = "… and more: `drawloom workspace list --json` has it";
+            lines.extend(wrapped(more, "", to).lines().map(str::to_owned));
         }
         let gone = self.changes.iter().filter_map(|change| match change {
             InventoryChange::Removed(path) => Some(format!("{}  gone", name(path))),

@@ -58,7 +58,8 @@ impl Keys {
                 (Escape::None, CLEAR) => self.line.clear(),
                 (Escape::None, CLEAR_WORD) => {
                     let line = self.line().trim_end();
-                    let kept = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+                    let space = line.char_indices().rfind(|(_, c)| c.is_whitespace());
+                    let kept = space.map_or(0, |(at, space)| at + space.len_utf8());
                     self.line.truncate(kept);
                 }
                 (Escape::None, byte) if BACKSPACE.contains(&byte) => {
@@ -88,6 +89,9 @@ mod tests {
         assert_eq!(keys.line(), "");
         keys.take(b"\xa2x\x7f");
         assert_eq!(keys.line(), "漢");
+        keys.take("\u{3000}字\x17".as_bytes());
+        assert_eq!(keys.line(), "漢\u{3000}");
+        keys.take(b"\x7f");
         assert!(keys.take(b"\x04").is_empty(), "a line has begun");
         assert_eq!(keys.take(b"\x7f\x04"), [QUIT]);
     }

@@ -1,7 +1,7 @@
 //! The person's editor.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -38,6 +38,14 @@ pub(super) fn edit(file: &Path) -> Result<(), EditorError> {
     line.push(" \"$@\"");
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(line).arg("sh").arg(file);
+    // It is the owner's program, with the owner's environment, but for the secrets that are ours alone.
+    for (name, _) in env::vars_os().filter(|(name, _)| is_own_secret(name)) {
+        command.env_remove(name);
+    }
+    if let Some(search_path) = env::var_os("PATH") {
+        let absolute = env::split_paths(&search_path).filter(|folder| folder.is_absolute());
+        command.env("PATH", env::join_paths(absolute).unwrap_or_default());
+    }
     if !io::stdout().is_terminal() {
         // What a command prints is for whoever reads its standard output.
         let error = io::stderr();
@@ -48,6 +56,12 @@ pub(super) fn edit(file: &Path) -> Result<(), EditorError> {
     IS_OPEN.store(false, Ordering::SeqCst);
     let status = ended.map_err(|error| failed(format!("could not be started: {error}")))?;
     if status.success() { Ok(()) } else { Err(failed(reason(status))) }
+}
+
+/// Whether a variable sets a secret of the configuration.
+fn is_own_secret(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with("DRAWLOOM_") && ["KEY", "PASSWORD"].iter().any(|end| name.ends_with(end))
 }
 
 fn reason(status: ExitStatus) -> String {

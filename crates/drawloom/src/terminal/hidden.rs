@@ -3,39 +3,21 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use super::TerminalMode;
 
 /// The most bytes of a line.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// The terminal, as it was found once this is dropped.
-struct Quiet {
-    terminal: File,
-    found: Termios,
-}
-
-impl Drop for Quiet {
-    fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
-        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.found);
-    }
-}
-
-/// Asks for a line at the terminal and reads it without showing it. Signals by key are off meanwhile, so that none of them
-/// leaves the terminal mute.
+/// Asks for a line at the terminal and reads it without showing it.
 ///
 /// # Errors
 /// When there is no terminal, it ends before the line does, or Ctrl-C was pressed.
 pub(crate) fn hidden_line(question: &str) -> io::Result<String> {
-    let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
-    let found = tcgetattr(&terminal)?;
-    let mut mute = found.clone();
-    mute.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
-    let mut quiet = Quiet { terminal, found };
-    tcsetattr(&quiet.terminal, OptionalActions::Flush, &mute)?;
-    quiet.terminal.write_all(question.as_bytes())?;
-    let line = typed(&quiet.terminal);
-    quiet.terminal.write_all(b"\n")?;
+    let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
+    let _hidden = TerminalMode::hidden(&terminal).ok_or_else(|| io::Error::other("it is no terminal"))?;
+    terminal.write_all(question.as_bytes())?;
+    let line = typed(&terminal);
+    terminal.write_all(b"\n")?;
     line
 }
 

@@ -2,7 +2,7 @@
 //! there, how far they are read, and how long it takes.
 //!
 //! It stands above the line the cursor is on, so that what is typed meanwhile stays; it is gone before anything else
-//! is shown.
+//! is shown. A terminal that cannot take lines away is told once, and the line stays.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     wait: Option<Wait>,
-    /// Whether it stands on the screen.
+    /// Whether it stands on the screen, and can be taken away.
     drawn: bool,
 }
 
@@ -42,6 +42,8 @@ struct Wait {
     tokens: u64,
     /// Tokens that were read, and of how many.
     read: Option<(u64, u64)>,
+    /// Whether it is told once.
+    once: bool,
 }
 
 impl Wait {
@@ -52,7 +54,8 @@ impl Wait {
             Some(_) => ", read".to_owned(),
             None => String::new(),
         };
-        format!("waiting for {model}: {tokens} tokens sent{read} · {} s", waited.as_secs())
+        let time = if self.once { String::new() } else { format!(" · {} s", waited.as_secs()) };
+        format!("waiting for {model}: {tokens} tokens sent{read}{time}")
     }
 }
 
@@ -62,13 +65,14 @@ impl WaitLine {
     }
 
     /// Begins to wait, unless something is waited for already: of several requests the first is told of.
-    pub(super) fn begin(&self, model: &str, tokens: u64) {
+    /// Where lines cannot be taken away, it is told `once`.
+    pub(super) fn begin(&self, model: &str, tokens: u64, once: bool) {
         let mut state = self.state();
         if state.wait.is_some() {
             return;
         }
         let model = one_line(model).into_owned();
-        state.wait = Some(Wait { since: Instant::now(), model, tokens, read: None });
+        state.wait = Some(Wait { since: Instant::now(), model, tokens, read: None, once });
         drop(state);
         let line = self.clone();
         // Without a thread nothing is said, and the work goes on.
@@ -109,7 +113,9 @@ impl WaitLine {
         while state.wait.is_some() {
             let woken = self.0.changed.wait_timeout(state, TICK);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
-            state.draw(&self.0.below);
+            if state.draw(&self.0.below) {
+                return;
+            }
         }
     }
 
@@ -119,11 +125,16 @@ impl WaitLine {
 }
 
 impl State {
-    fn draw(&mut self, below: &Mutex<Below>) {
-        let Some(wait) = &self.wait else { return };
+    /// Shows the line. Whether nothing is left to be shown.
+    fn draw(&mut self, below: &Mutex<Below>) -> bool {
+        let Some(wait) = &self.wait else { return true };
         let waited = wait.since.elapsed();
         if waited < TICK {
-            return;
+            return false;
+        }
+        if wait.once {
+            let _ = writeln!(io::stderr().lock(), "{}", wait.text(waited));
+            return true;
         }
         let columns = super::columns();
         // A line that wraps could not be taken away.
@@ -139,6 +150,7 @@ impl State {
             write!(stderr, "{erased}\r\x1b[K{text}\n{}", below.draw(&mut 0))
         };
         self.drawn = true;
+        false
     }
 
     fn erase(&mut self) {
@@ -154,13 +166,20 @@ mod tests {
 
     #[test]
     fn it_says_who_is_asked_and_how_far_it_is() {
-        let mut wait =
-            Wait { since: Instant::now(), model: "embedded/smollm2".to_owned(), tokens: 3012, read: None };
+        let mut wait = Wait {
+            since: Instant::now(),
+            model: "embedded/smollm2".to_owned(),
+            tokens: 3012,
+            read: None,
+            once: false,
+        };
         let text = |wait: &Wait| wait.text(Duration::from_millis(7900));
         assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent · 7 s");
         wait.read = Some((1024, 3000));
         assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent, 34 % read · 7 s");
         wait.read = Some((3000, 3000));
         assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent, read · 7 s");
+        wait.once = true;
+        assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent, read");
     }
 }

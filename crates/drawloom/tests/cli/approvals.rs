@@ -50,6 +50,8 @@ fn a_question_is_answered_with_yes_from_another_process() {
     let id = question["short_id"].as_str().unwrap().to_owned();
     let shown = world.ok(&["approvals", "list"]);
     assert!(shown.contains(&id) && shown.contains("session main"), "{shown}");
+    let wide = crate::narrow::too_wide(&world, &["approvals", "list"]);
+    assert!(wide.is_empty(), "{wide:#?}");
 
     let wrong = world.run(&["approve", &id, "--answer", "maybe"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::server::{self, Server};
+use crate::terminal::Terminal;
 use crate::world::{World, piped};
 
 /// A home whose default model is a server on this machine, and the server.
@@ -154,6 +155,36 @@ fn text_at_standard_input_goes_along_with_a_message() {
     let new = bodies[count..].iter().map(|body| body["messages"].to_string());
     let files: Vec<usize> = new.map(|messages| messages.matches("standard input").count()).collect();
     assert_eq!(files, [2; 3], "only those of before");
+}
+
+#[test]
+fn a_closed_standard_input_and_a_terminal_are_not_read() {
+    let (world, near) = home();
+    for command in [&["chat", "-m", "closed"][..], &["ask", "closed"]] {
+        let mut shell = world.command(&[""; 0]);
+        let program = shell.get_program().to_owned();
+        let with_home: Vec<_> =
+            shell.get_envs().map(|(name, value)| (name.to_owned(), value.unwrap().to_owned())).collect();
+        shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", "exec \"$0\" \"$@\" <&-"]).arg(program).args(command);
+        shell.env_clear().envs(with_home).current_dir(world.path("here"));
+        let run = shell.output().unwrap();
+        assert!(run.status.success(), "{command:?}: {}", String::from_utf8_lossy(&run.stderr));
+        let sent = asked_last(&near)["messages"].to_string();
+        assert!(sent.contains("closed") && !sent.contains("standard input"), "{sent}");
+    }
+    for command in [&["chat", "-m", "terminal"][..], &["ask", "terminal"]] {
+        let mut terminal = Terminal::start(world.command(command));
+        terminal.types("typed for something else\r");
+        assert_eq!(terminal.ended(), Some(0), "{}", terminal.contents());
+        let sent = asked_last(&near)["messages"].to_string();
+        assert!(sent.contains("terminal") && !sent.contains("typed for something else"), "{sent}");
+    }
+    // What is a pipe is read by both.
+    for command in [&["chat", "-m", "pipe"][..], &["ask", "pipe"]] {
+        assert_eq!(world.fed(command, b"piped text").code, Some(0), "{command:?}");
+        assert!(asked_last(&near)["messages"].to_string().contains("piped text"), "{command:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use rustix::process::Signal;
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr as _;
 
+use crate::seeing::without_colours;
 use crate::server::{self, Server};
 use crate::terminal::Terminal;
 use crate::waiting;
@@ -136,11 +138,15 @@ fn an_answer_fits_its_schema_or_the_place_is_named() {
 
 /// Whatever stands for itself in a snapshot: short ids and moments differ from run to run.
 fn steady(world: &World, text: &str) -> String {
-    let (_, sessions) = world.json(&["sessions", "show", "main"]);
-    let (_, tree) = world.json(&["tree", "show", sessions["tree"].as_str().unwrap(), "--all"]);
+    let (_, log) = world.json(&["log", "-n", "100"]);
+    let trees =
+        log["exchanges"].as_array().unwrap().iter().map(|exchange| exchange["tree"].as_str().unwrap());
     let mut text = text.to_owned();
-    for node in tree["nodes"].as_array().unwrap() {
-        text = text.replace(node["short_id"].as_str().unwrap(), "nnnn");
+    for tree in trees.collect::<std::collections::BTreeSet<_>>() {
+        let (_, tree) = world.json(&["tree", "show", tree, "--all"]);
+        for node in tree["nodes"].as_array().unwrap() {
+            text = text.replace(node["short_id"].as_str().unwrap(), "nnnn");
+        }
     }
     let is_moment = |at: &str| {
         at.len() == 16
@@ -181,16 +187,48 @@ fn asked() -> (World, String) {
     (world, model)
 }
 
+/// Commands whose answers are snapshots, at a terminal and in a pipe.
+const SHOWN: [&str; 11] = [
+    "/history",
+    "/siblings",
+    "/help",
+    "/help looking",
+    "/help look",
+    "And a reed?",
+    "/copy",
+    "/set temperature=0.5",
+    "/set",
+    "/system Be brief.",
+    "/system",
+];
+
+/// Lines of ours are no wider than the terminal; texts, also typed ones, and notices in sentences are the terminal's to
+/// break.
+fn fits(screen: &str, columns: u16) {
+    let is_text = |line: &&str| {
+        let is_said = QUESTION.contains(line.trim_start_matches("> ")) || ANSWER.contains(*line);
+        let is_notice = line.starts_with("error: ") || line.ends_with(" lets programs set it");
+        is_said || is_notice || line.starts_with("main> ")
+    };
+    let wide = screen.lines().filter(|line| line.width() > columns.into() && !is_text(line));
+    let wide: Vec<&str> = wide.collect();
+    assert!(wide.is_empty(), "{columns}: {wide:#?}\n{screen}");
+}
+
 /// What a conversation that is gone on with shows at a terminal.
 fn screens(columns: u16, environment: &[(&str, &str)]) -> String {
     let (world, model) = asked();
     let mut command = world.command(&["--model", &model, "chat"]);
     command.env("TERM", "xterm-256color").envs(environment.iter().copied());
     let mut terminal = Terminal::sized(command, 250, columns);
-    for line in ["/history", "/siblings", "/help", "/help looking", "/help look", "And a reed?"] {
+    for line in SHOWN {
         terminal.says(&format!("{line}\r"));
     }
+    terminal.types("/regenerate -n 2\r");
+    terminal.shows("which one, 1 to 2?");
+    terminal.says_on("2\n");
     terminal.at_prompt();
+    fits(&terminal.contents(), columns);
     let is_dim = terminal.wrote(b"\x1b[2m");
     assert_eq!(is_dim, environment.is_empty(), "{environment:?}");
     terminal.types("/exit\r");
@@ -223,11 +261,43 @@ fn commands_of_a_conversation_in_a_pipe() {
         assert!(!run.err.contains("of the window"), "the footer is for terminals: {run:?}");
         format!("$ {line}\n{}{}", run.out, run.err)
     };
-    let all: Vec<String> = ["/history", "/siblings", "/help", "/help moving", "/help redo", "Again?"]
-        .iter()
-        .map(|line| said(line))
-        .collect();
+    let more = ["/help moving", "/help redo", "/regenerate -n 2"];
+    let all: Vec<String> = SHOWN.iter().chain(&more).map(|line| said(line)).collect();
     insta::assert_snapshot!(steady(&world, &all.concat()));
+}
+
+#[test]
+fn questions_and_lists_of_sessions_at_every_width() {
+    let (world, model) = asked();
+    world.write("config.toml", &format!("[model]\ndefault = \"{model}\"\n"));
+    world.ok(&["chat", "--session", "a-session-with-a-rather-long-name", "-m", QUESTION]);
+    std::fs::create_dir(world.path("there")).unwrap();
+    let there = crate::world::text(&world.path("there"));
+    for (name, words) in [
+        ("ask", vec!["ask", QUESTION]),
+        ("log", vec!["log", "--session", "main"]),
+        ("sessions", vec!["sessions", "list"]),
+        ("sessions_elsewhere", vec!["sessions", "list", "--workspace", &there]),
+    ] {
+        let folder = world.path("").display().to_string();
+        let steady = |text: &str| steady(&world, text).replace(&folder, "/somewhere/");
+        let mut whole = String::new();
+        for (how, columns, environment) in [
+            ("40", 40, ("TERM", "xterm-256color")),
+            ("200", 200, ("TERM", "xterm-256color")),
+            ("NO_COLOR", 200, ("NO_COLOR", "1")),
+            ("dumb", 200, ("TERM", "dumb")),
+        ] {
+            let mut command = world.command(&words);
+            command.envs([environment]);
+            let seen = Terminal::of_width(command, columns).written();
+            fits(&without_colours(&seen), columns);
+            assert!(columns == 40 || how == "200" || !seen.contains('\u{1b}'), "{name} {how}: {seen:?}");
+            whole += &format!("──── {how}\n{}\n", steady(&seen.replace('\u{1b}', "␛")));
+        }
+        whole += &format!("──── pipe\n{}\n", steady(&world.ok(&words)));
+        insta::assert_snapshot!(format!("screen_{name}"), whole);
+    }
 }
 
 #[test]
@@ -310,11 +380,8 @@ fn what_is_not_there_is_answered_with_what_may_be_meant() {
         &["sessions", "show", "plnas"][..],
         &["sessions", "archive", "plan"],
         &["log", "--session", "Plans2"],
-        &["chat", "--session", "plans", "-m", "/switch palns"],
     ] {
-        let run = world.run(words);
-        let is_meant = run.err.contains("did you mean plans?") || words[0] == "chat";
-        assert!(is_meant, "{words:?}: {run:?}");
+        assert!(said(words).contains("did you mean plans?"), "{words:?}");
     }
     world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
     let id = world.ok(&["tree", "append", "Tale", " On."]).trim().to_owned();
@@ -335,6 +402,40 @@ fn what_is_not_there_is_answered_with_what_may_be_meant() {
     assert!(told.contains("has a session of that name: go there"), "{told}");
     let told = said(&["sessions", "show", "other", "--workspace", &there]);
     assert!(told.contains("sessions list --all"), "{told}");
+}
+
+/// What is typed while an answer comes, at a terminal of this width and kind.
+fn typed_meanwhile(columns: u16, environment: &[(&str, &str)]) -> String {
+    let (world, pieces) = waiting::world();
+    let mut command = world.command(&["--model", "box/m", "chat"]);
+    command.env("TERM", "xterm-256color").envs(environment.iter().copied());
+    let mut terminal = Terminal::sized(command, 40, columns);
+    terminal.at_prompt();
+    terminal.types("Wet?\r");
+    pieces.send(piece("It rains sometimes, and then it stops,\nand then")).unwrap();
+    terminal.shows("\nand then");
+    terminal.types("and where do herons go while it rains there, as a rule?\r");
+    // A terminal that cannot be drawn on shows itself what is typed, where the cursor is.
+    let is_drawn = environment != [("TERM", "dumb")];
+    if is_drawn {
+        terminal.types("more words of the next line that is typed");
+    }
+    let end = if is_drawn { "that is typed" } else { "is answered next" };
+    terminal.until("what was typed", |terminal| {
+        let screen = terminal.contents();
+        screen.contains("and where do herons") && screen.trim_end().ends_with(end)
+    });
+    terminal.contents()
+}
+
+#[test]
+fn what_is_typed_meanwhile_at_every_width() {
+    let plain = typed_meanwhile(200, &[("NO_COLOR", "1")]);
+    assert_eq!(typed_meanwhile(200, &[]), plain);
+    let narrow = typed_meanwhile(40, &[]);
+    fits(&narrow, 40);
+    let dumb = typed_meanwhile(200, &[("TERM", "dumb")]);
+    insta::assert_snapshot!(format!("──── 40\n{narrow}\n──── 200\n{plain}\n──── dumb\n{dumb}\n"));
 }
 
 /// A piece of an answer as a server streams it.

@@ -240,3 +240,16 @@ fn what_is_not_there_is_told_by_its_exit_code() {
         assert!(answer["error"]["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{words:?}: {answer}");
     }
 }
+
+#[test]
+fn the_commands_without_json_are_those_that_the_documents_name() {
+    let world = World::new();
+    for words in [&["demo", "--json"][..], &["completions", "bash", "--json"]] {
+        let out = world.ok(words);
+        assert!(serde_json::from_str::<Value>(&out).is_err(), "{words:?}: {out}");
+    }
+    let readme = include_str!("../../../../README.md");
+    assert!(readme.contains("`--json` works with every command but `demo` and `completions`"));
+    let page = include_str!("../../../../docs/cli.md");
+    assert!(page.contains("`demo`, `completions`, `--help` and `--version` have no JSON form"));
+}

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::program::program;
+use crate::trust::PersonAtTerminal;
 use crate::world::{Run, World, piped, text};
 
 const NOVEL: &str = "# Rain\n\nIt rained.\n\nAll day it rained.\n\nThe rain stopped.\n";
@@ -125,6 +126,91 @@ fn an_editor_that_ends_badly_loses_nothing() {
     assert!(at_once.code == Some(0) && at_once.err.contains("code --wait"), "{at_once:?}");
     assert_eq!(kept(&world).len(), 1, "its window may still be open");
     assert_eq!(rendered(&world), NOVEL);
+}
+
+/// Edits at a terminal, where a question is answered; the exit code and what was shown there.
+fn asked(world: &World, editor: &str, answer: &str) -> (Option<i32>, String) {
+    let mut command = world.command(&["tree", "edit", "Novel"]);
+    command.env("EDITOR", editor);
+    PersonAtTerminal { echo: false, stdout: false, question: "[y/N] ", answer }.answers(&command)
+}
+
+#[test]
+fn an_empty_file_is_asked_about_at_a_terminal() {
+    let world = World::new();
+    let before = novel(&world);
+    let empty = "sh -c ': >\"$1\"' sh";
+    let (code, screen) = asked(&world, empty, "n\n");
+    assert_eq!((code, rendered(&world).as_str(), ids(&world)), (Some(2), NOVEL, before.clone()), "{screen}");
+    let files = kept(&world);
+    assert_eq!(files.len(), 1, "{files:?}");
+    assert!(
+        screen.contains(files[0].to_str().unwrap()) && screen.contains("nothing was changed"),
+        "{screen}"
+    );
+    fs::remove_file(&files[0]).unwrap();
+    let (code, screen) = asked(&world, empty, "y\n");
+    assert_eq!((code, rendered(&world).as_str()), (Some(0), ""), "{screen}");
+    assert!(kept(&world).is_empty(), "it was taken in");
+    world.ok(&["tree", "undo", "Novel"]);
+    assert_eq!((rendered(&world).as_str(), ids(&world)), (NOVEL, before), "one step");
+}
+
+#[test]
+fn marks_that_are_doubled_or_moved_change_no_text() {
+    let world = World::new();
+    let before = novel(&world);
+    let [a, b, c, d] = [0, 1, 2, 3].map(|at| format!("⟦{}⟧", before[at]));
+    let (one, two, three, four) =
+        ("# Rain\n\n", "It rained.\n\n", "All day it rained.\n\n", "The rain stopped.\n");
+    for (what, file) in [
+        ("a passage doubled with its mark", format!("{a}{one}{b}{two}{b}{two}{c}{three}{d}{four}")),
+        ("passages swapped with their marks", format!("{a}{one}{c}{three}{b}{two}{d}{four}")),
+        ("the last passage first", format!("{d}{four}{a}{one}{b}{two}{c}{three}")),
+        ("a mark moved into another passage", format!("{a}# Ra{c}in\n\n{b}{two}{three}{d}{four}")),
+        ("a mark doubled within its passage", format!("{a}{one}{b}It {b}rained.\n\n{c}{three}{d}{four}")),
+        ("all marks at the end", format!("{one}{two}{three}{four}{d}{c}{b}{a}")),
+        ("a passage and its mark gone", format!("{a}{one}{c}{three}{d}{four}")),
+        ("two passages joined", format!("{a}{one}{b}It rained. {c}{three}{d}{four}")),
+        ("a passage parted", format!("{a}{one}{b}{two}{c}All day\n\nit rained.\n\n{d}{four}")),
+    ] {
+        let marks = [&a, &b, &c, &d];
+        let expected = marks.iter().fold(file.clone(), |text, mark| text.replace(mark.as_str(), ""));
+        fs::write(world.path("edited.md"), file + "\n").unwrap();
+        let done = edited(&world, &format!("cp {}", text(&world.path("edited.md"))), &[]);
+        assert_eq!((done.code, rendered(&world)), (Some(0), expected.clone()), "{what}: {done:?}");
+        assert!(kept(&world).is_empty(), "{what}");
+        if expected != NOVEL {
+            world.ok(&["tree", "undo", "Novel"]);
+        }
+        assert_eq!((rendered(&world).as_str(), ids(&world)), (NOVEL, before.clone()), "{what}");
+    }
+}
+
+#[test]
+fn marks_that_stand_in_the_text_are_text() {
+    let world = World::new();
+    let before = novel(&world);
+    let own = format!("⟦{}⟧ and ⟦zzzz⟧ are text.\n\n", before[0]);
+    world.ok(&["tree", "edit", "Novel", &before[1], "--text", &own]);
+    let with_marks = NOVEL.replace("It rained.\n\n", &own);
+    assert_eq!(rendered(&world), with_marks);
+    // What marks the passages is told from them, and all of it may go.
+    let opened =
+        format!("sh -c 'grep -q \"⟦{}·2⟧# Rain\" \"$1\" && sed -i s/rained/poured/ \"$1\"' sh", before[0]);
+    let done = edited(&world, &opened, &[]);
+    assert_eq!((done.code, rendered(&world)), (Some(0), with_marks.replace("rained", "poured")), "{done:?}");
+    let unmarked = edited(&world, "sed -i s/⟦[^⟧]*·2⟧//g", &[]);
+    assert_eq!(unmarked.out, "nothing was changed\n", "{unmarked:?}");
+    // One that is invented is named with its line, and the file it stands in.
+    let invented = edited(&world, "sed -i 's/poured/⟦yyyy·2⟧ poured/'", &[]);
+    assert_eq!((invented.code, rendered(&world)), (Some(2), with_marks.replace("rained", "poured")));
+    let files = kept(&world);
+    assert!(
+        invented.err.contains("⟦yyyy·2⟧") && invented.err.contains(files[0].to_str().unwrap()),
+        "{invented:?}"
+    );
+    assert!(fs::read_to_string(&files[0]).unwrap().contains("⟦yyyy·2⟧ poured"), "the edited text is there");
 }
 
 #[test]

@@ -249,3 +249,46 @@ fn weights_on_this_machine_are_named_where_no_model_is_chosen() {
     assert!(init.contains("`drawloom model use smollm2` makes it the default"), "{init}");
     assert!(!init.contains("model pull"), "{init}");
 }
+
+/// What pip says where no index is reached.
+const PIP: &str = r#"#!/bin/sh
+case "$*" in *download*)
+    for time in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        echo "WARNING: Retrying (Retry(total=$time)) after connection broken by 'NewConnectionError'" >&2
+    done
+    echo "ERROR: No matching distribution found" >&2
+    exit 1
+esac
+"#;
+
+#[test]
+#[ignore = "needs strace: .ci/run runs it"]
+fn weights_that_cannot_be_fetched_take_three_lines_and_the_rest_is_verbose() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let python = world.path("bin/python3");
+    std::fs::create_dir(world.path("bin")).unwrap();
+    std::fs::write(&python, PIP).unwrap();
+    std::fs::set_permissions(&python, PermissionsExt::from_mode(0o755)).unwrap();
+    let pull = |more: &[&str]| {
+        // Nothing leaves this machine: no socket can be made.
+        let mut command = std::process::Command::new("strace");
+        command.args(["-f", "-o", "/dev/null", "-e", "trace=socket"]);
+        command.args(["-e", "inject=socket:error=EAFNOSUPPORT"]);
+        // Only the program sees the stand-in.
+        command.arg("-E").arg(format!("PATH={}", text(&world.path("bin"))));
+        command.arg(crate::program::program()).args(["model", "pull", "smollm2"]).args(more);
+        command.env("DRAWLOOM_HOME", world.home()).env("HOME", world.path("user"));
+        command.current_dir(world.path("here")).stdin(std::process::Stdio::null());
+        crate::world::Run::from(command.output().unwrap())
+    };
+    let run = pull(&[]);
+    assert_eq!(run.code, Some(5), "{run:?}");
+    // Progress aside.
+    let told: Vec<&str> = run.err.lines().filter(|line| !line.starts_with("downloaded ")).collect();
+    assert!(told.len() <= 3 && told.iter().all(|line| line.len() < 400), "{told:#?}");
+    assert!(told[2].contains("No matching distribution") && told[2].contains("--verbose"), "{told:#?}");
+    assert!(!run.err.contains("Retrying"), "{run:?}");
+    let run = pull(&["--verbose"]);
+    assert!(run.code == Some(5) && run.err.matches("Retrying").count() > 5, "{run:?}");
+}

@@ -30,6 +30,28 @@ fn a_file_becomes_a_passage_a_paragraph_in_one_step() {
 }
 
 #[test]
+fn passages_are_merged_and_split() {
+    let world = World::new();
+    let ids = novel(&world, "Novel", &[]);
+    let merged = world.ok(&["tree", "merge", "Novel", &ids[2]]);
+    assert_eq!(world.ok(&["tree", "text", "Novel"]), NOVEL);
+    assert!(!world.ok(&["tree", "show", "Novel"]).contains(&ids[2]), "what was merged is not drawn");
+    let (code, done) =
+        world.json(&["tree", "split", "Novel", merged.trim(), "--after", "All day.\n\n", "--view", "main"]);
+    assert_eq!(
+        (code, &done["short_id"], &done["tail"]["short_id"]),
+        (Some(0), &ids[1].clone().into(), &ids[2].clone().into())
+    );
+    let refused = world.run(&["tree", "split", "Novel", &ids[1], "--after", "It rained."]);
+    assert!(refused.code == Some(2) && refused.err.contains("tree branch Novel"), "{refused:?}");
+    let first = world.run(&["tree", "merge", "Novel", &ids[0]]);
+    assert!(first.code == Some(2) && first.err.contains("is the first passage"), "{first:?}");
+    let end = world.ok(&["tree", "split", "Novel", &ids[5], "--at", "3"]);
+    assert_eq!(end.split(" · ").count(), 2, "both parts are named: {end}");
+    assert_eq!(world.ok(&["tree", "text", "Novel"]), NOVEL);
+}
+
+#[test]
 fn a_branch_begins_behind_words() {
     let world = World::new();
     let ids = novel(&world, "Novel", &[]);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::narrow;
 use crate::terminal::Terminal;
 use crate::world::World;
 
@@ -72,9 +73,18 @@ fn marks_are_shown_at_their_place() {
     assert_eq!((none.code, none.out.as_str(), none.err.trim()), (Some(0), "", "none is set"));
 }
 
-/// A document with branches, versions, marks and texts of two authors; its tree is called Tale.
+/// A document with branches, versions, marks and texts of two authors, whose tree is called Tale, and one of a model
+/// that gives probabilities, called Odds.
 fn screens() -> World {
     let (world, made) = written();
+    let near = narrow::near();
+    let config = world.read("config.toml");
+    world.write(
+        "config.toml",
+        &format!("{config}[providers.box]\nbase_url = \"{}\"\nwindow = 32000\n", near.base()),
+    );
+    world.ok(&["tree", "new", "--title", "Odds", "--text", "Over"]);
+    world.ok(&["tree", "generate", "Odds", "--model", "box/m"]);
     let (_, shown) = world.json(&["tree", "show", "Tale"]);
     let first = shown["nodes"][1]["id"].as_str().unwrap();
     let long = "It rained all night, and the grey heron stood in the reeds until the first light came over the hills.";
@@ -99,11 +109,13 @@ fn screens() -> World {
 
 /// The ids of the tree as what they are ids of.
 fn named(world: &World, text: &str) -> String {
-    let (_, all) = world.json(&["tree", "show", "Tale", "--all"]);
     let mut named = text.to_owned();
-    for (index, node) in all["nodes"].as_array().unwrap().iter().enumerate() {
-        named = named.replace(node["id"].as_str().unwrap(), &format!("(id of node {index})"));
-        named = named.replace(node["short_id"].as_str().unwrap(), &format!("nod{index}"));
+    for (tree, short) in [("Tale", "nod"), ("Odds", "odd")] {
+        let (_, all) = world.json(&["tree", "show", tree, "--all"]);
+        for (index, node) in all["nodes"].as_array().unwrap().iter().enumerate() {
+            named = named.replace(node["id"].as_str().unwrap(), &format!("(id of {short}{index})"));
+            named = named.replace(node["short_id"].as_str().unwrap(), &format!("{short}{index}"));
+        }
     }
     named
 }
@@ -113,6 +125,14 @@ fn every_screen_fits_and_reads_without_colours() {
     let world = screens();
     let (_, versions) = world.json(&["tree", "versions", "Tale", &first_of(&world)]);
     let [old, new] = [0, 1].map(|index| versions["nodes"][index]["id"].as_str().unwrap().to_owned());
+    let id = |listed: &Value, index: usize| listed["nodes"][index]["id"].as_str().unwrap().to_owned();
+    let (_, siblings) = world.json(&["tree", "siblings", "Tale"]);
+    let made = id(&siblings, 0);
+    let (_, odds) = world.json(&["tree", "show", "Odds"]);
+    let (begin, likely) = (id(&odds, 1), id(&odds, 2));
+    world.ok(&["tree", "edit", "Odds", &begin, "--text", "Under"]);
+    let (_, again) = world.json(&["tree", "regenerate", "Odds", &likely, "--model", "box/m"]);
+    let again = id(&again, 0);
     for (name, words) in [
         ("show", vec!["tree", "show", "Tale"]),
         ("show_all", vec!["tree", "show", "Tale", "--all"]),
@@ -122,6 +142,12 @@ fn every_screen_fits_and_reads_without_colours() {
         ("search", vec!["tree", "search", "heron"]),
         ("compare", vec!["tree", "compare", "Tale", &old, &new]),
         ("authors", vec!["tree", "text", "Tale", "--authors"]),
+        ("show_around", vec!["tree", "show", "Tale", "--around", &made]),
+        ("show_depth", vec!["tree", "show", "Tale", "--all", "--depth", "1"]),
+        ("tokens", vec!["tree", "tokens", "Odds", &likely]),
+        ("context_diff", vec!["context", "diff", &likely, &again]),
+        ("switch", vec!["tree", "switch", "Tale", "1"]),
+        ("go", vec!["tree", "go", "Tale", &made]),
     ] {
         let at = |columns: u16, environment: &[(&str, &str)]| {
             let mut command = world.command(&words);
@@ -155,7 +181,7 @@ fn first_of(world: &World) -> String {
     world.json(&["tree", "show", "Tale"]).1["nodes"][1]["id"].as_str().unwrap().to_owned()
 }
 
-fn without_colours(line: &str) -> String {
+pub(crate) fn without_colours(line: &str) -> String {
     let mut parts = line.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |plain, part| plain + part.split_once('m').map_or(part, |(_, rest)| rest))
@@ -211,6 +237,14 @@ fn a_model_that_took_over_is_named_with_its_settings() {
     let (_, shown) = world.json(&["tree", "show", "Tale"]);
     let node = node_of(&shown, made["nodes"][0]["id"].as_str().unwrap());
     assert_eq!((&node["model"], &node["settings"]["temperature"]), (&"script/echo".into(), &json!(0.5)));
+    for format in ["html", "annotations"] {
+        let written = world.ok(&["tree", "export", "Tale", "--format", format]);
+        assert!(
+            written.contains("script/echo") && written.contains("temperature 0.5"),
+            "{format}: {written}"
+        );
+        assert!(!written.contains("down/m"), "{format}: {written}");
+    }
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! Answers that end with a sentence or a paragraph, written on one after another.
 
-use serde_json::json;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use serde_json::{Value, json};
 
 use crate::world::{World, text};
 
@@ -49,4 +53,166 @@ fn paragraphs_keep_their_blank_line() {
 #[test]
 fn answers_that_are_no_longer_than_a_sentence_are_whole() {
     goes_on("sentence", " One sentence. ", "One sentence. ", 3);
+}
+
+/// A server that sends the beginning of an answer and leaves it open; its base address, and the paths, bodies and hang-ups
+/// of its clients. Whoever waits for the end of an answer waits for ever.
+fn endless(pieces: &'static [&'static str]) -> (String, Receiver<(String, Value)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let (sender, asked) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let sender = sender.clone();
+            std::thread::spawn(move || begin(&stream.unwrap(), pieces, &sender));
+        }
+    });
+    (base, asked)
+}
+
+fn begin(mut stream: &TcpStream, pieces: &[&str], asked: &Sender<(String, Value)>) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    let (mut first, mut length) = (String::new(), 0);
+    reader.read_line(&mut first).ok()?;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        if line.trim().is_empty() {
+            break;
+        }
+        let line = line.to_ascii_lowercase();
+        length = line.strip_prefix("content-length:").map_or(length, |n| n.trim().parse().unwrap());
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let path = first.split(' ').nth(1)?.to_owned();
+    if !first.starts_with("POST") || path.ends_with("/tokenize") {
+        let none = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        return stream.write_all(none).ok();
+    }
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+        .ok()?;
+    for said in pieces {
+        let event = piece(&path, said);
+        // It may have hung up by then.
+        let _ = stream.write_all(event.as_bytes());
+    }
+    // It answers nothing more: the client has to go.
+    let _ = reader.read_to_end(&mut Vec::new());
+    asked.send((path, serde_json::from_slice(&body).unwrap())).ok()
+}
+
+/// A piece of an answer in the form of the API that has this path.
+fn piece(path: &str, said: &str) -> String {
+    let event = if path.ends_with("/chat/completions") {
+        json!({"id": "c", "choices": [{"index": 0, "delta": {"content": said}, "finish_reason": null}]})
+    } else if path.ends_with("/completions") {
+        json!({"id": "c", "choices": [{"index": 0, "text": said, "finish_reason": null}]})
+    } else if path.ends_with("/responses") {
+        json!({"type": "response.output_text.delta", "delta": said})
+    } else if path.ends_with("/messages") {
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": said}})
+    } else {
+        json!({"candidates": [{"content": {"role": "model", "parts": [{"text": said}]}}]})
+    };
+    let name = event["type"].as_str().map(|name| format!("event: {name}\n")).unwrap_or_default();
+    let begun = json!({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant",
+        "model": "m", "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}}});
+    let block =
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
+    let head = (path.ends_with("/messages") && said.starts_with(FIRST)).then(|| {
+        format!("event: message_start\ndata: {begun}\n\nevent: content_block_start\ndata: {block}\n\n")
+    });
+    format!("{}{name}data: {event}\n\n", head.unwrap_or_default())
+}
+
+/// With what each answer begins.
+const FIRST: &str = " The rain";
+const PIECES: [&str; 4] = [FIRST, " fell. “Why?", "” he asked.\n\nNobody", " said a word."];
+
+/// The forms in which a document is continued: settings of a provider, and the end of the path that is asked.
+const FORMS: [(&str, &str); 6] = [
+    ("kind = \"llamacpp\"", "/completions"),
+    ("kind = \"vllm\"\ncompletion_endpoint = false", "/chat/completions"),
+    ("dialect = \"openai_chat\"\ncompletion_endpoint = false", "/chat/completions"),
+    ("dialect = \"openai_responses\"\ncompletion_endpoint = false", "/responses"),
+    ("dialect = \"anthropic_messages\"", "/messages"),
+    ("dialect = \"gemini\"", "GenerateContent?alt=sse"),
+];
+
+#[test]
+fn a_stop_is_cut_in_every_dialect_and_ends_the_stream() {
+    for (form, end) in FORMS {
+        for (stop, kept) in
+            [("sentence", " The rain fell. "), ("paragraph", " The rain fell. “Why?” he asked.\n\n")]
+        {
+            let (base, asked) = endless(&PIECES);
+            let world = World::new();
+            let config = format!(
+                "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{base}\"\n{form}\nplace = \"remote\"\n\
+                 window = 32000\nidle_timeout = 600\n[models.\"box/m\"]\nprice_input = 10.0\nprice_output = 10.0\n"
+            );
+            world.write("config.toml", &config);
+            world.ok(&["tree", "new", "--title", "Rain", "--text", "It was dark."]);
+            let (code, made) = world.json(&["tree", "generate", "Rain", "--stop", stop]);
+            assert_eq!(code, Some(0), "{form}, {stop}: {made}");
+            let (_, cost) = world.json(&["cost"]);
+            let row = &cost["rows"][0];
+            assert!(row["output"].as_u64() > Some(0) && row["cost"].as_f64() > Some(0.0), "{form}: {cost}");
+            let text = world.ok(&["tree", "text", "Rain"]);
+            assert_eq!(text.trim_end(), format!("It was dark.{kept}").trim_end(), "{form}, {stop}");
+            let (path, body) = asked.recv().unwrap();
+            assert!(path.ends_with(end), "{form}: {path}");
+            for field in ["stop", "stop_sequences", "stopSequences"] {
+                assert!(!body.to_string().contains(&format!("\"{field}\":")), "{form}: {body}");
+            }
+            let (_, verified) = world.json(&["tree", "verify", "Rain"]);
+            assert_eq!(verified["status"], "valid", "{form}, {stop}: {verified}");
+        }
+    }
+}
+
+/// Tokens that end a sentence or a paragraph in the place of all that no English text has.
+#[cfg(feature = "embedded-model")]
+fn talkative(world: &World) -> String {
+    use crate::tiny::{Meta, TINY};
+    let mut file = TINY.file();
+    for (key, value) in &mut file.metadata {
+        if let ("tokenizer.ggml.tokens", Meta::Texts(tokens)) = (key.as_str(), value) {
+            // A blank and the end of a line, as vocabularies of this kind write them.
+            let kept = |token: &str| token.is_ascii() || token.contains(['Ġ', 'Ċ']);
+            for (number, token) in tokens.iter_mut().filter(|token| !kept(token)).enumerate() {
+                let end = if number % 2 == 0 { "Ġ" } else { "ĊĊ" };
+                *token = format!("w{number}.{end}The");
+            }
+        }
+    }
+    let path = world.path("talkative.gguf");
+    std::fs::write(&path, file.bytes()).unwrap();
+    text(&path)
+}
+
+#[test]
+#[cfg(feature = "embedded-model")]
+fn a_stop_is_cut_in_the_embedded_engine() {
+    for stop in ["sentence", "paragraph"] {
+        let world = World::new();
+        let file = talkative(&world);
+        world.ok(&["tree", "new", "--title", "Rain", "--text", "It was dark."]);
+        for time in 0..3 {
+            let sampling = ["--temperature", "3", "--seed", "7", "--max-tokens", "200", "--stop", stop];
+            let ask = ["--model-file", &file, "tree", "generate", "Rain"];
+            let (code, made) = world.json(&[&ask[..], &sampling].concat());
+            assert_eq!(code, Some(0), "{stop}, call {time}: {made}");
+            let said = made["nodes"][0]["text"].as_str().unwrap();
+            // A paragraph ends a sentence, too.
+            let paragraph = said.ends_with("\n\n") && said.matches("\n\n").count() == 1;
+            let sentence = said.ends_with(". ") && said.matches(". ").count() == 1 && !said.contains("\n\n");
+            assert!(paragraph || (stop == "sentence" && sentence), "{stop}, call {time}: {said:?}");
+            assert!(made["usage"]["output"].as_u64() < Some(200), "it read on: {made}");
+        }
+        let (_, verified) = world.json(&["tree", "verify", "Rain"]);
+        assert_eq!(verified["status"], "valid", "{stop}: {verified}");
+    }
 }

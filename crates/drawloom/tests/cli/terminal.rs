@@ -170,8 +170,20 @@ impl Terminal {
         (code, written)
     }
 
+    /// What it wrote, without colours; line ends as programs write them.
+    pub(crate) fn plain(&self) -> String {
+        let written = String::from_utf8_lossy(&self.raw).replace("\r\n", "\n");
+        let mut parts = written.split("\u{1b}[");
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |plain, part| plain + part.split_once('m').map_or(part, |(_, rest)| rest))
+    }
+
     pub(crate) fn contents(&self) -> String {
         self.screen.screen().contents()
+    }
+
+    pub(crate) fn screen(&self) -> &Screen {
+        self.screen.screen()
     }
 
     pub(crate) fn obeyed(&self) -> &Obeyed {

@@ -197,6 +197,13 @@ pub(crate) struct PersonAtTerminal<'a> {
 impl PersonAtTerminal<'_> {
     /// Runs the program; its exit code and what the terminal showed.
     pub(crate) fn run(&self, world: &World, folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+        let mut command = world.command(arguments);
+        command.current_dir(folder);
+        self.answers(&command)
+    }
+
+    /// The same of a command.
+    pub(crate) fn answers(&self, program: &Command) -> (Option<i32>, String) {
         let person: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&person).unwrap();
         unlockpt(&person).unwrap();
@@ -211,8 +218,7 @@ impl PersonAtTerminal<'_> {
         modes.local_modes.set(LocalModes::ECHO, self.echo);
         tcsetattr(&settings, OptionalActions::Now, &modes).unwrap();
         drop(settings);
-        let mut command = with_terminal(&world.command(arguments));
-        command.current_dir(folder);
+        let mut command = with_terminal(program);
         let stdout = if self.stdout { stream() } else { Stdio::null() };
         let mut child = command.stdin(stream()).stdout(stdout).stderr(stream()).spawn().unwrap();
         drop(command);

@@ -79,3 +79,56 @@ fn it_says_who_is_asked_what_was_sent_and_how_far_it_is_read_and_goes_before_the
     terminal.types("\u{4}");
     assert_eq!(terminal.ended(), Some(0));
 }
+
+/// Answers that a model gives in chat completions and in completions.
+fn answer(words: &[&str]) -> String {
+    if words[0] == "ask" { server::chat("", "Wet.", 100) } else { crate::narrow::probable() }
+}
+
+#[test]
+fn a_question_and_a_passage_are_waited_for_as_a_conversation_is() {
+    for words in
+        [&["ask", "Wet?"][..], &["tree", "generate", "Tale"], &["tree", "generate", "Tale", "-n", "2"]]
+    {
+        let (world, pieces) = world();
+        world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+        let mut terminal = Terminal::start(world.command(&[&["--model", "box/m"], words].concat()));
+        terminal.shows("waiting for box/m: ");
+        pieces.send(read(50)).unwrap();
+        terminal.shows("tokens sent, 25 % read · ");
+        for _ in 0..2 {
+            pieces.send(answer(words)).unwrap();
+            pieces.send(String::new()).unwrap();
+        }
+        assert_eq!(terminal.ended(), Some(0), "{words:?}: {}", terminal.contents());
+        while terminal.listen() {}
+        let screen = terminal.contents();
+        let is_there = screen.contains("Wet.") || screen.contains("in the reeds");
+        assert!(is_there && !screen.contains("waiting for"), "{words:?}: {screen}");
+    }
+}
+
+#[test]
+fn a_terminal_that_takes_nothing_away_is_told_once() {
+    for words in [&["ask", "Wet?"][..], &["tree", "generate", "Tale"], &["chat", "-m", "Wet?"]] {
+        let (world, pieces) = world();
+        world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+        let mut command = world.command(&[&["--model", "box/m"], words].concat());
+        command.env("TERM", "dumb");
+        let mut terminal = Terminal::start(command);
+        terminal.until("a line of its own", |terminal| {
+            let screen = terminal.contents();
+            screen
+                .lines()
+                .any(|line| line.starts_with("waiting for box/m: ") && line.ends_with(" tokens sent"))
+        });
+        let said = if words[0] == "chat" { server::chat("", "Wet.", 100) } else { answer(words) };
+        pieces.send(said).unwrap();
+        pieces.send(String::new()).unwrap();
+        assert_eq!(terminal.ended(), Some(0), "{words:?}: {}", terminal.contents());
+        while terminal.listen() {}
+        let screen = terminal.contents();
+        assert_eq!(screen.matches("waiting for").count(), 1, "{words:?}: {screen}");
+        assert!(!terminal.wrote(b"\x1b"), "{words:?}: {screen}");
+    }
+}

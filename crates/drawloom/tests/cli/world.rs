@@ -58,6 +58,8 @@ impl World {
         let mut command = Command::new(program());
         command.args(arguments).env_clear();
         command.env("HOME", self.path("user")).env("DRAWLOOM_HOME", self.home()).env("TZ", "UTC");
+        // Nobody would leave one.
+        command.env("PAGER", "cat");
         command.current_dir(self.path("here")).stdin(Stdio::null());
         command
     }

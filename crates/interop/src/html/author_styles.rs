@@ -1,5 +1,6 @@
 //! Styles of authors: a colour, and an underline that tells them apart without it.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use loom::{Author, AuthorKind};
@@ -10,6 +11,8 @@ use super::escape::Escaped;
 #[derive(Debug, Default)]
 pub(super) struct AuthorStyles {
     seen: Vec<(AuthorKind, String)>,
+    /// The models that wrote under the name of each.
+    models: Vec<BTreeSet<String>>,
 }
 
 /// Marks for authors other than the owner and the first model.
@@ -17,12 +20,17 @@ const FURTHER: [&str; 3] = ["teal", "plum", "ochre"];
 
 impl AuthorStyles {
     /// The class of an author.
-    pub(super) fn class(&mut self, kind: AuthorKind, name: &str) -> &'static str {
+    pub(super) fn class(&mut self, kind: AuthorKind, name: &str, model: Option<&str>) -> &'static str {
         let here = self.seen.iter().position(|(of, seen)| *of == kind && seen == name);
         let index = here.unwrap_or_else(|| {
             self.seen.push((kind, name.to_owned()));
+            self.models.push(BTreeSet::new());
             self.seen.len() - 1
         });
+        let models = &mut self.models[index];
+        if let Some(model) = model.filter(|model| !models.contains(*model)) {
+            models.insert(model.to_owned());
+        }
         self.mark(index)
     }
 
@@ -46,7 +54,11 @@ impl AuthorStyles {
         for (index, (kind, name)) in self.seen.iter().enumerate() {
             let name = text::terminal::one_line(name);
             let (mark, kind) = (self.mark(index), word(*kind));
-            writeln!(out, "<li><span class=\"{mark}\">{}</span> {kind}</li>", Escaped(&name))?;
+            write!(out, "<li><span class=\"{mark}\">{}</span> {kind}", Escaped(&name))?;
+            for model in &self.models[index] {
+                write!(out, " · {}", Escaped(&text::terminal::one_line(model)))?;
+            }
+            out.write_all(b"</li>\n")?;
         }
         out.write_all(b"</ul>\n")
     }

@@ -7,8 +7,8 @@ use loom::reader::Order;
 use loom::render::Passage;
 use loom::source;
 use loom::{
-    Block, CellKey, NodeRow, OpTarget, PositionId, PositionKind, RowError, TreeReader, ViewName, path,
-    resolve,
+    Block, CellKey, GenerationSettings, NodeRow, OpTarget, PositionId, PositionKind, RowError, TreeReader,
+    ViewName, path, resolve,
 };
 
 use super::author_styles::{AuthorStyles, word};
@@ -177,18 +177,18 @@ impl<'a> Tree<'a> {
         let text = row.node.text();
         // Isolated, so that a text cannot turn the direction of what follows it.
         self.out.write_all(b"<bdi>")?;
-        let model = source::model_of(self.rows, &row.node)?;
         for span in attribute(self.rows, row.node.id)? {
-            let class = self.styles.class(span.kind, &span.author);
-            let label = source::label(span.kind, &span.author, model.as_deref());
+            let origin = source::origin_of_span(self.rows, &row.node, &span)?;
+            let model = origin.as_ref().map(|origin| origin.model.as_str());
+            let class = self.styles.class(span.kind, &span.author, model);
+            let label = source::label(span.kind, &span.author, model);
             let name = text::terminal::one_line(&label);
-            write!(
-                self.out,
-                "<span class=\"{class}\" title=\"{} · {}\">{}</span>",
-                Escaped(&name),
-                word(span.kind),
-                Linked(&text[span.from..span.to])
-            )?;
+            write!(self.out, "<span class=\"{class}\" title=\"{} · {}", Escaped(&name), word(span.kind))?;
+            let settings = origin.map(|origin| origin.settings(self.rows)).transpose()?.flatten();
+            for words in settings.iter().flat_map(GenerationSettings::words) {
+                write!(self.out, " · {}", Escaped(&words))?;
+            }
+            write!(self.out, "\">{}</span>", Linked(&text[span.from..span.to]))?;
         }
         self.out.write_all(b"</bdi>")?;
         for block in row.node.content.iter() {

@@ -1,5 +1,6 @@
 //! A plan under construction: what it has added so far, over the slice it reads.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cell::{CellChange, CellKey, CellValue, OpTarget};
@@ -53,6 +54,9 @@ pub(super) struct PlanBuilder<'a, 'e> {
     entropy: &'a mut Entropy<'e>,
     positions: Vec<Position>,
     nodes: Vec<Node>,
+    /// Where each stands among them: a text of a novel becomes tens of thousands.
+    planned_positions: BTreeMap<PositionId, usize>,
+    planned_nodes: BTreeMap<NodeId, usize>,
     cells: Vec<CellChange>,
     drafts: Vec<DraftChange>,
     /// Drafts that hold nothing: gone once the plan does something.
@@ -85,6 +89,8 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
             entropy,
             positions: Vec::new(),
             nodes: Vec::new(),
+            planned_positions: BTreeMap::new(),
+            planned_nodes: BTreeMap::new(),
             cells: Vec::new(),
             drafts: Vec::new(),
             blank: Vec::new(),
@@ -135,9 +141,9 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
     fn stored(&self, key: &CellKey) -> Result<CellValue, Needs> {
         let planned = match key {
             CellKey::Selected { position, .. } | CellKey::LastTip { position, .. } => {
-                self.positions.iter().any(|planned| planned.id == *position)
+                self.planned_positions.contains_key(position)
             }
-            CellKey::Pruned { target: OpTarget::Version(id) } => self.nodes.iter().any(|node| node.id == *id),
+            CellKey::Pruned { target: OpTarget::Version(id) } => self.planned_nodes.contains_key(id),
             _ => false,
         };
         if planned { Ok(CellValue::None) } else { Ok(self.slice.cell(key)?.value.clone()) }
@@ -187,8 +193,8 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
 
     /// A position, stored or planned.
     pub(super) fn position(&self, id: PositionId) -> Result<Position, PlanError> {
-        if let Some(planned) = self.positions.iter().find(|position| position.id == id) {
-            return Ok(planned.clone());
+        if let Some(planned) = self.planned_positions.get(&id) {
+            return Ok(self.positions[*planned].clone());
         }
         Ok(self.slice.position(id)?.ok_or(Refusal::NoPosition(id))?.clone())
     }
@@ -207,7 +213,7 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
 
     /// A node, stored or planned, whose content is still there.
     pub(super) fn node(&self, id: NodeId) -> Result<Node, PlanError> {
-        if let Some(planned) = self.nodes.iter().find(|node| node.id == id) {
+        if let Some(planned) = self.planned_node(id) {
             return Ok(planned.clone());
         }
         let row = self.slice.node(id)?.ok_or(Refusal::NoNode(id))?;
@@ -219,7 +225,7 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
 
     /// The chain hash of a node, purged or not.
     pub(super) fn chain(&self, id: NodeId) -> Result<crate::digest::Digest, PlanError> {
-        if let Some(planned) = self.nodes.iter().find(|node| node.id == id) {
+        if let Some(planned) = self.planned_node(id) {
             return Ok(planned.chain_hash);
         }
         Ok(self.slice.node(id)?.ok_or(Refusal::NoNode(id))?.node.chain_hash)
@@ -229,7 +235,7 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
     pub(super) fn shown(&self, position: PositionId) -> Result<NodeId, PlanError> {
         let selected = self.value(&CellKey::Selected { view: self.view(), position })?.as_node();
         let wanted = selected.unwrap_or(position.original());
-        if self.nodes.iter().any(|node| node.id == wanted) {
+        if self.planned_node(wanted).is_some() {
             return Ok(wanted);
         }
         let pruned = self.value(&CellKey::Pruned { target: OpTarget::Version(wanted) })?.is_set();
@@ -273,6 +279,7 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
             PositionKind::Annotation => OriginRole::Annotation,
         };
         let node = self.make(id, id.original(), role, (origin, version), seed)?;
+        self.planned_positions.insert(id, self.positions.len());
         self.positions.push(Position {
             id,
             tree: self.request.tree,
@@ -284,8 +291,17 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
             above: above.below(),
             own: Sums { counts: node.counts, digest: node.term },
         });
-        self.nodes.push(node);
+        self.plan_node(node);
         Ok(id)
+    }
+
+    fn planned_node(&self, id: NodeId) -> Option<&Node> {
+        self.planned_nodes.get(&id).map(|at| &self.nodes[*at])
+    }
+
+    fn plan_node(&mut self, node: Node) {
+        self.planned_nodes.insert(node.id, self.nodes.len());
+        self.nodes.push(node);
     }
 
     /// Adds a version at a position.
@@ -300,7 +316,7 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
         };
         let shown = self.shown(parent)?;
         let node = self.make(at.id, id, at.role, (origin, shown), seed)?;
-        self.nodes.push(node);
+        self.plan_node(node);
         Ok(id)
     }
 

@@ -3,8 +3,9 @@
 
 use drawloom_loom::attribution::{Stretch, attribute, carried, stretches};
 use drawloom_loom::reader::AuthorSpan;
-use drawloom_loom::render::{Show, render};
-use drawloom_loom::{NodeId, Op, Slot, TreeReader};
+use drawloom_loom::render::{Show, render, window};
+use drawloom_loom::verify::Status;
+use drawloom_loom::{NodeId, Op, ShownPassage, Slot, TreeReader};
 use proptest::prelude::*;
 
 use crate::support::cases;
@@ -113,6 +114,106 @@ proptest! {
                 prop_assert_eq!(at, total as u64);
             }
         }
+    }
+}
+
+/// What stands at each byte, and the node that introduced it, as a person would count: merged texts one behind the
+/// other, a cluster that became of two with what stands behind it.
+fn joined(text: &str, mut authors: Vec<NodeId>) -> Vec<NodeId> {
+    for cluster in text::grapheme::clusters(text) {
+        let last = authors[cluster.end - 1];
+        authors[cluster].fill(last);
+    }
+    authors
+}
+
+/// The passages of `main`, with what each says and who introduced its bytes.
+fn passages(desk: &Fixture) -> Vec<(ShownPassage, String, Vec<NodeId>)> {
+    let path = desk.path(&main_view());
+    let shown = window(&desk.tree, &main_view(), &path, None, usize::MAX).unwrap();
+    let shown = shown.into_iter().skip(1).map(|passage| {
+        let node = passage.row.node.id;
+        let authors = bytes(&attribute(&desk.tree, node).unwrap());
+        (ShownPassage { position: passage.position.id, node }, passage.text, authors)
+    });
+    shown.collect()
+}
+
+proptest! {
+    #![proptest_config(cases(192))]
+
+    /// Whatever is merged, split and edited in between: text that only moves keeps its authors, and undo gives back.
+    #[test]
+    fn merged_and_split_passages_keep_their_authors(
+        texts in prop::collection::vec((any::<bool>(), HARD), 2..6),
+        steps in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>(), any::<prop::sample::Index>(),
+            prop::option::of(HARD)), 1..8),
+    ) {
+        let mut desk = Fixture::buffer();
+        for (by_model, text) in texts.iter().filter(|(_, text)| !text.is_empty()) {
+            if *by_model {
+                desk.generate(&[text]);
+            } else {
+                desk.append(text);
+            }
+        }
+        for (merge, which, cut, edit) in steps {
+            let before = passages(&desk);
+            let filled: Vec<usize> = (0..before.len()).filter(|at| !before[*at].1.is_empty()).collect();
+            prop_assume!(!filled.is_empty());
+            let text = desk.text();
+            let shown = |range: std::ops::RangeInclusive<usize>| -> Vec<ShownPassage> {
+                before[range].iter().map(|(shown, ..)| *shown).collect()
+            };
+            if merge && filled.len() > 1 {
+                let at = 1 + which.index(filled.len() - 1);
+                let (upper, lower) = (filled[at - 1], filled[at]);
+                let op = Op::Merge { passages: shown(upper..=lower), keep: false };
+                desk.run(op).unwrap();
+                let after = passages(&desk);
+                let both = format!("{}{}", before[upper].1, before[lower].1);
+                let authors = [before[upper].2.clone(), before[lower].2.clone()].concat();
+                prop_assert_eq!(&after[upper].1, &both);
+                prop_assert_eq!(&after[upper].2, &joined(&both, authors));
+                prop_assert!(after[lower].1.is_empty());
+                // Split just there, both passages are what they were: texts, authors, nodes.
+                let op = Op::Split {
+                    passages: after[upper..=lower].iter().map(|(shown, ..)| *shown).collect(),
+                    at: before[upper].1.len() as u64,
+                    keep: false,
+                };
+                desk.run(op).unwrap();
+                prop_assert_eq!(&passages(&desk), &before);
+                desk.run(Op::Undo).unwrap();
+                prop_assert_eq!(&passages(&desk), &after);
+            } else {
+                let at = filled[which.index(filled.len())];
+                let is_tip = at + 1 == before.len();
+                let cuts: Vec<usize> = text::grapheme::clusters(&before[at].1).skip(1).map(|c| c.start).collect();
+                if cuts.is_empty() || !is_tip && !before[at + 1].1.is_empty() {
+                    continue;
+                }
+                let cut = cuts[cut.index(cuts.len())];
+                let below = if is_tip { at } else { at + 1 };
+                desk.run(Op::Split { passages: shown(at..=below), at: cut as u64, keep: false }).unwrap();
+                let after = passages(&desk);
+                let (head, tail) = before[at].1.split_at(cut);
+                prop_assert_eq!((after[at].1.as_str(), after[at + 1].1.as_str()), (head, tail));
+                // Flags may pair in another way in a text of its own.
+                prop_assert_eq!(&after[at].2, &joined(head, before[at].2[..cut].to_vec()));
+                prop_assert_eq!(&after[at + 1].2, &joined(tail, before[at].2[cut..].to_vec()));
+            }
+            prop_assert_eq!(desk.text(), text);
+            desk.run(Op::Undo).unwrap();
+            prop_assert_eq!(&passages(&desk), &before);
+            desk.run(Op::Redo).unwrap();
+            if let Some(edit) = edit {
+                let at = passages(&desk)[filled[0]].0.position;
+                desk.edit(at, &edit);
+            }
+        }
+        let report = desk.verify();
+        prop_assert_eq!(report.status, Status::Valid, "{:?}", report.problems);
     }
 }
 

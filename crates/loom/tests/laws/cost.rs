@@ -5,7 +5,7 @@ use drawloom_loom::drift::is_drifted;
 use drawloom_loom::path::{ViewOverrides, ancestor_at, common_ancestor};
 use drawloom_loom::plan::{EditAs, NewText};
 use drawloom_loom::render::window;
-use drawloom_loom::{Op, OpTarget, PassageEdit, PositionId, Slot, resolve};
+use drawloom_loom::{Op, OpTarget, PassageEdit, PositionId, ShownPassage, Slot, resolve};
 
 use crate::support::counted::Counted;
 use loom_testing::{Fixture, main_view};
@@ -120,8 +120,20 @@ fn rounds_do_not_grow_with_pending_edits_selections_or_views() {
         });
         let edits = Op::EditPath { edits: edits.collect(), texts: Vec::new() };
         let edits = cost(&mut desk, edits).1;
+        let shown = [at[0], at[1]].map(|position| {
+            let node = resolve::shown(&desk.tree, &main_view(), position).unwrap();
+            ShownPassage { position, node }
+        });
+        let merge = cost(&mut desk, Op::Merge { passages: shown.to_vec(), keep: true }).1;
         let undo = cost(&mut desk, Op::Undo).1;
-        [("new view", copy), ("prune", prune), ("commit", commit), ("edits", edits), ("undo", undo)]
+        [
+            ("new view", copy),
+            ("prune", prune),
+            ("commit", commit),
+            ("edits", edits),
+            ("merge", merge),
+            ("undo", undo),
+        ]
     };
     assert_eq!(rounds(2), rounds(40));
 }

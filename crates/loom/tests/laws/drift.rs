@@ -75,6 +75,12 @@ proptest! {
             {
                 kept.insert((view, place), (below, now));
             }
+            if let Do::Merge(passages, true) | Do::Split(passages, _, true) = &act
+                && let [_, .., (last, _)] = passages[..]
+                && before.choices != pair.model.choices
+            {
+                kept.insert((view, last), (true, now));
+            }
             // Flags are of the whole tree: a view made later has them too.
             for of in 0..VIEWS {
                 let changed = before.choices.keys().chain(pair.model.choices.keys())

@@ -2,8 +2,8 @@
 
 use drawloom_loom::plan::{EditAs, NewText};
 use drawloom_loom::{
-    Block, CellKey, Mode, NodeId, Op, OpKind, OpRecord, OpTarget, Refusal, Role, Seq, Slot, TreeReader,
-    ViewName,
+    Block, CellKey, Mode, NodeId, Op, OpKind, OpRecord, OpTarget, Refusal, Role, Seq, ShownPassage, Slot,
+    TreeReader, ViewName,
 };
 
 use loom_testing::{Fixture, main_view, purge};
@@ -159,6 +159,68 @@ fn a_view_is_never_moved_to_a_hidden_place() {
     let branch = Op::Edit { position: second, text: "c".into(), edit_as: EditAs::Branch };
     assert_eq!(desk.run(branch), hidden(first));
     assert_eq!(desk.run(Op::BranchAt { node: second.original(), at: 0, token: None }), hidden(first));
+}
+
+/// Passages as `main` shows them.
+fn shown(desk: &Fixture, at: &[drawloom_loom::PositionId]) -> Vec<ShownPassage> {
+    let shown = |position: &drawloom_loom::PositionId| ShownPassage {
+        position: *position,
+        node: desk.shown(&main_view(), *position),
+    };
+    at.iter().map(shown).collect()
+}
+
+#[test]
+fn a_passage_merges_into_the_one_above_and_splits_where_the_tail_has_a_place() {
+    let mut desk = Fixture::buffer();
+    let [one, two, three] = ["a", "b", "c"].map(|text| desk.append(text));
+    let merge = |desk: &Fixture, at: &[_]| Op::Merge { passages: shown(desk, at), keep: false };
+    let split = |desk: &Fixture, at: &[_], cut| Op::Split { passages: shown(desk, at), at: cut, keep: false };
+    let before = last(&desk).seq;
+    desk.run(merge(&desk, &[one, two])).unwrap();
+    assert_eq!(last(&desk).seq.0, before.0 + 1, "one operation");
+    let both = desk.tree.node(desk.shown(&main_view(), one)).unwrap().unwrap().node;
+    assert_eq!((both.text().as_ref(), both.edited_from), ("ab", Some(one.original())));
+    assert_eq!(desk.text(), "abc");
+    // Over the empty passage that is left.
+    desk.run(merge(&desk, &[one, two, three])).unwrap();
+    assert_eq!(desk.tree.node(desk.shown(&main_view(), one)).unwrap().unwrap().node.text(), "abc");
+    desk.run(split(&desk, &[one, two], 1)).unwrap();
+    desk.run(split(&desk, &[two, three], 1)).unwrap();
+    assert_eq!(desk.text(), "abc");
+    desk.run(merge(&desk, &[two, three])).unwrap();
+    desk.run(Op::Move(two)).unwrap();
+    let made = desk.run(split(&desk, &[two], 1)).unwrap();
+    assert_eq!(made.positions[0].parent, Some(two), "below the tip the tail is a passage of its own");
+    assert_eq!((desk.tip(), desk.text().as_str()), (made.positions[0].id, "abc"));
+}
+
+#[test]
+fn passages_merge_only_where_the_text_of_the_path_stays() {
+    let mut desk = Fixture::buffer();
+    let [one, two, three] = ["a", "bb", "c"].map(|text| desk.append(text));
+    let merge = |desk: &Fixture, at: &[_]| Op::Merge { passages: shown(desk, at), keep: false };
+    let over_a_text = merge(&desk, &[one, two, three]);
+    assert_eq!(desk.run(over_a_text), Err(Refusal::ChangedMeanwhile(two)));
+    let apart = merge(&desk, &[one, three]);
+    assert_eq!(desk.run(apart), Err(Refusal::NotOnPath(three)));
+    let earlier = merge(&desk, &[one, two]);
+    let into_a_text = Op::Split { passages: shown(&desk, &[two, three]), at: 1, keep: false };
+    assert_eq!(desk.run(into_a_text), Err(Refusal::ChangedMeanwhile(three)));
+    let above_the_tip = Op::Split { passages: shown(&desk, &[two]), at: 1, keep: false };
+    assert_eq!(desk.run(above_the_tip), Err(Refusal::ChangedMeanwhile(two)));
+    desk.edit(two, "b");
+    assert_eq!(desk.run(earlier), Err(Refusal::ChangedMeanwhile(two)));
+    desk.run(Op::Exclude(OpTarget::Position(one))).unwrap();
+    let left_out = merge(&desk, &[one, two]);
+    assert_eq!(desk.run(left_out), Err(Refusal::LeftOut(one)));
+    desk.run(Op::Move(one)).unwrap();
+    let elsewhere = merge(&desk, &[two, three]);
+    assert_eq!(desk.run(elsewhere), Err(Refusal::NotOnPath(three)));
+    let mut talk = Fixture::new(Mode::Dialogue);
+    let said = [talk.append("a"), talk.append("b")];
+    let messages = merge(&talk, &said);
+    assert_eq!(talk.run(messages), Err(Refusal::NoDocument));
 }
 
 #[test]

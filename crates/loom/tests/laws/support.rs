@@ -4,6 +4,7 @@ pub(crate) mod counted;
 pub(crate) mod model;
 pub(crate) mod model_history;
 pub(crate) mod model_ops;
+pub(crate) mod model_passages;
 pub(crate) mod pair;
 
 use proptest::test_runner::Config;

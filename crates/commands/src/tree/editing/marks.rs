@@ -51,15 +51,17 @@ impl Marks {
     /// of the text, as many editors write one.
     pub(super) fn file(&self, title: &str, texts: &[&str]) -> String {
         let title: String = title.chars().filter(|c| ![OPEN, CLOSE].contains(c) && !c.is_control()).collect();
+        // An editor gives a file that has both kinds of line ends one of them.
+        let line_end = if texts.iter().any(|text| text.contains("\r\n")) { "\r\n" } else { "\n" };
         let mut file = format!(
             "{HEADER}{title}: {OPEN}…{CLOSE} marks the beginning of a passage. Write as you like; leave the marks where \
-             you can. Saved and closed, it is taken in.{CLOSE}\n"
+             you can. Saved and closed, it is taken in.{CLOSE}{line_end}"
         );
         for (mark, text) in self.marks.iter().zip(texts) {
             file.push_str(mark);
             file.push_str(text);
         }
-        file.push('\n');
+        file.push_str(line_end);
         file
     }
 
@@ -71,11 +73,13 @@ impl Marks {
 
     /// What an editor's file says of its text: without the line above and the last line end.
     pub(super) fn body(file: &str) -> &str {
-        let body = match file.split_once('\n') {
-            Some((header, rest)) if header.starts_with(HEADER) => rest,
-            _ => file,
+        let (body, line_end) = match file.split_once('\n') {
+            Some((header, rest)) if header.starts_with(HEADER) => {
+                (rest, if header.ends_with('\r') { "\r\n" } else { "\n" })
+            }
+            _ => (file, "\n"),
         };
-        body.strip_suffix('\n').unwrap_or(body)
+        body.strip_suffix(line_end).unwrap_or(body)
     }
 
     /// The new text of each passage. Together they are the text of the file without its marks.
@@ -100,6 +104,10 @@ impl Marks {
             }
             text + &body[at..range.end]
         };
+        // Where only marks went elsewhere, nothing was written.
+        if plain(0..body.len()) == old.concat() {
+            return Ok(old.iter().map(|text| (*text).to_owned()).collect());
+        }
         let mut texts = vec![String::new(); old.len()];
         let mut fill = |passages: Range<usize>, text: &str| {
             let members: Vec<usize> = passages.filter(|passage| !is_moved[*passage]).collect();
@@ -222,6 +230,8 @@ mod tests {
         let deleted = format!("⟦aaaa⟧{one}⟦dddd⟧{four}");
         assert_eq!(read(&deleted), [one, "", "", four], "passages deleted with their marks");
         assert_eq!(read("⟦aaaa⟧⟦bbbb⟧⟦cccc⟧⟦dddd⟧"), ["", "", "", ""]);
+        let alone = format!("⟦aaaa⟧One is ⟦cccc⟧first.\n\n⟦bbbb⟧{two}{three}⟦dddd⟧{four}⟦dddd⟧");
+        assert_eq!(read(&alone), OLD, "marks that went elsewhere and stand there twice are no edit");
     }
 
     #[test]

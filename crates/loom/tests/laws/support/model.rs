@@ -17,6 +17,23 @@ pub(crate) struct Spot {
     pub(crate) parent: Option<Place>,
     pub(crate) on_paths: bool,
     pub(crate) texts: Vec<String>,
+    /// How versions that quote were made.
+    pub(crate) quotes: BTreeMap<usize, Quoting>,
+}
+
+impl Spot {
+    pub(crate) fn new(parent: Option<Place>, on_paths: bool, text: &str) -> Self {
+        Self { parent, on_paths, texts: vec![text.to_owned()], quotes: BTreeMap::new() }
+    }
+}
+
+/// A version that quotes: the version it was made from, and whose text from where to where stands at which byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Quoting {
+    pub(crate) from: usize,
+    pub(crate) source: (Place, usize),
+    pub(crate) range: std::ops::Range<usize>,
+    pub(crate) at: usize,
 }
 
 /// Whatever can be chosen, and so be taken back.
@@ -69,7 +86,7 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn new() -> Self {
-        let genesis = Spot { parent: None, on_paths: true, texts: vec![String::new()] };
+        let genesis = Spot::new(None, true, "");
         Self {
             spots: vec![genesis],
             choices: BTreeMap::from([(Choice::Tip(0), 0)]),

@@ -1,6 +1,6 @@
 //! What each operation does to the naive model.
 
-use super::model::{Choice, DraftAt, Model, Place, Steps, Typed, View};
+use super::model::{Choice, DraftAt, Model, Place, Spot, Steps, Typed, View};
 
 /// An operation with everything named.
 #[derive(Debug, Clone)]
@@ -14,6 +14,10 @@ pub(crate) enum Do {
     EditBranch(Place, String),
     /// Places, the version each text was made from, the texts; and what is added at the end.
     EditPath(Vec<(Place, usize, String)>, Vec<String>),
+    /// Places below one another and the version each shows; whether what is below is accepted.
+    Merge(Vec<(Place, usize)>, bool),
+    /// As of `Merge`, and the byte at which the first is parted.
+    Split(Vec<(Place, usize)>, usize, bool),
     /// The place, the version cut, bytes kept.
     BranchAt(Place, usize, usize),
     /// Texts of the answers, and whether the view follows the first.
@@ -104,6 +108,8 @@ impl Model {
                     self.grow(view, text)?;
                 }
             }
+            Do::Merge(passages, keep) => self.merge(view, passages, *keep)?,
+            Do::Split(passages, at, keep) => self.split(view, passages, *at, *keep)?,
             Do::EditBranch(place, text) => {
                 let parent = self.passage(*place)?;
                 self.commit(view);
@@ -216,12 +222,11 @@ impl Model {
     }
 
     fn add(&mut self, parent: Place, on_paths: bool, text: &str) -> Place {
-        let spot = super::model::Spot { parent: Some(parent), on_paths, texts: vec![text.to_owned()] };
-        self.spots.push(spot);
+        self.spots.push(Spot::new(Some(parent), on_paths, text));
         self.spots.len() - 1
     }
 
-    fn grow(&mut self, view: View, text: &str) -> Result<(), Refused> {
+    pub(super) fn grow(&mut self, view: View, text: &str) -> Result<(), Refused> {
         if text.is_empty() {
             return Err(Refused);
         }
@@ -239,11 +244,13 @@ impl Model {
         }
     }
 
-    fn set_text(&mut self, view: View, place: Place, text: &str) {
+    pub(super) fn set_text(&mut self, view: View, place: Place, text: &str) {
         if self.shown_text(view, place) == text {
             return;
         }
-        let version = match self.spots[place].texts.iter().position(|other| other == text) {
+        let texts = &self.spots[place].texts;
+        let same = if texts[0] == text { Some(0) } else { texts.iter().rposition(|other| other == text) };
+        let version = match same {
             Some(version) => version,
             None => {
                 self.spots[place].texts.push(text.to_owned());
@@ -254,7 +261,7 @@ impl Model {
         self.put(Choice::Shown(view, place), Some(version));
     }
 
-    fn commit(&mut self, view: View) {
+    pub(super) fn commit(&mut self, view: View) {
         let held: Vec<(DraftAt, Typed)> = self
             .drafts
             .iter()

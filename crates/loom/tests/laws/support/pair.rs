@@ -4,8 +4,8 @@ use std::fmt;
 
 use drawloom_loom::plan::{EditAs, NewText};
 use drawloom_loom::{
-    CellKey, KeepScope, NodeId, NodeRow, Op, OpTarget, PassageEdit, Plan, PositionId, Refusal, Slot,
-    TreeReader, ViewName,
+    CellKey, KeepScope, NodeId, NodeRow, Op, OpTarget, PassageEdit, Plan, PositionId, Refusal, ShownPassage,
+    Slot, TreeReader, ViewName,
 };
 use proptest::prelude::*;
 
@@ -40,6 +40,8 @@ pub(crate) enum Kind {
     EditVersion,
     EditBranch,
     EditPath,
+    Merge,
+    Split,
     BranchAt,
     Generate,
     Late,
@@ -66,7 +68,8 @@ pub(crate) fn actions(most: usize) -> impl Strategy<Value = Vec<Action>> {
     use Kind::*;
     let kind = prop_oneof![
         4 => Just(Append), 2 => Just(Reply), 4 => Just(TypeBuffer), 4 => Just(TypeEdit), 3 => Just(Commit),
-        3 => Just(EditVersion), 2 => Just(EditBranch), 2 => Just(EditPath), 2 => Just(BranchAt),
+        3 => Just(EditVersion), 2 => Just(EditBranch), 2 => Just(EditPath), 3 => Just(Merge), 3 => Just(Split),
+        2 => Just(BranchAt),
         2 => Just(Generate), 1 => Just(Late), 2 => Just(Switch), 2 => Just(Select), 1 => Just(Keep), 2 => Just(Prune),
         1 => Just(Restore), 1 => Just(LeaveOut), 1 => Just(TakeIn), 2 => Just(Move), 1 => Just(Compact),
         1 => Just(Head), 1 => Just(Note), 1 => Just(NewView), 6 => Just(Undo), 4 => Just(Redo),
@@ -137,6 +140,18 @@ impl Pair {
                 let texts = (0..action.other % 3).map(|n| format!("{text}{n}!")).collect();
                 Do::EditPath(edits.collect(), texts)
             }
+            Kind::Merge if path.len() > 2 => {
+                let last = 2 + action.place % (path.len() - 2);
+                Do::Merge(self.above(view, last), action.other.is_multiple_of(2))
+            }
+            Kind::Split if path.len() > 1 => {
+                let first = 1 + action.place % (path.len() - 1);
+                let text = model.shown_text(view, path[first]);
+                let bounds: Vec<usize> = (0..=text.len()).filter(|at| text.is_char_boundary(*at)).collect();
+                let cut = bounds[action.other / 2 % bounds.len()];
+                Do::Split(self.below(view, first), cut, action.other.is_multiple_of(2))
+            }
+            Kind::Merge | Kind::Split => Do::Commit,
             Kind::BranchAt => {
                 let cut = &model.spots[any].texts[version];
                 let bounds: Vec<usize> = (0..=cut.len()).filter(|at| cut.is_char_boundary(*at)).collect();
@@ -160,6 +175,25 @@ impl Pair {
             Kind::Redo => Do::Redo,
         };
         (view, act)
+    }
+
+    fn seen(&self, view: View, places: &[Place]) -> Vec<(Place, usize)> {
+        places.iter().map(|place| (*place, self.model.shown(view, *place))).collect()
+    }
+
+    /// The passage of the path at this depth, and those above it up to the first that says something.
+    pub(crate) fn above(&self, view: View, last: usize) -> Vec<(Place, usize)> {
+        let path = self.model.path(view);
+        let says = |depth: &usize| !self.model.shown_text(view, path[*depth]).is_empty();
+        let first = (1..last).rev().find(says).unwrap_or(last - 1);
+        self.seen(view, &path[first..=last])
+    }
+
+    /// The passage of the path at this depth, and the first below it, if that is empty.
+    fn below(&self, view: View, first: usize) -> Vec<(Place, usize)> {
+        let path = self.model.path(view);
+        let below = path.get(first + 1).filter(|below| self.model.shown_text(view, **below).is_empty());
+        self.seen(view, &path[first..first + 1 + usize::from(below.is_some())])
     }
 
     /// Whether a view shows a version or edits its place. Pruned under the hand of a view, a version gives way to
@@ -249,6 +283,14 @@ impl Pair {
         }
     }
 
+    fn passages(&self, passages: &[(Place, usize)]) -> Vec<ShownPassage> {
+        let shown = passages.iter().map(|(place, version)| ShownPassage {
+            position: self.position(*place),
+            node: self.ids[*place][*version],
+        });
+        shown.collect()
+    }
+
     pub(crate) fn op(&self, act: &Do) -> Op {
         let at = |place: &Place| self.position(*place);
         let edit = |place: &Place, text: &String, edit_as| Op::Edit {
@@ -277,6 +319,10 @@ impl Pair {
                     .collect(),
                 texts: texts.iter().map(|text| NewText::owner(text, None)).collect(),
             },
+            Do::Merge(passages, keep) => Op::Merge { passages: self.passages(passages), keep: *keep },
+            Do::Split(passages, cut, keep) => {
+                Op::Split { passages: self.passages(passages), at: *cut as u64, keep: *keep }
+            }
             Do::BranchAt(place, version, cut) => {
                 Op::BranchAt { node: self.ids[*place][*version], at: *cut as u64, token: None }
             }
