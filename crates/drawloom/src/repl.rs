@@ -191,10 +191,10 @@ impl Repl<'_> {
             Ok(SlashOutcome::Queue(text)) => next = Some(as_text(&text)),
             Ok(SlashOutcome::Run(command)) => match self.run_here(*command) {
                 Ok(outcome) => self.show(&outcome)?,
-                Err(error) => self.failed(&error),
+                Err(error) => self.failed(&error).await,
             },
             Ok(SlashOutcome::Quit) => quits = true,
-            Err(error) => self.failed(&error),
+            Err(error) => self.failed(&error).await,
         }
         while let Some(step) = meanwhile.during(conversation.next(app, &owner)).await {
             match step {
@@ -208,7 +208,7 @@ impl Repl<'_> {
                 }
                 TurnStep::Done(done) => match *done {
                     Ok(done) => self.show(&CommandOutcome::Chatted(done))?,
-                    Err(error) => self.failed(&error),
+                    Err(error) => self.failed(&error).await,
                 },
             }
         }
@@ -217,7 +217,7 @@ impl Repl<'_> {
         if let (Some(first), Flow::Ends(_)) = (choices.first(), &flow) {
             // Whoever would choose is gone.
             if let Err(error) = conversation.choose(app, &owner, first).await {
-                self.failed(&error);
+                self.failed(&error).await;
             }
         } else if !choices.is_empty() {
             let left = self.choose(conversation, choices, endings).await;
@@ -265,7 +265,7 @@ impl Repl<'_> {
                 let (number, of) = (chosen + 1, answers.len());
                 self.output.aside(&format!("goes on from answer {number} of {of} · {}", answer.short_id));
             }
-            Err(error) => self.failed(&error),
+            Err(error) => self.failed(&error).await,
         }
         code.map_or(Ok(line), Err)
     }
@@ -280,7 +280,8 @@ impl Repl<'_> {
         }
     }
 
-    fn failed(&self, error: &CommandError) {
+    async fn failed(&self, error: &CommandError) {
+        let error = &self.app.with_short_ids(&Asker::owner(), error.clone()).await;
         self.person.end_line();
         match error.code.as_ref() {
             "cancelled" => self.person.notice(&error.message),

@@ -64,7 +64,7 @@ impl App {
     }
 
     /// An error with the short ids of nodes in place of their ids, which people cannot read.
-    pub(crate) async fn with_short_ids(&self, asker: &Asker, mut error: CommandError) -> CommandError {
+    pub async fn with_short_ids(&self, asker: &Asker, mut error: CommandError) -> CommandError {
         let words = error.message.split(|c: char| !c.is_ascii_alphanumeric());
         let is_id = |word: &&str| word.len() == LETTERS_OF_ID && word.parse::<NodeId>().is_ok();
         let ids: Vec<String> = words.filter(is_id).map(str::to_owned).collect();

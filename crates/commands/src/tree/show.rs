@@ -57,8 +57,8 @@ pub(super) async fn show(app: &App, asker: &Asker, args: ShowArgs) -> Result<Com
         })
     });
     let page = page.await??;
-    let Page { nodes, next, head, note, draft, window, .. } = page;
-    let shown = TreeShown { tree, nodes, next, head, note, draft, window, all, unfolded };
+    let Page { nodes, next, next_short, head, note, draft, window, .. } = page;
+    let shown = TreeShown { tree, nodes, next, next_short, head, note, draft, window, all, unfolded };
     Ok(CommandOutcome::Shown(shown))
 }
 
@@ -76,6 +76,8 @@ struct Wanted {
 struct Page {
     nodes: Vec<NodeShown>,
     next: Option<String>,
+    /// The same by its short id.
+    next_short: Option<String>,
     head: Option<StoredText>,
     note: Option<StoredText>,
     draft: Option<StoredText>,
@@ -89,7 +91,10 @@ impl Page {
     fn completed(self, rows: &dyn TreeReader, view: &ViewName, tip: PositionId) -> Result<Self, RowError> {
         let window = window_start(rows, view, tip, &self.nodes)?;
         let draft = if self.is_last { draft_at(rows, view, Slot::Buffer)? } else { None };
+        let next = self.next.as_ref().and_then(|next| next.parse::<NodeId>().ok());
+        let next = next.map(|node| rows.node(node)).transpose()?.flatten();
         Ok(Self {
+            next_short: next.map(|row| row.short_id),
             nodes: with_marks(rows, view, self.nodes)?,
             head: stored_head(rows, view)?,
             note: stored_note(rows, view)?,

@@ -39,7 +39,7 @@ pub(super) fn show(found: &TreeShown, to: OutputStyle) -> RenderedOutcome {
         let depth = count(note.depth.unwrap_or_default(), "paragraph", "paragraphs");
         aside(&mut out, &format!("note, sent {depth} before the end"), Some(note), to);
     }
-    RenderedOutcome::new(out).noting(found.next.iter().map(|next| format!("more: --from {next}")))
+    RenderedOutcome::new(out).noting(found.next_short.iter().map(|next| format!("more: --from {next}")))
 }
 
 /// A text that stands beside the passages.

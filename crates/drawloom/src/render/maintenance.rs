@@ -9,6 +9,7 @@ use commands::results::maintenance::{
 
 use super::columns::{count, wrapped};
 use super::table::{columns, explained, field};
+use super::tree::with_short_ids;
 use super::{LISTED, OutputStyle, RenderedOutcome};
 
 /// What an export contains was said before it was written; only the export itself is left to print.
@@ -35,7 +36,10 @@ pub(super) fn imported(done: &Imported, to: OutputStyle) -> RenderedOutcome {
         let _ = write!(out, ": {}", to.line(tree));
     }
     out.push('\n');
-    let line = |skipped: &Skipped| format!("skipped {}: {}", to.line(&skipped.at), to.line(&skipped.why));
+    let line = |skipped: &Skipped| {
+        let line = format!("skipped {}: {}", to.line(&skipped.at), to.line(&skipped.why));
+        with_short_ids(&line)
+    };
     let more = done.skipped.len().saturating_sub(LISTED);
     let more = (more > 0).then(|| format!("skipped {more} more (--json lists them)"));
     let partial = done.left_out.map(|lines| match lines {

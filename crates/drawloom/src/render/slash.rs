@@ -130,7 +130,7 @@ pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
     line("session", &format!("{}{forgotten}", to.line(&found.session)));
     match (&found.tree_short, &found.tip) {
         (Some(tree), Some(tip)) => {
-            line("tree", &format!("{tree}  {}", to.line(&found.title)).trim_end());
+            line("tree", format!("{tree}  {}", to.line(&found.title)).trim_end());
             line("at", tip);
         }
         _ => line("tree", "no message yet"),

@@ -201,15 +201,14 @@ pub(super) fn compacted(done: &Compacted, to: OutputStyle) -> String {
     let back = if done.dry_run { "" } else { "; undo brings them back" };
     match (done.leaves, done.returns) {
         (0, 0) if done.moves => format!(
-            "nothing {verb} the window, which starts further down for lack of room; with more room it {how} at {}\n",
-            start
+            "nothing {verb} the window, which starts further down for lack of room; with more room it {how} at {start}\n"
         ),
-        (0, 0) => format!("nothing {verb} the window: it starts at {} already\n", start),
+        (0, 0) => format!("nothing {verb} the window: it starts at {start} already\n"),
         (0, _) => {
             let verb = if done.dry_run { "would come" } else { "came" };
-            format!("{what} {verb} back, as far as there is room; the window {how} at {}\n", start)
+            format!("{what} {verb} back, as far as there is room; the window {how} at {start}\n")
         }
-        _ => format!("{what} {verb} the window{covered}; the window {how} at {}{back}\n", start),
+        _ => format!("{what} {verb} the window{covered}; the window {how} at {start}{back}\n"),
     }
 }
 
@@ -303,8 +302,29 @@ pub(super) fn views(found: &Views, to: OutputStyle) -> String {
 /// Short id of a node of a problem: that of its tree, else the one it would have in a tree of its own.
 fn short_id(found: &Verified, node: NodeId) -> String {
     let known = found.short_ids.get(&node).cloned();
-    known.or_else(|| short_id::candidates(node.to_bytes()).next()).unwrap_or_default()
+    known.unwrap_or_else(|| likely_short_id(node))
 }
+
+/// The short id a node has in a tree in which no other has the same.
+fn likely_short_id(node: NodeId) -> String {
+    short_id::candidates(node.to_bytes()).next().unwrap_or_default()
+}
+
+/// A line about nodes that are not here, by their short ids.
+pub(super) fn with_short_ids(line: &str) -> String {
+    let words = line.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
+    let short = |word: &str| {
+        let id = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        match id.parse::<NodeId>() {
+            Ok(node) if id.len() == LETTERS_OF_ID => word.replacen(id, &likely_short_id(node), 1),
+            _ => word.to_owned(),
+        }
+    };
+    words.map(short).collect()
+}
+
+/// Letters and digits of a whole id.
+const LETTERS_OF_ID: usize = 26;
 
 pub(super) fn verified(found: &Verified, to: OutputStyle) -> String {
     let status = match found.status {

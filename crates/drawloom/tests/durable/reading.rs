@@ -49,7 +49,7 @@ const READING: &[&str] = &[
 
 /// All other commands.
 const WRITING: &str = "chat; ask; sessions rename; sessions archive; sessions restore; approve; deny; tree new; \
-    tree append; tree draft; tree edit; tree branch; tree generate; tree regenerate; tree switch; tree go; tree select; \
+    tree append; tree draft; tree edit; tree split; tree merge; tree branch; tree tokens; tree generate; tree regenerate; tree switch; tree go; tree select; \
     tree keep; tree prune; tree restore; tree exclude; tree include; tree bookmark; tree tag; tree annotate; tree head; \
     tree note; tree compact; tree undo; tree redo; tree view new; tree view delete; tree seal; tree trust; tree rename; \
     tree delete; tree undelete; tree purge; tree import; workspace trust; workspace untrust; model pull; model use; \

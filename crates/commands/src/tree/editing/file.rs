@@ -1,5 +1,6 @@
 //! The file an editor opens: written before it starts, there until what it holds was taken in.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -120,5 +121,5 @@ pub(crate) fn edit_files(home: &Home) -> Vec<PathBuf> {
 
 /// A word as a shell takes it.
 pub(in crate::tree) fn quoted(word: &str) -> String {
-    shlex::try_quote(word).map_or_else(|_| word.to_owned(), std::borrow::Cow::into_owned)
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), Cow::into_owned)
 }
