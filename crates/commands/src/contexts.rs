@@ -135,6 +135,7 @@ pub(crate) fn shown(manifest: &Manifest, body: Option<&[u8]>, with_text: bool) -
         budget: manifest.budget.budget,
         used: manifest.tokens,
         estimated: !manifest.is_counted(),
+        counted_by: manifest.counted_by().to_owned(),
         reusable: manifest.reused_tokens,
         cache_read: None,
         zone: manifest.way.is_none().then(|| Zone::of(manifest.share()).to_string()),
