@@ -2,7 +2,7 @@
 //! sent.
 
 use context::body::{self, EarlierRequest};
-use context::manifest::{COUNTED, RequestTarget, VERSION};
+use context::manifest::{COUNTED, COUNTED_TEXTS, RequestTarget, VERSION};
 use context::{Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse};
 use loom::content::NotCanonical;
 use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, GenerationSettings, NodeId, Op};
@@ -359,7 +359,7 @@ impl GenerationRequest {
         loop {
             let made = self.assemble(runtime, who, allowed, &estimator).await?;
             let texts = unknown(&made.assembled.prompt, counter.as_ref());
-            if asks && round < ROUNDS && !texts.is_empty() {
+            if (asks || counter.is_here()) && round < ROUNDS && !texts.is_empty() {
                 counter.learn(&texts).await;
                 if let Some(scale) = scale(&texts, &estimator) {
                     // What is known now changes what fits.
@@ -383,7 +383,11 @@ impl GenerationRequest {
                 Some(tokens) => prepared.count(tokens, &format!("{COUNTED}{}", counter.name()), budget)?,
                 // What the template adds is still estimated.
                 None if texts.is_empty() => {
-                    prepared.count(prepared.manifest.tokens, &format!("texts/{}", counter.name()), budget)?;
+                    prepared.count(
+                        prepared.manifest.tokens,
+                        &format!("{COUNTED_TEXTS}{}", counter.name()),
+                        budget,
+                    )?;
                 }
                 None => {}
             }

@@ -144,6 +144,7 @@ pub(crate) async fn shown(
         budget: manifest.budget.budget,
         used: manifest.tokens,
         estimated: !manifest.is_counted(),
+        counted_by: manifest.counted_by().to_owned(),
         reusable: manifest.reused_tokens,
         cache_read: None,
         zone: manifest.way.is_none().then(|| Zone::of(manifest.share()).to_string()),

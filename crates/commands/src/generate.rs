@@ -281,6 +281,7 @@ fn estimate(prepared: &PreparedRequest, shares: &[Share]) -> Estimate {
         requests,
         input_tokens: prepared.manifest.tokens,
         counted: prepared.manifest.is_counted(),
+        counted_by: prepared.manifest.counted_by().to_owned(),
         output_tokens: prepared.manifest.budget.reserved_output * u64::from(requests),
         left_out: prepared.chars_above(),
         window: prepared.window_notice(),

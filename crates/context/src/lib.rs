@@ -32,6 +32,7 @@ mod pairs;
 pub mod piece;
 pub mod prefix;
 mod prefix_builder;
+mod priors;
 pub mod render_history;
 pub mod replay;
 pub mod reuse;
@@ -42,6 +43,7 @@ mod tail;
 pub mod target;
 pub mod tools;
 pub mod trim;
+mod units;
 pub mod wrap;
 pub mod zone;
 

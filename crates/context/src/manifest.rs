@@ -12,6 +12,8 @@ pub const VERSION: u32 = 1;
 
 /// How the fit of a request begins whose tokens were counted.
 pub const COUNTED: &str = "counted/";
+/// The same, of a request of which the texts alone were counted.
+pub const COUNTED_TEXTS: &str = "texts/";
 
 /// How a document is continued: a fact of the model (spec: context §7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,6 +165,12 @@ impl Manifest {
     /// Whether its tokens were counted with the model's own vocabulary.
     pub fn is_counted(&self) -> bool {
         self.fit.starts_with(COUNTED)
+    }
+
+    /// Who counted its tokens, or those of its texts: `embedded`, `server`, `library`; `estimate` where nobody did.
+    pub fn counted_by(&self) -> &str {
+        let counted = self.fit.strip_prefix(COUNTED).or_else(|| self.fit.strip_prefix(COUNTED_TEXTS));
+        counted.unwrap_or("estimate")
     }
 
     /// Used share of the window, 0 to 1, by estimate.

@@ -1,4 +1,5 @@
-//! How near the estimate is to real tokenizers, in sessions that grow and are trimmed.
+//! How near the estimate is to real tokenizers, in sessions that grow and are trimmed. Without texts of one's own the law
+//! is tested by `cargo nextest run -p drawloom-context estimate`.
 //!
 //! `DRAWLOOM_TEXTS` names a folder with the folders `en`, `zh`, `code` and `json`, each with text files of yours;
 //! `DRAWLOOM_GGUF` a model file whose tokenizer is asked besides OpenAI's. Without texts there is nothing to

@@ -161,7 +161,12 @@ impl<'a> ResolvedProvider<'a> {
         }
         let model = HttpModel::new(self.info_told(config, name, told), self.quirks(config, name), connection);
         model
-            .and_then(|model| if self.counts_tokens() { model.counting() } else { Ok(model) })
+            .and_then(|model| {
+                if self.counts_tokens() {
+                    return model.counting();
+                }
+                Ok(if self.is_openai(name) { model.counting_by_name() } else { model })
+            })
             .map_err(|error| self.setup(&error))
     }
 
@@ -170,6 +175,15 @@ impl<'a> ResolvedProvider<'a> {
     fn counts_tokens(&self) -> bool {
         let can = self.row.map_or(self.name.contains(':'), |row| matches!(row.name, "llamacpp" | "vllm"));
         can && self.place() == ModelPlace::Local
+    }
+
+    /// Whether a model of it is one of OpenAI's, whose vocabularies are known.
+    fn is_openai(&self, name: &str) -> bool {
+        self.row.is_some_and(|row| match row.name {
+            "openai" => true,
+            "openrouter" => name.starts_with("openai/"),
+            _ => false,
+        })
     }
 
     fn setup(&self, error: &SetupError) -> CommandError {

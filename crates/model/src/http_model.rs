@@ -15,6 +15,7 @@ use crate::encoded::{EncodeError, EncodedRequest};
 use crate::error::ModelError;
 use crate::gemini::Gemini;
 use crate::http_client::{Body, Client};
+use crate::library_counter::LibraryCounter;
 use crate::model::{CallOrigin, Exchange, Model, ModelInfo, SourceKind};
 use crate::openai_chat::OpenAiChat;
 use crate::openai_completions::OpenAiCompletions;
@@ -32,7 +33,7 @@ pub struct HttpModel {
     info: ModelInfo,
     quirks: Quirks,
     client: Client,
-    counter: Option<Arc<ServerCounter>>,
+    counter: Option<Arc<dyn TokenCounter>>,
 }
 
 impl HttpModel {
@@ -56,6 +57,14 @@ impl HttpModel {
         let client = Client::new(self.info.dialect, self.client.connection.clone())?;
         let counter = ServerCounter::new(client, &self.info.name);
         Ok(Self { counter: Some(Arc::new(counter)), ..self })
+    }
+
+    /// The same, where tokens are counted with the vocabulary that OpenAI has published for a model of this name; as
+    /// before, if none is known.
+    #[must_use]
+    pub fn counting_by_name(self) -> Self {
+        let counter = LibraryCounter::of(&self.info.name);
+        Self { counter: counter.map(|counter| Arc::new(counter) as Arc<dyn TokenCounter>), ..self }
     }
 }
 
@@ -107,7 +116,7 @@ impl Model for HttpModel {
     }
 
     fn counter(&self) -> Option<Arc<dyn TokenCounter>> {
-        self.counter.clone().map(|counter| counter as Arc<dyn TokenCounter>)
+        self.counter.clone()
     }
 
     fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {

@@ -65,6 +65,7 @@ mod gemini_request;
 mod gemini_wire;
 mod headers;
 mod http_client;
+mod library_counter;
 mod model;
 mod openai_calls;
 mod openai_error;

@@ -28,6 +28,11 @@ pub trait TokenCounter: Debug + Send + Sync {
     /// Tokens of a text by itself; none where that is not known yet.
     fn known(&self, text: &str) -> Option<u64>;
 
+    /// Whether it counts in this process, so that a text may be counted before it is known whether it will be sent.
+    fn is_here(&self) -> bool {
+        false
+    }
+
     /// Finds out what is not known of these texts. What cannot be found out stays unknown.
     async fn learn(&self, texts: &[String]);
 

@@ -2,12 +2,15 @@
 //! for everything that is shown to a person.
 //!
 //! The token estimate (spec: context §4) is a weighted sum of counts by class, and of the places where tokenizers cut
-//! first: runs of one class, stretches of white space, capitals within words. Classes need not be exact in the last code point, since the weights are fitted to what a provider reports; they must be cheap and must not
-//! change between calls. So they are a table for ASCII and a few ranges for the rest, not script data.
+//! first: runs of one class, stretches of white space, capitals within words. Classes need not be exact in the last code
+//! point, since the weights are fitted to what a provider reports; they must be cheap and must not change between
+//! calls. So they are a table for ASCII and a few ranges for the rest, not script data.
 
 use std::ops::{Add, AddAssign};
 
-/// The seven classes of the token estimate.
+pub use crate::script::Script;
+
+/// The classes of the token estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Letters of the Latin script, accented and full-width ones included.
@@ -18,12 +21,8 @@ pub enum Class {
     Space,
     /// Punctuation and symbols that are no emoji, CJK punctuation included.
     Punctuation,
-    /// Han, Hiragana, Katakana, Bopomofo and Hangul letters; see [`is_cjk`].
-    Cjk,
-    /// Letters of every other script, combining marks, controls, private and unassigned characters.
-    Other,
-    /// Emoji, and what joins and colours them (ZWJ, variation selector 16, keycap, regional indicators).
-    Emoji,
+    /// Letters and marks of another script, and emoji.
+    Of(Script),
 }
 
 impl Class {
@@ -42,21 +41,19 @@ impl Class {
 pub struct ClassCounts {
     /// Characters of [`Class::Latin`].
     pub latin: u64,
+    /// Those of them that are outside ASCII.
+    pub accented: u64,
     /// Characters of [`Class::Digit`].
     pub digits: u64,
     /// Characters of [`Class::Space`].
     pub spaces: u64,
     /// Characters of [`Class::Punctuation`].
     pub punctuation: u64,
-    /// Characters of [`Class::Cjk`].
-    pub cjk: u64,
-    /// Characters of [`Class::Other`].
-    pub other: u64,
-    /// Characters of [`Class::Emoji`].
-    pub emoji: u64,
-    /// Longest stretches of letters, digits or punctuation of one class; neither spaces, CJK nor emoji form any.
+    /// Characters of each [`Script`], in their order.
+    pub scripts: [u64; Script::ALL.len()],
+    /// Longest stretches of Latin letters, digits or punctuation.
     pub runs: u64,
-    /// Longest stretches of two or more white space characters: line ends with what indents the next line.
+    /// Longest stretches of white space other than one space: line ends with what indents the next line.
     pub gaps: u64,
     /// Capitals A–Z just behind small letters a–z: words that are written together, and random letters.
     pub humps: u64,
@@ -69,7 +66,7 @@ impl ClassCounts {
     #[must_use]
     pub fn of(text: &str) -> Self {
         let mut sums = [0_u64; 8];
-        let (mut cjk, mut emoji) = (0, 0);
+        let mut scripts = [0_u64; Script::ALL.len()];
         let mut recent = BEGINNING;
         let mut rest = text;
         while !rest.is_empty() {
@@ -85,8 +82,9 @@ impl ClassCounts {
             let mut wide = 0;
             for c in rest.chars().take(255 - ascii).take_while(|c| !c.is_ascii()) {
                 let class = of_wide(c);
-                cjk += u64::from(class == Class::Cjk);
-                emoji += u64::from(class == Class::Emoji);
+                if let Class::Of(script) = class {
+                    scripts[script as usize] += 1;
+                }
                 recent = Kind::of_wide(class).behind(recent);
                 lanes += STEPS[recent];
                 wide += c.len_utf8();
@@ -96,21 +94,26 @@ impl ClassCounts {
                 *sum += u64::from(lane);
             }
         }
-        let [latin, digits, spaces, punctuation, other, runs, gaps, humps] = sums;
-        Self { latin, digits, spaces, punctuation, cjk, other, emoji, runs, gaps, humps }
+        let [latin, digits, spaces, punctuation, accented, runs, gaps, humps] = sums;
+        Self { latin, accented, digits, spaces, punctuation, scripts, runs, gaps, humps }
+    }
+
+    /// Characters of a script.
+    #[must_use]
+    pub fn script(&self, script: Script) -> u64 {
+        self.scripts[script as usize]
+    }
+
+    /// Characters of other scripts than Latin.
+    #[must_use]
+    pub fn foreign(&self) -> u64 {
+        self.scripts.iter().sum()
     }
 
     /// All characters.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.as_array()[..7].iter().sum()
-    }
-
-    /// The counts in the order of [`Class`], then runs, gaps and humps, as a regression wants them.
-    #[must_use]
-    pub fn as_array(&self) -> [u64; 10] {
-        let Self { latin, digits, spaces, punctuation, cjk, other, emoji, runs, gaps, humps } = *self;
-        [latin, digits, spaces, punctuation, cjk, other, emoji, runs, gaps, humps]
+        self.latin + self.digits + self.spaces + self.punctuation + self.foreign()
     }
 }
 
@@ -120,13 +123,14 @@ impl ClassCounts {
 enum Kind {
     Digit,
     Space,
+    /// White space that is a token even by itself: line ends and tabs.
+    Line,
     Punctuation,
-    Other,
     Capital,
     Small,
     /// Letters of the Latin script outside ASCII.
     Accented,
-    /// CJK and emoji, which form no runs and are counted elsewhere; and what stands before a text.
+    /// Other scripts, which form no runs and are counted elsewhere; and what stands before a text.
     Apart,
 }
 
@@ -137,8 +141,8 @@ impl Kind {
     const ALL: [Self; 8] = [
         Self::Digit,
         Self::Space,
+        Self::Line,
         Self::Punctuation,
-        Self::Other,
         Self::Capital,
         Self::Small,
         Self::Accented,
@@ -149,11 +153,11 @@ impl Kind {
         match byte {
             b'A'..=b'Z' => Self::Capital,
             b'a'..=b'z' => Self::Small,
+            b'\t'..=b'\r' => Self::Line,
             _ => match ASCII[byte as usize] {
                 Class::Digit => Self::Digit,
                 Class::Space => Self::Space,
-                Class::Punctuation => Self::Punctuation,
-                _ => Self::Other,
+                _ => Self::Punctuation,
             },
         }
     }
@@ -164,8 +168,7 @@ impl Kind {
             Class::Digit => Self::Digit,
             Class::Space => Self::Space,
             Class::Punctuation => Self::Punctuation,
-            Class::Other => Self::Other,
-            Class::Cjk | Class::Emoji => Self::Apart,
+            Class::Of(_) => Self::Apart,
         }
     }
 
@@ -178,27 +181,34 @@ impl Kind {
         matches!(self, Self::Capital | Self::Small | Self::Accented)
     }
 
-    /// What a character adds to the counts, a byte each: the five classes that are counted here, runs, gaps, humps.
+    const fn is_white(self) -> bool {
+        matches!(self, Self::Space | Self::Line)
+    }
+
+    /// What a character adds to the counts, a byte each: the four classes that are counted here, accented letters,
+    /// runs, gaps, humps.
     const fn step(first: Self, before: Self, now: Self) -> u64 {
         let class = match now {
-            Self::Capital | Self::Small | Self::Accented => 1,
+            Self::Capital | Self::Small => 1,
+            Self::Accented => 1 | 1 << 32,
             Self::Digit => 1 << 8,
-            Self::Space => 1 << 16,
+            Self::Space | Self::Line => 1 << 16,
             Self::Punctuation => 1 << 24,
-            Self::Other => 1 << 32,
             Self::Apart => 0,
         };
         let goes_on = now as u8 == before as u8 || now.is_latin() && before.is_latin();
-        let run = !goes_on && !matches!(now, Self::Space | Self::Apart);
-        let in_gap = matches!((before, now), (Self::Space, Self::Space));
-        let gap = in_gap && !matches!(first, Self::Space);
+        let run = !goes_on && !now.is_white() && !matches!(now, Self::Apart);
+        let first_line = matches!(now, Self::Line)
+            && (!before.is_white() || matches!(before, Self::Space) && !first.is_white());
+        let second_space = matches!((before, now), (Self::Space, Self::Space)) && !first.is_white();
+        let gap = first_line || second_space;
         let hump = matches!((before, now), (Self::Small, Self::Capital));
         class | (run as u64) << 40 | (gap as u64) << 48 | (hump as u64) << 56
     }
 }
 
 const ASCII_KINDS: [Kind; 128] = {
-    let mut kinds = [Kind::Other; 128];
+    let mut kinds = [Kind::Punctuation; 128];
     let mut byte = 0_u8;
     while byte < 128 {
         kinds[byte as usize] = Kind::of_ascii(byte);
@@ -220,12 +230,13 @@ const STEPS: [u64; 512] = {
 impl AddAssign for ClassCounts {
     fn add_assign(&mut self, more: Self) {
         self.latin += more.latin;
+        self.accented += more.accented;
         self.digits += more.digits;
         self.spaces += more.spaces;
         self.punctuation += more.punctuation;
-        self.cjk += more.cjk;
-        self.other += more.other;
-        self.emoji += more.emoji;
+        for (sum, count) in self.scripts.iter_mut().zip(more.scripts) {
+            *sum += count;
+        }
         self.runs += more.runs;
         self.gaps += more.gaps;
         self.humps += more.humps;
@@ -298,7 +309,6 @@ const ASCII: [Class; 128] = {
             b'A'..=b'Z' | b'a'..=b'z' => Class::Latin,
             b'0'..=b'9' => Class::Digit,
             b'\t'..=b'\r' | b' ' => Class::Space,
-            0..=31 | 127 => Class::Other,
             _ => Class::Punctuation,
         };
         byte += 1;
@@ -307,10 +317,20 @@ const ASCII: [Class; 128] = {
 };
 
 fn of_wide(c: char) -> Class {
+    // The letters of the commonest scripts leave at once.
+    match c {
+        '\u{400}'..='\u{481}' => return Class::Of(Script::Cyrillic),
+        '\u{391}'..='\u{3CE}' => return Class::Of(Script::Greek),
+        '\u{5D0}'..='\u{5EA}' => return Class::Of(Script::Hebrew),
+        '\u{620}'..='\u{64A}' => return Class::Of(Script::Arabic),
+        '\u{900}'..='\u{94F}' => return Class::Of(Script::Devanagari),
+        '\u{E01}'..='\u{E3A}' => return Class::Of(Script::SoutheastAsian),
+        _ => {}
+    }
     if is_cjk(c) {
-        Class::Cjk
+        Class::Of(Script::of_cjk(c))
     } else if is_emoji(c) {
-        Class::Emoji
+        Class::Of(Script::Emoji)
     } else if is_wide_latin(c) {
         Class::Latin
     } else if c.is_whitespace() {
@@ -320,7 +340,7 @@ fn of_wide(c: char) -> Class {
     } else if is_wide_punctuation(c) {
         Class::Punctuation
     } else {
-        Class::Other
+        Class::Of(Script::of_other(c))
     }
 }
 
@@ -360,13 +380,12 @@ mod tests {
         let counts = ClassCounts::of("Ab é12 \n.,。漢かカ한Яअ\u{301}🎉👩\u{200D}💻");
         let expected = ClassCounts {
             latin: 3,
+            accented: 1,
             digits: 2,
             spaces: 3,
             punctuation: 3,
-            cjk: 4,
-            other: 3,
-            emoji: 4,
-            runs: 5,
+            scripts: [1, 0, 0, 0, 1, 0, 0, 1, 1, 2, 4, 1],
+            runs: 4,
             gaps: 1,
             humps: 0,
         };
@@ -380,15 +399,16 @@ mod tests {
         assert_eq!(Class::of('７'), Class::Digit);
         assert_eq!(Class::of('！'), Class::Punctuation);
         assert_eq!(Class::of('\u{3000}'), Class::Space);
-        assert_eq!(Class::of('ﾊ'), Class::Cjk);
+        assert_eq!(Class::of('ﾊ'), Class::Of(Script::Kana));
     }
 
     #[test]
     fn indents_and_capitals_within_words_are_met() {
         let counts = ClassCounts::of("  {\n    \"camelCase\": \"aGVsbG8\"\n} é\u{3000}\u{3000}X");
-        // The beginning, the line end with its indent, the wide spaces; `lC`, `aG`, `sb` is none, `bG`.
-        assert_eq!((counts.gaps, counts.humps), (3, 3));
-        assert_eq!(ClassCounts::of("one two\nthree éA").gaps, 0);
+        // The beginning, two line ends, one with its indent, the wide spaces; `lC`, `aG`, `sb` is none, `bG`.
+        assert_eq!((counts.gaps, counts.humps), (4, 3));
+        assert_eq!(ClassCounts::of("one two three éA").gaps, 0);
+        assert_eq!(ClassCounts::of("a\nb\n\nc \nd  \n  e\tf").gaps, 5);
     }
 
     #[test]
@@ -401,9 +421,9 @@ mod tests {
         ] {
             let of = |wanted: Class| text.chars().filter(|c| Class::of(*c) == wanted).count() as u64;
             let counts = ClassCounts::of(&text);
-            let shown = [counts.latin, counts.digits, counts.spaces, counts.cjk];
-            assert_eq!(shown, [Class::Latin, Class::Digit, Class::Space, Class::Cjk].map(of));
-            let forms_runs = |c| !matches!(Class::of(c), Class::Space | Class::Cjk | Class::Emoji);
+            let shown = [counts.latin, counts.digits, counts.spaces, counts.script(Script::Han)];
+            assert_eq!(shown, [Class::Latin, Class::Digit, Class::Space, Class::Of(Script::Han)].map(of));
+            let forms_runs = |c| !matches!(Class::of(c), Class::Space | Class::Of(_));
             let begins = |(before, c): (char, char)| Class::of(before) != Class::of(c) && forms_runs(c);
             let pairs = std::iter::once(' ').chain(text.chars()).zip(text.chars());
             assert_eq!(counts.runs, pairs.filter(|pair| begins(*pair)).count() as u64);

@@ -19,6 +19,8 @@ pub struct ContextShown {
     pub used: u64,
     /// Whether `used` is an estimate.
     pub estimated: bool,
+    /// Who counted its tokens, or those of its texts, before it was sent: `embedded`, `server`, `library` or `estimate`.
+    pub counted_by: String,
     /// Tokens at its beginning that a cache can reuse, estimated; none where no request was before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reusable: Option<u64>,

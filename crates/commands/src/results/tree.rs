@@ -440,6 +440,8 @@ pub struct Estimate {
     pub input_tokens: u64,
     /// Whether the input tokens were counted; else they are estimated.
     pub counted: bool,
+    /// Who counted them, or those of the texts: `embedded`, `server`, `library`; `estimate` where nobody did.
+    pub counted_by: String,
     /// Output tokens of all requests, at most.
     pub output_tokens: u64,
     /// Characters of the document that stand above its window and are not sent.

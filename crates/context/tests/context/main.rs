@@ -5,6 +5,7 @@
 mod damaged;
 mod dialogue;
 mod document;
+mod estimate;
 mod fixed;
 mod sending;
 mod session;

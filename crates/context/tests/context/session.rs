@@ -107,7 +107,7 @@ impl Session {
 }
 
 fn words(count: usize, seed: usize) -> String {
-    (0..count).map(|n| ["rain ", "tide ", "stone ", "light "][(n + seed) % 4]).collect()
+    (0..count).map(|n| ["rain ", "and ", "the ", "tide "][(n + seed) % 4]).collect()
 }
 
 /// Sizes of turns from a number, the same every time.
@@ -254,7 +254,7 @@ fn each_zone_is_told_of_once() {
 fn a_trim_activates_what_has_changed_above() {
     let mut session = Session::new(8_000, full());
     for turn in 0..40 {
-        session.say(&format!("question {turn} {}", words(200, turn)));
+        session.say(&format!("question {turn} {}", words(400, turn)));
         let mut boot = full();
         let text = format!("version {turn}\n{}", "AGENTS.md says: be careful.\n".repeat(19));
         boot.files[0] = crate::fixed::file("AGENTS.md", &text);
@@ -263,7 +263,7 @@ fn a_trim_activates_what_has_changed_above() {
         let assembled = session.ask();
         let same = before.is_none() || before == assembled.prefix;
         assert_eq!(!same, assembled.new_start.is_some(), "turn {turn}");
-        session.desk.say(Role::Assistant, vec![Block::text(words(200, turn))]);
+        session.desk.say(Role::Assistant, vec![Block::text(words(400, turn))]);
         if session.trims == 2 {
             return;
         }

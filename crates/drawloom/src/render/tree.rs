@@ -174,11 +174,16 @@ pub(super) fn estimate(found: &Estimate, to: OutputStyle) -> String {
     let price =
         found.cost.map_or_else(|| "not known".to_owned(), |cost| Money::from_dollars(cost).to_string());
     let about = if found.counted { "" } else { "≈ " };
+    let by = match found.counted_by.as_str() {
+        "library" => ", counted with OpenAI's vocabulary",
+        "server" => ", texts counted by its server",
+        _ => "",
+    };
     let mut rows = vec![
         vec!["model".into(), to.line(&found.model).into_owned()],
         vec!["text".into(), place.into()],
         vec!["requests".into(), found.requests.to_string()],
-        vec!["input".into(), format!("{about}{} tokens a request", found.input_tokens)],
+        vec!["input".into(), format!("{about}{} tokens a request{by}", found.input_tokens)],
         vec!["output".into(), format!("at most {} tokens in all", found.output_tokens)],
         vec!["price".into(), price],
     ];

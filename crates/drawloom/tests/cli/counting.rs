@@ -54,3 +54,30 @@ fn a_server_on_this_machine_counts_and_one_that_cannot_is_estimated() {
     let tokens = |sent: &Value| sent["used"].as_u64().unwrap();
     assert!(tokens(&with) < tokens(&without), "words are fewer than tokens: {with}, {without}");
 }
+
+#[test]
+fn a_model_of_openai_is_counted_with_its_vocabulary_and_an_unknown_one_is_estimated() {
+    let world = World::new();
+    world.write("config.toml", "[providers.openai]\nbase_url = \"http://127.0.0.1:1\"\nkey = \"k\"\n");
+    let mut text = String::new();
+    for line in 0..400 {
+        text += &format!("{line}. {GERMAN}\n");
+    }
+    world.ok(&["tree", "new", "--title", "Regen", "--text", &text]);
+    let before = |model: &str| {
+        let (code, said) = world.json(&["--model", model, "tree", "generate", "Regen", "--dry-run"]);
+        assert_eq!(code, Some(0), "{said}");
+        said
+    };
+    let (known, unknown) = (before("openai/gpt-4o"), before("openai/a-model-of-tomorrow"));
+    assert_eq!((&known["counted_by"], &known["counted"]), (&json!("library"), &json!(true)), "{known}");
+    assert_eq!(
+        (&unknown["counted_by"], &unknown["counted"]),
+        (&json!("estimate"), &json!(false)),
+        "{unknown}"
+    );
+    let tokens = |said: &Value| said["input_tokens"].as_u64().unwrap();
+    // The text has 8,400; what to do with it is said in a sentence or two.
+    assert!((8_400..8_700).contains(&tokens(&known)), "{known}");
+    assert!(tokens(&unknown) > tokens(&known), "{unknown}");
+}
