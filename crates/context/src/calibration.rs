@@ -88,13 +88,13 @@ impl Calibration {
         let expected = estimator.of_features(features);
         let factor = (window as f64 / (expected as f64).max(1.0)).clamp(1.0, 2.0) * 1.05;
         let priors = middle(&Prior::of(&self.family));
-        for kind in 0..KINDS {
+        for (kind, prior) in priors.iter().enumerate() {
             let tokens = features.units[kind] * estimator.weights[kind];
             if tokens < TAKES_PART * expected as f64 {
                 continue;
             }
             let count = self.ratios.get(&name(kind)).map_or(0, Vec::len);
-            let raised = estimator.weights[kind] * factor / priors[kind] / (1.0 + margin(count + 1));
+            let raised = estimator.weights[kind] * factor / prior / (1.0 + margin(count + 1));
             self.push(kind, raised.min(MOST));
         }
         self.responses = self.responses.saturating_add(1);

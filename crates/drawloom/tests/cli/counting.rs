@@ -58,7 +58,9 @@ fn a_server_on_this_machine_counts_and_one_that_cannot_is_estimated() {
 #[test]
 fn a_model_of_openai_is_counted_with_its_vocabulary_and_an_unknown_one_is_estimated() {
     let world = World::new();
-    world.write("config.toml", "[providers.openai]\nbase_url = \"http://127.0.0.1:1\"\nkey = \"k\"\n");
+    let near = "[providers.openai]\nbase_url = \"http://127.0.0.1:1\"\nplace = \"remote\"\n";
+    world.write("config.toml", near);
+    world.write("keys.toml", "[providers.openai]\nkey = \"canary-0123456789\"\n");
     let mut text = String::new();
     for line in 0..400 {
         text += &format!("{line}. {GERMAN}\n");
