@@ -106,7 +106,11 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Text(found) => authors::text(found, to),
         CommandOutcome::Node(told) => done(&told.result.short_id, &told.sentence, to),
         CommandOutcome::Draft(told) => done(&told.result.short_ids.join("\n"), &told.sentence, to),
-        CommandOutcome::Edited(told) => done(&told.result.short_id, &told.sentence, to),
+        CommandOutcome::Edited(told) => {
+            let tail = told.result.tail.iter().map(|tail| tail.short_id.as_str());
+            let names: Vec<&str> = std::iter::once(&*told.result.short_id).chain(tail).collect();
+            done(&names.join("\n"), &told.sentence, to)
+        }
         CommandOutcome::PathEdited(done) => tree::path_edited(done, to),
         CommandOutcome::Branched(told) => done(&told.result.short_id, &told.sentence, to),
         CommandOutcome::Generated(done) => tree::generated(done, to),
@@ -181,7 +185,7 @@ fn done(name: &str, sentence: &str, to: OutputStyle) -> RenderedOutcome {
     if to.terminal || name.is_empty() {
         return RenderedOutcome::new(format!("{}\n", to.line(sentence)));
     }
-    RenderedOutcome::new(format!("{}\n", to.line(name))).noting([sentence.to_owned()])
+    RenderedOutcome::new(format!("{name}\n")).noting([sentence.to_owned()])
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ fn passages_are_merged_and_split() {
     let first = world.run(&["tree", "merge", "Novel", &ids[0]]);
     assert!(first.code == Some(2) && first.err.contains("is the first passage"), "{first:?}");
     let end = world.ok(&["tree", "split", "Novel", &ids[5], "--at", "3"]);
-    assert_eq!(end.split(" · ").count(), 2, "both parts are named: {end}");
+    assert_eq!(end.lines().count(), 2, "both parts are named: {end}");
     assert_eq!(world.ok(&["tree", "text", "Novel"]), NOVEL);
 }
 
