@@ -38,3 +38,4 @@ pub use error::CommandError;
 pub use results::CommandOutcome;
 pub use rights::{Asker, Right};
 pub use table::Command;
+pub use tree::edit_files;

@@ -33,7 +33,7 @@ use crate::results::CommandOutcome;
 use crate::rights::Asker;
 
 pub(crate) use compact::{NOTHING_TO_COMPACT, compact};
-pub(crate) use editing::edit_files;
+pub use editing::edit_files;
 pub(crate) use history::step;
 pub(crate) use search::search;
 pub use telling::WordChange;

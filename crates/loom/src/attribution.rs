@@ -16,7 +16,7 @@ use crate::reader::{Attribution, AuthorSpan, RowError, TreeReader};
 pub use diff::{Stretch, stretches};
 
 /// The version of what authors are told by, besides the tables of Unicode: how texts are compared and spans joined.
-const ALGORITHM: u64 = 2;
+const ALGORITHM: u64 = 3;
 
 /// The version of kept spans: another one than this program's is told anew.
 pub const VERSION: u64 = ALGORITHM << 32 | text::grapheme::TABLES as u64;
@@ -240,7 +240,7 @@ fn on_clusters(text: &str, spans: Vec<AuthorSpan>) -> Vec<AuthorSpan> {
 /// is new is the editor's.
 pub fn carried(row: &NodeRow, before: &str, after: &str, authors: &[AuthorSpan]) -> Vec<AuthorSpan> {
     let mut spans = Vec::new();
-    for stretch in stretches(before, after) {
+    for stretch in diff::by_words(before, after) {
         match stretch {
             Stretch::Kept { old, new } => part(&mut spans, authors, old, new.start),
             Stretch::New { new } => push(&mut spans, span(row, new.start, new.end)),

@@ -100,11 +100,13 @@ pub enum Op {
         text: String,
         edit_as: EditAs,
     },
-    /// Changes the texts of several passages, and adds others below the tip. A passage that shows another version by
-    /// now is left as it is.
+    /// Changes the texts of several passages of one path, and adds others below the tip. A passage that shows another
+    /// version by now, or that the path of the view does not lead through any more, is left as it is.
     EditPath {
         edits: Vec<PassageEdit>,
         texts: Vec<NewText>,
+        /// The passage behind which the texts were written: nothing is added where it is on the path no more.
+        behind: Option<PositionId>,
     },
     /// Joins the text of the last of these passages, one below the other, to that of the first; those between are empty.
     Merge {
@@ -380,7 +382,7 @@ pub fn plan(request: &Request, slice: &ReadSet, entropy: &mut Entropy<'_>) -> Re
         Op::Generate => commit::before_generation(&mut builder)?,
         Op::Answer(answer) => generate::answer(&mut builder, answer)?,
         Op::Edit { position, text, edit_as } => edit::edit(&mut builder, *position, text, *edit_as)?,
-        Op::EditPath { edits, texts } => edit::edit_path(&mut builder, edits, texts)?,
+        Op::EditPath { edits, texts, behind } => edit::edit_path(&mut builder, edits, texts, *behind)?,
         Op::Merge { passages, keep } => merge::merge(&mut builder, passages, *keep)?,
         Op::Split { passages, at, keep } => merge::split(&mut builder, passages, *at, *keep)?,
         Op::BranchAt { node, at, token } => branch::branch_at(&mut builder, *node, *at, token.as_deref())?,

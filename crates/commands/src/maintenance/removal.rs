@@ -301,7 +301,7 @@ fn unreachable(app: &App, places: &[ForgottenPlace]) -> Vec<String> {
         Ok(copies) => copies.iter().map(|copy| format!("a copy of the store: {}", copy.display())).collect(),
         Err(error) => vec![format!("copies of the store in the home (the folder cannot be read: {error})")],
     };
-    let edits = edit_files(&app.runtime.home);
+    let edits = edit_files(app.runtime.home.root());
     let edits = edits.into_iter().map(|file| format!("a text that an editor had open: {}", file.display()));
     let server = app.runtime.store.beyond_reach().map(str::to_owned);
     names

@@ -286,8 +286,11 @@ pub struct PathEdited {
     pub changed: Vec<Edited>,
     /// Passages that were added at the end.
     pub added: Vec<NodeNamed>,
-    /// Passages that were changed elsewhere meanwhile, and are left as they are.
+    /// Passages that were changed elsewhere meanwhile or left the path, and are left as they are.
     pub collided: Vec<NodeNamed>,
+    /// Those of them that are on the path no more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub off_path: Vec<NodeNamed>,
     /// Words that came.
     pub words_added: u64,
     /// Words that went.

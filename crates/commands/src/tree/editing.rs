@@ -8,8 +8,10 @@ mod align;
 mod file;
 mod marks;
 
-use loom::path::ViewOverrides;
-use loom::render::window;
+use std::collections::{HashMap, HashSet};
+
+use loom::path::{ViewOverrides, is_ancestor};
+use loom::render::{tip, window};
 use loom::{
     CellKey, Mode, NodeId, Op, PassageEdit, PositionId, Refusal, TreeId, TreeReader, ViewName, resolve,
 };
@@ -17,9 +19,9 @@ use text::passages::{Division, split};
 use workspace::Accept;
 
 use self::file::EditFile;
-pub(crate) use self::file::edit_files;
+pub use self::file::edit_files;
 pub(super) use self::file::quoted;
-use self::marks::Marks;
+use self::marks::{Marks, UnknownMark};
 use super::telling::{WordChange, words_between, words_of};
 use super::{look, words};
 use crate::app::App;
@@ -28,6 +30,9 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::tree::{Edited, NodeNamed, PathEdited};
 use crate::rights::Asker;
+
+const EMPTY: &str = "the edited text is empty";
+const HOW_TO_EMPTY: &str = "prune passages with `drawloom tree prune`, or say yes at a terminal";
 
 /// Edits the path, or the part of it between two passages.
 pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<CommandOutcome, CommandError> {
@@ -52,6 +57,9 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
             let name = crate::app::input::argument_name(path);
             let saved = app.file_bytes(path, Accept::RegularOrPipe)?;
             let texts = open.texts_of(app, &name, saved, false)?;
+            if !open.are_meant(app, &texts) {
+                return Err(CommandError::usage(format!("{EMPTY}, and nothing was changed"), HOW_TO_EMPTY));
+            }
             return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
         }
         (None, [old, new]) => {
@@ -60,14 +68,19 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
             let texts = align::replace(&open.old(), &places, &app.masked(new));
             return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
         }
-        _ => EditFile::make(app, &open.as_file(), &args.taking_in())?,
+        _ => EditFile::make(app, tree, &open.as_file(), &args.taking_in())?,
     };
     let saved = match file.edit(app).await {
         Ok(Some(saved)) => saved,
         Ok(None) => return Ok(CommandOutcome::PathEdited(PathEdited::default())),
-        Err(error) => return Err(file.kept(error)),
+        Err(error) => return Err(file.kept(app, error)),
     };
     let taken = match open.texts_of(app, &file.name(), saved, true) {
+        Ok(texts) if !open.are_meant(app, &texts) => {
+            file.remove();
+            let message = format!("{EMPTY}: nothing was changed, and its file was removed");
+            return Err(CommandError::usage(message, HOW_TO_EMPTY));
+        }
         Ok(texts) => open.take_in(app, asker, texts).await,
         Err(error) => Err(error),
     };
@@ -80,21 +93,22 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
             }
             Ok(CommandOutcome::PathEdited(done))
         }
-        Err(error) => Err(file.kept(error)),
+        Err(error) => Err(file.kept(app, error)),
     }
 }
 
 /// The text of one node as an editor left it; none where it was not changed.
 pub(super) async fn edit_text(
     app: &App,
+    tree: TreeId,
     args: &Edit,
     text: &str,
 ) -> Result<Option<(String, EditFile)>, CommandError> {
-    let file = EditFile::make(app, text, &args.taking_in())?;
+    let file = EditFile::make(app, tree, text, &args.taking_in())?;
     let saved = match file.edit(app).await {
         Ok(Some(saved)) => saved,
         Ok(None) => return Ok(None),
-        Err(error) => return Err(file.kept(error)),
+        Err(error) => return Err(file.kept(app, error)),
     };
     match app.text_of(&file.name(), saved) {
         Ok(saved) => {
@@ -107,7 +121,7 @@ pub(super) async fn edit_text(
             };
             Ok(Some((ended.unwrap_or(&saved).to_owned(), file)))
         }
-        Err(error) => Err(file.kept(error)),
+        Err(error) => Err(file.kept(app, error)),
     }
 }
 
@@ -213,26 +227,35 @@ impl OpenText {
         let saved = app.text_of(name, saved)?;
         let saved = with_line_ends_of(&self.text(), &saved);
         let marks = self.marks();
-        let body = if is_ours || marks.are_in(&saved) { Marks::body(&saved) } else { &saved };
-        if body.trim().is_empty() && !self.text().trim().is_empty() {
-            let question =
-                format!("The edited text is empty: take all {} passages out?", self.passages.len());
-            if !app.frontend.confirm(&question) {
-                return Err(CommandError::usage(
-                    "the edited text is empty, and nothing was changed",
-                    "prune passages with `drawloom tree prune`, or say yes at a terminal",
-                ));
+        let unknown = |unknown: UnknownMark| {
+            let (mark, line) = (unknown.mark(), unknown.line(&saved));
+            match unknown {
+                UnknownMark::Foreign(_) => CommandError::usage(
+                    format!("{mark} in line {line} marks no passage of this text"),
+                    "take the mark out of the file",
+                ),
+                UnknownMark::Open(_) => CommandError::usage(
+                    format!("{mark} in line {line} is a mark that is not whole"),
+                    "make it whole, or take it out of the file",
+                ),
             }
-        }
+        };
+        let body = if is_ours || marks.are_in(&saved) {
+            marks.body(&saved).map_err(unknown)?
+        } else {
+            saved.clone()
+        };
         if self.passages.is_empty() {
-            return Ok(vec![body.to_owned()]);
+            return Ok(vec![body]);
         }
-        marks.read(&self.old(), body).map_err(|unknown| {
-            CommandError::usage(
-                format!("{} in line {} marks no passage of this text", unknown.mark, unknown.line),
-                "take the mark out of the file",
-            )
-        })
+        marks.read(&self.old(), &body).map_err(unknown)
+    }
+
+    /// Whether the texts say something, or it is meant that they say nothing.
+    fn are_meant(&self, app: &App, texts: &[String]) -> bool {
+        let is_emptied = texts.iter().all(|text| text.trim().is_empty()) && !self.text().trim().is_empty();
+        let question = || format!("The edited text is empty: take all {} passages out?", self.passages.len());
+        !is_emptied || app.frontend.confirm(&question())
     }
 
     /// Takes the texts of the passages in.
@@ -243,51 +266,61 @@ impl OpenText {
         mut texts: Vec<String>,
     ) -> Result<PathEdited, CommandError> {
         let added = self.take_end(&mut texts);
-        let mut words = WordChange { came: words_of(&added), went: 0 };
         let mut edits = Vec::new();
         for (passage, text) in self.passages.iter().zip(texts) {
-            if text == passage.text {
-                continue;
+            if text != passage.text {
+                app.fits_node(&format!("the text of {}", passage.short_id), &text, false)?;
+                edits.push(PassageEdit { position: passage.position, from: passage.node, text });
             }
-            app.fits_node(&format!("the text of {}", passage.short_id), &text, false)?;
-            let between = words_between(&passage.text, &text);
-            words = WordChange { came: words.came + between.came, went: words.went + between.went };
-            edits.push(PassageEdit { position: passage.position, from: passage.node, text });
         }
         if edits.is_empty() && added.is_empty() {
             return Ok(PathEdited::default());
         }
         app.fits_node("the text at the end", &added, true)?;
-        let texts =
+        let texts: Vec<_> =
             split(&added, Division::Paragraph).into_iter().map(|text| asker.text(text, None)).collect();
-        let from: Vec<(PositionId, NodeId)> = edits.iter().map(|edit| (edit.position, edit.from)).collect();
-        let applied = app.change(asker, self.tree, &self.view, Op::EditPath { edits, texts }).await?;
+        let behind = self.passages.last().map(|last| last.position);
+        let op = Op::EditPath { edits: edits.clone(), texts, behind };
+        let applied = app.change(asker, self.tree, &self.view, op).await?;
+        // Without an operation nothing was taken in.
+        let was_left = |key: &CellKey| applied.seq.is_none() || applied.skipped.contains(key);
         let view = self.view.clone();
-        let left: Vec<PositionId> = applied
-            .skipped
-            .iter()
-            .filter_map(
-                |key| if let CellKey::Selected { position, .. } = key { Some(*position) } else { None },
-            )
-            .collect();
-        let collided = self.passages.iter().filter(|passage| left.contains(&passage.position));
-        let collided =
-            collided.map(|passage| NodeNamed { node: passage.node, short_id: passage.short_id.clone() });
-        let collided = collided.collect();
-        let read = app.read(asker, self.tree, move |rows| {
-            let mut changed = Vec::new();
-            for (position, _) in from.iter().filter(|(position, _)| !left.contains(position)) {
-                changed.push(edited(rows, resolve::shown(rows, &view, *position)?)?);
-            }
-            Ok(changed)
-        });
-        let changed = read.await?;
+        let mut left: HashSet<PositionId> = edits.iter().map(|edit| edit.position).collect();
+        left.retain(|position| was_left(&CellKey::Selected { view: view.clone(), position: *position }));
+        let end_left = !added.is_empty() && was_left(&CellKey::Tip { view: view.clone() });
+        let mut words = WordChange { came: if end_left { 0 } else { words_of(&added) }, went: 0 };
+        let old: HashMap<PositionId, &str> =
+            self.passages.iter().map(|passage| (passage.position, passage.text.as_str())).collect();
+        edits.retain(|edit| !left.contains(&edit.position));
+        for edit in &edits {
+            let between = words_between(old.get(&edit.position).copied().unwrap_or_default(), &edit.text);
+            words = WordChange { came: words.came + between.came, went: words.went + between.went };
+        }
+        left.extend(behind.filter(|_| end_left));
+        let collided: Vec<_> =
+            self.passages.iter().filter(|passage| left.contains(&passage.position)).collect();
+        let at: Vec<PositionId> = collided.iter().map(|passage| passage.position).collect();
+        let (changed, is_off) = app
+            .read(asker, self.tree, move |rows| {
+                let changed =
+                    edits.iter().map(|edit| edited(rows, resolve::shown(rows, &view, edit.position)?));
+                let changed = changed.collect::<Result<Vec<_>, _>>()?;
+                let tip = tip(rows, &view)?;
+                let is_off = at.iter().map(|at| Ok(!is_ancestor(rows, *at, tip)?));
+                Ok((changed, is_off.collect::<Result<Vec<_>, loom::RowError>>()?))
+            })
+            .await?;
+        let named =
+            |passage: &&OpenPassage| NodeNamed { node: passage.node, short_id: passage.short_id.clone() };
+        let off_path = collided.iter().zip(is_off).filter(|(_, is_off)| *is_off);
+        let off_path = off_path.map(|(passage, _)| named(passage)).collect();
+        let collided = collided.iter().map(named).collect();
         let is_version = |node: &NodeId| changed.iter().any(|edited| edited.node == *node);
         let added = applied.nodes.iter().filter(|(node, _)| !is_version(node));
         let added =
             added.map(|(node, short_id)| NodeNamed { node: *node, short_id: short_id.clone() }).collect();
         let (words_added, words_removed) = (words.came, words.went);
-        Ok(PathEdited { changed, added, collided, words_added, words_removed, file: None })
+        Ok(PathEdited { changed, added, collided, off_path, words_added, words_removed, file: None })
     }
 
     /// What was written behind the last passage of the path, which belongs below it (spec: loom §2 *Rules*): taken from

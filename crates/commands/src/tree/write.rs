@@ -131,7 +131,8 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
             // What is typed and not committed yet is its text like any other.
             app.change(asker, named.tree, &named.view, Op::Commit).await?;
             let before = shown().await?;
-            let Some((text, edit_file)) = editing::edit_text(app, &args, &before.text()).await? else {
+            let Some((text, edit_file)) = editing::edit_text(app, named.tree, &args, &before.text()).await?
+            else {
                 let (result, text) =
                     edited(app, asker, named.tree, &named.view, named.position, None).await?;
                 let sentence = format!("nothing was changed: {} stays", passage(&result.short_id, &text));
@@ -139,7 +140,7 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
             };
             if shown().await?.id != before.id {
                 let hint = "open the node again, and take over what you wrote";
-                return Err(edit_file.kept(CommandError::usage("the node was changed meanwhile", hint)));
+                return Err(edit_file.kept(app, CommandError::usage("the node was changed meanwhile", hint)));
             }
             file = Some(edit_file);
             text
@@ -151,7 +152,7 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
             file.remove();
             Ok(done)
         }
-        (Err(error), Some(file)) => Err(file.kept(error)),
+        (Err(error), Some(file)) => Err(file.kept(app, error)),
         (done, None) => done,
     }
 }

@@ -46,12 +46,22 @@ pub(super) fn checks(paths: &InvocationPaths, config: &Config, quick: bool) -> V
                 vec![modes(home), file_system(home, config), space(home, config), log(home, config)];
             let (opens, stored) = store(home, config, quick);
             checks.extend([opens, backup::age(home, stored)]);
+            checks.extend(edits(home));
             if !quick {
                 checks.push(bulk(home, config));
             }
             checks
         }
     }
+}
+
+/// Texts that no document has yet.
+fn edits(home: &Path) -> Option<Check> {
+    let files: Vec<String> =
+        commands::edit_files(home).iter().map(|file| file.display().to_string()).collect();
+    let why = format!("an editor has them open, or they were not taken in: {}", files.join(", "));
+    let fix = "`drawloom tree edit TREE --file FILE` takes one in, with NODE that of one passage; remove the others";
+    (!files.is_empty()).then(|| check("edits", State::Warn, why, fix))
 }
 
 fn modes(home: &Path) -> Check {

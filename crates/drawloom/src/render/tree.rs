@@ -239,18 +239,20 @@ pub(super) fn path_edited(done: &PathEdited, to: OutputStyle) -> RenderedOutcome
         let words = WordChange { came: done.words_added, went: done.words_removed };
         format!("{}{words}\n", said.join(", "))
     };
-    let collided: Vec<&str> = done.collided.iter().map(|node| node.short_id.as_str()).collect();
-    let file = done
-        .file
-        .as_ref()
-        .map(|file| format!("; the edited text lies in {}", to.line(&file.to_string_lossy())));
-    let left = (!collided.is_empty()).then(|| {
-        format!(
-            "not changed, because they were changed elsewhere meanwhile: {}{}",
-            collided.join(" "),
-            file.unwrap_or_default()
-        )
-    });
+    let (off, elsewhere): (Vec<_>, Vec<_>) =
+        done.collided.iter().partition(|node| done.off_path.contains(node));
+    let left = [(elsewhere, "were changed elsewhere meanwhile"), (off, "are on the path no more")];
+    let mut left: Vec<String> = left
+        .into_iter()
+        .filter(|(nodes, _)| !nodes.is_empty())
+        .map(|(nodes, why)| {
+            let ids: Vec<&str> = nodes.iter().map(|node| node.short_id.as_str()).collect();
+            format!("not changed, because they {why}: {}", ids.join(" "))
+        })
+        .collect();
+    if let (Some(last), Some(file)) = (left.last_mut(), &done.file) {
+        *last += &format!("; the edited text lies in {}", to.line(&file.to_string_lossy()));
+    }
     RenderedOutcome::new(text).noting(left)
 }
 

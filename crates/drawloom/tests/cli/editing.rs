@@ -99,8 +99,7 @@ fn an_editor_that_ends_badly_loses_nothing() {
         ("fails", format!("sh -c '{changes}; exit 3' sh"), 1, "ended with 3"),
         ("is killed", format!("sh -c '{changes}; kill -9 $$' sh"), 1, "was ended by signal 9"),
         ("is not UTF-8", "sh -c 'printf \"\\377\" >>\"$1\"' sh".to_owned(), 2, "is not UTF-8"),
-        ("has a mark of its own", "sed -i '2s/^/⟦zzzz⟧/'".to_owned(), 2, "⟦zzzz⟧ in line 1 marks no passage"),
-        ("is empty", "sh -c ': >\"$1\"' sh".to_owned(), 2, "nothing was changed"),
+        ("has a mark of its own", "sed -i '2s/^/⟦zzzz⟧/'".to_owned(), 2, "⟦zzzz⟧ in line 2 marks no passage"),
     ] {
         let done = edited(&world, &editor, &[]);
         assert_eq!(done.code, Some(code), "{what}: {done:?}");
@@ -117,6 +116,9 @@ fn an_editor_that_ends_badly_loses_nothing() {
         }
         fs::remove_file(&files[0]).unwrap();
     }
+    let empty = edited(&world, "sh -c ': >\"$1\"' sh", &[]);
+    assert!(empty.code == Some(2) && empty.err.contains("its file was removed"), "{empty:?}");
+    assert!(rendered(&world) == NOVEL && kept(&world).is_empty(), "there is nothing to keep");
     let missing = edited(&world, "no-such-editor", &[]);
     assert!(missing.code == Some(1) && missing.err.contains("was not found"), "{missing:?}");
     let none = edited(&world, "", &[]);
@@ -142,13 +144,11 @@ fn an_empty_file_is_asked_about_at_a_terminal() {
     let empty = "sh -c ': >\"$1\"' sh";
     let (code, screen) = asked(&world, empty, "n\n");
     assert_eq!((code, rendered(&world).as_str(), ids(&world)), (Some(2), NOVEL, before.clone()), "{screen}");
-    let files = kept(&world);
-    assert_eq!(files.len(), 1, "{files:?}");
-    assert!(
-        screen.contains(files[0].to_str().unwrap()) && screen.contains("nothing was changed"),
-        "{screen}"
-    );
-    fs::remove_file(&files[0]).unwrap();
+    assert!(screen.contains("nothing was changed") && screen.contains("file was removed"), "{screen}");
+    assert!(kept(&world).is_empty(), "there is nothing to keep");
+    let marks_alone = "sed -i -e '1!s/[^⟦]*$//'";
+    let (code, screen) = asked(&world, marks_alone, "n\n");
+    assert_eq!((code, rendered(&world).as_str()), (Some(2), NOVEL), "only marks are left: {screen}");
     let (code, screen) = asked(&world, empty, "y\n");
     assert_eq!((code, rendered(&world).as_str()), (Some(0), ""), "{screen}");
     assert!(kept(&world).is_empty(), "it was taken in");
@@ -232,6 +232,91 @@ fn what_was_changed_elsewhere_meanwhile_is_named_and_the_rest_goes_in() {
     assert!(fs::read_to_string(&files[0]).unwrap().contains("It poured."));
 }
 
+/// An editor that changes words while somebody else does something with the document.
+fn meanwhile(command: &str, changes: &str) -> String {
+    format!("sh -c '{} tree {command} >&2 && sed -i \"{changes}\" \"$1\"' sh", program().display())
+}
+
+#[test]
+fn where_all_was_changed_elsewhere_meanwhile_the_edited_text_is_kept() {
+    let world = World::new();
+    let before = novel(&world);
+    let other =
+        meanwhile(&format!("edit Novel {} --replace It Elsewhere", before[1]), "s/It rained/It poured/");
+    let done = edited(&world, &other, &[]);
+    assert_eq!((done.code, done.out.as_str()), (Some(1), "nothing was changed\n"), "{done:?}");
+    let files = kept(&world);
+    assert!(done.err.contains(&format!("changed elsewhere meanwhile: {}", before[1])), "{}", done.err);
+    assert!(done.err.contains(files[0].to_str().unwrap()), "{}", done.err);
+    assert!(fs::read_to_string(&files[0]).unwrap().contains("It poured."));
+    assert_eq!(rendered(&world), NOVEL.replace("It rained", "Elsewhere rained"));
+}
+
+#[test]
+fn what_left_the_path_meanwhile_is_named_and_the_rest_goes_in() {
+    let world = World::new();
+    let before = novel(&world);
+    let pruned = meanwhile(&format!("prune Novel {}", before[2]), "s/rained/poured/; \\$aNew.");
+    let done = edited(&world, &pruned, &[]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let off = format!("are on the path no more: {} {}", before[2], before[3]);
+    assert!(done.out.contains("1 passage changed (") && done.err.contains(&off), "{done:?}");
+    assert_eq!(rendered(&world), "# Rain\n\nIt poured.\n\n");
+    let files = kept(&world);
+    assert!(done.err.contains(files[0].to_str().unwrap()), "{}", done.err);
+    assert!(fs::read_to_string(&files[0]).unwrap().contains("New."));
+    fs::remove_file(&files[0]).unwrap();
+    world.ok(&["tree", "undo", "Novel"]);
+    world.ok(&["tree", "undo", "Novel"]);
+    assert_eq!(rendered(&world), NOVEL);
+    let branched =
+        meanwhile(&format!("edit Novel {} --text Dry. --as branch", before[1]), "s/All day/All night/");
+    let done = edited(&world, &branched, &[]);
+    assert_eq!((done.code, done.out.as_str()), (Some(1), "nothing was changed\n"), "{done:?}");
+    assert!(done.err.contains(&format!("are on the path no more: {}", before[2])), "{}", done.err);
+    assert_eq!((rendered(&world).as_str(), kept(&world).len()), ("# Rain\n\nDry.", 1));
+}
+
+#[test]
+fn what_an_editor_puts_in_the_place_of_its_file_is_not_opened() {
+    let world = World::new();
+    novel(&world);
+    let hard_link = format!("ln -f {} \"$1\"", text(&world.home().join("loom.db")));
+    for (what, code, said) in [
+        ("rm \"$1\"; ln -s /dev/zero \"$1\"", 2, "is a device"),
+        ("rm \"$1\"; mkfifo \"$1\"", 2, "is a FIFO"),
+        (hard_link.as_str(), 4, "belongs to the store"),
+        ("rm \"$1\"", 3, "is gone"),
+        ("rm \"$1\"; exit 3", 1, "is gone"),
+    ] {
+        for node in [None, Some(ids(&world)[1].clone())] {
+            let more: Vec<&str> = node.as_deref().into_iter().collect();
+            let done = edited(&world, &format!("sh -c '{what}' sh"), &more);
+            assert_eq!(done.code, Some(code), "{what}: {done:?}");
+            assert!(done.err.contains(said) && done.err.contains("/edits/edit-"), "{what}: {}", done.err);
+            assert!(!done.err.contains("edited text lies"), "{what}: {}", done.err);
+            assert_eq!(rendered(&world), NOVEL, "{what}");
+            kept(&world).iter().for_each(|file| fs::remove_file(file).unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_line_above_the_text_is_no_text_and_half_a_mark_is_named() {
+    let world = World::new();
+    let before = novel(&world);
+    let done = edited(&world, "sed -i '1s/^/Above.\\n\\n/'", &[]);
+    assert_eq!((done.code, rendered(&world)), (Some(0), format!("Above.\n\n{NOVEL}")), "{done:?}");
+    world.ok(&["tree", "undo", "Novel"]);
+    let wrapped = edited(&world, "sed -i '1s/ /\\n/g'", &[]);
+    assert_eq!((wrapped.out.as_str(), rendered(&world).as_str()), ("nothing was changed\n", NOVEL));
+    let half = edited(&world, &format!("sed -i s/⟦{0}⟧It/⟦{0}It/", before[1]), &[]);
+    assert_eq!((half.code, rendered(&world).as_str()), (Some(2), NOVEL), "{half:?}");
+    let files = kept(&world);
+    let named = half.err.contains(&format!("⟦{}It in line 4", before[1]));
+    assert!(named && half.err.contains(files[0].to_str().unwrap()), "{half:?}");
+}
+
 #[test]
 fn a_killed_program_leaves_the_edited_text() {
     let world = World::new();
@@ -248,6 +333,15 @@ fn a_killed_program_leaves_the_edited_text() {
     assert!(fs::read_to_string(&files[0]).unwrap().contains("It poured."));
     let preview = world.run(&["forget", "--text", "All day", "--dry-run"]);
     assert!(preview.err.contains(files[0].to_str().unwrap()), "{preview:?}");
+    // The next one names it, that of another document does not.
+    let next = edited(&world, "true", &[]);
+    assert!(next.err.contains(&format!("wait in {}:", text(&files[0]))), "{next:?}");
+    world.ok(&["tree", "new", "--title", "Other", "--text", "Other."]);
+    let other = world.command(&["tree", "edit", "Other"]).env("EDITOR", "true").output().unwrap();
+    assert!(!Run::from(other).err.contains(files[0].to_str().unwrap()));
+    let (_, found) = world.json(&["doctor", "--quick"]);
+    let edits = found["checks"].as_array().unwrap().iter().find(|check| check["name"] == "edits").unwrap();
+    assert!(edits["state"] == "warn" && edits["why"].as_str().unwrap().contains(files[0].to_str().unwrap()));
     // Lets the editor end.
     fs::write(&fifo, "end\n").unwrap();
 }

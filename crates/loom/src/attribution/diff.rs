@@ -13,6 +13,9 @@ use unicode_segmentation::UnicodeSegmentation;
 /// Diff steps a node may cost; beyond them the changed region is one.
 const MAX_STEPS: usize = 2_000_000;
 
+/// Clusters on each side of a place in which its word is looked for.
+const LONGEST_WORD: usize = 64;
+
 /// Clusters a run inside a changed region must have to count as kept.
 const SHORTEST_RUN: usize = 3;
 
@@ -37,6 +40,83 @@ pub fn stretches(old: &str, new: &str) -> Vec<Stretch> {
     diff.changed(head..old.len() - tail, head..new.len() - tail);
     diff.kept(old.len() - tail..old.len(), new.len() - tail..new.len());
     diff.out
+}
+
+/// The stretches of `new`, as authors are told by them: a word of which not more than half stayed where another stood
+/// was written anew, whatever letters it shares with it at its ends.
+pub(super) fn by_words(old: &str, new: &str) -> Vec<Stretch> {
+    let found = stretches(old, new);
+    let kept = found.iter().filter_map(|stretch| match stretch {
+        Stretch::Kept { old, new } => Some((old.clone(), new.clone())),
+        Stretch::New { .. } => None,
+    });
+    let mut kept: Vec<(Range<usize>, Range<usize>)> = kept.collect();
+    for next in 0..=kept.len() {
+        let (left, right) = rewritten(old, new, &kept, next);
+        if let Some((old, new)) = next.checked_sub(1).and_then(|last| kept.get_mut(last)) {
+            (old.end, new.end) = (old.end - left, new.end - left);
+        }
+        if let Some((old, new)) = kept.get_mut(next) {
+            (old.start, new.start) = (old.start + right, new.start + right);
+        }
+    }
+    let mut diff = Diff { old, new, steps: 0, out: Vec::new() };
+    let mut at = 0;
+    for (old, new) in kept {
+        diff.written(at..new.start);
+        at = new.end;
+        diff.kept(old, new);
+    }
+    diff.written(at..new.len());
+    diff.out
+}
+
+/// How many kept bytes before and behind what was replaced between two kept stretches are the rest of other words.
+fn rewritten(old: &str, new: &str, kept: &[(Range<usize>, Range<usize>)], next: usize) -> (usize, usize) {
+    let before = next.checked_sub(1).and_then(|last| kept.get(last).cloned()).unwrap_or((0..0, 0..0));
+    let behind = kept.get(next).cloned().unwrap_or((old.len()..old.len(), new.len()..new.len()));
+    let (old_gap, new_gap) = (before.0.end..behind.0.start, before.1.end..behind.1.start);
+    if old_gap.is_empty() || new_gap.is_empty() {
+        return (0, 0);
+    }
+    let (first, last) = (word_around(new, new_gap.start), word_around(new, new_gap.end));
+    let left = first.as_ref().map_or(0, |word| new_gap.start - word.start.max(before.1.start));
+    let right = last.as_ref().map_or(0, |word| word.end.min(behind.1.end) - new_gap.end);
+    let of_old = |at| word_around(old, at).map_or(0, |word| clusters(&old[word]));
+    let (first_old, last_old) = (of_old(old_gap.start), of_old(old_gap.end));
+    let is_other = |word: &Range<usize>, word_before: usize, stayed: usize| {
+        stayed * 2 <= clusters(&new[word.clone()]).max(word_before)
+    };
+    let (head, tail) = (
+        clusters(&new[new_gap.start - left..new_gap.start]),
+        clusters(&new[new_gap.end..new_gap.end + right]),
+    );
+    match (first, last) {
+        (Some(word), Some(last)) if word == last => {
+            let other = is_other(&word, first_old.max(last_old), head + tail);
+            if other { (left, right) } else { (0, 0) }
+        }
+        (first, last) => {
+            let left = first.filter(|word| is_other(word, first_old, head)).map_or(0, |_| left);
+            let right = last.filter(|word| is_other(word, last_old, tail)).map_or(0, |_| right);
+            (left, right)
+        }
+    }
+}
+
+fn clusters(text: &str) -> usize {
+    text.graphemes(true).count()
+}
+
+/// The word that a place lies within; none where one begins or ends.
+fn word_around(text: &str, at: usize) -> Option<Range<usize>> {
+    let is_solid = |(_, cluster): &(usize, &str)| !cluster.starts_with(char::is_whitespace);
+    let before = text[..at].grapheme_indices(true).rev().take_while(is_solid).take(LONGEST_WORD);
+    let start = before.last()?.0;
+    let behind = text[at..].grapheme_indices(true).take_while(is_solid).take(LONGEST_WORD);
+    let end = at + behind.map(|(_, cluster)| cluster.len()).sum::<usize>();
+    let mut words = pieces(text, &(start..end), words).into_iter();
+    words.find(|word| word.start < at && at < word.end)
 }
 
 struct Diff<'a> {
@@ -295,6 +375,39 @@ mod tests {
     #[test]
     fn a_corrected_letter_leaves_the_rest_of_the_word() {
         assert_eq!(kept("a grey color there", "a grey colour there"), ["a grey colo", "r there"]);
+    }
+
+    fn by_whole_words(old: &str, new: &str) -> Vec<String> {
+        let kept = by_words(old, new).into_iter().filter_map(|stretch| match stretch {
+            Stretch::Kept { old: from, new: range } => {
+                assert_eq!(old[from], new[range.clone()]);
+                Some(new[range].to_owned())
+            }
+            Stretch::New { .. } => None,
+        });
+        kept.collect()
+    }
+
+    #[test]
+    fn letters_that_a_word_shares_with_the_one_it_replaced_are_its_own() {
+        assert_eq!(by_whole_words("The model sat.", "The machine sat."), ["The ", " sat."]);
+        assert_eq!(by_whole_words("model", "machine"), Vec::<String>::new());
+        assert_eq!(by_whole_words("It rained here.", "It poured here."), ["It ", " here."], "at its end");
+        // What was corrected, lengthened, cut or stands next to what is new is kept.
+        for (old, new, kept) in [
+            ("a grey color there", "a grey colour there", vec!["a grey colo", "r there"]),
+            ("It rained.", "It raining.", vec!["It rain", "."]),
+            ("snow", "show", vec!["s", "ow"]),
+            ("an oar", "an oarsman", vec!["an oar"]),
+            ("the rain fell", "the snow fell", vec!["the ", " fell"]),
+            (
+                "\u{732b}\u{304c}\u{6765}\u{305f}",
+                "\u{732b}\u{304c}\u{8d70}\u{305f}",
+                vec!["\u{732b}\u{304c}", "\u{305f}"],
+            ),
+        ] {
+            assert_eq!(by_whole_words(old, new), kept, "{old} -> {new}");
+        }
     }
 
     #[test]

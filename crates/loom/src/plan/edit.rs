@@ -1,11 +1,14 @@
 //! Edit: a version at the same place, or a sibling with `edited_from` (spec: loom §2).
 
+use std::collections::BTreeSet;
+
 use crate::cell::CellKey;
 use crate::id::PositionId;
 use crate::operation::OpKind;
 use crate::plan::builder::{NewNode, PlanBuilder};
 use crate::plan::{EditAs, NewText, PassageEdit, PlanError, Refusal, commit, travel};
 use crate::position::PositionKind;
+use crate::read_set::ReadKey;
 use crate::tree::Mode;
 
 pub(super) fn edit(
@@ -37,24 +40,53 @@ pub(super) fn edit_path(
     builder: &mut PlanBuilder<'_, '_>,
     edits: &[PassageEdit],
     texts: &[NewText],
+    behind: Option<PositionId>,
 ) -> Result<(), PlanError> {
     // Before drafts are committed: what that makes has no rows to read.
     let read = edits.iter().map(|edit| (edit.position, Some(edit.from), edit.text.as_str()));
     commit::read_ahead(builder, &read.collect::<Vec<_>>())?;
+    let behind = behind.filter(|_| !texts.is_empty());
+    let gone = off_the_path(builder, edits.iter().map(|edit| edit.position).chain(behind))?;
     commit::commit(builder)?;
     for edit in edits {
-        let position = builder.passage(edit.position)?.id;
-        if builder.shown(position)? == edit.from {
+        let position = edit.position;
+        if !gone.contains(&position) && builder.shown(position)? == edit.from {
             commit::set_text(builder, position, &edit.text, None)?;
         } else {
             builder.skip(CellKey::Selected { view: builder.view(), position });
         }
     }
-    commit::grow_all(builder, texts)?;
+    if behind.is_some_and(|behind| gone.contains(&behind)) {
+        builder.skip(CellKey::Tip { view: builder.view() });
+    } else {
+        commit::grow_all(builder, texts)?;
+    }
     if builder.has_work() {
         builder.rename(OpKind::Edit);
     }
     Ok(())
+}
+
+/// Of passages that stand on one path, those that the path of the view does not lead through.
+fn off_the_path(
+    builder: &PlanBuilder<'_, '_>,
+    passages: impl Iterator<Item = PositionId>,
+) -> Result<BTreeSet<PositionId>, PlanError> {
+    let passages = passages.map(|at| builder.passage(at)).collect::<Result<Vec<_>, _>>()?;
+    let Some(lowest) = passages.iter().max_by_key(|passage| passage.depth) else {
+        return Ok(BTreeSet::new());
+    };
+    let tip = builder.stored_tip;
+    let common = if lowest.id == tip {
+        Some(tip)
+    } else {
+        builder.slice.found_position(ReadKey::CommonAncestor(lowest.id, tip))?
+    };
+    if common == Some(lowest.id) {
+        return Ok(BTreeSet::new());
+    }
+    let depth = common.map(|common| builder.position(common)).transpose()?.map_or(0, |common| common.depth);
+    Ok(passages.iter().filter(|passage| passage.depth > depth).map(|passage| passage.id).collect())
 }
 
 /// A new sibling with the same role; what was below stays on the old one.

@@ -37,6 +37,24 @@ fn common(old: &str, new: &str) -> (usize, usize) {
     (head, tail.unwrap_or(0))
 }
 
+/// Bytes at both ends of a text without what may belong to a word that was changed between them.
+fn beside_words(text: &str, (head, tail): (usize, usize)) -> (usize, usize) {
+    let is_space = |cluster: &std::ops::Range<usize>| text[cluster.clone()].starts_with(char::is_whitespace);
+    let spaces: Vec<_> = text::grapheme::clusters(text).filter(is_space).collect();
+    let before = text.len() - tail;
+    let head = if head == text.len() || spaces.iter().any(|space| space.start == head) {
+        head
+    } else {
+        spaces.iter().map(|space| space.end).filter(|end| *end <= head).max().unwrap_or(0)
+    };
+    let behind = if before == 0 || spaces.iter().any(|space| space.end == before) {
+        before
+    } else {
+        spaces.iter().map(|space| space.start).find(|start| *start >= before).unwrap_or(text.len())
+    };
+    (head, text.len() - behind)
+}
+
 proptest! {
     #![proptest_config(cases(192))]
 
@@ -60,7 +78,7 @@ proptest! {
             }
             if stored.edited_from == Some(before.1) {
                 let (old, new) = (bytes(&attribute(&desk.tree, before.1).unwrap()), bytes(&spans));
-                let (head, tail) = common(&before.0, &text);
+                let (head, tail) = beside_words(&text, common(&before.0, &text));
                 prop_assert_eq!(&new[..head], &old[..head], "{:?} -> {:?}", before.0, text);
                 prop_assert_eq!(&new[new.len() - tail..], &old[old.len() - tail..]);
             }

@@ -118,7 +118,7 @@ fn rounds_do_not_grow_with_pending_edits_selections_or_views() {
             let from = resolve::shown(&desk.tree, &main_view(), *place).unwrap();
             PassageEdit { position: *place, from, text: "edited".into() }
         });
-        let edits = Op::EditPath { edits: edits.collect(), texts: Vec::new() };
+        let edits = Op::EditPath { edits: edits.collect(), texts: Vec::new(), behind: None };
         let edits = cost(&mut desk, edits).1;
         let shown = [at[0], at[1]].map(|position| {
             let node = resolve::shown(&desk.tree, &main_view(), position).unwrap();

@@ -3,12 +3,16 @@
 use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use store::home::{Home, HomeDir};
+use loom::TreeId;
+use store::home::HomeDir;
 use tempfile::Builder;
+use text::bytes::size;
+use text::terminal::one_line;
+use workspace::{Accept, FileArgument, FileError, FileProblem};
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -26,13 +30,26 @@ pub(in crate::tree) struct EditFile {
 }
 
 impl EditFile {
+    /// Says first which others of the tree lie there.
+    ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn make(app: &App, text: &str, taking_in: &str) -> Result<Self, CommandError> {
+    pub(super) fn make(app: &App, tree: TreeId, text: &str, taking_in: &str) -> Result<Self, CommandError> {
+        let prefix = format!("edit-{tree}-");
+        let is_of_it =
+            |file: &PathBuf| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
+        let waiting: Vec<_> = edit_files(app.runtime.home.root()).into_iter().filter(is_of_it).collect();
+        if !waiting.is_empty() {
+            let files: Vec<_> = waiting.iter().map(|file| shown(file)).collect();
+            app.frontend.note(&format!(
+                "texts of this tree wait in {}: an editor has them open, or they were not taken in",
+                files.join(", ")
+            ));
+        }
         let folder = app.runtime.home.dir(HomeDir::Edits);
         let folder = folder.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
         let written = || {
-            let mut file = Builder::new().prefix("edit-").suffix(".md").tempfile_in(&folder)?;
+            let mut file = Builder::new().prefix(&prefix).suffix(".md").tempfile_in(&folder)?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
             Ok(file.into_temp_path().keep()?)
@@ -64,8 +81,7 @@ impl EditFile {
                 CommandError::new("editor", 1, error.to_string(), "check VISUAL and EDITOR")
             }
         })?;
-        let saved =
-            fs::read(&self.path).map_err(|error| CommandError::file("cannot read", &self.path, &error))?;
+        let saved = self.read(app).map_err(|problem| self.unread(problem))?;
         if saved != self.written.as_bytes() {
             return Ok(Some(saved));
         }
@@ -81,23 +97,59 @@ impl EditFile {
         Ok(None)
     }
 
+    /// What stands in it: an editor may have put anything in its place.
+    fn read(&self, app: &App) -> Result<Vec<u8>, FileProblem> {
+        let opened = FileArgument::open(&self.path, &app.guard, Accept::Regular, Duration::ZERO);
+        let limit = app.settings.limits.paste.saturating_add(self.written.len() as u64);
+        opened.map_err(|error| error.problem)?.read_at_most(limit)
+    }
+
+    fn unread(&self, problem: FileProblem) -> CommandError {
+        let name = shown(&self.path);
+        match problem {
+            FileProblem::NotFound => CommandError::new(
+                "not_found",
+                3,
+                format!("the editor left no file: {name} is gone"),
+                "nothing was changed; open the text again",
+            ),
+            FileProblem::TooLarge { limit } => CommandError::new(
+                "too_large",
+                2,
+                format!("{name} is longer than {}", size(limit)),
+                "take out what does not belong to the text, or raise limits.paste",
+            ),
+            problem => {
+                let mut error = CommandError::file_argument(&FileError { path: self.path.clone(), problem });
+                error.hint = "nothing was changed; open the text again".to_owned();
+                error
+            }
+        }
+    }
+
     /// The command that takes in what the file holds later.
     fn command(&self) -> String {
         format!("{} {}", self.taking_in, quoted(&self.name()))
     }
 
     /// An error that says where the edited text lies; where nothing was edited the file goes.
-    pub(in crate::tree) fn kept(&self, mut error: CommandError) -> CommandError {
-        if fs::read(&self.path).is_ok_and(|found| found == self.written.as_bytes()) {
-            self.remove();
-            return error;
-        }
+    pub(in crate::tree) fn kept(&self, app: &App, mut error: CommandError) -> CommandError {
+        let name = shown(&self.path);
+        let more = match self.read(app) {
+            Ok(found) if found == self.written.as_bytes() => {
+                self.remove();
+                return error;
+            }
+            Ok(_) | Err(FileProblem::TooLarge { .. }) => {
+                format!("the edited text lies in {name}: `{}` takes it in", self.command())
+            }
+            // It says so itself.
+            Err(_) if error.message.contains(&*name) => return error,
+            Err(FileProblem::NotFound) => format!("{name} is gone"),
+            Err(problem) => format!("{name} cannot be read: {problem}"),
+        };
         let stop = if error.hint.is_empty() { "" } else { "; " };
-        error.hint += &format!(
-            "{stop}the edited text lies in {}: `{}` takes it in",
-            self.path.display(),
-            self.command()
-        );
+        error.hint += &format!("{stop}{more}");
         error
     }
 
@@ -113,10 +165,17 @@ impl EditFile {
     }
 }
 
+/// A path as it is shown to a person.
+fn shown(path: &Path) -> String {
+    one_line(&path.to_string_lossy()).into_owned()
+}
+
 /// Files that editors have open, and those that were not taken in.
-pub(crate) fn edit_files(home: &Home) -> Vec<PathBuf> {
-    let folder = fs::read_dir(home.root().join(HomeDir::Edits.name()));
-    folder.into_iter().flatten().flatten().map(|file| file.path()).collect()
+pub fn edit_files(home: &Path) -> Vec<PathBuf> {
+    let folder = fs::read_dir(home.join(HomeDir::Edits.name()));
+    let mut files: Vec<PathBuf> = folder.into_iter().flatten().flatten().map(|file| file.path()).collect();
+    files.sort();
+    files
 }
 
 /// A word as a shell takes it.

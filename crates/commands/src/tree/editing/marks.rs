@@ -3,15 +3,17 @@
 //! A mark says where a passage was, so that a changed text finds its way back; it is no border. Where one is gone, was
 //! doubled or moved, the text still stands as it was saved: only which passage holds it is told by comparing.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use super::align::distribute;
 
 const OPEN: char = '⟦';
 const CLOSE: char = '⟧';
-/// How the line above the text begins.
-const HEADER: &str = "⟦drawloom ";
+/// How the line above the text begins; a space or, where it was wrapped, a line end follows.
+const HEADER: &str = "⟦drawloom";
+/// Characters of that line at most.
+const LONGEST_HEADER: usize = 4_096;
 /// Bytes between the brackets of a mark at most.
 const LONGEST: usize = 40;
 
@@ -21,26 +23,51 @@ pub(super) struct Marks {
     marks: Vec<String>,
     /// What stands behind the id, so that no text holds a mark.
     end: String,
+    /// What the text itself holds that reads as the line above it does, and how often.
+    headers: BTreeMap<String, usize>,
+    has_crlf: bool,
 }
 
 /// Something that looks like a mark and is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct UnknownMark {
-    pub(super) mark: String,
-    /// Its line, from 1.
-    pub(super) line: usize,
+pub(super) enum UnknownMark {
+    /// The mark of no passage.
+    Foreign(String),
+    /// What was left of a mark, or of the line above the text: it is not closed.
+    Open(String),
+}
+
+impl UnknownMark {
+    pub(super) fn mark(&self) -> &str {
+        match self {
+            Self::Foreign(mark) | Self::Open(mark) => mark,
+        }
+    }
+
+    /// Its line in a file, from 1.
+    pub(super) fn line(&self, file: &str) -> usize {
+        let mut places = file.match_indices(self.mark());
+        let place = match self {
+            Self::Foreign(_) => places.next(),
+            Self::Open(mark) => places.find(|(at, _)| !file[at + mark.len()..].starts_with(CLOSE)),
+        };
+        place.map_or(1, |(at, _)| file[..at].matches('\n').count() + 1)
+    }
 }
 
 impl Marks {
     pub(super) fn of<'a>(ids: impl Iterator<Item = &'a str>, text: &str) -> Self {
         let ids: Vec<&str> = ids.collect();
         let taken: HashSet<&str> = marks_in(text).map(|(_, mark)| mark).collect();
+        let mut headers = BTreeMap::new();
+        headers_in(text).for_each(|(_, header)| *headers.entry(header.to_owned()).or_default() += 1);
+        let has_crlf = text.contains("\r\n");
         let mut end = String::new();
         let mut number = 1;
         loop {
             let marks: Vec<String> = ids.iter().map(|id| format!("{OPEN}{id}{end}{CLOSE}")).collect();
             if !marks.iter().any(|mark| taken.contains(mark.as_str())) {
-                return Self { marks, end };
+                return Self { marks, end, headers, has_crlf };
             }
             number += 1;
             end = format!("·{number}");
@@ -52,9 +79,9 @@ impl Marks {
     pub(super) fn file(&self, title: &str, texts: &[&str]) -> String {
         let title: String = title.chars().filter(|c| ![OPEN, CLOSE].contains(c) && !c.is_control()).collect();
         // An editor gives a file that has both kinds of line ends one of them.
-        let line_end = if texts.iter().any(|text| text.contains("\r\n")) { "\r\n" } else { "\n" };
+        let line_end = if self.has_crlf { "\r\n" } else { "\n" };
         let mut file = format!(
-            "{HEADER}{title}: {OPEN}…{CLOSE} marks the beginning of a passage. Write as you like; leave the marks where \
+            "{HEADER} {title}: {OPEN}…{CLOSE} marks the beginning of a passage. Write as you like; leave the marks where \
              you can. Saved and closed, it is taken in.{CLOSE}{line_end}"
         );
         for (mark, text) in self.marks.iter().zip(texts) {
@@ -68,24 +95,59 @@ impl Marks {
     /// Whether a file was made for an editor.
     pub(super) fn are_in(&self, file: &str) -> bool {
         let own: HashSet<&str> = self.marks.iter().map(String::as_str).collect();
-        file.starts_with(HEADER) || marks_in(file).any(|(_, mark)| own.contains(mark))
+        !self.headers_of(file).is_empty() || marks_in(file).any(|(_, mark)| own.contains(mark))
     }
 
-    /// What an editor's file says of its text: without the line above and the last line end.
-    pub(super) fn body(file: &str) -> &str {
-        let (body, line_end) = match file.split_once('\n') {
-            Some((header, rest)) if header.starts_with(HEADER) => {
-                (rest, if header.ends_with('\r') { "\r\n" } else { "\n" })
+    /// What an editor's file says of its text: without the line above, wherever it stands and however it is wrapped,
+    /// and without the last line end.
+    ///
+    /// # Errors
+    /// The line above is there in part.
+    pub(super) fn body(&self, file: &str) -> Result<String, UnknownMark> {
+        let own: HashSet<&str> = self.marks.iter().map(String::as_str).collect();
+        let mut body = String::with_capacity(file.len());
+        let mut rest = 0;
+        for (start, header) in self.headers_of(file) {
+            if !header.ends_with(CLOSE) || marks_in(header).any(|(_, mark)| own.contains(mark)) {
+                return Err(UnknownMark::Open(HEADER.to_owned()));
             }
-            _ => (file, "\n"),
+            body.push_str(&file[rest..start]);
+            let behind = &file[start + header.len()..];
+            let gap = match file[..start].chars().next_back() {
+                None | Some('\n') => ["\r\n", "\n", " "].into_iter().find(|gap| behind.starts_with(gap)),
+                Some(before) => Some(" ").filter(|gap| before.is_whitespace() && behind.starts_with(gap)),
+            };
+            rest = start + header.len() + gap.map_or(0, str::len);
+        }
+        body.push_str(&file[rest..]);
+        let line_ends = if self.has_crlf { ["\r\n", "\n"].as_slice() } else { &["\n"] };
+        if let Some(line_end) = line_ends.iter().find(|line_end| body.ends_with(**line_end)) {
+            body.truncate(body.len() - line_end.len());
+        }
+        Ok(body)
+    }
+
+    /// The lines above the text in a file, with their places. What the text itself held stands behind them.
+    fn headers_of<'f>(&self, file: &'f str) -> Vec<(usize, &'f str)> {
+        let mut surplus: HashMap<&str, usize> = HashMap::new();
+        headers_in(file).for_each(|(_, header)| *surplus.entry(header).or_default() += 1);
+        for (header, number) in &mut surplus {
+            *number = number.saturating_sub(self.headers.get(*header).copied().unwrap_or(0));
+        }
+        let is_above = |(_, header): &(usize, &'f str)| match surplus.get_mut(header) {
+            Some(number) if *number > 0 => {
+                *number -= 1;
+                true
+            }
+            _ => false,
         };
-        body.strip_suffix(line_end).unwrap_or(body)
+        headers_in(file).filter(is_above).collect()
     }
 
     /// The new text of each passage. Together they are the text of the file without its marks.
     ///
     /// # Errors
-    /// A mark of no passage that was not in the text before.
+    /// A mark of no passage, or the beginning of a mark, that was not in the text before.
     pub(super) fn read(&self, old: &[&str], body: &str) -> Result<Vec<String>, UnknownMark> {
         let found = self.find(old, body)?;
         let stay = rising(&found.iter().map(|(passage, _)| *passage).collect::<Vec<_>>());
@@ -134,21 +196,34 @@ impl Marks {
         let own: HashMap<&str, usize> = self.marks.iter().map(String::as_str).zip(0..).collect();
         let before: HashSet<&str> =
             old.iter().flat_map(|text| marks_in(text)).map(|(_, mark)| mark).collect();
+        let ids: HashSet<&str> = own.keys().map(|mark| self.id_of(mark)).collect();
+        let mut open_before = None;
         let mut found = Vec::new();
-        for (start, mark) in marks_in(body) {
-            if let Some(passage) = own.get(mark) {
-                found.push((*passage, start..start + mark.len()));
-            } else if self.is_like_a_mark(mark) && !before.contains(mark) {
-                let line = body[..start].matches('\n').count() + 1;
-                return Err(UnknownMark { mark: mark.to_owned(), line });
+        for (start, _) in body.match_indices(OPEN) {
+            let rest = &body[start..];
+            if let Some(mark) = mark_at(rest) {
+                if let Some(passage) = own.get(mark) {
+                    found.push((*passage, start..start + mark.len()));
+                } else if self.is_like_a_mark(mark) && !before.contains(mark) {
+                    return Err(UnknownMark::Foreign(mark.to_owned()));
+                }
+            } else if let Some(id) = id_at(rest, &ids) {
+                let open_before = open_before.get_or_insert_with(|| open_ids(&old.concat(), &ids));
+                if !open_before.contains(id) {
+                    return Err(UnknownMark::Open(beginning(rest)));
+                }
             }
         }
         Ok(found)
     }
 
-    fn is_like_a_mark(&self, mark: &str) -> bool {
+    fn id_of<'m>(&self, mark: &'m str) -> &'m str {
         let inner = mark.trim_start_matches(OPEN).trim_end_matches(CLOSE);
-        let id = inner.strip_suffix(self.end.as_str()).unwrap_or("");
+        inner.strip_suffix(self.end.as_str()).unwrap_or("")
+    }
+
+    fn is_like_a_mark(&self, mark: &str) -> bool {
+        let id = self.id_of(mark);
         id.len() >= loom::short_id::SHORTEST
             && id.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
     }
@@ -164,6 +239,49 @@ fn mark_at(text: &str) -> Option<&str> {
     let inner = &text[OPEN.len_utf8()..];
     let end = inner.find([OPEN, CLOSE, '\n']).filter(|end| *end <= LONGEST)?;
     inner[end..].starts_with(CLOSE).then(|| &text[..OPEN.len_utf8() + end + CLOSE.len_utf8()])
+}
+
+/// The id that stands behind the bracket a text begins with.
+fn id_at<'i>(text: &str, ids: &HashSet<&'i str>) -> Option<&'i str> {
+    let inner = text.strip_prefix(OPEN)?;
+    let is_of_an_id = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_lowercase();
+    let longest = inner.bytes().take_while(is_of_an_id).count().min(LONGEST);
+    (loom::short_id::SHORTEST..=longest).rev().find_map(|length| ids.get(&inner[..length]).copied())
+}
+
+/// Ids behind brackets that are not closed.
+fn open_ids<'i>(text: &str, ids: &HashSet<&'i str>) -> HashSet<&'i str> {
+    let open = text.match_indices(OPEN).map(|(start, _)| &text[start..]);
+    open.filter(|rest| mark_at(rest).is_none()).filter_map(|rest| id_at(rest, ids)).collect()
+}
+
+/// The first word of what is no mark, by which it is named.
+fn beginning(text: &str) -> String {
+    let of_it = |(at, c): &(usize, char)| *at == 0 || !(c.is_whitespace() || [OPEN, CLOSE].contains(c));
+    text.chars().take(LONGEST).enumerate().take_while(of_it).map(|(_, c)| c).collect()
+}
+
+/// What reads as the line above a text, with the places: a bracket with all in it, or how it begins where it is not
+/// closed.
+fn headers_in(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.match_indices(HEADER).filter_map(|(start, begin)| {
+        let rest = &text[start..];
+        let end = bracket(rest).unwrap_or(begin.len());
+        rest[begin.len()..].starts_with(char::is_whitespace).then(|| (start, &rest[..end]))
+    })
+}
+
+/// Where the bracket that a text begins with is closed.
+fn bracket(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    text.char_indices().take(LONGEST_HEADER).find_map(|(at, c)| {
+        match c {
+            OPEN => depth += 1,
+            CLOSE => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        (depth == 0).then_some(at + c.len_utf8())
+    })
 }
 
 /// Indices of a longest rising run of numbers, none of them twice.
@@ -202,7 +320,7 @@ mod tests {
     fn a_file_that_was_not_touched_is_the_text() {
         let file = marks(&OLD).file("A ⟦title⟧\n", &OLD);
         assert!(file.starts_with("⟦drawloom A title: "), "{file}");
-        assert_eq!(read(Marks::body(&file)), OLD);
+        assert_eq!(read(&marks(&OLD).body(&file).unwrap()), OLD);
         assert!(marks(&OLD).are_in(&file) && !marks(&OLD).are_in(&OLD.concat()));
     }
 
@@ -237,12 +355,52 @@ mod tests {
     #[test]
     fn an_invented_mark_is_named_and_brackets_of_the_text_are_text() {
         let unknown = marks(&OLD).read(&OLD, "⟦aaaa⟧One\n⟦zzzz⟧Two").unwrap_err();
-        assert_eq!(unknown, UnknownMark { mark: "⟦zzzz⟧".to_owned(), line: 2 });
+        assert_eq!(unknown, UnknownMark::Foreign("⟦zzzz⟧".to_owned()));
+        assert_eq!(unknown.line("⟦aaaa⟧One\n⟦zzzz⟧Two"), 2);
         let old = ["⟦aaaa⟧ and ⟦zzzz⟧ ", "⟦secret:K⟧ ⟦not a mark⟧ ⟦"];
         let marks = marks(&old);
         let file = marks.file("T", &old);
         assert!(file.contains("⟦aaaa·2⟧⟦aaaa⟧"), "{file}");
-        assert_eq!(marks.read(&old, Marks::body(&file)).unwrap(), old);
+        assert_eq!(marks.read(&old, &marks.body(&file).unwrap()).unwrap(), old);
+    }
+
+    #[test]
+    fn the_line_above_the_text_goes_wherever_it_stands() {
+        let all = marks(&OLD);
+        let file = all.file("A title", &OLD);
+        let (header, text) = file.split_once('\n').unwrap();
+        let plain = OLD.concat();
+        for (what, saved, expected) in [
+            ("below a paragraph", format!("Above.\n\n{file}"), format!("Above.\n\n{plain}")),
+            ("doubled", format!("{file}{file}"), format!("{plain}\n{plain}")),
+            ("wrapped", format!("{}\n{text}", header.replace(' ', "\n")), plain.clone()),
+            ("wrapped with the text", format!("{header} {text}"), plain.clone()),
+            ("within a line", format!("So {header} {text}"), format!("So {plain}")),
+            ("at the end", format!("{text}{header}\n"), plain.clone()),
+        ] {
+            assert!(all.are_in(&saved), "{what}");
+            assert_eq!(read(&all.body(&saved).unwrap()).concat(), expected, "{what}");
+        }
+        let half = file.replacen("taken in.⟧\n", "", 1);
+        assert_eq!(all.body(&half), Err(UnknownMark::Open(HEADER.to_owned())));
+        // Where the text itself holds one, that stays.
+        let own = [format!("{header}\n"), "Two.".to_owned()];
+        let old: Vec<&str> = own.iter().map(String::as_str).collect();
+        let two = marks(&old);
+        let file = two.file("A title", &old);
+        assert_eq!(two.read(&old, &two.body(&file).unwrap()).unwrap(), own);
+        assert!(!two.are_in(&old.concat()));
+    }
+
+    #[test]
+    fn a_mark_that_is_half_there_is_named() {
+        let half = marks(&OLD).read(&OLD, "⟦aaaa⟧One\n⟦bbbbTwo is").unwrap_err();
+        assert_eq!(half, UnknownMark::Open("⟦bbbbTwo".to_owned()));
+        assert_eq!(half.line("⟦bbbb⟧One\n⟦bbbbTwo is"), 2);
+        // A bracket before other letters, and one that stood in the text, are text.
+        let old = ["⟦aaaa is\n", "Two"];
+        let texts = marks(&old).read(&old, "⟦aaaa⟧⟦aaaa was\n⟦bbbb⟧Two ⟦zzzz").unwrap();
+        assert_eq!(texts, ["⟦aaaa was\n", "Two ⟦zzzz"]);
     }
 
     #[test]

@@ -318,6 +318,7 @@ impl Pair {
                     })
                     .collect(),
                 texts: texts.iter().map(|text| NewText::owner(text, None)).collect(),
+                behind: None,
             },
             Do::Merge(passages, keep) => Op::Merge { passages: self.passages(passages), keep: *keep },
             Do::Split(passages, cut, keep) => {
