@@ -113,7 +113,7 @@ fn a_schema_that_leads_to_itself_is_refused() {
         (
             json!({"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {
                 "a": {"$ref": "#/$defs/b"}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}}),
-            "/$defs/a",
+            "/properties/x",
         ),
         (
             json!({"properties": {"a b/%": {"type": "object", "$ref": "#/properties/a%20b~1%25"}}}),
