@@ -198,7 +198,7 @@ impl ReceivedResponse {
         if raw.parsed.choices.iter().any(stored::is_cut) {
             call.note("the answer is longer than a node holds: its end stands in the stored response alone");
         }
-        meta.ends_at = ask.params.ends_at;
+        (meta.ends_at, meta.stops) = (ask.params.ends_at, ask.params.stop.clone());
         meta.interrupted = failure.map(|error| error.code().to_owned());
         // Without a copy: nobody else has it.
         Self::new(runtime, raw.body.into(), Some(raw.parsed), meta, &manifest.held)
@@ -221,6 +221,9 @@ impl ReceivedResponse {
         for (_, value) in &mut meta.headers {
             *value = runtime.masker.mask(value).text.into_owned();
         }
+        // A server that stops there has left it out, and its answer is whole.
+        let is_in = |stop: &String| parsed.choices.iter().any(|choice| choice.text().contains(stop));
+        meta.stops.retain(|stop| !stop.is_empty() && is_in(stop));
         let interrupted = meta.interrupted.clone();
         let pieces = parsed.choices.iter().flat_map(|choice| &choice.pieces);
         let media = pieces.filter_map(|piece| match piece {
@@ -228,11 +231,12 @@ impl ReceivedResponse {
             _ => None,
         });
         let media = media.collect();
+        let end = meta.end();
         let choices = parsed
             .choices
             .into_iter()
             .map(|mut choice| {
-                let ended = stored::cut_at(&mut choice, meta.ends_at);
+                let ended = stored::cut_at(&mut choice, &end);
                 let finish = match (&choice.finish, &interrupted) {
                     _ if ended => Finish::Stop,
                     _ if stored::is_cut(&choice) => Finish::Length,

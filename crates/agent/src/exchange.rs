@@ -8,6 +8,7 @@ use store::home::HomeDir;
 use store::spool::{GenerationName, Spool, SpoolHeader};
 use tokio::sync::watch;
 
+use crate::answer_end::AnswerEnd;
 use crate::call::Call;
 use crate::error::AgentError;
 use crate::event::SessionEvent;
@@ -108,14 +109,12 @@ pub(crate) async fn send(
     });
     let mut deltas = MaskedDeltas::new(call.events.as_ref(), &runtime.masker, &begun.row.reserved);
     let (stop, cancel) = Cancel::new();
-    let mut cutter = StopCutter::new(ask.params.ends_at, ask.choices());
+    let mut cutter = StopCutter::new(AnswerEnd::of(&ask.params), ask.choices());
     let mut listener = |event: model::ModelEvent| {
         if matches!(event, model::ModelEvent::Text { .. } | model::ModelEvent::Thinking { .. }) {
             gate.open();
         }
-        if let Some(event) = cutter.event(event) {
-            deltas.event(&event);
-        }
+        cutter.event(event, |event| deltas.event(&event));
         if cutter.has_ended() {
             stop.cancel();
         }
@@ -136,6 +135,7 @@ pub(crate) async fn send(
         result = sending => result,
         () = stopped => return Err(AgentError::Forgotten),
     };
+    cutter.finish(|event| deltas.event(&event));
     deltas.finish();
     let result = match result {
         // Whatever its connection did after the last choice had ended, the answer is whole.
@@ -171,6 +171,9 @@ impl Spooling {
         }
         if let Some(Ok(end)) = ask.params.ends_at.map(serde_json::to_value) {
             header.extra.insert("ends_at".to_owned(), end);
+        }
+        if !ask.params.stop.is_empty() {
+            header.extra.insert("stops".to_owned(), ask.params.stop.as_slice().into());
         }
         header.extra.insert("tree".to_owned(), begun.row.tree.to_string().into());
         let spool = Spool::create(&dir, &header).map_err(spool_failed)?;

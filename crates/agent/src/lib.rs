@@ -10,6 +10,7 @@
 //! is in the spool; no lock is held across an await; a second process never takes over work whose owner lives.
 
 mod admission;
+mod answer_end;
 pub mod bootstrap;
 mod budget;
 pub mod calibration;

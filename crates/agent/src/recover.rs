@@ -203,6 +203,7 @@ impl Runtime {
         let agent = spooled.header().extra.get("agent").and_then(serde_json::Value::as_str);
         let agent = agent.unwrap_or(loom::source::DEFAULT_AGENT).to_owned();
         let ends_at = spooled.header().extra.get("ends_at").cloned();
+        let stops = spooled.header().extra.get("stops").cloned();
         let digest = begun.row.manifest;
         let manifest = self.read(owner, begun.row.tree, move |rows| stored::manifest(rows, digest)).await?;
         // Those of its configuration; a spool of an earlier version does not name them.
@@ -227,6 +228,7 @@ impl Runtime {
                 interrupted: Some(left.code().to_owned()),
                 model: manifest.as_ref().map(|manifest| manifest.model.name.clone()).unwrap_or_default(),
                 ends_at: ends_at.and_then(|end| serde_json::from_value(end).ok()),
+                stops: stops.and_then(|stops| serde_json::from_value(stops).ok()).unwrap_or_default(),
             };
             let meta = believed(meta, manifest.as_ref(), &body);
             let held = manifest.as_ref().map(|manifest| manifest.held.clone()).unwrap_or_default();

@@ -12,6 +12,8 @@ use loom::{Block, Digest, GenerationId, ModelSource, NodeId, NodeRow, ResponsePa
 use model::{DialectName, PARSER_VERSION, ParsedResponse, RawResponse, ReplyPiece, Timings, TokenUsage};
 use serde::{Deserialize, Serialize};
 
+use crate::answer_end::AnswerEnd;
+
 /// What is kept of a response besides its body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResponseMeta {
@@ -46,6 +48,9 @@ pub struct ResponseMeta {
     /// Where its choices are cut; its body goes on behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_at: Option<Boundary>,
+    /// Texts that stand in its body though they stop an answer: its choices are cut before them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stops: Vec<String>,
 }
 
 impl ResponseMeta {
@@ -70,7 +75,13 @@ impl ResponseMeta {
             interrupted: None,
             model: model.to_owned(),
             ends_at: None,
+            stops: Vec::new(),
         }
+    }
+
+    /// Where its choices are cut.
+    pub(crate) fn end(&self) -> AnswerEnd {
+        AnswerEnd::new(self.ends_at, &self.stops)
     }
 
     pub(crate) fn to_json(&self) -> Result<String, NotCanonical> {
@@ -80,7 +91,7 @@ impl ResponseMeta {
 
 /// The content blocks of one choice of a response. `held` is the white space that stands in the document already.
 pub fn blocks(mut choice: model::Choice, held: &str, meta: &ResponseMeta) -> Vec<Block> {
-    cut_at(&mut choice, meta.ends_at);
+    cut_at(&mut choice, &meta.end());
     let mut blocks = Vec::new();
     let mut held = held;
     let silent = choice.text().is_empty();
@@ -122,9 +133,9 @@ pub fn blocks(mut choice: model::Choice, held: &str, meta: &ResponseMeta) -> Vec
     blocks
 }
 
-/// Cuts a choice behind its first sentence or paragraph, if it goes on there. Whether it does.
-pub(crate) fn cut_at(choice: &mut model::Choice, boundary: Option<Boundary>) -> bool {
-    let Some(mut left) = boundary.and_then(|boundary| boundary.first_end(&choice.text())) else {
+/// Cuts a choice at its end, if it goes on there. Whether it does.
+pub(crate) fn cut_at(choice: &mut model::Choice, end: &AnswerEnd) -> bool {
+    let Some(mut left) = end.find(&choice.text(), 0) else {
         return false;
     };
     let mut pieces = 0;

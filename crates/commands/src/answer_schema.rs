@@ -27,14 +27,14 @@ impl AnswerSchema {
         if !value.is_object() {
             return Err("it is no object".to_owned());
         }
-        let mut compiler = Compiler::new();
-        compiler.set_default_draft(Draft::V2020_12);
-        compiler.use_loader(Box::new(Nowhere));
+        unusable_pattern(&value, "")?;
+        let mut compiler = compiler();
         let mut compiled = Schemas::new();
         let index = compiler
             .add_resource(PLACE, value.clone())
             .and_then(|()| compiler.compile(PLACE, &mut compiled))
             .map_err(|error| why_none(&error).replace(PLACE, "the schema"))?;
+        leads_to_itself(&value, "", &mut compiler)?;
         Ok(Self { value, compiled, index })
     }
 
@@ -49,6 +49,83 @@ impl AnswerSchema {
             Err(error) => Some(format!("it is no JSON: {error}")),
         }
     }
+}
+
+fn compiler() -> Compiler {
+    let mut compiler = Compiler::new();
+    compiler.set_default_draft(Draft::V2020_12);
+    compiler.use_loader(Box::new(Nowhere));
+    compiler
+}
+
+/// Keywords whose values are no schemas, whatever they look like.
+const DATA: [&str; 5] = ["const", "enum", "default", "example", "examples"];
+
+/// The values within a value, with their JSON pointers, but for those of [`DATA`].
+fn within<'v>(value: &'v Value, at: &str) -> Vec<(String, &'v Value)> {
+    let pointer = |step: &str| format!("{at}/{}", step.replace('~', "~0").replace('/', "~1"));
+    match value {
+        Value::Object(members) => {
+            let members = members.iter().filter(|(key, _)| !DATA.contains(&key.as_str()));
+            members.map(|(key, value)| (pointer(key), value)).collect()
+        }
+        Value::Array(values) => {
+            values.iter().enumerate().map(|(number, value)| (pointer(&number.to_string()), value)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Refuses a pattern that cannot be made a program to match with, such as one that is too large: the library takes such
+/// a failure for one of its own.
+fn unusable_pattern(value: &Value, at: &str) -> Result<(), String> {
+    if let Some(pattern) = value.get("pattern").and_then(Value::as_str) {
+        let alone = serde_json::json!({"patternProperties": {pattern: true}});
+        let mut compiler = compiler();
+        let made = compiler
+            .add_resource(PLACE, alone)
+            .and_then(|()| compiler.compile(PLACE, &mut Schemas::new()).map(drop));
+        if let Err(CompileError::InvalidRegex { src, .. }) = made {
+            return Err(format!("{at}/pattern: it cannot be used: {src}"));
+        }
+    }
+    within(value, at).into_iter().try_for_each(|(at, value)| unusable_pattern(value, &at))
+}
+
+/// Refuses references that lead to themselves without a value between: no answer could be compared with them.
+fn leads_to_itself(value: &Value, at: &str, compiler: &mut Compiler) -> Result<(), String> {
+    let refers = ["$ref", "$dynamicRef", "$recursiveRef"];
+    if refers.iter().any(|key| value.get(key).is_some_and(Value::is_string)) {
+        let mut compiled = Schemas::new();
+        // What is no schema is never compared with anything.
+        if let Ok(index) = compiler.compile(&format!("{PLACE}#{}", fragment(at)), &mut compiled) {
+            let probes = serde_json::json!([null, true, 0, "", [], {}]);
+            let misfits = probes.as_array().into_iter().flatten();
+            let mut misfits = misfits.filter_map(|probe| compiled.validate(probe, index).err());
+            if misfits.any(|misfit| has_cycle(&misfit)) {
+                let place = if at.is_empty() { "the schema" } else { at };
+                return Err(format!("{place} refers to itself, and nothing could fit it"));
+            }
+        }
+    }
+    within(value, at).into_iter().try_for_each(|(at, value)| leads_to_itself(value, &at, compiler))
+}
+
+fn has_cycle(error: &ValidationError) -> bool {
+    matches!(error.kind, ErrorKind::RefCycle { .. }) || error.causes.iter().any(has_cycle)
+}
+
+/// A JSON pointer as the fragment of an address.
+fn fragment(pointer: &str) -> String {
+    let mut written = String::new();
+    for byte in pointer.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/~-._".contains(&byte) {
+            written.push(char::from(byte));
+        } else {
+            written += &format!("%{byte:02X}");
+        }
+    }
+    written
 }
 
 /// Refuses what a schema refers to outside itself.

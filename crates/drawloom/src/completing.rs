@@ -117,7 +117,7 @@ fn models(typed: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// Those that begin as what was typed, with what is said beside them. A word with blanks is none that every shell
-/// would quote.
+/// would quote, and one that a terminal might act on is shown by none.
 fn beginning(typed: &OsStr, candidates: Vec<(String, String)>) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy().replace('\\', "");
     let quotes = QUOTES.load(Ordering::Relaxed);
@@ -125,7 +125,7 @@ fn beginning(typed: &OsStr, candidates: Vec<(String, String)>) -> Vec<Completion
     let fits = |value: &str| {
         !value.is_empty()
             && value.starts_with(&typed)
-            && !value.contains(char::is_control)
+            && text::terminal::one_line(value) == value
             && (quotes || is_plain(value))
     };
     let candidates = candidates.into_iter().filter(|(value, _)| fits(value));

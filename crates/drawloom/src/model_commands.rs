@@ -243,7 +243,7 @@ pub(crate) fn fetch(
 
 /// Keeps the window a local server says its model has: it may have been given less than it was made for, and what is
 /// beyond that is cut off without a word. What the owner has written stays. A model that the server does not list is
-/// refused.
+/// refused, unless it is llama.cpp's: what has one model answers to every name.
 fn keep_window(
     models: &ConfiguredModels,
     full: &str,
@@ -258,7 +258,14 @@ fn keep_window(
     let listed = models.listed(&info)?;
     // Ollama lists a name that is given without a tag with its default one.
     let is_it = |model: &&ListedModel| model.id.strip_suffix(":latest").unwrap_or(&model.id) == info.name;
-    let found = listed.iter().find(|model| model.id == info.name).or_else(|| listed.iter().find(is_it));
+    let mut found = listed.iter().find(|model| model.id == info.name).or_else(|| listed.iter().find(is_it));
+    if let (None, [only]) = (found, &listed[..])
+        && models.answers_to_any_name(&info, &only.id)
+    {
+        let (full, id) = (one_line(full), one_line(&only.id));
+        person.notice(&format!("the server of {full} lists one model, {id}: it answers to any name"));
+        found = Some(only);
+    }
     if found.is_none() {
         match listed.first() {
             Some(first) => {

@@ -50,7 +50,9 @@ pub(crate) fn nearest(config: &Config, name: &str) -> Option<String> {
         }
         None => {
             let bare = |full: &str| full.split_once('/').map_or(full, |(_, model)| model).to_owned();
-            let all = catalogue(config).filter_map(|(full, _)| Some((near(&bare(&full), name)?, full)));
+            let own = weights::table::TABLE.iter().map(|weights| weights.name.to_owned());
+            let all = own.chain(catalogue(config).map(|(full, _)| full));
+            let all = all.filter_map(|full| Some((near(&bare(&full), name)?, full)));
             all.min().map(|(_, full)| full)
         }
     };

@@ -185,6 +185,14 @@ impl ConfiguredModels {
         reached.map_or_else(|| Ok(Vec::new()), |reached| detect::listed(&reached))
     }
 
+    /// Whether the server of a model that lists this one alone answers with it to every name: llama.cpp does, which
+    /// lists a file.
+    pub(crate) fn answers_to_any_name(&self, info: &ModelInfo, listed: &str) -> bool {
+        let reached = ResolvedProvider::of(&self.config, &info.provider);
+        let row = reached.and_then(|reached| reached.row);
+        row.map_or(listed.ends_with(".gguf"), |row| row.name == "llamacpp")
+    }
+
     /// A name with its provider. A name alone is that of the catalogue's, where one provider has such a model.
     ///
     /// # Errors

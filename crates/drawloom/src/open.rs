@@ -61,8 +61,10 @@ impl OpenHome {
         }
     }
 
-    /// Listens for what other processes say to sessions whose turns run here. Without a socket they wait.
+    /// Listens for what other processes say to sessions whose turns run here. Without a socket they wait; where the home
+    /// is only read there are no turns.
     pub(crate) async fn listen(&self) -> Option<Listener> {
+        self.instance.as_ref()?;
         let app = &self.app;
         match Listener::start(&app.runtime.home, app.runtime.instance, &app.sessions) {
             Ok(listener) => Some(listener),

@@ -106,10 +106,45 @@ fn what_is_no_schema_is_refused_by_its_place() {
 }
 
 #[test]
-fn a_schema_that_leads_to_itself_ends() {
-    for schema in [json!({"$ref": "#"}), json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}]})] {
-        assert!(misfit(&schema, &json!(1)).unwrap().contains("reference cycle"));
+fn a_schema_that_leads_to_itself_is_refused() {
+    for (schema, place) in [
+        (json!({"$ref": "#"}), "the schema"),
+        (json!({"anyOf": [{"$ref": "#"}, {"type": "string"}]}), "/anyOf/0"),
+        (
+            json!({"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {
+                "a": {"$ref": "#/$defs/b"}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}}),
+            "/properties/x",
+        ),
+        (
+            json!({"properties": {"a b/%": {"type": "object", "$ref": "#/properties/a%20b~1%25"}}}),
+            "/properties/a b~1%",
+        ),
+    ] {
+        let said = AnswerSchema::read(&schema.to_string()).err().unwrap();
+        assert!(said.starts_with(&format!("{place} refers to itself")), "{schema}: {said}");
     }
+    let list = json!({"type": "object", "properties": {"next": {"$ref": "#"}, "$ref": {"type": "string"}}});
+    assert_eq!(misfit(&list, &json!({"next": {"next": {}}})), None, "a value stands between");
+    assert!(misfit(&list, &json!({"next": {"next": 1}})).is_some());
+}
+
+#[test]
+fn a_pattern_that_is_too_large_is_refused_by_its_place() {
+    let large = "(a{1000}){1000}";
+    for (schema, place) in [
+        (json!({"pattern": large}), "/pattern: "),
+        (json!({"properties": {"a": {"items": {"pattern": large}}}}), "/properties/a/items/pattern: "),
+        (json!({"patternProperties": {large: {}}}), ""),
+    ] {
+        let said = AnswerSchema::read(&schema.to_string()).err().unwrap();
+        assert!(said.starts_with(place) && !said.contains("bug"), "{said}");
+    }
+    let schema = json!({"properties": {"pattern": {"enum": [{"pattern": large}]}}});
+    assert_eq!(misfit(&schema, &json!({"pattern": {"pattern": large}})), None, "no pattern");
+}
+
+#[test]
+fn an_answer_is_json_alone() {
     let schema = AnswerSchema::read("{}").unwrap();
     assert!(schema.misfit("Here it is: {}").unwrap().starts_with("it is no JSON"));
     assert_eq!(schema.misfit("\n{}\n"), None);

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::think::Think;
 use super::tree::{number, whole};
 use crate::error::CommandError;
+use crate::rights::Right;
+use crate::slash::{self, Input};
 
 /// `chat`.
 #[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
@@ -113,6 +115,14 @@ impl ChatArgs {
             return Err(CommandError::usage("standard input is named more than once", hint));
         }
         Ok(())
+    }
+
+    /// Whether it is one slash command that needs the right to read alone, and sets nothing.
+    pub fn only_reads(&self) -> bool {
+        let message = self.message.as_deref().filter(|message| *message != "-");
+        let sets = self.new || self.private || self.request != RequestArgs::default();
+        let command = message.filter(|_| !sets).map(slash::parse);
+        matches!(command, Some(Input::Command(command)) if command.row().right == Right::Read)
     }
 
     /// Whether an argument is standard input.

@@ -428,7 +428,7 @@ pub struct Sampling {
     #[serde(default)]
     pub min_p: Option<f64>,
     /// Stop at this text, at `sentence` or at `paragraph`. Can be repeated.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = stop)]
     #[serde(default)]
     pub stop: Vec<String>,
     /// Seed of the first sibling. Each further sibling gets the next number.
@@ -481,6 +481,20 @@ pub(super) fn whole<const LEAST: u32, const MOST: u32>(text: &str) -> Result<u32
     let fits = |number: &u32| (LEAST..=MOST).contains(number);
     text.parse().ok().filter(fits).ok_or_else(|| InvalidNumber(format!("whole number {range}")))
 }
+
+/// A text that ends an answer, or the name of where it ends. A word that is nearly such a name is meant as one.
+fn stop(text: &str) -> Result<String, MisspeltStop> {
+    let is_word = text.bytes().all(|byte| byte.is_ascii_lowercase());
+    let meant = ["sentence", "paragraph"]
+        .into_iter()
+        .find(|name| is_word && (1..=2).contains(&strsim::damerau_levenshtein(name, text)));
+    meant.map_or_else(|| Ok(text.to_owned()), |name| Err(MisspeltStop(name)))
+}
+
+/// A stop that is nearly one of the names.
+#[derive(Debug, thiserror::Error)]
+#[error("did you mean {0}?")]
+struct MisspeltStop(&'static str);
 
 fn logprobs(text: &str) -> Result<u8, InvalidNumber> {
     whole::<0, 20>(text).map(|number| number as u8)

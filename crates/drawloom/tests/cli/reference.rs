@@ -88,6 +88,14 @@ fn a_shell_is_offered_titles_short_ids_sessions_and_models() {
     assert_eq!(fish(&["tree", "switch", "Tale", &id]), format!("{id}\tThen it stopped.\n"));
     assert!(fish(&["chat", "--session", "pl"]).contains("plans"));
     assert!(fish(&["sessions", "archive", ""]).contains("plans"));
+    let turned = world.json(&["tree", "new", "--title", "Turned \u{202e}elat", "--text", "It rained."]).1;
+    let turned = turned["short_id"].as_str().unwrap();
+    for shell in ["zsh", "fish", "elvish", "powershell"] {
+        let offered = completed(&world, shell, &["tree", "show", "T"]);
+        assert!(offered.contains("Tale") && !offered.contains("Turned"), "{shell}: {offered:?}");
+        let offered = completed(&world, shell, &["tree", "show", turned]);
+        assert!(offered.contains(turned) && !offered.contains('\u{202e}'), "{shell}: {offered:?}");
+    }
     let models = fish(&["--model", "anthropic/"]);
     assert!(
         models.lines().count() > 1 && models.lines().all(|line| line.starts_with("anthropic/")),

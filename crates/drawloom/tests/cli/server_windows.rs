@@ -73,3 +73,30 @@ fn a_server_elsewhere_is_not_asked() {
     share(&world, "far/small");
     assert_eq!(asked(&server), 0);
 }
+
+#[test]
+fn a_server_of_llama_cpp_with_one_model_has_it_by_any_name() {
+    let listing = |id: &'static str| {
+        Server::start(move |path, _| match path {
+            "/v1/models" => Some(json!({"data": [{"id": id}]}).to_string()),
+            path if path.ends_with("/chat/completions") => Some(server::chat("", "Yes.", 600)),
+            _ => None,
+        })
+    };
+    let world = World::new();
+    for (kind, id, taken) in [
+        ("", "/models/one.gguf", true),
+        ("kind = \"llamacpp\"", "one", true),
+        ("", "one", false),
+        ("kind = \"vllm\"", "/models/one.gguf", false),
+    ] {
+        let server = listing(id);
+        world.write("config.toml", &format!("[providers.local]\nbase_url = \"{}\"\n{kind}\n", server.base()));
+        let used = world.run(&["model", "use", "local/smollm2"]);
+        assert_eq!(used.code, Some(if taken { 0 } else { 3 }), "{kind} {id}: {used:?}");
+        assert!(used.err.contains(id), "{kind} {id}: {used:?}");
+        assert_eq!(used.err.contains("answers to any name"), taken, "{kind} {id}: {used:?}");
+    }
+    let near = world.run(&["model", "use", "smollm"]);
+    assert!(near.code == Some(3) && near.err.contains("did you mean smollm2?"), "{near:?}");
+}

@@ -468,3 +468,29 @@ fn a_command_for_a_conversation_is_refused_where_the_call_ends_with_it() {
     world.ok(&["chat", "-m", "/rename tides"]);
     world.ok(&["sessions", "show", "tides"]);
 }
+
+#[test]
+fn a_system_prompt_that_is_forgotten_leaves_the_other_settings() {
+    for (model, set) in [(false, false), (true, false), (false, true), (true, true)] {
+        let world = world();
+        let other = other(&world);
+        world.ok(&["chat", "-m", "hi"]);
+        world.ok(&["chat", "-m", "/system be QWORD"]);
+        if model {
+            world.ok(&["chat", "-m", &format!("/model {other}")]);
+        }
+        if set {
+            world.ok(&["chat", "-m", "/set temperature=0.5"]);
+        }
+        world.ok(&["forget", "--text", "QWORD", "--yes", "--yes"]);
+        let database = rusqlite::Connection::open(world.home().join("loom.db")).unwrap();
+        let left: String = database.query_row("SELECT settings FROM sessions", [], |row| row.get(0)).unwrap();
+        drop(database);
+        assert!(!left.contains("QWORD") && left.contains("0.5") == set, "{left}");
+        let run = world.run(&["chat", "-m", "x"]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert_eq!(run.out.contains("from the other"), model, "{run:?}");
+        assert!(!run.err.contains("cannot be read"), "{run:?}");
+        world.ok(&["chat", "-m", "/system be quick"]);
+    }
+}

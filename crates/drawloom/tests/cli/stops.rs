@@ -193,6 +193,56 @@ fn twenty_sentences_of_a_server_go_on() {
     assert_eq!(verified["status"], "valid", "{verified}");
 }
 
+#[test]
+fn a_text_stops_an_answer_though_its_server_writes_on() {
+    for (form, end) in FORMS {
+        let (base, asked) = endless(&[FIRST, " fell. “Wh", "y?” he asked.", " “Wh"]);
+        let world = World::new();
+        let config = format!(
+            "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{base}\"\n{form}\nwindow = 32000\n\
+             idle_timeout = 600\n"
+        );
+        world.write("config.toml", &config);
+        world.ok(&["tree", "new", "--title", "Rain", "--text", "It was dark."]);
+        let (code, made) = world.json(&["tree", "generate", "Rain", "--stop", "“Why", "--stop", "never"]);
+        assert_eq!(code, Some(0), "{form}: {made}");
+        assert_eq!(world.ok(&["tree", "text", "Rain"]).trim_end(), "It was dark. The rain fell.", "{form}");
+        let (path, body) = asked.recv().unwrap();
+        assert!(body.to_string().contains("“Why") || end == "/responses", "it was told: {path}: {body}");
+        let (_, verified) = world.json(&["tree", "verify", "Rain"]);
+        assert_eq!(verified["status"], "valid", "{form}: {verified}");
+    }
+}
+
+#[test]
+fn a_text_stops_a_script_and_one_that_does_not_come_changes_nothing() {
+    goes_on("Then", " He asked. Then he", "He asked. ", 3);
+    goes_on("Thence", " He asked. Then", "He asked. Then", 1);
+}
+
+#[test]
+fn a_stop_that_is_nearly_a_name_is_refused() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained. "]);
+    let model = model(&world, "One sentence. Two");
+    let run = |stop: &str| world.run(&["--model", &model, "tree", "generate", "Rain", "--stop", stop]);
+    for (stop, name) in [
+        ("sentense", "sentence"),
+        ("sentences", "sentence"),
+        ("paragaph", "paragraph"),
+        ("setnence", "sentence"),
+    ] {
+        let refused = run(stop);
+        assert!(
+            refused.code == Some(2) && refused.err.contains(&format!("did you mean {name}?")),
+            "{refused:?}"
+        );
+    }
+    for stop in ["Sentense", "a sentence", "tence", "sentence", "END"] {
+        assert_eq!(run(stop).code, Some(0), "{stop}");
+    }
+}
+
 /// Tokens that end a sentence or a paragraph in the place of all that no English text has.
 #[cfg(feature = "embedded-model")]
 fn talkative(world: &World) -> String {

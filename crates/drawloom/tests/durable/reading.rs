@@ -187,6 +187,21 @@ fn a_home_that_cannot_be_written_is_read() {
     let (home, rows) = furnished();
     let expected = said(&home, &rows);
     all_say(&home, &rows, &expected, READ_ONLY, &["the home is only read", "cannot be written"]);
+    for line in ["/status", "/help", "/sessions", "/history", "/zone", "/cost", "/context", "/search rained"]
+    {
+        let expected = home.run(&["chat", "-m", line]);
+        let read = within(&home, READ_ONLY, &["chat", "-m", line]);
+        assert!(
+            read.status.success() && read.stdout == expected.stdout,
+            "{line}: {read:?}, not {expected:?}"
+        );
+        assert!(read.stderr.contains("the home is only read"), "{line}: {read:?}");
+    }
+    let none = within(&home, READ_ONLY, &["chat", "--session", "none", "-m", "/status"]);
+    assert!(none.status.success(), "{none:?}");
+    for line in ["hello", "/rename other", "/system Speak."] {
+        within(&home, READ_ONLY, &["chat", "-m", line]).refused(6, &["cannot be written"]);
+    }
     within(&home, READ_ONLY, &["tree", "append", "Tale", " And on."]).refused(6, &["cannot be written"]);
     within(&home, READ_ONLY, &["store", "check", "--repair"]).refused(6, &["cannot be written"]);
 }

@@ -194,10 +194,10 @@ pub(crate) fn remove(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<(),
     Ok(())
 }
 
-/// The settings of a session without what `holds` says, if they have any of it. Files that wait go; the model stays,
-/// which another one would be sent the conversation in place of, with where it was and how much it thinks, which are no
-/// one's words. What cannot be read and goes leaves something that cannot be read: no settings would be those of a
-/// session without a model of its own.
+/// The settings of a session without what `holds` says, if they have any of it. Each setting goes by itself; the model
+/// stays, which another one would be sent the conversation in place of, with where it was and how much it thinks, which
+/// are no one's words. What cannot be read, or is no setting that is known, and goes leaves something that cannot be
+/// read unless a model is left: no settings would be those of a session without a model of its own.
 pub(crate) fn settings_without(settings: &str, holds: impl Fn(&str) -> bool) -> Option<String> {
     if settings.is_empty() {
         return None;
@@ -216,7 +216,8 @@ pub(crate) fn settings_without(settings: &str, holds: impl Fn(&str) -> bool) -> 
         }
     }
     left.retain(|key, value| NO_WORDS.contains(&key.as_str()) || !holds(value));
-    let is_readable = left.len() == before.len() || left.contains_key(MODEL);
+    let gone = before.keys().filter(|key| !left.contains_key(key.as_str()));
+    let is_readable = left.contains_key(MODEL) || gone.into_iter().all(|key| WORDS.contains(&key.as_str()));
     (left != before)
         .then(|| if is_readable { Value::Object(left).to_string() } else { UNREADABLE.to_owned() })
 }
@@ -231,6 +232,8 @@ const MODEL: &str = "model";
 const UNREADABLE: &str = "[]";
 /// Settings that stay whatever is forgotten.
 const NO_WORDS: [&str; 3] = [MODEL, "place", "thinking"];
+/// Settings without which the others mean what they meant.
+const WORDS: [&str; 6] = ["system", "temperature", "max_tokens", "seed", "preset", "files"];
 
 fn read_settings(settings: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(settings).ok()
@@ -274,6 +277,19 @@ mod tests {
         }
         let other = settings_without(r#"{"model":"m","note":"a secret"}"#, |text| text.contains("secret"));
         assert_eq!(other.as_deref(), Some(r#"{"model":"m"}"#), "the control: what is not known goes");
+    }
+
+    #[test]
+    fn a_setting_that_is_forgotten_leaves_the_others() {
+        for (settings, left) in [
+            (r#"{"system":"a secret"}"#, "{}"),
+            (r#"{"system":"a secret","temperature":0.5}"#, r#"{"temperature":0.5}"#),
+            (r#"{"model":"m","system":"a secret","temperature":0.5}"#, r#"{"model":"m","temperature":0.5}"#),
+            (r#"{"files":["a secret"],"preset":"secret","seed":1}"#, r#"{"files":[],"seed":1}"#),
+        ] {
+            let found = settings_without(settings, |text| text.contains("secret"));
+            assert_eq!(found.as_deref(), Some(left), "{settings}");
+        }
     }
 
     #[test]

@@ -19,6 +19,10 @@ pub enum Boundary {
 /// further piece of an answer costs.
 const LONGEST: usize = 64 * 1024;
 
+/// White space behind a sentence or paragraph, in characters, that belongs to it at most: a model may write nothing else
+/// for ever.
+const MOST_SPACE: usize = 64;
+
 impl Boundary {
     /// Whether a text is too long for an end to be found with what follows it.
     pub const fn is_too_long(text: &str) -> bool {
@@ -26,7 +30,8 @@ impl Boundary {
     }
 
     /// Byte offset behind the first sentence or paragraph and the white space after it, just before what follows; none
-    /// while nothing follows. White space at the beginning belongs to the sentence.
+    /// while nothing follows. White space at the beginning belongs to the sentence. More white space than
+    /// [`MOST_SPACE`] characters is something that follows, and ends a sentence whatever stands before it.
     ///
     /// What is found stays the same however the text goes on, so that it does not matter in which pieces it arrived,
     /// and a longer stored answer is cut at the same place.
@@ -37,7 +42,10 @@ impl Boundary {
         let body = &text[begin..];
         let paragraph = paragraph_end(body);
         let sentence = match self {
-            Self::Sentence => sentence_end(body),
+            Self::Sentence => {
+                let most = end_of_space(body);
+                sentence_end(&body[..most.unwrap_or(body.len())]).or(most)
+            }
             Self::Paragraph => None,
         };
         let end = paragraph.into_iter().chain(sentence).min()?;
@@ -45,10 +53,23 @@ impl Boundary {
     }
 }
 
+/// The offset behind the first [`MOST_SPACE`] characters of white space in a row that more of it follows.
+fn end_of_space(text: &str) -> Option<usize> {
+    let mut run = 0;
+    let (at, _) = text.char_indices().find(|(_, c)| {
+        run = if c.is_whitespace() { run + 1 } else { 0 };
+        run > MOST_SPACE
+    })?;
+    Some(grapheme::floor(text, at))
+}
+
 /// The offset behind white space that begins at `end`; none if nothing follows it.
 fn before_next(text: &str, end: usize) -> Option<usize> {
     let rest = text[end..].trim_start();
     let next = text.len() - rest.len();
+    if let Some(most) = end_of_space(&text[end..next]) {
+        return Some(end + most);
+    }
     // White space that a combining mark turns into part of a cluster is no place to begin.
     (!rest.is_empty()).then(|| if grapheme::floor(text, next) == next { next } else { end })
 }
@@ -163,6 +184,30 @@ mod tests {
         for text in ["One. Two.", "One\nTwo", "One\n\n", "\n\nOne"] {
             assert_eq!(cut(Boundary::Paragraph, text), None);
         }
+    }
+
+    #[test]
+    fn white_space_without_end_is_cut() {
+        let most = |space: &str, count: usize| space.repeat(count);
+        for (text, spaces) in
+            [(" One.", " \n"), (" One", "\n"), ("Dr.", "\t"), (" One. ", "\r\n"), ("好。", "　")]
+        {
+            let endless = format!("{text}{}", most(spaces, 200));
+            let end = cut(Boundary::Sentence, &endless).unwrap();
+            let space = end.len() - end.trim_end().len();
+            assert!((1..=MOST_SPACE * spaces.len()).contains(&space), "{end:?}");
+            assert_eq!(end.trim_end(), text.trim_end());
+            let followed = format!("{endless}then. Two");
+            assert_eq!(cut(Boundary::Sentence, &followed), Some(end), "whatever comes behind it");
+        }
+        for text in ["One. Two.", "\n\nOne"] {
+            let endless = format!("{text}{}", most("\n", 200));
+            assert_eq!(cut(Boundary::Paragraph, &endless), Some(&endless[..text.len() + MOST_SPACE]));
+        }
+        let far = format!("One.{}Two. Three", most(" ", MOST_SPACE));
+        assert_eq!(cut(Boundary::Sentence, &far), Some(&far[..4 + MOST_SPACE]), "all of it");
+        let table = format!("a{}b\n\nc", most(" ", 200));
+        assert_eq!(cut(Boundary::Paragraph, &table), Some(&table[..table.len() - 1]));
     }
 
     #[test]
