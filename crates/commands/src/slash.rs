@@ -79,6 +79,8 @@ pub enum SlashCommand {
     /// Goes to one of them.
     Reach {
         next: bool,
+        /// The one of this number, if one is named.
+        number: Option<usize>,
     },
     /// The last exchanges.
     History {
@@ -349,11 +351,14 @@ const SIBLINGS: SlashSpec = SlashSpec {
 const NEXT: SlashSpec = SlashSpec {
     name: "next",
     section: Section::Moving,
-    arguments: "",
+    arguments: "[N]",
     right: Right::Write,
-    help: "go to the next of them; what was said after it comes back",
+    help: "go to the next of them, or to that with number N; what was said after it comes back",
     candidates: Candidates::None,
-    read: |rest| nothing(rest, SlashCommand::Reach { next: true }),
+    read: |rest| match word(rest)?.map(|number| number.parse()).transpose() {
+        Ok(number) if number != Some(0) => Ok(SlashCommand::Reach { next: true, number }),
+        _ => Err("it takes a number from 1, as /siblings lists them"),
+    },
 };
 const PREV: SlashSpec = SlashSpec {
     name: "prev",
@@ -362,7 +367,7 @@ const PREV: SlashSpec = SlashSpec {
     right: Right::Write,
     help: "go to the one before",
     candidates: Candidates::None,
-    read: |rest| nothing(rest, SlashCommand::Reach { next: false }),
+    read: |rest| nothing(rest, SlashCommand::Reach { next: false, number: None }),
 };
 const HISTORY: SlashSpec = SlashSpec {
     name: "history",
@@ -634,8 +639,8 @@ impl SlashCommand {
             Self::Retry => RETRY,
             Self::Regenerate { .. } => REGENERATE,
             Self::Siblings => SIBLINGS,
-            Self::Reach { next: true } => NEXT,
-            Self::Reach { next: false } => PREV,
+            Self::Reach { next: true, .. } => NEXT,
+            Self::Reach { next: false, .. } => PREV,
             Self::History { .. } => HISTORY,
             Self::Copy { .. } => COPY,
             Self::Undo => UNDO,

@@ -53,6 +53,11 @@ impl RenderedOutcome {
         Self { notices: notices.into_iter().collect(), ..self }
     }
 
+    /// With what is said at a terminal where the answer is empty.
+    fn or_saying(self, to: OutputStyle, what: &str) -> Self {
+        if to.terminal && self.body.is_empty() { self.noting([what.to_owned()]) } else { self }
+    }
+
     fn behind(self) -> Self {
         Self { are_behind: true, ..self }
     }
@@ -101,7 +106,8 @@ impl OutputStyle {
 pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcome {
     match outcome {
         CommandOutcome::TreeMade(made) => done(&made.result.short_id, &made.sentence, to),
-        CommandOutcome::Trees(found) => RenderedOutcome::new(tree::list(found, to)),
+        CommandOutcome::Trees(found) => RenderedOutcome::new(tree::list(found, to))
+            .or_saying(to, "no trees: `drawloom tree new` makes one"),
         CommandOutcome::Shown(found) => drawn::show(found, to),
         CommandOutcome::Text(found) => authors::text(found, to),
         CommandOutcome::Node(told) => done(&told.result.short_id, &told.sentence, to),
@@ -117,9 +123,11 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Estimate(found) => RenderedOutcome::new(tree::estimate(found, to)),
         CommandOutcome::Moved(told) => done(&told.result.short_id, &told.sentence, to),
         CommandOutcome::StoredText(found) => tree::stored(found, to),
-        CommandOutcome::Listed(found) => RenderedOutcome::new(beside::listed(found, to)),
+        CommandOutcome::Listed(found) => beside::beside(found, to),
         CommandOutcome::Reached(done) => RenderedOutcome::new(beside::reached(done, to)),
-        CommandOutcome::Exchanges(found) => RenderedOutcome::new(chat::exchanges(found, to)),
+        CommandOutcome::Exchanges(found) => {
+            RenderedOutcome::new(chat::exchanges(found, to)).or_saying(to, "nothing was said here yet")
+        }
         CommandOutcome::Copied(done) => chat::copied(done, to),
         CommandOutcome::Compacted(done) => RenderedOutcome::new(tree::compacted(done, to)),
         CommandOutcome::Stepped(done) => tree::stepped(done, to),
@@ -135,10 +143,15 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::TreeNamed(told) => done(&told.result.short_id, &told.sentence, to),
         CommandOutcome::SessionNamed(told) => done(&told.result.name, &told.sentence, to),
         CommandOutcome::Chatted(done) => chat::chatted(done, to),
-        CommandOutcome::Sessions(found) => RenderedOutcome::new(chat::sessions(found, to)),
-        CommandOutcome::Approvals(found) => RenderedOutcome::new(approvals::list(found, to)),
+        CommandOutcome::Sessions(found) => {
+            let empty = "no sessions: `drawloom chat` begins one";
+            RenderedOutcome::new(chat::sessions(found, to)).or_saying(to, empty)
+        }
+        CommandOutcome::Approvals(found) => {
+            RenderedOutcome::new(approvals::list(found, to)).or_saying(to, "no question waits")
+        }
         CommandOutcome::Decided(done) => RenderedOutcome::new(approvals::decided(done, to)),
-        CommandOutcome::Session(found) => RenderedOutcome::new(chat::session(found, to)),
+        CommandOutcome::Session(found) => chat::session(found, to),
         CommandOutcome::Models(found) => RenderedOutcome::new(model::models(found, to)),
         CommandOutcome::Tested(found) => RenderedOutcome::new(model::tested(found, to)),
         CommandOutcome::Setup(found) => RenderedOutcome::new(model::setup(found, to)),

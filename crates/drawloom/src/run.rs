@@ -64,6 +64,11 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
     let Global { home, workspace, model, model_file, verbose, .. } = cli.global;
     let model = match (model, model_file) {
         (None, Some(file)) => Some(named_file(&file)?),
+        (Some(path), None) if is_weights(&path) => {
+            let path = text::terminal::one_line(&path).into_owned();
+            let hint = format!("`--model-file {path}` loads weights from a file");
+            return Err(CommandError::usage(format!("{path} is a file, not the name of a model"), hint));
+        }
         (model, _) => model,
     };
     let paths = InvocationPaths::of(home, workspace)?;
@@ -173,6 +178,16 @@ fn first_run(
     }
     output.outcome(&crate::init::run(paths, &layers, person)?)?;
     Ok(Layers::read(&paths.home, std::env::vars_os(), &[("log.level", verbose.then_some("debug"))]))
+}
+
+/// Whether what is given as the name of a model is the path of its weights.
+fn is_weights(named: &str) -> bool {
+    let is_path = named.starts_with(['.', '/', '~']);
+    let is_there = || Path::new(named).is_file();
+    match named.ends_with(".gguf") && !named.contains(':') {
+        true => is_path || !named.contains('/') || is_there(),
+        false => is_path && is_there(),
+    }
 }
 
 /// The name of a model that is a file.

@@ -43,6 +43,8 @@ mod editing;
 mod errors;
 #[path = "cli/files.rs"]
 mod files;
+#[path = "cli/finding.rs"]
+mod finding;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
 #[path = "cli/illustrations.rs"]

@@ -43,11 +43,9 @@ impl Turn<'_> {
         };
         let (unanswered, mut names) = self.runtime.read(&Principal::Owner, tree, read).await?;
         names.reverse();
-        if let Some(first) = names.first() {
-            self.log.push(SessionEvent::notice(format!(
-                "{} got no answer and is left out; `drawloom tree include TREE {first}` sends it along again",
-                names.join(", ")
-            )));
+        if !names.is_empty() {
+            let entry = self.runtime.store.tree(&Principal::Owner, tree).await?;
+            self.log.push(SessionEvent::notice(left_out(&names, &entry.short_id)));
         }
         Ok(unanswered)
     }
@@ -117,6 +115,14 @@ impl Turn<'_> {
                 .push(SessionEvent::notice(format!("the new answer stands beside the earlier one: {error}")));
         }
     }
+}
+
+/// That messages are left out, and how each is sent along again.
+fn left_out(names: &[String], tree: &str) -> String {
+    let include = names.iter().map(|name| format!("`drawloom tree include {tree} {name}`"));
+    let include = include.collect::<Vec<_>>().join(" and ");
+    let (is, send, it) = if names.len() == 1 { ("is", "sends", "it") } else { ("are", "send", "them") };
+    format!("{} got no answer and {is} left out; {include} {send} {it} along again", names.join(", "))
 }
 
 /// The node first written at a position: what was said with it has the same operation.

@@ -54,6 +54,15 @@ impl App {
         Ok((!bytes.is_empty()).then_some(bytes))
     }
 
+    /// The text of what was handed over at standard input with the call; none where nothing was. Known secrets masked.
+    ///
+    /// # Errors
+    /// As [`Self::file_text`].
+    pub(crate) fn piped_text(&self) -> Result<Option<String>, CommandError> {
+        let bytes = self.piped_bytes()?;
+        bytes.map(|bytes| self.text_of("standard input", bytes)).transpose()
+    }
+
     fn read_paste(&self, path: &Path, source: Box<dyn Read + Send>) -> Result<Vec<u8>, CommandError> {
         let mut bytes = Vec::new();
         let limit = self.settings.limits.paste;

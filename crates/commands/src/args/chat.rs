@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::think::Think;
 use super::tree::{number, whole};
+use crate::app::naming::nearest;
 use crate::error::CommandError;
 use crate::rights::Right;
 use crate::slash::{self, Input};
@@ -79,9 +80,15 @@ pub struct RequestArgs {
 /// `ask`.
 #[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
 pub struct AskArgs {
-    /// The question. `-` reads standard input; with another text, what is piped goes along as a file.
+    /// The question. `-` reads standard input, as no text does where something is piped; with another text, what is
+    /// piped goes along as a file.
     #[arg(value_name = "TEXT")]
-    pub text: String,
+    #[serde(default)]
+    pub text: Option<String>,
+    /// The question, as `chat` takes it.
+    #[arg(short, long, value_name = "TEXT", hide = true, conflicts_with = "text")]
+    #[serde(default)]
+    pub message: Option<String>,
     /// Go on with the last question of this workspace.
     #[arg(short, long = "continue")]
     #[serde(default)]
@@ -185,7 +192,19 @@ impl Setting {
                 read.map(Self::Seed).map_err(|_| "seed takes a whole number")
             }
             "preset" => Ok(Self::Preset(value.map(str::to_owned))),
-            _ => Err(KEYS),
+            key => Err(Self::nearest(key).unwrap_or(KEYS)),
+        }
+    }
+
+    /// The setting that someone may have meant.
+    fn nearest(key: &str) -> Option<&'static str> {
+        let meant = nearest(Self::WORDS.map(|word| word.trim_end_matches('=').to_owned()).into_iter(), key);
+        let begins = || Self::WORDS.iter().find(|word| key.len() > 1 && word.starts_with(key));
+        match meant.as_deref().or_else(|| Some(begins()?.trim_end_matches('=')))? {
+            "temperature" => Some("did you mean temperature=NUMBER?"),
+            "max_tokens" => Some("did you mean max_tokens=TOKENS?"),
+            "seed" => Some("did you mean seed=NUMBER?"),
+            _ => Some("did you mean preset=NAME?"),
         }
     }
 
@@ -242,7 +261,7 @@ const fn log_length() -> usize {
 pub enum SessionsCommand {
     /// List the sessions of this workspace.
     List {
-        /// Include archived sessions.
+        /// List archived sessions only.
         #[arg(long)]
         #[serde(default)]
         archived: bool,

@@ -272,8 +272,9 @@ pub struct Append {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
-    /// The text. `-` reads standard input.
-    pub text: String,
+    /// The text. `-` reads standard input, as no text does where something is piped.
+    #[serde(default)]
+    pub text: Option<String>,
 }
 
 /// `tree draft`.

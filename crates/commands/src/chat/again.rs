@@ -153,17 +153,18 @@ impl Conversation {
     ) -> Result<Chatted, CommandError> {
         let only = done.is_err().then(|| self.only_answer()).flatten();
         let choices = only.map_or_else(|| self.choices(), |only| vec![only]);
-        let Some(first) = choices.first() else { return done };
+        let Some(first) = choices.first().cloned() else { return done };
         if let Err(error) = done {
             app.frontend.note(&format!("one of the answers failed: {error}"));
         }
-        self.choose(app, asker, first).await?;
+        self.choose(app, asker, &first).await?;
         if choices.len() > 1 {
             app.frontend.note(&format!(
-                "{} more beside it: `drawloom chat -m /siblings` lists them, `-m /next` goes to the next",
+                "{} more beside it: `drawloom chat -m /siblings` lists them, `-m \"/next 2\"` goes to the second",
                 choices.len() - 1
             ));
         }
-        Ok(first.clone())
+        let answers = if choices.len() > 1 { choices } else { Vec::new() };
+        Ok(Chatted { answers, ..first })
     }
 }

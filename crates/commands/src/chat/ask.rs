@@ -24,9 +24,9 @@ const PREFIX: &str = "ask-";
 const ID_CHARS: usize = 10;
 
 pub(crate) async fn ask(app: &App, asker: &Asker, args: AskArgs) -> Result<CommandOutcome, CommandError> {
-    let AskArgs { text, continues, extract, schema, request } = args;
-    let name = if continues { last(app, asker).await? } else { fresh(app)? };
-    let args = ChatArgs { message: Some(text.clone()), request, ..ChatArgs::default() };
+    let AskArgs { text, message, continues, extract, schema, request } = args;
+    let typed = text.or(message);
+    let args = ChatArgs { message: Some(typed.clone().unwrap_or_default()), request, ..ChatArgs::default() };
     args.check()?;
     let schema_is_input = schema.as_deref().is_some_and(is_standard_input);
     if args.reads_input() && schema_is_input {
@@ -35,8 +35,17 @@ pub(crate) async fn ask(app: &App, asker: &Asker, args: AskArgs) -> Result<Comma
             "name a file for --schema",
         ));
     }
-    let reads_input = args.reads_input() || schema_is_input;
-    let text = app.text(&text)?;
+    let named_input = args.reads_input() || schema_is_input;
+    let reads_input = named_input || typed.is_none();
+    let text = match &typed {
+        Some(text) => app.text(text)?,
+        None => {
+            let piped = if named_input { None } else { app.piped_text()? };
+            let hint = "`drawloom ask TEXT`, or pipe it";
+            piped.ok_or_else(|| CommandError::usage("no question is given", hint))?
+        }
+    };
+    let name = if continues { last(app, asker).await? } else { fresh(app)? };
     let place = (name, ViewName::default(), SessionKind::Isolated);
     let mut conversation = Conversation::open_at(app, asker, place, &args).await?;
     if let Some(file) = &schema {

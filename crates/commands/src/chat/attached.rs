@@ -3,6 +3,7 @@
 //! What a file is its first bytes say. Its name only ever speaks against it: a file that is called a picture and is
 //! none is refused rather than sent as the text it may be.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -158,6 +159,7 @@ impl Conversation {
             });
             return Ok(());
         };
+        let path = &*in_home(path);
         // A pipe or standard input would be waited for while nothing else is heard.
         let file = Attached::read(app, path, Accept::Regular)?;
         if file.medium.is_some() {
@@ -187,6 +189,15 @@ impl Conversation {
     /// Refuses files that a model does not take, before anything is written.
     pub(super) fn admit_files(&self, info: &ModelInfo) -> Result<(), CommandError> {
         self.attached.iter().try_for_each(|file| file.admit(info))
+    }
+}
+
+/// A path that begins with `~/`, below the home folder of whoever types it.
+fn in_home(path: &Path) -> Cow<'_, Path> {
+    let below = path.strip_prefix("~").ok();
+    match below.zip(std::env::var_os("HOME")) {
+        Some((below, home)) => Path::new(&home).join(below).into(),
+        None => path.into(),
     }
 }
 

@@ -12,10 +12,10 @@ use workspace::Accept;
 
 use super::again::Again;
 use super::attached::Attached;
-use super::position;
 use super::say::TurnShown;
 use super::session_settings::{LeftSession, NewerChoices, SeenSession};
 use super::sessions::{forks_of, masked_name, session_name};
+use super::{position, sessions};
 use crate::answer_schema::AnswerSchema;
 use crate::app::App;
 use crate::args::chat::ChatArgs;
@@ -86,7 +86,11 @@ impl Conversation {
             let (name, view) = named.map(|named| place(app, named)).transpose()?.unwrap_or_default();
             (name, view, SessionKind::Main)
         };
-        Self::open_at(app, asker, place, args).await
+        let conversation = Self::open_at(app, asker, place, args).await?;
+        if let Some(named) = args.session.session.as_deref().filter(|_| conversation.seen.is_none()) {
+            sessions::tell_near(app, asker, named).await?;
+        }
+        Ok(conversation)
     }
 
     /// The same, in a session of this name and kind, and in this view of it.

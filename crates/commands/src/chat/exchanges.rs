@@ -1,8 +1,8 @@
 //! The last exchanges of conversations: what was said, and what was answered.
 
 use agent::SessionChoice;
-use loom::{NodeId, Role, RowError, TreeId, TreeReader, ViewName, render, resolve};
-use store::SessionKind;
+use loom::{Finish, NodeId, Role, RowError, TreeId, TreeReader, ViewName, render, resolve};
+use store::{SessionKind, TreeEntry};
 
 use super::Conversation;
 use super::conversation::place;
@@ -25,36 +25,47 @@ pub(crate) async fn log(app: &App, asker: &Asker, args: LogArgs) -> Result<Comma
         let (name, view) = place(app, named)?;
         let chosen = SessionChoice { workspace: app.workspace.key.clone(), name, kind: SessionKind::Main };
         let found = app.runtime.session(&asker.principal, &chosen).await?;
-        let Some(tree) = found.and_then(|session| session.tree()) else {
+        let Some(session) = found.filter(|session| session.tree().is_some()) else {
             return Err(no_session(app, asker, chosen.name.as_str(), false).await?);
         };
-        exchanges = last_of(app, asker, (named.clone(), tree, view), args.number).await?;
+        // A fork is one of the tree the session goes on in.
+        let trees = if view == ViewName::default() { 0 } else { session.trees.len() - 1 };
+        for entry in session.trees[trees..].iter().rev() {
+            if is_older(entry, &exchanges, args.number) {
+                continue;
+            }
+            let line = (named.clone(), entry.id, view.clone());
+            // A session goes on in its newest tree.
+            exchanges.splice(0..0, last_of(app, asker, line, args.number).await?);
+        }
     } else {
-        let mut sessions = listed(app, asker, Some(app.workspace.key.clone()), false).await?;
-        sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at()));
-        let mut times = Vec::new();
-        for session in sessions {
-            let Some(tree) = session.tree() else { continue };
-            // Nothing was said in the others after what they were changed by last.
-            if args
-                .number
-                .checked_sub(1)
-                .and_then(|last| times.get(last))
-                .is_some_and(|at| *at > session.updated_at().0)
-            {
+        let sessions = listed(app, asker, Some(app.workspace.key.clone()), false).await?;
+        let trees = sessions.into_iter().flat_map(|session| {
+            let name = session.name;
+            session.trees.into_iter().map(move |entry| (name.clone(), entry))
+        });
+        let mut trees: Vec<_> = trees.collect();
+        trees.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.updated_at));
+        for (name, entry) in trees {
+            if is_older(&entry, &exchanges, args.number) {
                 break;
             }
-            let line = (session.name, tree, ViewName::default());
+            let line = (name, entry.id, ViewName::default());
             exchanges.extend(last_of(app, asker, line, args.number).await?);
-            times = exchanges.iter().map(|exchange: &ExchangeShown| exchange.at).collect();
-            times.sort_unstable_by_key(|at| std::cmp::Reverse(*at));
         }
         exchanges.sort_by_key(|exchange| exchange.at);
-        exchanges.drain(..exchanges.len().saturating_sub(args.number));
     }
+    exchanges.drain(..exchanges.len().saturating_sub(args.number));
     let is_alone = exchanges.is_empty() && args.session.is_none();
     let elsewhere = if is_alone { elsewhere(app, asker, false).await? } else { Vec::new() };
     Ok(CommandOutcome::Exchanges(Exchanges { exchanges, elsewhere }))
+}
+
+/// Whether nothing of a tree can be among the last exchanges: it was changed last before so many were said.
+fn is_older(entry: &TreeEntry, found: &[ExchangeShown], most: usize) -> bool {
+    let mut times: Vec<i64> = found.iter().map(|exchange| exchange.at).collect();
+    times.sort_unstable_by_key(|at| std::cmp::Reverse(*at));
+    most.checked_sub(1).and_then(|last| times.get(last)).is_some_and(|at| *at > entry.updated_at.0)
 }
 
 impl Conversation {
@@ -92,6 +103,7 @@ async fn last_of(
         question: exchange.question,
         answer: (!exchange.answer.is_empty()).then_some(exchange.answer),
         model: exchange.model,
+        cut: exchange.cut,
     };
     Ok(found.into_iter().rev().map(shown).collect())
 }
@@ -105,13 +117,15 @@ struct Exchange {
     question: String,
     answer: String,
     model: Option<String>,
+    /// Whether the end of the answer never came.
+    cut: bool,
 }
 
 /// The last exchanges on the path of a view, the newest first. What stands before a message without being an answer
 /// goes with it unseen: a file that was attached.
 fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<Exchange>, RowError> {
     let (mut found, mut answer, mut model) = (Vec::<Exchange>::new(), String::new(), None);
-    let mut was_said = false;
+    let (mut was_said, mut cut) = (false, false);
     let mut next = Some(render::tip(rows, view)?);
     while let Some(from) = next {
         let path = rows.upwards(from, PAGE)?;
@@ -131,10 +145,14 @@ fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<
                     question: row.node.text().into_owned(),
                     answer: std::mem::take(&mut answer),
                     model: model.take(),
+                    cut: std::mem::take(&mut cut),
                 });
             } else if position.role == Some(Role::Assistant) && found.len() < most {
                 let shown = resolve::shown(rows, view, position.id)?;
-                let text = rows.node(shown)?.map(|row| row.node.text().into_owned()).unwrap_or_default();
+                let row = rows.node(shown)?;
+                let text = row.as_ref().map(|row| row.node.text().into_owned()).unwrap_or_default();
+                let is_last = answer.is_empty() && model.is_none();
+                cut |= is_last && row.is_some_and(|row| is_cut(row.node.finish.as_ref()));
                 if model.is_none() {
                     model = asked_model(rows, position.id)?;
                 }
@@ -145,4 +163,9 @@ fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<
         }
     }
     Ok(found)
+}
+
+/// Whether an answer ends before its end came.
+fn is_cut(finish: Option<&Finish>) -> bool {
+    matches!(finish, Some(Finish::Length | Finish::Interrupted(_)))
 }

@@ -436,11 +436,17 @@ impl Conversation {
                 zone: Zone::of(share),
                 manifest,
                 finish: answer.finish,
+                answers: Vec::new(),
                 streamed: app.frontend.shows_answers(),
             }),
             (Some(answer), Some(mut error)) => {
                 error.message =
                     format!("{}: the part received is kept as {}", error.message, answer.short_id);
+                if self.chosen.kind != store::SessionKind::Isolated {
+                    let again = format!("{} asks your message again", self.again_command());
+                    let hint = std::mem::take(&mut error.hint);
+                    error.hint = if hint.is_empty() { again } else { format!("{hint}; {again}") };
+                }
                 Err(error)
             }
             // Stopped before anything came of it.
@@ -462,8 +468,12 @@ impl Conversation {
         if self.chosen.kind == store::SessionKind::Isolated {
             return "your question is kept; ask it again".to_owned();
         }
-        let retry = if self.is_single() { "`drawloom chat -m /retry`" } else { "/retry" };
-        format!("{retry} asks your message again, and the next one is sent without it")
+        format!("{} asks your message again, and the next one is sent without it", self.again_command())
+    }
+
+    /// What asks again, as it is typed here.
+    const fn again_command(&self) -> &'static str {
+        if self.is_single() { "`drawloom chat -m /retry`" } else { "/retry" }
     }
 }
 

@@ -6,7 +6,7 @@ use agent::SessionChoice;
 use agent::session::Name;
 use loom::cell::CellScope;
 use loom::{CellKey, RowError, TreeReader, ViewName};
-use store::{LIST_PAGE, Session, SessionFilter, SessionKind, StoreError, all_pages};
+use store::{LIST_PAGE, Session, SessionFilter, SessionKind, StoreError, TreeEntry, all_pages};
 
 use super::Conversation;
 use super::position::view_position;
@@ -29,7 +29,9 @@ pub(crate) async fn sessions(
             let workspace = (!all).then(|| app.workspace.key.clone());
             let is_listed = |session: &Session| all || session.kind == SessionKind::Main;
             let mut sessions = Vec::new();
-            for session in listed(app, asker, workspace, archived).await?.into_iter().filter(is_listed) {
+            let mut found = listed(app, asker, workspace, archived).await?;
+            found.retain(|session| is_listed(session) && session.archived == archived);
+            for session in found {
                 sessions.push(shown(app, asker, session).await?);
             }
             let is_alone = sessions.is_empty() && !all;
@@ -82,7 +84,10 @@ pub(super) async fn elsewhere(
     archived: bool,
 ) -> Result<Vec<(String, String)>, CommandError> {
     let mut others = listed(app, asker, None, archived).await?;
-    others.retain(|session| session.kind == SessionKind::Main && session.workspace != app.workspace.key);
+    others.retain(|session| {
+        let is_elsewhere = session.workspace != app.workspace.key;
+        is_elsewhere && session.kind == SessionKind::Main && session.archived == archived
+    });
     others.sort_by_key(|session| std::cmp::Reverse(session.updated_at()));
     Ok(others.into_iter().map(|session| (session.name, session.workspace)).collect())
 }
@@ -237,6 +242,32 @@ pub(super) async fn no_session(
         format!("{list} shows them")
     };
     Ok(CommandError::not_found("session", name, hint))
+}
+
+/// Says that a session begins where another one, or a tree, may be meant by its name.
+pub(super) async fn tell_near(app: &App, asker: &Asker, named: &str) -> Result<(), CommandError> {
+    let name = session_name(app, named)?;
+    let mut own = listed(app, asker, Some(app.workspace.key.clone()), false).await?;
+    own.retain(|session| session.kind == SessionKind::Main);
+    let near = nearest(own.into_iter().map(|session| session.name), name.as_str());
+    let meant = match (near, tree_of_short_id(app, asker, name.as_str()).await) {
+        (Some(near), _) => format!("did you mean {near}?"),
+        (None, Some(tree)) => {
+            let named = crate::tree::tree_named(&tree.short_id, &tree.title);
+            format!("to read the tree {named}: `drawloom tree show {}`", tree.short_id)
+        }
+        (None, None) => return Ok(()),
+    };
+    app.frontend.note(&format!("a new session {name} begins; {meant}"));
+    Ok(())
+}
+
+/// The tree of this short id; none if there is none, or it cannot be read.
+async fn tree_of_short_id(app: &App, asker: &Asker, name: &str) -> Option<TreeEntry> {
+    let store = &app.runtime.store;
+    let tree = store.resolve(&asker.principal, name).await.ok()?;
+    let entry = store.tree(&asker.principal, tree).await.ok()?;
+    entry.short_id.eq_ignore_ascii_case(name).then_some(entry)
 }
 
 pub(super) async fn shown(app: &App, asker: &Asker, session: Session) -> Result<SessionShown, CommandError> {

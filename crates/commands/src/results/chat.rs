@@ -50,6 +50,9 @@ pub struct Chatted {
     pub manifest: Option<Digest>,
     /// How the answer ended.
     pub finish: Finish,
+    /// All answers, this one first, where several were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<Chatted>,
     /// Whether the answer was shown while it came.
     #[serde(skip)]
     pub streamed: bool,
@@ -171,6 +174,8 @@ pub struct ExchangeShown {
     pub answer: Option<String>,
     /// The model that answered, `PROVIDER/NAME`.
     pub model: Option<String>,
+    /// Whether the end of the answer never came: it was stopped, or reached its limit.
+    pub cut: bool,
 }
 
 /// `/copy`.

@@ -134,6 +134,20 @@ pub struct ListedNodes {
     /// Index of the one the view shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<usize>,
+    /// What they follow, where a conversation asked.
+    #[serde(skip)]
+    pub after: Option<FollowedMessage>,
+}
+
+/// What siblings in a conversation follow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FollowedMessage {
+    /// Whether they are answers; else they are messages.
+    pub are_answers: bool,
+    /// Its short id.
+    pub short_id: String,
+    /// Its text; none where nothing stands before them.
+    pub text: Option<String>,
 }
 
 /// A mode by the word people use for it; records have `buffer` for a document.
@@ -220,6 +234,9 @@ pub struct TextShown {
     pub text: String,
     /// Who wrote which part, in grapheme clusters; empty without `--spans`.
     pub spans: Vec<SpanShown>,
+    /// Where the messages of a dialogue end, in bytes: plain output has an empty line between two.
+    #[serde(skip)]
+    pub ends: Vec<usize>,
     /// Whether plain output shows the spans.
     #[serde(skip)]
     pub with_spans: bool,
@@ -478,6 +495,12 @@ pub struct SiblingReached {
     pub number: usize,
     /// How many siblings there are, itself included.
     pub of: usize,
+    /// The number of the one that was left.
+    pub from: usize,
+    /// Turns of a conversation that follow the one that was left.
+    pub left: usize,
+    /// Who says it, in a dialogue.
+    pub role: Option<Role>,
 }
 
 /// `tree compact`.

@@ -28,9 +28,15 @@ pub(super) fn read(rest: &str) -> Result<SlashCommand, &'static str> {
         return Ok(SlashCommand::Export { format: None, file: None });
     }
     if !rest.contains(['.', '/']) {
-        return Err(
-            "the format is jsonl, text, markdown, html, annotations or training, and the name of a file follows it",
-        );
+        return Err(match first {
+            "md" => "did you mean markdown? The name of a file follows it",
+            "txt" => "did you mean text? The name of a file follows it",
+            "htm" => "did you mean html? The name of a file follows it",
+            "json" => "did you mean jsonl? The name of a file follows it",
+            _ => {
+                "the format is jsonl, text, markdown, html, annotations or training, and the name of a file follows it"
+            }
+        });
     }
     Ok(SlashCommand::Export { format: None, file: Some(PathBuf::from(rest)) })
 }

@@ -1,6 +1,6 @@
 //! An input line, read.
 
-use super::{SlashCommand, TABLE};
+use super::{Section, SlashCommand, TABLE};
 use crate::error::CommandError;
 
 /// What a person's input line is.
@@ -51,17 +51,27 @@ pub fn as_text(text: &str) -> String {
     if text.starts_with('/') { format!("/{text}") } else { text.to_owned() }
 }
 
-/// The command nearest to a name: one that begins so, else the one with the fewest typing errors.
+/// The command nearest to a name.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
-    let name = name.to_lowercase();
-    let begins = TABLE.iter().find(|row| !name.is_empty() && row.name.starts_with(&name));
+    nearest_of(TABLE.iter().map(|row| row.name), name)
+}
+
+/// The section or command of the help that someone may have meant.
+pub(super) fn nearest_topic(topic: &str) -> Option<&'static str> {
+    nearest_of(Section::ALL.into_iter().map(Section::word).chain(TABLE.iter().map(|row| row.name)), topic)
+}
+
+/// The word nearest to a typed one: one that begins so, else the one with the fewest typing errors.
+fn nearest_of(words: impl Iterator<Item = &'static str> + Clone, typed: &str) -> Option<&'static str> {
+    let typed = typed.to_lowercase();
+    let begins = words.clone().find(|word| !typed.is_empty() && word.starts_with(&typed));
     let closest = || {
-        let apart = TABLE.iter().map(|row| (strsim::damerau_levenshtein(row.name, &name), row));
-        let (errors, row) = apart.min_by_key(|(errors, _)| *errors)?;
+        let apart = words.map(|word| (strsim::damerau_levenshtein(word, &typed), word));
+        let (errors, word) = apart.min_by_key(|(errors, _)| *errors)?;
         // At most every third letter is an error: with more the name is another word.
-        (errors * 3 <= row.name.len().max(name.len())).then_some(row)
+        (errors * 3 <= word.len().max(typed.len())).then_some(word)
     };
-    begins.or_else(closest).map(|row| row.name)
+    begins.or_else(closest)
 }
 
 impl Input {

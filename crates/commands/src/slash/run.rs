@@ -86,12 +86,23 @@ impl App {
             }
             SlashCommand::Siblings => {
                 let beside = passage(self, asker, conversation).await?;
-                Box::pin(self.run(asker, Command::Tree(TreeCommand::Siblings(beside)))).await?
+                let found = Box::pin(self.run(asker, Command::Tree(TreeCommand::Siblings(beside)))).await;
+                match found.map_err(no_sibling)? {
+                    CommandOutcome::Listed(found) => {
+                        CommandOutcome::Listed(tree::with_followed(self, asker, found).await?)
+                    }
+                    other => other,
+                }
             }
-            SlashCommand::Reach { next } => {
+            SlashCommand::Reach { next, number } => {
                 let beside = passage(self, asker, conversation).await?;
-                let to = if next { SiblingChoice::Next } else { SiblingChoice::Previous };
-                CommandOutcome::Reached(tree::reach(self, asker, &beside, to).await?)
+                let to = match number {
+                    Some(number) => SiblingChoice::Number(number),
+                    None if next => SiblingChoice::Next,
+                    None => SiblingChoice::Previous,
+                };
+                let reached = tree::reach(self, asker, &beside, to).await;
+                CommandOutcome::Reached(reached.map_err(no_sibling)?)
             }
             SlashCommand::History { number } => {
                 let exchanges = conversation.exchanges(self, asker, number).await?;
@@ -230,7 +241,15 @@ fn help(topic: Option<&str>) -> Result<Help, CommandError> {
     };
     let commands: Vec<_> = TABLE.iter().filter(is_meant).map(line).collect();
     match topic {
-        Some(topic) if commands.is_empty() => Err(input::Input::refused(topic, input::nearest(topic))),
+        Some(topic) if commands.is_empty() => {
+            let hint = match input::nearest_topic(topic) {
+                Some(near) => format!("did you mean /help {near}?"),
+                None => "/help shows the commands".to_owned(),
+            };
+            let topic = text::terminal::one_line(topic);
+            let message = format!("there is no command and no section {topic}");
+            Err(CommandError::new("unknown_command", 2, message, hint))
+        }
         _ => Ok(Help { commands, is_all: topic.is_none() }),
     }
 }
@@ -250,6 +269,19 @@ async fn passage(app: &App, asker: &Asker, conversation: &Conversation) -> Resul
     let (tree, view) = place(app, asker, conversation).await?;
     let tree = TreeArg { tree: tree.to_string(), view: ViewArg { view: Some(view.to_string()) } };
     Ok(PassageArg { tree, node: None })
+}
+
+/// That there is no sibling to go to, with what a conversation has for it.
+fn no_sibling(error: CommandError) -> CommandError {
+    let (message, hint) = match error.code.as_ref() {
+        "not_found" => (
+            "nothing stands beside what was said here".to_owned(),
+            "/regenerate asks for one more answer, which /siblings then lists",
+        ),
+        "no_sibling" => (error.message.clone(), "/siblings lists them, /regenerate asks for one more answer"),
+        _ => return error,
+    };
+    CommandError { message, hint: hint.to_owned(), ..error }
 }
 
 /// The last answer, or its first code block.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use loom::cell::CellScope;
 use loom::reader::Order;
 use loom::{
-    CellKey, NodeRow, Position, PositionId, PositionKind, RowError, TreeReader, ViewName, path, resolve,
+    CellKey, NodeRow, Position, PositionId, PositionKind, Role, RowError, TreeReader, ViewName, path, resolve,
 };
 
 use super::look;
@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::args::tree::PassageArg;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::tree::{ListedNodes, NodeShown};
+use crate::results::tree::{FollowedMessage, ListedNodes, NodeShown};
 use crate::rights::Asker;
 
 /// Rows that are read at a time.
@@ -176,7 +176,7 @@ impl Place {
     }
 
     fn listed(self, nodes: Vec<NodeShown>, current: Option<usize>) -> CommandOutcome {
-        CommandOutcome::Listed(ListedNodes { tree: self.tree, nodes, current })
+        CommandOutcome::Listed(ListedNodes { tree: self.tree, nodes, current, after: None })
     }
 }
 
@@ -215,6 +215,28 @@ fn siblings_of(rows: &dyn TreeReader, at: &Position) -> Result<Siblings, RowErro
     }
     let here = all.iter().position(|sibling| sibling.id == at.id).unwrap_or_default();
     Ok(Siblings { all, here })
+}
+
+/// Siblings with the message they follow.
+pub(crate) async fn with_followed(
+    app: &App,
+    asker: &Asker,
+    found: ListedNodes,
+) -> Result<ListedNodes, CommandError> {
+    let Some(first) = found.nodes.first() else { return Ok(found) };
+    let (are_answers, parent) = (first.role == Some(Role::Assistant), first.parent);
+    let view = ViewName::default();
+    let after = app.read(asker, found.tree, move |rows| {
+        let Some(parent) = parent.map(|parent| path::position(rows, parent)).transpose()? else {
+            return Ok(None);
+        };
+        let shown = resolve::shown(rows, &view, parent.id)?;
+        let row = rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?;
+        // The beginning of the tree holds no text.
+        let text = parent.parent.is_some().then(|| row.node.text().into_owned());
+        Ok(Some(FollowedMessage { are_answers, short_id: row.short_id, text }))
+    });
+    Ok(ListedNodes { after: after.await?, ..found })
 }
 
 fn some<T>(page: Vec<T>) -> Option<Vec<T>> {

@@ -5,9 +5,9 @@ use std::collections::hash_map::Entry;
 
 use loom::attribution::Attributions;
 use loom::path::{ViewOverrides, common_ancestor, position};
-use loom::render::{Rendering, Show, Span, render_with, window};
+use loom::render::{Rendering, Show, Span, render_with, tip, window};
 use loom::{
-    AuthorKind, GenerationSettings, NodeId, Position, PositionId, PositionKind, Refusal, RowError,
+    AuthorKind, GenerationSettings, Mode, NodeId, Position, PositionId, PositionKind, Refusal, RowError,
     TreeReader, ViewName, resolve, source,
 };
 
@@ -28,21 +28,38 @@ pub(super) async fn text(app: &App, asker: &Asker, args: TextArgs) -> Result<Com
     let imports = app.imports(asker, tree).await?;
     let store = &app.runtime.store;
     let told = store.cursor().await?;
+    let is_dialogue = store.tree(&asker.principal, tree).await?.mode == Mode::Dialogue;
     let read = move |rows: &dyn TreeReader, _| {
         naming(rows, &imports, |rows| {
             let mut authors = Attributions::new(rows);
             let Rendering { text, spans } = render_with(rows, &name, show, &mut authors)?;
-            Ok(((text, with_models(rows, spans)?), authors.into_computed()))
+            let ends = if is_dialogue { message_ends(rows, &name, show)? } else { Vec::new() };
+            Ok(((text, with_models(rows, spans)?, ends), authors.into_computed()))
         })
     };
-    let ((text, spans), computed) = look(app, asker, tree, &view, read).await?;
+    let ((text, spans, ends), computed) = look(app, asker, tree, &view, read).await?;
     if asker.principal.may_write() && !store.is_read_only() {
         // The text is there, whether or not it is told faster the next time.
         if let Err(error) = store.keep_attributions(&asker.principal, tree, computed, told).await {
             tracing::warn!(%error, "the authors of edited passages are not kept");
         }
     }
-    Ok(CommandOutcome::Text(TextShown { text, spans, with_spans: args.spans, with_authors: args.authors }))
+    let (with_spans, with_authors) = (args.spans, args.authors);
+    Ok(CommandOutcome::Text(TextShown { text, spans, ends, with_spans, with_authors }))
+}
+
+/// Where the messages of a dialogue end in its rendering, in bytes.
+fn message_ends(rows: &dyn TreeReader, view: &ViewName, show: Show) -> Result<Vec<usize>, RowError> {
+    let path = ViewOverrides::read(rows, view, tip(rows, view)?)?;
+    let (mut ends, mut at) = (Vec::new(), 0);
+    for passage in window(rows, view, &path, None, usize::MAX)? {
+        if !passage.excluded {
+            let is_pending = passage.pending && show.drafts;
+            at += if is_pending { passage.text.len() } else { passage.row.node.text().len() };
+            ends.push(at);
+        }
+    }
+    Ok(ends)
 }
 
 /// Stretches with the models that wrote them, and how those were asked.

@@ -1,8 +1,10 @@
 //! The trees of a home: making, listing, archiving.
 
+use std::path::Path;
+
 use loom::plan::NewTree;
 use loom::{Mode, Op, Refusal, Role, TreeId, ViewName};
-use store::{LIST_PAGE, TreeEntry, TreeFilter, all_pages};
+use store::{LIST_PAGE, StoreError, TreeEntry, TreeFilter, all_pages};
 
 use super::telling::{self, count, words_of};
 use super::{label, look};
@@ -22,11 +24,13 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOu
         ModeArg::Document => Mode::Buffer,
         ModeArg::Dialogue => Mode::Dialogue,
     };
-    let title = match &args.title {
-        Some(title) => label(app, "title", title)?,
-        None => String::new(),
-    };
     let text = first_text(app, &args, mode)?;
+    let title = match (&args.title, &args.file) {
+        (Some(title), _) => label(app, "title", title)?,
+        (None, Some(file)) => label(app, "title", &title_of(text.as_deref().unwrap_or_default(), file))?,
+        (None, None) => String::new(),
+    };
+    let other = of_title(app, asker, &title).await;
     let mut passages_made = 0;
     let words = text.as_deref().map_or(0, words_of);
     let tree = app.runtime.ids.with(|entropy| entropy.next::<TreeId>(app.now()))?;
@@ -52,9 +56,42 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOu
         }
     };
     let named = telling::tree(&entry.short_id, &entry.title);
+    if other {
+        app.frontend.note(&format!(
+            "another tree is called “{}”: commands ask which is meant; {} means this one",
+            text::terminal::one_line(&entry.title),
+            entry.short_id
+        ));
+    }
     let sentence = format!("made the {} {named}: {filled}", word_of(mode));
     let result = TreeMade { tree, short_id: entry.short_id, tip };
     Ok(CommandOutcome::TreeMade(Told { result, sentence }))
+}
+
+/// The title of a tree that begins with a file: its first heading, else the name of the file.
+fn title_of(text: &str, file: &Path) -> String {
+    let headings = text.lines().filter_map(|line| {
+        let heading = line.trim_start_matches('#');
+        let is_one = (1..=6).contains(&(line.len() - heading.len())) && heading.starts_with([' ', '\t']);
+        is_one.then(|| heading.trim().trim_end_matches('#').trim_end())
+    });
+    match headings.into_iter().find(|heading| !heading.is_empty()) {
+        Some(heading) => text::title::title(heading),
+        None if !file.is_file() => String::new(),
+        None => file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default(),
+    }
+}
+
+/// Whether a tree has this title.
+async fn of_title(app: &App, asker: &Asker, title: &str) -> bool {
+    if title.is_empty() {
+        return false;
+    }
+    let store = &app.runtime.store;
+    match store.resolve(&asker.principal, title).await {
+        Ok(tree) => store.tree(&asker.principal, tree).await.is_ok_and(|entry| entry.title == title),
+        Err(error) => matches!(error, StoreError::Ambiguous(_)),
+    }
 }
 
 /// What a tree is made of, one and several.

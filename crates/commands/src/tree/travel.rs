@@ -1,6 +1,6 @@
 //! Moving about: siblings and versions.
 
-use loom::{Op, Position, RowError, path, resolve};
+use loom::{Op, Position, PositionId, Role, RowError, TreeReader, path, resolve};
 
 use super::beside::{Place, Siblings};
 use super::look;
@@ -13,6 +13,8 @@ use crate::results::tree::{Moved, SiblingReached};
 use crate::results::{CommandOutcome, Told};
 use crate::rights::Asker;
 
+/// Positions that are read at a time.
+const PAGE: usize = 64;
 /// Digits of the longest number of a sibling: a short id has more characters.
 const NUMBER_DIGITS: usize = 3;
 
@@ -40,7 +42,7 @@ pub(super) async fn switch(
             let beside = PassageArg { tree: args.tree, node };
             let result = reach(app, asker, &beside, to).await?;
             let sentence = result.sibling.as_ref().map_or_else(String::new, |sibling| {
-                let SiblingReached { short_id, text, number, of } = sibling;
+                let SiblingReached { short_id, text, number, of, .. } = sibling;
                 let below = if *short_id == result.short_id {
                     String::new()
                 } else {
@@ -72,11 +74,12 @@ pub(crate) async fn reach(
     let place = Place::of(app, asker, beside).await?;
     let Siblings { all, here } = place.siblings(app, asker).await?;
     let of = all.len();
-    let visible = {
+    let (visible, left) = {
         let all = all.clone();
-        look(app, asker, place.tree, &place.view, move |rows, _| {
+        look(app, asker, place.tree, &place.view, move |rows, tip| {
             let visible = |at: &Position| Ok(!path::is_hidden(rows, at.id)?);
-            all.iter().map(visible).collect::<Result<Vec<bool>, RowError>>()
+            let visible = all.iter().map(visible).collect::<Result<Vec<bool>, RowError>>()?;
+            Ok((visible, turns_below(rows, all[here].id, tip)?))
         })
         .await?
     };
@@ -108,8 +111,31 @@ pub(crate) async fn reach(
         short_id: row.short_id.clone(),
     };
     let moved = moved(app, asker, &named, Op::Switch(position)).await?.result;
-    let sibling = Some(SiblingReached { short_id: row.short_id, text, number: index + 1, of });
+    let left = if index == here { 0 } else { left };
+    let (number, from) = (index + 1, here + 1);
+    let role = all[index].role;
+    let sibling = Some(SiblingReached { short_id: row.short_id, text, number, of, from, left, role });
     Ok(Moved { sibling, ..moved })
+}
+
+/// Turns of a conversation that follow a position on the path to the tip.
+fn turns_below(rows: &dyn TreeReader, at: PositionId, tip: PositionId) -> Result<usize, RowError> {
+    let (mut turns, mut was_said, mut next) = (0, false, Some(tip));
+    while let Some(from) = next {
+        let path = rows.upwards(from, PAGE)?;
+        next = path.last().and_then(|last| last.parent);
+        for position in path {
+            if position.id == at {
+                return Ok(turns);
+            }
+            let is_said = position.role == Some(Role::User);
+            // A file that was attached goes with its message.
+            turns += usize::from(is_said && !was_said);
+            was_said = is_said;
+        }
+    }
+    // It is beside the path.
+    Ok(0)
 }
 
 /// Stands at a passage: what is written next goes on from there.

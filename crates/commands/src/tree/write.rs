@@ -17,7 +17,11 @@ use crate::rights::Asker;
 /// Commits a text after the tip; as the owner's turn in a dialogue.
 pub(super) async fn append(app: &App, asker: &Asker, args: Append) -> Result<CommandOutcome, CommandError> {
     let (tree, view) = app.tree(asker, &args.tree).await?;
-    let text = app.text(&args.text)?;
+    let hint = "`drawloom tree append TREE TEXT`, or pipe it";
+    let text = match &args.text {
+        Some(text) => app.text(text)?,
+        None => app.piped_text()?.ok_or_else(|| CommandError::usage("no text is given", hint))?,
+    };
     let role = typed_role(app, asker, tree).await?;
     app.fits_node("the text", &text, role.is_none())?;
     let begins = first_words(&text);

@@ -17,9 +17,9 @@ pub(super) fn text(found: &TextShown, to: OutputStyle) -> RenderedOutcome {
     let mut out = if found.with_authors && !to.color {
         signed(&stretches, to)
     } else if to.color {
-        painted(&stretches, to)
+        painted(&apart(&stretches, found), to)
     } else {
-        to.text(&found.text).into_owned()
+        apart(&stretches, found).iter().map(|stretch| to.text(stretch.text)).collect()
     };
     // A file gets the text byte for byte; a prompt must not stand behind it.
     if to.terminal && !found.with_spans && !out.is_empty() && !out.ends_with('\n') {
@@ -90,6 +90,30 @@ fn stretches(found: &TextShown) -> Vec<Stretch<'_>> {
     }
     add(done..found.text.len(), None);
     parts.into_iter().map(|(range, author)| Stretch { text: &found.text[range], author }).collect()
+}
+
+/// The same with an empty line between the messages of a dialogue. Spans count the text without them.
+fn apart<'a>(stretches: &[Stretch<'a>], found: &TextShown) -> Vec<Stretch<'a>> {
+    let mut ends = found.ends.iter().copied().filter(|end| !found.with_spans && *end > 0).peekable();
+    let (mut parts, mut at) = (Vec::new(), 0);
+    for Stretch { text, author } in stretches {
+        let mut rest = *text;
+        while let Some(end) = ends.next_if(|end| *end <= at + rest.len()) {
+            let (before, behind) = rest.split_at(end - at);
+            let gap = match &found.text[..end] {
+                _ if end == found.text.len() => "",
+                whole if whole.ends_with("\n\n") => "",
+                whole if whole.ends_with('\n') => "\n",
+                _ => "\n\n",
+            };
+            parts.push(Stretch { text: before, author: author.clone() });
+            parts.push(Stretch { text: gap, author: None });
+            (rest, at) = (behind, end);
+        }
+        at += rest.len();
+        parts.push(Stretch { text: rest, author: author.clone() });
+    }
+    parts
 }
 
 /// The text with each part in the colour of its author.

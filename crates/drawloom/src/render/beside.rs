@@ -1,17 +1,36 @@
 //! Siblings, versions and bookmarks, and going to one of them.
 
-use commands::results::tree::{ListedNodes, Moved, NodeShown};
+use commands::results::tree::{FollowedMessage, ListedNodes, Moved, NodeShown};
+use loom::Role;
 
-use super::OutputStyle;
 use super::columns::wrapped;
 use super::drawn::passage;
 use super::table::blocks;
 use super::tree::{author, marks, remark};
+use super::{OutputStyle, RenderedOutcome};
 
 /// Characters of a text by which it is known again.
 const GLIMPSE: usize = 60;
 
-pub(super) fn listed(found: &ListedNodes, to: OutputStyle) -> String {
+/// A list, with what siblings of a conversation follow.
+pub(super) fn beside(found: &ListedNodes, to: OutputStyle) -> RenderedOutcome {
+    let after = found.after.as_ref().map(|after| {
+        let FollowedMessage { are_answers, short_id, text } = after;
+        let what = if *are_answers { "answers to" } else { "messages after" };
+        match text {
+            Some(text) => format!("{what} {short_id} “{}”:", glimpse(text, to)),
+            None => "messages that begin the conversation:".to_owned(),
+        }
+    });
+    let list = listed(found, to);
+    if to.terminal {
+        let after = after.map(|after| wrapped(&to.dim(&after), "", to)).unwrap_or_default();
+        return RenderedOutcome::new(after + &list).or_saying(to, "none is set");
+    }
+    RenderedOutcome::new(list).noting(after)
+}
+
+fn listed(found: &ListedNodes, to: OutputStyle) -> String {
     let row = |(index, node): (usize, &NodeShown)| {
         let number = match found.current {
             Some(current) if current == index => to.paint("1", &format!("{} *", index + 1)),
@@ -59,7 +78,22 @@ pub(super) fn reached(done: &Moved, to: OutputStyle) -> String {
     if done.short_id != sibling.short_id {
         head += &format!(" · the conversation goes on to {}", done.short_id);
     }
-    format!("{}\n{}", to.text(&sibling.text).trim_end(), wrapped(&to.dim(&head), "", to))
+    let mut out = format!("{}\n{}", to.text(&sibling.text).trim_end(), wrapped(&to.dim(&head), "", to));
+    if sibling.left > 0 {
+        let (stay, other) = match sibling.left {
+            1 => ("1 turn stays".to_owned(), "it"),
+            turns => (format!("{turns} turns stay"), "them"),
+        };
+        let what = if sibling.role == Some(Role::User) { "message" } else { "answer" };
+        let back = match (sibling.from, sibling.number) {
+            (from, number) if from == number + 1 => "/next".to_owned(),
+            (from, number) if from + 1 == number => "/prev".to_owned(),
+            (from, _) => format!("/next {from}"),
+        };
+        let line = format!("{stay} at the other {what}; {back} comes back to {other}");
+        out += &wrapped(&to.dim(&line), "", to);
+    }
+    out
 }
 
 /// The first words of a text, on one line.

@@ -15,6 +15,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::beside::glimpse;
 use super::columns::{cut_end, cut_start, moment, word, wrapped};
 use super::table::{columns, field};
+use super::tree::{ended, finish};
 use super::{OutputStyle, RenderedOutcome};
 
 pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
@@ -25,13 +26,19 @@ pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
         return RenderedOutcome::default().noting([why].into_iter().chain(answer));
     }
     match &done.code {
-        Some(Some(code)) => return RenderedOutcome::new(to.text(code).into_owned()),
+        Some(Some(code)) => {
+            return RenderedOutcome::new(if to.terminal { ended(code, to) } else { code.clone() });
+        }
         Some(None) => {
             let answer = done.text.lines().map(|line| to.line(line).into_owned());
             let why = "no code block is in the answer:".to_owned();
             return RenderedOutcome::default().noting([why].into_iter().chain(answer));
         }
         None => {}
+    }
+    if !done.answers.is_empty() && !done.streamed {
+        let parts: Vec<String> = done.answers.iter().map(|answer| one_of(answer, to)).collect();
+        return RenderedOutcome::new(parts.join("\n"));
     }
     let mut body = String::new();
     if !done.streamed {
@@ -47,6 +54,14 @@ pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
     }
     let shown = RenderedOutcome::new(body);
     if to.terminal { shown.noting([footer(done, to.columns.unwrap_or(usize::MAX))]) } else { shown }
+}
+
+/// One of several answers, with a line of its own above it.
+fn one_of(done: &Chatted, to: OutputStyle) -> String {
+    let mut out = format!("{}\n", to.dim(&format!("{}  {}", done.short_id, finish(&done.finish))));
+    out += &ended(&done.text, to);
+    done.media.iter().for_each(|medium| out += &(picture(medium) + "\n"));
+    out
 }
 
 /// A picture or a sound in an answer, on one line.
@@ -70,7 +85,11 @@ pub(crate) fn first_words(answer: &Chatted) -> String {
 pub(crate) fn footer(done: &Chatted, wide: usize) -> String {
     let about = if done.measured { "" } else { "≈ " };
     let window = format!("{about}{:.0} % of the window ({})", done.share * 100.0, done.zone);
-    let cut = (done.finish == Finish::Length).then(|| "the answer was cut at its length limit".to_owned());
+    let cut = match &done.finish {
+        Finish::Length => Some("the answer was cut at its length limit".to_owned()),
+        Finish::Interrupted(_) => Some("the answer was cut off: /retry asks again".to_owned()),
+        _ => None,
+    };
     let cost = done.cost.map(|cost| Money::from_dollars(cost).to_string());
     let tokens = Some(tokens(&done.usage));
     // By how much each is needed.
@@ -89,6 +108,8 @@ pub(crate) fn footer(done: &Chatted, wide: usize) -> String {
     (0..=4).rev().map(line).find(|line| line.width() <= wide).unwrap_or_else(|| line(0))
 }
 
+/// What is said of an answer whose end never came.
+const CUT_OFF: &str = " (cut off)";
 /// Characters of a question in a recap, at most.
 const QUESTION: usize = 200;
 /// Lines of an answer in a recap.
@@ -104,7 +125,8 @@ pub(crate) fn recap(last: &ExchangeShown, wide: usize) -> Vec<String> {
         lines.push(line("(no answer: /retry asks again)"));
         return lines;
     };
-    lines.push(line(&format!("{}:", last.model.as_deref().unwrap_or("answer"))));
+    let cut = if last.cut { CUT_OFF } else { "" };
+    lines.push(line(&format!("{}{cut}:", last.model.as_deref().unwrap_or("answer"))));
     let all: Vec<&str> = answer.lines().filter(|line| !line.trim().is_empty()).collect();
     let shown = &all[all.len().saturating_sub(ANSWER)..];
     if shown.len() < all.len() {
@@ -167,7 +189,7 @@ fn elsewhere(found: &[(String, String)], to: OutputStyle) -> String {
     wrapped(said, "", to) + &columns(&rows.collect::<Vec<_>>(), &[1], to) + &more
 }
 
-pub(super) fn session(found: &SessionShown, to: OutputStyle) -> String {
+pub(super) fn session(found: &SessionShown, to: OutputStyle) -> RenderedOutcome {
     let mut out = String::new();
     let mut line = |name: &str, value: String| {
         out += &field(name, 10, &value, to);
@@ -181,7 +203,10 @@ pub(super) fn session(found: &SessionShown, to: OutputStyle) -> String {
     for tree in &found.named_trees {
         line("tree", to.line(tree).into_owned());
     }
-    out
+    let reads =
+        "each tree is a conversation, the last the one it goes on in: `drawloom tree show TREE` reads one";
+    let several = to.terminal && found.named_trees.len() > 1;
+    RenderedOutcome::new(out).noting(several.then(|| reads.to_owned()))
 }
 
 pub(super) fn exchanges(found: &Exchanges, to: OutputStyle) -> String {
@@ -200,7 +225,8 @@ pub(super) fn exchanges(found: &Exchanges, to: OutputStyle) -> String {
             let _ = writeln!(out, "> {line}");
         }
         let answer = answer.as_deref().map_or_else(|| to.dim("(no answer)").into(), |answer| to.text(answer));
-        let _ = writeln!(out, "\n{}\n", answer.trim_end());
+        let cut = if exchange.cut { to.dim(CUT_OFF) } else { String::new() };
+        let _ = writeln!(out, "\n{}{cut}\n", answer.trim_end());
     }
     out
 }
@@ -208,7 +234,8 @@ pub(super) fn exchanges(found: &Exchanges, to: OutputStyle) -> String {
 /// Where the terminal has a clipboard, it is asked to keep the text (OSC 52); else the text itself.
 pub(super) fn copied(done: &Copied, to: OutputStyle) -> RenderedOutcome {
     if !to.terminal || !crate::terminal::can_redraw() {
-        return RenderedOutcome::new(to.text(&done.text).into_owned());
+        let text = if to.terminal { ended(&done.text, to) } else { done.text.clone() };
+        return RenderedOutcome::new(text);
     }
     let encoded = data_encoding::BASE64.encode(done.text.as_bytes());
     let count = text::grapheme::count(&done.text);

@@ -135,18 +135,26 @@ impl<'a> Drawing<'a> {
     /// A passage and what follows it: what goes on stands below, the others between, a level further to the right.
     fn line(&self, out: &mut String, from: PositionId, level: usize) {
         let mut next = Some(from);
+        let mut is_last = false;
         while let Some(position) = next {
             let node = self.shown[&position];
             if node.parent.is_some() {
                 seen_from(out, self.found, node, self.to);
-                let active = if node.active { "▸ " } else { "  " };
-                passage(out, node, &format!("{}{active}", "│ ".repeat(level)), self.to);
+                let before = match node.active {
+                    true => "▸ ",
+                    false if is_last => "└─",
+                    false => "  ",
+                };
+                passage(out, node, &format!("{}{before}", "│ ".repeat(level)), self.to);
             }
             let children = self.below.get(&position).map(Vec::as_slice).unwrap_or_default();
             let goes_on = children.iter().find(|child| self.shown[child].active).or(children.first());
             for child in children.iter().filter(|child| Some(*child) != goes_on) {
                 self.branch(out, *child, level);
             }
+            // The path ends above them: what is drawn below the others is one of them.
+            let goes = goes_on.is_some_and(|child| self.shown[child].active);
+            is_last = node.active && !goes && children.len() > 1;
             next = goes_on.copied();
         }
     }

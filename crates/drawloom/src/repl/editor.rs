@@ -142,8 +142,12 @@ struct Names(Arc<Mutex<CompletionNames>>);
 
 impl Completer for Names {
     fn complete(&mut self, line: &str, cursor: usize) -> Vec<Suggestion> {
+        let typed = line.get(..cursor).unwrap_or_default();
+        if let Some(path) = typed.strip_prefix("/file ") {
+            return paths(path).into_iter().map(|value| path_suggestion(value, typed, path)).collect();
+        }
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (replaced, found) = complete(line.get(..cursor).unwrap_or_default(), &known);
+        let (replaced, found) = complete(typed, &known);
         let suggestion = |value| Suggestion {
             value,
             span: Span::new(replaced.start, replaced.end),
@@ -151,5 +155,56 @@ impl Completer for Names {
             ..Suggestion::default()
         };
         found.into_iter().map(suggestion).collect()
+    }
+}
+
+/// Paths that are offered at most.
+const PATHS: usize = 200;
+
+/// Files and folders whose path begins so; a folder ends with a slash. Hidden ones are offered where a dot was typed.
+fn paths(typed: &str) -> Vec<String> {
+    let (folder, begun) = typed.rsplit_once('/').map_or(("", typed), |(folder, begun)| (folder, begun));
+    let shown = if typed.contains('/') { format!("{folder}/") } else { String::new() };
+    let home = std::env::var("HOME").ok();
+    let place = match (shown.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => format!("{home}/{below}"),
+        _ if shown.is_empty() => "./".to_owned(),
+        _ => shown.clone(),
+    };
+    let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
+    let named = entries.flatten().filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let is_meant = name.starts_with(begun) && (begun.starts_with('.') || !name.starts_with('.'));
+        let end = if entry.path().is_dir() { "/" } else { "" };
+        (is_meant && !name.contains(char::is_control)).then(|| format!("{shown}{name}{end}"))
+    });
+    let mut found: Vec<String> = named.take(PATHS).collect();
+    found.sort();
+    found
+}
+
+fn path_suggestion(value: String, typed: &str, path: &str) -> Suggestion {
+    Suggestion {
+        append_whitespace: false,
+        span: Span::new(typed.len() - path.len(), typed.len()),
+        value,
+        ..Suggestion::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::paths;
+
+    #[test]
+    fn paths_are_completed_by_what_is_in_their_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let typed = |name: &str| format!("{}/{name}", folder.path().display());
+        std::fs::write(typed("notes.txt"), "x").unwrap();
+        std::fs::write(typed(".notes"), "x").unwrap();
+        std::fs::create_dir(typed("novel")).unwrap();
+        assert_eq!(paths(&typed("no")), [typed("notes.txt"), typed("novel/")]);
+        assert_eq!(paths(&typed(".")), [typed(".notes")]);
+        assert!(paths(&typed("x")).is_empty());
     }
 }
