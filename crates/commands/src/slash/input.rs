@@ -67,7 +67,10 @@ fn nearest_of(words: impl Iterator<Item = &'static str> + Clone, typed: &str) ->
     let begins = words.clone().find(|word| !typed.is_empty() && word.starts_with(&typed));
     let closest = || {
         let apart = words.map(|word| (strsim::damerau_levenshtein(word, &typed), word));
-        let (errors, word) = apart.min_by_key(|(errors, _)| *errors)?;
+        let alike =
+            |word: &str| word.chars().zip(typed.chars()).take_while(|(one, other)| one == other).count();
+        // Of two equally near the one that begins more like it.
+        let (errors, word) = apart.min_by_key(|(errors, word)| (*errors, std::cmp::Reverse(alike(word))))?;
         // At most every third letter is an error: with more the name is another word.
         (errors * 3 <= word.len().max(typed.len())).then_some(word)
     };
