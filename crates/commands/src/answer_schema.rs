@@ -28,11 +28,8 @@ impl AnswerSchema {
             return Err("it is no object".to_owned());
         }
         unusable_pattern(&value, "")?;
-        let mut compiler = compiler();
-        let mut compiled = Schemas::new();
-        let index = compiler
-            .add_resource(PLACE, value.clone())
-            .and_then(|()| compiler.compile(PLACE, &mut compiled))
+        let (mut compiler, mut compiled) = (compiler(), Schemas::new());
+        let index = compile(&mut compiler, value.clone(), &mut compiled)
             .map_err(|error| why_none(&error).replace(PLACE, "the schema"))?;
         leads_to_itself(&value, "", &mut compiler)?;
         Ok(Self { value, compiled, index })
@@ -58,6 +55,15 @@ fn compiler() -> Compiler {
     compiler
 }
 
+fn compile(
+    compiler: &mut Compiler,
+    schema: Value,
+    into: &mut Schemas,
+) -> Result<SchemaIndex, Box<CompileError>> {
+    compiler.add_resource(PLACE, schema)?;
+    Ok(compiler.compile(PLACE, into)?)
+}
+
 /// Keywords whose values are no schemas, whatever they look like.
 const DATA: [&str; 5] = ["const", "enum", "default", "example", "examples"];
 
@@ -81,11 +87,8 @@ fn within<'v>(value: &'v Value, at: &str) -> Vec<(String, &'v Value)> {
 fn unusable_pattern(value: &Value, at: &str) -> Result<(), String> {
     if let Some(pattern) = value.get("pattern").and_then(Value::as_str) {
         let alone = serde_json::json!({"patternProperties": {pattern: true}});
-        let mut compiler = compiler();
-        let made = compiler
-            .add_resource(PLACE, alone)
-            .and_then(|()| compiler.compile(PLACE, &mut Schemas::new()).map(drop));
-        if let Err(CompileError::InvalidRegex { src, .. }) = made {
+        let made = compile(&mut compiler(), alone, &mut Schemas::new());
+        if let Err(CompileError::InvalidRegex { src, .. }) = made.as_ref().map_err(Box::as_ref) {
             return Err(format!("{at}/pattern: it cannot be used: {src}"));
         }
     }

@@ -45,7 +45,13 @@ pub(crate) fn error(found: &Error, arguments: &[OsString]) -> Option<CommandErro
         [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
             .into_iter()
             .find_map(context)
-            .filter(|meant| typed.as_ref().is_none_or(|typed| is_near(typed, meant)))
+            .and_then(|all| {
+                let typed = typed.as_deref();
+                let near = all.split(", ").filter(|meant| typed.is_none_or(|typed| is_near(typed, meant)));
+                let errors =
+                    |meant: &&str| typed.map_or(0, |typed| strsim::damerau_levenshtein(typed, meant));
+                near.min_by_key(errors).map(str::to_owned)
+            })
             .map(|meant| format!("did you mean {meant}?"));
     let message_of_chat = || {
         let word = context(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;

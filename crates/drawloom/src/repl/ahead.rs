@@ -145,9 +145,8 @@ fn read_keys(
         let mut is_end = false;
         for line in whole {
             is_end |= line == QUIT;
-            match found.blocking_send(line) {
-                Err(unsent) => left.push(unsent.0),
-                Ok(()) => {}
+            if let Err(unsent) = found.blocking_send(line) {
+                left.push(unsent.0);
             }
         }
         if is_end {

@@ -46,9 +46,7 @@ impl Keys {
         for byte in typed.iter().copied() {
             match (&self.escape, byte) {
                 (Escape::Begun, b'[' | b'O') => self.escape = Escape::Sequence,
-                (Escape::Begun, _) => self.escape = Escape::None,
-                (Escape::Sequence, b'@'..=b'~') => self.escape = Escape::None,
-                (Escape::Sequence, _) => {}
+                (Escape::Begun, _) | (Escape::Sequence, b'@'..=b'~') => self.escape = Escape::None,
                 (Escape::None, ESCAPE) => self.escape = Escape::Begun,
                 (Escape::None, b'\n' | b'\r') => {
                     let line = std::mem::take(&mut self.line);
@@ -67,7 +65,7 @@ impl Keys {
                     self.line.truncate(last);
                 }
                 (Escape::None, byte) if byte >= b' ' || byte == b'\t' => self.line.push(byte),
-                (Escape::None, _) => {}
+                (Escape::None | Escape::Sequence, _) => {}
             }
         }
         whole

@@ -53,7 +53,7 @@ fn a_hint_names_the_help_of_its_own_command() {
         (&["tree"][..], "a command is missing: `drawloom tree --help` lists the commands"),
         (&["sessions"], "a command is missing: `drawloom sessions --help` lists the commands"),
         (&["chat", "hello"], "did you mean -m \"hello\"?"),
-        (&["tree", "append", "x"], "see `drawloom tree append --help`"),
+        (&["tree", "prune", "x"], "see `drawloom tree prune --help`"),
         (&["forget"], "not provided: <NODE or --text <TEXT>>"),
         (&["--home", "h", "tree", "generate", "x", "-n", "65"], "see `drawloom tree generate --help`"),
         (

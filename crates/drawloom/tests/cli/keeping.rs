@@ -45,7 +45,7 @@ fn what_was_appended_and_got_no_answer_is_left_out_by_name_and_can_be_sent_along
     let (tree, _) = nodes(&world);
     let appended = world.ok(&["tree", "append", &tree, "A heavy context."]).trim().to_owned();
     let run = world.run(&["chat", "-m", "two"]);
-    assert!(run.err.contains(&format!("tree include TREE {appended}")), "{run:?}");
+    assert!(run.err.contains("tree include") && run.err.contains(&format!("{appended}` sends")), "{run:?}");
     assert!(!sent(&near).contains("heavy"));
     world.ok(&["tree", "include", &tree, &appended]);
     let run = world.run(&["chat", "-m", "three"]);
@@ -183,7 +183,8 @@ fn one_node_in_an_editor_takes_back_nothing_that_others_did() {
     assert_eq!(world.ok(&["tree", "text", "Tale"]), "Snow.");
     let kept = std::fs::read_dir(world.home().join("edits")).unwrap().map(|file| file.unwrap().path());
     let kept: Vec<_> = kept.filter(|file| said.contains(file.to_str().unwrap())).collect();
-    assert!(std::fs::read_to_string(&kept[0]).unwrap().contains("It hailed."));
+    let holds = |file: &std::path::PathBuf| std::fs::read_to_string(file).unwrap().contains("It hailed.");
+    assert!(kept.iter().any(holds), "{kept:?}");
 }
 
 #[test]

@@ -149,6 +149,10 @@ fn every_screen_fits_and_reads_without_colours() {
         ("switch", vec!["tree", "switch", "Tale", "1"]),
         ("go", vec!["tree", "go", "Tale", &made]),
     ] {
+        if ["switch", "go"].contains(&name) {
+            // From then on it goes to where it is.
+            world.ok(&words);
+        }
         let at = |columns: u16, environment: &[(&str, &str)]| {
             let mut command = world.command(&words);
             command.envs(environment.iter().copied());

@@ -205,10 +205,15 @@ fn a_text_stops_an_answer_though_its_server_writes_on() {
         world.write("config.toml", &config);
         world.ok(&["tree", "new", "--title", "Rain", "--text", "It was dark."]);
         let (code, made) = world.json(&["tree", "generate", "Rain", "--stop", "“Why", "--stop", "never"]);
+        if end == "/responses" {
+            // Its API has no field for it, and no chat completions stand beside it here.
+            assert_eq!((code, &made["error"]["code"]), (Some(5), &"unsupported".into()), "{made}");
+            continue;
+        }
         assert_eq!(code, Some(0), "{form}: {made}");
         assert_eq!(world.ok(&["tree", "text", "Rain"]).trim_end(), "It was dark. The rain fell.", "{form}");
         let (path, body) = asked.recv().unwrap();
-        assert!(body.to_string().contains("“Why") || end == "/responses", "it was told: {path}: {body}");
+        assert!(body.to_string().contains("“Why"), "it was told: {path}: {body}");
         let (_, verified) = world.json(&["tree", "verify", "Rain"]);
         assert_eq!(verified["status"], "valid", "{form}: {verified}");
     }

@@ -136,7 +136,7 @@ fn a_changed_file_is_sent_as_a_difference_and_its_cost_is_the_one_that_is_said()
     let lost = lost(&shown);
     // The one counts from the beginning of the file that changed, the other from the byte that did.
     assert!(paid.abs_diff(said) <= said / 5, "what was said beforehand: {said}, and what it is: {paid}");
-    assert!(lost <= paid && paid - lost < 500, "{lost} of {paid}");
+    assert!(lost <= paid && paid - lost < 600, "{lost} of {paid}");
 }
 
 #[test]

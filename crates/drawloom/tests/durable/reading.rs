@@ -189,8 +189,9 @@ fn a_home_that_cannot_be_written_is_read() {
     all_say(&home, &rows, &expected, READ_ONLY, &["the home is only read", "cannot be written"]);
     for line in ["/status", "/help", "/sessions", "/history", "/zone", "/cost", "/context", "/search rained"]
     {
-        let expected = home.run(&["chat", "-m", line]);
-        let read = within(&home, READ_ONLY, &["chat", "-m", line]);
+        let words = ["--model", "script:echo", "chat", "-m", line];
+        let expected = home.run(&words);
+        let read = within(&home, READ_ONLY, &words);
         assert!(
             read.status.success() && read.stdout == expected.stdout,
             "{line}: {read:?}, not {expected:?}"

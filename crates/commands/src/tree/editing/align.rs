@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn where_every_line_of_a_novel_changed_no_passage_takes_in_the_others() {
         let old: Vec<String> =
-            (0..4_000).map(|n| format!("Passage {n} says something of rain.\n\n")).collect();
+            (0..1_000).map(|n| format!("Passage {n} says something of rain.\n\n")).collect();
         let new: Vec<String> = old.iter().map(|text| text.replace("rain", "snow")).collect();
         let old: Vec<&str> = old.iter().map(String::as_str).collect();
         assert_eq!(distribute(&old, &new.concat()), new);

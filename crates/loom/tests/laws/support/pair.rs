@@ -126,7 +126,6 @@ impl Pair {
                 Do::Type(Some(path[1 + action.place % (path.len() - 1)]), text)
             }
             Kind::NewView if model.steps.len() < 3 => Do::NewView,
-            Kind::TypeEdit | Kind::Commit | Kind::NewView => Do::Commit,
             Kind::EditVersion => Do::EditVersion(any, text),
             Kind::EditBranch => Do::EditBranch(any, text),
             Kind::EditPath => {
@@ -151,7 +150,7 @@ impl Pair {
                 let cut = bounds[action.other / 2 % bounds.len()];
                 Do::Split(self.below(view, first), cut, action.other.is_multiple_of(2))
             }
-            Kind::Merge | Kind::Split => Do::Commit,
+            Kind::TypeEdit | Kind::Commit | Kind::NewView | Kind::Merge | Kind::Split => Do::Commit,
             Kind::BranchAt => {
                 let cut = &model.spots[any].texts[version];
                 let bounds: Vec<usize> = (0..=cut.len()).filter(|at| cut.is_char_boundary(*at)).collect();
