@@ -1,6 +1,7 @@
 //! Admission: whether a request may be sent beside what the home has spent and reserved, and with whose yes.
 
 use context::Manifest;
+use futures_util::future::BoxFuture;
 use model::{ModelPlace, Money};
 use store::{Principal, Reservation};
 
@@ -18,44 +19,47 @@ impl Runtime {
     ///
     /// # Errors
     /// [`AgentError::Budget`] when it does not fit and nobody says to go on.
-    pub(crate) async fn admit(
-        &self,
-        call: &Call,
-        ask: &GenerationRequest,
-        manifest: &Manifest,
-        turn: &str,
-    ) -> Result<Option<Reservation>, AgentError> {
-        let info = ask.model.info();
-        let output = u64::from(ask.choices()) * expected_output(ask, manifest);
-        let (money, tokens) = match (info.place, info.prices) {
-            (ModelPlace::Local, None) => (Money::ZERO, 0),
-            (_, Some(prices)) => (prices.estimate(manifest.tokens, output), 0),
-            (ModelPlace::Remote, None) => (Money::ZERO, manifest.tokens + output),
-        };
-        if (money, tokens) == (Money::ZERO, 0) {
-            return Ok(None);
-        }
-        let micro_dollars = money.0.div_ceil(NANOS);
-        let mut is_recovered = false;
-        loop {
-            let reservation = self.spend.reservation((ask.tree, turn), (micro_dollars, tokens), self.now());
-            let spending = self.store.spending(&Principal::Owner, ask.tree, &reservation).await?;
-            let (over, most_spent) = self.spend.look(&reservation, &spending);
-            for limit in most_spent {
-                call.note(format!("80 % of {limit} is spent or reserved ({} sets it)", limit.key()));
+    pub(crate) fn admit<'a>(
+        &'a self,
+        call: &'a Call,
+        ask: &'a GenerationRequest,
+        manifest: &'a Manifest,
+        turn: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Reservation>, AgentError>> {
+        Box::pin(async move {
+            let info = ask.model.info();
+            let output = u64::from(ask.choices()) * expected_output(ask, manifest);
+            let (money, tokens) = match (info.place, info.prices) {
+                (ModelPlace::Local, None) => (Money::ZERO, 0),
+                (_, Some(prices)) => (prices.estimate(manifest.tokens, output), 0),
+                (ModelPlace::Remote, None) => (Money::ZERO, manifest.tokens + output),
+            };
+            if (money, tokens) == (Money::ZERO, 0) {
+                return Ok(None);
             }
-            let Some(over) = over else { return Ok(Some(reservation)) };
-            if !std::mem::replace(&mut is_recovered, true) {
-                // What a process that died had reserved is free again.
-                Box::pin(self.recover(call.events.as_ref())).await?;
-                continue;
+            let micro_dollars = money.0.div_ceil(NANOS);
+            let mut is_recovered = false;
+            loop {
+                let reservation =
+                    self.spend.reservation((ask.tree, turn), (micro_dollars, tokens), self.now());
+                let spending = self.store.spending(&Principal::Owner, ask.tree, &reservation).await?;
+                let (over, most_spent) = self.spend.look(&reservation, &spending);
+                for limit in most_spent {
+                    call.note(format!("80 % of {limit} is spent or reserved ({} sets it)", limit.key()));
+                }
+                let Some(over) = over else { return Ok(Some(reservation)) };
+                if !std::mem::replace(&mut is_recovered, true) {
+                    // What a process that died had reserved is free again.
+                    Box::pin(self.recover(call.events.as_ref())).await?;
+                    continue;
+                }
+                let asker = QuestionContext { call, tree: ask.tree, guards: &ask.guards };
+                if self.ask(&asker, QuestionKind::Budget, over.question()).await? == Decision::Denied {
+                    return Err(AgentError::Budget { limit: over.limit, message: over.refusal() });
+                }
+                self.spend.raise(ask.tree, &reservation, &over);
             }
-            let asker = QuestionContext { call, tree: ask.tree, guards: &ask.guards };
-            if self.ask(&asker, QuestionKind::Budget, over.question()).await? == Decision::Denied {
-                return Err(AgentError::Budget { limit: over.limit, message: over.refusal() });
-            }
-            self.spend.raise(ask.tree, &reservation, &over);
-        }
+        })
     }
 }
 

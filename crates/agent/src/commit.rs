@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use context::Features;
+use futures_util::future::BoxFuture;
 use loom::{Author, AuthorKind, Digest, Finish, ModelSource, NodeId, Op, ResponsePart, Trust};
 use model::{
     FinishReason, ModelError, ModelPlace, Money, ParsedResponse, Prices, RawResponse, ReplyPiece, TokenUsage,
@@ -76,80 +77,82 @@ pub struct TextReply {
 }
 
 /// Stores what came of a request, and makes its nodes.
-pub(crate) async fn commit(
-    runtime: &Runtime,
-    call: &Call,
-    ask: &GenerationRequest,
-    prepared: &PreparedRequest,
+pub(crate) fn commit<'a>(
+    runtime: &'a Runtime,
+    call: &'a Call,
+    ask: &'a GenerationRequest,
+    prepared: &'a PreparedRequest,
     begun: StartedGeneration,
     heard: Result<ReceivedStream, AgentError>,
-) -> Result<GenerationOutcome, AgentError> {
-    let heard = match heard {
-        Ok(heard) => heard,
-        Err(error) => return unsent(runtime, &call.who, ask, &begun, error).await,
-    };
-    let (raw, failure) = match heard.result {
-        Ok(raw) => (Some(raw), None),
-        Err(mut error) => (error.take_response(), Some(error)),
-    };
-    let failure = failure.as_ref();
-    let received =
-        raw.map(|raw| ReceivedResponse::of(runtime, call, raw, failure, prepared, ask)).transpose()?;
-    let usage = received.as_ref().and_then(|reading| reading.usage);
-    let source = Source { prepared, ask };
-    let StoredAnswer { nodes, reply } = match make_nodes(runtime, call, &begun, &source, received).await {
-        Err(AgentError::Store(StoreError::Fenced { .. })) if runtime.has_ended(&begun.row).await? => {
-            if let Some(Err(error)) = heard.spool.map(Spool::committed) {
-                tracing::warn!(%error, "a spool could not be removed");
+) -> BoxFuture<'a, Result<GenerationOutcome, AgentError>> {
+    Box::pin(async move {
+        let heard = match heard {
+            Ok(heard) => heard,
+            Err(error) => return unsent(runtime, &call.who, ask, &begun, error).await,
+        };
+        let (raw, failure) = match heard.result {
+            Ok(raw) => (Some(raw), None),
+            Err(mut error) => (error.take_response(), Some(error)),
+        };
+        let failure = failure.as_ref();
+        let received =
+            raw.map(|raw| ReceivedResponse::of(runtime, call, raw, failure, prepared, ask)).transpose()?;
+        let usage = received.as_ref().and_then(|reading| reading.usage);
+        let source = Source { prepared, ask };
+        let StoredAnswer { nodes, reply } = match make_nodes(runtime, call, &begun, &source, received).await {
+            Err(AgentError::Store(StoreError::Fenced { .. })) if runtime.has_ended(&begun.row).await? => {
+                if let Some(Err(error)) = heard.spool.map(Spool::committed) {
+                    tracing::warn!(%error, "a spool could not be removed");
+                }
+                if matches!(failure, Some(ModelError::Cancelled { refused: true, .. }))
+                    && let Err(error) = runtime.store.unbook(&call.who, begun.row.id, &begun.claim).await
+                {
+                    tracing::warn!(%error, "what a request that was turned away is booked with stays");
+                }
+                return Err(AgentError::Forgotten);
             }
-            if matches!(failure, Some(ModelError::Cancelled { refused: true, .. }))
-                && let Err(error) = runtime.store.unbook(&call.who, begun.row.id, &begun.claim).await
-            {
-                tracing::warn!(%error, "what a request that was turned away is booked with stays");
-            }
-            return Err(AgentError::Forgotten);
+            made => made?,
+        };
+        if let Some(spool) = heard.spool
+            && let Err(error) = spool.committed()
+        {
+            // It is found again by recovery, which sees that its generation has ended.
+            tracing::warn!(%error, "a spool could not be removed");
         }
-        made => made?,
-    };
-    if let Some(spool) = heard.spool
-        && let Err(error) = spool.committed()
-    {
-        // It is found again by recovery, which sees that its generation has ended.
-        tracing::warn!(%error, "a spool could not be removed");
-    }
-    for node in &nodes {
-        call.events.emit(SessionEvent::Committed { node: node.clone(), usage });
-    }
-    let empty = nodes.is_empty() && reply.is_none() && failure.is_none();
-    let error = match failure {
-        Some(error) => Some(AgentError::from(error).masked(&runtime.masker)),
-        None if empty => Some(AgentError::Empty),
-        None => None,
-    };
-    let info = ask.model.info();
-    if let Some(features) = Features::of(&prepared.assembled.prompt) {
-        match (&usage, &error) {
-            (_, Some(AgentError::Model { code: "context_too_long", .. })) => {
-                calibration::too_long(&runtime.home, info, &features);
-            }
-            (Some(usage), _) => calibration::learn(&runtime.home, info, &features, usage),
-            (None, _) => {}
+        for node in &nodes {
+            call.events.emit(SessionEvent::Committed { node: node.clone(), usage });
         }
-    }
-    let window = u64::from(info.window);
-    let prices = info.prices.filter(|_| info.place == ModelPlace::Remote);
-    let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
-    Ok(GenerationOutcome {
-        model: info.full_name(),
-        cost,
-        manifest: prepared.digest,
-        nodes,
-        reply,
-        tokens: prepared.manifest.tokens,
-        reusable: prepared.manifest.reused_tokens,
-        usage,
-        window,
-        error,
+        let empty = nodes.is_empty() && reply.is_none() && failure.is_none();
+        let error = match failure {
+            Some(error) => Some(AgentError::from(error).masked(&runtime.masker)),
+            None if empty => Some(AgentError::Empty),
+            None => None,
+        };
+        let info = ask.model.info();
+        if let Some(features) = Features::of(&prepared.assembled.prompt) {
+            match (&usage, &error) {
+                (_, Some(AgentError::Model { code: "context_too_long", .. })) => {
+                    calibration::too_long(&runtime.home, info, &features);
+                }
+                (Some(usage), _) => calibration::learn(&runtime.home, info, &features, usage),
+                (None, _) => {}
+            }
+        }
+        let window = u64::from(info.window);
+        let prices = info.prices.filter(|_| info.place == ModelPlace::Remote);
+        let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
+        Ok(GenerationOutcome {
+            model: info.full_name(),
+            cost,
+            manifest: prepared.digest,
+            nodes,
+            reply,
+            tokens: prepared.manifest.tokens,
+            reusable: prepared.manifest.reused_tokens,
+            usage,
+            window,
+            error,
+        })
     })
 }
 
@@ -359,85 +362,87 @@ async fn packed(body: Vec<u8>, metadata: String) -> Result<Received, AgentError>
 
 /// Stores a reading with the nodes made of it, if its generation makes any. The view follows the first one, if
 /// `follow`.
-pub(crate) async fn store_response(
-    runtime: &Runtime,
-    call: &Call,
-    begun: &StartedGeneration,
+pub(crate) fn store_response<'a>(
+    runtime: &'a Runtime,
+    call: &'a Call,
+    begun: &'a StartedGeneration,
     origin: Origin,
     reading: Option<ReceivedResponse>,
     part_of: Option<loom::Seq>,
     follow: bool,
-) -> Result<StoredAnswer, AgentError> {
-    let (tree, who) = (begun.row.tree, &call.who);
-    let Some(reading) = reading else {
-        runtime
-            .apply_rows(who, tree, outcome(runtime, begun, GenerationState::Cancelled, None, None))
-            .await?;
-        return Ok(StoredAnswer::default());
-    };
-    let usage = origin.usage(&reading);
-    let received = packed(reading.body, reading.metadata).await?;
-    let response = received.digest;
-    let mut received = Some(received);
-    let place = begun.row.place.as_ref().filter(|_| begun.row.makes_nodes());
-    let Some(place) = place.filter(|_| !reading.choices.is_empty()) else {
-        runtime
-            .apply_rows(who, tree, outcome(runtime, begun, GenerationState::Done, received, usage))
-            .await?;
-        let choice = reading.choices.into_iter().next();
-        let reply = choice.map(|(_, content, finish)| {
-            let text = loom::content::plain_text(&content).into_owned();
-            TextReply { text, finish, trust: origin.trust }
-        });
-        return Ok(StoredAnswer { reply, ..StoredAnswer::default() });
-    };
-    // Not removed by whoever forgets the same ones, before the nodes that show them are there.
-    let _keeping = runtime.keep_blobs(reading.media).await?;
-    let last = reading.choices.len() - 1;
-    let mut nodes = Vec::new();
-    for (nth, (index, content, finish)) in reading.choices.into_iter().enumerate() {
-        // A server may give more choices than were asked for, or count them from 1.
-        let node = match begun.row.reserved.get(index as usize) {
-            Some(node) => *node,
-            None => runtime.new_id()?,
+) -> BoxFuture<'a, Result<StoredAnswer, AgentError>> {
+    Box::pin(async move {
+        let (tree, who) = (begun.row.tree, &call.who);
+        let Some(reading) = reading else {
+            runtime
+                .apply_rows(who, tree, outcome(runtime, begun, GenerationState::Cancelled, None, None))
+                .await?;
+            return Ok(StoredAnswer::default());
         };
-        let content = Arc::new(content);
-        let media = content.iter().filter_map(|block| match block {
-            loom::Block::Image { blob, .. } | loom::Block::Audio { blob, .. } => Some(*blob),
-            _ => None,
-        });
-        let media = media.collect();
-        let answer = loom::plan::Answer {
-            generation: begun.row.clone(),
-            node,
-            content: Arc::clone(&content),
-            author: origin.author.clone(),
-            source: ModelSource {
-                provider: origin.provider.clone(),
-                model: origin.model.clone(),
-                dialect: origin.dialect.clone(),
-                kind: origin.kind,
-                manifest: begun.row.manifest,
-                response: Some(response),
-                choice: ResponsePart::Index(index),
-            },
-            finish: finish.clone(),
-            trust: origin.trust,
-            inputs: origin.inputs.clone(),
-            part_of,
-            follow,
+        let usage = origin.usage(&reading);
+        let received = packed(reading.body, reading.metadata).await?;
+        let response = received.digest;
+        let mut received = Some(received);
+        let place = begun.row.place.as_ref().filter(|_| begun.row.makes_nodes());
+        let Some(place) = place.filter(|_| !reading.choices.is_empty()) else {
+            runtime
+                .apply_rows(who, tree, outcome(runtime, begun, GenerationState::Done, received, usage))
+                .await?;
+            let choice = reading.choices.into_iter().next();
+            let reply = choice.map(|(_, content, finish)| {
+                let text = loom::content::plain_text(&content).into_owned();
+                TextReply { text, finish, trust: origin.trust }
+            });
+            return Ok(StoredAnswer { reply, ..StoredAnswer::default() });
         };
-        // The response goes with the first node, the end of the generation with the last.
-        let state = if nth == last { GenerationState::Done } else { GenerationState::Started };
-        let booked = if nth == last { usage } else { None };
-        let with = outcome(runtime, begun, state, received.take(), booked);
-        let op = Op::Answer(Box::new(answer));
-        let applied = runtime.change_as(call.writer(), tree, &place.view, op, with).await?;
-        let short_id = applied.nodes.first().map(|(_, short)| short.clone()).unwrap_or_default();
-        let text = loom::content::plain_text(&content).into();
-        nodes.push(CommittedNode { id: node, short_id, text, media, finish });
-    }
-    Ok(StoredAnswer { nodes, reply: None })
+        // Not removed by whoever forgets the same ones, before the nodes that show them are there.
+        let _keeping = runtime.keep_blobs(reading.media).await?;
+        let last = reading.choices.len() - 1;
+        let mut nodes = Vec::new();
+        for (nth, (index, content, finish)) in reading.choices.into_iter().enumerate() {
+            // A server may give more choices than were asked for, or count them from 1.
+            let node = match begun.row.reserved.get(index as usize) {
+                Some(node) => *node,
+                None => runtime.new_id()?,
+            };
+            let content = Arc::new(content);
+            let media = content.iter().filter_map(|block| match block {
+                loom::Block::Image { blob, .. } | loom::Block::Audio { blob, .. } => Some(*blob),
+                _ => None,
+            });
+            let media = media.collect();
+            let answer = loom::plan::Answer {
+                generation: begun.row.clone(),
+                node,
+                content: Arc::clone(&content),
+                author: origin.author.clone(),
+                source: ModelSource {
+                    provider: origin.provider.clone(),
+                    model: origin.model.clone(),
+                    dialect: origin.dialect.clone(),
+                    kind: origin.kind,
+                    manifest: begun.row.manifest,
+                    response: Some(response),
+                    choice: ResponsePart::Index(index),
+                },
+                finish: finish.clone(),
+                trust: origin.trust,
+                inputs: origin.inputs.clone(),
+                part_of,
+                follow,
+            };
+            // The response goes with the first node, the end of the generation with the last.
+            let state = if nth == last { GenerationState::Done } else { GenerationState::Started };
+            let booked = if nth == last { usage } else { None };
+            let with = outcome(runtime, begun, state, received.take(), booked);
+            let op = Op::Answer(Box::new(answer));
+            let applied = runtime.change_as(call.writer(), tree, &place.view, op, with).await?;
+            let short_id = applied.nodes.first().map(|(_, short)| short.clone()).unwrap_or_default();
+            let text = loom::content::plain_text(&content).into();
+            nodes.push(CommittedNode { id: node, short_id, text, media, finish });
+        }
+        Ok(StoredAnswer { nodes, reply: None })
+    })
 }
 
 /// The end of a generation as rows of a change.

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 
+use futures_util::future::BoxFuture;
 use loom::content::plain_text;
 use loom::{GenerationId, GenerationRow, TreeId};
 use model::{DialectName, reparse};
@@ -79,27 +80,35 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::forget`].
-    pub async fn purge(&self, who: &Principal, tree: TreeId) -> Result<RemovalOutcome, AgentError> {
-        let _lock = self.forgetting().await?;
-        let forgetting = self.store.begin_purge(who, tree).await?;
-        let forgetting = Box::pin(self.store.remove_forgotten(forgetting, self.now())).await?;
-        Ok(self.finish(who, forgetting).await)
+    pub fn purge<'a>(
+        &'a self,
+        who: &'a Principal,
+        tree: TreeId,
+    ) -> BoxFuture<'a, Result<RemovalOutcome, AgentError>> {
+        Box::pin(async move {
+            let _lock = self.forgetting().await?;
+            let forgetting = self.store.begin_purge(who, tree).await?;
+            let forgetting = Box::pin(self.store.remove_forgotten(forgetting, self.now())).await?;
+            Ok(self.finish(who, forgetting).await)
+        })
     }
 
     /// Removes what stands beside the rows, which are gone. What fails does not keep the rest from being removed.
-    async fn finish(&self, who: &Principal, forgetting: Forgetting) -> RemovalOutcome {
-        let mut unfinished = Vec::new();
-        let mut note = |error: AgentError| unfinished.push(error.to_string());
-        self.remove_ended_spools(who).await.unwrap_or_else(&mut note);
-        let blobs = self.remove_forgotten_blobs(who).await.unwrap_or_else(|error| {
-            note(error);
-            0
-        });
-        let forgotten = Box::pin(self.store.finish_forgetting(forgetting)).await;
-        if !forgotten.is_scrubbed {
-            unfinished.push("the store's files are in use or have no room".to_owned());
-        }
-        RemovalOutcome { places: forgotten.places, blobs, unfinished }
+    fn finish<'a>(&'a self, who: &'a Principal, forgetting: Forgetting) -> BoxFuture<'a, RemovalOutcome> {
+        Box::pin(async move {
+            let mut unfinished = Vec::new();
+            let mut note = |error: AgentError| unfinished.push(error.to_string());
+            self.remove_ended_spools(who).await.unwrap_or_else(&mut note);
+            let blobs = self.remove_forgotten_blobs(who).await.unwrap_or_else(|error| {
+                note(error);
+                0
+            });
+            let forgotten = Box::pin(self.store.finish_forgetting(forgetting)).await;
+            if !forgotten.is_scrubbed {
+                unfinished.push("the store's files are in use or have no room".to_owned());
+            }
+            RemovalOutcome { places: forgotten.places, blobs, unfinished }
+        })
     }
 
     /// Removes what a forgetting that was ended left in the store's files and blobs, unless somebody forgets right

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use loom::{GenerationId, GenerationRow, SourceKind};
 use model::{DialectName, PARSER_VERSION};
 use store::home::HomeDir;
@@ -53,41 +54,43 @@ impl Runtime {
     ///
     /// # Errors
     /// When the home or the store fails; what was not recovered is found again next time.
-    pub async fn recover(&self, events: &dyn EventSink) -> Result<u64, AgentError> {
-        let owner = Principal::Owner;
-        let dir = self.home.dir(HomeDir::Spool).map_err(failed)?;
-        let instances = Instances::of(&self.home).map_err(failed)?;
-        let mut recovered = 0;
-        // An owner that cannot be asked about counts as alive: nothing living is ever taken.
-        for found in recover(&dir, |id| instances.is_alive(id).unwrap_or(true)).map_err(failed)? {
-            match found {
-                // One that fails does not keep the others from being recovered.
-                Ok(Recovered::Spooled(spooled)) => {
-                    match self.recover_one((&owner, events), spooled, Left::ByTheDead).await {
-                        Ok(made) => recovered += u64::from(made),
-                        Err(error) => events.emit(SessionEvent::notice(format!(
-                            "what a process that died had received is not recovered yet: {error}"
-                        ))),
+    pub fn recover<'a>(&'a self, events: &'a dyn EventSink) -> BoxFuture<'a, Result<u64, AgentError>> {
+        Box::pin(async move {
+            let owner = Principal::Owner;
+            let dir = self.home.dir(HomeDir::Spool).map_err(failed)?;
+            let instances = Instances::of(&self.home).map_err(failed)?;
+            let mut recovered = 0;
+            // An owner that cannot be asked about counts as alive: nothing living is ever taken.
+            for found in recover(&dir, |id| instances.is_alive(id).unwrap_or(true)).map_err(failed)? {
+                match found {
+                    // One that fails does not keep the others from being recovered.
+                    Ok(Recovered::Spooled(spooled)) => {
+                        match self.recover_one((&owner, events), spooled, Left::ByTheDead).await {
+                            Ok(made) => recovered += u64::from(made),
+                            Err(error) => events.emit(SessionEvent::notice(format!(
+                                "what a process that died had received is not recovered yet: {error}"
+                            ))),
+                        }
                     }
-                }
-                Ok(Recovered::Torn(torn)) => {
-                    events.emit(SessionEvent::notice(format!(
-                        "{} holds no answer: {}",
-                        torn.path().display(),
-                        torn.reason()
-                    )));
-                    // Without a whole header nothing was received. Anything else may hold an answer, and stays.
-                    if matches!(torn.reason(), TornHeader::Cut) {
-                        torn.discard().map_err(failed)?;
+                    Ok(Recovered::Torn(torn)) => {
+                        events.emit(SessionEvent::notice(format!(
+                            "{} holds no answer: {}",
+                            torn.path().display(),
+                            torn.reason()
+                        )));
+                        // Without a whole header nothing was received. Anything else may hold an answer, and stays.
+                        if matches!(torn.reason(), TornHeader::Cut) {
+                            torn.discard().map_err(failed)?;
+                        }
                     }
-                }
-                Err(error) => {
-                    events.emit(SessionEvent::notice(format!("a spool could not be read: {error}")));
+                    Err(error) => {
+                        events.emit(SessionEvent::notice(format!("a spool could not be read: {error}")));
+                    }
                 }
             }
-        }
-        self.cancel_orphans((&owner, events), &instances, &dir).await?;
-        Ok(recovered)
+            self.cancel_orphans((&owner, events), &instances, &dir).await?;
+            Ok(recovered)
+        })
     }
 
     /// Makes nodes of what this process received for sessions that were taken over. What fails here is found again
@@ -173,100 +176,103 @@ impl Runtime {
     }
 
     /// One spool. Returns whether a node was made of it.
-    async fn recover_one(
-        &self,
-        (owner, events): (&Principal, &dyn EventSink),
+    fn recover_one<'a>(
+        &'a self,
+        (owner, events): (&'a Principal, &'a dyn EventSink),
         mut spooled: Spooled,
         left: Left,
-    ) -> Result<bool, AgentError> {
-        let id = spooled.header().generation.to_string().parse::<GenerationId>().ok();
-        let found = match id {
-            Some(id) => match self.store.generation(owner, id).await {
-                Err(StoreError::NotFound(_)) => None,
-                found => Some(found?),
-            },
-            None => None,
-        };
-        let Some(generation) = found.filter(|found| found.state == GenerationState::Started) else {
-            // It ended before its spool could be removed, or never began.
-            spooled.committed().map_err(failed)?;
-            return Ok(false);
-        };
-        let to = LeaseOwner::new(self.instance.to_string());
-        let row = generation.row;
-        let fence = self.store.take_over(owner, row.id, &generation.claim, &to).await?;
-        let begun = StartedGeneration { row, claim: Claim { owner: to, fence }, guards: Vec::new() };
-        let body = spooled.read(MAX_RESPONSE).map_err(failed)?;
-        let dialect: DialectName = spooled.header().dialect.parse().map_err(failed)?;
-        let streamed =
-            spooled.header().extra.get("streamed").and_then(serde_json::Value::as_bool).unwrap_or(true);
-        let agent = spooled.header().extra.get("agent").and_then(serde_json::Value::as_str);
-        let agent = agent.unwrap_or(loom::source::DEFAULT_AGENT).to_owned();
-        let ends_at = spooled.header().extra.get("ends_at").cloned();
-        let stops = spooled.header().extra.get("stops").cloned();
-        let digest = begun.row.manifest;
-        let manifest = self.read(owner, begun.row.tree, move |rows| stored::manifest(rows, digest)).await?;
-        // Those of its configuration; a spool of an earlier version does not name them.
-        let prices = spooled.header().extra.get("prices").cloned();
-        let prices = prices.and_then(|prices| serde_json::from_value(prices).ok()).flatten();
-        let prices = prices.or_else(|| manifest.as_ref().and_then(prices_of));
-        let reading = if body.is_empty() {
-            None
-        } else {
-            let meta = ResponseMeta {
-                status: 200,
-                headers: Vec::new(),
-                removed_headers: Vec::new(),
-                streamed,
-                timings: None,
-                attempt: 1,
-                dialect,
-                parser_version: PARSER_VERSION,
-                usage: None,
-                implausible_usage: None,
-                masked: Vec::new(),
-                interrupted: Some(left.code().to_owned()),
-                model: manifest.as_ref().map(|manifest| manifest.model.name.clone()).unwrap_or_default(),
-                ends_at: ends_at.and_then(|end| serde_json::from_value(end).ok()),
-                stops: stops.and_then(|stops| serde_json::from_value(stops).ok()).unwrap_or_default(),
+    ) -> BoxFuture<'a, Result<bool, AgentError>> {
+        Box::pin(async move {
+            let id = spooled.header().generation.to_string().parse::<GenerationId>().ok();
+            let found = match id {
+                Some(id) => match self.store.generation(owner, id).await {
+                    Err(StoreError::NotFound(_)) => None,
+                    found => Some(found?),
+                },
+                None => None,
             };
-            let meta = believed(meta, manifest.as_ref(), &body);
-            let held = manifest.as_ref().map(|manifest| manifest.held.clone()).unwrap_or_default();
-            let mut reading = ReceivedResponse::new(self, body, None, meta, &held)?;
-            let made = self.made(owner, &begun.row).await?;
-            reading.choices.retain(|(index, ..)| !made.contains(index));
-            Some(reading)
-        };
-        let trust = manifest.as_ref().map_or(loom::Trust::Outside, lowest);
-        let (provider, model, kind) = match &manifest {
-            Some(manifest) => {
-                (manifest.model.provider.clone(), manifest.model.name.clone(), kind_of(manifest))
+            let Some(generation) = found.filter(|found| found.state == GenerationState::Started) else {
+                // It ended before its spool could be removed, or never began.
+                spooled.committed().map_err(failed)?;
+                return Ok(false);
+            };
+            let to = LeaseOwner::new(self.instance.to_string());
+            let row = generation.row;
+            let fence = self.store.take_over(owner, row.id, &generation.claim, &to).await?;
+            let begun = StartedGeneration { row, claim: Claim { owner: to, fence }, guards: Vec::new() };
+            let body = spooled.read(MAX_RESPONSE).map_err(failed)?;
+            let dialect: DialectName = spooled.header().dialect.parse().map_err(failed)?;
+            let streamed =
+                spooled.header().extra.get("streamed").and_then(serde_json::Value::as_bool).unwrap_or(true);
+            let agent = spooled.header().extra.get("agent").and_then(serde_json::Value::as_str);
+            let agent = agent.unwrap_or(loom::source::DEFAULT_AGENT).to_owned();
+            let ends_at = spooled.header().extra.get("ends_at").cloned();
+            let stops = spooled.header().extra.get("stops").cloned();
+            let digest = begun.row.manifest;
+            let manifest =
+                self.read(owner, begun.row.tree, move |rows| stored::manifest(rows, digest)).await?;
+            // Those of its configuration; a spool of an earlier version does not name them.
+            let prices = spooled.header().extra.get("prices").cloned();
+            let prices = prices.and_then(|prices| serde_json::from_value(prices).ok()).flatten();
+            let prices = prices.or_else(|| manifest.as_ref().and_then(prices_of));
+            let reading = if body.is_empty() {
+                None
+            } else {
+                let meta = ResponseMeta {
+                    status: 200,
+                    headers: Vec::new(),
+                    removed_headers: Vec::new(),
+                    streamed,
+                    timings: None,
+                    attempt: 1,
+                    dialect,
+                    parser_version: PARSER_VERSION,
+                    usage: None,
+                    implausible_usage: None,
+                    masked: Vec::new(),
+                    interrupted: Some(left.code().to_owned()),
+                    model: manifest.as_ref().map(|manifest| manifest.model.name.clone()).unwrap_or_default(),
+                    ends_at: ends_at.and_then(|end| serde_json::from_value(end).ok()),
+                    stops: stops.and_then(|stops| serde_json::from_value(stops).ok()).unwrap_or_default(),
+                };
+                let meta = believed(meta, manifest.as_ref(), &body);
+                let held = manifest.as_ref().map(|manifest| manifest.held.clone()).unwrap_or_default();
+                let mut reading = ReceivedResponse::new(self, body, None, meta, &held)?;
+                let made = self.made(owner, &begun.row).await?;
+                reading.choices.retain(|(index, ..)| !made.contains(index));
+                Some(reading)
+            };
+            let trust = manifest.as_ref().map_or(loom::Trust::Outside, lowest);
+            let (provider, model, kind) = match &manifest {
+                Some(manifest) => {
+                    (manifest.model.provider.clone(), manifest.model.name.clone(), kind_of(manifest))
+                }
+                None => ("unknown".to_owned(), "unknown".to_owned(), SourceKind::Remote),
+            };
+            let origin = Origin {
+                provider,
+                model,
+                kind,
+                author: agent_author(&agent),
+                dialect: dialect.as_str().to_owned(),
+                trust,
+                inputs: Vec::new(),
+                prices,
+                sent: manifest.as_ref().map_or(0, |manifest| manifest.tokens),
+            };
+            // The conversation of a session that was taken over stays where it went.
+            let follow = left == Left::ByTheDead;
+            let call = Call::owner(Arc::new(()));
+            let stored = store_response(self, &call, &begun, origin, reading, None, follow).await?;
+            spooled.committed().map_err(failed)?;
+            if let Some(node) = stored.nodes.first() {
+                events.emit(SessionEvent::notice(format!(
+                    "an answer that was cut off is kept as node {}",
+                    node.short_id
+                )));
             }
-            None => ("unknown".to_owned(), "unknown".to_owned(), SourceKind::Remote),
-        };
-        let origin = Origin {
-            provider,
-            model,
-            kind,
-            author: agent_author(&agent),
-            dialect: dialect.as_str().to_owned(),
-            trust,
-            inputs: Vec::new(),
-            prices,
-            sent: manifest.as_ref().map_or(0, |manifest| manifest.tokens),
-        };
-        // The conversation of a session that was taken over stays where it went.
-        let follow = left == Left::ByTheDead;
-        let call = Call::owner(Arc::new(()));
-        let stored = store_response(self, &call, &begun, origin, reading, None, follow).await?;
-        spooled.committed().map_err(failed)?;
-        if let Some(node) = stored.nodes.first() {
-            events.emit(SessionEvent::notice(format!(
-                "an answer that was cut off is kept as node {}",
-                node.short_id
-            )));
-        }
-        Ok(!stored.nodes.is_empty())
+            Ok(!stored.nodes.is_empty())
+        })
     }
 }
 

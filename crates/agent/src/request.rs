@@ -12,6 +12,7 @@ use context::{
     Assembled, Bootstrap, ContextError, ContinuationForm, Estimator, NothingRemembered, ReplayConstraints,
     RequestPiece, TargetModel, TokenBudget, of_prompt,
 };
+use futures_util::future::BoxFuture;
 use loom::{
     Digest, GenerationPlace, Millis, Mode, NodeId, PositionId, Purpose, RowError, Seq, TreeId, TreeReader,
     ViewName, render, resolve,
@@ -114,44 +115,47 @@ impl RequestSource {
 }
 
 impl GenerationRequest {
-    pub(crate) async fn assemble(
-        &self,
-        runtime: &Runtime,
-        who: &Principal,
+    pub(crate) fn assemble<'a>(
+        &'a self,
+        runtime: &'a Runtime,
+        who: &'a Principal,
         budget: TokenBudget,
-        estimator: &Estimator,
-    ) -> Result<AssembledRequest, AgentError> {
-        match &self.source {
-            RequestSource::Path(path) => {
-                let (path, now, fit) = (path.clone(), runtime.now(), estimator.clone());
-                let target = TargetModel::of(self.model.info());
-                let way = ContinuationForm::of(self.model.info());
-                let stored = StoredMedia::of(Arc::clone(&runtime.home));
-                let read =
-                    move |rows: &dyn TreeReader| path.read(rows, (target, way), budget, now, (&fit, &stored));
-                let read = runtime.read(who, self.tree, read).await?;
-                let (assembled, place, base) = (read.assembled?, Some(read.place), read.base);
-                Ok(AssembledRequest { assembled, place, base })
-            }
-            RequestSource::Prompt(asked) => {
-                let mut prompt = asked.prompt.clone();
-                for (_, text) in prompt.texts_mut() {
-                    *text = runtime.masker.mask(text).text.into_owned();
+        estimator: &'a Estimator,
+    ) -> BoxFuture<'a, Result<AssembledRequest, AgentError>> {
+        Box::pin(async move {
+            match &self.source {
+                RequestSource::Path(path) => {
+                    let (path, now, fit) = (path.clone(), runtime.now(), estimator.clone());
+                    let target = TargetModel::of(self.model.info());
+                    let way = ContinuationForm::of(self.model.info());
+                    let stored = StoredMedia::of(Arc::clone(&runtime.home));
+                    let read = move |rows: &dyn TreeReader| {
+                        path.read(rows, (target, way), budget, now, (&fit, &stored))
+                    };
+                    let read = runtime.read(who, self.tree, read).await?;
+                    let (assembled, place, base) = (read.assembled?, Some(read.place), read.base);
+                    Ok(AssembledRequest { assembled, place, base })
                 }
-                let assembled = of_prompt(prompt, asked.pieces.clone(), budget, estimator)?;
-                let place = match asked.at.clone() {
-                    Some((view, parent)) => {
-                        let shown = move |rows: &dyn TreeReader| {
-                            let parent_node = resolve::shown(rows, &view, parent)?;
-                            Ok(GenerationPlace { view, parent, parent_node })
-                        };
-                        Some(runtime.read(who, self.tree, shown).await?)
+                RequestSource::Prompt(asked) => {
+                    let mut prompt = asked.prompt.clone();
+                    for (_, text) in prompt.texts_mut() {
+                        *text = runtime.masker.mask(text).text.into_owned();
                     }
-                    None => None,
-                };
-                Ok(AssembledRequest { assembled, place, base: None })
+                    let assembled = of_prompt(prompt, asked.pieces.clone(), budget, estimator)?;
+                    let place = match asked.at.clone() {
+                        Some((view, parent)) => {
+                            let shown = move |rows: &dyn TreeReader| {
+                                let parent_node = resolve::shown(rows, &view, parent)?;
+                                Ok(GenerationPlace { view, parent, parent_node })
+                            };
+                            Some(runtime.read(who, self.tree, shown).await?)
+                        }
+                        None => None,
+                    };
+                    Ok(AssembledRequest { assembled, place, base: None })
+                }
             }
-        }
+        })
     }
 
     /// How it is asked: for no more than was kept for the answer, so that request and answer fit the window together,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use loom::plan::Request;
 use loom::{Author, GenerationId, Millis, NodeId, Op, Plan, RowError, TreeId, TreeReader, Trust, ViewName};
 use model::Clock;
@@ -104,16 +105,18 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store and the plan say.
-    pub async fn change_as(
-        &self,
-        (who, author, trust): (&Principal, &Author, Trust),
+    pub fn change_as<'a>(
+        &'a self,
+        (who, author, trust): (&'a Principal, &'a Author, Trust),
         tree: TreeId,
-        view: &ViewName,
+        view: &'a ViewName,
         op: Op,
         with: AttachedWrites,
-    ) -> Result<Applied, AgentError> {
-        let request = self.request((author, trust), tree, view, op);
-        Ok(store::change(self.store.as_ref(), who, request, with, &self.ids).await?)
+    ) -> BoxFuture<'a, Result<Applied, AgentError>> {
+        Box::pin(async move {
+            let request = self.request((author, trust), tree, view, op);
+            Ok(store::change(self.store.as_ref(), who, request, with, &self.ids).await?)
+        })
     }
 
     /// Makes a change of a tree, and announces before each try which node it is about to make last.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use context::{ContextError, Manifest};
+use futures_util::future::BoxFuture;
 use loom::{GenerationRow, NodeId};
 use model::{EncodedRequest, Model, ModelPlace, Params, SiblingSlot};
 
@@ -52,25 +53,27 @@ impl GenerationRequest {
         }
     }
 
-    async fn try_send(
-        &self,
-        runtime: &Runtime,
-        call: &Call,
+    fn try_send<'a>(
+        &'a self,
+        runtime: &'a Runtime,
+        call: &'a Call,
         slot: SiblingSlot,
-        gate: &PassedGate<'_>,
+        gate: &'a PassedGate<'a>,
         refused: Option<u64>,
-    ) -> Result<GenerationOutcome, AgentError> {
-        let prepared = self.prepare_within(runtime, &call.who, refused, true).await?;
-        let begun = prepared.begin(runtime, call, self, &slot.turn).await?;
-        if let Some(tokens) = refused {
-            call.note(format!(
+    ) -> BoxFuture<'a, Result<GenerationOutcome, AgentError>> {
+        Box::pin(async move {
+            let prepared = self.prepare_within(runtime, &call.who, refused, true).await?;
+            let begun = prepared.begin(runtime, call, self, &slot.turn).await?;
+            if let Some(tokens) = refused {
+                call.note(format!(
                 "the provider found the request too long, though it was estimated at {tokens} tokens: it is shortened \
                  and sent once more"
             ));
-        }
-        let heard = exchange::send((runtime, call), self, &prepared, &begun, slot, gate).await;
-        gate.in_order().await;
-        commit::commit(runtime, call, self, &prepared, begun, heard).await
+            }
+            let heard = exchange::send((runtime, call), self, &prepared, &begun, slot, gate).await;
+            gate.in_order().await;
+            commit::commit(runtime, call, self, &prepared, begun, heard).await
+        })
     }
 
     /// Asks alone, with no siblings, in a turn of its own.

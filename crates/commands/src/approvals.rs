@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use agent::questions::Decision;
+use futures_util::future::BoxFuture;
 use store::{Principal, QuestionId, SessionId, Store, StoreError};
 
 use crate::app::App;
@@ -77,21 +78,23 @@ async fn answered(
 ///
 /// # Errors
 /// `not_found`; `ambiguous`, naming those that stand.
-pub(crate) async fn only_one(
-    app: &App,
-    asker: &Asker,
-    session: Option<&SessionId>,
-) -> Result<String, CommandError> {
-    let mut open = app.runtime.open_questions(&asker.principal).await?;
-    open.retain(|question| question.session.is_some() && question.session.as_ref() == session);
-    match &open[..] {
-        [one] => Ok(one.id.to_string()),
-        [] => {
-            let hint = "`drawloom approvals list` shows those of other sessions; name one of them";
-            Err(CommandError::not_found("question", "of this session", hint))
+pub(crate) fn only_one<'a>(
+    app: &'a App,
+    asker: &'a Asker,
+    session: Option<&'a SessionId>,
+) -> BoxFuture<'a, Result<String, CommandError>> {
+    Box::pin(async move {
+        let mut open = app.runtime.open_questions(&asker.principal).await?;
+        open.retain(|question| question.session.is_some() && question.session.as_ref() == session);
+        match &open[..] {
+            [one] => Ok(one.id.to_string()),
+            [] => {
+                let hint = "`drawloom approvals list` shows those of other sessions; name one of them";
+                Err(CommandError::not_found("question", "of this session", hint))
+            }
+            several => Err(StoreError::Ambiguous(several.iter().map(|one| one.id.short()).collect()).into()),
         }
-        several => Err(StoreError::Ambiguous(several.iter().map(|one| one.id.short()).collect()).into()),
-    }
+    })
 }
 
 /// Whether a word names a question.

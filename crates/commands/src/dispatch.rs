@@ -1,5 +1,7 @@
 //! Dispatch of commands, and the one place where rights are checked.
 
+use futures_util::future::BoxFuture;
+
 use crate::app::App;
 use crate::args::approvals::ApprovalsCommand;
 use crate::args::context::ContextCommand;
@@ -20,27 +22,36 @@ impl App {
     ///
     /// # Errors
     /// When the home or the store fails; what was not recovered is found again next time.
-    pub async fn recover(&self) -> Result<u64, CommandError> {
-        if let Err(error) = leftovers::sweep(&self.runtime.home) {
-            tracing::warn!(%error, "what a backup or restore left behind could not be removed");
-        }
-        if let Err(error) = Box::pin(self.runtime.end_forgetting()).await {
-            self.frontend.note(&format!("what was forgotten is not taken out of every file yet: {error}"));
-        }
-        Ok(self.runtime.recover(&self.shown()).await?)
+    pub fn recover<'a>(&'a self) -> BoxFuture<'a, Result<u64, CommandError>> {
+        Box::pin(async move {
+            if let Err(error) = leftovers::sweep(&self.runtime.home) {
+                tracing::warn!(%error, "what a backup or restore left behind could not be removed");
+            }
+            if let Err(error) = Box::pin(self.runtime.end_forgetting()).await {
+                self.frontend
+                    .note(&format!("what was forgotten is not taken out of every file yet: {error}"));
+            }
+            Ok(self.runtime.recover(&self.shown()).await?)
+        })
     }
 
     /// Runs a command for someone. This is where rights are checked.
     ///
     /// # Errors
     /// [`CommandError`] with code, message, hint and exit code.
-    pub async fn run(&self, asker: &Asker, command: Command) -> Result<CommandOutcome, CommandError> {
-        let spec = command.spec();
-        Self::require(asker, spec.name, spec.right)?;
-        match self.run_admitted(asker, command).await {
-            Err(error) => Err(self.with_short_ids(asker, error).await),
-            done => done,
-        }
+    pub fn run<'a>(
+        &'a self,
+        asker: &'a Asker,
+        command: Command,
+    ) -> BoxFuture<'a, Result<CommandOutcome, CommandError>> {
+        Box::pin(async move {
+            let spec = command.spec();
+            Self::require(asker, spec.name, spec.right)?;
+            match self.run_admitted(asker, command).await {
+                Err(error) => Err(self.with_short_ids(asker, error).await),
+                done => done,
+            }
+        })
     }
 
     async fn run_admitted(&self, asker: &Asker, command: Command) -> Result<CommandOutcome, CommandError> {
@@ -79,19 +90,25 @@ impl App {
         }
     }
 
-    async fn run_tree(&self, asker: &Asker, command: TreeCommand) -> Result<CommandOutcome, CommandError> {
-        match command {
-            TreeCommand::Generate(args) => generate::generate(self, asker, args).await,
-            TreeCommand::Regenerate(args) => generate::regenerate(self, asker, args).await,
-            TreeCommand::Verify(args) => verify::verify(self, asker, args).await,
-            TreeCommand::Seal(args) => verify::seal(self, asker, args).await,
-            TreeCommand::Trust(args) => transfer::trust(self, asker, args).await,
-            TreeCommand::Purge(args) => maintenance::purge(self, asker, args).await,
-            TreeCommand::Export(args) => transfer::export(self, asker, args).await,
-            TreeCommand::Import(args) => Box::pin(transfer::import(self, asker, args)).await,
-            TreeCommand::Search(args) => tree::search(self, asker, args).await,
-            other => Box::pin(tree::run(self, asker, other)).await,
-        }
+    fn run_tree<'a>(
+        &'a self,
+        asker: &'a Asker,
+        command: TreeCommand,
+    ) -> BoxFuture<'a, Result<CommandOutcome, CommandError>> {
+        Box::pin(async move {
+            match command {
+                TreeCommand::Generate(args) => generate::generate(self, asker, args).await,
+                TreeCommand::Regenerate(args) => generate::regenerate(self, asker, args).await,
+                TreeCommand::Verify(args) => verify::verify(self, asker, args).await,
+                TreeCommand::Seal(args) => verify::seal(self, asker, args).await,
+                TreeCommand::Trust(args) => transfer::trust(self, asker, args).await,
+                TreeCommand::Purge(args) => maintenance::purge(self, asker, args).await,
+                TreeCommand::Export(args) => transfer::export(self, asker, args).await,
+                TreeCommand::Import(args) => Box::pin(transfer::import(self, asker, args)).await,
+                TreeCommand::Search(args) => tree::search(self, asker, args).await,
+                other => Box::pin(tree::run(self, asker, other)).await,
+            }
+        })
     }
 
     /// The check of rights.

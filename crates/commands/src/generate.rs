@@ -6,6 +6,7 @@
 use agent::{
     AgentError, CacheGate, GenerationOutcome, GenerationRequest, PathRequest, PreparedRequest, SiblingGate,
 };
+use futures_util::future::BoxFuture;
 use futures_util::future::join_all;
 use loom::{Mode, Op, Position, PositionId, PositionKind, Purpose, Seq, TreeId, ViewName};
 use model::{Model, Params};
@@ -73,99 +74,102 @@ pub(crate) struct Share {
     count: u32,
 }
 
-async fn run(
-    app: &App,
-    asker: &Asker,
+fn run<'a>(
+    app: &'a App,
+    asker: &'a Asker,
     tree: TreeId,
     view: ViewName,
     from: Option<PositionId>,
-    sampling: &Sampling,
-) -> Result<CommandOutcome, CommandError> {
-    let shares = shares(app, asker, tree, sampling).await?;
-    let requests: u32 = shares.iter().map(|share| share.count).sum();
-    if requests > MAX_SIBLINGS {
-        return Err(CommandError::usage(
-            format!("{requests} siblings are asked for and {MAX_SIBLINGS} is the most"),
-            "ask for fewer at a time",
-        ));
-    }
-    for share in &shares {
-        if let Some(notice) = thinking::unheard(share.model.info(), share.params.thinking, sampling.think) {
-            app.frontend.note(&notice);
+    sampling: &'a Sampling,
+) -> BoxFuture<'a, Result<CommandOutcome, CommandError>> {
+    Box::pin(async move {
+        let shares = shares(app, asker, tree, sampling).await?;
+        let requests: u32 = shares.iter().map(|share| share.count).sum();
+        if requests > MAX_SIBLINGS {
+            return Err(CommandError::usage(
+                format!("{requests} siblings are asked for and {MAX_SIBLINGS} is the most"),
+                "ask for fewer at a time",
+            ));
         }
-    }
-    let mut inputs = (Vec::new(), Vec::new());
-    for (names, nodes) in [(&sampling.context, &mut inputs.0), (&sampling.instruction, &mut inputs.1)] {
-        for name in names {
-            nodes.push(app.node_named(asker, Some(tree), name).await?.0);
-        }
-    }
-    let ask = |share: &Share, from: Option<PositionId>, part_of: Option<Seq>, drafts: bool| {
-        let path = PathRequest {
-            view: view.clone(),
-            from,
-            follow: !drafts,
-            drafts,
-            context: inputs.0.clone(),
-            instruction: inputs.1.clone(),
-            ..PathRequest::default()
-        };
-        GenerationRequest { part_of, ..share.request(app, tree, path) }
-    };
-    if sampling.dry_run {
-        let share = &shares[0];
-        let prepared = ask(share, from, None, true).prepare(&app.runtime, &asker.principal).await?;
-        return Ok(CommandOutcome::Estimate(estimate(&prepared, &shares)));
-    }
-    if !sampling.yes && requests > 0 {
-        let prepared = ask(&shares[0], from, None, true);
-        ask_first(app, asker, prepared, &shares).await?;
-    }
-    app.runtime.require_space()?;
-    egress_notice::tell(app, asker, tree, shares.iter().map(|share| share.model.info())).await?;
-    // Drafts first: what was typed is a node before anything is asked.
-    let committed = match from {
-        None => app.change(asker, tree, &view, Op::Generate).await?.seq,
-        Some(_) => None,
-    };
-    // All siblings hang where the view's tip is now, wherever it goes meanwhile.
-    let tip = {
-        let view = view.clone();
-        app.read(asker, tree, move |rows| loom::render::tip(rows, &view)).await?
-    };
-    let at = from.unwrap_or(tip);
-    let follows = at == tip;
-    let spending = app.runtime.new_turn()?;
-    let (warm, cold) = watch::channel(false);
-    let mut slots = Vec::new();
-    for share in &shares {
-        // A model that honours `n` gives all of its share in one request.
-        let (times, n) = if share.model.info().honours_n { (1, share.count) } else { (share.count, 1) };
-        for _ in 0..times {
-            let mut ask = ask(share, Some(at), committed, false);
-            if let Some(path) = ask.source.path_mut() {
-                // The view goes to the first sibling, whichever is there first.
-                path.follow = follows && slots.is_empty();
+        for share in &shares {
+            if let Some(notice) = thinking::unheard(share.model.info(), share.params.thinking, sampling.think)
+            {
+                app.frontend.note(&notice);
             }
-            ask.params.n = n;
-            // One seed for all would give the same answer as often as it is asked for.
-            ask.params.seed = ask.params.seed.map(|seed| seed.wrapping_add(slots.len() as i64));
-            slots.push(ask);
         }
-    }
-    let (runtime, call) = (&app.runtime, app.call(asker));
-    let count = slots.len() as u32;
-    let mut before = None;
-    let asked = slots.iter().enumerate().map(|(index, ask)| {
-        let slot = model::SiblingSlot { turn: spending.turn().to_owned(), index: index as u32, count };
-        let cache = if index == 0 { CacheGate::Opens(&warm) } else { CacheGate::Waits(cold.clone()) };
-        let (committed, next) = watch::channel(());
-        let gate = SiblingGate { cache, before: before.replace(next), committed };
-        ask.send_among(runtime, &call, slot, gate)
-    });
-    let answers = join_all(asked).await;
-    let from = follows.then_some(at);
-    collect(app, asker, (tree, &view), from, answers).await
+        let mut inputs = (Vec::new(), Vec::new());
+        for (names, nodes) in [(&sampling.context, &mut inputs.0), (&sampling.instruction, &mut inputs.1)] {
+            for name in names {
+                nodes.push(app.node_named(asker, Some(tree), name).await?.0);
+            }
+        }
+        let ask = |share: &Share, from: Option<PositionId>, part_of: Option<Seq>, drafts: bool| {
+            let path = PathRequest {
+                view: view.clone(),
+                from,
+                follow: !drafts,
+                drafts,
+                context: inputs.0.clone(),
+                instruction: inputs.1.clone(),
+                ..PathRequest::default()
+            };
+            GenerationRequest { part_of, ..share.request(app, tree, path) }
+        };
+        if sampling.dry_run {
+            let share = &shares[0];
+            let prepared = ask(share, from, None, true).prepare(&app.runtime, &asker.principal).await?;
+            return Ok(CommandOutcome::Estimate(estimate(&prepared, &shares)));
+        }
+        if !sampling.yes && requests > 0 {
+            let prepared = ask(&shares[0], from, None, true);
+            ask_first(app, asker, prepared, &shares).await?;
+        }
+        app.runtime.require_space()?;
+        egress_notice::tell(app, asker, tree, shares.iter().map(|share| share.model.info())).await?;
+        // Drafts first: what was typed is a node before anything is asked.
+        let committed = match from {
+            None => app.change(asker, tree, &view, Op::Generate).await?.seq,
+            Some(_) => None,
+        };
+        // All siblings hang where the view's tip is now, wherever it goes meanwhile.
+        let tip = {
+            let view = view.clone();
+            app.read(asker, tree, move |rows| loom::render::tip(rows, &view)).await?
+        };
+        let at = from.unwrap_or(tip);
+        let follows = at == tip;
+        let spending = app.runtime.new_turn()?;
+        let (warm, cold) = watch::channel(false);
+        let mut slots = Vec::new();
+        for share in &shares {
+            // A model that honours `n` gives all of its share in one request.
+            let (times, n) = if share.model.info().honours_n { (1, share.count) } else { (share.count, 1) };
+            for _ in 0..times {
+                let mut ask = ask(share, Some(at), committed, false);
+                if let Some(path) = ask.source.path_mut() {
+                    // The view goes to the first sibling, whichever is there first.
+                    path.follow = follows && slots.is_empty();
+                }
+                ask.params.n = n;
+                // One seed for all would give the same answer as often as it is asked for.
+                ask.params.seed = ask.params.seed.map(|seed| seed.wrapping_add(slots.len() as i64));
+                slots.push(ask);
+            }
+        }
+        let (runtime, call) = (&app.runtime, app.call(asker));
+        let count = slots.len() as u32;
+        let mut before = None;
+        let asked = slots.iter().enumerate().map(|(index, ask)| {
+            let slot = model::SiblingSlot { turn: spending.turn().to_owned(), index: index as u32, count };
+            let cache = if index == 0 { CacheGate::Opens(&warm) } else { CacheGate::Waits(cold.clone()) };
+            let (committed, next) = watch::channel(());
+            let gate = SiblingGate { cache, before: before.replace(next), committed };
+            ask.send_among(runtime, &call, slot, gate)
+        });
+        let answers = join_all(asked).await;
+        let from = follows.then_some(at);
+        collect(app, asker, (tree, &view), from, answers).await
+    })
 }
 
 /// Tokens above which the estimate is shown first (spec: agent §1 *Budgets*).

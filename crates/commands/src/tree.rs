@@ -24,6 +24,7 @@ mod wording;
 mod words;
 mod write;
 
+use futures_util::future::BoxFuture;
 use loom::{PositionId, Role, RowError, TreeId, TreeReader, ViewName};
 
 use crate::app::App;
@@ -45,61 +46,64 @@ pub(crate) use travel::{SiblingChoice, reach};
 ///
 /// # Errors
 /// As each command says; a tree, node or view that is not there is `not_found`.
-pub(crate) async fn run(
-    app: &App,
-    asker: &Asker,
+pub(crate) fn run<'a>(
+    app: &'a App,
+    asker: &'a Asker,
     command: TreeCommand,
-) -> Result<CommandOutcome, CommandError> {
-    match command {
-        TreeCommand::New(args) => library::new(app, asker, args).await,
-        TreeCommand::List(args) => library::list(app, asker, args).await,
-        TreeCommand::Rename(args) => library::rename(app, asker, args).await,
-        TreeCommand::Delete(args) => library::archive(app, asker, &args, true).await,
-        TreeCommand::Undelete(args) => library::archive(app, asker, &args, false).await,
-        TreeCommand::Show(args) => show::show(app, asker, args).await,
-        TreeCommand::Text(args) => compare::text(app, asker, args).await,
-        TreeCommand::Compare(args) => compare::compare(app, asker, args).await,
-        TreeCommand::Append(args) => write::append(app, asker, args).await,
-        TreeCommand::Draft(args) if args.text.is_none() => mark::stored_draft(app, asker, args).await,
-        TreeCommand::Draft(args) => write::draft(app, asker, args).await,
-        TreeCommand::Edit(args) => write::edit(app, asker, args).await,
-        TreeCommand::Merge(args) => passages::merge(app, asker, args).await,
-        TreeCommand::Split(args) => passages::split(app, asker, args).await,
-        TreeCommand::Branch(args) => branch::branch(app, asker, args).await,
-        TreeCommand::Siblings(args) => beside::siblings(app, asker, args).await,
-        TreeCommand::Versions(args) => beside::versions(app, asker, args).await,
-        TreeCommand::Bookmarks(args) => beside::bookmarks(app, asker, args).await,
-        TreeCommand::Tokens(args) => branch::tokens(app, asker, args).await,
-        TreeCommand::Switch(args) => travel::switch(app, asker, args).await,
-        TreeCommand::Go(args) => travel::go(app, asker, args).await,
-        TreeCommand::Select(args) => travel::select(app, asker, args).await,
-        TreeCommand::Keep(args) => mark::keep(app, asker, args).await,
-        TreeCommand::Prune(args) => mark::flag(app, asker, args, loom::Op::Prune).await,
-        TreeCommand::Restore(args) => mark::flag(app, asker, args, loom::Op::Restore).await,
-        TreeCommand::Exclude(args) => mark::flag(app, asker, args, loom::Op::Exclude).await,
-        TreeCommand::Include(args) => mark::flag(app, asker, args, loom::Op::Include).await,
-        TreeCommand::Bookmark(args) => mark::bookmark(app, asker, args).await,
-        TreeCommand::Tag(args) => mark::tag(app, asker, args).await,
-        TreeCommand::Annotate(args) => mark::annotate(app, asker, args).await,
-        TreeCommand::Head(args) => mark::head(app, asker, args).await,
-        TreeCommand::Note(args) => mark::note(app, asker, args).await,
-        TreeCommand::Compact(args) => compact(app, asker, args).await,
-        TreeCommand::Undo(args) => history::step_in_tree(app, asker, args, loom::Op::Undo).await,
-        TreeCommand::Redo(args) => history::step_in_tree(app, asker, args, loom::Op::Redo).await,
-        TreeCommand::Log(args) => history::log(app, asker, args).await,
-        TreeCommand::View(args) => view::view(app, asker, args.action).await,
-        TreeCommand::Search(args) => search(app, asker, args).await,
-        TreeCommand::Generate(_)
-        | TreeCommand::Regenerate(_)
-        | TreeCommand::Verify(_)
-        | TreeCommand::Seal(_)
-        | TreeCommand::Trust(_)
-        | TreeCommand::Purge(_)
-        | TreeCommand::Export(_)
-        | TreeCommand::Import(_) => {
-            Err(CommandError::usage("this command is not one of these", "give it to the table of commands"))
+) -> BoxFuture<'a, Result<CommandOutcome, CommandError>> {
+    Box::pin(async move {
+        match command {
+            TreeCommand::New(args) => library::new(app, asker, args).await,
+            TreeCommand::List(args) => library::list(app, asker, args).await,
+            TreeCommand::Rename(args) => library::rename(app, asker, args).await,
+            TreeCommand::Delete(args) => library::archive(app, asker, &args, true).await,
+            TreeCommand::Undelete(args) => library::archive(app, asker, &args, false).await,
+            TreeCommand::Show(args) => show::show(app, asker, args).await,
+            TreeCommand::Text(args) => compare::text(app, asker, args).await,
+            TreeCommand::Compare(args) => compare::compare(app, asker, args).await,
+            TreeCommand::Append(args) => write::append(app, asker, args).await,
+            TreeCommand::Draft(args) if args.text.is_none() => mark::stored_draft(app, asker, args).await,
+            TreeCommand::Draft(args) => write::draft(app, asker, args).await,
+            TreeCommand::Edit(args) => write::edit(app, asker, args).await,
+            TreeCommand::Merge(args) => passages::merge(app, asker, args).await,
+            TreeCommand::Split(args) => passages::split(app, asker, args).await,
+            TreeCommand::Branch(args) => branch::branch(app, asker, args).await,
+            TreeCommand::Siblings(args) => beside::siblings(app, asker, args).await,
+            TreeCommand::Versions(args) => beside::versions(app, asker, args).await,
+            TreeCommand::Bookmarks(args) => beside::bookmarks(app, asker, args).await,
+            TreeCommand::Tokens(args) => branch::tokens(app, asker, args).await,
+            TreeCommand::Switch(args) => travel::switch(app, asker, args).await,
+            TreeCommand::Go(args) => travel::go(app, asker, args).await,
+            TreeCommand::Select(args) => travel::select(app, asker, args).await,
+            TreeCommand::Keep(args) => mark::keep(app, asker, args).await,
+            TreeCommand::Prune(args) => mark::flag(app, asker, args, loom::Op::Prune).await,
+            TreeCommand::Restore(args) => mark::flag(app, asker, args, loom::Op::Restore).await,
+            TreeCommand::Exclude(args) => mark::flag(app, asker, args, loom::Op::Exclude).await,
+            TreeCommand::Include(args) => mark::flag(app, asker, args, loom::Op::Include).await,
+            TreeCommand::Bookmark(args) => mark::bookmark(app, asker, args).await,
+            TreeCommand::Tag(args) => mark::tag(app, asker, args).await,
+            TreeCommand::Annotate(args) => mark::annotate(app, asker, args).await,
+            TreeCommand::Head(args) => mark::head(app, asker, args).await,
+            TreeCommand::Note(args) => mark::note(app, asker, args).await,
+            TreeCommand::Compact(args) => compact(app, asker, args).await,
+            TreeCommand::Undo(args) => history::step_in_tree(app, asker, args, loom::Op::Undo).await,
+            TreeCommand::Redo(args) => history::step_in_tree(app, asker, args, loom::Op::Redo).await,
+            TreeCommand::Log(args) => history::log(app, asker, args).await,
+            TreeCommand::View(args) => view::view(app, asker, args.action).await,
+            TreeCommand::Search(args) => search(app, asker, args).await,
+            TreeCommand::Generate(_)
+            | TreeCommand::Regenerate(_)
+            | TreeCommand::Verify(_)
+            | TreeCommand::Seal(_)
+            | TreeCommand::Trust(_)
+            | TreeCommand::Purge(_)
+            | TreeCommand::Export(_)
+            | TreeCommand::Import(_) => Err(CommandError::usage(
+                "this command is not one of these",
+                "give it to the table of commands",
+            )),
         }
-    }
+    })
 }
 
 /// Reads rows of a tree in one snapshot, with the tip of a view that must exist.

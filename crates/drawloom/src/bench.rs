@@ -19,6 +19,8 @@ mod starts;
 mod turns;
 mod wire;
 
+use std::pin::Pin;
+
 use commands::CommandError;
 use commands::args::maintenance::{Bench, BenchArg};
 use commands::results::maintenance::BenchRows;
@@ -57,14 +59,15 @@ pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<BenchR
     if args.what == BenchArg::All {
         turns::measure(&mut report, &scratch)?;
     }
-    runtime.block_on(async {
+    let measured: Pin<Box<dyn Future<Output = Result<(), CommandError>> + '_>> = Box::pin(async {
         sizes::measure(&mut report, &scratch, &powers(1_000, args.nodes)).await?;
         sizes::measure_written(&mut report, &scratch, args.nodes).await?;
         crowded::measure(&mut report, &scratch, args.nodes).await?;
         imports::measure(&mut report, &scratch, args.nodes).await?;
         imports::measure_document(&mut report, &scratch).await?;
         paths::measure(&mut report, &scratch, &powers(100, args.nodes.min(LONGEST_PATH))).await
-    })?;
+    });
+    runtime.block_on(measured)?;
     wire::measure(&mut report)?;
     if let Some(peak) = metrics::memory("VmHWM") {
         report.row("resident memory of this benchmark at its peak", peak, "MiB", None);

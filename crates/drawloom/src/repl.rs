@@ -17,6 +17,7 @@ mod prompt;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -93,7 +94,7 @@ pub(crate) fn hold(
     args: &commands::args::chat::ChatArgs,
 ) -> Result<u8, CommandError> {
     let runtime = interrupt::runtime()?;
-    let ended = runtime.block_on(async {
+    let held: Pin<Box<dyn Future<Output = Result<u8, CommandError>> + '_>> = Box::pin(async {
         opened.recover().await;
         // While a turn runs here, other processes say theirs through it.
         let listening = opened.listen().await;
@@ -114,6 +115,7 @@ pub(crate) fn hold(
         let code = code?;
         closed.map(|()| code)
     });
+    let ended = runtime.block_on(held);
     // The thread that waits for a key cannot be ended, and nothing waits for it.
     runtime.shutdown_background();
     ended

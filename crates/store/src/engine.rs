@@ -17,7 +17,7 @@ use crate::error::StoreError;
 
 pub(crate) use counter::StatementCounter;
 pub use counter::StatementCounts;
-pub(crate) use traffic::Traffic;
+pub(crate) use traffic::{ShortRead, Traffic};
 pub(crate) use value::{FromValue, NONE, Params, Row, Value, ValueRef, params};
 
 /// An answer of the store to come, on the heap: plans and imports are large, and futures hold futures.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use agent::session::{ChosenModel, Name, SessionSampling};
 use agent::{AgentError, OpenedSession, SessionChoice, TurnConfig};
 use context::Zone;
+use futures_util::future::BoxFuture;
 use loom::ViewName;
 use model::Thinking;
 use store::{SessionId, SessionKind};
@@ -77,20 +78,26 @@ impl Conversation {
     ///
     /// # Errors
     /// When the name is none, a file cannot be read, or as the store says.
-    pub async fn open(app: &App, asker: &Asker, args: &ChatArgs) -> Result<Self, CommandError> {
-        let place = if args.private {
-            let id = app.runtime.new_id::<loom::TreeId>()?;
-            (Name::temporary(app.runtime.instance, id), ViewName::default(), SessionKind::Temporary)
-        } else {
-            let named = args.session.session.as_deref();
-            let (name, view) = named.map(|named| place(app, named)).transpose()?.unwrap_or_default();
-            (name, view, SessionKind::Main)
-        };
-        let conversation = Self::open_at(app, asker, place, args).await?;
-        if let Some(named) = args.session.session.as_deref().filter(|_| conversation.seen.is_none()) {
-            sessions::tell_near(app, asker, named).await?;
-        }
-        Ok(conversation)
+    pub fn open<'a>(
+        app: &'a App,
+        asker: &'a Asker,
+        args: &'a ChatArgs,
+    ) -> BoxFuture<'a, Result<Self, CommandError>> {
+        Box::pin(async move {
+            let place = if args.private {
+                let id = app.runtime.new_id::<loom::TreeId>()?;
+                (Name::temporary(app.runtime.instance, id), ViewName::default(), SessionKind::Temporary)
+            } else {
+                let named = args.session.session.as_deref();
+                let (name, view) = named.map(|named| place(app, named)).transpose()?.unwrap_or_default();
+                (name, view, SessionKind::Main)
+            };
+            let conversation = Self::open_at(app, asker, place, args).await?;
+            if let Some(named) = args.session.session.as_deref().filter(|_| conversation.seen.is_none()) {
+                sessions::tell_near(app, asker, named).await?;
+            }
+            Ok(conversation)
+        })
     }
 
     /// The same, in a session of this name and kind, and in this view of it.
@@ -193,21 +200,29 @@ impl Conversation {
     }
 
     /// Where the session stood before anything was begun anew: as it was last seen here, else as the store says.
-    pub(crate) async fn entered_before(
-        &self,
-        app: &App,
-        asker: &Asker,
-    ) -> Result<Option<OpenedSession>, CommandError> {
-        if let Some((seen, tree)) = self.seen.as_ref().and_then(|seen| Some((seen, seen.tree?))) {
-            let (session, name) = (seen.id.clone(), seen.name.clone());
-            return Ok(Some(OpenedSession { session, name, tree, view: self.view.clone(), is_begun: false }));
-        }
-        let found = app.runtime.session(&asker.principal, &self.chosen).await?;
-        Ok(found.and_then(|session| {
-            let tree = session.tree()?;
-            let (id, name, view) = (session.id, session.name, self.view.clone());
-            Some(OpenedSession { session: id, name, tree, view, is_begun: false })
-        }))
+    pub(crate) fn entered_before<'a>(
+        &'a self,
+        app: &'a App,
+        asker: &'a Asker,
+    ) -> BoxFuture<'a, Result<Option<OpenedSession>, CommandError>> {
+        Box::pin(async move {
+            if let Some((seen, tree)) = self.seen.as_ref().and_then(|seen| Some((seen, seen.tree?))) {
+                let (session, name) = (seen.id.clone(), seen.name.clone());
+                return Ok(Some(OpenedSession {
+                    session,
+                    name,
+                    tree,
+                    view: self.view.clone(),
+                    is_begun: false,
+                }));
+            }
+            let found = app.runtime.session(&asker.principal, &self.chosen).await?;
+            Ok(found.and_then(|session| {
+                let tree = session.tree()?;
+                let (id, name, view) = (session.id, session.name, self.view.clone());
+                Some(OpenedSession { session: id, name, tree, view, is_begun: false })
+            }))
+        })
     }
 
     /// How full the window was at the last request; none where no model was asked yet.

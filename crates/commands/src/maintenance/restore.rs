@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use store::home::{CONFIG, DATABASE, Home, HomeDir, HomeError, HomeOptions, store_log, stray_log};
 use store::{LIST_PAGE, Principal, Store, TreeEntry, TreeFilter, all_pages};
 use text::terminal::one_line;
@@ -44,60 +45,62 @@ pub struct RestoreTo {
 /// # Errors
 /// `not_empty` where a store is already; `backup` for a file that is none or is damaged; `restore` when what was
 /// in it does not open. No store is there then.
-pub async fn restore(
-    args: &Restore,
+pub fn restore<'a>(
+    args: &'a Restore,
     into: RestoreTo,
-    frontend: &dyn Frontend,
-) -> Result<CommandOutcome, CommandError> {
-    if args.file == Path::new("-") {
-        let why = "a backup is not read from standard input, because it is read twice";
-        return Err(CommandError::usage(why, "name a plain file"));
-    }
-    let to = args.to.as_ref().unwrap_or(&into.home);
-    let to = std::path::absolute(to).map_err(|error| CommandError::file("cannot find", to, &error))?;
-    if resolved(&to).ok() != resolved(&into.home).ok() {
-        refuse_within(&to, &into.home)?;
-    }
-    if to.join(DATABASE).symlink_metadata().is_ok() {
-        return Err(has_a_store(&to));
-    }
-    refuse_log(&to)?;
-    let file = FileArgument::open(&args.file, &into.guard, Accept::Regular, Duration::ZERO);
-    let file = file.map_err(|error| match &error.problem {
-        // A backup is read twice, so that no pipe will do.
-        FileProblem::NotRegular(_) => {
-            CommandError { hint: "name a plain file".to_owned(), ..CommandError::file_argument(&error) }
+    frontend: &'a dyn Frontend,
+) -> BoxFuture<'a, Result<CommandOutcome, CommandError>> {
+    Box::pin(async move {
+        if args.file == Path::new("-") {
+            let why = "a backup is not read from standard input, because it is read twice";
+            return Err(CommandError::usage(why, "name a plain file"));
         }
-        _ => CommandError::file_argument(&error),
-    });
-    let mut file = file?.into_file();
-    archive::check(&mut file).map_err(|error| unpacking(&args.file, &error))?;
-    let is_new = to.symlink_metadata().is_err();
-    // Made like any home, so that the names that lead to it survive power loss.
-    let home = Home::open(&to, into.options).map_err(|error| match error {
-        HomeError::NotAHome { .. } => not_empty(&to, "is not empty"),
-        other => failed(&other),
-    })?;
-    let copying = Copying::begin(&home).map_err(|error| failed(&error))?;
-    let run = home.dir(HomeDir::Run).map_err(|error| failed(&error))?;
-    let stage = restore_stage(&run, into.now);
-    let made = DirBuilder::new().mode(0o700).create(&stage);
-    made.map_err(|error| CommandError::file("cannot make", &stage, &error))?;
-    let restored = staged(args, file, &stage, home.root(), frontend).await;
-    if let Err(error) = std::fs::remove_dir_all(&stage) {
-        frontend.note(&format!("{} could not be removed: {error}", stage.display()));
-    }
-    let restored = match restored {
-        Ok(restored) => restored,
-        Err(error) => {
-            if is_new && copying.is_alone() {
-                remove_home(&to);
+        let to = args.to.as_ref().unwrap_or(&into.home);
+        let to = std::path::absolute(to).map_err(|error| CommandError::file("cannot find", to, &error))?;
+        if resolved(&to).ok() != resolved(&into.home).ok() {
+            refuse_within(&to, &into.home)?;
+        }
+        if to.join(DATABASE).symlink_metadata().is_ok() {
+            return Err(has_a_store(&to));
+        }
+        refuse_log(&to)?;
+        let file = FileArgument::open(&args.file, &into.guard, Accept::Regular, Duration::ZERO);
+        let file = file.map_err(|error| match &error.problem {
+            // A backup is read twice, so that no pipe will do.
+            FileProblem::NotRegular(_) => {
+                CommandError { hint: "name a plain file".to_owned(), ..CommandError::file_argument(&error) }
             }
-            return Err(error);
+            _ => CommandError::file_argument(&error),
+        });
+        let mut file = file?.into_file();
+        archive::check(&mut file).map_err(|error| unpacking(&args.file, &error))?;
+        let is_new = to.symlink_metadata().is_err();
+        // Made like any home, so that the names that lead to it survive power loss.
+        let home = Home::open(&to, into.options).map_err(|error| match error {
+            HomeError::NotAHome { .. } => not_empty(&to, "is not empty"),
+            other => failed(&other),
+        })?;
+        let copying = Copying::begin(&home).map_err(|error| failed(&error))?;
+        let run = home.dir(HomeDir::Run).map_err(|error| failed(&error))?;
+        let stage = restore_stage(&run, into.now);
+        let made = DirBuilder::new().mode(0o700).create(&stage);
+        made.map_err(|error| CommandError::file("cannot make", &stage, &error))?;
+        let restored = staged(args, file, &stage, home.root(), frontend).await;
+        if let Err(error) = std::fs::remove_dir_all(&stage) {
+            frontend.note(&format!("{} could not be removed: {error}", stage.display()));
         }
-    };
-    frontend.note(&format!("trees restored: {}; use them with --home {}", restored.trees, to.display()));
-    Ok(CommandOutcome::Restored(restored))
+        let restored = match restored {
+            Ok(restored) => restored,
+            Err(error) => {
+                if is_new && copying.is_alone() {
+                    remove_home(&to);
+                }
+                return Err(error);
+            }
+        };
+        frontend.note(&format!("trees restored: {}; use them with --home {}", restored.trees, to.display()));
+        Ok(CommandOutcome::Restored(restored))
+    })
 }
 
 /// Refuses a new home within the home of this invocation, which would take it for a part of its own, also where that

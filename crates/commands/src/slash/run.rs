@@ -1,6 +1,7 @@
 //! What slash commands do. None but `/edit`, `/retry` and `/regenerate` asks a model.
 
 use agent::session::OpenedSession;
+use futures_util::future::BoxFuture;
 use loom::{Op, TreeId, ViewName};
 use store::SessionId;
 
@@ -41,149 +42,158 @@ impl App {
     ///
     /// # Errors
     /// [`CommandError`], `denied` before anything was done.
-    pub async fn slash(
-        &self,
-        asker: &Asker,
-        conversation: &mut Conversation,
+    pub fn slash<'a>(
+        &'a self,
+        asker: &'a Asker,
+        conversation: &'a mut Conversation,
         command: SlashCommand,
-    ) -> Result<SlashOutcome, CommandError> {
-        let row = command.row();
-        Self::require(asker, &format!("/{}", row.name), row.right)?;
-        let outcome = match command {
-            SlashCommand::Help { topic } => CommandOutcome::Help(help(topic.as_deref())?),
-            SlashCommand::Status => {
-                CommandOutcome::Status(Box::new(status(self, asker, conversation).await?))
-            }
-            SlashCommand::Context { form } => {
-                CommandOutcome::Standing(standing(self, asker, conversation, form).await?)
-            }
-            SlashCommand::Run(_, command) if command.is_of_the_surface() => {
-                return Ok(SlashOutcome::Run(command));
-            }
-            SlashCommand::Run(_, command) => Box::pin(self.run(asker, *command)).await?,
-            SlashCommand::New { name } => {
-                CommandOutcome::Went(conversation.begin(self, asker, name.as_deref()).await?)
-            }
-            SlashCommand::Switch { name } => {
-                CommandOutcome::Went(conversation.switch(self, asker, &name).await?)
-            }
-            SlashCommand::Rename { to } => CommandOutcome::Went(conversation.rename(self, asker, &to).await?),
-            SlashCommand::Fork { name } => {
-                CommandOutcome::Went(conversation.fork(self, asker, name.as_deref()).await?)
-            }
-            SlashCommand::Edit { node, text } => {
-                let text = self.masked(&text);
-                conversation.edit(self, asker, node.as_deref(), text).await?;
-                return Ok(SlashOutcome::Turn);
-            }
-            SlashCommand::Retry => {
-                conversation.retry(self, asker).await?;
-                return Ok(SlashOutcome::Turn);
-            }
-            SlashCommand::Regenerate { number } => {
-                conversation.regenerate(self, asker, number).await?;
-                return Ok(SlashOutcome::Turn);
-            }
-            SlashCommand::Siblings => {
-                let beside = passage(self, asker, conversation).await?;
-                let found = Box::pin(self.run(asker, Command::Tree(TreeCommand::Siblings(beside)))).await;
-                match found.map_err(no_sibling)? {
-                    CommandOutcome::Listed(found) => {
-                        CommandOutcome::Listed(tree::with_followed(self, asker, found).await?)
+    ) -> BoxFuture<'a, Result<SlashOutcome, CommandError>> {
+        Box::pin(async move {
+            let row = command.row();
+            Self::require(asker, &format!("/{}", row.name), row.right)?;
+            let outcome = match command {
+                SlashCommand::Help { topic } => CommandOutcome::Help(help(topic.as_deref())?),
+                SlashCommand::Status => {
+                    CommandOutcome::Status(Box::new(status(self, asker, conversation).await?))
+                }
+                SlashCommand::Context { form } => {
+                    CommandOutcome::Standing(standing(self, asker, conversation, form).await?)
+                }
+                SlashCommand::Run(_, command) if command.is_of_the_surface() => {
+                    return Ok(SlashOutcome::Run(command));
+                }
+                SlashCommand::Run(_, command) => Box::pin(self.run(asker, *command)).await?,
+                SlashCommand::New { name } => {
+                    CommandOutcome::Went(conversation.begin(self, asker, name.as_deref()).await?)
+                }
+                SlashCommand::Switch { name } => {
+                    CommandOutcome::Went(conversation.switch(self, asker, &name).await?)
+                }
+                SlashCommand::Rename { to } => {
+                    CommandOutcome::Went(conversation.rename(self, asker, &to).await?)
+                }
+                SlashCommand::Fork { name } => {
+                    CommandOutcome::Went(conversation.fork(self, asker, name.as_deref()).await?)
+                }
+                SlashCommand::Edit { node, text } => {
+                    let text = self.masked(&text);
+                    conversation.edit(self, asker, node.as_deref(), text).await?;
+                    return Ok(SlashOutcome::Turn);
+                }
+                SlashCommand::Retry => {
+                    conversation.retry(self, asker).await?;
+                    return Ok(SlashOutcome::Turn);
+                }
+                SlashCommand::Regenerate { number } => {
+                    conversation.regenerate(self, asker, number).await?;
+                    return Ok(SlashOutcome::Turn);
+                }
+                SlashCommand::Siblings => {
+                    let beside = passage(self, asker, conversation).await?;
+                    let found = Box::pin(self.run(asker, Command::Tree(TreeCommand::Siblings(beside)))).await;
+                    match found.map_err(no_sibling)? {
+                        CommandOutcome::Listed(found) => {
+                            CommandOutcome::Listed(tree::with_followed(self, asker, found).await?)
+                        }
+                        other => other,
                     }
-                    other => other,
                 }
-            }
-            SlashCommand::Reach { next, number } => {
-                let beside = passage(self, asker, conversation).await?;
-                let to = match number {
-                    Some(number) => SiblingChoice::Number(number),
-                    None if next => SiblingChoice::Next,
-                    None => SiblingChoice::Previous,
-                };
-                let reached = tree::reach(self, asker, &beside, to).await;
-                CommandOutcome::Reached(reached.map_err(no_sibling)?)
-            }
-            SlashCommand::History { number } => {
-                let exchanges = conversation.exchanges(self, asker, number).await?;
-                CommandOutcome::Exchanges(Exchanges { exchanges, elsewhere: Vec::new() })
-            }
-            SlashCommand::Copy { code } => {
-                CommandOutcome::Copied(copied(self, asker, conversation, code).await?)
-            }
-            SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
-            SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,
-            SlashCommand::Compact { to } => {
-                let PassageArg { tree, .. } = passage(self, asker, conversation).await?;
-                let compact = Compact { tree, to, dry_run: false };
-                let done = Box::pin(self.run(asker, Command::Tree(TreeCommand::Compact(compact)))).await;
-                done.map_err(|error| match error.code.as_ref() {
-                    tree::NOTHING_TO_COMPACT => CommandError {
-                        hint: "name the node it should start at: /compact @NODE, or write more first".into(),
-                        ..error
-                    },
-                    _ => error,
-                })?
-            }
-            SlashCommand::Reload => CommandOutcome::Reloaded(conversation.reload(self, asker).await?),
-            SlashCommand::File { path } => {
-                if path.is_some() {
-                    conversation.require_settings()?;
+                SlashCommand::Reach { next, number } => {
+                    let beside = passage(self, asker, conversation).await?;
+                    let to = match number {
+                        Some(number) => SiblingChoice::Number(number),
+                        None if next => SiblingChoice::Next,
+                        None => SiblingChoice::Previous,
+                    };
+                    let reached = tree::reach(self, asker, &beside, to).await;
+                    CommandOutcome::Reached(reached.map_err(no_sibling)?)
                 }
-                conversation.attach(self, path.as_deref()).await?;
-                conversation.keep_settings(self, asker).await?;
-                Done::outcome()
-            }
-            SlashCommand::Zone => CommandOutcome::Zone(conversation.window_usage(self, asker).await?),
-            SlashCommand::Think { think } => {
-                if think.is_some() {
-                    conversation.require_settings()?;
+                SlashCommand::History { number } => {
+                    let exchanges = conversation.exchanges(self, asker, number).await?;
+                    CommandOutcome::Exchanges(Exchanges { exchanges, elsewhere: Vec::new() })
                 }
-                let shown = conversation.ask_to_think(self, think.map(Think::wish))?;
-                conversation.keep_settings(self, asker).await?;
-                CommandOutcome::Think(shown)
-            }
-            SlashCommand::System { text } => CommandOutcome::System(match text {
-                Some(text) => conversation.speak_as(self, asker, &text).await?,
-                None => conversation.system_shown(),
-            }),
-            SlashCommand::Set { settings } => CommandOutcome::Sampling(if settings.is_empty() {
-                conversation.sampling_shown(self)
-            } else {
-                conversation.set(self, asker, settings).await?
-            }),
-            SlashCommand::Model { name } => {
-                let shown = conversation.ask_model(self, name.as_deref()).await?;
-                conversation.keep_settings(self, asker).await?;
-                CommandOutcome::Model(shown)
-            }
-            SlashCommand::Verify => {
-                let (tree, _) = place(self, asker, conversation).await?;
-                let args = Verify { tree: Some(tree.to_string()), file: None, node: None };
-                Box::pin(self.run(asker, Command::Tree(TreeCommand::Verify(args)))).await?
-            }
-            SlashCommand::Export { format, file } => {
-                export::export(self, asker, conversation, format, file).await?
-            }
-            command @ (SlashCommand::Approve { .. } | SlashCommand::Deny { .. }) => {
-                let session = conversation.entered_before(self, asker).await?.map(|entered| entered.session);
-                self.answer(asker, session.as_ref(), command).await?
-            }
-            SlashCommand::Queue { text } => return Ok(SlashOutcome::Queue(self.masked(&text))),
-            SlashCommand::Stop => {
-                let session = conversation.entered_before(self, asker).await?.map(|entered| entered.session);
-                let stops = match session {
-                    Some(session) => agent::steering::stop(&self.runtime, &asker.principal, &session).await?,
-                    None => false,
-                };
-                let told =
-                    if stops { "the turn of another process is stopped" } else { "nothing is under way" };
-                self.frontend.note(told);
-                Done::outcome()
-            }
-            SlashCommand::Quit => return Ok(SlashOutcome::Quit),
-        };
-        Ok(SlashOutcome::Done(Box::new(outcome)))
+                SlashCommand::Copy { code } => {
+                    CommandOutcome::Copied(copied(self, asker, conversation, code).await?)
+                }
+                SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
+                SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,
+                SlashCommand::Compact { to } => {
+                    let PassageArg { tree, .. } = passage(self, asker, conversation).await?;
+                    let compact = Compact { tree, to, dry_run: false };
+                    let done = Box::pin(self.run(asker, Command::Tree(TreeCommand::Compact(compact)))).await;
+                    done.map_err(|error| match error.code.as_ref() {
+                        tree::NOTHING_TO_COMPACT => CommandError {
+                            hint: "name the node it should start at: /compact @NODE, or write more first"
+                                .into(),
+                            ..error
+                        },
+                        _ => error,
+                    })?
+                }
+                SlashCommand::Reload => CommandOutcome::Reloaded(conversation.reload(self, asker).await?),
+                SlashCommand::File { path } => {
+                    if path.is_some() {
+                        conversation.require_settings()?;
+                    }
+                    conversation.attach(self, path.as_deref()).await?;
+                    conversation.keep_settings(self, asker).await?;
+                    Done::outcome()
+                }
+                SlashCommand::Zone => CommandOutcome::Zone(conversation.window_usage(self, asker).await?),
+                SlashCommand::Think { think } => {
+                    if think.is_some() {
+                        conversation.require_settings()?;
+                    }
+                    let shown = conversation.ask_to_think(self, think.map(Think::wish))?;
+                    conversation.keep_settings(self, asker).await?;
+                    CommandOutcome::Think(shown)
+                }
+                SlashCommand::System { text } => CommandOutcome::System(match text {
+                    Some(text) => conversation.speak_as(self, asker, &text).await?,
+                    None => conversation.system_shown(),
+                }),
+                SlashCommand::Set { settings } => CommandOutcome::Sampling(if settings.is_empty() {
+                    conversation.sampling_shown(self)
+                } else {
+                    conversation.set(self, asker, settings).await?
+                }),
+                SlashCommand::Model { name } => {
+                    let shown = conversation.ask_model(self, name.as_deref()).await?;
+                    conversation.keep_settings(self, asker).await?;
+                    CommandOutcome::Model(shown)
+                }
+                SlashCommand::Verify => {
+                    let (tree, _) = place(self, asker, conversation).await?;
+                    let args = Verify { tree: Some(tree.to_string()), file: None, node: None };
+                    Box::pin(self.run(asker, Command::Tree(TreeCommand::Verify(args)))).await?
+                }
+                SlashCommand::Export { format, file } => {
+                    export::export(self, asker, conversation, format, file).await?
+                }
+                command @ (SlashCommand::Approve { .. } | SlashCommand::Deny { .. }) => {
+                    let session =
+                        conversation.entered_before(self, asker).await?.map(|entered| entered.session);
+                    self.answer(asker, session.as_ref(), command).await?
+                }
+                SlashCommand::Queue { text } => return Ok(SlashOutcome::Queue(self.masked(&text))),
+                SlashCommand::Stop => {
+                    let session =
+                        conversation.entered_before(self, asker).await?.map(|entered| entered.session);
+                    let stops = match session {
+                        Some(session) => {
+                            agent::steering::stop(&self.runtime, &asker.principal, &session).await?
+                        }
+                        None => false,
+                    };
+                    let told =
+                        if stops { "the turn of another process is stopped" } else { "nothing is under way" };
+                    self.frontend.note(told);
+                    Done::outcome()
+                }
+                SlashCommand::Quit => return Ok(SlashOutcome::Quit),
+            };
+            Ok(SlashOutcome::Done(Box::new(outcome)))
+        })
     }
 }
 

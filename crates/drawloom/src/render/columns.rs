@@ -109,8 +109,9 @@ pub(crate) fn cut_end(line: &str, room: usize) -> String {
     out
 }
 
-/// Where a colour sequence of ours ends, if a text begins with one.
-fn sequence(text: &str) -> Option<usize> {
+/// Bytes of the colour sequence of ours that a text begins with. One that is not ours ends nowhere: it was made
+/// visible, or goes to a pipe as it is.
+pub(crate) fn sequence(text: &str) -> Option<usize> {
     let after = text.strip_prefix("\x1b[")?;
     after.find('m').filter(|end| *end <= 4).map(|end| end + 3)
 }
@@ -121,9 +122,7 @@ pub(crate) fn width(cell: &str) -> usize {
     let mut rest = cell;
     while let Some(start) = rest.find("\x1b[") {
         wide += rest[..start].width();
-        let after = &rest[start + 2..];
-        // A sequence that is not ours ends nowhere: it was made visible, or goes to a pipe as it is.
-        rest = after.find('m').filter(|end| *end <= 4).map_or(after, |end| &after[end + 1..]);
+        rest = &rest[start + sequence(&rest[start..]).unwrap_or(2)..];
     }
     wide + rest.width()
 }

@@ -6,7 +6,7 @@
 use text::terminal::one_line;
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::render::{cut_end, cut_start};
+use crate::render::{cut_end, cut_start, sequence};
 
 /// Lines that were typed and are still shown, at most.
 const SHOWN: usize = 5;
@@ -64,13 +64,14 @@ pub(super) fn column(from: usize, text: &str) -> usize {
 }
 
 fn column_within(from: usize, text: &str, columns: usize) -> usize {
-    let (mut at, mut is_escape) = (from, false);
-    for c in text.chars() {
+    let (mut at, mut rest) = (from, text);
+    while let Some(c) = rest.chars().next() {
+        if let Some(sequence) = sequence(rest) {
+            rest = &rest[sequence..];
+            continue;
+        }
+        rest = &rest[c.len_utf8()..];
         match c {
-            // Our own sequences of colour take no room; those of others are made visible before.
-            '\x1b' => is_escape = true,
-            'm' if is_escape => is_escape = false,
-            _ if is_escape => {}
             '\n' | '\r' => at = 0,
             '\t' => at = ((at / TAB + 1) * TAB).min(columns - 1),
             c => {

@@ -9,7 +9,6 @@ use rusqlite::{Connection, ErrorCode, StatementStatus, ffi, types, types::ToSqlO
 use text::bigrams::{Query, index_text};
 
 use super::faults::Faults;
-use crate::db::{Caches, Db};
 use crate::engine::{Lock, Row, StatementCounter, Transaction, Value, ValueRef, Visit};
 use crate::error::StoreError;
 use crate::identity::random;
@@ -269,16 +268,4 @@ fn expression(query: &Query) -> String {
     let quoted =
         query.tokens().map(|(token, prefix)| format!("\"{token}\"{}", if prefix { " *" } else { "" }));
     quoted.collect::<Vec<_>>().join(" AND ")
-}
-
-/// Runs a read on a connection, in a snapshot of its own.
-pub(crate) fn snapshot<T>(
-    conn: &Connection,
-    counter: &StatementCounter,
-    work: impl FnOnce(&Db<'_>) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    conn.execute_batch("BEGIN").map_err(failure)?;
-    let answer = work(&Db::new(&SqliteTransaction::reading(conn, counter), &Caches::default()));
-    conn.execute_batch("ROLLBACK").map_err(failure)?;
-    answer
 }

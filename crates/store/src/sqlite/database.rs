@@ -1,19 +1,18 @@
 //! A database of SQLite: a file with its threads, or the one connection of a store in memory.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
-use super::connection::snapshot;
 use super::maintenance;
 use super::open::{self, Found, Options};
-use super::readers::Readers;
+use super::readers::{Read, Readers};
 use super::reading;
 use super::watcher::Watcher;
-use super::writer::{WriteConnection, Writer};
+use super::writer::{Job, Task, WriteConnection, Writer};
 use crate::db::Db;
 use crate::engine::StatementCounts;
 use crate::engine::{Answer, Time};
@@ -115,12 +114,16 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
     {
+        let (reply, mut answer) = oneshot::channel();
+        // Nobody waits any more: the answer goes nowhere.
+        let read: Read = Box::new(move |db| drop(reply.send(db.and_then(work))));
+        if let Some(memory) = &self.memory {
+            memory.lock().unwrap_or_else(PoisonError::into_inner).read(read);
+            return Box::pin(std::future::ready(answer.try_recv().unwrap_or(Err(StoreError::Panicked))));
+        }
         match &self.readers {
-            Some(readers) => Box::pin(readers.run(time, work)),
-            None => {
-                let counter = Arc::clone(&self.found.counter);
-                self.run_alone(move |conn| snapshot(conn, &counter, work))
-            }
+            Some(readers) => Box::pin(readers.run(time, read, answer)),
+            None => Box::pin(std::future::ready(Err(StoreError::Closed))),
         }
     }
 
@@ -131,11 +134,15 @@ impl Database {
         F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
     {
         if let Some(memory) = &self.memory {
-            let done = memory.lock().unwrap_or_else(PoisonError::into_inner).run(work);
-            return Box::pin(std::future::ready(done));
+            let (write, mut answer) = Task::new(work);
+            memory.lock().unwrap_or_else(PoisonError::into_inner).commit(vec![write]);
+            return Box::pin(std::future::ready(answer.try_recv().unwrap_or(Err(StoreError::Closed))));
         }
         match self.writer() {
-            Ok(writer) => Box::pin(writer.run(work)),
+            Ok(writer) => {
+                let (write, answer) = Task::new(work);
+                Box::pin(writer.run(Job::Write(write), answer))
+            }
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
@@ -151,7 +158,10 @@ impl Database {
             return Box::pin(std::future::ready(done));
         }
         match self.writer() {
-            Ok(writer) => Box::pin(writer.run_alone(work)),
+            Ok(writer) => {
+                let (job, answer) = Job::alone(work);
+                Box::pin(writer.run(job, answer))
+            }
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }

@@ -8,13 +8,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 
 use super::connection::{SqliteTransaction, failure};
 use super::open::{self, Found};
 use crate::db::{Caches, Db};
-use crate::engine::Time;
-use crate::engine::{StatementCounter, Traffic};
+use crate::engine::{Answer, ShortRead, StatementCounter, Time, Traffic};
 use crate::error::StoreError;
 
 /// Reads that wait for a thread (channel `store.reads`); callers wait for a place.
@@ -26,10 +25,14 @@ const STEPS: i32 = 10_000;
 /// Long reads at once; further ones wait.
 const LONG_READS: usize = 2;
 
-type Work = Box<dyn FnOnce(Result<&Db<'_>, StoreError>) + Send>;
+/// A read, given its snapshot, or why there is none. It answers whoever waits for it itself.
+pub(super) type Read = Box<dyn FnOnce(Result<&Db<'_>, StoreError>) + Send>;
+
+/// What a read holds until it is answered.
+type ReadPlace<'a> = (Option<ShortRead>, Option<SemaphorePermit<'a>>);
 
 pub(crate) struct Readers {
-    queue: mpsc::Sender<Work>,
+    queue: mpsc::Sender<Read>,
     found: Found,
     limit: Duration,
     /// Short reads, to which long ones give way.
@@ -62,39 +65,42 @@ impl Readers {
         Ok(Self { queue, found: found.clone(), limit, traffic, threads, long, long_threads })
     }
 
-    /// Runs a read on one of the threads.
-    pub(crate) async fn run<T, F>(&self, time: Time, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
-    {
-        let (reply, answer) = oneshot::channel();
-        let work: Work = Box::new(move |db| {
-            // Nobody waits any more: the answer goes nowhere.
-            drop(reply.send(db.and_then(work)));
-        });
-        let _place = match time {
-            Time::Bounded => {
-                let short = self.traffic.enter();
-                self.queue.send(work).await.map_err(|_| StoreError::Closed)?;
-                (Some(short), None)
-            }
-            Time::Unbounded => {
-                let place = self.long.acquire().await.map_err(|_| StoreError::Closed)?;
-                self.start_long(work)?;
-                (None, Some(place))
-            }
-        };
-        let answer = answer.await.map_err(|_| StoreError::Closed)?;
-        match answer {
+    /// Does a read on one of the threads; what it answers comes by `answer`.
+    pub(super) async fn run<T>(
+        &self,
+        time: Time,
+        read: Read,
+        answer: oneshot::Receiver<Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let _place = self.begin(time, read).await?;
+        match answer.await.map_err(|_| StoreError::Closed)? {
             _ if self.found.is_changed() => Err(StoreError::Busy),
             Err(StoreError::TooLong(_)) => Err(StoreError::TooLong(self.limit.as_secs())),
             answer => answer,
         }
     }
 
+    /// Begins a read. While what comes back is held, long reads give way to a short one, and a long one keeps its
+    /// place.
+    fn begin(&self, time: Time, read: Read) -> Answer<'_, ReadPlace<'_>> {
+        Box::pin(async move {
+            match time {
+                Time::Bounded => {
+                    let short = self.traffic.enter();
+                    self.queue.send(read).await.map_err(|_| StoreError::Closed)?;
+                    Ok((Some(short), None))
+                }
+                Time::Unbounded => {
+                    let place = self.long.acquire().await.map_err(|_| StoreError::Closed)?;
+                    self.start_long(read)?;
+                    Ok((None, Some(place)))
+                }
+            }
+        })
+    }
+
     /// Does a read on a thread and a connection of its own.
-    fn start_long(&self, work: Work) -> Result<(), StoreError> {
+    fn start_long(&self, read: Read) -> Result<(), StoreError> {
         let mut conn = open::reader(&self.found)?;
         let (traffic, counter) = (Arc::clone(&self.traffic), Arc::clone(&self.found.counter));
         let pause = move || {
@@ -102,7 +108,7 @@ impl Readers {
             false
         };
         conn.progress_handler(STEPS, Some(pause)).map_err(failure)?;
-        let run = move || answer(&conn, &Caches::default(), &counter, work);
+        let run = move || answer(&conn, &Caches::default(), &counter, read);
         let thread = std::thread::Builder::new().name("store-read-long".to_owned()).spawn(run);
         let thread = thread.map_err(|error| StoreError::io("start a thread", error))?;
         let mut threads = self.long_threads.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,34 +145,34 @@ impl Reader {
         Ok(Self { conn, caches: Caches::default(), start, deadline })
     }
 
-    fn answer(&self, counter: &StatementCounter, limit: Duration, work: Work) {
+    fn answer(&self, counter: &StatementCounter, limit: Duration, read: Read) {
         let end = (self.start.elapsed() + limit).as_millis() as u64;
         self.deadline.store(end, Ordering::Relaxed);
-        answer(&self.conn, &self.caches, counter, work);
+        answer(&self.conn, &self.caches, counter, read);
     }
 }
 
-fn serve(found: &Found, idle: &Mutex<Vec<Reader>>, reads: &Mutex<mpsc::Receiver<Work>>, limit: Duration) {
+fn serve(found: &Found, idle: &Mutex<Vec<Reader>>, reads: &Mutex<mpsc::Receiver<Read>>, limit: Duration) {
     loop {
         let next = reads.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
-        let Some(work) = next else { return };
+        let Some(read) = next else { return };
         let last = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match last.map_or_else(|| Reader::open(found), Ok) {
             Ok(reader) => {
-                reader.answer(&found.counter, limit, work);
+                reader.answer(&found.counter, limit, read);
                 idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
             }
-            Err(error) => work(Err(error)),
+            Err(error) => read(Err(error)),
         }
     }
 }
 
 /// Does a read in a snapshot of its own.
-fn answer(conn: &Connection, caches: &Caches, counter: &StatementCounter, work: Work) {
+pub(super) fn answer(conn: &Connection, caches: &Caches, counter: &StatementCounter, read: Read) {
     // A panic in a caller's function ends that read alone.
     let done = catch_unwind(AssertUnwindSafe(|| match conn.execute_batch("BEGIN") {
-        Ok(()) => work(Ok(&Db::new(&SqliteTransaction::reading(conn, counter), caches))),
-        Err(error) => work(Err(failure(error))),
+        Ok(()) => read(Ok(&Db::new(&SqliteTransaction::reading(conn, counter), caches))),
+        Err(error) => read(Err(failure(error))),
     }));
     if done.is_err() {
         tracing::error!("a function that read the store panicked");

@@ -18,6 +18,7 @@ use super::connection::{SqliteTransaction, failure};
 use super::faults::Faults;
 use super::log::{self, Log};
 use super::open::{self, Found, Options};
+use super::readers::{self, Read};
 use crate::db::{Caches, Db};
 use crate::engine::StatementCounter;
 use crate::error::StoreError;
@@ -60,10 +61,23 @@ pub(crate) trait Write: Send {
     fn answer(self: Box<Self>);
 }
 
-struct Task<T, F> {
+/// A function that writes, and how it ended.
+pub(super) struct Task<T, F> {
     work: F,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Task<T, F>
+where
+    T: Send + 'static,
+    F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
+{
+    /// A write, and where its answer comes.
+    pub(super) fn new(work: F) -> (Box<dyn Write>, oneshot::Receiver<Result<T, StoreError>>) {
+        let (reply, answer) = oneshot::channel();
+        (Box::new(Self { work, result: None, reply }), answer)
+    }
 }
 
 impl<T, F> Write for Task<T, F>
@@ -98,6 +112,23 @@ pub(crate) enum Job {
     Alone(Box<dyn FnOnce(&Connection) + Send>),
 }
 
+impl Job {
+    /// Work no transaction may be open for, and where its answer comes.
+    pub(super) fn alone<T: Send + 'static>(
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
+        let (reply, answer) = oneshot::channel();
+        let job = Self::Alone(Box::new(move |conn| {
+            let done = catch_unwind(AssertUnwindSafe(|| work(conn))).unwrap_or_else(|_| {
+                tracing::error!("a function that had the store alone panicked");
+                Err(StoreError::Panicked)
+            });
+            drop(reply.send(done));
+        }));
+        (job, answer)
+    }
+}
+
 /// The face of the writing thread.
 pub(crate) struct Writer {
     queue: mpsc::Sender<Job>,
@@ -129,31 +160,13 @@ impl Writer {
         Ok(Self { queue, log, threads })
     }
 
-    /// Does a write, together with others that wait. It may be done again, if the transaction they share fails.
-    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
-    {
-        let (reply, answer) = oneshot::channel();
-        let task = Task { work, result: None, reply };
-        self.queue.send(Job::Write(Box::new(task))).await.map_err(|_| StoreError::Closed)?;
-        answer.await.map_err(|_| StoreError::Closed)?
-    }
-
-    pub(crate) async fn run_alone<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
-    {
-        let (reply, answer) = oneshot::channel();
-        let job = Job::Alone(Box::new(move |conn| {
-            let done = catch_unwind(AssertUnwindSafe(|| work(conn))).unwrap_or_else(|_| {
-                tracing::error!("a function that had the store alone panicked");
-                Err(StoreError::Panicked)
-            });
-            drop(reply.send(done));
-        }));
+    /// Does a job on the thread that writes; what it answers comes by `answer`. Writes that wait are done together, and
+    /// may be done again, if the transaction they share fails.
+    pub(crate) async fn run<T>(
+        &self,
+        job: Job,
+        answer: oneshot::Receiver<Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         self.queue.send(job).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
@@ -236,15 +249,9 @@ impl WriteConnection {
         Ok(Self { conn, counter, faults, newest, log, told: Cell::new(false) })
     }
 
-    /// Does a write at once.
-    pub(crate) fn run<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
-    {
-        let (reply, mut answer) = oneshot::channel();
-        self.commit(vec![Box::new(Task { work, result: None, reply })]);
-        answer.try_recv().map_err(|_| StoreError::Closed)?
+    /// Does a read at once.
+    pub(super) fn read(&self, read: Read) {
+        readers::answer(&self.conn, &Caches::default(), &self.counter, read);
     }
 
     /// Does something outside of any transaction.
@@ -259,7 +266,7 @@ impl WriteConnection {
     }
 
     /// Does writes in one transaction, and answers them.
-    fn commit(&self, mut group: Vec<Box<dyn Write>>) {
+    pub(super) fn commit(&self, mut group: Vec<Box<dyn Write>>) {
         if group.is_empty() {
             return;
         }
