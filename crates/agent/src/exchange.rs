@@ -81,7 +81,7 @@ impl Drop for PassedGate<'_> {
     }
 }
 
-/// What was heard of a request: the response or why there is none, and the spool that still holds its bytes.
+/// Outcome of a request: the response or why there is none, and the spool that still holds its bytes.
 pub(crate) struct ReceivedStream {
     pub(crate) result: Result<RawResponse, ModelError>,
     pub(crate) spool: Option<Spool>,

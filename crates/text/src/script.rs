@@ -57,7 +57,7 @@ impl Script {
         }
     }
 
-    /// The script of a letter that is neither that nor Latin.
+    /// Script of a letter that is neither Latin nor of the script before it.
     pub(crate) fn of_other(c: char) -> Self {
         match c {
             '\u{370}'..='\u{3FF}' | '\u{1F00}'..='\u{1FFF}' => Self::Greek,

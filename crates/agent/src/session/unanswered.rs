@@ -117,7 +117,7 @@ impl Turn<'_> {
     }
 }
 
-/// That messages are left out, and how each is sent along again.
+/// Notice of the messages that a request leaves out, with the command that sends each along again.
 fn left_out(names: &[String], tree: &str) -> String {
     let include = names.iter().map(|name| format!("`drawloom tree include {tree} {name}`"));
     let include = include.collect::<Vec<_>>().join(" and ");

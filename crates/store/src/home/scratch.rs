@@ -19,7 +19,7 @@ const BEGINNING: &str = "drawloom-reading-";
 /// How often a name is tried that a sweeper may take for a leftover.
 const ATTEMPTS: usize = 8;
 
-/// That no place has the room which is needed.
+/// Error of a private copy for which no temporary folder has room.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "it can be read only through a copy, which needs {} ({needed} bytes) in a temporary folder: {} has not as much",

@@ -140,9 +140,14 @@ fn is_current(found: &State, path: &Path) -> Result<bool, StoreError> {
     }
 }
 
-/// The name of a new copy, in a place with room for it, for what its log may add and for bringing it up to date.
+/// Bytes that a copy needs: for itself, for what its log may add and for bringing it up to date.
+fn room_needed(before: &Fingerprint) -> u64 {
+    before.bytes().saturating_mul(2)
+}
+
+/// The name of a new copy, in a place with room for it.
 fn room_for(before: &Fingerprint, scratch: &Scratch) -> Result<PathBuf, StoreError> {
-    let folder = scratch.with_room(before.bytes().saturating_mul(2))?;
+    let folder = scratch.with_room(room_needed(before))?;
     let to = folder.join(DATABASE);
     for end in ["", LOG, JOURNAL, SHARED] {
         match std::fs::remove_file(beside(&to, end)) {
@@ -158,9 +163,7 @@ fn room_for(before: &Fingerprint, scratch: &Scratch) -> Result<PathBuf, StoreErr
 /// A place that had the room and has it no more.
 fn no_room(error: StoreError, before: &Fingerprint) -> StoreError {
     match error {
-        StoreError::DiskFull => {
-            NoRoom { needed: before.bytes().saturating_mul(2), tried: Scratch::places() }.into()
-        }
+        StoreError::DiskFull => NoRoom { needed: room_needed(before), tried: Scratch::places() }.into(),
         error => error,
     }
 }
