@@ -2,10 +2,22 @@
 //!
 //! References stay within the schema: nothing is read or fetched for one. Formats are notes, as JSON Schema has it.
 
+mod comparisons;
+
 use std::error::Error;
 
 use boon::{CompileError, Compiler, Draft, ErrorKind, SchemaIndex, Schemas, UrlLoader, ValidationError};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
+
+use comparisons::{Comparisons, REFERENCES};
+
+/// Most comparisons that a schema may take, of an answer or to look for references that lead to themselves.
+const MOST_COMPARISONS: u64 = 100_000;
+
+/// What stands in a fragment as it is.
+const IN_FRAGMENT: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'~').remove(b'-').remove(b'.').remove(b'_');
 
 /// Where the schema stands for its own references.
 const PLACE: &str = "answer:/schema";
@@ -31,6 +43,11 @@ impl AnswerSchema {
         let (mut compiler, mut compiled) = (compiler(), Schemas::new());
         let index = compile(&mut compiler, value.clone(), &mut compiled)
             .map_err(|error| why_none(&error).replace(PLACE, "the schema"))?;
+        if Comparisons::of(&value).of_references() > MOST_COMPARISONS {
+            return Err(format!(
+                "its references lead to more than {MOST_COMPARISONS} alternatives for one value"
+            ));
+        }
         leads_to_itself(&value, "", &mut compiler)?;
         Ok(Self { value, compiled, index })
     }
@@ -42,6 +59,9 @@ impl AnswerSchema {
     /// Where a text does not fit, and why; none where it does.
     pub(crate) fn misfit(&self, text: &str) -> Option<String> {
         match serde_json::from_str::<Value>(text.trim()) {
+            Ok(value) if Comparisons::of(&self.value).with(&value) > MOST_COMPARISONS => Some(format!(
+                "the schema has more than {MOST_COMPARISONS} alternatives for it: it was not compared"
+            )),
             Ok(value) => self.compiled.validate(&value, self.index).err().map(|error| placed(&error)),
             Err(error) => Some(format!("it is no JSON: {error}")),
         }
@@ -66,13 +86,16 @@ fn compile(
 
 /// Keywords whose values are no schemas, whatever they look like.
 const DATA: [&str; 5] = ["const", "enum", "default", "example", "examples"];
+/// Keywords whose members are named by the schema's author.
+const NAMED: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 
 /// The values within a value, with their JSON pointers, but for those of [`DATA`].
 fn within<'v>(value: &'v Value, at: &str) -> Vec<(String, &'v Value)> {
     let pointer = |step: &str| format!("{at}/{}", step.replace('~', "~0").replace('/', "~1"));
     match value {
         Value::Object(members) => {
-            let members = members.iter().filter(|(key, _)| !DATA.contains(&key.as_str()));
+            let is_named = NAMED.contains(&at.rsplit('/').next().unwrap_or_default());
+            let members = members.iter().filter(|(key, _)| is_named || !DATA.contains(&key.as_str()));
             members.map(|(key, value)| (pointer(key), value)).collect()
         }
         Value::Array(values) => {
@@ -97,11 +120,12 @@ fn unusable_pattern(value: &Value, at: &str) -> Result<(), String> {
 
 /// Refuses references that lead to themselves without a value between: no answer could be compared with them.
 fn leads_to_itself(value: &Value, at: &str, compiler: &mut Compiler) -> Result<(), String> {
-    let refers = ["$ref", "$dynamicRef", "$recursiveRef"];
-    if refers.iter().any(|key| value.get(key).is_some_and(Value::is_string)) {
+    if REFERENCES.iter().any(|key| value.get(key).is_some_and(Value::is_string)) {
         let mut compiled = Schemas::new();
         // What is no schema is never compared with anything.
-        if let Ok(index) = compiler.compile(&format!("{PLACE}#{}", fragment(at)), &mut compiled) {
+        if let Ok(index) =
+            compiler.compile(&format!("{PLACE}#{}", utf8_percent_encode(at, IN_FRAGMENT)), &mut compiled)
+        {
             let probes = serde_json::json!([null, true, 0, "", [], {}]);
             let misfits = probes.as_array().into_iter().flatten();
             let mut misfits = misfits.filter_map(|probe| compiled.validate(probe, index).err());
@@ -116,19 +140,6 @@ fn leads_to_itself(value: &Value, at: &str, compiler: &mut Compiler) -> Result<(
 
 fn has_cycle(error: &ValidationError) -> bool {
     matches!(error.kind, ErrorKind::RefCycle { .. }) || error.causes.iter().any(has_cycle)
-}
-
-/// A JSON pointer as the fragment of an address.
-fn fragment(pointer: &str) -> String {
-    let mut written = String::new();
-    for byte in pointer.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/~-._".contains(&byte) {
-            written.push(char::from(byte));
-        } else {
-            written += &format!("%{byte:02X}");
-        }
-    }
-    written
 }
 
 /// Refuses what a schema refers to outside itself.

@@ -224,7 +224,8 @@ impl Repl<'_> {
         } else if !choices.is_empty() {
             let left = self.choose(conversation, choices, endings).await;
             match left {
-                Ok(line) => next = line.or(next),
+                // What was typed before it goes first.
+                Ok(line) => waiting.extend(line),
                 Err(code) => flow = Flow::Ends(code),
             }
         }

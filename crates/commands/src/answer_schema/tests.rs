@@ -149,3 +149,54 @@ fn an_answer_is_json_alone() {
     assert!(schema.misfit("Here it is: {}").unwrap().starts_with("it is no JSON"));
     assert_eq!(schema.misfit("\n{}\n"), None);
 }
+
+/// Alternatives that refer to alternatives, `deep` of them, three each.
+fn alternatives(deep: usize) -> Value {
+    let mut defs = serde_json::Map::new();
+    for level in 0..deep {
+        let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
+        defs.insert(format!("d{level}"), json!({"anyOf": [next, next, next]}));
+    }
+    defs.insert(format!("d{deep}"), json!({"type": "integer"}));
+    json!({"$defs": defs, "$ref": "#/$defs/d0"})
+}
+
+#[test]
+fn alternatives_that_multiply_are_refused_before_they_are_compared() {
+    assert_eq!(misfit(&alternatives(4), &json!(5)), None);
+    for deep in [14, 40, 200] {
+        let refused = AnswerSchema::read(&alternatives(deep).to_string()).err();
+        assert!(refused.is_some_and(|why| why.contains("more than 100000 alternatives")), "{deep}");
+    }
+}
+
+#[test]
+fn alternatives_that_multiply_with_each_level_of_an_answer_are_not_compared() {
+    let again = json!({"items": {"$ref": "#"}});
+    let schema = json!({"anyOf": [again, again, again]});
+    let nested = |deep| (0..deep).fold(json!(1), |inner, _| json!([inner]));
+    assert_eq!(misfit(&schema, &nested(3)), None);
+    let refused = misfit(&schema, &nested(30)).unwrap();
+    assert!(refused.ends_with("it was not compared"), "{refused}");
+}
+
+#[test]
+fn an_ordinary_schema_takes_few_comparisons() {
+    let schema = json!({
+        "$defs": {"part": {"anyOf": [{"type": "string"}, {"type": "object", "properties": {"parts": {
+            "type": "array", "items": {"$ref": "#/$defs/part"}}}}]}},
+        "$ref": "#/$defs/part",
+    });
+    let leaves: Vec<Value> = (0..1_000).map(|number| json!(number.to_string())).collect();
+    let answer = json!({"parts": [{"parts": leaves}, {"parts": ["a"]}]});
+    let count = Comparisons::of(&schema).with(&answer);
+    assert!((1_000..20_000).contains(&count), "{count}");
+    assert_eq!(misfit(&schema, &answer), None);
+}
+
+#[test]
+fn a_member_may_be_called_as_a_keyword_is() {
+    let schema = json!({"properties": {"default": {"$ref": "#/properties/example"}, "example": {"$ref": "#/properties/default"}}});
+    let refused = AnswerSchema::read(&schema.to_string()).err().unwrap();
+    assert!(refused.ends_with("refers to itself, and nothing could fit it"), "{refused}");
+}
