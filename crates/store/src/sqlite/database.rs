@@ -134,13 +134,13 @@ impl Database {
         F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
     {
         if let Some(memory) = &self.memory {
-            let (write, mut answer) = Task::new(work);
+            let (write, mut answer) = Task::boxed(work);
             memory.lock().unwrap_or_else(PoisonError::into_inner).commit(vec![write]);
             return Box::pin(std::future::ready(answer.try_recv().unwrap_or(Err(StoreError::Closed))));
         }
         match self.writer() {
             Ok(writer) => {
-                let (write, answer) = Task::new(work);
+                let (write, answer) = Task::boxed(work);
                 Box::pin(writer.run(Job::Write(write), answer))
             }
             Err(error) => Box::pin(std::future::ready(Err(error))),

@@ -74,7 +74,7 @@ where
     F: FnMut(&Db<'_>) -> Result<T, StoreError> + Send + 'static,
 {
     /// A write, and where its answer comes.
-    pub(super) fn new(work: F) -> (Box<dyn Write>, oneshot::Receiver<Result<T, StoreError>>) {
+    pub(super) fn boxed(work: F) -> (Box<dyn Write>, oneshot::Receiver<Result<T, StoreError>>) {
         let (reply, answer) = oneshot::channel();
         (Box::new(Self { work, result: None, reply }), answer)
     }
