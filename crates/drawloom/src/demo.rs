@@ -104,10 +104,9 @@ impl DemoScript {
             "A sentence of our own after it.",
             &["tree", "append", "Ferry", " We heard the water think."],
         )?;
-        let edited = DRAFT.replace("left at six", "left at seven");
         self.act(
             "A word changed far above. Everything below stays.",
-            &["tree", "edit", "Ferry", &first, "--text", &edited],
+            &["tree", "edit", "Ferry", &first, "--replace", "six", "seven"],
         )?;
         self.act("Who wrote what.", &["tree", "text", "Ferry", "--spans"])?;
         self.act("Text that followed the old words is marked.", &["tree", "show", "Ferry"])?;

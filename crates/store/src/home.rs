@@ -314,6 +314,8 @@ impl Home {
         let us = rustix::process::geteuid().as_raw();
         let mut known = vec![self.root.clone()];
         known.extend(known_names().map(|name| self.root.join(name)));
+        let root = self.root.metadata().map_err(HomeError::io("read", &self.root))?;
+        let is_kept = root.mode() & 0o200 == 0;
         for path in known {
             let metadata = match path.symlink_metadata() {
                 Ok(metadata) => metadata,
@@ -326,7 +328,7 @@ impl Home {
             if metadata.uid() != us {
                 return Err(HomeError::ForeignOwner { path, owner: metadata.uid(), us });
             }
-            if repair_mode(&path, &metadata)? {
+            if repair_mode(&path, &metadata, is_kept)? {
                 self.repaired.push(path);
             }
         }
@@ -373,19 +375,17 @@ fn rename_or_link(renamed: Result<(), Errno>, from: &Path, to: &Path) -> io::Res
     }
 }
 
-/// True if the mode had to be changed.
-fn repair_mode(path: &Path, metadata: &Metadata) -> Result<bool, HomeError> {
+/// Takes a mode's bits for others away, and gives the owner those that are missing unless the home is kept from being
+/// written; whether it was open to others.
+fn repair_mode(path: &Path, metadata: &Metadata, is_kept: bool) -> Result<bool, HomeError> {
     let mode = metadata.mode() & 0o7777;
-    let (wanted, wrong) = if metadata.is_dir() {
-        (0o700, mode & 0o077 != 0 || mode & 0o700 != 0o700)
-    } else {
-        (0o600, mode & 0o177 != 0 || mode & 0o600 != 0o600)
-    };
-    if wrong {
+    let (owner, others) = if metadata.is_dir() { (0o700, 0o077) } else { (0o600, 0o177) };
+    let wanted = if is_kept { mode & owner } else { owner };
+    if mode & others != 0 || mode & owner != wanted {
         std::fs::set_permissions(path, Permissions::from_mode(wanted))
             .map_err(|source| HomeError::OpenToOthers { path: path.to_owned(), mode, source })?;
     }
-    Ok(wrong)
+    Ok(mode & others != 0)
 }
 
 /// The path itself, or the folder in which its first missing part would be created.

@@ -54,6 +54,12 @@ async fn step_guarded(
         Some(seq) => app.read(asker, tree, move |rows| taken_back(rows, seq)).await?,
         None => (None, String::new(), true),
     };
+    if let (Some(seq), false) = (applied.seq, redone) {
+        let newer = app.read(asker, tree, move |rows| outside_timeline(rows, seq)).await?;
+        if !newer.is_empty() {
+            app.frontend.note(&format!("undo takes back no names and marks: {}", newer.join(", ")));
+        }
+    }
     let words = word_change(app, asker, (tree, view), applied.seq).await?;
     let keys = applied.skipped;
     let skipped = if keys.is_empty() {
@@ -77,6 +83,28 @@ fn operations_of(rows: &dyn TreeReader, step: Seq) -> Result<Vec<Seq>, RowError>
             Some(TimelineEffect::Redo { of, .. }) => vec![of],
             _ => break,
         };
+    }
+    Ok(found)
+}
+
+/// Names and marks that were set since what a step undid, the newest first; they are no part of a timeline.
+fn outside_timeline(rows: &dyn TreeReader, step: Seq) -> Result<Vec<String>, RowError> {
+    let Some(oldest) = operations_of(rows, step)?.into_iter().min().filter(|oldest| *oldest < step) else {
+        return Ok(Vec::new());
+    };
+    let after = oldest.0.max(step.0.saturating_sub(STEPS as u64));
+    let mut found = Vec::new();
+    for record in rows.operations(Seq(after), (step.0 - after) as usize)?.into_iter().rev() {
+        let stays = match record.op.kind {
+            OpKind::Rename => "the title stays",
+            OpKind::Bookmark => "the bookmark stays",
+            OpKind::Tag => "the tag stays",
+            OpKind::Annotate => "the remark stays",
+            _ => continue,
+        };
+        if !found.iter().any(|known| known == stays) {
+            found.push(stays.to_owned());
+        }
     }
     Ok(found)
 }

@@ -185,6 +185,31 @@ fn what_is_typed_while_an_answer_comes_joins_the_turn() {
 }
 
 #[test]
+fn what_waits_is_said_before_what_is_typed_at_a_choice() {
+    let world = World::new();
+    let lines = [
+        json!({"text": "answer one"}),
+        slowly(60, 20),
+        json!({"text": "another one"}),
+        json!({"text": "the last answer", "expect": "waiting text"}),
+    ];
+    let mut terminal = talk(&world, &["--model", &script(&world, &lines), "chat"]);
+    terminal.at_prompt();
+    terminal.says("go\r");
+    terminal.at_prompt();
+    terminal.types("/regenerate -n 2\r");
+    terminal.shows("w1 ");
+    terminal.types("waiting text\r");
+    terminal.shows("this waits until the turn is done");
+    terminal.shows("which one, 1 to 2?");
+    terminal.types("/exit\r");
+    terminal.shows("the last answer");
+    assert_eq!(terminal.ended(), Some(0));
+    let (_, found) = world.json(&["log", "-n", "5"]);
+    assert!(found.to_string().contains("waiting text"), "{found}");
+}
+
+#[test]
 fn what_joined_a_turn_that_is_stopped_is_said_next() {
     let world = World::new();
     let mut terminal = talk(&world, &["--model", &slow(&world), "chat"]);

@@ -190,3 +190,21 @@ fn the_last_of_siblings_below_the_path_has_its_branch() {
     let drawn = world.ok(&["tree", "show", "Tale", "--all"]);
     assert!(drawn.contains("├─H") && drawn.contains("└─H"), "{drawn}");
 }
+
+#[test]
+fn undo_says_which_names_and_marks_stay() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "One."]);
+    let node = world.ok(&["tree", "append", "Tale", " Two."]).trim().to_owned();
+    let plain = world.run(&["tree", "undo", "Tale"]);
+    assert!(!plain.err.contains("stays"), "{plain:?}");
+    world.ok(&["tree", "redo", "Tale"]);
+    world.ok(&["tree", "bookmark", "Tale", &node]);
+    world.ok(&["tree", "rename", "Tale", "Story"]);
+    let undone = world.run(&["tree", "undo", "Story"]);
+    assert!(
+        undone.err.contains("undo takes back no names and marks: the title stays, the bookmark stays"),
+        "{undone:?}"
+    );
+    assert_eq!(world.ok(&["tree", "text", "Story"]).trim_end(), "One.");
+}

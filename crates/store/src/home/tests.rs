@@ -84,6 +84,20 @@ fn modes_open_to_others_are_repaired_and_named() {
 }
 
 #[test]
+fn a_home_that_its_owner_keeps_from_being_written_stays_so() {
+    let tmp = folder();
+    let home = open(&tmp.path().join("home")).unwrap();
+    fs::write(home.keys(), "secret").unwrap();
+    chmod(&home.keys(), 0o444);
+    chmod(home.root(), 0o500);
+    // Whoever may write everywhere opens it all the same.
+    let repaired = open(home.root()).map(|again| again.repaired().to_owned());
+    assert_eq!((mode(home.root()), mode(&home.keys())), (0o500, 0o400), "closed to others, and not opened");
+    assert!(repaired.is_err() || repaired.is_ok_and(|named| named == [home.keys()]));
+    chmod(home.root(), 0o700);
+}
+
+#[test]
 fn a_link_in_the_home_is_not_followed_to_change_modes() {
     let tmp = folder();
     let outside = tmp.path().join("weights");
