@@ -98,7 +98,7 @@ impl DemoScript {
         )?;
         let nodes = self.ask(&["tree", "show", "Ferry", "--all"])?;
         let node = |index: usize| short(&nodes["nodes"], index);
-        let (first, second) = (node(1)?, node(3)?);
+        let (first, second) = (node(1)?, node(4)?);
         self.act("The second one is better.", &["tree", "switch", "Ferry", &second])?;
         self.act(
             "A sentence of our own after it.",

@@ -306,4 +306,8 @@ fn a_demo_asks_nothing_at_a_terminal() {
     let (code, shown) = person.run(&world, &world.path("here"), &["demo"]);
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("Everything agrees with its hashes") && !shown.contains("[y/N]"), "{shown}");
+    // The story is about the passages it names.
+    for told in ["Halfway over, the engine”", "1 word came, 1 went"] {
+        assert!(shown.contains(told), "{told}: {shown}");
+    }
 }
