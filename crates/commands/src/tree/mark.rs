@@ -280,7 +280,11 @@ async fn marked_with_words(
     let row = app.read(asker, named.tree, move |rows| rows.node(node)).await?;
     let text = row.map(|row| row.node.text().into_owned()).unwrap_or_default();
     let words = word_change(app, asker, (named.tree, &named.view), applied.seq).await?;
-    let sentence = format!("{}{words}", told(&named_passage(&named.short_id, &text)));
+    let passage = named_passage(&named.short_id, &text);
+    let sentence = match applied.seq {
+        Some(_) => format!("{}{words}", told(&passage)),
+        None => format!("nothing changed: so it is with {passage} already"),
+    };
     Ok(Told { result: NodeNamed { node, short_id: named.short_id }, sentence })
 }
 

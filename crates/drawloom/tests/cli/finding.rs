@@ -208,3 +208,19 @@ fn undo_says_which_names_and_marks_stay() {
     );
     assert_eq!(world.ok(&["tree", "text", "Story"]).trim_end(), "One.");
 }
+
+#[test]
+fn a_mark_that_was_not_there_is_not_said_to_be_taken_off() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "One."]);
+    let node = world.ok(&["tree", "append", "Tale", " Two."]).trim().to_owned();
+    world.ok(&["tree", "bookmark", "Tale", &node]);
+    let said = |arguments: &[&str]| world.run(arguments).err;
+    assert!(said(&["tree", "bookmark", "Tale", &node, "--remove"]).contains("took the bookmark off"));
+    for again in [
+        &["tree", "bookmark", "Tale", &node, "--remove"][..],
+        &["tree", "tag", "Tale", &node, "x", "--remove"],
+    ] {
+        assert!(said(again).contains("nothing changed"), "{again:?}");
+    }
+}
