@@ -24,15 +24,14 @@ pub(super) use self::file::quoted;
 use self::marks::{Marks, UnknownMark};
 use super::telling::{WordChange, words_between, words_of};
 use super::{look, words};
-use crate::app::App;
+use crate::app::{App, NamedNode};
 use crate::args::tree::Edit;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::tree::{Edited, NodeNamed, PathEdited};
 use crate::rights::Asker;
 
-const EMPTY: &str = "the edited text is empty";
-const HOW_TO_EMPTY: &str = "prune passages with `drawloom tree prune`, or say yes at a terminal";
+const EMPTY_FILE_GONE: &str = "nothing was changed, and its file was removed";
 
 /// Edits the path, or the part of it between two passages.
 pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<CommandOutcome, CommandError> {
@@ -58,7 +57,7 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
             let saved = app.file_bytes(path, Accept::RegularOrPipe)?;
             let texts = open.texts_of(app, &name, saved, false)?;
             if !open.are_meant(app, &texts) {
-                return Err(CommandError::usage(format!("{EMPTY}, and nothing was changed"), HOW_TO_EMPTY));
+                return Err(not_meant("nothing was changed"));
             }
             return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
         }
@@ -78,8 +77,7 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
     let taken = match open.texts_of(app, &file.name(), saved, true) {
         Ok(texts) if !open.are_meant(app, &texts) => {
             file.remove();
-            let message = format!("{EMPTY}: nothing was changed, and its file was removed");
-            return Err(CommandError::usage(message, HOW_TO_EMPTY));
+            return Err(not_meant(EMPTY_FILE_GONE));
         }
         Ok(texts) => open.take_in(app, asker, texts).await,
         Err(error) => Err(error),
@@ -97,14 +95,28 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
     }
 }
 
+/// Whether a text of `what` was to become this one: one that says nothing any more is asked about.
+pub(super) fn is_meant(app: &App, old: &str, new: &str, what: &str) -> bool {
+    let is_emptied = new.trim().is_empty() && !old.trim().is_empty();
+    !is_emptied || app.frontend.confirm(&format!("The edited text is empty: take {what} out?"))
+}
+
+/// That a text was not to become empty.
+pub(super) fn not_meant(what_became: &str) -> CommandError {
+    CommandError::usage(
+        format!("the edited text is empty: {what_became}"),
+        "prune passages with `drawloom tree prune`, or say yes at a terminal",
+    )
+}
+
 /// The text of one node as an editor left it; none where it was not changed.
 pub(super) async fn edit_text(
     app: &App,
-    tree: TreeId,
+    named: &NamedNode,
     args: &Edit,
     text: &str,
 ) -> Result<Option<(String, EditFile)>, CommandError> {
-    let file = EditFile::make(app, tree, text, &args.taking_in())?;
+    let file = EditFile::make(app, named.tree, text, &args.taking_in())?;
     let saved = match file.edit(app).await {
         Ok(Some(saved)) => saved,
         Ok(None) => return Ok(None),
@@ -119,7 +131,12 @@ pub(super) async fn edit_text(
             } else {
                 saved.strip_suffix("\r\n").or_else(|| saved.strip_suffix('\n'))
             };
-            Ok(Some((ended.unwrap_or(&saved).to_owned(), file)))
+            let saved = ended.unwrap_or(&saved).to_owned();
+            if !is_meant(app, text, &saved, &named.short_id) {
+                file.remove();
+                return Err(not_meant(EMPTY_FILE_GONE));
+            }
+            Ok(Some((saved, file)))
         }
         Err(error) => Err(file.kept(app, error)),
     }
@@ -253,9 +270,8 @@ impl OpenText {
 
     /// Whether the texts say something, or it is meant that they say nothing.
     fn are_meant(&self, app: &App, texts: &[String]) -> bool {
-        let is_emptied = texts.iter().all(|text| text.trim().is_empty()) && !self.text().trim().is_empty();
-        let question = || format!("The edited text is empty: take all {} passages out?", self.passages.len());
-        !is_emptied || app.frontend.confirm(&question())
+        let what = format!("all {} passages", self.passages.len());
+        is_meant(app, &self.text(), &texts.concat(), &what)
     }
 
     /// Takes the texts of the passages in.
