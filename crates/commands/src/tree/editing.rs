@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use loom::path::{ViewOverrides, is_ancestor};
 use loom::render::{tip, window};
 use loom::{
-    CellKey, Mode, NodeId, Op, PassageEdit, PositionId, Refusal, TreeId, TreeReader, ViewName, resolve,
+    CellKey, Mode, NodeId, Op, PassageEdit, PositionId, Refusal, Slot, TreeId, TreeReader, ViewName, resolve,
 };
 use text::passages::{Division, split};
 use workspace::Accept;
@@ -42,8 +42,6 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
             "name it: `drawloom tree edit TREE NODE`",
         ));
     }
-    // What is typed and not committed yet is text of the path like any other.
-    app.change(asker, tree, &view, Op::Commit).await?;
     let mut ends = [None, None];
     for (end, named) in ends.iter_mut().zip([&args.from, &args.to]) {
         if let Some(named) = named {
@@ -51,23 +49,37 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
         }
     }
     let open = OpenText::read(app, asker, (tree, &view), ends).await?;
-    let file = match (&args.file, args.replace.as_slice()) {
+    // Drafts are committed once nothing is left to be refused.
+    let (open, file) = match (&args.file, args.replace.as_slice()) {
         (Some(path), _) => {
             let name = crate::app::input::argument_name(path);
             let saved = app.file_bytes(path, Accept::RegularOrPipe)?;
-            let texts = open.texts_of(app, &name, saved, false)?;
+            let texts = open.texts_of(app, &name, saved.clone(), false)?;
             if !open.are_meant(app, &texts) {
                 return Err(not_meant("nothing was changed"));
             }
+            let open = open.committed(app, asker, ends).await?;
+            let texts = open.texts_of(app, &name, saved, false)?;
             return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
         }
         (None, [old, new]) => {
-            let text = open.text();
-            let places = if args.all { words::all(&text, old)? } else { vec![words::one(&text, old)?] };
-            let texts = align::replace(&open.old(), &places, &app.masked(new));
+            let places = |open: &OpenText| {
+                let text = open.text();
+                if args.all { words::all(&text, old) } else { Ok(vec![words::one(&text, old)?]) }
+            };
+            places(&open)?;
+            let open = open.committed(app, asker, ends).await?;
+            let texts = align::replace(&open.old(), &places(&open)?, &app.masked(new));
             return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
         }
-        _ => EditFile::make(app, tree, &open.as_file(), &args.taking_in())?,
+        _ => {
+            if open.has_drafts {
+                file::find_editor(app).await?;
+            }
+            let open = open.committed(app, asker, ends).await?;
+            let file = EditFile::make(app, tree, &open.as_file(), &args.taking_in())?;
+            (open, file)
+        }
     };
     let saved = match file.edit(app).await {
         Ok(Some(saved)) => saved,
@@ -157,7 +169,7 @@ impl Edit {
     }
 }
 
-/// The passages that are edited, as they were when the text was opened.
+/// The passages that are edited, as they were when the text was opened, with what is typed and not committed yet.
 struct OpenText {
     tree: TreeId,
     view: ViewName,
@@ -165,6 +177,9 @@ struct OpenText {
     passages: Vec<OpenPassage>,
     /// Whether the last of them is the tip.
     is_to_the_end: bool,
+    has_drafts: bool,
+    /// What the working buffer holds, where these passages reach to the end.
+    typed: String,
 }
 
 struct OpenPassage {
@@ -182,7 +197,7 @@ impl OpenText {
         [from, to]: [Option<PositionId>; 2],
     ) -> Result<Self, CommandError> {
         let name = view.clone();
-        let (title, passages, tip) = look(app, asker, tree, view, move |rows, tip| {
+        let (title, passages, tip, drafts) = look(app, asker, tree, view, move |rows, tip| {
             let path = ViewOverrides::read(rows, &name, tip)?;
             let mut passages = window(rows, &name, &path, None, usize::MAX)?;
             // What is left out or forgotten is not in the text, and stays as it is.
@@ -196,7 +211,7 @@ impl OpenText {
                 text: passage.text,
             });
             let title = rows.cell(&CellKey::Title)?.value.as_text().unwrap_or_default().to_owned();
-            Ok((title, passages.collect::<Vec<_>>(), tip))
+            Ok((title, passages.collect::<Vec<_>>(), tip, rows.drafts(&name)?))
         })
         .await?;
         let place = |at: PositionId| {
@@ -213,7 +228,24 @@ impl OpenText {
         }
         let is_to_the_end = passages.last().is_none_or(|last| last.position == tip) && end == passages.len();
         let passages = passages.into_iter().take(end).skip(first).collect();
-        Ok(Self { tree, view: view.clone(), title, passages, is_to_the_end })
+        let has_drafts = !drafts.is_empty();
+        let typed = drafts.into_iter().find(|(slot, _)| *slot == Slot::Buffer && is_to_the_end);
+        let typed = typed.map_or_else(String::new, |(_, draft)| draft.text);
+        Ok(Self { tree, view: view.clone(), title, passages, is_to_the_end, has_drafts, typed })
+    }
+
+    /// The same after drafts were committed.
+    async fn committed(
+        self,
+        app: &App,
+        asker: &Asker,
+        ends: [Option<PositionId>; 2],
+    ) -> Result<Self, CommandError> {
+        if !self.has_drafts {
+            return Ok(self);
+        }
+        app.change(asker, self.tree, &self.view, Op::Commit).await?;
+        Self::read(app, asker, (self.tree, &self.view), ends).await
     }
 
     fn old(&self) -> Vec<&str> {
@@ -221,7 +253,7 @@ impl OpenText {
     }
 
     fn text(&self) -> String {
-        self.old().concat()
+        self.old().concat() + &self.typed
     }
 
     fn marks(&self) -> Marks {

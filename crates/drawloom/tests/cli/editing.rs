@@ -315,6 +315,49 @@ fn a_pending_edit_is_opened_and_what_comes_of_it_is_one_step() {
 }
 
 #[test]
+fn a_command_that_is_refused_commits_nothing_that_is_typed() {
+    let world = World::new();
+    let before = novel(&world);
+    let id = before[3].as_str();
+    world.ok(&["tree", "draft", "Novel", "\nAnd then?"]);
+    world.ok(&["tree", "draft", "Novel", "--at", &before[1], "It thundered.\n\n"]);
+    let operations = || world.ok(&["tree", "log", "Novel"]).lines().count();
+    let done = operations();
+    fs::write(world.path("empty.md"), "").unwrap();
+    fs::write(world.path("mark.md"), format!("⟦{id}⟧The rain ⟦zzzz⟧stopped.")).unwrap();
+    let (empty, mark) = (text(&world.path("empty.md")), text(&world.path("mark.md")));
+    for refused in [
+        &["edit", "Novel", "--file", "missing.md"] as &[&str],
+        &["edit", "Novel", "--file", &empty],
+        &["edit", "Novel", "--file", &mark],
+        &["edit", "Novel", "--replace", "It rained.", "It snowed."],
+        &["edit", "Novel", "--from", "zzzzzz"],
+        &["merge", "Novel", &before[0]],
+        &["split", "Novel", id, "--after", "rain"],
+        &["split", "Novel", &before[1], "--after", "It rained"],
+    ] {
+        let refused = world.run(&[&["tree"], refused].concat());
+        assert_ne!(refused.code, Some(0), "{refused:?}");
+        assert_eq!(operations(), done, "{refused:?}");
+    }
+    for editor in ["no-such-editor", ""] {
+        let refused = edited(&world, editor, &[]);
+        assert_ne!(refused.code, Some(0), "{refused:?}");
+        assert_eq!(operations(), done, "{refused:?}");
+    }
+    // What is done takes it in.
+    world.ok(&["tree", "edit", "Novel", "--replace", "thundered", "hailed"]);
+    let changed = NOVEL.replace("It rained", "It hailed") + "\nAnd then?";
+    assert_eq!(world.ok(&["tree", "text", "Novel", "--committed"]), changed);
+    world.ok(&["tree", "draft", "Novel", " Sun."]);
+    assert_eq!(edited(&world, "sed -i s/hailed/snowed/", &[]).code, Some(0));
+    assert_eq!(
+        world.ok(&["tree", "text", "Novel", "--committed"]),
+        changed.replace("hailed", "snowed") + " Sun."
+    );
+}
+
+#[test]
 fn what_left_the_path_meanwhile_is_named_and_the_rest_goes_in() {
     let world = World::new();
     let before = novel(&world);

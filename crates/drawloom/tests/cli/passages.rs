@@ -51,6 +51,19 @@ fn passages_are_merged_and_split() {
 }
 
 #[test]
+fn a_hint_names_the_tree_as_a_shell_takes_it() {
+    let world = World::new();
+    let ids = novel(&world, "The Rain", &[]);
+    let tree = world.json(&["tree", "show", "The Rain"]).1["tree"].as_str().unwrap().to_owned();
+    let refused = world.run(&["tree", "split", &tree, &ids[1], "--after", "It rained."]);
+    assert!(refused.err.contains("tree branch 'The Rain' "), "{refused:?}");
+    assert!(refused.err.contains("tree edit 'The Rain'`"), "{refused:?}");
+    world.ok(&["tree", "exclude", &tree, &ids[0]]);
+    let refused = world.run(&["tree", "merge", &tree, &ids[1]]);
+    assert!(refused.err.contains(&format!("tree include 'The Rain' {}", ids[0])), "{refused:?}");
+}
+
+#[test]
 fn a_branch_begins_behind_words() {
     let world = World::new();
     let ids = novel(&world, "Novel", &[]);
