@@ -22,7 +22,7 @@ use self::file::EditFile;
 pub use self::file::edit_files;
 pub(super) use self::file::quoted;
 use self::marks::{Marks, UnknownMark};
-use super::telling::{WordChange, words_between, words_of};
+use super::telling::{WordBudget, WordChange, words_of};
 use super::{look, words};
 use crate::app::{App, NamedNode};
 use crate::args::tree::Edit;
@@ -81,10 +81,8 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
             (open, file)
         }
     };
-    let saved = match file.edit(app).await {
-        Ok(Some(saved)) => saved,
-        Ok(None) => return Ok(CommandOutcome::PathEdited(PathEdited::default())),
-        Err(error) => return Err(file.kept(app, error)),
+    let Some(saved) = file.edit(app).await? else {
+        return Ok(CommandOutcome::PathEdited(PathEdited::default()));
     };
     let taken = match open.texts_of(app, &file.name(), saved, true) {
         Ok(texts) if !open.are_meant(app, &texts) => {
@@ -129,11 +127,7 @@ pub(super) async fn edit_text(
     text: &str,
 ) -> Result<Option<(String, EditFile)>, CommandError> {
     let file = EditFile::make(app, named.tree, text, &args.taking_in())?;
-    let saved = match file.edit(app).await {
-        Ok(Some(saved)) => saved,
-        Ok(None) => return Ok(None),
-        Err(error) => return Err(file.kept(app, error)),
-    };
+    let Some(saved) = file.edit(app).await? else { return Ok(None) };
     match app.text_of(&file.name(), saved) {
         Ok(saved) => {
             let saved = with_line_ends_of(text, &saved);
@@ -340,8 +334,12 @@ impl OpenText {
         let old: HashMap<PositionId, &str> =
             self.passages.iter().map(|passage| (passage.position, passage.text.as_str())).collect();
         edits.retain(|edit| !left.contains(&edit.position));
+        let mut budget = WordBudget::default();
         for edit in &edits {
-            let between = words_between(old.get(&edit.position).copied().unwrap_or_default(), &edit.text);
+            let before = old.get(&edit.position).copied().unwrap_or_default();
+            // Past it a passage counts as replaced.
+            let replaced = || WordChange { came: words_of(&edit.text), went: words_of(before) };
+            let between = budget.words_between(before, &edit.text).unwrap_or_else(replaced);
             words = WordChange { came: words.came + between.came, went: words.went + between.went };
         }
         left.extend(behind.filter(|_| end_left));
