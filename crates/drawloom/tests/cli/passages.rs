@@ -105,3 +105,24 @@ fn words_of_a_passage_are_replaced() {
     world.ok(&["tree", "rename", "Novel", "Snow"]);
     assert!(world.ok(&["tree", "list"]).contains("Snow"));
 }
+
+#[test]
+fn siblings_are_looked_for_near_the_end_and_anywhere_by_name() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Long", "--text", "Another.\n\n"]);
+    let (_, shown) = world.json(&["tree", "show", "Long"]);
+    let first = shown["nodes"][1]["short_id"].as_str().unwrap();
+    world.ok(&["tree", "edit", "Long", first, "--text", "One.\n\n", "--as", "branch"]);
+    let (_, shown) = world.json(&["tree", "show", "Long"]);
+    let id = shown["nodes"][1]["short_id"].as_str().unwrap();
+    let long: String = (0..1_100).map(|n| format!("Passage {n}.\n\n")).collect();
+    std::fs::write(world.path("long.md"), format!("One.\n\n{long}")).unwrap();
+    assert!(world.ok(&["tree", "siblings", "Long"]).contains("Another."));
+    world.ok(&["tree", "edit", "Long", "--file", &text(&world.path("long.md"))]);
+    for command in [&["siblings", "Long"] as &[&str], &["switch", "Long", "--next"]] {
+        let refused = world.run(&[&["tree"], command].concat());
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert!(refused.err.contains("name the passage") && refused.err.contains("1024"), "{refused:?}");
+    }
+    assert!(world.ok(&["tree", "siblings", "Long", id]).contains("Another."));
+}
