@@ -285,7 +285,7 @@ fn bracket(text: &str) -> Option<usize> {
 }
 
 /// Indices of a longest rising run of numbers, none of them twice.
-fn rising(numbers: &[usize]) -> Vec<usize> {
+pub(super) fn rising(numbers: &[usize]) -> Vec<usize> {
     // The index that ends the best run of each length, and what stands before each.
     let (mut ends, mut before): (Vec<usize>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
     for (at, number) in numbers.iter().enumerate() {
