@@ -57,6 +57,13 @@ pub trait Frontend: Send + Sync {
     fn edit(&self, _file: &Path) -> Result<(), EditorError> {
         Err(EditorError::Missing)
     }
+    /// Looks whether [`Self::edit`] finds its program.
+    ///
+    /// # Errors
+    /// When there is no editor, or it is not found.
+    fn find_editor(&self) -> Result<(), EditorError> {
+        Ok(())
+    }
     /// Standard input, for an argument `-`; `timeout` is how long it may stay silent where nobody types it.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::rights::Asker;
 
-pub(crate) use beside::with_followed;
+pub(crate) use beside::{NO_CHOICE, with_followed};
 pub(crate) use compact::{NOTHING_TO_COMPACT, compact};
 pub use editing::edit_files;
 pub(crate) use history::step;

@@ -451,6 +451,10 @@ impl Frontend for Terminal {
         asked.is_ok_and(|line| line.is_some_and(|line| is_yes(&line)))
     }
 
+    fn find_editor(&self) -> Result<(), EditorError> {
+        editor::find()
+    }
+
     fn edit(&self, file: &Path) -> Result<(), EditorError> {
         self.end_line();
         editor::edit(file)

@@ -13,7 +13,7 @@ use crate::id::NodeId;
 use crate::node::NodeRow;
 use crate::reader::{Attribution, AuthorSpan, RowError, TreeReader};
 
-pub use diff::{Stretch, stretches};
+pub use diff::{Stretch, matching, stretches};
 
 /// The version of what authors are told by, besides the tables of Unicode: how texts are compared and spans joined.
 const ALGORITHM: u64 = 3;

@@ -100,6 +100,14 @@ pub enum Op {
         text: String,
         edit_as: EditAs,
     },
+    /// As [`Op::Edit`], of a text that somebody read before: refused where, drafts committed, another stands there by now.
+    EditShown {
+        position: PositionId,
+        /// The text that was shown, with the view's pending edit.
+        shown: String,
+        text: String,
+        edit_as: EditAs,
+    },
     /// Changes the texts of several passages of one path, and adds others below the tip. A passage that shows another
     /// version by now, or that the path of the view does not lead through any more, is left as it is.
     EditPath {
@@ -381,7 +389,10 @@ pub fn plan(request: &Request, slice: &ReadSet, entropy: &mut Entropy<'_>) -> Re
         Op::Reply { to, texts, exclude } => commit::append(&mut builder, *to, texts, exclude)?,
         Op::Generate => commit::before_generation(&mut builder)?,
         Op::Answer(answer) => generate::answer(&mut builder, answer)?,
-        Op::Edit { position, text, edit_as } => edit::edit(&mut builder, *position, text, *edit_as)?,
+        Op::Edit { position, text, edit_as } => edit::edit(&mut builder, *position, None, text, *edit_as)?,
+        Op::EditShown { position, shown, text, edit_as } => {
+            edit::edit(&mut builder, *position, Some(shown), text, *edit_as)?;
+        }
         Op::EditPath { edits, texts, behind } => edit::edit_path(&mut builder, edits, texts, *behind)?,
         Op::Merge { passages, keep } => merge::merge(&mut builder, passages, *keep)?,
         Op::Split { passages, at, keep } => merge::split(&mut builder, passages, *at, *keep)?,

@@ -133,8 +133,6 @@ impl App {
 const NEAR_NODES: usize = 3;
 /// Letters and digits of a whole id.
 const LETTERS_OF_ID: usize = 26;
-/// Letters of short ids.
-const ID_LETTERS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
 /// Letters of the longest short id that is looked for with a typing error.
 const LONGEST_ID: usize = 8;
 
@@ -162,7 +160,7 @@ fn one_error_away(word: &str) -> Vec<String> {
     });
     let other = (0..letters.len()).flat_map(|place| {
         let letters = &letters;
-        let others = ID_LETTERS.chars().filter(move |letter| *letter != letters[place]);
+        let others = loom::short_id::ALPHABET.chars().filter(move |letter| *letter != letters[place]);
         others.map(move |letter| {
             let mut letters = letters.clone();
             letters[place] = letter;

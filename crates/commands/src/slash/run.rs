@@ -284,7 +284,7 @@ async fn passage(app: &App, asker: &Asker, conversation: &Conversation) -> Resul
 /// That there is no sibling to go to, with what a conversation has for it.
 fn no_sibling(error: CommandError) -> CommandError {
     let (message, hint) = match error.code.as_ref() {
-        "not_found" => (
+        tree::NO_CHOICE => (
             "nothing stands beside what was said here".to_owned(),
             "/regenerate asks for one more answer, which /siblings then lists",
         ),

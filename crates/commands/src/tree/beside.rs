@@ -134,6 +134,11 @@ async fn passages(
     Ok(place.listed(nodes, None))
 }
 
+/// The code of an error: no passage has siblings.
+pub(crate) const NO_CHOICE: &str = "no_choice";
+/// Passages of the path that are looked through for siblings, from the tip up.
+const LOOK_UP: usize = 1_024;
+
 /// Siblings of a passage, the oldest first.
 #[derive(Debug, Clone)]
 pub(super) struct Siblings {
@@ -162,7 +167,7 @@ impl Place {
     /// The siblings of the passage that is named, else of the last of the path that has visible ones.
     ///
     /// # Errors
-    /// `not_found` when no passage of the path has any.
+    /// [`NO_CHOICE`] when no passage of the path has any, as far as it is looked through.
     pub(super) async fn siblings(&self, app: &App, asker: &Asker) -> Result<Siblings, CommandError> {
         let named = self.position;
         let found = look(app, asker, self.tree, &self.view, move |rows, tip| match named {
@@ -170,8 +175,11 @@ impl Place {
             None => last_choice(rows, tip),
         });
         found.await?.ok_or_else(|| {
-            let hint = "`drawloom tree regenerate TREE NODE` asks a model for one; or name the passage";
-            CommandError::not_found("sibling", "of any passage of the path", hint)
+            let hint = format!(
+                "`drawloom tree regenerate TREE NODE` asks a model for one; or name the passage, as only the last {LOOK_UP} \
+                 of the path are looked through"
+            );
+            CommandError::new(NO_CHOICE, 3, "no sibling of any passage of the path", hint)
         })
     }
 
@@ -180,11 +188,12 @@ impl Place {
     }
 }
 
-/// The siblings of the last passage of the path that has visible ones.
+/// The siblings of the last passage of the path that has visible ones, near the tip.
 fn last_choice(rows: &dyn TreeReader, tip: PositionId) -> Result<Option<Siblings>, RowError> {
-    let mut next = Some(tip);
-    while let Some(from) = next {
-        let path = rows.upwards(from, PAGE)?;
+    let (mut next, mut left) = (Some(tip), LOOK_UP);
+    while let Some(from) = next.filter(|_| left > 0) {
+        let path = rows.upwards(from, PAGE.min(left))?;
+        left -= path.len().min(left);
         next = path.last().and_then(|last| last.parent);
         for at in path {
             let Some(parent) = at.parent else { continue };

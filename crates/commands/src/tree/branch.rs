@@ -64,7 +64,7 @@ async fn place(app: &App, asker: &Asker, args: &Branch) -> Result<(NamedNode, No
     let row = row.await?;
     let at = match (&args.after, args.at) {
         (Some(words), _) => words::one(&row.node.text(), words)?.end,
-        (None, Some(offset)) => byte_of(&row, offset)?,
+        (None, Some(offset)) => byte_of(&row.short_id, &row.node.text(), offset)?,
         (None, None) => {
             return Err(CommandError::usage("no place is given", "give --after WORDS or --at OFFSET"));
         }
@@ -72,13 +72,12 @@ async fn place(app: &App, asker: &Asker, args: &Branch) -> Result<(NamedNode, No
     Ok((named, row, at))
 }
 
-/// The byte at which cluster `offset` of a node's text begins.
-pub(super) fn byte_of(row: &NodeRow, offset: u64) -> Result<usize, CommandError> {
-    let text = row.node.text();
-    let at = usize::try_from(offset).ok().and_then(|offset| grapheme::offset_of(&text, offset));
+/// The byte at which cluster `offset` of the text of a node begins.
+pub(super) fn byte_of(short_id: &str, text: &str, offset: u64) -> Result<usize, CommandError> {
+    let at = usize::try_from(offset).ok().and_then(|offset| grapheme::offset_of(text, offset));
     at.ok_or_else(|| {
-        let count = grapheme::count(&text);
-        let message = format!("{} has {count} characters, {offset} is outside", row.short_id);
+        let count = grapheme::count(text);
+        let message = format!("{short_id} has {count} characters, {offset} is outside");
         CommandError::new("offset", 2, message, format!("give --at a number from 0 to {count}"))
     })
 }

@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use loom::path::{ViewOverrides, is_ancestor};
 use loom::render::{tip, window};
 use loom::{
-    CellKey, Mode, NodeId, Op, PassageEdit, PositionId, Refusal, TreeId, TreeReader, ViewName, resolve,
+    CellKey, Mode, NodeId, Op, PassageEdit, PositionId, Refusal, Slot, TreeId, TreeReader, ViewName, resolve,
 };
 use text::passages::{Division, split};
 use workspace::Accept;
@@ -22,17 +22,16 @@ use self::file::EditFile;
 pub use self::file::edit_files;
 pub(super) use self::file::quoted;
 use self::marks::{Marks, UnknownMark};
-use super::telling::{WordChange, words_between, words_of};
+use super::telling::{WordBudget, WordChange, words_of};
 use super::{look, words};
-use crate::app::App;
+use crate::app::{App, NamedNode};
 use crate::args::tree::Edit;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::tree::{Edited, NodeNamed, PathEdited};
 use crate::rights::Asker;
 
-const EMPTY: &str = "the edited text is empty";
-const HOW_TO_EMPTY: &str = "prune passages with `drawloom tree prune`, or say yes at a terminal";
+const EMPTY_FILE_GONE: &str = "nothing was changed, and its file was removed";
 
 /// Edits the path, or the part of it between two passages.
 pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<CommandOutcome, CommandError> {
@@ -43,8 +42,6 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
             "name it: `drawloom tree edit TREE NODE`",
         ));
     }
-    // What is typed and not committed yet is text of the path like any other.
-    app.change(asker, tree, &view, Op::Commit).await?;
     let mut ends = [None, None];
     for (end, named) in ends.iter_mut().zip([&args.from, &args.to]) {
         if let Some(named) = named {
@@ -52,34 +49,45 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
         }
     }
     let open = OpenText::read(app, asker, (tree, &view), ends).await?;
-    let file = match (&args.file, args.replace.as_slice()) {
+    // Drafts are committed once nothing is left to be refused.
+    let (open, file) = match (&args.file, args.replace.as_slice()) {
         (Some(path), _) => {
             let name = crate::app::input::argument_name(path);
             let saved = app.file_bytes(path, Accept::RegularOrPipe)?;
-            let texts = open.texts_of(app, &name, saved, false)?;
+            let texts = open.texts_of(app, &name, saved.clone(), false)?;
             if !open.are_meant(app, &texts) {
-                return Err(CommandError::usage(format!("{EMPTY}, and nothing was changed"), HOW_TO_EMPTY));
+                return Err(not_meant("nothing was changed"));
             }
+            let open = open.committed(app, asker, ends).await?;
+            let texts = open.texts_of(app, &name, saved, false)?;
             return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
         }
         (None, [old, new]) => {
-            let text = open.text();
-            let places = if args.all { words::all(&text, old)? } else { vec![words::one(&text, old)?] };
-            let texts = align::replace(&open.old(), &places, &app.masked(new));
+            let places = |open: &OpenText| {
+                let text = open.text();
+                if args.all { words::all(&text, old) } else { Ok(vec![words::one(&text, old)?]) }
+            };
+            places(&open)?;
+            let open = open.committed(app, asker, ends).await?;
+            let texts = align::replace(&open.old(), &places(&open)?, &app.masked(new));
             return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
         }
-        _ => EditFile::make(app, tree, &open.as_file(), &args.taking_in())?,
+        _ => {
+            if open.has_drafts {
+                file::find_editor(app).await?;
+            }
+            let open = open.committed(app, asker, ends).await?;
+            let file = EditFile::make(app, tree, &open.as_file(), &args.taking_in())?;
+            (open, file)
+        }
     };
-    let saved = match file.edit(app).await {
-        Ok(Some(saved)) => saved,
-        Ok(None) => return Ok(CommandOutcome::PathEdited(PathEdited::default())),
-        Err(error) => return Err(file.kept(app, error)),
+    let Some(saved) = file.edit(app).await? else {
+        return Ok(CommandOutcome::PathEdited(PathEdited::default()));
     };
     let taken = match open.texts_of(app, &file.name(), saved, true) {
         Ok(texts) if !open.are_meant(app, &texts) => {
             file.remove();
-            let message = format!("{EMPTY}: nothing was changed, and its file was removed");
-            return Err(CommandError::usage(message, HOW_TO_EMPTY));
+            return Err(not_meant(EMPTY_FILE_GONE));
         }
         Ok(texts) => open.take_in(app, asker, texts).await,
         Err(error) => Err(error),
@@ -97,19 +105,29 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
     }
 }
 
+/// Whether a text of `what` was to become this one: one that says nothing any more is asked about.
+pub(super) fn is_meant(app: &App, old: &str, new: &str, what: &str) -> bool {
+    let is_emptied = new.trim().is_empty() && !old.trim().is_empty();
+    !is_emptied || app.frontend.confirm(&format!("The edited text is empty: take {what} out?"))
+}
+
+/// That a text was not to become empty.
+pub(super) fn not_meant(what_became: &str) -> CommandError {
+    CommandError::usage(
+        format!("the edited text is empty: {what_became}"),
+        "prune passages with `drawloom tree prune`, or say yes at a terminal",
+    )
+}
+
 /// The text of one node as an editor left it; none where it was not changed.
 pub(super) async fn edit_text(
     app: &App,
-    tree: TreeId,
+    named: &NamedNode,
     args: &Edit,
     text: &str,
 ) -> Result<Option<(String, EditFile)>, CommandError> {
-    let file = EditFile::make(app, tree, text, &args.taking_in())?;
-    let saved = match file.edit(app).await {
-        Ok(Some(saved)) => saved,
-        Ok(None) => return Ok(None),
-        Err(error) => return Err(file.kept(app, error)),
-    };
+    let file = EditFile::make(app, named.tree, text, &args.taking_in())?;
+    let Some(saved) = file.edit(app).await? else { return Ok(None) };
     match app.text_of(&file.name(), saved) {
         Ok(saved) => {
             let saved = with_line_ends_of(text, &saved);
@@ -119,7 +137,12 @@ pub(super) async fn edit_text(
             } else {
                 saved.strip_suffix("\r\n").or_else(|| saved.strip_suffix('\n'))
             };
-            Ok(Some((ended.unwrap_or(&saved).to_owned(), file)))
+            let saved = ended.unwrap_or(&saved).to_owned();
+            if !is_meant(app, text, &saved, &named.short_id) {
+                file.remove();
+                return Err(not_meant(EMPTY_FILE_GONE));
+            }
+            Ok(Some((saved, file)))
         }
         Err(error) => Err(file.kept(app, error)),
     }
@@ -140,7 +163,7 @@ impl Edit {
     }
 }
 
-/// The passages that are edited, as they were when the text was opened.
+/// The passages that are edited, as they were when the text was opened, with what is typed and not committed yet.
 struct OpenText {
     tree: TreeId,
     view: ViewName,
@@ -148,6 +171,9 @@ struct OpenText {
     passages: Vec<OpenPassage>,
     /// Whether the last of them is the tip.
     is_to_the_end: bool,
+    has_drafts: bool,
+    /// What the working buffer holds, where these passages reach to the end.
+    typed: String,
 }
 
 struct OpenPassage {
@@ -165,7 +191,7 @@ impl OpenText {
         [from, to]: [Option<PositionId>; 2],
     ) -> Result<Self, CommandError> {
         let name = view.clone();
-        let (title, passages, tip) = look(app, asker, tree, view, move |rows, tip| {
+        let (title, passages, tip, drafts) = look(app, asker, tree, view, move |rows, tip| {
             let path = ViewOverrides::read(rows, &name, tip)?;
             let mut passages = window(rows, &name, &path, None, usize::MAX)?;
             // What is left out or forgotten is not in the text, and stays as it is.
@@ -179,7 +205,7 @@ impl OpenText {
                 text: passage.text,
             });
             let title = rows.cell(&CellKey::Title)?.value.as_text().unwrap_or_default().to_owned();
-            Ok((title, passages.collect::<Vec<_>>(), tip))
+            Ok((title, passages.collect::<Vec<_>>(), tip, rows.drafts(&name)?))
         })
         .await?;
         let place = |at: PositionId| {
@@ -196,7 +222,24 @@ impl OpenText {
         }
         let is_to_the_end = passages.last().is_none_or(|last| last.position == tip) && end == passages.len();
         let passages = passages.into_iter().take(end).skip(first).collect();
-        Ok(Self { tree, view: view.clone(), title, passages, is_to_the_end })
+        let has_drafts = !drafts.is_empty();
+        let typed = drafts.into_iter().find(|(slot, _)| *slot == Slot::Buffer && is_to_the_end);
+        let typed = typed.map_or_else(String::new, |(_, draft)| draft.text);
+        Ok(Self { tree, view: view.clone(), title, passages, is_to_the_end, has_drafts, typed })
+    }
+
+    /// The same after drafts were committed.
+    async fn committed(
+        self,
+        app: &App,
+        asker: &Asker,
+        ends: [Option<PositionId>; 2],
+    ) -> Result<Self, CommandError> {
+        if !self.has_drafts {
+            return Ok(self);
+        }
+        app.change(asker, self.tree, &self.view, Op::Commit).await?;
+        Self::read(app, asker, (self.tree, &self.view), ends).await
     }
 
     fn old(&self) -> Vec<&str> {
@@ -204,7 +247,7 @@ impl OpenText {
     }
 
     fn text(&self) -> String {
-        self.old().concat()
+        self.old().concat() + &self.typed
     }
 
     fn marks(&self) -> Marks {
@@ -253,9 +296,8 @@ impl OpenText {
 
     /// Whether the texts say something, or it is meant that they say nothing.
     fn are_meant(&self, app: &App, texts: &[String]) -> bool {
-        let is_emptied = texts.iter().all(|text| text.trim().is_empty()) && !self.text().trim().is_empty();
-        let question = || format!("The edited text is empty: take all {} passages out?", self.passages.len());
-        !is_emptied || app.frontend.confirm(&question())
+        let what = format!("all {} passages", self.passages.len());
+        is_meant(app, &self.text(), &texts.concat(), &what)
     }
 
     /// Takes the texts of the passages in.
@@ -292,8 +334,12 @@ impl OpenText {
         let old: HashMap<PositionId, &str> =
             self.passages.iter().map(|passage| (passage.position, passage.text.as_str())).collect();
         edits.retain(|edit| !left.contains(&edit.position));
+        let mut budget = WordBudget::default();
         for edit in &edits {
-            let between = words_between(old.get(&edit.position).copied().unwrap_or_default(), &edit.text);
+            let before = old.get(&edit.position).copied().unwrap_or_default();
+            // Past it a passage counts as replaced.
+            let replaced = || WordChange { came: words_of(&edit.text), went: words_of(before) };
+            let between = budget.words_between(before, &edit.text).unwrap_or_else(replaced);
             words = WordChange { came: words.came + between.came, went: words.went + between.went };
         }
         left.extend(behind.filter(|_| end_left));

@@ -7,13 +7,13 @@ use loom::drift::is_drifted;
 use loom::path::{ViewOverrides, is_hidden};
 use loom::render::{Passage, window};
 use loom::{
-    Mode, NodeId, Op, PositionId, PositionKind, Refusal, RowError, ShownPassage, TreeReader, ViewName,
+    Mode, NodeId, Op, PositionId, PositionKind, Refusal, RowError, ShownPassage, Slot, TreeReader, ViewName,
     resolve,
 };
 use store::StoreError;
 
 use super::branch::byte_of;
-use super::telling::{passage, shown_at};
+use super::telling::{passage, shown_at, tree_argument};
 use super::{editing, look, words};
 use crate::app::{App, NamedNode};
 use crate::args::NodeArg;
@@ -30,32 +30,10 @@ const MOST_CHILDREN: usize = 64;
 pub(super) async fn merge(app: &App, asker: &Asker, args: NodeArg) -> Result<CommandOutcome, CommandError> {
     let named = app.node(asker, &args).await?;
     let path = PassagesOfPath::read(app, asker, &named).await?;
-    let (lower, id) = (&path.passages[path.at], &path.passages[path.at].row.short_id);
-    if lower.excluded {
-        return Err(StoreError::Refused(Refusal::LeftOut(named.position)).into());
-    }
-    if lower.text.is_empty() {
-        return Err(CommandError::usage(
-            format!("{id} is empty: there is nothing to merge"),
-            "`drawloom tree show TREE` shows the passages",
-        ));
-    }
-    let above = path.passages[..path.at].iter().rposition(|above| above.excluded || !above.text.is_empty());
-    let upper = above.map(|above| (above, &path.passages[above])).ok_or_else(|| {
-        CommandError::usage(
-            format!("{id} is the first passage: there is none above it"),
-            "name the passage below it",
-        )
-    })?;
-    let (above, upper) = upper;
-    if upper.excluded {
-        let message = format!("{}, which stands above {id}, is left out of the text", upper.row.short_id);
-        let hint =
-            format!("take it in first: `drawloom tree include {} {}`", args.tree.tree, upper.row.short_id);
-        return Err(CommandError::usage(message, hint));
-    }
-    let joined = upper.text.len() + lower.text.len();
-    app.fits_node_bytes(&format!("the text of {} and {id}", upper.row.short_id), joined as u64)?;
+    path.merged_into(app)?;
+    let path = path.committed(app, asker, &named).await?;
+    let above = path.merged_into(app)?;
+    let upper = &path.passages[above];
     path.tell_of_branches(app, upper, "reads both texts");
     let op = Op::Merge { passages: path.shown(above..=path.at), keep: path.keeps(path.at) };
     app.change(asker, named.tree, &named.view, op).await?;
@@ -67,44 +45,10 @@ pub(super) async fn split(app: &App, asker: &Asker, args: Split) -> Result<Comma
     let arg = NodeArg { tree: args.tree.clone(), node: args.node.clone() };
     let named = app.node(asker, &arg).await?;
     let path = PassagesOfPath::read(app, asker, &named).await?;
+    path.parted(&args)?;
+    let path = path.committed(app, asker, &named).await?;
+    let (cut, last) = path.parted(&args)?;
     let upper = &path.passages[path.at];
-    if upper.excluded {
-        return Err(StoreError::Refused(Refusal::LeftOut(named.position)).into());
-    }
-    let (id, text) = (&upper.row.short_id, &upper.text);
-    let cut = match (&args.after, args.at) {
-        (Some(words), _) => words::one(text, words)?.end,
-        (None, Some(offset)) => byte_of(&upper.row, offset)?,
-        (None, None) => {
-            return Err(CommandError::usage("no place is given", "give --after WORDS or --at OFFSET"));
-        }
-    };
-    if cut == 0 || cut == text.len() {
-        let side = if cut == 0 { "before" } else { "behind" };
-        return Err(CommandError::usage(
-            format!("nothing of {id} stands {side} this place: there is nothing to part"),
-            "name a place within its text",
-        ));
-    }
-    let below = &path.passages[path.at + 1..];
-    let is_free = |passage: &&Passage| passage.text.is_empty() && !passage.excluded && !passage.row.purged;
-    let free = below.iter().take_while(is_free).count();
-    if free == 0 && !below.is_empty() {
-        let message = format!(
-            "{} follows {id}: a passage parts only at the end of the path or above an empty passage, as no passage is put \
-             between two others",
-            below[0].row.short_id
-        );
-        let tree = &args.tree.tree;
-        let hint = format!(
-            "go on from there with `drawloom tree branch {tree} {id} --after WORDS`, or write a break into it with \
-             `drawloom tree edit {tree}`"
-        );
-        return Err(CommandError::new("not_parted", 2, message, hint));
-    }
-    // What was merged goes back to where it stood.
-    let home = below[..free].iter().position(|passage| Some(passage.position.id) == path.quoted_from);
-    let last = if free == 0 { path.at } else { path.at + 1 + home.unwrap_or(0) };
     path.tell_of_branches(app, upper, "ends earlier");
     let keep = last > path.at && path.keeps(last);
     let op = Op::Split { passages: path.shown(path.at..=last), at: cut as u64, keep };
@@ -120,9 +64,14 @@ enum Tail {
     New(Option<NodeId>),
 }
 
-/// The passages of a view's path, with the one that is named.
+/// The passages of a view's path, with the one that is named. A pending edit is the text of its passage.
 struct PassagesOfPath {
+    /// The tree as a command takes it.
+    tree: String,
     passages: Vec<Passage>,
+    has_drafts: bool,
+    /// Whether the working buffer holds text, which will stand at the end.
+    is_written_on: bool,
     /// Index of the named one.
     at: usize,
     /// For each whether its model's text followed from something else than what stands above it now.
@@ -139,15 +88,25 @@ impl PassagesOfPath {
         if app.read(asker, tree, |rows| Ok(rows.tree()?.mode)).await? == Mode::Dialogue {
             return Err(StoreError::Refused(Refusal::NoDocument).into());
         }
-        // What is typed and not committed yet is text of the path like any other.
-        app.change(asker, tree, &view, Op::Commit).await?;
+        let shown = tree_argument(app, asker, tree).await?;
         let name = view.clone();
-        let found = look(app, asker, tree, &view, move |rows, tip| Self::of(rows, &name, tip, position));
+        let found =
+            look(app, asker, tree, &view, move |rows, tip| Self::of(rows, shown, &name, tip, position));
         found.await?.ok_or_else(|| StoreError::Refused(Refusal::NotOnPath(position)).into())
+    }
+
+    /// The same after drafts were committed: what is typed is text of the path like any other.
+    async fn committed(self, app: &App, asker: &Asker, named: &NamedNode) -> Result<Self, CommandError> {
+        if !self.has_drafts {
+            return Ok(self);
+        }
+        app.change(asker, named.tree, &named.view, Op::Commit).await?;
+        Self::read(app, asker, named).await
     }
 
     fn of(
         rows: &dyn TreeReader,
+        tree: String,
         view: &ViewName,
         tip: PositionId,
         position: PositionId,
@@ -176,7 +135,86 @@ impl PassagesOfPath {
             }
             branches.push((passages[index].position.id, others));
         }
-        Ok(Some(Self { passages, at, drifted, quoted_from, branches }))
+        let drafts = rows.drafts(view)?;
+        let is_written_on =
+            drafts.iter().any(|(slot, draft)| *slot == Slot::Buffer && !draft.text.is_empty());
+        let has_drafts = !drafts.is_empty();
+        Ok(Some(Self { tree, passages, has_drafts, is_written_on, at, drifted, quoted_from, branches }))
+    }
+
+    /// The passage above that the named one is joined to.
+    fn merged_into(&self, app: &App) -> Result<usize, CommandError> {
+        let (lower, id) = (&self.passages[self.at], &self.passages[self.at].row.short_id);
+        if lower.excluded {
+            return Err(StoreError::Refused(Refusal::LeftOut(lower.position.id)).into());
+        }
+        if lower.text.is_empty() {
+            return Err(CommandError::usage(
+                format!("{id} is empty: there is nothing to merge"),
+                format!("`drawloom tree show {}` shows the passages", self.tree),
+            ));
+        }
+        let says_something = |above: &Passage| above.excluded || !above.text.is_empty();
+        let above = self.passages[..self.at].iter().rposition(says_something).ok_or_else(|| {
+            CommandError::usage(
+                format!("{id} is the first passage: there is none above it"),
+                "name the passage below it",
+            )
+        })?;
+        let upper = &self.passages[above];
+        if upper.excluded {
+            let upper = &upper.row.short_id;
+            return Err(CommandError::usage(
+                format!("{upper}, which stands above {id}, is left out of the text"),
+                format!("take it in first: `drawloom tree include {} {upper}`", self.tree),
+            ));
+        }
+        let joined = upper.text.len() + lower.text.len();
+        app.fits_node_bytes(&format!("the text of {} and {id}", upper.row.short_id), joined as u64)?;
+        Ok(above)
+    }
+
+    /// Where the named passage is cut, in bytes, and which passage takes the tail: itself where that is a new one.
+    fn parted(&self, args: &Split) -> Result<(usize, usize), CommandError> {
+        let upper = &self.passages[self.at];
+        if upper.excluded {
+            return Err(StoreError::Refused(Refusal::LeftOut(upper.position.id)).into());
+        }
+        let (id, text) = (&upper.row.short_id, &upper.text);
+        let cut = match (&args.after, args.at) {
+            (Some(words), _) => words::one(text, words)?.end,
+            (None, Some(offset)) => byte_of(id, text, offset)?,
+            (None, None) => {
+                return Err(CommandError::usage("no place is given", "give --after WORDS or --at OFFSET"));
+            }
+        };
+        if cut == 0 || cut == text.len() {
+            let side = if cut == 0 { "before" } else { "behind" };
+            return Err(CommandError::usage(
+                format!("nothing of {id} stands {side} this place: there is nothing to part"),
+                "name a place within its text",
+            ));
+        }
+        let below = &self.passages[self.at + 1..];
+        let is_free =
+            |passage: &&Passage| passage.text.is_empty() && !passage.excluded && !passage.row.purged;
+        let free = below.iter().take_while(is_free).count();
+        if free == 0 && (self.is_written_on || !below.is_empty()) {
+            let follows = below.first().map_or("what is typed", |below| below.row.short_id.as_str());
+            let message = format!(
+                "{follows} follows {id}: a passage parts only at the end of the path or above an empty passage, as no \
+                 passage is put between two others"
+            );
+            let tree = &self.tree;
+            let hint = format!(
+                "go on from there with `drawloom tree branch {tree} {id} --after WORDS`, or write a break into it with \
+                 `drawloom tree edit {tree}`"
+            );
+            return Err(CommandError::new("not_parted", 2, message, hint));
+        }
+        // What was merged goes back to where it stood.
+        let home = below[..free].iter().position(|passage| Some(passage.position.id) == self.quoted_from);
+        Ok((cut, if free == 0 { self.at } else { self.at + 1 + home.unwrap_or(0) }))
     }
 
     fn shown(&self, range: std::ops::RangeInclusive<usize>) -> Vec<ShownPassage> {

@@ -2,15 +2,14 @@
 //! went.
 
 use std::fmt;
-use std::time::{Duration, Instant};
 
+use loom::attribution::matching;
 use loom::path::{ViewOverrides, common_ancestor, is_ancestor};
 use loom::render::{tip, window};
 use loom::{
     CellChange, CellKey, CellValue, NodeId, NodeRow, OpTarget, Position, PositionId, RowError, Seq, TreeId,
     TreeReader, ViewName, resolve,
 };
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use text::terminal::one_line;
 
 use super::editing::quoted;
@@ -144,7 +143,7 @@ pub(super) async fn word_change(
 /// cells, so that it costs what was changed, whatever stands around that.
 pub(super) fn changed_by(rows: &dyn TreeReader, view: &ViewName, seq: Seq) -> Result<WordChange, RowError> {
     let cells = rows.operation(seq)?.map(|record| record.op.cells).unwrap_or_default();
-    let mut change = WordChange::default();
+    let (mut change, mut budget) = (WordChange::default(), WordBudget::default());
     let tips = cells.iter().find_map(|cell| match &cell.key {
         CellKey::Tip { view: of } if of == view => Some((cell.old.as_position()?, cell.new.as_position()?)),
         _ => None,
@@ -152,8 +151,8 @@ pub(super) fn changed_by(rows: &dyn TreeReader, view: &ViewName, seq: Seq) -> Re
     let end = match tips {
         Some((old, new)) => {
             let common = common_ancestor(rows, old, new)?;
-            let went = words_below(rows, view, old, &common, &cells)?;
-            let came = words_below(rows, view, new, &common, &[])?;
+            let went = words_below(rows, view, (old, &common), &cells, &mut budget)?;
+            let came = words_below(rows, view, (new, &common), &[], &mut budget)?;
             let (Some(went), Some(came)) = (went, came) else { return Ok(change) };
             change = WordChange { came, went };
             common.id
@@ -166,14 +165,16 @@ pub(super) fn changed_by(rows: &dyn TreeReader, view: &ViewName, seq: Seq) -> Re
                 let text = |value: &CellValue| {
                     Ok::<_, RowError>(node(rows, selected(value, *position))?.node.text().into_owned())
                 };
-                let between = words_between(&text(&cell.old)?, &text(&cell.new)?);
+                let between = budget.words_between(&text(&cell.old)?, &text(&cell.new)?);
+                let Some(between) = between else { return Ok(WordChange::default()) };
                 change.came += between.came;
                 change.went += between.went;
             }
             CellKey::Excluded { target: OpTarget::Position(position) }
                 if is_ancestor(rows, *position, end)? =>
             {
-                let words = words_of(&shown_at(rows, view, *position)?.node.text());
+                let words = budget.words_of(&shown_at(rows, view, *position)?.node.text());
+                let Some(words) = words else { return Ok(WordChange::default()) };
                 match (cell.old.is_set(), cell.new.is_set()) {
                     (false, true) => change.went += words,
                     (true, false) => change.came += words,
@@ -196,9 +197,9 @@ fn selected(value: &CellValue, position: PositionId) -> NodeId {
 fn words_below(
     rows: &dyn TreeReader,
     view: &ViewName,
-    end: PositionId,
-    above: &Position,
+    (end, above): (PositionId, &Position),
     cells: &[CellChange],
+    budget: &mut WordBudget,
 ) -> Result<Option<u64>, RowError> {
     let path = ViewOverrides::read(rows, view, end)?;
     let passages = path.tip.depth.saturating_sub(above.depth);
@@ -216,10 +217,12 @@ fn words_below(
             }
             _ => None,
         });
-        words += match before {
-            Some(version) => words_of(&node(rows, version)?.node.text()),
-            None => words_of(&passage.row.node.text()),
+        let counted = match before {
+            Some(version) => budget.words_of(&node(rows, version)?.node.text()),
+            None => budget.words_of(&passage.row.node.text()),
         };
+        let Some(counted) = counted else { return Ok(None) };
+        words += counted;
     }
     Ok(Some(words))
 }
@@ -228,21 +231,37 @@ pub(crate) fn words_of(text: &str) -> u64 {
     text.split_whitespace().count() as u64
 }
 
-/// How long the words of a passage are counted; beyond it what is left counts as replaced.
-const MOST_TIME: Duration = Duration::from_millis(100);
+/// What may be read and compared to tell the words that one command changed. It is work, not time, so that every machine
+/// tells the same.
+#[derive(Debug, Clone)]
+pub(super) struct WordBudget {
+    /// Bytes of texts.
+    bytes: usize,
+    /// Steps of comparing words.
+    steps: usize,
+}
 
-/// Words that came and words that went between two texts.
-pub(super) fn words_between(old: &str, new: &str) -> WordChange {
-    let (old, new): (Vec<&str>, Vec<&str>) =
-        (old.split_whitespace().collect(), new.split_whitespace().collect());
-    let mut change = WordChange::default();
-    for op in capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + MOST_TIME)) {
-        if !matches!(op, DiffOp::Equal { .. }) {
-            change.came += op.new_range().len() as u64;
-            change.went += op.old_range().len() as u64;
-        }
+impl Default for WordBudget {
+    fn default() -> Self {
+        Self { bytes: 4 * 1024 * 1024, steps: 2_000_000 }
     }
-    change
+}
+
+impl WordBudget {
+    /// Words of a text; none past the budget.
+    fn words_of(&mut self, text: &str) -> Option<u64> {
+        self.bytes = self.bytes.checked_sub(text.len())?;
+        Some(words_of(text))
+    }
+
+    /// Words that came and words that went between two texts; none past the budget.
+    pub(super) fn words_between(&mut self, old: &str, new: &str) -> Option<WordChange> {
+        self.bytes = self.bytes.checked_sub(old.len())?.checked_sub(new.len())?;
+        let (old, new): (Vec<&str>, Vec<&str>) =
+            (old.split_whitespace().collect(), new.split_whitespace().collect());
+        let kept = matching(&old, &new, &mut self.steps)?.len();
+        Some(WordChange { came: (new.len() - kept) as u64, went: (old.len() - kept) as u64 })
+    }
 }
 
 #[cfg(test)]
@@ -251,9 +270,25 @@ mod tests {
 
     #[test]
     fn whole_words_are_counted() {
-        let change = words_between("The gulls cried, in silence.", "The crows cried in noise.");
-        assert_eq!(change, WordChange { came: 3, went: 3 });
-        assert_eq!(words_between("", "Two words"), WordChange { came: 2, went: 0 });
+        let between = |old, new| WordBudget::default().words_between(old, new);
+        let change = between("The gulls cried, in silence.", "The crows cried in noise.");
+        assert_eq!(change, Some(WordChange { came: 3, went: 3 }));
+        assert_eq!(between("", "Two words"), Some(WordChange { came: 2, went: 0 }));
+        assert_eq!(between("", ""), Some(WordChange::default()));
+    }
+
+    #[test]
+    fn words_are_told_only_as_far_as_the_work_of_a_command_reaches() {
+        let words = |word: &str| -> String { (0..400).map(|n| format!("{word}{n} ")).collect() };
+        let (old, new) = (words("a"), words("b"));
+        let mut budget = WordBudget::default();
+        let changes: Vec<_> = (0..10).map(|_| budget.words_between(&old, &new)).collect();
+        assert_eq!(changes[0], Some(WordChange { came: 400, went: 400 }));
+        assert_eq!(changes[9], None, "the work of all passages counts together");
+        let long = "a ".repeat(1024 * 1024);
+        let mut budget = WordBudget::default();
+        assert!(budget.words_of(&long).is_some() && budget.words_of(&long).is_some());
+        assert_eq!(budget.words_of("a"), None);
     }
 
     #[test]

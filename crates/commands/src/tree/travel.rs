@@ -1,6 +1,6 @@
 //! Moving about: siblings and versions.
 
-use loom::{Op, Position, PositionId, Role, RowError, TreeReader, path, resolve};
+use loom::{Mode, Op, Position, PositionId, Role, RowError, TreeReader, path, resolve};
 
 use super::beside::{Place, Siblings};
 use super::look;
@@ -79,7 +79,7 @@ pub(crate) async fn reach(
         look(app, asker, place.tree, &place.view, move |rows, tip| {
             let visible = |at: &Position| Ok(!path::is_hidden(rows, at.id)?);
             let visible = all.iter().map(visible).collect::<Result<Vec<bool>, RowError>>()?;
-            Ok((visible, turns_below(rows, all[here].id, tip)?))
+            Ok((visible, turns_below(rows, &all[here], tip)?))
         })
         .await?
     };
@@ -119,14 +119,18 @@ pub(crate) async fn reach(
 }
 
 /// Turns of a conversation that follow a position on the path to the tip.
-fn turns_below(rows: &dyn TreeReader, at: PositionId, tip: PositionId) -> Result<usize, RowError> {
+fn turns_below(rows: &dyn TreeReader, at: &Position, tip: PositionId) -> Result<usize, RowError> {
+    if rows.tree()?.mode != Mode::Dialogue {
+        return Ok(0);
+    }
     let (mut turns, mut was_said, mut next) = (0, false, Some(tip));
     while let Some(from) = next {
         let path = rows.upwards(from, PAGE)?;
         next = path.last().and_then(|last| last.parent);
         for position in path {
-            if position.id == at {
-                return Ok(turns);
+            if position.depth <= at.depth {
+                // Else it is beside the path.
+                return Ok(if position.id == at.id { turns } else { 0 });
             }
             let is_said = position.role == Some(Role::User);
             // A file that was attached goes with its message.
@@ -134,7 +138,6 @@ fn turns_below(rows: &dyn TreeReader, at: PositionId, tip: PositionId) -> Result
             was_said = is_said;
         }
     }
-    // It is beside the path.
     Ok(0)
 }
 

@@ -111,46 +111,40 @@ async fn set_draft(app: &App, asker: &Asker, name: &DraftName, text: &str) -> Re
 pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<CommandOutcome, CommandError> {
     let Some(node) = args.node.clone() else { return editing::edit_path(app, asker, args).await };
     let named = app.node(asker, &NodeArg { tree: args.tree.clone(), node }).await?;
-    let shown = async || {
-        let (view, position) = (named.view.clone(), named.position);
-        let row = app.read(asker, named.tree, move |rows| {
-            let shown = resolve::shown(rows, &view, position)?;
-            rows.node(shown)?.ok_or_else(|| loom::RowError::missing("node", shown))
-        });
-        Ok::<_, CommandError>(row.await?.node)
-    };
+    let shown = || says(app, asker, &named);
     let mut file = None;
-    let text = match (&args.text, &args.file, args.replace.as_slice()) {
-        (Some(text), ..) => app.text(text)?,
-        (None, Some(path), _) => app.file_text(path)?,
+    let (over, text) = match (&args.text, &args.file, args.replace.as_slice()) {
+        (Some(text), ..) => (None, app.text(text)?),
+        (None, Some(path), _) => {
+            let text = app.file_text(path)?;
+            let before = shown().await?;
+            if !editing::is_meant(app, &before, &text, &named.short_id) {
+                return Err(editing::not_meant("nothing was changed"));
+            }
+            (None, text)
+        }
         (None, None, [old, new]) => {
-            let text = shown().await?.text().into_owned();
+            let text = shown().await?;
             if !args.all {
                 words::one(&text, old)?;
             }
             words::all(&text, old)?;
-            text.replace(old, &app.masked(new))
+            let replaced = text.replace(old, &app.masked(new));
+            (Some(text), replaced)
         }
         _ => {
-            // What is typed and not committed yet is its text like any other.
-            app.change(asker, named.tree, &named.view, Op::Commit).await?;
             let before = shown().await?;
-            let Some((text, edit_file)) = editing::edit_text(app, named.tree, &args, &before.text()).await?
-            else {
+            let Some((text, edit_file)) = editing::edit_text(app, &named, &args, &before).await? else {
                 let (result, text) =
                     edited(app, asker, named.tree, &named.view, named.position, None).await?;
                 let sentence = format!("nothing was changed: {} stays", passage(&result.short_id, &text));
                 return Ok(CommandOutcome::Edited(Told { result, sentence }));
             };
-            if shown().await?.id != before.id {
-                let hint = "open the node again, and take over what you wrote";
-                return Err(edit_file.kept(app, CommandError::usage("the node was changed meanwhile", hint)));
-            }
             file = Some(edit_file);
-            text
+            (Some(before), text)
         }
     };
-    let done = change(app, asker, &named, text, args.edit_as).await;
+    let done = change(app, asker, &named, (over, text), args.edit_as).await;
     match (done, file) {
         (Ok(done), Some(file)) => {
             file.remove();
@@ -161,12 +155,26 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
     }
 }
 
-/// Gives a node another text.
+/// What a passage says: what is typed and not committed yet is its text like any other.
+async fn says(app: &App, asker: &Asker, named: &NamedNode) -> Result<String, CommandError> {
+    let (name, position) = (named.view.clone(), named.position);
+    let said = look(app, asker, named.tree, &named.view, move |rows, _| {
+        let shown = shown_at(rows, &name, position)?.node.text().into_owned();
+        let Some(draft) = rows.draft(&name, Slot::Edit(position))? else { return Ok(shown) };
+        let base = draft.base.map(|base| rows.node(base)).transpose()?.flatten();
+        // One that says what it was made from holds nothing.
+        let is_blank = draft.text == base.map_or_else(String::new, |row| row.node.text().into_owned());
+        Ok(if is_blank { shown } else { draft.text })
+    });
+    said.await
+}
+
+/// Gives a node another text, over the one that was read if it rests on that.
 async fn change(
     app: &App,
     asker: &Asker,
     named: &NamedNode,
-    text: String,
+    (over, text): (Option<String>, String),
     edit_as: Option<EditAsArg>,
 ) -> Result<CommandOutcome, CommandError> {
     app.fits_node("the text", &text, false)?;
@@ -175,7 +183,11 @@ async fn change(
         Some(EditAsArg::Version) => EditAs::Version,
         Some(EditAsArg::Branch) => EditAs::Branch,
     };
-    let op = Op::Edit { position: named.position, text, edit_as };
+    let position = named.position;
+    let op = match over {
+        None => Op::Edit { position, text, edit_as },
+        Some(shown) => Op::EditShown { position, shown, text, edit_as },
+    };
     let applied = app.change(asker, named.tree, &named.view, op).await?;
     let made = applied.nodes.last().map(|(node, _)| *node);
     let words = word_change(app, asker, (named.tree, &named.view), applied.seq).await?;

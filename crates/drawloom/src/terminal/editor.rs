@@ -29,23 +29,13 @@ pub(crate) fn is_open() -> bool {
 /// # Errors
 /// When there is none, or it failed.
 pub(super) fn edit(file: &Path) -> Result<(), EditorError> {
-    let named = ["VISUAL", "EDITOR"].iter().filter_map(env::var_os).find(|value| !value.is_empty());
-    let default = || (io::stdin().is_terminal() && io::stderr().is_terminal()).then(|| DEFAULT.into());
-    let editor: OsString = named.or_else(default).ok_or(EditorError::Missing)?;
+    let editor = named()?;
     let failed = |why: String| EditorError::Failed { editor: editor.to_string_lossy().into_owned(), why };
     // The name may hold flags and quotes, as the shell reads them.
     let mut line = editor.clone();
     line.push(" \"$@\"");
-    let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(line).arg("sh").arg(file);
-    // It is the owner's program, with the owner's environment, but for the secrets that are ours alone.
-    for (name, _) in env::vars_os().filter(|(name, _)| is_own_secret(name)) {
-        command.env_remove(name);
-    }
-    if let Some(search_path) = env::var_os("PATH") {
-        let absolute = env::split_paths(&search_path).filter(|folder| folder.is_absolute());
-        command.env("PATH", env::join_paths(absolute).unwrap_or_default());
-    }
+    let mut command = shell(&line);
+    command.arg(file);
     if !io::stdout().is_terminal() {
         // What a command prints is for whoever reads its standard output.
         let error = io::stderr();
@@ -56,6 +46,50 @@ pub(super) fn edit(file: &Path) -> Result<(), EditorError> {
     IS_OPEN.store(false, Ordering::SeqCst);
     let status = ended.map_err(|error| failed(format!("could not be started: {error}")))?;
     if status.success() { Ok(()) } else { Err(failed(reason(status))) }
+}
+
+/// Looks whether a shell finds the program of the editor; one that is named in another way than by a first word is found
+/// out when it starts.
+///
+/// # Errors
+/// When there is none, or no program of that name.
+pub(super) fn find() -> Result<(), EditorError> {
+    let editor = named()?;
+    let is_plain = |word: &&str| word.chars().all(|c| c.is_alphanumeric() || "-_./+".contains(c));
+    let Some(program) = editor.to_str().and_then(|line| line.split_whitespace().next()).filter(is_plain)
+    else {
+        return Ok(());
+    };
+    let mut command = shell(OsStr::new("command -v -- \"$1\""));
+    command.arg(program).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match command.status() {
+        Ok(status) if !status.success() => {
+            let why = "was not found".to_owned();
+            Err(EditorError::Failed { editor: editor.to_string_lossy().into_owned(), why })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The editor that `VISUAL` or `EDITOR` names, else that of the terminal.
+fn named() -> Result<OsString, EditorError> {
+    let named = ["VISUAL", "EDITOR"].iter().filter_map(env::var_os).find(|value| !value.is_empty());
+    let default = || (io::stdin().is_terminal() && io::stderr().is_terminal()).then(|| DEFAULT.into());
+    named.or_else(default).ok_or(EditorError::Missing)
+}
+
+/// A shell that runs a line as the owner: with the owner's environment, but for the secrets that are ours alone.
+fn shell(line: &OsStr) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(line).arg("sh");
+    for (name, _) in env::vars_os().filter(|(name, _)| is_own_secret(name)) {
+        command.env_remove(name);
+    }
+    if let Some(search_path) = env::var_os("PATH") {
+        let absolute = env::split_paths(&search_path).filter(|folder| folder.is_absolute());
+        command.env("PATH", env::join_paths(absolute).unwrap_or_default());
+    }
+    command
 }
 
 /// Whether a variable sets a secret of the configuration.

@@ -131,8 +131,8 @@ fn an_editor_that_ends_badly_loses_nothing() {
 }
 
 /// Edits at a terminal, where a question is answered; the exit code and what was shown there.
-fn asked(world: &World, editor: &str, answer: &str) -> (Option<i32>, String) {
-    let mut command = world.command(&["tree", "edit", "Novel"]);
+fn asked(world: &World, editor: &str, more: &[&str], answer: &str) -> (Option<i32>, String) {
+    let mut command = world.command(&[&["tree", "edit", "Novel"], more].concat());
     command.env("EDITOR", editor);
     PersonAtTerminal { echo: false, stdout: false, question: "[y/N] ", answer }.answers(&command)
 }
@@ -142,18 +142,40 @@ fn an_empty_file_is_asked_about_at_a_terminal() {
     let world = World::new();
     let before = novel(&world);
     let empty = "sh -c ': >\"$1\"' sh";
-    let (code, screen) = asked(&world, empty, "n\n");
+    let (code, screen) = asked(&world, empty, &[], "n\n");
     assert_eq!((code, rendered(&world).as_str(), ids(&world)), (Some(2), NOVEL, before.clone()), "{screen}");
     assert!(screen.contains("nothing was changed") && screen.contains("file was removed"), "{screen}");
     assert!(kept(&world).is_empty(), "there is nothing to keep");
     let marks_alone = "sed -i '1!s/[A-Za-z#. ]*$//'";
-    let (code, screen) = asked(&world, marks_alone, "n\n");
+    let (code, screen) = asked(&world, marks_alone, &[], "n\n");
     assert_eq!((code, rendered(&world).as_str()), (Some(2), NOVEL), "only marks are left: {screen}");
-    let (code, screen) = asked(&world, empty, "y\n");
+    let (code, screen) = asked(&world, empty, &[], "y\n");
     assert_eq!((code, rendered(&world).as_str()), (Some(0), ""), "{screen}");
     assert!(kept(&world).is_empty(), "it was taken in");
     world.ok(&["tree", "undo", "Novel"]);
     assert_eq!((rendered(&world).as_str(), ids(&world)), (NOVEL, before), "one step");
+}
+
+#[test]
+fn an_emptied_passage_is_asked_about_too() {
+    let world = World::new();
+    let passage = novel(&world)[1].clone();
+    let empty = "sh -c ': >\"$1\"' sh";
+    fs::write(world.path("empty.md"), "").unwrap();
+    let file = text(&world.path("empty.md"));
+    for done in
+        [edited(&world, empty, &[&passage]), world.run(&["tree", "edit", "Novel", &passage, "--file", &file])]
+    {
+        assert!(done.code == Some(2) && done.err.contains("nothing was changed"), "{done:?}");
+        assert!(rendered(&world) == NOVEL && kept(&world).is_empty(), "there is nothing to keep");
+    }
+    let (code, screen) = asked(&world, empty, &[&passage], "n\n");
+    assert_eq!((code, rendered(&world).as_str()), (Some(2), NOVEL), "{screen}");
+    let (code, screen) = asked(&world, empty, &[&passage], "y\n");
+    assert_eq!((code, rendered(&world)), (Some(0), NOVEL.replace("It rained.\n\n", "")), "{screen}");
+    assert!(screen.contains(&format!("take {passage} out?")), "{screen}");
+    world.ok(&["tree", "edit", "Novel", &passage, "--text", "Rain."]);
+    world.ok(&["tree", "edit", "Novel", &passage, "--text", ""]);
 }
 
 #[test]
@@ -250,6 +272,89 @@ fn where_all_was_changed_elsewhere_meanwhile_the_edited_text_is_kept() {
     assert!(done.err.contains(files[0].to_str().unwrap()), "{}", done.err);
     assert!(fs::read_to_string(&files[0]).unwrap().contains("It poured."));
     assert_eq!(rendered(&world), NOVEL.replace("It rained", "Elsewhere rained"));
+}
+
+#[test]
+fn a_passage_typed_into_meanwhile_is_not_edited_over() {
+    let world = World::new();
+    let passage = novel(&world)[1].clone();
+    for (other, there) in [
+        (format!("draft Novel --at {passage} Elsewhere"), "Elsewhere"),
+        (format!("edit Novel {passage} --text Again"), "Again"),
+    ] {
+        let done = edited(&world, &meanwhile(&other, "s/.*/Poured./"), &[&passage]);
+        assert_ne!(done.code, Some(0), "{done:?}");
+        assert!(done.err.contains(&format!("{passage} was changed meanwhile")), "{}", done.err);
+        let files = kept(&world);
+        assert!(done.err.contains(files[0].to_str().unwrap()), "{}", done.err);
+        assert!(fs::read_to_string(&files[0]).unwrap().contains("Poured."));
+        assert!(rendered(&world).contains(there), "{}", rendered(&world));
+        fs::remove_file(&files[0]).unwrap();
+    }
+}
+
+#[test]
+fn a_pending_edit_is_opened_and_what_comes_of_it_is_one_step() {
+    let world = World::new();
+    let passage = novel(&world)[1].clone();
+    world.ok(&["tree", "draft", "Novel", "--at", &passage, "It thundered.\n\n"]);
+    let operations = || world.ok(&["tree", "log", "Novel"]).lines().count();
+    let before = operations();
+    for (editor, code) in [("no-such-editor", 1), ("cat", 0)] {
+        assert_eq!(edited(&world, editor, &[&passage]).code, Some(code), "{editor}");
+        assert_eq!(operations(), before, "{editor} changed nothing");
+        kept(&world).iter().for_each(|file| fs::remove_file(file).unwrap());
+    }
+    let missing = world.run(&["tree", "edit", "Novel", &passage, "--replace", "rained", "snowed"]);
+    assert_eq!((missing.code, operations()), (Some(3), before), "the pending edit is its text: {missing:?}");
+    let done = edited(&world, "sed -i s/thundered/hailed/", &[&passage]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(rendered(&world).contains("It hailed."));
+    world.ok(&["tree", "undo", "Novel"]);
+    assert!(rendered(&world).contains("It thundered."), "{}", rendered(&world));
+}
+
+#[test]
+fn a_command_that_is_refused_commits_nothing_that_is_typed() {
+    let world = World::new();
+    let before = novel(&world);
+    let id = before[3].as_str();
+    world.ok(&["tree", "draft", "Novel", "\nAnd then?"]);
+    world.ok(&["tree", "draft", "Novel", "--at", &before[1], "It thundered.\n\n"]);
+    let operations = || world.ok(&["tree", "log", "Novel"]).lines().count();
+    let done = operations();
+    fs::write(world.path("empty.md"), "").unwrap();
+    fs::write(world.path("mark.md"), format!("⟦{id}⟧The rain ⟦zzzz⟧stopped.")).unwrap();
+    let (empty, mark) = (text(&world.path("empty.md")), text(&world.path("mark.md")));
+    for refused in [
+        &["edit", "Novel", "--file", "missing.md"] as &[&str],
+        &["edit", "Novel", "--file", &empty],
+        &["edit", "Novel", "--file", &mark],
+        &["edit", "Novel", "--replace", "It rained.", "It snowed."],
+        &["edit", "Novel", "--from", "zzzzzz"],
+        &["merge", "Novel", &before[0]],
+        &["split", "Novel", id, "--after", "rain"],
+        &["split", "Novel", &before[1], "--after", "It rained"],
+    ] {
+        let refused = world.run(&[&["tree"], refused].concat());
+        assert_ne!(refused.code, Some(0), "{refused:?}");
+        assert_eq!(operations(), done, "{refused:?}");
+    }
+    for editor in ["no-such-editor", ""] {
+        let refused = edited(&world, editor, &[]);
+        assert_ne!(refused.code, Some(0), "{refused:?}");
+        assert_eq!(operations(), done, "{refused:?}");
+    }
+    // What is done takes it in.
+    world.ok(&["tree", "edit", "Novel", "--replace", "thundered", "hailed"]);
+    let changed = NOVEL.replace("It rained", "It hailed") + "\nAnd then?";
+    assert_eq!(world.ok(&["tree", "text", "Novel", "--committed"]), changed);
+    world.ok(&["tree", "draft", "Novel", " Sun."]);
+    assert_eq!(edited(&world, "sed -i s/hailed/snowed/", &[]).code, Some(0));
+    assert_eq!(
+        world.ok(&["tree", "text", "Novel", "--committed"]),
+        changed.replace("hailed", "snowed") + " Sun."
+    );
 }
 
 #[test]

@@ -51,6 +51,19 @@ fn passages_are_merged_and_split() {
 }
 
 #[test]
+fn a_hint_names_the_tree_as_a_shell_takes_it() {
+    let world = World::new();
+    let ids = novel(&world, "The Rain", &[]);
+    let tree = world.json(&["tree", "show", "The Rain"]).1["tree"].as_str().unwrap().to_owned();
+    let refused = world.run(&["tree", "split", &tree, &ids[1], "--after", "It rained."]);
+    assert!(refused.err.contains("tree branch 'The Rain' "), "{refused:?}");
+    assert!(refused.err.contains("tree edit 'The Rain'`"), "{refused:?}");
+    world.ok(&["tree", "exclude", &tree, &ids[0]]);
+    let refused = world.run(&["tree", "merge", &tree, &ids[1]]);
+    assert!(refused.err.contains(&format!("tree include 'The Rain' {}", ids[0])), "{refused:?}");
+}
+
+#[test]
 fn a_branch_begins_behind_words() {
     let world = World::new();
     let ids = novel(&world, "Novel", &[]);
@@ -91,4 +104,25 @@ fn words_of_a_passage_are_replaced() {
     assert!(world.ok(&["tree", "text", "Novel"]).contains("# Rain\n\nIt snowed.\n\n## Two"));
     world.ok(&["tree", "rename", "Novel", "Snow"]);
     assert!(world.ok(&["tree", "list"]).contains("Snow"));
+}
+
+#[test]
+fn siblings_are_looked_for_near_the_end_and_anywhere_by_name() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Long", "--text", "Another.\n\n"]);
+    let (_, shown) = world.json(&["tree", "show", "Long"]);
+    let first = shown["nodes"][1]["short_id"].as_str().unwrap();
+    world.ok(&["tree", "edit", "Long", first, "--text", "One.\n\n", "--as", "branch"]);
+    let (_, shown) = world.json(&["tree", "show", "Long"]);
+    let id = shown["nodes"][1]["short_id"].as_str().unwrap();
+    let long: String = (0..1_100).map(|n| format!("Passage {n}.\n\n")).collect();
+    std::fs::write(world.path("long.md"), format!("One.\n\n{long}")).unwrap();
+    assert!(world.ok(&["tree", "siblings", "Long"]).contains("Another."));
+    world.ok(&["tree", "edit", "Long", "--file", &text(&world.path("long.md"))]);
+    for command in [&["siblings", "Long"] as &[&str], &["switch", "Long", "--next"]] {
+        let refused = world.run(&[&["tree"], command].concat());
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert!(refused.err.contains("name the passage") && refused.err.contains("1024"), "{refused:?}");
+    }
+    assert!(world.ok(&["tree", "siblings", "Long", id]).contains("Another."));
 }

@@ -257,6 +257,14 @@ fn runs(pairs: &[(Range<usize>, Range<usize>)]) -> impl Iterator<Item = &[(Range
     pairs.chunk_by(|a, b| a.0.end == b.0.start && a.1.end == b.1.start)
 }
 
+/// The pairs of equal pieces of two texts, in order, as they stay on a shortest way from the one to the other; none when
+/// `steps` were not enough. What it took is taken from them.
+pub fn matching<T: PartialEq>(old: &[T], new: &[T], steps: &mut usize) -> Option<Vec<(usize, usize)>> {
+    let (pairs, taken) = myers(old.len(), new.len(), *steps, |a, b| old[a] == new[b]);
+    *steps = steps.saturating_sub(taken);
+    pairs
+}
+
 /// Myers' greedy algorithm over `n` old and `m` new pieces: the pairs of equal pieces on a shortest edit
 /// path, oldest first, or none when `limit` steps were not enough; and the steps taken.
 fn myers(

@@ -14,6 +14,7 @@ use crate::tree::Mode;
 pub(super) fn edit(
     builder: &mut PlanBuilder<'_, '_>,
     at: PositionId,
+    over: Option<&str>,
     text: &str,
     edit_as: EditAs,
 ) -> Result<(), PlanError> {
@@ -24,6 +25,13 @@ pub(super) fn edit(
         EditAs::Default => builder.mode()? == Mode::Buffer || position.kind != PositionKind::Path,
     };
     commit::commit(builder)?;
+    if let Some(over) = over {
+        let now = builder.node(builder.shown(at)?)?;
+        // Where somebody wrote the same there is nothing to lose.
+        if now.text() != over && now.text() != text {
+            return Err(Refusal::ChangedMeanwhile(at).into());
+        }
+    }
     if version {
         commit::set_text(builder, at, text, None)?;
     } else {

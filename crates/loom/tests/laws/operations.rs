@@ -161,6 +161,24 @@ fn a_view_is_never_moved_to_a_hidden_place() {
     assert_eq!(desk.run(Op::BranchAt { node: second.original(), at: 0, token: None }), hidden(first));
 }
 
+#[test]
+fn an_edit_of_a_text_that_was_read_is_refused_over_another() {
+    let mut desk = Fixture::buffer();
+    let at = desk.append("a");
+    let edit = |shown: &str, text: &str, edit_as| Op::EditShown {
+        position: at,
+        shown: shown.into(),
+        text: text.into(),
+        edit_as,
+    };
+    desk.run(edit("a", "b", EditAs::Default)).unwrap();
+    for edit_as in [EditAs::Version, EditAs::Branch] {
+        assert_eq!(desk.run(edit("a", "c", edit_as)), Err(Refusal::ChangedMeanwhile(at)));
+    }
+    assert!(desk.run(edit("a", "b", EditAs::Version)).unwrap().is_empty(), "somebody wrote the same");
+    assert_eq!(desk.text(), "b");
+}
+
 /// Passages as `main` shows them.
 fn shown(desk: &Fixture, at: &[drawloom_loom::PositionId]) -> Vec<ShownPassage> {
     let shown = |position: &drawloom_loom::PositionId| ShownPassage {

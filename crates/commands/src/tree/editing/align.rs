@@ -4,14 +4,16 @@
 //! replaces something belongs to the passage where that begins (spec: loom §2 *Rules*). Together the texts of the
 //! passages are the changed text, byte for byte.
 
+use std::collections::HashMap;
 use std::ops::Range;
-use std::time::{Duration, Instant};
 
-use loom::attribution::{Stretch, stretches};
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+use loom::attribution::{Stretch, matching, stretches};
 
-/// How long lines are compared; beyond it what is left counts as replaced.
-const MOST_TIME: Duration = Duration::from_secs(5);
+use super::marks::rising;
+
+/// Steps that comparing the lines of a stretch may cost; beyond them what is left counts as replaced. It is work, not
+/// time: which passage holds a text is the same on every machine.
+const MOST_STEPS: usize = 2_000_000;
 
 /// How much of a changed stretch is compared word by word, in bytes; of a longer one line by line.
 const MOST_BYTES: usize = 64 * 1024;
@@ -136,27 +138,85 @@ enum Change {
 /// What became of the lines of a text.
 fn lines(old: &str, new: &str) -> Vec<Change> {
     let (from, to) = (Lines::of(old), Lines::of(new));
-    let deadline = Instant::now() + MOST_TIME;
-    let ops = capture_diff_slices_deadline(Algorithm::Patience, &from.lines, &to.lines, Some(deadline));
     let mut changes = Vec::new();
-    for op in ops {
-        let (old, new) = (op.old_range(), op.new_range());
-        if matches!(op, DiffOp::Equal { .. }) {
-            changes.push(Change::Kept { old: from.bytes(&old), new: to.bytes(&new) });
-            continue;
+    let (mut old_at, mut new_at) = (0, 0);
+    let end = (from.lines.len(), to.lines.len());
+    let mut kept = pairs(&from.lines, &to.lines).into_iter().peekable();
+    loop {
+        let (old, new) = kept.peek().copied().unwrap_or(end);
+        if (old_at, new_at) != (old, new) {
+            replaced(&mut changes, (&from, old_at..old), (&to, new_at..new));
         }
-        // A long stretch is taken line by line, so that no passage takes in what others said.
-        let is_long = from.bytes(&old).len() + to.bytes(&new).len() > MOST_BYTES;
-        let pairs = if is_long { old.len().min(new.len()).max(1) } else { 1 };
-        for pair in 0..pairs {
-            let share = |lines: &Range<usize>| {
-                let end = if pair + 1 == pairs { lines.end } else { lines.start + pair + 1 };
-                lines.start + pair..end
-            };
-            changes.push(Change::Replaced { old: from.bytes(&share(&old)), new: to.bytes(&share(&new)) });
+        let mut size = 0;
+        while kept.next_if_eq(&(old + size, new + size)).is_some() {
+            size += 1;
         }
+        if size == 0 {
+            return changes;
+        }
+        (old_at, new_at) = (old + size, new + size);
+        changes.push(Change::Kept { old: from.bytes(&(old..old_at)), new: to.bytes(&(new..new_at)) });
     }
-    changes
+}
+
+fn replaced(
+    changes: &mut Vec<Change>,
+    (from, old): (&Lines<'_>, Range<usize>),
+    (to, new): (&Lines<'_>, Range<usize>),
+) {
+    // A long stretch is taken line by line, so that no passage takes in what others said.
+    let is_long = from.bytes(&old).len() + to.bytes(&new).len() > MOST_BYTES;
+    let pairs = if is_long { old.len().min(new.len()).max(1) } else { 1 };
+    for pair in 0..pairs {
+        let share = |lines: &Range<usize>| {
+            let end = if pair + 1 == pairs { lines.end } else { lines.start + pair + 1 };
+            lines.start + pair..end
+        };
+        changes.push(Change::Replaced { old: from.bytes(&share(&old)), new: to.bytes(&share(&new)) });
+    }
+}
+
+/// The pairs of lines that stayed, in order: first those that stand once in both, then what is found between them.
+fn pairs(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
+    let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let rest = (&old[head..], &new[head..]);
+    let tail = rest.0.iter().rev().zip(rest.1.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (old_end, new_end) = (old.len() - tail, new.len() - tail);
+    let mut anchors = once_in_both(&old[head..old_end], &new[head..new_end]);
+    anchors.iter_mut().for_each(|pair| *pair = (pair.0 + head, pair.1 + head));
+    let mut steps = MOST_STEPS;
+    let mut pairs: Vec<(usize, usize)> = (0..head).map(|line| (line, line)).collect();
+    let mut at = (head, head);
+    for anchor in anchors.into_iter().map(Some).chain([None]) {
+        let (old_to, new_to) = anchor.unwrap_or((old_end, new_end));
+        let between = matching(&old[at.0..old_to], &new[at.1..new_to], &mut steps).unwrap_or_default();
+        pairs.extend(between.into_iter().map(|pair| (pair.0 + at.0, pair.1 + at.1)));
+        pairs.extend(anchor);
+        at = (old_to + 1, new_to + 1);
+    }
+    pairs.extend((0..tail).map(|line| (old_end + line, new_end + line)));
+    pairs
+}
+
+/// The lines that stand once in both, as many as stayed in order.
+fn once_in_both(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
+    let (in_old, in_new) = (places_of_one(old), places_of_one(new));
+    let place = |(at, line): (usize, &&str)| {
+        let is_once = in_old.get(*line).copied().flatten().is_some();
+        in_new.get(*line).copied().flatten().filter(|_| is_once).map(|to| (at, to))
+    };
+    let both: Vec<(usize, usize)> = old.iter().enumerate().filter_map(place).collect();
+    let order: Vec<usize> = both.iter().map(|(_, to)| *to).collect();
+    rising(&order).into_iter().map(|index| both[index]).collect()
+}
+
+/// Where each line stands; none for one that stands there more than once.
+fn places_of_one<'t>(lines: &[&'t str]) -> HashMap<&'t str, Option<usize>> {
+    let mut found = HashMap::new();
+    for (at, line) in lines.iter().enumerate() {
+        found.entry(*line).and_modify(|place| *place = None).or_insert(Some(at));
+    }
+    found
 }
 
 struct Lines<'t> {
@@ -227,6 +287,27 @@ mod tests {
             (0..1_000).map(|n| format!("Passage {n} says something of rain.\n\n")).collect();
         let new: Vec<String> = old.iter().map(|text| text.replace("rain", "snow")).collect();
         let old: Vec<&str> = old.iter().map(String::as_str).collect();
+        assert_eq!(distribute(&old, &new.concat()), new);
+    }
+
+    #[test]
+    fn which_passage_holds_a_text_is_told_by_its_lines_however_many_there_are() {
+        // Lines that stand once lead through a text of which most was written anew, and repeated ones are found between.
+        let passage = |n: usize, word: &str| format!("Passage {n}.\nThe same.\n{word} {}.\n\n", n % 7);
+        let old: Vec<String> = (0..4_000).map(|n| passage(n, "old")).collect();
+        let new: Vec<String> =
+            (0..4_000).map(|n| passage(n, if n % 3 == 0 { "old" } else { "new" })).collect();
+        let lines: Vec<&str> = old.iter().map(String::as_str).collect();
+        assert_eq!(distribute(&lines, &new.concat()), new);
+        let without: String = new.iter().skip(1_000).map(String::as_str).collect();
+        let found = distribute(&lines, &without);
+        assert!(found[1..999].iter().all(String::is_empty), "those that went are empty");
+        assert_eq!(found[1_001..], new[1_001..]);
+    }
+
+    #[test]
+    fn lines_that_never_agree_cost_no_more_than_their_steps() {
+        let (old, new) = (["a\n", "b\n"].repeat(20_000), ["c\n", "c\n"].repeat(20_000));
         assert_eq!(distribute(&old, &new.concat()), new);
     }
 

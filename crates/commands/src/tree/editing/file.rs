@@ -66,22 +66,17 @@ impl EditFile {
     /// What the editor left in it; none where that is what was written.
     ///
     /// # Errors
-    /// When there is no editor, it failed, or its file cannot be read.
+    /// When there is no editor, it failed, or its file cannot be read; it says what became of the file.
     pub(super) async fn edit(&self, app: &App) -> Result<Option<Vec<u8>>, CommandError> {
         let (frontend, path) = (Arc::clone(&app.frontend), self.path.clone());
         let begin = Instant::now();
         let ended = tokio::task::spawn_blocking(move || frontend.edit(&path)).await;
         let ended = ended.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
-        ended.map_err(|error| match error {
-            EditorError::Missing => CommandError::usage(
-                "no text is given, and there is no editor",
-                "give --text, --file or --replace OLD NEW, or set VISUAL or EDITOR",
-            ),
-            EditorError::Failed { .. } => {
-                CommandError::new("editor", 1, error.to_string(), "check VISUAL and EDITOR")
-            }
+        ended.map_err(|error| self.kept(app, not_edited(error)))?;
+        let saved = self.read(app).map_err(|problem| match problem {
+            FileProblem::TooLarge { .. } => self.kept(app, self.unread(problem)),
+            problem => self.unread(problem),
         })?;
-        let saved = self.read(app).map_err(|problem| self.unread(problem))?;
         if saved != self.written.as_bytes() {
             return Ok(Some(saved));
         }
@@ -143,8 +138,6 @@ impl EditFile {
             Ok(_) | Err(FileProblem::TooLarge { .. }) => {
                 format!("the edited text lies in {name}: `{}` takes it in", self.command())
             }
-            // It says so itself.
-            Err(_) if error.message.contains(&*name) => return error,
             Err(FileProblem::NotFound) => format!("{name} is gone"),
             Err(problem) => format!("{name} cannot be read: {problem}"),
         };
@@ -161,6 +154,25 @@ impl EditFile {
     pub(in crate::tree) fn remove(&self) {
         if let Err(error) = fs::remove_file(&self.path) {
             tracing::warn!(%error, path = %self.path.display(), "the file of an editor was not removed");
+        }
+    }
+}
+
+/// Refuses where there is no editor to open a file with.
+pub(super) async fn find_editor(app: &App) -> Result<(), CommandError> {
+    let frontend = Arc::clone(&app.frontend);
+    let found = tokio::task::spawn_blocking(move || frontend.find_editor()).await;
+    found.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())).map_err(not_edited)
+}
+
+fn not_edited(error: EditorError) -> CommandError {
+    match error {
+        EditorError::Missing => CommandError::usage(
+            "no text is given, and there is no editor",
+            "give --text, --file or --replace OLD NEW, or set VISUAL or EDITOR",
+        ),
+        EditorError::Failed { .. } => {
+            CommandError::new("editor", 1, error.to_string(), "check VISUAL and EDITOR")
         }
     }
 }

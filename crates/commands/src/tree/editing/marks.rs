@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
+use loom::short_id;
+
 use super::align::distribute;
 
 const OPEN: char = '⟦';
@@ -224,8 +226,7 @@ impl Marks {
 
     fn is_like_a_mark(&self, mark: &str) -> bool {
         let id = self.id_of(mark);
-        id.len() >= loom::short_id::SHORTEST
-            && id.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
+        id.len() >= short_id::SHORTEST && id.bytes().all(short_id::is_letter)
     }
 }
 
@@ -244,9 +245,8 @@ fn mark_at(text: &str) -> Option<&str> {
 /// The id that stands behind the bracket a text begins with.
 fn id_at<'i>(text: &str, ids: &HashSet<&'i str>) -> Option<&'i str> {
     let inner = text.strip_prefix(OPEN)?;
-    let is_of_an_id = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_lowercase();
-    let longest = inner.bytes().take_while(is_of_an_id).count().min(LONGEST);
-    (loom::short_id::SHORTEST..=longest).rev().find_map(|length| ids.get(&inner[..length]).copied())
+    let longest = inner.bytes().take_while(|byte| short_id::is_letter(*byte)).count().min(short_id::LONGEST);
+    (short_id::SHORTEST..=longest).rev().find_map(|length| ids.get(&inner[..length]).copied())
 }
 
 /// Ids behind brackets that are not closed.
@@ -285,7 +285,7 @@ fn bracket(text: &str) -> Option<usize> {
 }
 
 /// Indices of a longest rising run of numbers, none of them twice.
-fn rising(numbers: &[usize]) -> Vec<usize> {
+pub(super) fn rising(numbers: &[usize]) -> Vec<usize> {
     // The index that ends the best run of each length, and what stands before each.
     let (mut ends, mut before): (Vec<usize>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
     for (at, number) in numbers.iter().enumerate() {
@@ -397,6 +397,9 @@ mod tests {
         let half = marks(&OLD).read(&OLD, "⟦aaaa⟧One\n⟦bbbbTwo is").unwrap_err();
         assert_eq!(half, UnknownMark::Open("⟦bbbbTwo".to_owned()));
         assert_eq!(half.line("⟦bbbb⟧One\n⟦bbbbTwo is"), 2);
+        // Words with letters that no id has are words of the text.
+        let word = "⟦aaaa⟧One ⟦hello⟧ ⟦note⟧ ⟦foul⟧\n⟦bbbb⟧Two";
+        assert_eq!(marks(&OLD[..2]).read(&["One ", "Two"], word).unwrap()[1], "Two");
         // A bracket before other letters, and one that stood in the text, are text.
         let old = ["⟦aaaa is\n", "Two"];
         let texts = marks(&old).read(&old, "⟦aaaa⟧⟦aaaa was\n⟦bbbb⟧Two ⟦zzzz").unwrap();
