@@ -48,17 +48,32 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
             *end = Some(app.node_named(asker, Some(tree), named).await?.1);
         }
     }
-    let open = OpenText::read(app, asker, (tree, &view), ends).await?;
-    // Drafts are committed once nothing is left to be refused.
-    let (open, file) = match (&args.file, args.replace.as_slice()) {
-        (Some(path), _) => {
+    let given = match &args.file {
+        Some(path) => {
             let name = crate::app::input::argument_name(path);
             let saved = app.file_bytes(path, Accept::RegularOrPipe)?;
+            Some((app.text_of(&name, saved.clone())?, name, saved))
+        }
+        None => None,
+    };
+    if let (Some((file, ..)), [None, None]) = (&given, ends) {
+        // A file of a part is taken in as that part.
+        for (end, named) in ends.iter_mut().zip(marks::part_of(file)) {
+            if let Some(named) = named {
+                *end = Some(app.node_named(asker, Some(tree), named).await?.1);
+            }
+        }
+    }
+    let open = OpenText::read(app, asker, (tree, &view), ends).await?;
+    // Drafts are committed once nothing is left to be refused.
+    let (open, file) = match (given, args.replace.as_slice()) {
+        (Some((file, name, saved)), _) => {
+            let open = open.based_on(app, asker, &file).await?;
             let texts = open.texts_of(app, &name, saved.clone(), false)?;
             if !open.are_meant(app, &texts) {
                 return Err(not_meant("nothing was changed"));
             }
-            let open = open.committed(app, asker, ends).await?;
+            let open = open.committed(app, asker, ends).await?.based_on(app, asker, &file).await?;
             let texts = open.texts_of(app, &name, saved, false)?;
             return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
         }
@@ -77,7 +92,8 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
                 file::find_editor(app).await?;
             }
             let open = open.committed(app, asker, ends).await?;
-            let file = EditFile::make(app, tree, &open.as_file(), &args.taking_in())?;
+            let part = [&args.from, &args.to].map(Option::as_deref);
+            let file = EditFile::make(app, tree, &open.as_file(part), &args.taking_in())?;
             (open, file)
         }
     };
@@ -254,8 +270,28 @@ impl OpenText {
         Marks::of(self.passages.iter().map(|passage| passage.short_id.as_str()), &self.text())
     }
 
-    fn as_file(&self) -> String {
-        self.marks().file(&self.title, &self.old())
+    /// The text for an editor; `part` are the ends of what was opened, as they were named.
+    fn as_file(&self, part: [Option<&str>; 2]) -> String {
+        self.marks().file(&self.title, &self.old(), part)
+    }
+
+    /// The same with the versions that the marks of a file name: what a passage became since then collides with what
+    /// the file makes of it, and stays where the file changes nothing.
+    async fn based_on(mut self, app: &App, asker: &Asker, file: &str) -> Result<Self, CommandError> {
+        let mut named = marks::ids_in(file);
+        self.passages.iter().for_each(|passage| _ = named.remove(passage.short_id.as_str()));
+        for id in named.into_iter().take(self.passages.len()) {
+            let Ok((node, position)) = app.node_named(asker, Some(self.tree), id).await else { continue };
+            let Some(passage) = self.passages.iter_mut().find(|passage| passage.position == position) else {
+                continue;
+            };
+            let row = app.read(asker, self.tree, move |rows| rows.node(node)).await?;
+            if let Some(row) = row.filter(|row| !row.purged) {
+                passage.text = row.node.text().into_owned();
+                (passage.node, passage.short_id) = (node, row.short_id);
+            }
+        }
+        Ok(self)
     }
 
     /// The texts of the passages out of a file, or that of a document that has none; `is_ours` says that an editor got
@@ -402,6 +438,10 @@ pub(super) fn edited(rows: &dyn TreeReader, node: NodeId) -> Result<Edited, loom
 fn with_line_ends_of(old: &str, saved: &str) -> String {
     let saved = if old.starts_with('\u{feff}') { saved } else { saved.trim_start_matches('\u{feff}') };
     let lines = old.matches('\n').count();
+    let saved = &match saved.contains('\n') || old.contains('\r') {
+        true => saved.to_owned(),
+        false => saved.replace('\r', "\n"),
+    };
     match old.matches("\r\n").count() {
         0 if !old.contains('\r') => saved.replace("\r\n", "\n"),
         ends if ends == lines && !saved.contains('\r') => saved.replace('\n', "\r\n"),
@@ -419,5 +459,6 @@ mod tests {
         assert_eq!(with_line_ends_of("a\r\nb\r\n", "a\nc\n"), "a\r\nc\r\n");
         assert_eq!(with_line_ends_of("a\r\nb\n", "a\nc\r\n"), "a\nc\r\n", "mixed: as it was saved");
         assert_eq!(with_line_ends_of("", "a\r\n"), "a\n");
+        assert_eq!(with_line_ends_of("a\nb", "a\rc\r"), "a\nc\n", "an editor that ends lines so");
     }
 }

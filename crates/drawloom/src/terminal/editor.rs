@@ -32,7 +32,9 @@ pub(super) fn edit(file: &Path) -> Result<(), EditorError> {
     let editor = named()?;
     let failed = |why: String| EditorError::Failed { editor: editor.to_string_lossy().into_owned(), why };
     // The name may hold flags and quotes, as the shell reads them.
-    let mut line = editor.clone();
+    // Ctrl-C is the editor's: the shell waits for what comes of it.
+    let mut line = OsString::from("trap : INT QUIT; ");
+    line.push(&editor);
     line.push(" \"$@\"");
     let mut command = shell(&line);
     command.arg(file);

@@ -14,6 +14,10 @@ const OPEN: char = '⟦';
 const CLOSE: char = '⟧';
 /// How the line above the text begins; a space or, where it was wrapped, a line end follows.
 const HEADER: &str = "⟦drawloom";
+/// What that line says in every file made here.
+const SAYS: &str = "marks the beginning of a passage";
+/// Flags that may end it, where a part of the path was opened.
+const FLAGS: [&str; 2] = ["--from", "--to"];
 /// Characters of that line at most.
 const LONGEST_HEADER: usize = 4_096;
 /// Bytes between the brackets of a mark at most.
@@ -78,13 +82,15 @@ impl Marks {
 
     /// The file an editor opens: what to know of it, then each passage behind its mark. Its last line end is not part
     /// of the text, as many editors write one.
-    pub(super) fn file(&self, title: &str, texts: &[&str]) -> String {
+    pub(super) fn file(&self, title: &str, texts: &[&str], part: [Option<&str>; 2]) -> String {
         let title: String = title.chars().filter(|c| ![OPEN, CLOSE].contains(c) && !c.is_control()).collect();
         // An editor gives a file that has both kinds of line ends one of them.
         let line_end = if self.has_crlf { "\r\n" } else { "\n" };
+        let flags = FLAGS.iter().zip(part).filter_map(|(flag, id)| Some(format!(" {flag} {}", id?)));
         let mut file = format!(
-            "{HEADER} {title}: {OPEN}…{CLOSE} marks the beginning of a passage. Write as you like; leave the marks where \
-             you can. Saved and closed, it is taken in.{CLOSE}{line_end}"
+            "{HEADER} {title}: {OPEN}…{CLOSE} {SAYS}. Write as you like; leave the marks where you can. Saved and closed, \
+             it is taken in.{}{CLOSE}{line_end}",
+            flags.collect::<String>()
         );
         for (mark, text) in self.marks.iter().zip(texts) {
             file.push_str(mark);
@@ -131,19 +137,23 @@ impl Marks {
 
     /// The lines above the text in a file, with their places. What the text itself held stands behind them.
     fn headers_of<'f>(&self, file: &'f str) -> Vec<(usize, &'f str)> {
+        let begin = file.find(|c: char| !c.is_whitespace()).unwrap_or(0);
+        // Others, as of a passage that was doubled, are text.
+        let is_ours =
+            |(at, header): &(usize, &str)| *at == begin || !header.ends_with(CLOSE) || is_above(header);
         let mut surplus: HashMap<&str, usize> = HashMap::new();
-        headers_in(file).for_each(|(_, header)| *surplus.entry(header).or_default() += 1);
+        headers_in(file).filter(is_ours).for_each(|(_, header)| *surplus.entry(header).or_default() += 1);
         for (header, number) in &mut surplus {
             *number = number.saturating_sub(self.headers.get(*header).copied().unwrap_or(0));
         }
-        let is_above = |(_, header): &(usize, &'f str)| match surplus.get_mut(header) {
+        let is_surplus = |(_, header): &(usize, &'f str)| match surplus.get_mut(header) {
             Some(number) if *number > 0 => {
                 *number -= 1;
                 true
             }
             _ => false,
         };
-        headers_in(file).filter(is_above).collect()
+        headers_in(file).filter(is_ours).filter(is_surplus).collect()
     }
 
     /// The new text of each passage. Together they are the text of the file without its marks.
@@ -228,6 +238,30 @@ impl Marks {
         let id = self.id_of(mark);
         id.len() >= short_id::SHORTEST && id.bytes().all(short_id::is_letter)
     }
+}
+
+/// The ids of all marks in a file.
+pub(super) fn ids_in(file: &str) -> HashSet<&str> {
+    let inner = marks_in(file).map(|(_, mark)| mark.trim_start_matches(OPEN).trim_end_matches(CLOSE));
+    let ids = inner.map(|inner| inner.split('·').next().unwrap_or_default());
+    ids.filter(|id| id.len() >= short_id::SHORTEST && id.bytes().all(short_id::is_letter)).collect()
+}
+
+/// The ends of the part of a path that a file was made of.
+pub(super) fn part_of(file: &str) -> [Option<&str>; 2] {
+    let header = headers_in(file).map(|(_, header)| header).find(|header| is_above(header));
+    let words: Vec<&str> = header.unwrap_or_default().trim_end_matches(CLOSE).split_whitespace().collect();
+    // The title, which may hold anything, stands before what the line says.
+    let from = words.iter().rposition(|word| word.starts_with("in.")).unwrap_or(words.len());
+    FLAGS.map(|flag| {
+        let at = words.get(from..)?.iter().position(|word| *word == flag)?;
+        words.get(from + at + 1).copied()
+    })
+}
+
+/// Whether a line says what that above a text does, however it was wrapped.
+fn is_above(header: &str) -> bool {
+    header.split_whitespace().collect::<Vec<_>>().join(" ").contains(SAYS)
 }
 
 /// What looks like a mark, with the places.
@@ -318,10 +352,37 @@ mod tests {
 
     #[test]
     fn a_file_that_was_not_touched_is_the_text() {
-        let file = marks(&OLD).file("A ⟦title⟧\n", &OLD);
+        let file = marks(&OLD).file("A ⟦title⟧\n", &OLD, [None, None]);
         assert!(file.starts_with("⟦drawloom A title: "), "{file}");
         assert_eq!(read(&marks(&OLD).body(&file).unwrap()), OLD);
         assert!(marks(&OLD).are_in(&file) && !marks(&OLD).are_in(&OLD.concat()));
+    }
+
+    #[test]
+    fn a_file_of_a_part_says_so_whatever_the_title_holds() {
+        let file = marks(&OLD).file("A --from x --to y, taken in.", &OLD, [Some("aaaa"), Some("dddd")]);
+        assert_eq!(part_of(&file), [Some("aaaa"), Some("dddd")]);
+        assert_eq!(
+            part_of(&file.replacen(" --from aaaa", "\n--from\naaaa", 1)),
+            [Some("aaaa"), Some("dddd")]
+        );
+        assert_eq!(part_of(&marks(&OLD).file("A", &OLD, [None, Some("cccc")])), [None, Some("cccc")]);
+        assert_eq!(part_of(&marks(&OLD).file("A --from x", &OLD, [None, None])), [None, None]);
+        assert_eq!(read(&marks(&OLD).body(&file).unwrap()), OLD);
+        assert_eq!(ids_in(&file), HashSet::from(["aaaa", "bbbb", "cccc", "dddd"]));
+    }
+
+    #[test]
+    fn a_text_that_begins_like_the_line_above_stays_where_it_is_doubled() {
+        let old = ["⟦drawloom X: hello⟧ words I keep.\n\n", "Two."];
+        let marks = marks(&old);
+        let file = marks.file("T", &old, [None, None]);
+        let doubled = format!("{}⟦aaaa⟧{}", file, old[0]);
+        let read = marks.read(&old, &marks.body(&doubled).unwrap()).unwrap();
+        assert_eq!(
+            read.concat(),
+            format!("{}Two.\n{}", old[0], old[0].trim_end_matches('\n').to_owned() + "\n")
+        );
     }
 
     #[test]
@@ -359,7 +420,7 @@ mod tests {
         assert_eq!(unknown.line("⟦aaaa⟧One\n⟦zzzz⟧Two"), 2);
         let old = ["⟦aaaa⟧ and ⟦zzzz⟧ ", "⟦secret:K⟧ ⟦not a mark⟧ ⟦"];
         let marks = marks(&old);
-        let file = marks.file("T", &old);
+        let file = marks.file("T", &old, [None, None]);
         assert!(file.contains("⟦aaaa·2⟧⟦aaaa⟧"), "{file}");
         assert_eq!(marks.read(&old, &marks.body(&file).unwrap()).unwrap(), old);
     }
@@ -367,7 +428,7 @@ mod tests {
     #[test]
     fn the_line_above_the_text_goes_wherever_it_stands() {
         let all = marks(&OLD);
-        let file = all.file("A title", &OLD);
+        let file = all.file("A title", &OLD, [None, None]);
         let (header, text) = file.split_once('\n').unwrap();
         let plain = OLD.concat();
         for (what, saved, expected) in [
@@ -387,7 +448,7 @@ mod tests {
         let own = [format!("{header}\n"), "Two.".to_owned()];
         let old: Vec<&str> = own.iter().map(String::as_str).collect();
         let two = marks(&old);
-        let file = two.file("A title", &old);
+        let file = two.file("A title", &old, [None, None]);
         assert_eq!(two.read(&old, &two.body(&file).unwrap()).unwrap(), own);
         assert!(!two.are_in(&old.concat()));
     }
