@@ -69,12 +69,12 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
     let (open, file) = match (given, args.replace.as_slice()) {
         (Some((file, name, saved)), _) => {
             let open = open.based_on(app, asker, &file).await?;
-            let texts = open.texts_of(app, &name, saved.clone(), false)?;
+            let texts = open.texts_of(app, &name, saved.clone(), false).await?;
             if !open.are_meant(app, &texts) {
                 return Err(not_meant("nothing was changed"));
             }
             let open = open.committed(app, asker, ends).await?.based_on(app, asker, &file).await?;
-            let texts = open.texts_of(app, &name, saved, false)?;
+            let texts = open.texts_of(app, &name, saved, false).await?;
             return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
         }
         (None, [old, new]) => {
@@ -100,7 +100,7 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
     let Some(saved) = file.edit(app).await? else {
         return Ok(CommandOutcome::PathEdited(PathEdited::default()));
     };
-    let taken = match open.texts_of(app, &file.name(), saved, true) {
+    let taken = match open.texts_of(app, &file.name(), saved, true).await {
         Ok(texts) if !open.are_meant(app, &texts) => {
             file.remove();
             return Err(not_meant(EMPTY_FILE_GONE));
@@ -296,7 +296,7 @@ impl OpenText {
 
     /// The texts of the passages out of a file, or that of a document that has none; `is_ours` says that an editor got
     /// the file from here.
-    fn texts_of(
+    async fn texts_of(
         &self,
         app: &App,
         name: &str,
@@ -327,7 +327,13 @@ impl OpenText {
         if self.passages.is_empty() {
             return Ok(vec![body]);
         }
-        marks.read(&self.old(), &body).map_err(unknown)
+        // Comparing takes a while where most of a long text changed.
+        let old: Vec<String> = self.passages.iter().map(|passage| passage.text.clone()).collect();
+        let read = tokio::task::spawn_blocking(move || {
+            marks.read(&old.iter().map(String::as_str).collect::<Vec<_>>(), &body)
+        });
+        let read = read.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
+        read.map_err(unknown)
     }
 
     /// Whether the texts say something, or it is meant that they say nothing.

@@ -251,7 +251,9 @@ pub(super) fn path_edited(done: &PathEdited, to: OutputStyle) -> RenderedOutcome
         })
         .collect();
     if let (Some(last), Some(file)) = (left.last_mut(), &done.file) {
-        *last += &format!("; the edited text lies in {}", to.line(&file.to_string_lossy()));
+        let file = to.line(&file.to_string_lossy()).into_owned();
+        *last +=
+            &format!("; the edited text lies in {file}: edit them again with what it says, then delete it");
     }
     RenderedOutcome::new(text).noting(left)
 }

@@ -484,3 +484,39 @@ fn an_empty_document_is_written_in_an_editor() {
     assert_eq!(rendered(&world), "One.\n\nTwo.");
     assert_eq!(ids(&world).len(), 2);
 }
+
+/// The one text that waits to be taken in.
+fn one_kept(world: &World) -> String {
+    let [file] = kept(world).try_into().unwrap();
+    text(&file)
+}
+
+#[test]
+fn a_text_that_is_taken_in_later_leaves_what_others_wrote_meanwhile() {
+    let world = World::new();
+    let before = novel(&world);
+    // The editor changes two passages and fails.
+    let done =
+        edited(&world, "sed -i -e 's/It rained/It snowed/' -e 's/stopped/went on/' \"$1\"; false", &[]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let file = one_kept(&world);
+    for (old, new) in [("All day", "All night"), ("stopped", "ended")] {
+        world.ok(&["tree", "edit", "Novel", "--replace", old, new]);
+    }
+    let taken = world.run(&["tree", "edit", "Novel", "--file", &file]);
+    assert_eq!(taken.code, Some(1), "{taken:?}");
+    assert!(taken.err.contains(&format!("changed elsewhere meanwhile: {}", before[3])), "{taken:?}");
+    assert_eq!(rendered(&world), "# Rain\n\nIt snowed.\n\nAll night it rained.\n\nThe rain ended.\n");
+    assert_eq!(world.ok(&["tree", "verify", "Novel", "--json"]).matches("\"valid\"").count(), 1);
+}
+
+#[test]
+fn a_text_of_a_part_is_taken_in_later_as_that_part() {
+    let world = World::new();
+    let before = novel(&world);
+    let part = ["--from", &before[1], "--to", &before[2]];
+    let done = edited(&world, "sed -i -e 's/All day/All night/' \"$1\"; false", &part);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    world.ok(&["tree", "edit", "Novel", "--file", &one_kept(&world)]);
+    assert_eq!(rendered(&world), "# Rain\n\nIt rained.\n\nAll night it rained.\n\nThe rain stopped.\n");
+}

@@ -72,7 +72,7 @@ impl EditFile {
         let begin = Instant::now();
         let ended = tokio::task::spawn_blocking(move || frontend.edit(&path)).await;
         let ended = ended.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
-        ended.map_err(|error| self.kept(app, not_edited(error)))?;
+        ended.map_err(|error| self.kept(app, not_edited(&error)))?;
         let saved = self.read(app).map_err(|problem| match problem {
             FileProblem::TooLarge { .. } => self.kept(app, self.unread(problem)),
             problem => self.unread(problem),
@@ -162,10 +162,12 @@ impl EditFile {
 pub(super) async fn find_editor(app: &App) -> Result<(), CommandError> {
     let frontend = Arc::clone(&app.frontend);
     let found = tokio::task::spawn_blocking(move || frontend.find_editor()).await;
-    found.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())).map_err(not_edited)
+    found
+        .unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
+        .map_err(|error| not_edited(&error))
 }
 
-fn not_edited(error: EditorError) -> CommandError {
+fn not_edited(error: &EditorError) -> CommandError {
     match error {
         EditorError::Missing => CommandError::usage(
             "no text is given, and there is no editor",
