@@ -206,8 +206,7 @@ impl Runtime {
                 spooled.header().extra.get("streamed").and_then(serde_json::Value::as_bool).unwrap_or(true);
             let agent = spooled.header().extra.get("agent").and_then(serde_json::Value::as_str);
             let agent = agent.unwrap_or(loom::source::DEFAULT_AGENT).to_owned();
-            let ends_at = spooled.header().extra.get("ends_at").cloned();
-            let stops = spooled.header().extra.get("stops").cloned();
+            let (ends_at, stops) = (stored_end(&spooled, "ends_at"), stored_end(&spooled, "stops"));
             let digest = begun.row.manifest;
             let manifest =
                 self.read(owner, begun.row.tree, move |rows| stored::manifest(rows, digest)).await?;
@@ -232,8 +231,8 @@ impl Runtime {
                     masked: Vec::new(),
                     interrupted: Some(left.code().to_owned()),
                     model: manifest.as_ref().map(|manifest| manifest.model.name.clone()).unwrap_or_default(),
-                    ends_at: ends_at.and_then(|end| serde_json::from_value(end).ok()),
-                    stops: stops.and_then(|stops| serde_json::from_value(stops).ok()).unwrap_or_default(),
+                    ends_at,
+                    stops: stops.unwrap_or_default(),
                 };
                 let meta = believed(meta, manifest.as_ref(), &body);
                 let held = manifest.as_ref().map(|manifest| manifest.held.clone()).unwrap_or_default();
@@ -290,6 +289,19 @@ impl Runtime {
             Ok(made)
         });
         read.await
+    }
+}
+
+/// Where an answer was to end, as its spool says; one that cannot be read leaves the answer as long as it came.
+fn stored_end<T: serde::de::DeserializeOwned>(spooled: &Spooled, key: &str) -> Option<T> {
+    let value = spooled.header().extra.get(key)?.clone();
+    match serde_json::from_value(value) {
+        Ok(end) => Some(end),
+        Err(error) => {
+            let generation = &spooled.header().generation;
+            tracing::warn!(%generation, key, %error, "where an answer was to end cannot be read");
+            None
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Tokens counted by the server a request is about to go to: llama.cpp and vLLM have `/tokenize` beside their API.
 //!
-//! It fails open: a server that does not count, or does not answer in time, is not asked again, and what it was asked is
-//! left to the estimate.
+//! It fails open: what a server does not count, or not in time, is left to the estimate. One that says that it does not
+//! count is not asked again, nor is one that failed three times in a row.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,14 +19,17 @@ use crate::token_counter::{CountedChunks, TokenCounter, chunks};
 /// How long a server may take to count what is new in a request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Failures in a row after which a server is not asked again.
+const FAILURES: u32 = 3;
+
 /// Counts by asking a server.
 #[derive(Debug)]
 pub(crate) struct ServerCounter {
     client: Client,
     model: String,
     counted: CountedChunks,
-    /// Whether it has shown that it does not count, or not in time.
-    refuses: AtomicBool,
+    /// Failures in a row.
+    failures: AtomicU32,
 }
 
 /// The question, for llama.cpp (`content`) and vLLM (`model`, `prompt`) alike; both pass over what is the other's.
@@ -39,6 +42,15 @@ struct Question<'a> {
     add_special_tokens: bool,
 }
 
+/// What became of a question.
+enum Asked {
+    Counted,
+    /// It may count later: it is loading, or was not reached.
+    Failed,
+    /// It does not count.
+    Refused,
+}
+
 #[derive(Deserialize)]
 struct Answer {
     count: Option<u64>,
@@ -47,12 +59,11 @@ struct Answer {
 
 impl ServerCounter {
     pub(crate) fn new(client: Client, model: &str) -> Self {
-        let (counted, refuses) = (CountedChunks::default(), AtomicBool::new(false));
-        Self { client, model: model.to_owned(), counted, refuses }
+        let (counted, failures) = (CountedChunks::default(), AtomicU32::new(0));
+        Self { client, model: model.to_owned(), counted, failures }
     }
 
-    /// Whether the server answered, whatever it said.
-    async fn ask(&self, chunk: &str) -> bool {
+    async fn ask(&self, chunk: &str) -> Asked {
         let question = Question {
             model: &self.model,
             content: chunk,
@@ -60,20 +71,32 @@ impl ServerCounter {
             add_special: false,
             add_special_tokens: false,
         };
-        let Some(url) = self.client.endpoint.beside("tokenize") else { return false };
-        let Ok(body) = serde_json::to_vec(&question) else { return false };
-        let Ok(response) = self.client.post(url, Bytes::from(body), false).await else { return false };
-        let ok = response.status().as_u16() == 200;
-        let Ok(said) = read(&self.client, response).await else { return false };
-        let answer = serde_json::from_slice::<Answer>(&said).ok().filter(|_| ok);
+        let Some(url) = self.client.endpoint.beside("tokenize") else { return Asked::Refused };
+        let Ok(body) = serde_json::to_vec(&question) else { return Asked::Refused };
+        let Ok(response) = self.client.post(url, Bytes::from(body), false).await else {
+            return Asked::Failed;
+        };
+        let status = response.status().as_u16();
+        let Ok(said) = read(&self.client, response).await else { return Asked::Failed };
+        match status {
+            200 => {}
+            // Not now; 501 is for good.
+            408 | 429 | 500 | 502..=599 => return Asked::Failed,
+            _ => return Asked::Refused,
+        }
+        let answer = serde_json::from_slice::<Answer>(&said).ok();
         match answer.and_then(|said| said.count.or(said.tokens.map(|tokens| tokens.len() as u64))) {
             // No token is empty, and no byte more than a few.
             Some(tokens) if (1..=4 * chunk.len() as u64).contains(&tokens) => {
                 self.counted.keep(chunk, tokens);
+                Asked::Counted
             }
-            _ => self.refuses.store(true, Ordering::Relaxed),
+            _ => Asked::Refused,
         }
-        true
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.failures.load(Ordering::Relaxed) >= FAILURES
     }
 }
 
@@ -88,19 +111,27 @@ impl TokenCounter for ServerCounter {
     }
 
     async fn learn(&self, texts: &[String]) {
+        if self.is_given_up() {
+            return;
+        }
         let asking = async {
             for chunk in texts.iter().flat_map(|text| chunks(text)) {
-                if self.refuses.load(Ordering::Relaxed) {
-                    return;
+                if self.counted.get(chunk).is_some() {
+                    continue;
                 }
-                if self.counted.get(chunk).is_none() && !self.ask(chunk).await {
-                    self.refuses.store(true, Ordering::Relaxed);
+                match self.ask(chunk).await {
+                    Asked::Counted => self.failures.store(0, Ordering::Relaxed),
+                    Asked::Refused => return self.failures.store(FAILURES, Ordering::Relaxed),
+                    Asked::Failed => {
+                        self.failures.fetch_add(1, Ordering::Relaxed);
+                        return;
+                    }
                 }
             }
         };
         // What was counted until then is kept.
         if tokio::time::timeout(PATIENCE, asking).await.is_err() {
-            self.refuses.store(true, Ordering::Relaxed);
+            self.failures.fetch_add(1, Ordering::Relaxed);
         }
     }
 

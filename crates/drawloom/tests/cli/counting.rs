@@ -1,9 +1,13 @@
 //! Tokens that are counted by the model itself before a request is sent (spec: context §4).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 
 use crate::models::tiny;
 use crate::server::{self, Server};
+use crate::terminal::Terminal;
 use crate::world::World;
 
 const GERMAN: &str = "Der Regen hatte drei Tage lang nicht aufgehört, und das Weberschiffchen lag still.";
@@ -53,6 +57,35 @@ fn a_server_on_this_machine_counts_and_one_that_cannot_is_estimated() {
     assert_eq!(with["estimated"], true, "what the template adds is not counted");
     let tokens = |sent: &Value| sent["used"].as_u64().unwrap();
     assert!(tokens(&with) < tokens(&without), "words are fewer than tokens: {with}, {without}");
+}
+
+#[test]
+fn a_server_that_was_loading_is_asked_to_count_again() {
+    let world = World::new();
+    let counted = Arc::new(AtomicUsize::new(0));
+    let asked = Arc::clone(&counted);
+    let near = Server::start(move |path, _| {
+        if !path.ends_with("/tokenize") {
+            return path.ends_with("/chat/completions").then(|| server::chat("", "Ja.", 0));
+        }
+        let is_first = asked.fetch_add(1, Ordering::SeqCst) == 0;
+        Some(if is_first { server::BUSY.to_owned() } else { json!({"tokens": [7]}).to_string() })
+    });
+    let provider = format!(
+        "[providers.box]\nbase_url = \"{}\"\nkind = \"llamacpp\"\nwindow = 32000\n[model]\ndefault = \"box/m\"\n",
+        near.base()
+    );
+    world.write("config.toml", &provider);
+    let mut terminal = Terminal::start(world.command(&["chat"]));
+    terminal.at_prompt();
+    terminal.says("Guten Tag.\r");
+    terminal.shows("Ja.");
+    terminal.at_prompt();
+    let once = counted.load(Ordering::SeqCst);
+    terminal.says("Und nun?\r");
+    terminal.until("the second", |terminal| terminal.contents().matches("Ja.").count() == 2);
+    terminal.at_prompt();
+    assert!(once >= 1 && counted.load(Ordering::SeqCst) > once);
 }
 
 #[test]

@@ -15,6 +15,9 @@ pub(crate) struct Server {
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
+/// The answer of a server that is still loading.
+pub(crate) const BUSY: &str = "busy";
+
 impl Server {
     /// One that answers with what `answer` makes of path and body; what has no answer is not found.
     pub(crate) fn start(answer: impl Fn(&str, &Value) -> Option<String> + Send + Sync + 'static) -> Self {
@@ -73,8 +76,11 @@ fn serve(
     if !path.ends_with("/tokenize") {
         all.lock().unwrap().push((path.clone(), body.clone()));
     }
-    let (status, text) =
-        answer(&path, &body).map_or(("404 Not Found", "{}".to_owned()), |text| ("200 OK", text));
+    let (status, text) = match answer(&path, &body) {
+        None => ("404 Not Found", "{}".to_owned()),
+        Some(text) if text == BUSY => ("503 Service Unavailable", "{}".to_owned()),
+        Some(text) => ("200 OK", text),
+    };
     let kind = if text.starts_with('{') { "application/json" } else { "text/event-stream" };
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\ncontent-length: {}",
