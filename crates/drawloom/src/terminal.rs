@@ -8,6 +8,7 @@ mod below;
 pub(crate) mod editor;
 mod hidden;
 mod mode;
+pub(crate) mod owner_program;
 mod thoughts;
 mod wait_line;
 

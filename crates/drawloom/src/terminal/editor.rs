@@ -1,7 +1,7 @@
 //! The person's editor.
 
 use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use commands::frontend::EditorError;
 
+use super::owner_program::{BY_SIGNAL, prepared};
+
 /// The editor of a terminal for which none is named (POSIX).
 const DEFAULT: &str = "vi";
 /// What a shell ends with when it finds no such program.
 const NO_SUCH_PROGRAM: i32 = 127;
-/// What a shell adds to the signal that ended a program.
-const BY_SIGNAL: i32 = 128;
 
 /// Whether an editor is open: Ctrl-C is its own then.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
@@ -38,14 +38,7 @@ pub(super) fn edit(file: &Path) -> Result<(), EditorError> {
     line.push(" \"$@\"");
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(line).arg("sh").arg(file);
-    // It is the owner's program, with the owner's environment, but for the secrets that are ours alone.
-    for (name, _) in env::vars_os().filter(|(name, _)| is_own_secret(name)) {
-        command.env_remove(name);
-    }
-    if let Some(search_path) = env::var_os("PATH") {
-        let absolute = env::split_paths(&search_path).filter(|folder| folder.is_absolute());
-        command.env("PATH", env::join_paths(absolute).unwrap_or_default());
-    }
+    let mut command = prepared(command);
     if !io::stdout().is_terminal() {
         // What a command prints is for whoever reads its standard output.
         let error = io::stderr();
@@ -56,12 +49,6 @@ pub(super) fn edit(file: &Path) -> Result<(), EditorError> {
     IS_OPEN.store(false, Ordering::SeqCst);
     let status = ended.map_err(|error| failed(format!("could not be started: {error}")))?;
     if status.success() { Ok(()) } else { Err(failed(reason(status))) }
-}
-
-/// Whether a variable sets a secret of the configuration.
-fn is_own_secret(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    name.starts_with("DRAWLOOM_") && ["KEY", "PASSWORD"].iter().any(|end| name.ends_with(end))
 }
 
 fn reason(status: ExitStatus) -> String {
