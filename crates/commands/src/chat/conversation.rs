@@ -192,7 +192,9 @@ impl Conversation {
 
     /// The command that begins anew in this session, which then has no forks.
     pub(super) fn command_anew(&self, app: &App) -> String {
-        command_in(app, &self.chosen.name, &ViewName::default(), "--new -m TEXT")
+        // One that is forgotten with the call has no name to go on by.
+        let name = if self.is_temporary() { &Name::default() } else { &self.chosen.name };
+        command_in(app, name, &ViewName::default(), "--new -m TEXT")
     }
 
     /// Whether it is forgotten when it is closed.

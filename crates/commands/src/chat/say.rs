@@ -442,7 +442,9 @@ impl Conversation {
             (Some(answer), Some(mut error)) => {
                 error.message =
                     format!("{}: the part received is kept as {}", error.message, answer.short_id);
-                if self.chosen.kind != store::SessionKind::Isolated {
+                if self.chosen.kind != store::SessionKind::Isolated
+                    && !(self.is_temporary() && self.is_single())
+                {
                     let again = format!("{} asks your message again", self.again_command(app));
                     let hint = std::mem::take(&mut error.hint);
                     error.hint = if hint.is_empty() { again } else { format!("{hint}; {again}") };
@@ -467,6 +469,9 @@ impl Conversation {
     fn how_to_go_on(&self, app: &App) -> String {
         if self.chosen.kind == store::SessionKind::Isolated {
             return "your question is kept; ask it again".to_owned();
+        }
+        if self.is_temporary() && self.is_single() {
+            return "it is forgotten with this call; ask it again".to_owned();
         }
         format!("{} asks your message again, and the next one is sent without it", self.again_command(app))
     }

@@ -50,6 +50,8 @@ fn commands_that_a_call_prints_are_about_its_session_and_workspace() {
     let model = format!("script:{}", fault.display());
     let failed = world.run(&[&["--model", &model], &there[..], &["-m", "two"]].concat());
     assert_ne!(failed.code, Some(0), "{failed:?}");
+    let private = world.run(&["--model", &model, "chat", "--private", "-m", "three"]);
+    assert!(private.err.contains("ask it again") && !private.err.contains("--session"), "{private:?}");
     let again = world.run(&command(&failed.err, "/retry"));
     assert!(again.code == Some(0) && again.out.contains("two"), "{failed:?} {again:?}");
 }
