@@ -2,7 +2,7 @@
 
 use context::Manifest;
 use futures_util::future::BoxFuture;
-use model::{ModelPlace, Money};
+use model::{ModelPlace, Money, Params};
 use store::{Principal, Reservation};
 
 use crate::call::Call;
@@ -28,7 +28,8 @@ impl Runtime {
     ) -> BoxFuture<'a, Result<Option<Reservation>, AgentError>> {
         Box::pin(async move {
             let info = ask.model.info();
-            let output = u64::from(ask.choices()) * expected_output(ask, manifest);
+            let reserved = manifest.budget.reserved_output;
+            let output = u64::from(ask.choices()) * expected_output(&ask.params, reserved);
             let (money, tokens) = match (info.place, info.prices) {
                 (ModelPlace::Local, None) => (Money::ZERO, 0),
                 (_, Some(prices)) => (prices.estimate(manifest.tokens, output), 0),
@@ -63,8 +64,7 @@ impl Runtime {
     }
 }
 
-/// Tokens of the answer that are reckoned with.
-fn expected_output(ask: &GenerationRequest, manifest: &Manifest) -> u64 {
-    let reserved = manifest.budget.reserved_output;
-    if ask.params.max_tokens.is_some() { reserved } else { reserved.min(EXPECTED_OUTPUT) }
+/// Tokens of an answer that are reckoned with, of those its request reserves: all, where their number was asked for.
+pub fn expected_output(params: &Params, reserved: u64) -> u64 {
+    if params.max_tokens.is_some() { reserved } else { reserved.min(EXPECTED_OUTPUT) }
 }

@@ -40,6 +40,7 @@ pub mod stored;
 pub mod variant;
 
 pub use self::media::{MediaFacts, MediaHold};
+pub use admission::expected_output;
 pub use budget::{Budget, Limit};
 pub use call::Call;
 pub use commit::{GenerationOutcome, TextReply};

@@ -9,7 +9,7 @@ use agent::{
 use futures_util::future::BoxFuture;
 use futures_util::future::join_all;
 use loom::{Mode, Op, Position, PositionId, PositionKind, Purpose, Seq, TreeId, ViewName};
-use model::{Model, Params};
+use model::{Model, ModelInfo, Params};
 use text::cut::Boundary;
 use tokio::sync::watch;
 
@@ -173,7 +173,7 @@ fn run<'a>(
 }
 
 /// Tokens above which the estimate is shown first (spec: agent §1 *Budgets*).
-pub(crate) const MANY_TOKENS: u64 = 50_000;
+const MANY_TOKENS: u64 = 50_000;
 
 /// Shows what many tokens of a model elsewhere would come to, and asks. What runs here costs nothing but time.
 async fn ask_first(
@@ -182,19 +182,24 @@ async fn ask_first(
     ask: GenerationRequest,
     shares: &[Share],
 ) -> Result<(), CommandError> {
-    if shares.iter().all(|share| share.model.info().place == model::ModelPlace::Local) {
-        return Ok(());
-    }
+    let is_elsewhere = |info: &&ModelInfo| info.place != model::ModelPlace::Local;
+    let Some(info) = shares.iter().map(|share| share.model.info()).find(is_elsewhere) else { return Ok(()) };
+    let params = ask.params.clone();
     let prepared = ask.prepare(&app.runtime, &asker.principal).await?;
     let found = estimate(&prepared, shares);
-    let expected = prepared.manifest.budget.reserved_output.min(agent::spend::EXPECTED_OUTPUT);
-    let tokens = (found.input_tokens + expected) * u64::from(found.requests);
-    if tokens <= MANY_TOKENS {
+    let expected = agent::expected_output(&params, prepared.manifest.budget.reserved_output);
+    if !needs_confirmation(info, found.input_tokens, expected, found.requests) {
         return Ok(());
     }
     let cost = found.cost.map(model::Money::from_dollars);
     let hint = "`--yes` sends it without asking";
     confirm_requests(app, (found.requests, found.input_tokens), cost, &found.model, hint)
+}
+
+/// Whether requests of so many tokens each, with what is expected of their answers, are many for a model elsewhere.
+pub(crate) fn needs_confirmation(info: &ModelInfo, input: u64, output: u64, requests: u32) -> bool {
+    let tokens = input.saturating_add(output).saturating_mul(requests.into());
+    info.place != model::ModelPlace::Local && tokens > MANY_TOKENS
 }
 
 /// Shows requests, how many of how many tokens each, and asks whether to send them.
@@ -267,7 +272,8 @@ async fn collect(
                 app.change(asker, tree, view, Op::Move(first.id.as_position())).await?;
             }
             let answer = (first.id, first.short_id.as_str());
-            let place = answer_place(app, asker, (tree, view), answer).await?;
+            let another = nodes.get(1).map(|node| (node.id, node.short_id.as_str()));
+            let place = answer_place(app, asker, (tree, view), answer, another).await?;
             Ok(CommandOutcome::Generated(Generated { nodes, manifest, usage, place }))
         }
         (_, None) => {

@@ -33,9 +33,10 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::rights::Asker;
 
-pub(crate) use beside::{NO_CHOICE, with_followed};
+pub(crate) use beside::{NO_CHOICE, sibling_numbers, with_followed};
 pub(crate) use compact::{NOTHING_TO_COMPACT, compact};
 pub use editing::edit_files;
+pub(crate) use editing::quoted;
 pub(crate) use history::step;
 pub(crate) use search::search;
 pub use telling::WordChange;

@@ -13,12 +13,12 @@ use std::sync::atomic::AtomicBool;
 use commands::CommandOutcome;
 use signal_hook::consts::SIGINT;
 
+use crate::terminal::owner_program::{BY_SIGNAL, prepared};
+
 /// The pager where none is named.
 const DEFAULT: &str = "less";
 /// What a named pager has to hold to be read by a shell, as git has it.
 const SHELL: &str = "|&;<>()$`\\\"'*?[#~=%";
-/// What a shell adds to the signal that ended a program.
-const BY_SIGNAL: i32 = 128;
 
 /// Whether an answer only shows what is there; what was changed or made is said at once.
 pub(crate) const fn may_show(outcome: &CommandOutcome) -> bool {
@@ -83,7 +83,7 @@ fn command() -> Option<Command> {
     let words: Option<Vec<&str>> = line
         .filter(|line| !line.contains(|c| SHELL.contains(c)))
         .map(|line| line.split_whitespace().collect());
-    let mut pager = match words.as_deref() {
+    let pager = match words.as_deref() {
         Some([program, arguments @ ..]) => {
             let mut pager = Command::new(program);
             pager.args(arguments);
@@ -95,6 +95,7 @@ fn command() -> Option<Command> {
             shell
         }
     };
+    let mut pager = prepared(pager);
     for (name, value) in [("LESS", "FRX"), ("LV", "-c")] {
         if env::var_os(name).is_none() {
             pager.env(name, value);

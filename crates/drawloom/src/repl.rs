@@ -206,7 +206,7 @@ impl Repl<'_> {
                 }
                 TurnStep::AskedAgain { number, of } => {
                     meanwhile.follow(conversation).await;
-                    self.person.notice(&format!("answer {number} of {of}:"));
+                    self.person.notice(&format!("new answer {number} of {of}:"));
                 }
                 TurnStep::Done(done) => match *done {
                     Ok(done) => self.show(&CommandOutcome::Chatted(done))?,
@@ -241,7 +241,11 @@ impl Repl<'_> {
         answers: Vec<Chatted>,
         endings: &mut Endings,
     ) -> Result<Option<String>, u8> {
-        let rows: Vec<String> = answers.iter().map(render::first_words).collect();
+        // As /siblings shows them; they are only to be told apart where they cannot be read.
+        let numbered = conversation.numbers(&self.app, &Asker::owner(), &answers).await;
+        let numbered = numbered.ok().filter(|(numbers, _)| numbers.len() == answers.len());
+        let (numbers, of) = numbered.unwrap_or_else(|| ((1..=answers.len()).collect(), answers.len()));
+        let rows: Vec<_> = numbers.iter().copied().zip(answers.iter().map(render::first_words)).collect();
         let is_over = Arc::new(AtomicBool::new(false));
         let (person, over) = (Arc::clone(&self.person), Arc::clone(&is_over));
         let asked =
@@ -265,7 +269,7 @@ impl Repl<'_> {
         let answer = &answers[chosen];
         match conversation.choose(&self.app, &Asker::owner(), answer).await {
             Ok(()) => {
-                let (number, of) = (chosen + 1, answers.len());
+                let number = numbers[chosen];
                 self.output.aside(&format!("goes on from answer {number} of {of} · {}", answer.short_id));
             }
             Err(error) => self.failed(&error).await,

@@ -8,6 +8,7 @@ mod below;
 pub(crate) mod editor;
 mod hidden;
 mod mode;
+pub(crate) mod owner_program;
 mod thoughts;
 mod wait_line;
 
@@ -36,6 +37,9 @@ use workspace::{FileArgument, FileError, StoreGuard};
 
 use crate::interrupt::InputWait;
 use crate::render::cut_end;
+
+/// A row with the number it is chosen by.
+type Numbered = (usize, String);
 
 /// The terminal of the process, wherever its standard streams go.
 const TERMINAL: &str = "/dev/tty";
@@ -218,27 +222,25 @@ impl Terminal {
 
     /// Shows rows with numbers and asks for one. Returns its index, the first if only Enter was pressed or the terminal
     /// went away, and a line that was no number: it is for whoever reads lines next.
-    pub(crate) fn choose(&self, rows: &[String], is_over: &dyn Fn() -> bool) -> (usize, Option<String>) {
+    pub(crate) fn choose(&self, rows: &[Numbered], is_over: &dyn Fn() -> bool) -> (usize, Option<String>) {
         self.end_line();
-        let first = (0, None);
+        let (first, wide) = ((0, None), columns());
+        let [(least, _), .., (most, _)] = rows else { return first };
         let Ok(terminal) = io::stdin().as_fd().try_clone_to_owned().map(File::from) else { return first };
-        let wide = columns();
-        let rows = rows.iter().enumerate();
-        let row = |(index, row): (usize, &String)| format!("{:>2}  {}", index + 1, one_line(row));
-        let mut shown: String = rows.map(row).map(|row| cut_end(&row, wide) + "\n").collect();
-        let count = shown.lines().count();
+        let row = |(number, row): &Numbered| cut_end(&format!("{number:>2}  {}", one_line(row)), wide);
+        let mut shown: String = rows.iter().map(|found| row(found) + "\n").collect();
         // An answer has room behind it.
         let gap = if wide < NARROW { '\n' } else { ' ' };
-        shown += &format!("which one, 1 to {count}?{gap}Enter takes the first: ");
+        shown += &format!("which one, {least} to {most}?{gap}Enter takes {least}: ");
         loop {
             let asked = io::stderr().write_all(shown.as_bytes()).and_then(|()| typed(&terminal, is_over));
             let Ok(Some(line)) = asked else { return first };
             let line = line.trim_end_matches('\n');
-            match line.trim().parse::<usize>() {
-                Ok(number) if (1..=count).contains(&number) => return (number - 1, None),
-                Ok(_) => shown = format!("a number from 1 to {count}: "),
-                Err(_) if line.trim().is_empty() => return first,
-                Err(_) => return (0, Some(line.to_owned())),
+            let number = line.trim().parse::<usize>();
+            match number.map(|number| rows.iter().position(|(of, _)| *of == number)) {
+                Ok(Some(index)) => return (index, None),
+                Ok(None) => shown = format!("a number from {least} to {most}: "),
+                Err(_) => return (0, (!line.trim().is_empty()).then(|| line.to_owned())),
             }
         }
     }

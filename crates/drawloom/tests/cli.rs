@@ -73,6 +73,8 @@ mod program;
 mod promises;
 #[path = "cli/reference.rs"]
 mod reference;
+#[path = "cli/regenerating.rs"]
+mod regenerating;
 #[path = "cli/replaying.rs"]
 mod replaying;
 #[path = "cli/secrets.rs"]

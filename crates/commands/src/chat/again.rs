@@ -1,5 +1,6 @@
 //! Asking again what was said: for its answer, for one more, or for several to choose from.
 
+use agent::OpenedSession;
 use agent::session::{TreeChoice, TurnInput};
 use loom::{Op, PositionId, Role, path, render};
 use model::ModelPlace;
@@ -7,9 +8,10 @@ use model::ModelPlace;
 use super::{Conversation, TurnStep, position};
 use crate::app::App;
 use crate::error::CommandError;
-use crate::generate::{self, MANY_TOKENS};
+use crate::generate;
 use crate::results::chat::Chatted;
 use crate::rights::Asker;
+use crate::tree;
 
 /// Answers that are asked for one after another.
 pub(super) struct Again {
@@ -49,18 +51,15 @@ impl Conversation {
         let missing = || CommandError::not_found("answer", "to ask for again here", hint);
         let entered = self.entered(app, asker).await?.ok_or_else(missing)?;
         let view = entered.view.clone();
-        let (question, last) = app
+        let question = app
             .read(asker, entered.tree, move |rows| {
                 let tip = path::position(rows, render::tip(rows, &view)?)?;
                 let is_answer = tip.role == Some(Role::Assistant);
-                let said = if is_answer { position::said_last(rows, &view)? } else { None };
-                Ok((said, position::view_position(rows, &view)?.last))
+                if is_answer { position::said_last(rows, &view) } else { Ok(None) }
             })
             .await?;
         let question = question.ok_or_else(missing)?;
-        if let Some(last) = last {
-            self.confirm_tokens(app, last.manifest.tokens, number).await?;
-        }
+        self.confirm_tokens(app, asker, (&entered, question), number).await?;
         self.ask_again(app, asker, question).await?;
         let (left, answers) = (number - 1, Vec::new());
         self.again = (number > 1).then_some(Again { question, number, left, answers });
@@ -76,13 +75,29 @@ impl Conversation {
     }
 
     /// Shows what many tokens of a model elsewhere would come to, and asks (spec: agent §1 *Budgets*).
-    async fn confirm_tokens(&mut self, app: &App, tokens: u64, number: u32) -> Result<(), CommandError> {
-        let info = self.config(app).await?.model.info();
-        let expected = u64::from(info.output_limit).min(agent::spend::EXPECTED_OUTPUT);
-        if info.place == ModelPlace::Local || (tokens + expected) * u64::from(number) <= MANY_TOKENS {
+    async fn confirm_tokens(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        (entered, question): (&OpenedSession, PositionId),
+        number: u32,
+    ) -> Result<(), CommandError> {
+        let info = self.config(app).await?.model.info().clone();
+        if info.place == ModelPlace::Local {
             return Ok(());
         }
-        let cost = info.prices.as_ref().map(|prices| prices.estimate(tokens, expected).times(number.into()));
+        self.read_files(app);
+        let mut ask = self.request(app, entered).await?;
+        if let Some(path) = ask.source.path_mut() {
+            path.from = Some(question);
+        }
+        let params = ask.params.clone();
+        let manifest = ask.prepare(&app.runtime, &asker.principal).await?.manifest;
+        let (tokens, reserved) = (manifest.tokens, manifest.budget.reserved_output);
+        if !generate::needs_confirmation(&info, tokens, agent::expected_output(&params, reserved), number) {
+            return Ok(());
+        }
+        let cost = info.prices.as_ref().map(|prices| prices.estimate(tokens, reserved).times(number.into()));
         let hint = "ask for fewer, or answer y at a terminal";
         generate::confirm_requests(app, (number, tokens), cost, &info.full_name(), hint)
     }
@@ -122,6 +137,21 @@ impl Conversation {
         if answers.len() > 1 { answers } else { Vec::new() }
     }
 
+    /// Numbers of answers among their siblings, as `/siblings` shows them, and how many siblings there are.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn numbers(
+        &self,
+        app: &App,
+        asker: &Asker,
+        answers: &[Chatted],
+    ) -> Result<(Vec<usize>, usize), CommandError> {
+        let Some(first) = answers.first() else { return Ok((Vec::new(), 0)) };
+        let positions: Vec<PositionId> = answers.iter().map(|answer| answer.node.as_position()).collect();
+        tree::sibling_numbers(app, asker, (first.tree, &self.view), positions).await
+    }
+
     /// The one answer that came of several that were asked for; none where there were more.
     fn only_answer(&mut self) -> Option<Chatted> {
         let again = self.again.take_if(|again| again.answers.len() == 1)?;
@@ -159,10 +189,14 @@ impl Conversation {
         }
         self.choose(app, asker, &first).await?;
         if choices.len() > 1 {
-            app.frontend.note(&format!(
-                "{} more beside it: `drawloom chat -m /siblings` lists them, `-m \"/next 2\"` goes to the second",
-                choices.len() - 1
-            ));
+            let (numbers, of) = self.numbers(app, asker, &choices).await?;
+            if let [here, other, ..] = numbers.as_slice() {
+                app.frontend.note(&format!(
+                    "this is answer {here} of {of}: `{}` lists them, `{}` goes to {other}, the next of the new ones",
+                    self.command(app, "-m /siblings"),
+                    self.command(app, &format!("-m \"/next {other}\"")),
+                ));
+            }
         }
         let answers = if choices.len() > 1 { choices } else { Vec::new() };
         Ok(Chatted { answers, ..first })

@@ -10,6 +10,7 @@ use loom::ViewName;
 use model::Thinking;
 use store::{SessionId, SessionKind};
 use workspace::Accept;
+use workspace::trust::WorkspaceOrigin;
 
 use super::again::Again;
 use super::attached::Attached;
@@ -23,6 +24,7 @@ use crate::args::chat::ChatArgs;
 use crate::args::think::Think;
 use crate::error::CommandError;
 use crate::rights::Asker;
+use crate::tree::quoted;
 
 /// A conversation that is open.
 pub struct Conversation {
@@ -93,8 +95,8 @@ impl Conversation {
                 (name, view, SessionKind::Main)
             };
             let conversation = Self::open_at(app, asker, place, args).await?;
-            if let Some(named) = args.session.session.as_deref().filter(|_| conversation.seen.is_none()) {
-                sessions::tell_near(app, asker, named).await?;
+            if args.session.session.is_some() && conversation.seen.is_none() {
+                sessions::tell_near(app, asker, &conversation.chosen.name).await?;
             }
             Ok(conversation)
         })
@@ -183,6 +185,18 @@ impl Conversation {
         }
     }
 
+    /// The command that goes on here with these arguments, whichever session and workspace are the default ones.
+    pub(super) fn command(&self, app: &App, arguments: &str) -> String {
+        command_in(app, &self.chosen.name, &self.view, arguments)
+    }
+
+    /// The command that begins anew in this session, which then has no forks.
+    pub(super) fn command_anew(&self, app: &App) -> String {
+        // One that is forgotten with the call has no name to go on by.
+        let name = if self.is_temporary() { &Name::default() } else { &self.chosen.name };
+        command_in(app, name, &ViewName::default(), "--new -m TEXT")
+    }
+
     /// Whether it is forgotten when it is closed.
     pub fn is_temporary(&self) -> bool {
         self.chosen.kind == SessionKind::Temporary
@@ -262,6 +276,22 @@ impl Conversation {
         }
         Ok(())
     }
+}
+
+/// The command that goes on in a session and a view of its tree.
+fn command_in(app: &App, name: &Name, view: &ViewName, arguments: &str) -> String {
+    let mut command = "drawloom".to_owned();
+    let is_named = app.workspace.arrival == Some(WorkspaceOrigin::Named);
+    if let Some(folder) = app.workspace.folder.as_ref().filter(|_| is_named) {
+        command += &format!(" --workspace {}", quoted(&folder.to_string_lossy()));
+    }
+    command += " chat";
+    if *view != ViewName::default() {
+        command += &format!(" --session {}", quoted(&format!("{name}:{view}")));
+    } else if *name != Name::default() {
+        command += &format!(" --session {}", quoted(name.as_str()));
+    }
+    format!("{command} {arguments}")
 }
 
 /// A session and a view of its tree, from `SESSION` or `SESSION:FORK`.

@@ -1,5 +1,7 @@
 //! Going on elsewhere: in another session, anew, beside what is here, with another model.
 
+use std::borrow::Cow;
+
 use agent::SessionChoice;
 use agent::session::SessionSampling;
 use loom::{Op, ViewName};
@@ -24,14 +26,16 @@ impl Conversation {
         app: &App,
         asker: &Asker,
         command: &SlashCommand,
-    ) -> Result<Option<&'static str>, CommandError> {
-        Ok(match command {
-            SlashCommand::New { .. } => Some("`drawloom chat --new -m TEXT` starts a new conversation"),
+    ) -> Result<Option<Cow<'static, str>>, CommandError> {
+        Ok(Some(match command {
+            SlashCommand::New { .. } => {
+                format!("`{}` starts a new conversation", self.command_anew(app)).into()
+            }
             SlashCommand::Switch { .. } => {
-                Some("`drawloom chat --session NAME -m TEXT` continues another session")
+                "`drawloom chat --session NAME -m TEXT` continues another session".into()
             }
             SlashCommand::Rename { .. } if self.entered_before(app, asker).await?.is_none() => {
-                Some("send a message first: a session has its name from then on")
+                "send a message first: a session has its name from then on".into()
             }
             SlashCommand::Model { name: Some(_) }
             | SlashCommand::Think { think: Some(_) }
@@ -39,11 +43,11 @@ impl Conversation {
             | SlashCommand::System { text: Some(_) }
                 if self.seen.is_none() =>
             {
-                Some(SAY_FIRST)
+                SAY_FIRST.into()
             }
-            SlashCommand::Set { settings } if self.seen.is_none() && !settings.is_empty() => Some(SAY_FIRST),
-            _ => None,
-        })
+            SlashCommand::Set { settings } if self.seen.is_none() && !settings.is_empty() => SAY_FIRST.into(),
+            _ => return Ok(None),
+        }))
     }
 
     /// Has the next thing said begin a new tree: of this session, or of another one that is not there yet. That one

@@ -442,8 +442,10 @@ impl Conversation {
             (Some(answer), Some(mut error)) => {
                 error.message =
                     format!("{}: the part received is kept as {}", error.message, answer.short_id);
-                if self.chosen.kind != store::SessionKind::Isolated {
-                    let again = format!("{} asks your message again", self.again_command());
+                if self.chosen.kind != store::SessionKind::Isolated
+                    && !(self.is_temporary() && self.is_single())
+                {
+                    let again = format!("{} asks your message again", self.again_command(app));
                     let hint = std::mem::take(&mut error.hint);
                     error.hint = if hint.is_empty() { again } else { format!("{hint}; {again}") };
                 }
@@ -452,11 +454,11 @@ impl Conversation {
             // Stopped before anything came of it.
             (None, Some(mut error)) if error.code == "cancelled" => {
                 error.message = format!("{}: your message is kept as {said}", error.message);
-                error.hint = format!("{}, or take it back with /undo", self.how_to_go_on());
+                error.hint = format!("{}, or take it back with /undo", self.how_to_go_on(app));
                 Err(error)
             }
             (None, Some(mut error)) => {
-                error.hint = format!("{}; {}", error.hint, self.how_to_go_on());
+                error.hint = format!("{}; {}", error.hint, self.how_to_go_on(app));
                 Err(error)
             }
             (None, None) => Err(AgentError::Empty.into()),
@@ -464,16 +466,19 @@ impl Conversation {
     }
 
     /// What becomes of a message that was not answered.
-    fn how_to_go_on(&self) -> String {
+    fn how_to_go_on(&self, app: &App) -> String {
         if self.chosen.kind == store::SessionKind::Isolated {
             return "your question is kept; ask it again".to_owned();
         }
-        format!("{} asks your message again, and the next one is sent without it", self.again_command())
+        if self.is_temporary() && self.is_single() {
+            return "it is forgotten with this call; ask it again".to_owned();
+        }
+        format!("{} asks your message again, and the next one is sent without it", self.again_command(app))
     }
 
     /// What asks again, as it is typed here.
-    const fn again_command(&self) -> &'static str {
-        if self.is_single() { "`drawloom chat -m /retry`" } else { "/retry" }
+    fn again_command(&self, app: &App) -> String {
+        if self.is_single() { format!("`{}`", self.command(app, "-m /retry")) } else { "/retry".to_owned() }
     }
 }
 

@@ -245,8 +245,7 @@ pub(super) async fn no_session(
 }
 
 /// Says that a session begins where another one, or a tree, may be meant by its name.
-pub(super) async fn tell_near(app: &App, asker: &Asker, named: &str) -> Result<(), CommandError> {
-    let name = session_name(app, named)?;
+pub(super) async fn tell_near(app: &App, asker: &Asker, name: &Name) -> Result<(), CommandError> {
     let mut own = listed(app, asker, Some(app.workspace.key.clone()), false).await?;
     own.retain(|session| session.kind == SessionKind::Main);
     let near = nearest(own.into_iter().map(|session| session.name), name.as_str());

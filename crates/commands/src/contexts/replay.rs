@@ -14,7 +14,7 @@ use super::{Sent, sent};
 use crate::app::App;
 use crate::args::context::Replay;
 use crate::error::CommandError;
-use crate::generate::MANY_TOKENS;
+use crate::generate::needs_confirmation;
 use crate::results::CommandOutcome;
 use crate::results::context::{ReplayAnswer, Replayed};
 use crate::rights::Asker;
@@ -78,7 +78,7 @@ async fn answered(
     Ok(ReplayAnswer {
         text: row.node.text().into_owned(),
         finish: row.node.finish.clone().unwrap_or(Finish::Stop),
-        place: answer_place(app, asker, (tree, view), (node, &row.short_id)).await?,
+        place: answer_place(app, asker, (tree, view), (node, &row.short_id), None).await?,
         streamed: app.frontend.has_shown(node),
         short_id: row.short_id,
     })
@@ -182,7 +182,7 @@ fn admit(app: &App, manifest: &Manifest, to: &ModelInfo) -> Result<(), CommandEr
 
 /// Shows what many tokens would go elsewhere, and asks (spec: agent §1 *Budgets*).
 fn confirm(app: &App, args: &Replay, info: &ModelInfo, tokens: u64) -> Result<(), CommandError> {
-    if args.yes || info.place == ModelPlace::Local || tokens <= MANY_TOKENS {
+    if args.yes || !needs_confirmation(info, tokens, 0, 1) {
         return Ok(());
     }
     let price = info.prices.map_or_else(

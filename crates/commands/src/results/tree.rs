@@ -14,7 +14,8 @@ use serde::Serialize;
 pub use crate::tree::WordChange;
 
 pub use answers::{
-    AlternativeShown, AnswerPlace, Estimate, Generated, GeneratedNode, TokenShown, TokensShown, UsageShown,
+    AlternativeShown, AnswerPlace, Estimate, Generated, GeneratedNode, NextAnswer, TokenShown, TokensShown,
+    UsageShown,
 };
 pub use changes::{
     Branched, Compacted, DraftDone, Edited, Moved, NodeNamed, OperationShown, Operations, PathEdited,

@@ -89,11 +89,12 @@ impl App {
                     return Ok(SlashOutcome::Turn);
                 }
                 SlashCommand::Siblings => {
+                    let (_, view) = place(self, asker, conversation).await?;
                     let beside = passage(self, asker, conversation).await?;
                     let found = Box::pin(self.run(asker, Command::Tree(TreeCommand::Siblings(beside)))).await;
                     match found.map_err(no_sibling)? {
                         CommandOutcome::Listed(found) => {
-                            CommandOutcome::Listed(tree::with_followed(self, asker, found).await?)
+                            CommandOutcome::Listed(tree::with_followed(self, asker, view, found).await?)
                         }
                         other => other,
                     }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use loom::cell::CellScope;
 use loom::reader::Order;
 use loom::{
-    CellKey, NodeRow, Position, PositionId, PositionKind, Role, RowError, TreeReader, ViewName, path, resolve,
+    CellKey, NodeRow, Position, PositionId, PositionKind, Role, RowError, TreeId, TreeReader, ViewName, path,
+    resolve,
 };
 
 use super::look;
@@ -149,7 +150,7 @@ pub(super) struct Siblings {
 
 /// A tree, a view, and a passage if one is named.
 pub(super) struct Place {
-    pub(super) tree: loom::TreeId,
+    pub(super) tree: TreeId,
     pub(super) view: ViewName,
     position: Option<PositionId>,
 }
@@ -226,15 +227,34 @@ fn siblings_of(rows: &dyn TreeReader, at: &Position) -> Result<Siblings, RowErro
     Ok(Siblings { all, here })
 }
 
+/// Numbers of siblings as a list of them shows them, and how many there are.
+///
+/// # Errors
+/// As the store says.
+pub(crate) async fn sibling_numbers(
+    app: &App,
+    asker: &Asker,
+    (tree, view): (TreeId, &ViewName),
+    positions: Vec<PositionId>,
+) -> Result<(Vec<usize>, usize), CommandError> {
+    look(app, asker, tree, view, move |rows, tip| {
+        let first = positions.first().copied().unwrap_or(tip);
+        let all = siblings_of(rows, &path::position(rows, first)?)?.all;
+        let number = |of: &PositionId| all.iter().position(|at| at.id == *of).map(|index| index + 1);
+        Ok((positions.iter().filter_map(number).collect(), all.len()))
+    })
+    .await
+}
+
 /// Siblings with the message they follow.
 pub(crate) async fn with_followed(
     app: &App,
     asker: &Asker,
+    view: ViewName,
     found: ListedNodes,
 ) -> Result<ListedNodes, CommandError> {
     let Some(first) = found.nodes.first() else { return Ok(found) };
     let (are_answers, parent) = (first.role == Some(Role::Assistant), first.parent);
-    let view = ViewName::default();
     let after = app.read(asker, found.tree, move |rows| {
         let Some(parent) = parent.map(|parent| path::position(rows, parent)).transpose()? else {
             return Ok(None);

@@ -20,7 +20,7 @@ use workspace::Accept;
 
 use self::file::EditFile;
 pub use self::file::edit_files;
-pub(super) use self::file::quoted;
+pub(crate) use self::file::quoted;
 use self::marks::{Marks, UnknownMark};
 use super::telling::{WordBudget, WordChange, words_of};
 use super::{look, words};

@@ -12,11 +12,12 @@ use loom::{
 };
 use text::terminal::one_line;
 
+use super::beside::sibling_numbers;
 use super::editing::quoted;
 use super::look;
 use crate::app::App;
 use crate::error::CommandError;
-use crate::results::tree::AnswerPlace;
+use crate::results::tree::{AnswerPlace, NextAnswer};
 use crate::rights::Asker;
 
 /// Characters of a text by which it is known again.
@@ -92,6 +93,7 @@ pub(crate) async fn answer_place(
     asker: &Asker,
     (tree, view): (TreeId, &ViewName),
     (answer, short_id): (NodeId, &str),
+    another: Option<(NodeId, &str)>,
 ) -> Result<AnswerPlace, CommandError> {
     let tip = look(app, asker, tree, view, |_, tip| Ok(tip)).await?;
     let named = tree_argument(app, asker, tree).await?;
@@ -101,12 +103,17 @@ pub(crate) async fn answer_place(
         format!(" --view {}", quoted(view.as_str()))
     };
     let go = (tip != answer.as_position()).then(|| format!("drawloom tree go {named} {short_id}{of}"));
-    Ok(AnswerPlace {
-        tip,
-        view: view.to_string(),
-        go,
-        next: format!("drawloom tree switch {named} --next{of}"),
-    })
+    let mut next = None;
+    if let Some((another, short_id)) = another.filter(|_| go.is_none()) {
+        let positions = vec![answer.as_position(), another.as_position()];
+        let (numbers, count) = sibling_numbers(app, asker, (tree, view), positions).await?;
+        if let [from, number] = numbers[..] {
+            let to = if number == from + 1 { "--next" } else { short_id };
+            let command = format!("drawloom tree switch {named} {to}{of}");
+            next = Some(NextAnswer { command, number, from, of: count });
+        }
+    }
+    Ok(AnswerPlace { tip, view: view.to_string(), go, next })
 }
 
 /// Words of the text of a view that came and went.

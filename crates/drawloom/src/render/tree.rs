@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use commands::results::tree::{
-    AnnotationShown, AnswerPlace, Compacted, Estimate, Generated, NodeShown, OperationShown, Operations,
-    PathEdited, Stepped, StoredText, TreeLine, Trees, UsageShown, Verified, ViewLine, Views, WordChange,
-    word_of,
+    AnnotationShown, AnswerPlace, Compacted, Estimate, Generated, NextAnswer, NodeShown, OperationShown,
+    Operations, PathEdited, Stepped, StoredText, TreeLine, Trees, UsageShown, Verified, ViewLine, Views,
+    WordChange, word_of,
 };
 use loom::verify::Status;
 use loom::{AuthorKind, Finish, GenerationSettings, Mode, NodeId, PositionKind, short_id, source};
@@ -132,9 +132,10 @@ pub(super) fn generated(done: &Generated, to: OutputStyle) -> RenderedOutcome {
     }
     let mut notices = vec![format!("[{}]", usage(done.usage))];
     notices.extend(nodes.first().map(|first| moved_to(place, (&first.short_id, &first.text), to)));
-    if place.go.is_none() {
-        notices.push(format!("`{}` goes to the next of the {}", to.line(&place.next), nodes.len()));
-    }
+    notices.extend(place.next.as_ref().map(|next| {
+        let NextAnswer { command, number, from, of } = next;
+        format!("this is {from} of {of} siblings: `{}` goes to {number}", to.line(command))
+    }));
     RenderedOutcome::new(parts.join("\n")).noting(notices).behind()
 }
 

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use commands::frontend::EditorError;
 
+use super::owner_program::{BY_SIGNAL, prepared};
+
 /// The editor of a terminal for which none is named (POSIX).
 const DEFAULT: &str = "vi";
 /// What a shell ends with when it finds no such program.
 const NO_SUCH_PROGRAM: i32 = 127;
-/// What a shell adds to the signal that ended a program.
-const BY_SIGNAL: i32 = 128;
 
 /// Whether an editor is open: Ctrl-C is its own then.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
@@ -80,24 +80,11 @@ fn named() -> Result<OsString, EditorError> {
     named.or_else(default).ok_or(EditorError::Missing)
 }
 
-/// A shell that runs a line as the owner: with the owner's environment, but for the secrets that are ours alone.
+/// A shell that runs a line as the owner.
 fn shell(line: &OsStr) -> Command {
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(line).arg("sh");
-    for (name, _) in env::vars_os().filter(|(name, _)| is_own_secret(name)) {
-        command.env_remove(name);
-    }
-    if let Some(search_path) = env::var_os("PATH") {
-        let absolute = env::split_paths(&search_path).filter(|folder| folder.is_absolute());
-        command.env("PATH", env::join_paths(absolute).unwrap_or_default());
-    }
-    command
-}
-
-/// Whether a variable sets a secret of the configuration.
-fn is_own_secret(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    name.starts_with("DRAWLOOM_") && ["KEY", "PASSWORD"].iter().any(|end| name.ends_with(end))
+    prepared(command)
 }
 
 fn reason(status: ExitStatus) -> String {

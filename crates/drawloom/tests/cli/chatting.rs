@@ -36,27 +36,25 @@ fn one_of_several_new_answers_is_chosen() {
     terminal.at_prompt();
     terminal.types("/regenerate -n 3\r");
     terminal.shows("answer 3 of 3:");
-    terminal.shows("which one, 1 to 3?");
-    terminal.shows(" 2  Three. And more.");
-    terminal.says_on("9\n2\n");
-    terminal.shows("a number from 1 to 3:");
-    terminal.shows("goes on from answer 2 of 3");
+    terminal.shows("which one, 2 to 4?");
+    terminal.shows(" 3  Three. And more.");
+    terminal.says_on("9\n3\n");
+    terminal.shows("a number from 2 to 4:");
+    terminal.shows("goes on from answer 3 of 4");
     terminal.says("/siblings\r");
     terminal.shows("3 *");
     // Enter takes the first, and the line that is no number is what is said next.
     terminal.types("/regenerate -n 2\r");
-    terminal.shows("which one, 1 to 2?");
+    terminal.shows("which one, 5 to 6?");
     terminal.says_on("Which was it?\n");
-    terminal.shows("goes on from answer 1 of 2");
+    terminal.shows("goes on from answer 5 of 6");
     terminal.shows("Seven.");
     // Ctrl-C chooses nothing, and ends nothing.
     terminal.at_prompt();
     terminal.types("/regenerate -n 2\r");
-    terminal.until("the choice", |terminal| terminal.contents().matches("which one, 1 to 2?").count() == 2);
+    terminal.shows("which one, 2 to 3?");
     terminal.signal(Signal::INT);
-    terminal.until("the first", |terminal| {
-        terminal.contents().matches("goes on from answer 1 of 2").count() == 2
-    });
+    terminal.shows("goes on from answer 2 of 3");
     terminal.at_prompt();
     terminal.types("/exit\r");
     assert_eq!(terminal.ended(), Some(0));
@@ -77,7 +75,7 @@ fn several_answers_of_a_call_stand_beside_the_first() {
     let printed: Vec<&str> = run.out.lines().collect();
     assert!(printed[0].ends_with("  complete") && printed[3].ends_with("  complete"), "{run:?}");
     assert_eq!((run.code, printed[1], printed[2], printed[4]), (Some(0), "One.", "", "Two."), "{run:?}");
-    assert!(run.err.contains("1 more beside it"), "{run:?}");
+    assert!(run.err.contains("this is answer 2 of 3"), "{run:?}");
     let listed = world.ok(&["chat", "-m", "/siblings"]);
     assert!(listed.lines().nth(1).unwrap().starts_with("2 *"), "{listed}");
     for wrong in ["/regenerate -n 0", "/regenerate -n 65", "/regenerate 2"] {
@@ -86,7 +84,10 @@ fn several_answers_of_a_call_stand_beside_the_first() {
     // The second is not there.
     let run = world.run(&["--model", &model, "chat", "-m", "/regenerate -n 5"]);
     assert_eq!((run.code, run.out.lines().count()), (Some(0), 8), "{run:?}");
-    assert!(run.err.contains("2 more beside it") && run.err.contains("one of the answers failed"), "{run:?}");
+    assert!(
+        run.err.contains("this is answer 4 of 6") && run.err.contains("one of the answers failed"),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -227,8 +228,8 @@ fn screens(columns: u16, environment: &[(&str, &str)]) -> String {
         terminal.says(&format!("{line}\r"));
     }
     terminal.types("/regenerate -n 2\r");
-    terminal.shows("which one, 1 to 2?");
-    terminal.says_on("2\n");
+    terminal.shows("which one, 2 to 3?");
+    terminal.says_on("3\n");
     terminal.at_prompt();
     fits(&terminal.contents(), columns);
     let is_dim = terminal.wrote(b"\x1b[2m");

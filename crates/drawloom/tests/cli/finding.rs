@@ -54,6 +54,16 @@ fn a_session_that_begins_names_what_may_be_meant() {
 }
 
 #[test]
+fn a_session_that_begins_may_be_named_with_its_main_line() {
+    let world = home();
+    world.ok(&["chat", "--session", "plans", "-m", "one"]);
+    let begun = world.run(&["chat", "--session", "notes:main", "-m", "two"]);
+    assert!(begun.code == Some(0) && begun.out.contains("two"), "{begun:?}");
+    let near = world.run(&["chat", "--session", "plnas:main", "-m", "three"]);
+    assert!(near.err.contains("a new session plnas begins; did you mean plans?"), "{near:?}");
+}
+
+#[test]
 fn turns_that_are_left_behind_are_counted() {
     let world = home();
     let said = |text: &str| world.run(&["chat", "-m", text]);

@@ -151,3 +151,19 @@ fn the_exit_code_is_the_commands_and_foreign_text_stays_harmless() {
     assert!(terminal.plain().contains("</pager>"), "{}", terminal.plain());
     assert_eq!(code, alone);
 }
+
+#[test]
+fn a_pager_has_the_owners_environment_without_what_is_drawlooms_alone() {
+    let world = world("env");
+    let pager = text(&world.path("pager"));
+    let secret = "canary-abcdefghij";
+    let mut command = world.command(&["tree", "text", "Long", "--quiet"]);
+    command.env("TERM", "xterm-256color").env("PATH", "here:/usr/bin:/bin").env("PAGER", pager);
+    command.env("DRAWLOOM_PROVIDERS__BOX__KEY", secret).env("OWN", "kept");
+    let mut terminal = Terminal::sized(command, ROWS, 200);
+    assert_eq!(terminal.ended(), Some(0));
+    while terminal.listen() {}
+    let seen = terminal.plain();
+    assert!(seen.contains("PATH=/usr/bin:/bin\n") && seen.contains("OWN=kept\n"), "{seen}");
+    assert!(!seen.contains("BOX__KEY"), "{seen}");
+}

@@ -60,9 +60,22 @@ pub struct AnswerPlace {
     /// The command that goes to the answer; none where the view stands there.
     #[serde(skip)]
     pub go: Option<String>,
-    /// The command that goes to the next sibling.
+    /// Where the next answer stands, if there are several.
     #[serde(skip)]
-    pub next: String,
+    pub next: Option<NextAnswer>,
+}
+
+/// How one of several answers is reached from the first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextAnswer {
+    /// The command that goes to it.
+    pub command: String,
+    /// Its number among its siblings, from 1.
+    pub number: usize,
+    /// The number of the first.
+    pub from: usize,
+    /// How many siblings there are.
+    pub of: usize,
 }
 
 /// A node a model made.

@@ -193,6 +193,6 @@ pub fn edit_files(home: &Path) -> Vec<PathBuf> {
 }
 
 /// A word as a shell takes it.
-pub(in crate::tree) fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), Cow::into_owned)
 }
