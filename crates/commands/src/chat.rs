@@ -3,7 +3,6 @@
 //! A [`Conversation`] is what a surface holds of a session: which one, and how a model is asked there. It says things
 //! by sending operations to the session's task, and shows the task's events.
 
-mod again;
 mod ask;
 mod attached;
 mod conversation;
@@ -12,6 +11,7 @@ mod model_choice;
 mod navigation;
 mod next_request;
 pub(crate) mod position;
+mod regenerate;
 mod reload;
 mod sampling;
 mod say;

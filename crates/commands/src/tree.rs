@@ -5,7 +5,6 @@
 //! page of the log, the texts that are compared (spec: loom §3 *Windowed access*). A command that asks a model,
 //! proves something or removes for good has its own module.
 
-mod beside;
 mod branch;
 mod compact;
 mod compare;
@@ -16,6 +15,7 @@ mod mark;
 mod passages;
 mod search;
 mod show;
+mod siblings;
 mod snippet;
 mod telling;
 mod travel;
@@ -33,12 +33,12 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::rights::Asker;
 
-pub(crate) use beside::{NO_CHOICE, sibling_numbers, with_followed};
 pub(crate) use compact::{NOTHING_TO_COMPACT, compact};
 pub use editing::edit_files;
 pub(crate) use editing::quoted;
 pub(crate) use history::step;
 pub(crate) use search::search;
+pub(crate) use siblings::{NO_CHOICE, sibling_numbers, with_followed};
 pub use telling::WordChange;
 pub(crate) use telling::{answer_place, shown_at, tree as tree_named};
 pub(crate) use travel::{SiblingChoice, reach};
@@ -69,9 +69,9 @@ pub(crate) fn run<'a>(
             TreeCommand::Merge(args) => passages::merge(app, asker, args).await,
             TreeCommand::Split(args) => passages::split(app, asker, args).await,
             TreeCommand::Branch(args) => branch::branch(app, asker, args).await,
-            TreeCommand::Siblings(args) => beside::siblings(app, asker, args).await,
-            TreeCommand::Versions(args) => beside::versions(app, asker, args).await,
-            TreeCommand::Bookmarks(args) => beside::bookmarks(app, asker, args).await,
+            TreeCommand::Siblings(args) => siblings::siblings(app, asker, args).await,
+            TreeCommand::Versions(args) => siblings::versions(app, asker, args).await,
+            TreeCommand::Bookmarks(args) => siblings::bookmarks(app, asker, args).await,
             TreeCommand::Tokens(args) => branch::tokens(app, asker, args).await,
             TreeCommand::Switch(args) => travel::switch(app, asker, args).await,
             TreeCommand::Go(args) => travel::go(app, asker, args).await,

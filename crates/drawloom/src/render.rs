@@ -6,19 +6,19 @@
 
 mod approvals;
 mod authors;
-mod beside;
 mod chat;
 mod columns;
 mod context;
 mod cost;
 mod diff;
-mod drawn;
+mod findings;
 mod maintenance;
 mod model;
-mod seen;
+mod siblings;
 mod slash;
 mod table;
 mod tree;
+mod tree_view;
 mod workspace;
 
 use std::borrow::Cow;
@@ -108,7 +108,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::TreeMade(made) => done(&made.result.short_id, &made.sentence, to),
         CommandOutcome::Trees(found) => RenderedOutcome::new(tree::list(found, to))
             .or_saying(to, "no trees: `drawloom tree new` makes one"),
-        CommandOutcome::Shown(found) => drawn::show(found, to),
+        CommandOutcome::Shown(found) => tree_view::show(found, to),
         CommandOutcome::Text(found) => authors::text(found, to),
         CommandOutcome::Node(told) => done(&told.result.short_id, &told.sentence, to),
         CommandOutcome::Draft(told) => done(&told.result.short_ids.join("\n"), &told.sentence, to),
@@ -123,8 +123,8 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Estimate(found) => RenderedOutcome::new(tree::estimate(found, to)),
         CommandOutcome::Moved(told) => done(&told.result.short_id, &told.sentence, to),
         CommandOutcome::StoredText(found) => tree::stored(found, to),
-        CommandOutcome::Listed(found) => beside::beside(found, to),
-        CommandOutcome::Reached(done) => RenderedOutcome::new(beside::reached(done, to)),
+        CommandOutcome::Listed(found) => siblings::list(found, to),
+        CommandOutcome::Reached(done) => RenderedOutcome::new(siblings::reached(done, to)),
         CommandOutcome::Exchanges(found) => {
             RenderedOutcome::new(chat::exchanges(found, to)).or_saying(to, "nothing was said here yet")
         }
@@ -133,8 +133,8 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Stepped(done) => tree::stepped(done, to),
         CommandOutcome::Operations(found) => tree::log(found, to),
         CommandOutcome::Views(found) => RenderedOutcome::new(tree::views(found, to)),
-        CommandOutcome::Compared(found) => RenderedOutcome::new(seen::compared(found, to)),
-        CommandOutcome::Tokens(found) => RenderedOutcome::new(seen::tokens(found, to)),
+        CommandOutcome::Compared(found) => RenderedOutcome::new(findings::compared(found, to)),
+        CommandOutcome::Tokens(found) => RenderedOutcome::new(findings::tokens(found, to)),
         CommandOutcome::Verified(found) => RenderedOutcome::new(tree::verified(found, to)),
         CommandOutcome::Sealed(done) => RenderedOutcome::new(format!(
             "operations 1 to {} are sealed: {} by {}\n",
@@ -169,7 +169,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Went(done) => RenderedOutcome::new(slash::went(done, to)),
         CommandOutcome::Exported(done) => maintenance::exported(done, to),
         CommandOutcome::Imported(done) => maintenance::imported(done, to),
-        CommandOutcome::Hits(found) => seen::hits(found, to),
+        CommandOutcome::Hits(found) => findings::hits(found, to),
         CommandOutcome::Removed(done) => maintenance::removed(done, to),
         CommandOutcome::BackedUp(done) => {
             let line = format!("{}  {}\n", to.line(&done.file), text::bytes::size(done.bytes));

@@ -5,7 +5,6 @@
 //! ([`meanwhile`]). Only what comes from the terminal's input line may be a command. However the conversation ends
 //! (Ctrl-D, `/quit`, a signal), a temporary one is forgotten.
 
-mod ahead;
 mod editor;
 mod ending;
 mod history;
@@ -13,6 +12,7 @@ mod keys;
 mod lines;
 mod meanwhile;
 mod prompt;
+mod typeahead;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -138,7 +138,7 @@ impl Repl<'_> {
                 None => {
                     let standing = Standing::of(&self.app, conversation).await;
                     let known = conversation.known(&self.app, &Asker::owner()).await;
-                    let mut there = ahead::lines_there();
+                    let mut there = typeahead::lines_there();
                     if let Some(first) = there.first_mut() {
                         first.insert_str(0, &self.begun.take());
                     }

@@ -4,11 +4,12 @@
 //! answer to a question nobody had seen (spec: security §26). Without a terminal the answer is no.
 
 mod asking;
-mod below;
 pub(crate) mod editor;
 mod hidden;
 mod mode;
 pub(crate) mod owner_program;
+mod size;
+mod status_area;
 mod thoughts;
 mod wait_line;
 
@@ -24,12 +25,12 @@ use std::time::Duration;
 use agent::event::AskedQuestion;
 use agent::questions::{Decision, QuestionId, STOPPED};
 use asking::{ask, decision_of, is_yes, typed};
-use below::Below;
 use commands::frontend::{EditorError, Frontend};
 pub(crate) use hidden::hidden_line;
 use loom::NodeId;
 pub(crate) use mode::TerminalMode;
-use rustix::termios::tcgetwinsize;
+pub(crate) use size::columns;
+use status_area::StatusArea;
 use text::terminal::{VisibleStream, explicit, one_line};
 use thoughts::ThinkingRenderer;
 use wait_line::WaitLine;
@@ -59,7 +60,7 @@ pub(crate) struct Terminal {
     /// What is waited for.
     wait: WaitLine,
     /// What is typed while something is shown.
-    below: Arc<Mutex<Below>>,
+    below: Arc<Mutex<StatusArea>>,
     /// Held while a question is asked.
     asking: Mutex<()>,
     questions: Mutex<Questions>,
@@ -108,7 +109,7 @@ struct Streamed {
 impl Terminal {
     /// Whoever started the program; `quiet` hides notices, `verbose` shows progress to others than terminals too.
     pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
-        let below = Arc::<Mutex<Below>>::default();
+        let below = Arc::<Mutex<StatusArea>>::default();
         Self {
             quiet,
             verbose,
@@ -270,7 +271,7 @@ impl Terminal {
         self.change_below(|below| (below.taken, below.typing) = (Vec::new(), String::new()));
     }
 
-    fn change_below(&self, change: impl FnOnce(&mut Below)) {
+    fn change_below(&self, change: impl FnOnce(&mut StatusArea)) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         let mut below = self.below();
         let erased = below.erase();
@@ -278,7 +279,7 @@ impl Terminal {
         self.write(&(erased.to_owned() + &below.draw(&mut stream.column)));
     }
 
-    fn below(&self) -> MutexGuard<'_, Below> {
+    fn below(&self) -> MutexGuard<'_, StatusArea> {
         self.below.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -312,7 +313,7 @@ impl Terminal {
             let shown = shown(&mut stream);
             if !shown.is_empty() {
                 self.wait.end();
-                stream.column = below::column(stream.column, &shown);
+                stream.column = status_area::column(stream.column, &shown);
                 let mut below = self.below();
                 let erased = below.erase();
                 self.write(&(erased.to_owned() + &shown + &below.draw(&mut stream.column)));
@@ -486,19 +487,11 @@ impl Frontend for Terminal {
     }
 }
 
-/// Columns of a terminal that does not say how many it has.
-const COLUMNS: usize = 80;
-
 /// Columns below which a question takes two lines.
 const NARROW: usize = 50;
 
-/// Columns of the terminal.
-pub(crate) fn columns() -> usize {
-    let told = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
-    if told > 0 { told } else { COLUMNS }
-}
-
 /// How long a pipe may give nothing before that is said.
 const SILENCE: Duration = Duration::from_secs(1);
+
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,5 @@
 //! The rules of the store over rows, the same for every engine.
 
-mod ahead;
 pub(crate) mod attributions;
 pub(crate) mod bytes;
 mod cell;
@@ -20,6 +19,7 @@ pub(crate) mod maintenance;
 pub(crate) mod node;
 mod operation;
 mod position;
+mod prefetch;
 pub(crate) mod queries;
 pub(crate) mod questions;
 pub(crate) mod reader;

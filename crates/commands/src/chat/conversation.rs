@@ -12,8 +12,8 @@ use store::{SessionId, SessionKind};
 use workspace::Accept;
 use workspace::trust::WorkspaceOrigin;
 
-use super::again::Again;
 use super::attached::Attached;
+use super::regenerate::PendingRegenerations;
 use super::say::TurnShown;
 use super::session_settings::{LeftSession, NewerChoices, SeenSession};
 use super::sessions::{forks_of, masked_name, session_name};
@@ -68,7 +68,7 @@ pub struct Conversation {
     /// Sessions that were left, as they were then.
     pub(super) left: HashMap<SessionId, LeftSession>,
     /// Answers that are asked for one after another; none where one is enough.
-    pub(super) again: Option<Again>,
+    pub(super) again: Option<PendingRegenerations>,
     /// What its answers must fit.
     pub(super) schema: Option<AnswerSchema>,
     /// Whether it is of a call that ends with its one answer.

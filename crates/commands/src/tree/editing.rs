@@ -93,7 +93,7 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
             }
             let open = open.committed(app, asker, ends).await?;
             let part = [&args.from, &args.to].map(Option::as_deref);
-            let file = EditFile::make(app, tree, &open.as_file(part), &args.taking_in())?;
+            let file = EditFile::make(app, asker, tree, &open.as_file(part), &args.taking_in()).await?;
             (open, file)
         }
     };
@@ -138,11 +138,12 @@ pub(super) fn not_meant(what_became: &str) -> CommandError {
 /// The text of one node as an editor left it; none where it was not changed.
 pub(super) async fn edit_text(
     app: &App,
+    asker: &Asker,
     named: &NamedNode,
     args: &Edit,
     text: &str,
 ) -> Result<Option<(String, EditFile)>, CommandError> {
-    let file = EditFile::make(app, named.tree, text, &args.taking_in())?;
+    let file = EditFile::make(app, asker, named.tree, text, &args.taking_in()).await?;
     let Some(saved) = file.edit(app).await? else { return Ok(None) };
     match app.text_of(&file.name(), saved) {
         Ok(saved) => {

@@ -7,7 +7,7 @@ use loom::{
 
 use super::editing::quoted;
 use super::telling::{first_words, passage as named_passage, passage_at, word_change};
-use super::{beside, label, look};
+use super::{label, look, siblings};
 use crate::app::{App, NamedNode};
 use crate::args::tree::{
     Annotate, Bookmark, DraftArgs, Flag, HeadArgs, KeepArgs, Mark, NoteArgs, PassageArg,
@@ -98,7 +98,7 @@ pub(super) async fn bookmark(
 
 /// Sets or removes a tag of a passage; without one lists the passages with tags.
 pub(super) async fn tag(app: &App, asker: &Asker, args: Mark) -> Result<CommandOutcome, CommandError> {
-    let Some(text) = &args.text else { return beside::tags(app, asker, args.passage).await };
+    let Some(text) = &args.text else { return siblings::tags(app, asker, args.passage).await };
     let named = passage(app, asker, &args.passage).await?;
     let tag = given(label(app, "tag", text)?, "name the tag")?;
     let op = Op::Tag { position: named.position, tag: tag.clone(), on: !args.remove };
@@ -115,7 +115,7 @@ pub(super) async fn annotate(
     asker: &Asker,
     args: Annotate,
 ) -> Result<CommandOutcome, CommandError> {
-    let Some(given) = &args.text else { return beside::annotations(app, asker, args.passage).await };
+    let Some(given) = &args.text else { return siblings::annotations(app, asker, args.passage).await };
     let named = passage(app, asker, &args.passage).await?;
     let text = text_of_node(app, given)?;
     let begins = first_words(&text);

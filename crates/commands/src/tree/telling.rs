@@ -12,9 +12,9 @@ use loom::{
 };
 use text::terminal::one_line;
 
-use super::beside::sibling_numbers;
 use super::editing::quoted;
 use super::look;
+use super::siblings::sibling_numbers;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::tree::{AnswerPlace, NextAnswer};

@@ -2,8 +2,8 @@
 
 use loom::{Mode, Op, Position, PositionId, Role, RowError, TreeReader, path, resolve};
 
-use super::beside::{Place, Siblings};
 use super::look;
+use super::siblings::{Place, Siblings};
 use super::telling::{passage, passage_at, word_change};
 use crate::app::{App, NamedNode};
 use crate::args::NodeArg;

@@ -134,7 +134,8 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
         }
         _ => {
             let before = shown().await?;
-            let Some((text, edit_file)) = editing::edit_text(app, &named, &args, &before).await? else {
+            let Some((text, edit_file)) = editing::edit_text(app, asker, &named, &args, &before).await?
+            else {
                 let (result, text) =
                     edited(app, asker, named.tree, &named.view, named.position, None).await?;
                 let sentence = format!("nothing was changed: {} stays", passage(&result.short_id, &text));

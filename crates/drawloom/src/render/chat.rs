@@ -12,8 +12,8 @@ use text::bytes::size;
 use text::terminal::one_line;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::beside::glimpse;
 use super::columns::{cut_end, cut_start, moment, word, wrapped};
+use super::siblings::glimpse;
 use super::table::{columns, field};
 use super::tree::{ended, finish};
 use super::{OutputStyle, RenderedOutcome};

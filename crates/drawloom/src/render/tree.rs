@@ -11,8 +11,8 @@ use loom::verify::Status;
 use loom::{AuthorKind, Finish, GenerationSettings, Mode, NodeId, PositionKind, short_id, source};
 use model::{ModelPlace, Money};
 
-use super::beside::glimpse;
 use super::columns::{count, moment, word, wrapped};
+use super::siblings::glimpse;
 use super::table::{columns, explained};
 use super::{LISTED, OutputStyle, RenderedOutcome};
 

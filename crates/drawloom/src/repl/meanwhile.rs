@@ -8,15 +8,15 @@ use commands::chat::{Conversation, Steering, SteeringOutcome};
 use commands::{Asker, CommandError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::ahead::{Ahead, TypedAhead};
 use super::ending::{self, Endings};
+use super::typeahead::{TypeAheadReader, TypedAhead};
 use super::{Flow, Repl};
 
 /// The terminal while a turn runs.
 pub(super) struct TurnInputReader<'a> {
     repl: &'a Repl<'a>,
     steering: Steering,
-    ahead: Ahead,
+    ahead: TypeAheadReader,
     interrupts: Signal,
     endings: &'a mut Endings,
     /// Input lines of the time after the turn.
@@ -38,7 +38,7 @@ impl<'a> TurnInputReader<'a> {
         waiting: &'a mut VecDeque<String>,
     ) -> Result<Self, CommandError> {
         let interrupts = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
-        let ahead = Ahead::of_terminal(Arc::clone(&repl.person), repl.begun.take());
+        let ahead = TypeAheadReader::of_terminal(Arc::clone(&repl.person), repl.begun.take());
         let (is_stopped, flow) = (false, Flow::GoesOn);
         Ok(Self { repl, steering, ahead, interrupts, endings, waiting, is_stopped, flow })
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use text::terminal::one_line;
 
-use super::below::Below;
+use super::status_area::StatusArea;
 
 /// How long nothing is said, and how often it is said anew.
 const TICK: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ pub(super) struct WaitLine(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     /// What stands below the line the cursor is on.
-    below: Arc<Mutex<Below>>,
+    below: Arc<Mutex<StatusArea>>,
     changed: Condvar,
 }
 
@@ -60,7 +60,7 @@ impl Wait {
 }
 
 impl WaitLine {
-    pub(super) fn new(below: Arc<Mutex<Below>>) -> Self {
+    pub(super) fn new(below: Arc<Mutex<StatusArea>>) -> Self {
         Self(Arc::new(Shared { state: Mutex::default(), below, changed: Condvar::new() }))
     }
 
@@ -126,7 +126,7 @@ impl WaitLine {
 
 impl State {
     /// Shows the line. Whether nothing is left to be shown.
-    fn draw(&mut self, below: &Mutex<Below>) -> bool {
+    fn draw(&mut self, below: &Mutex<StatusArea>) -> bool {
         let Some(wait) = &self.wait else { return true };
         let waited = wait.since.elapsed();
         if waited < TICK {

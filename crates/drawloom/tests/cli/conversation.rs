@@ -201,7 +201,7 @@ fn what_waits_is_said_before_what_is_typed_at_a_choice() {
     terminal.shows("w1 ");
     terminal.types("waiting text\r");
     terminal.shows("this waits until the turn is done");
-    terminal.shows("which one, 1 to 2?");
+    terminal.shows("which one, 2 to 3?");
     terminal.types("/exit\r");
     terminal.shows("the last answer");
     assert_eq!(terminal.ended(), Some(0));

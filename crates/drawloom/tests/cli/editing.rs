@@ -520,3 +520,21 @@ fn a_text_of_a_part_is_taken_in_later_as_that_part() {
     world.ok(&["tree", "edit", "Novel", "--file", &one_kept(&world)]);
     assert_eq!(rendered(&world), "# Rain\n\nIt rained.\n\nAll night it rained.\n\nThe rain stopped.\n");
 }
+
+#[test]
+fn a_file_that_was_not_changed_is_opened_again_and_called_by_the_short_id() {
+    let world = World::new();
+    novel(&world);
+    for _ in 0..3 {
+        let done = edited(&world, "true", &[]);
+        assert!(done.code == Some(0) && !done.err.contains("texts of this tree wait"), "{done:?}");
+    }
+    let file = one_kept(&world);
+    let (_, trees) = world.json(&["tree", "list"]);
+    let named = format!("edit-{}-", trees["trees"][0]["short_id"].as_str().unwrap());
+    assert!(file.contains(&named), "{file}");
+    // Of one that holds something else a new one is made, and the other is named.
+    fs::write(&file, "Something else.").unwrap();
+    assert!(edited(&world, "true", &[]).err.contains(&file));
+    assert_eq!(kept(&world).len(), 2);
+}

@@ -11,8 +11,8 @@ use loom::{
     PositionId, RowError, Seq, Slot, Timeline, TreeId, TreeReader, TreeRow, ViewName,
 };
 
-use super::ahead::{Ahead, Count};
 use super::position::WalkStart;
+use super::prefetch::{Count, PrefetchCache};
 use super::trees::TreeRef;
 use super::{attributions, cell, draft, generations, injections, node, operation, position, trees};
 use crate::db::{Db, get, id16, number_of, unsigned};
@@ -29,7 +29,7 @@ pub(crate) struct StoredTree<'a, 'c> {
     /// Numbers of the nodes that the last walk upwards met.
     walked: RefCell<HashMap<NodeId, i64>>,
     /// Where a question is a round trip.
-    ahead: Option<Ahead>,
+    ahead: Option<PrefetchCache>,
 }
 
 /// Runs a function over the rows of a tree that `who` sees.
@@ -59,19 +59,19 @@ pub(super) fn limit_of(limit: usize) -> i64 {
 
 impl<'a, 'c> StoredTree<'a, 'c> {
     pub(crate) fn new(db: &'a Db<'c>, tree: TreeRef, who: &'a Principal) -> Self {
-        let ahead = db.engine().is_remote().then(Ahead::default);
+        let ahead = db.engine().is_remote().then(PrefetchCache::default);
         Self { db, tree, who, walked: RefCell::default(), ahead }
     }
 }
 
 impl StoredTree<'_, '_> {
     /// Keeps positions that were read, with their numbers.
-    fn keep_numbered(&self, ahead: &Ahead, found: Vec<(Position, i64)>) {
+    fn keep_numbered(&self, ahead: &PrefetchCache, found: Vec<(Position, i64)>) {
         ahead.numbers.keep(found.iter().map(|(position, number)| (position.id, Some(*number))));
         ahead.keep_positions(found.into_iter().map(|(position, _)| position));
     }
 
-    fn position_ahead(&self, ahead: &Ahead, id: PositionId) -> Result<Option<Position>, StoreError> {
+    fn position_ahead(&self, ahead: &PrefetchCache, id: PositionId) -> Result<Option<Position>, StoreError> {
         if let Some(known) = ahead.positions.get(&id) {
             return Ok(known);
         }
@@ -90,7 +90,11 @@ impl StoredTree<'_, '_> {
     }
 
     /// The numbers of a position and of those beside it.
-    fn numbers_ahead(&self, ahead: &Ahead, id: PositionId) -> Result<Vec<(PositionId, i64)>, StoreError> {
+    fn numbers_ahead(
+        &self,
+        ahead: &PrefetchCache,
+        id: PositionId,
+    ) -> Result<Vec<(PositionId, i64)>, StoreError> {
         let beside = ahead.beside(id);
         let read = |ids: &[PositionId]| {
             let sql = "SELECT id, pk FROM nodes WHERE id = ?1 AND pk BETWEEN ?2 AND ?3";
@@ -107,7 +111,13 @@ impl StoredTree<'_, '_> {
     }
 
     /// Counts the rows of one table that name a position, and those that name one beside it.
-    fn count_ahead(&self, ahead: &Ahead, count: Count, sql: &str, id: PositionId) -> Result<u64, StoreError> {
+    fn count_ahead(
+        &self,
+        ahead: &PrefetchCache,
+        count: Count,
+        sql: &str,
+        id: PositionId,
+    ) -> Result<u64, StoreError> {
         if let Some(known) = ahead.counts.get(&(count, id)) {
             return Ok(known);
         }
@@ -119,7 +129,7 @@ impl StoredTree<'_, '_> {
         Ok(ahead.counts.get(&(count, id)).unwrap_or_default())
     }
 
-    fn bookmark_ahead(&self, ahead: &Ahead, position: PositionId) -> Result<Cell, StoreError> {
+    fn bookmark_ahead(&self, ahead: &PrefetchCache, position: PositionId) -> Result<Cell, StoreError> {
         let key = |position| CellKey::Bookmark { position };
         let beside = || ahead.beside(position).into_iter().map(key).collect();
         ahead.cells.ask(&key(position), beside, &Cell::default(), |_| {
@@ -127,7 +137,7 @@ impl StoredTree<'_, '_> {
         })
     }
 
-    fn node_ahead(&self, ahead: &Ahead, id: NodeId) -> Result<Option<NodeRow>, StoreError> {
+    fn node_ahead(&self, ahead: &PrefetchCache, id: NodeId) -> Result<Option<NodeRow>, StoreError> {
         ahead.nodes.ask(
             &id,
             || ahead.beside_node(id),
@@ -139,7 +149,11 @@ impl StoredTree<'_, '_> {
         )
     }
 
-    fn generation_ahead(&self, ahead: &Ahead, id: GenerationId) -> Result<Option<GenerationRow>, StoreError> {
+    fn generation_ahead(
+        &self,
+        ahead: &PrefetchCache,
+        id: GenerationId,
+    ) -> Result<Option<GenerationRow>, StoreError> {
         ahead.generations.ask(
             &id,
             || ahead.beside_generation(id),

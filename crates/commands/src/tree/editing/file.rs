@@ -1,7 +1,7 @@
 //! The file an editor opens: written before it starts, there until what it holds was taken in.
 
 use std::borrow::Cow;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,30 +17,49 @@ use workspace::{Accept, FileArgument, FileError, FileProblem};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::frontend::EditorError;
+use crate::rights::Asker;
 
 /// An editor that is back sooner, and changed nothing, may not have waited for its window.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// It stays, whatever becomes of the command, until [`Self::remove`].
+/// Files that wait, named at most.
+const NAMED: usize = 3;
+
+/// File an editor opens. It stays, whatever becomes of the command, until [`Self::remove`].
 pub(in crate::tree) struct EditFile {
     path: PathBuf,
     written: String,
     /// The command that takes it in later.
     taking_in: String,
+    /// Locked as long as the command runs.
+    _held: File,
 }
 
 impl EditFile {
-    /// Says first which others of the tree lie there.
+    /// Opens a file of the tree that holds this text and nobody has open, else a new one. The others of the tree that
+    /// wait are named.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn make(app: &App, tree: TreeId, text: &str, taking_in: &str) -> Result<Self, CommandError> {
-        let prefix = format!("edit-{tree}-");
+    pub(super) async fn make(
+        app: &App,
+        asker: &Asker,
+        tree: TreeId,
+        text: &str,
+        taking_in: &str,
+    ) -> Result<Self, CommandError> {
+        let short_id = app.runtime.store.tree(&asker.principal, tree).await?.short_id;
+        let prefix = format!("edit-{short_id}-");
         let is_of_it =
             |file: &PathBuf| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
-        let waiting: Vec<_> = edit_files(app.runtime.home.root()).into_iter().filter(is_of_it).collect();
+        let mut waiting: Vec<_> = edit_files(app.runtime.home.root()).into_iter().filter(is_of_it).collect();
+        let same = waiting.iter().enumerate().find_map(|(at, path)| Some((at, unchanged(path, text)?)));
+        let same = same.map(|(at, held)| (held, waiting.swap_remove(at)));
         if !waiting.is_empty() {
-            let files: Vec<_> = waiting.iter().map(|file| shown(file)).collect();
+            let mut files: Vec<_> = waiting.iter().take(NAMED).map(|file| shown(file)).collect();
+            files.extend(
+                waiting.len().checked_sub(NAMED).filter(|more| *more > 0).map(|more| format!("{more} more")),
+            );
             app.frontend.note(&format!(
                 "texts of this tree wait in {}: an editor has them open, or they were not taken in",
                 files.join(", ")
@@ -52,11 +71,13 @@ impl EditFile {
             let mut file = Builder::new().prefix(&prefix).suffix(".md").tempfile_in(&folder)?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
-            Ok(file.into_temp_path().keep()?)
+            file.as_file().lock()?;
+            Ok(file.keep()?)
         };
-        let path =
-            written().map_err(|error: io::Error| CommandError::file("cannot write", &folder, &error))?;
-        Ok(Self { path, written: text.to_owned(), taking_in: taking_in.to_owned() })
+        let made = same.map_or_else(written, Ok);
+        let (held, path) =
+            made.map_err(|error: io::Error| CommandError::file("cannot write", &folder, &error))?;
+        Ok(Self { path, written: text.to_owned(), taking_in: taking_in.to_owned(), _held: held })
     }
 
     pub(super) fn name(&self) -> String {
@@ -177,6 +198,15 @@ fn not_edited(error: &EditorError) -> CommandError {
             CommandError::new("editor", 1, error.to_string(), "check VISUAL and EDITOR")
         }
     }
+}
+
+/// A file that holds this text still, where no command has it open.
+fn unchanged(path: &Path, text: &str) -> Option<File> {
+    let is_as_long = |found: fs::Metadata| found.is_file() && found.len() == text.len() as u64;
+    path.symlink_metadata().ok().filter(|found| is_as_long(found.clone()))?;
+    let file = File::open(path).ok()?;
+    file.try_lock().ok()?;
+    (fs::read(path).ok()? == text.as_bytes()).then_some(file)
 }
 
 /// A path as it is shown to a person.

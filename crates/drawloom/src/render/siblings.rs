@@ -4,16 +4,16 @@ use commands::results::tree::{FollowedMessage, ListedNodes, Moved, NodeShown};
 use loom::Role;
 
 use super::columns::wrapped;
-use super::drawn::passage;
 use super::table::blocks;
 use super::tree::{author, marks, remark};
+use super::tree_view::passage;
 use super::{OutputStyle, RenderedOutcome};
 
 /// Characters of a text by which it is known again.
 const GLIMPSE: usize = 60;
 
 /// A list, with what siblings of a conversation follow.
-pub(super) fn beside(found: &ListedNodes, to: OutputStyle) -> RenderedOutcome {
+pub(super) fn list(found: &ListedNodes, to: OutputStyle) -> RenderedOutcome {
     let after = found.after.as_ref().map(|after| {
         let FollowedMessage { are_answers, short_id, text } = after;
         let what = if *are_answers { "answers to" } else { "messages after" };

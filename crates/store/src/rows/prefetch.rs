@@ -97,7 +97,7 @@ pub(super) enum Count {
 
 /// What was read of a tree within one read.
 #[derive(Default)]
-pub(super) struct Ahead {
+pub(super) struct PrefetchCache {
     pages: Groups<PositionId>,
     shown: Groups<NodeId>,
     made: Groups<GenerationId>,
@@ -110,7 +110,7 @@ pub(super) struct Ahead {
     runs: Cell<u32>,
 }
 
-impl Ahead {
+impl PrefetchCache {
     /// Keeps the positions of one answer.
     pub(super) fn page(&self, found: &[Position]) {
         self.pages.add(found.iter().map(|position| position.id));

@@ -27,7 +27,7 @@ const WAITING: usize = 64;
 const ASKED: Duration = Duration::from_millis(50);
 
 /// The terminal, while nobody edits a line.
-pub(super) struct Ahead {
+pub(super) struct TypeAheadReader {
     lines: mpsc::Receiver<String>,
     reader: Option<JoinHandle<TypedAhead>>,
     /// Closed to end the reader.
@@ -44,7 +44,7 @@ pub(super) struct TypedAhead {
     pub(super) begun: String,
 }
 
-impl Ahead {
+impl TypeAheadReader {
     /// Standard input, with a line that was begun before. Where it cannot be waited for, nothing is taken ahead, and
     /// everything stays in the terminal.
     pub(super) fn of_terminal(person: Arc<Terminal>, begun: String) -> Self {
@@ -63,7 +63,7 @@ impl Ahead {
                     TypedAhead { lines, begun }
                 }
             };
-            reader = Builder::new().name("ahead".to_owned()).spawn(reads).ok();
+            reader = Builder::new().name("typeahead".to_owned()).spawn(reads).ok();
         }
         Self { lines, reader, stop, by_key }
     }
@@ -98,7 +98,7 @@ impl Ahead {
     }
 }
 
-impl Drop for Ahead {
+impl Drop for TypeAheadReader {
     fn drop(&mut self) {
         self.end();
     }

@@ -14,7 +14,7 @@ use crate::rights::Asker;
 use crate::tree;
 
 /// Answers that are asked for one after another.
-pub(super) struct Again {
+pub(super) struct PendingRegenerations {
     /// What is answered.
     question: PositionId,
     /// How many are asked for.
@@ -62,7 +62,7 @@ impl Conversation {
         self.confirm_tokens(app, asker, (&entered, question), number).await?;
         self.ask_again(app, asker, question).await?;
         let (left, answers) = (number - 1, Vec::new());
-        self.again = (number > 1).then_some(Again { question, number, left, answers });
+        self.again = (number > 1).then_some(PendingRegenerations { question, number, left, answers });
         Ok(())
     }
 

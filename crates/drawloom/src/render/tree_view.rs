@@ -25,7 +25,7 @@ pub(super) fn show(found: &TreeShown, to: OutputStyle) -> RenderedOutcome {
     let mut out = String::new();
     aside(&mut out, "head, sent first", found.head.as_ref(), to);
     if found.all {
-        Drawing::of(found, to).draw(&mut out);
+        TreeRenderer::of(found, to).draw(&mut out);
     } else {
         // The beginning of the tree holds no text.
         let is_shown = |node: &&NodeShown| node.parent.is_some() || node.kind != PositionKind::Path;
@@ -95,7 +95,7 @@ fn first_words(text: &str, to: OutputStyle) -> String {
 }
 
 /// Passages by what they follow.
-struct Drawing<'a> {
+struct TreeRenderer<'a> {
     found: &'a TreeShown,
     to: OutputStyle,
     /// The version shown at each position, else the newest of the page.
@@ -105,7 +105,7 @@ struct Drawing<'a> {
     tops: Vec<PositionId>,
 }
 
-impl<'a> Drawing<'a> {
+impl<'a> TreeRenderer<'a> {
     fn of(found: &'a TreeShown, to: OutputStyle) -> Self {
         let mut drawing =
             Self { found, to, shown: BTreeMap::new(), below: BTreeMap::new(), tops: Vec::new() };

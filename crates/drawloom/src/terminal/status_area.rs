@@ -14,7 +14,7 @@ const SHOWN: usize = 5;
 const TAB: usize = 8;
 
 #[derive(Default)]
-pub(super) struct Below {
+pub(super) struct StatusArea {
     /// What becomes of lines that were typed.
     pub(super) taken: Vec<String>,
     /// The line that is being typed.
@@ -23,7 +23,7 @@ pub(super) struct Below {
     is_drawn: bool,
 }
 
-impl Below {
+impl StatusArea {
     /// What takes them away, while the cursor stands behind all that was shown.
     pub(super) fn erase(&mut self) -> &'static str {
         if std::mem::take(&mut self.is_drawn) { "\x1b[J" } else { "" }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn lines_are_drawn_below_and_taken_away_once() {
-        let mut below = Below::default();
+        let mut below = StatusArea::default();
         assert_eq!((below.draw_within(&mut 4, 10), below.erase()), (String::new(), ""));
         below.typing = "some more words".to_owned();
         assert_eq!(below.draw_within(&mut 4, 10), "\n…re words\r\x1b[1A\x1b[4C");
