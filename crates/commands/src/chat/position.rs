@@ -78,7 +78,7 @@ fn request(rows: &dyn TreeReader, at: PositionId) -> Result<Option<Last>, RowErr
 /// The model that answered at a position, `PROVIDER/NAME`; none where none did.
 pub(crate) fn asked_model(rows: &dyn TreeReader, at: PositionId) -> Result<Option<String>, RowError> {
     let asked = request(rows, at)?.map(|last| last.manifest.model);
-    Ok(asked.map(|model| format!("{}/{}", model.provider, model.name)))
+    Ok(asked.map(|model| model.full_name()))
 }
 
 /// The last requests on the path of a view, the newest first.
