@@ -30,7 +30,7 @@ pub fn estimator(home: &Home, model: &dyn Model) -> Estimator {
 
 /// What is known of a model's tokenizer.
 fn known(home: &Home, info: &ModelInfo) -> Calibration {
-    let name = name(info);
+    let name = info.full_name();
     let kept = file(home, &name).and_then(|file| {
         let kept: CalibrationFile = serde_json::from_slice(&workspace::read_regular(&file, MAX_FILE)?)?;
         Ok(kept)
@@ -59,7 +59,7 @@ pub(crate) fn too_long(home: &Home, info: &ModelInfo, features: &Features) {
 }
 
 fn keep(home: &Home, info: &ModelInfo, fit: Calibration) {
-    let name = name(info);
+    let name = info.full_name();
     let written = file(home, &name).and_then(|file| {
         let bytes = serde_json::to_vec(&CalibrationFile { model: name, fit })?;
         let new = file.with_extension(format!("{}.new", std::process::id()));
@@ -69,10 +69,6 @@ fn keep(home: &Home, info: &ModelInfo, fit: Calibration) {
     if let Err(error) = written {
         tracing::debug!(%error, "what was learned of a tokenizer could not be kept");
     }
-}
-
-fn name(info: &ModelInfo) -> String {
-    format!("{}/{}", info.provider, info.name)
 }
 
 fn file(home: &Home, name: &str) -> io::Result<PathBuf> {

@@ -8,8 +8,8 @@ use loom::{Digest, Millis, NodeId, PositionId, RowError, TreeReader};
 
 use crate::stored::{self, ResponseMeta};
 
-/// Positions looked at upwards: results of tools and texts of the owner stand between two answers.
-const LOOK_UP: usize = 64;
+/// Positions looked at upwards for an earlier request: results of tools and texts of the owner stand between two answers.
+pub const LOOK_UP_REQUEST: usize = 64;
 
 /// An earlier request on the path.
 pub(crate) struct PreviousRequest {
@@ -26,7 +26,7 @@ pub(crate) struct PreviousRequest {
 impl PreviousRequest {
     /// The nearest one at or above a position.
     pub(crate) fn read(rows: &dyn TreeReader, parent: PositionId) -> Result<Option<Self>, RowError> {
-        for position in rows.upwards(parent, LOOK_UP)? {
+        for position in rows.upwards(parent, LOOK_UP_REQUEST)? {
             let Some(row) = rows.node(position.id.original())? else { continue };
             let Some(generation) = row.node.generation else { continue };
             let Some(generation) = rows.generation(generation)? else { continue };

@@ -139,7 +139,7 @@ pub(crate) async fn shown(
         Some(String::from_utf8_lossy(bytes).into_owned())
     };
     Ok(ContextShown {
-        model: format!("{}/{}", manifest.model.provider, manifest.model.name),
+        model: manifest.model.full_name(),
         window: manifest.budget.window,
         budget: manifest.budget.budget,
         used: manifest.tokens,

@@ -179,8 +179,5 @@ fn names(sessions: &[Session], trees: &[TreeEntry]) -> BTreeMap<TreeId, String> 
 async fn model_of(app: &App, asker: &Asker, manifest: Digest) -> String {
     let bytes = app.runtime.store.manifest(&asker.principal, manifest).await.ok();
     let manifest = bytes.and_then(|bytes| Manifest::from_bytes(&bytes).ok());
-    manifest.map_or_else(
-        || "(forgotten)".to_owned(),
-        |found| format!("{}/{}", found.model.provider, found.model.name),
-    )
+    manifest.map_or_else(|| "(forgotten)".to_owned(), |found| found.model.full_name())
 }

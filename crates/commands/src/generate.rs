@@ -286,7 +286,7 @@ fn estimate(prepared: &PreparedRequest, shares: &[Share]) -> Estimate {
     let requests: u32 = shares.iter().map(|share| share.count).sum();
     let info = shares[0].model.info();
     Estimate {
-        model: format!("{}/{}", info.provider, info.name),
+        model: info.full_name(),
         place: info.place,
         requests,
         input_tokens: prepared.manifest.tokens,

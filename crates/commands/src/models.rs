@@ -47,7 +47,7 @@ pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<CommandOutcome
     let text = read.choices.first().map(model::Choice::text).unwrap_or_default();
     let info = model.info();
     Ok(CommandOutcome::Tested(Tested {
-        name: format!("{}/{}", info.provider, info.name),
+        name: info.full_name(),
         place: info.place,
         embedded: info.dialect == DialectName::Embedded,
         text: text.trim().lines().next().unwrap_or_default().to_owned(),

@@ -92,6 +92,13 @@ pub struct ModelRef {
     pub place: model::ModelPlace,
 }
 
+impl ModelRef {
+    /// `PROVIDER/NAME`, as [`model::ModelInfo::full_name`].
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.provider, self.name)
+    }
+}
+
 /// How the request is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestTarget {

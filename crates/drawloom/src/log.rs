@@ -54,10 +54,10 @@ impl Subscriber for Lines {
     fn exit(&self, _: &Id) {}
 }
 
+/// Whether a module is of one of our crates: `drawloom`, `drawloom_agent` and so on.
 fn is_ours(target: &str) -> bool {
-    const OURS: [&str; 9] =
-        ["drawloom", "commands", "context", "interop", "loom", "model", "store", "text", "workspace"];
-    OURS.contains(&target.split("::").next().unwrap_or(target))
+    let name = target.split("::").next().unwrap_or(target);
+    name.strip_prefix("drawloom").is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
 struct Line(String);

@@ -327,7 +327,7 @@ fn begins(name: &str, is_temporary: bool, model: &ModelInfo) -> String {
         ModelPlace::Remote => "remote: what you say leaves this machine",
     };
     let forgotten = if is_temporary { ", forgotten when you leave" } else { "" };
-    let model = one_line(&format!("{}/{}", model.provider, model.name)).into_owned();
+    let model = one_line(&model.full_name()).into_owned();
     let name = format!("{name}{forgotten}");
     render::filled([name.as_str(), &model, place, "/help shows the commands"], " · ", 0, columns())
 }

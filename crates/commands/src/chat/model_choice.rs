@@ -240,6 +240,6 @@ fn not_sent_away(why: &str, model: &str) -> CommandError {
 }
 
 fn shown(info: &ModelInfo) -> ModelStatus {
-    let model = format!("{}/{}", info.provider, info.name);
+    let model = info.full_name();
     ModelStatus { model, place: info.place, window: info.window, notice: None }
 }

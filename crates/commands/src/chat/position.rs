@@ -1,12 +1,10 @@
 //! Where a conversation stands in its tree, and what was asked last on the way there.
 
-use agent::stored;
+use agent::{LOOK_UP_REQUEST, stored};
 use context::{Manifest, Zone};
 use loom::{Digest, NodeId, Position, PositionId, Role, RowError, TreeReader, ViewName, render, resolve};
 use model::TokenUsage;
 
-/// Positions looked at upwards for the last request of a session.
-const LOOK_UP: usize = 64;
 /// Positions looked at upwards for the last thing the owner said.
 const LOOK_UP_SAID: usize = 256;
 
@@ -57,7 +55,7 @@ pub(crate) fn view_position(rows: &dyn TreeReader, view: &ViewName) -> Result<Vi
 }
 
 fn last(rows: &dyn TreeReader, at: PositionId) -> Result<Option<Last>, RowError> {
-    for position in rows.upwards(at, LOOK_UP)? {
+    for position in rows.upwards(at, LOOK_UP_REQUEST)? {
         if let Some(last) = request(rows, position.id)? {
             return Ok(Some(last));
         }
@@ -78,12 +76,12 @@ fn request(rows: &dyn TreeReader, at: PositionId) -> Result<Option<Last>, RowErr
 /// The model that answered at a position, `PROVIDER/NAME`; none where none did.
 pub(crate) fn asked_model(rows: &dyn TreeReader, at: PositionId) -> Result<Option<String>, RowError> {
     let asked = request(rows, at)?.map(|last| last.manifest.model);
-    Ok(asked.map(|model| format!("{}/{}", model.provider, model.name)))
+    Ok(asked.map(|model| model.full_name()))
 }
 
 /// The last requests on the path of a view, the newest first.
 pub(crate) fn requests(rows: &dyn TreeReader, view: &ViewName) -> Result<Vec<Last>, RowError> {
-    let path = rows.upwards(render::tip(rows, view)?, LOOK_UP)?;
+    let path = rows.upwards(render::tip(rows, view)?, LOOK_UP_REQUEST)?;
     path.iter().filter_map(|position| request(rows, position.id).transpose()).collect()
 }
 

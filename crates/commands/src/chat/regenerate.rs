@@ -30,11 +30,10 @@ impl Conversation {
     /// # Errors
     /// As [`Self::say`]; also when nothing was said.
     pub(crate) async fn retry(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
-        let missing = || CommandError::not_found("message of yours", "to ask again", "say something first");
-        let entered = self.entered(app, asker).await?.ok_or_else(missing)?;
+        let entered = self.entered(app, asker).await?.ok_or_else(nothing_said)?;
         let view = entered.view.clone();
         let of = app.read(asker, entered.tree, move |rows| position::said_last(rows, &view)).await?;
-        self.ask_again(app, asker, of.ok_or_else(missing)?).await
+        self.ask_again(app, asker, of.ok_or_else(nothing_said)?).await
     }
 
     /// Asks for so many more answers beside the one the conversation is at, one after another.
@@ -68,9 +67,7 @@ impl Conversation {
 
     async fn ask_again(&mut self, app: &App, asker: &Asker, of: PositionId) -> Result<(), CommandError> {
         self.read_files(app);
-        let hint = "say something first";
-        let entered = self.entered(app, asker).await?;
-        let entered = entered.ok_or_else(|| CommandError::not_found("message", "to ask again", hint))?;
+        let entered = self.entered(app, asker).await?.ok_or_else(nothing_said)?;
         self.begin_turn(app, asker, entered, TreeChoice::Current, TurnInput::Again { of }).await
     }
 
@@ -201,4 +198,8 @@ impl Conversation {
         let answers = if choices.len() > 1 { choices } else { Vec::new() };
         Ok(Chatted { answers, ..first })
     }
+}
+
+fn nothing_said() -> CommandError {
+    CommandError::not_found("message of yours", "to ask again", "say something first")
 }

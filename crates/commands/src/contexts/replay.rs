@@ -23,7 +23,7 @@ use crate::tree::answer_place;
 pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<CommandOutcome, CommandError> {
     let mut sent = sent(app, asker, &args.node).await?;
     let asked = &sent.manifest.model;
-    let (named, name) = (app.settings.named.as_deref(), format!("{}/{}", asked.provider, asked.name));
+    let (named, name) = (app.settings.named.as_deref(), asked.full_name());
     if args.dry_run && named.is_none() {
         return Ok(as_stored(read_back(&sent)?, name, None));
     }
@@ -131,7 +131,7 @@ fn takes_form(info: &ModelInfo, form: DialectName) -> bool {
 
 /// The model that was asked: by the name the owner has for it, else by its own.
 async fn the_one_asked(app: &App, asked: &ModelRef) -> Result<Arc<dyn Model>, CommandError> {
-    let full = format!("{}/{}", asked.provider, asked.name);
+    let full = asked.full_name();
     // A name that has nothing of its own is not looked up: that may take weights into memory, or ask for them.
     let default = app.settings.model.as_deref();
     let default = default.filter(|name| name.contains(&asked.name) || asked.name.contains(name));

@@ -82,6 +82,26 @@ fn what_a_killed_process_had_received_is_kept_by_the_next() {
 }
 
 #[test]
+fn an_end_of_an_answer_that_cannot_be_read_is_logged_and_the_answer_kept() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "x", "--text", "Once"]);
+    let mut child = hanging(&world);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let spool = world.home().join("spool").read_dir().unwrap().next().unwrap().unwrap().path();
+    let received = std::fs::read(&spool).unwrap();
+    let (header, body) = received.split_at(received.iter().position(|byte| *byte == b'\n').unwrap());
+    let mut header: Value = serde_json::from_slice(header).unwrap();
+    header["stops"] = 7.into();
+    std::fs::write(&spool, [header.to_string().as_bytes(), body].concat()).unwrap();
+    let run = world.run(&["tree", "show", "x", "--all"]);
+    let generation = header["generation"].as_str().unwrap();
+    let logged = run.err.lines().find(|line| line.starts_with("warn "));
+    assert!(logged.is_some_and(|line| line.contains(generation) && line.contains("stops")), "{run:?}");
+    assert!(run.out.contains(" upon a") && run.out.contains("interrupted"), "{run:?}");
+}
+
+#[test]
 fn ctrl_c_ends_a_wait_for_input() {
     let world = World::new();
     world.ok(&["tree", "new", "--title", "x"]);
