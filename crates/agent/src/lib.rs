@@ -51,7 +51,6 @@ pub use failure::Failure;
 pub use fallback::Fallbacks;
 pub use forget::RemovalOutcome;
 pub use prepared_request::{PreparedRequest, window_notice};
-pub use previous_request::LOOK_UP_REQUEST;
 pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource};
 pub use runtime::{LEASE, Runtime};
 pub use send::resend;

@@ -4,12 +4,9 @@
 //! from what was sent there, and after a restart of the process from what was sent before it.
 
 use context::{Manifest, Prefix, Previous, Source, StoredBody, TargetModel, activation};
-use loom::{Digest, Millis, NodeId, PositionId, RowError, TreeReader};
+use loom::{Ascent, Digest, Millis, NodeId, PositionId, RowError, TreeReader};
 
 use crate::stored::{self, ResponseMeta};
-
-/// Positions looked at upwards for an earlier request: results of tools and texts of the owner stand between two answers.
-pub const LOOK_UP_REQUEST: usize = 64;
 
 /// An earlier request on the path.
 pub(crate) struct PreviousRequest {
@@ -24,10 +21,10 @@ pub(crate) struct PreviousRequest {
 }
 
 impl PreviousRequest {
-    /// The nearest one at or above a position.
+    /// The nearest one at or above a position, however many results and texts stand between.
     pub(crate) fn read(rows: &dyn TreeReader, parent: PositionId) -> Result<Option<Self>, RowError> {
-        for position in rows.upwards(parent, LOOK_UP_REQUEST)? {
-            let Some(row) = rows.node(position.id.original())? else { continue };
+        for position in Ascent::to_answers(rows, parent)? {
+            let Some(row) = rows.node(position?.id.original())? else { continue };
             let Some(generation) = row.node.generation else { continue };
             let Some(generation) = rows.generation(generation)? else { continue };
             let Some(manifest) = stored::manifest(rows, generation.manifest)? else { continue };

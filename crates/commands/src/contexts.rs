@@ -5,9 +5,9 @@ mod replay;
 
 use context::document::first_words;
 use context::{Manifest, PathRun, Segment, Zone};
-use loom::path::{ViewOverrides, child_toward};
-use loom::render::{tip, window};
-use loom::{Digest, GenerationRow, NodeId, RowError, TreeId, TreeReader, ViewName};
+use loom::path::child_toward;
+use loom::render::tip;
+use loom::{Ascent, Digest, GenerationRow, NodeId, RowError, TreeId, TreeReader, ViewName, resolve};
 use store::StoreError;
 
 use agent::stored;
@@ -54,16 +54,12 @@ async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError
         .ok_or_else(|| CommandError::not_found("request", name, "only nodes that a model made here have one"))
 }
 
-/// Passages of a tree in which its newest request is looked for, from the end of the path.
-const LAST: usize = 64;
-
 /// The newest request of the path of a tree.
 async fn newest_of(app: &App, asker: &Asker, tree: TreeId, name: &str) -> Result<Sent, CommandError> {
     let view = ViewName::default();
     let found = app.read(asker, tree, move |rows| {
-        let path = ViewOverrides::read(rows, &view, tip(rows, &view)?)?;
-        for passage in window(rows, &view, &path, None, LAST)?.iter().rev() {
-            if let Some(sent) = of_node(rows, passage.row.node.id)? {
+        for position in Ascent::to_answers(rows, tip(rows, &view)?)? {
+            if let Some(sent) = of_node(rows, resolve::shown(rows, &view, position?.id)?)? {
                 return Ok(Some(sent));
             }
         }

@@ -8,7 +8,7 @@ use crate::zone::Zone;
 /// What is freed must be at least one part in so many of the window.
 const LEAST_FREED: u64 = 5;
 /// A session with fewer finished turns has nothing to hand over.
-const LEAST_TURNS: u32 = 2;
+pub const LEAST_TURNS: u32 = 2;
 /// No second hand-over within this many turns: what fills the window that fast would fill the next one too.
 const APART: u32 = 10;
 

@@ -13,6 +13,7 @@
 //! Entry points: [`plan::plan`] for every change, [`reader::TreeReader`] for every read, [`verify`] for the proof
 //! that what is stored is complete and agrees with itself.
 
+pub mod ascent;
 pub mod attribution;
 pub mod cell;
 pub mod content;
@@ -39,6 +40,7 @@ pub mod source;
 pub mod tree;
 pub mod verify;
 
+pub use ascent::Ascent;
 pub use cell::{Cell, CellChange, CellKey, CellValue, KeepScope, OpTarget, TextOffset};
 pub use content::{Block, Counts, ToolStatus};
 pub use digest::{Digest, PathDigest};

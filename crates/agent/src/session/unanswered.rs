@@ -1,6 +1,6 @@
 //! What was said and got no answer: it stays in the tree, and out of requests until it is asked again.
 
-use loom::{CellKey, CellValue, OpTarget};
+use loom::{Ascent, CellKey, CellValue, OpTarget};
 use loom::{NodeId, Op, PositionId, Role, RowError, Seq, TreeId, TreeReader, ViewName};
 use store::{AttachedWrites, Principal};
 
@@ -8,9 +8,6 @@ use super::turn::Turn;
 use crate::error::AgentError;
 use crate::event::SessionEvent;
 use crate::lease::SessionLease;
-
-/// Positions looked at upwards; those above it are asked with what is said next.
-const MAX_UNANSWERED: usize = 256;
 
 impl Turn<'_> {
     /// What stands last in a view without an answer, and is left out of the next request; a notice names it.
@@ -25,10 +22,12 @@ impl Turn<'_> {
             if !rows.children(tip, None, 1)?.is_empty() {
                 return Ok((Vec::new(), Vec::new()));
             }
-            let above = rows.upwards(tip, MAX_UNANSWERED)?;
-            let said = above.iter().take_while(|position| position.role == Some(Role::User));
             let (mut unanswered, mut names) = (Vec::new(), Vec::new());
-            for position in said {
+            for position in Ascent::new(rows, tip) {
+                let position = position?;
+                if position.role != Some(Role::User) {
+                    break;
+                }
                 // Another branch may have answered it.
                 if rows.children(position.id, None, 2)?.len() > 1 {
                     break;
@@ -77,7 +76,8 @@ impl Turn<'_> {
         let read = move |rows: &dyn TreeReader| {
             let said_by = original(rows, of)?.seq;
             let mut excluded = Vec::new();
-            for position in rows.upwards(of, MAX_UNANSWERED)? {
+            for position in Ascent::new(rows, of) {
+                let position = position?;
                 let target = OpTarget::Position(position.id);
                 if position.role != Some(Role::User) || original(rows, position.id)?.seq != said_by {
                     break;

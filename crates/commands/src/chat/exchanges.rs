@@ -1,7 +1,7 @@
 //! The last exchanges of conversations: what was said, and what was answered.
 
 use agent::SessionChoice;
-use loom::{Finish, NodeId, Role, RowError, TreeId, TreeReader, ViewName, render, resolve};
+use loom::{Ascent, Finish, NodeId, Role, RowError, TreeId, TreeReader, ViewName, render, resolve};
 use store::{SessionKind, TreeEntry};
 
 use super::Conversation;
@@ -14,9 +14,6 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::chat::{ExchangeShown, Exchanges};
 use crate::rights::Asker;
-
-/// Positions that are read at a time.
-const PAGE: usize = 64;
 
 /// `log`: the last exchanges of a session, or of all of the workspace.
 pub(crate) async fn log(app: &App, asker: &Asker, args: LogArgs) -> Result<CommandOutcome, CommandError> {
@@ -126,41 +123,37 @@ struct Exchange {
 fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<Exchange>, RowError> {
     let (mut found, mut answer, mut model) = (Vec::<Exchange>::new(), String::new(), None);
     let (mut was_said, mut cut) = (false, false);
-    let mut next = Some(render::tip(rows, view)?);
-    while let Some(from) = next {
-        let path = rows.upwards(from, PAGE)?;
-        next = path.last().and_then(|last| last.parent);
-        for position in path {
-            let is_said = position.role == Some(Role::User);
-            if is_said && !was_said {
-                if found.len() == most {
-                    return Ok(found);
-                }
-                let shown = resolve::shown(rows, view, position.id)?;
-                let row = rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?;
-                found.push(Exchange {
-                    node: shown,
-                    short_id: row.short_id.clone(),
-                    at: row.node.created_at.0,
-                    question: row.node.text().into_owned(),
-                    answer: std::mem::take(&mut answer),
-                    model: model.take(),
-                    cut: std::mem::take(&mut cut),
-                });
-            } else if position.role == Some(Role::Assistant) && found.len() < most {
-                let shown = resolve::shown(rows, view, position.id)?;
-                let row = rows.node(shown)?;
-                let text = row.as_ref().map(|row| row.node.text().into_owned()).unwrap_or_default();
-                let is_last = answer.is_empty() && model.is_none();
-                cut |= is_last && row.is_some_and(|row| is_cut(row.node.finish.as_ref()));
-                if model.is_none() {
-                    model = asked_model(rows, position.id)?;
-                }
-                let gap = if answer.is_empty() { "" } else { "\n\n" };
-                answer = text + gap + &answer;
+    for position in Ascent::new(rows, render::tip(rows, view)?) {
+        let position = position?;
+        let is_said = position.role == Some(Role::User);
+        if is_said && !was_said {
+            if found.len() == most {
+                return Ok(found);
             }
-            was_said = is_said;
+            let shown = resolve::shown(rows, view, position.id)?;
+            let row = rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?;
+            found.push(Exchange {
+                node: shown,
+                short_id: row.short_id.clone(),
+                at: row.node.created_at.0,
+                question: row.node.text().into_owned(),
+                answer: std::mem::take(&mut answer),
+                model: model.take(),
+                cut: std::mem::take(&mut cut),
+            });
+        } else if position.role == Some(Role::Assistant) && found.len() < most {
+            let shown = resolve::shown(rows, view, position.id)?;
+            let row = rows.node(shown)?;
+            let text = row.as_ref().map(|row| row.node.text().into_owned()).unwrap_or_default();
+            let is_last = answer.is_empty() && model.is_none();
+            cut |= is_last && row.is_some_and(|row| is_cut(row.node.finish.as_ref()));
+            if model.is_none() {
+                model = asked_model(rows, position.id)?;
+            }
+            let gap = if answer.is_empty() { "" } else { "\n\n" };
+            answer = text + gap + &answer;
         }
+        was_said = is_said;
     }
     Ok(found)
 }

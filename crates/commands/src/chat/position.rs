@@ -1,12 +1,11 @@
 //! Where a conversation stands in its tree, and what was asked last on the way there.
 
-use agent::{LOOK_UP_REQUEST, stored};
+use agent::stored;
 use context::{Manifest, Zone};
-use loom::{Digest, NodeId, Position, PositionId, Role, RowError, TreeReader, ViewName, render, resolve};
+use loom::{
+    Ascent, Digest, NodeId, Position, PositionId, Role, RowError, TreeReader, ViewName, render, resolve,
+};
 use model::TokenUsage;
-
-/// Positions looked at upwards for the last thing the owner said.
-const LOOK_UP_SAID: usize = 256;
 
 pub(crate) struct ViewPosition {
     /// The node that is shown there.
@@ -55,12 +54,7 @@ pub(crate) fn view_position(rows: &dyn TreeReader, view: &ViewName) -> Result<Vi
 }
 
 fn last(rows: &dyn TreeReader, at: PositionId) -> Result<Option<Last>, RowError> {
-    for position in rows.upwards(at, LOOK_UP_REQUEST)? {
-        if let Some(last) = request(rows, position.id)? {
-            return Ok(Some(last));
-        }
-    }
-    Ok(None)
+    requests(rows, at)?.next().transpose()
 }
 
 /// The request that was answered at a position.
@@ -79,16 +73,44 @@ pub(crate) fn asked_model(rows: &dyn TreeReader, at: PositionId) -> Result<Optio
     Ok(asked.map(|model| model.full_name()))
 }
 
-/// The last requests on the path of a view, the newest first.
-pub(crate) fn requests(rows: &dyn TreeReader, view: &ViewName) -> Result<Vec<Last>, RowError> {
-    let path = rows.upwards(render::tip(rows, view)?, LOOK_UP_REQUEST)?;
-    path.iter().filter_map(|position| request(rows, position.id).transpose()).collect()
+/// The requests answered at a position and above it, the newest first; read as far as they are asked for.
+pub(crate) fn requests(
+    rows: &dyn TreeReader,
+    at: PositionId,
+) -> Result<impl Iterator<Item = Result<Last, RowError>>, RowError> {
+    let request = |position: Result<Position, RowError>| match position {
+        Ok(position) => request(rows, position.id).transpose(),
+        Err(error) => Some(Err(error)),
+    };
+    Ok(Ascent::to_answers(rows, at)?.filter_map(request))
+}
+
+/// Messages that were answered on the path that ends at a position, as far back as `most`. A turn may hold many requests
+/// and results.
+pub(crate) fn answered_messages(rows: &dyn TreeReader, at: PositionId, most: u32) -> Result<u32, RowError> {
+    let (mut found, mut is_answered) = (0, false);
+    for position in Ascent::new(rows, at) {
+        match position?.role {
+            Some(Role::Assistant) => is_answered = true,
+            Some(Role::User) if std::mem::take(&mut is_answered) => found += 1,
+            _ => {}
+        }
+        if found == most {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// The last thing that was said on the path of a view.
 pub(crate) fn said_last(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<PositionId>, RowError> {
-    let path = rows.upwards(render::tip(rows, view)?, LOOK_UP_SAID)?;
-    Ok(path.iter().find(|position| is_said(position)).map(|position| position.id))
+    for position in Ascent::new(rows, render::tip(rows, view)?) {
+        let position = position?;
+        if is_said(&position) {
+            return Ok(Some(position.id));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether something was said at a position, and not answered.

@@ -5,6 +5,7 @@
 
 use agent::OpenedSession;
 use context::segment::Source;
+use context::wrap::LEAST_TURNS;
 use context::{Load, Manifest, WrapDecision, WrapMode, Zone};
 use loom::{RowError, TreeReader, ViewName};
 use store::SessionKind;
@@ -22,34 +23,39 @@ struct WindowUsage {
     load: Load,
     measured: bool,
     sources: Vec<SourceShown>,
-    /// The fullest zone of the requests before.
-    before: Option<Zone>,
+    /// Whether an earlier request on the path was in this zone or a fuller one.
+    told: bool,
 }
 
 impl WindowUsage {
     /// At the last request of a view; none where there was none.
     fn read(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<Self>, RowError> {
-        let requests = position::requests(rows, view)?;
-        let Some((last, earlier)) = requests.split_first() else { return Ok(None) };
+        let at = loom::render::tip(rows, view)?;
+        let mut requests = position::requests(rows, at)?;
+        let Some(last) = requests.next().transpose()? else { return Ok(None) };
+        let zone = last.zone();
+        let told = zone >= Zone::Orange
+            && requests
+                .find_map(|earlier| match earlier {
+                    Ok(earlier) => (earlier.zone() >= zone).then_some(Ok(())),
+                    Err(error) => Some(Err(error)),
+                })
+                .transpose()?
+                .is_some();
         let load = Load {
             window: last.manifest.budget.window,
             used: last.used(),
             fresh: above(&last.manifest),
-            finished_turns: u32::try_from(requests.len()).unwrap_or(u32::MAX),
+            finished_turns: position::answered_messages(rows, at, LEAST_TURNS)?,
             since_wrap: None,
         };
-        Ok(Some(Self {
-            load,
-            measured: last.is_measured(),
-            sources: sources(rows, &last.manifest)?,
-            before: earlier.iter().map(position::Last::zone).max(),
-        }))
+        Ok(Some(Self { load, measured: last.is_measured(), sources: sources(rows, &last.manifest)?, told }))
     }
 
     /// What its owner is told; nothing where they were told before.
     fn notice(&self, mode: WrapMode) -> Option<String> {
         let zone = self.load.zone();
-        if zone < Zone::Orange || self.before.is_some_and(|before| before >= zone) {
+        if zone < Zone::Orange || self.told {
             return None;
         }
         let full = percent(self.load.share());
@@ -158,23 +164,23 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
 
-    fn fill(used: u64, fresh: u64, before: Option<Zone>) -> WindowUsage {
+    fn fill(used: u64, fresh: u64, told: bool) -> WindowUsage {
         let load = Load { window: 1_000, used, fresh, finished_turns: 4, since_wrap: None };
         let sources = vec![SourceShown { name: "AGENTS.md".to_owned(), tokens: fresh }];
-        WindowUsage { load, measured: true, sources, before }
+        WindowUsage { load, measured: true, sources, told }
     }
 
     #[test]
     fn a_zone_is_told_of_once_and_says_what_helps() {
         let told = |fill: WindowUsage| fill.notice(WrapMode::Ask);
-        assert_eq!(told(fill(390, 100, None)), None);
-        assert!(told(fill(450, 100, Some(Zone::Yellow))).unwrap().contains("45 %"));
-        assert_eq!(told(fill(450, 100, Some(Zone::Orange))), None);
-        let red = told(fill(600, 100, Some(Zone::Orange))).unwrap();
+        assert_eq!(told(fill(390, 100, false)), None);
+        assert!(told(fill(450, 100, false)).unwrap().contains("45 %"));
+        assert_eq!(told(fill(450, 100, true)), None);
+        let red = told(fill(600, 100, false)).unwrap();
         assert!(red.contains("would begin at 10 %") && red.contains("/new"), "{red}");
-        assert_eq!(told(fill(700, 100, Some(Zone::Red))), None);
-        let fixed = told(fill(600, 550, None)).unwrap();
+        assert_eq!(told(fill(700, 100, true)), None);
+        let fixed = told(fill(600, 550, false)).unwrap();
         assert!(fixed.contains("hardly help: AGENTS.md (550 tokens)") && !fixed.contains("/new"), "{fixed}");
-        assert!(!fill(600, 100, None).notice(WrapMode::Off).unwrap().contains("/new"));
+        assert!(!fill(600, 100, false).notice(WrapMode::Off).unwrap().contains("/new"));
     }
 }

@@ -1,9 +1,14 @@
 //! What of a conversation is sent: what leaves the window, and what is read anew.
 
+use loom::plan::NewText;
+use loom::{Block, Op, Role, ToolStatus, TreeId, ViewName};
+use model::ScriptModel;
+use model::script::ScriptOptions;
 use serde_json::{Value, json};
+use store::{AttachedWrites, Principal};
 
 use crate::Talk;
-use crate::home::{field, homes};
+use crate::home::{TestHome, field, homes};
 
 #[tokio::test]
 async fn what_leaves_the_window_is_said_and_undo_brings_it_back() {
@@ -74,4 +79,50 @@ async fn reload_says_beforehand_what_it_costs_and_the_next_request_pays_it_once(
     let shown = home.ok(&["context", "show", &field(&answer, "node")]).await;
     assert!(shown["reusable"].as_u64().unwrap() > 400, "once: {shown}");
     assert!(home.talk.notes.lock().unwrap().is_empty());
+}
+
+/// Adds what a turn of many calls leaves below its message: the calls, and a node for each result.
+async fn add_results(home: &TestHome, tree: &str, count: usize) {
+    let (tree, owner) = (tree.parse::<TreeId>().unwrap(), Principal::Owner);
+    let call =
+        |n| Block::ToolCall { id: format!("c{n}"), name: "read".to_owned(), arguments: json!({"n": n}) };
+    let result = |n| Block::ToolResult {
+        call_id: format!("c{n}"),
+        status: ToolStatus::Ok,
+        blocks: vec![Block::text(format!("line {n}"))],
+    };
+    let by = |role, content| NewText { role: Some(role), content, ..NewText::owner("", None) };
+    let calls = by(Role::Assistant, (0..count).map(call).collect());
+    let results = (0..count).map(|n| by(Role::Tool, vec![result(n)]));
+    for text in std::iter::once(calls).chain(results) {
+        let with = AttachedWrites::nothing();
+        home.app.runtime.change(&owner, tree, &ViewName::default(), Op::Append(text), with).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_turn_of_four_hundred_results_keeps_the_prefix_finds_its_message_and_warns_once() {
+    for home in homes() {
+        let script = "{\"text\":\"short\"}\n".repeat(5);
+        let options = ScriptOptions { window: 50_000, ..ScriptOptions::default() };
+        home.models.set(ScriptModel::from_text("s", &script, options).unwrap());
+        let mut talk = Talk::as_set(&home).await;
+        let first = talk.ok(&"word ".repeat(8_000)).await;
+        let warnings = || {
+            let notes = home.talk.notes.lock().unwrap();
+            notes.iter().filter(|note| note.contains("of the window is in use")).count()
+        };
+        assert_eq!(warnings(), 1, "{:?}", home.talk.notes.lock().unwrap());
+        let tree = field(&talk.ok("/status").await, "tree");
+        add_results(&home, &tree, 400).await;
+
+        assert_eq!(talk.ok("/zone").await["zone"], "orange", "the request before the results counts");
+        let next = talk.ok("/context").await["next"].clone();
+        assert!(next["reusable"].as_u64().unwrap() > 20_000, "goes on from the request before: {next}");
+        let edited = talk.ok("/edit begin anew").await;
+        let said = home.nodes(&tree, &[]).await;
+        assert_eq!(said[said.len() - 2]["text"], "begin anew", "beside the message, not below the results");
+        assert_ne!(edited["node"], first["node"]);
+        talk.ok("/undo").await;
+    }
 }
