@@ -97,7 +97,10 @@ pub(crate) async fn send(
     gate: &PassedGate<'_>,
 ) -> Result<ReceivedStream, AgentError> {
     let mut spool = Spooling::create(runtime, ask, prepared, begun)?;
-    let to = model::CallOrigin { session: ask.tree.to_string(), purpose: ask.purpose, sibling: Some(slot) };
+    // A session counts as one over all its trees.
+    let session = runtime.store.tree(&call.who, ask.tree).await?.session;
+    let session = session.unwrap_or_else(|| ask.tree.to_string());
+    let to = model::CallOrigin { session, purpose: ask.purpose, sibling: Some(slot) };
     let info = ask.model.info();
     call.events.emit(SessionEvent::Started {
         generation: begun.row.id,
