@@ -4,7 +4,7 @@
 //! from what was sent there, and after a restart of the process from what was sent before it.
 
 use context::{Manifest, Prefix, Previous, Source, StoredBody, TargetModel, activation};
-use loom::{Ascent, Digest, Millis, NodeId, PositionId, RowError, TreeReader};
+use loom::{Answers, Digest, Millis, NodeId, PositionId, RowError, TreeReader};
 
 use crate::stored::{self, ResponseMeta};
 
@@ -23,9 +23,9 @@ pub(crate) struct PreviousRequest {
 impl PreviousRequest {
     /// The nearest one at or above a position, however many results and texts stand between.
     pub(crate) fn read(rows: &dyn TreeReader, parent: PositionId) -> Result<Option<Self>, RowError> {
-        for position in Ascent::to_answers(rows, parent)? {
-            let Some(row) = rows.node(position?.id.original())? else { continue };
-            let Some(generation) = row.node.generation else { continue };
+        for answer in Answers::new(rows, parent) {
+            let answer = answer?.node;
+            let Some(generation) = answer.generation else { continue };
             let Some(generation) = rows.generation(generation)? else { continue };
             let Some(manifest) = stored::manifest(rows, generation.manifest)? else { continue };
             let stored = match stored::chain(rows, &manifest)? {
@@ -37,8 +37,8 @@ impl PreviousRequest {
                 Some(digest) => rows.body(digest)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
                 None => None,
             };
-            let used = used(rows, row.node.id)?.unwrap_or(manifest.tokens);
-            let (digest, at) = (generation.manifest, row.node.created_at);
+            let used = used(rows, answer.id)?.unwrap_or(manifest.tokens);
+            let (digest, at) = (generation.manifest, answer.created_at);
             return Ok(Some(Self { digest, manifest, at, used, stored, prefix }));
         }
         Ok(None)

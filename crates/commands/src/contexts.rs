@@ -7,7 +7,7 @@ use context::document::first_words;
 use context::{Manifest, PathRun, Segment, Zone};
 use loom::path::child_toward;
 use loom::render::tip;
-use loom::{Ascent, Digest, GenerationRow, NodeId, RowError, TreeId, TreeReader, ViewName, resolve};
+use loom::{Answers, Digest, GenerationRow, NodeId, RowError, TreeId, TreeReader, ViewName};
 use store::StoreError;
 
 use agent::stored;
@@ -58,8 +58,8 @@ async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError
 async fn newest_of(app: &App, asker: &Asker, tree: TreeId, name: &str) -> Result<Sent, CommandError> {
     let view = ViewName::default();
     let found = app.read(asker, tree, move |rows| {
-        for position in Ascent::to_answers(rows, tip(rows, &view)?)? {
-            if let Some(sent) = of_node(rows, resolve::shown(rows, &view, position?.id)?)? {
+        for answer in Answers::new(rows, tip(rows, &view)?) {
+            if let Some(sent) = of_node(rows, answer?.node.id)? {
                 return Ok(Some(sent));
             }
         }

@@ -3,8 +3,10 @@
 use std::vec::IntoIter;
 
 use crate::id::PositionId;
+use crate::node::NodeRow;
+use crate::path::is_ancestor;
 use crate::position::Position;
-use crate::reader::{RowError, TreeReader};
+use crate::reader::{Order, RowError, TreeReader};
 
 /// Positions of the first page: most of what is looked for stands near.
 const FIRST_PAGE: usize = 64;
@@ -22,12 +24,6 @@ pub struct Ascent<'a> {
 impl<'a> Ascent<'a> {
     pub fn new(rows: &'a dyn TreeReader, from: PositionId) -> Self {
         Self { rows, page: Vec::new().into_iter(), next: Some(from), size: FIRST_PAGE }
-    }
-
-    /// The way up on which answers are looked for: none in a tree in which no model was asked, as in an imported one.
-    pub fn to_answers(rows: &'a dyn TreeReader, from: PositionId) -> Result<Self, RowError> {
-        let was_asked = !rows.generations(None, 1)?.is_empty();
-        Ok(Self { next: was_asked.then_some(from), ..Self::new(rows, from) })
     }
 }
 
@@ -47,5 +43,62 @@ impl Iterator for Ascent<'_> {
         self.size = (self.size * 4).min(LARGEST_PAGE);
         self.page = page.into_iter();
         self.page.next().map(Ok)
+    }
+}
+
+/// The first nodes that are of a generation, of a position and all above it, upwards. Those near are found by walking;
+/// behind them the answers of the tree are looked through, so that a long path that people wrote costs nothing.
+pub struct Answers<'a> {
+    rows: &'a dyn TreeReader,
+    from: PositionId,
+    near: std::iter::Take<Ascent<'a>>,
+    /// Behind this node, or the newest of the tree if none, it goes on; nowhere once the top is reached.
+    before: Option<Option<Order>>,
+    page: IntoIter<NodeRow>,
+}
+
+impl<'a> Answers<'a> {
+    pub fn new(rows: &'a dyn TreeReader, from: PositionId) -> Self {
+        let near = Ascent::new(rows, from).take(FIRST_PAGE);
+        Self { rows, from, near, before: Some(None), page: Vec::new().into_iter() }
+    }
+
+    fn find_near(&mut self) -> Result<Option<NodeRow>, RowError> {
+        while let Some(position) = self.near.next() {
+            let position = position?;
+            let id = position.id.original();
+            let row = self.rows.node(id)?.ok_or_else(|| RowError::missing("node", id))?;
+            self.before = position.parent.map(|_| Some((row.seq, row.place)));
+            if row.node.generation.is_some() {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    fn find_far(&mut self) -> Result<Option<NodeRow>, RowError> {
+        loop {
+            for row in self.page.by_ref() {
+                if is_ancestor(self.rows, row.node.position, self.from)? {
+                    return Ok(Some(row));
+                }
+            }
+            let Some(before) = self.before else { return Ok(None) };
+            let page = self.rows.answers(before, FIRST_PAGE)?;
+            self.before = page.last().map(|last| Some((last.seq, last.place)));
+            self.page = page.into_iter();
+        }
+    }
+}
+
+impl Iterator for Answers<'_> {
+    type Item = Result<NodeRow, RowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let found = match self.find_near() {
+            Ok(None) => self.find_far(),
+            found => found,
+        };
+        found.transpose()
     }
 }

@@ -40,7 +40,7 @@ pub mod source;
 pub mod tree;
 pub mod verify;
 
-pub use ascent::Ascent;
+pub use ascent::{Answers, Ascent};
 pub use cell::{Cell, CellChange, CellKey, CellValue, KeepScope, OpTarget, TextOffset};
 pub use content::{Block, Counts, ToolStatus};
 pub use digest::{Digest, PathDigest};

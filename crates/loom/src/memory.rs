@@ -104,6 +104,10 @@ impl TreeReader for MemoryTree {
         Ok(Vec::new())
     }
 
+    fn started_calls(&self, _: NodeId) -> Result<Vec<u32>, RowError> {
+        Ok(Vec::new())
+    }
+
     fn tables(&self) -> Result<u32, RowError> {
         Ok(text::grapheme::TABLES)
     }
@@ -210,6 +214,14 @@ impl TreeReader for MemoryTree {
     fn nodes_in_order(&self, after: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
         let later = self.order.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded));
         Ok(self.page(later.map(|(_, id)| *id), limit))
+    }
+
+    fn answers(&self, before: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
+        let older = self.order.range((Bound::Unbounded, before.map_or(Bound::Unbounded, Bound::Excluded)));
+        let is_answer = |id: &NodeId| {
+            self.nodes.get(id).is_some_and(|row| row.node.is_original() && row.node.generation.is_some())
+        };
+        Ok(self.page(older.rev().map(|(_, id)| *id).filter(is_answer), limit))
     }
 
     fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError> {

@@ -226,6 +226,8 @@ pub trait TreeReader {
     fn operations(&self, after: Seq, limit: usize) -> Result<Vec<OpRecord>, RowError>;
     /// Nodes after `after` in the order of the tree, at most `limit`.
     fn nodes_in_order(&self, after: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError>;
+    /// The first nodes of positions that are of a generation, newest first, older than `before`, at most `limit`.
+    fn answers(&self, before: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError>;
     /// Where a view stands in its timeline.
     fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError>;
     fn draft(&self, view: &ViewName, slot: Slot) -> Result<Option<Draft>, RowError>;
@@ -250,6 +252,8 @@ pub trait TreeReader {
     /// What was shown with nodes of the tree that are not older than `from` and older than `before`, by node and
     /// place; none where the reader has none or may not see it.
     fn injections(&self, from: NodeId, before: Option<NodeId>) -> Result<Vec<Injection>, RowError>;
+    /// Which calls of an answer were started here, from 0, in order; it is the first node of its position.
+    fn started_calls(&self, answer: NodeId) -> Result<Vec<u32>, RowError>;
     /// What is kept of the authors of nodes, of this program's [`crate::attribution::VERSION`]; nodes of which nothing
     /// is kept are left out. In any order.
     fn attributions(&self, nodes: &[NodeId]) -> Result<Vec<Attribution>, RowError>;

@@ -8,6 +8,7 @@ use loom::{
     ViewName,
 };
 
+use crate::call::CallEnd;
 use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::fence::Guard;
@@ -21,6 +22,8 @@ use crate::session::NewSession;
 pub struct AttachedWrites {
     pub generations: Vec<NewGeneration>,
     pub outcomes: Vec<GenerationEnd>,
+    /// Calls whose results are among the plan's nodes.
+    pub calls: Vec<CallEnd>,
     /// What is shown with nodes of the tree, to be sent with them from now on. One that is there stays as it is.
     pub injections: Vec<Injection>,
     /// Leases that must still be held; else nothing of it is written.

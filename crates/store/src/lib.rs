@@ -8,6 +8,7 @@
 
 mod apply;
 pub mod blobs;
+mod call;
 mod change;
 pub mod compress;
 mod db;
@@ -44,6 +45,7 @@ mod store;
 mod workspace;
 
 pub use apply::{Applied, AppliedDraft, AttachedWrites, ImportNote};
+pub use call::{CallEnd, CallId, NewCall, RunningCall};
 pub use change::{Ids, PreparedChange, change, change_announced, prepare};
 pub use draft::{DraftEdit, DraftName};
 pub use engine::StatementCounts;

@@ -2,6 +2,7 @@
 
 pub(crate) mod attributions;
 pub(crate) mod bytes;
+pub(crate) mod calls;
 mod cell;
 pub(crate) mod check;
 mod codes;

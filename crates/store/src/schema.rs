@@ -8,7 +8,7 @@
 //! before). What was sent is named by its digest, generations by their id.
 
 /// The version of the tables this program writes.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 
 /// Tables and indexes. `BLOB`, `INTEGER`, `WITHOUT ROWID` and `INTEGER PRIMARY KEY` (a number that the engine gives
 /// where none is said) are SQLite's words.
@@ -54,6 +54,7 @@ CREATE UNIQUE INDEX nodes_id ON nodes (id);
 CREATE INDEX nodes_short ON nodes (short);
 CREATE INDEX nodes_version ON nodes (position) WHERE position IS NOT NULL;
 CREATE INDEX nodes_generation ON nodes (generation) WHERE generation IS NOT NULL;
+CREATE INDEX nodes_answers ON nodes (pk) WHERE generation IS NOT NULL AND position IS NULL;
 
 CREATE TABLE positions (
     pk INTEGER PRIMARY KEY,                 -- its original
@@ -145,6 +146,16 @@ CREATE TABLE usage (
 ) WITHOUT ROWID;
 -- What a budget is compared with is read from it alone.
 CREATE INDEX usage_at ON usage (at, cost, prompt, completion);
+
+-- Calls of tools that were started: what stands here without a result has an unknown outcome, what does not never ran.
+CREATE TABLE calls (
+    node INTEGER NOT NULL,                  -- the key of the answer that makes it
+    n INTEGER NOT NULL,                     -- which of its calls, from 0
+    state INTEGER NOT NULL,                 -- 0 runs, 1 has a result
+    owner TEXT NOT NULL, fence INTEGER NOT NULL,
+    PRIMARY KEY (node, n)
+) WITHOUT ROWID;
+CREATE INDEX calls_running ON calls (node, n) WHERE state = 0;
 
 CREATE TABLE blobs (digest BLOB NOT NULL, node INTEGER NOT NULL, PRIMARY KEY (digest, node)) WITHOUT ROWID;
 CREATE INDEX blobs_node ON blobs (node);

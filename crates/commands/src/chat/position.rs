@@ -3,7 +3,8 @@
 use agent::stored;
 use context::{Manifest, Zone};
 use loom::{
-    Ascent, Digest, NodeId, Position, PositionId, Role, RowError, TreeReader, ViewName, render, resolve,
+    Answers, Ascent, Digest, NodeId, NodeRow, Position, PositionId, Role, RowError, TreeReader, ViewName,
+    render, resolve,
 };
 use model::TokenUsage;
 
@@ -50,20 +51,20 @@ pub(crate) fn view_position(rows: &dyn TreeReader, view: &ViewName) -> Result<Vi
     let at = render::tip(rows, view)?;
     let node = resolve::shown(rows, view, at)?;
     let short_id = rows.node(node)?.map(|row| row.short_id).unwrap_or_default();
-    Ok(ViewPosition { node, short_id, last: last(rows, at)? })
-}
-
-fn last(rows: &dyn TreeReader, at: PositionId) -> Result<Option<Last>, RowError> {
-    requests(rows, at)?.next().transpose()
+    Ok(ViewPosition { node, short_id, last: requests(rows, at).next().transpose()? })
 }
 
 /// The request that was answered at a position.
 fn request(rows: &dyn TreeReader, at: PositionId) -> Result<Option<Last>, RowError> {
-    let original = at.original();
-    let Some(generation) = rows.node(original)?.and_then(|row| row.node.generation) else { return Ok(None) };
+    rows.node(at.original())?.map_or(Ok(None), |row| answered(rows, &row))
+}
+
+/// The request that a node answers; none where it is of none.
+fn answered(rows: &dyn TreeReader, row: &NodeRow) -> Result<Option<Last>, RowError> {
+    let Some(generation) = row.node.generation else { return Ok(None) };
     let Some(generation) = rows.generation(generation)? else { return Ok(None) };
     let Some(manifest) = stored::manifest(rows, generation.manifest)? else { return Ok(None) };
-    let usage = stored::response(rows, original)?.and_then(|said| said.usage());
+    let usage = stored::response(rows, row.node.id)?.and_then(|said| said.usage());
     Ok(Some(Last { digest: generation.manifest, manifest, usage }))
 }
 
@@ -77,12 +78,9 @@ pub(crate) fn asked_model(rows: &dyn TreeReader, at: PositionId) -> Result<Optio
 pub(crate) fn requests(
     rows: &dyn TreeReader,
     at: PositionId,
-) -> Result<impl Iterator<Item = Result<Last, RowError>>, RowError> {
-    let request = |position: Result<Position, RowError>| match position {
-        Ok(position) => request(rows, position.id).transpose(),
-        Err(error) => Some(Err(error)),
-    };
-    Ok(Ascent::to_answers(rows, at)?.filter_map(request))
+) -> impl Iterator<Item = Result<Last, RowError>> {
+    Answers::new(rows, at)
+        .filter_map(move |answer| answer.and_then(|answer| answered(rows, &answer)).transpose())
 }
 
 /// Messages that were answered on the path that ends at a position, as far back as `most`. A turn may hold many requests

@@ -31,7 +31,7 @@ impl WindowUsage {
     /// At the last request of a view; none where there was none.
     fn read(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<Self>, RowError> {
         let at = loom::render::tip(rows, view)?;
-        let mut requests = position::requests(rows, at)?;
+        let mut requests = position::requests(rows, at);
         let Some(last) = requests.next().transpose()? else { return Ok(None) };
         let zone = last.zone();
         let told = zone >= Zone::Orange

@@ -106,8 +106,13 @@ impl TreeReader for NamedAuthors<'_> {
         Ok(self.all(self.rows.nodes_in_order(after, limit)?))
     }
 
+    fn answers(&self, before: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
+        Ok(self.all(self.rows.answers(before, limit)?))
+    }
+
     unchanged! {
         fn tables() -> u32;
+        fn started_calls(answer: NodeId) -> Vec<u32>;
         fn tree() -> TreeRow;
         fn position(id: PositionId) -> Option<Position>;
         fn cell(key: &CellKey) -> Cell;

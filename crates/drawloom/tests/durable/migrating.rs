@@ -1,6 +1,6 @@
 //! Stores of older versions: brought up to date once, whole, and kept as they were.
 //!
-//! The fixtures are stores of versions 2 and 3 with branches, versions, drafts, views, a seal, a conversation, a
+//! The fixtures are stores of versions 2 to 4 with branches, versions, drafts, views, a seal, a conversation, a
 //! forgotten text and a purged tree, and the exports that the program of that version wrote of them.
 
 use std::fs;
@@ -12,7 +12,9 @@ use crate::kill::kills;
 use crate::support::{Home, Seeded, ended, resume, suspend, until};
 
 /// Versions with a fixture.
-const VERSIONS: [u32; 2] = [2, 3];
+const VERSIONS: [u32; 3] = [2, 3, 4];
+/// The version this program writes.
+const CURRENT: u32 = 5;
 
 fn fixture(of: u32, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/version_{of}")).join(name)
@@ -63,7 +65,7 @@ fn an_older_store_is_brought_up_to_date_once_and_kept_as_it_was() {
     let racing: Vec<_> = (0..5).map(|_| home.command(&["tree", "text", "Rain"]).spawn().unwrap()).collect();
     let ran: Vec<_> = racing.into_iter().map(ended).collect();
     assert!(ran.iter().all(|ran| ran.stdout.contains("It rained")), "{ran:?}");
-    let told = ran.iter().filter(|ran| ran.stderr.contains("from version 1 to 4")).count();
+    let told = ran.iter().filter(|ran| ran.stderr.contains(&format!("from version 1 to {CURRENT}"))).count();
     assert_eq!(told, 1, "the one that did it says so: {ran:?}");
     assert_eq!(home.run(&["tree", "text", "Rain"]).stderr, "");
     assert_eq!(version(&home.path().join("loom.db.v1.bak")), 1);
@@ -105,7 +107,7 @@ fn an_older_store_is_left_alone_while_an_older_program_may_have_it_open() {
     assert_eq!(version(&home.database()), 1);
     drop(old);
     home.ok(&["tree", "text", "Rain"]);
-    assert_eq!(version(&home.database()), 4);
+    assert_eq!(version(&home.database()), CURRENT);
 }
 
 #[test]
@@ -125,9 +127,9 @@ fn an_update_that_is_killed_has_not_happened_and_happens_with_the_next_command()
             std::thread::sleep(Duration::from_micros(seeded.below(longest)));
             child.kill().unwrap();
             ended(child);
-            assert!([of, 4].contains(&version(&home.database())));
+            assert!([of, CURRENT].contains(&version(&home.database())));
             home.ok(&["tree", "list"]);
-            assert_eq!(version(&home.database()), 4);
+            assert_eq!(version(&home.database()), CURRENT);
             is_what_it_was(&home, of);
         }
     }
@@ -170,7 +172,7 @@ fn an_update_that_is_killed_in_the_middle_leaves_nothing_behind() {
         fs::write(home.path().join("loom.db.v1.bak.part"), "half").unwrap();
         home.ok(&["tree", "list"]);
         assert_eq!(copies(&home), [format!("loom.db.v{of}.bak")]);
-        assert_eq!(version(&home.database()), 4);
+        assert_eq!(version(&home.database()), CURRENT);
         is_what_it_was(&home, of);
     }
 }
@@ -193,7 +195,7 @@ fn nobody_sweeps_the_copy_of_an_update_under_way() {
     is_what_it_was(&home, 3);
 }
 
-/// The later tables of version 3, which had the columns of version 4.
+/// The later tables of version 3 had the columns of version 4.
 #[test]
 fn a_store_with_the_later_tables_of_version_3_is_brought_up_to_date() {
     let home = of_version(3);
@@ -207,13 +209,14 @@ fn a_store_with_the_later_tables_of_version_3_is_brought_up_to_date() {
     conn.execute_batch("PRAGMA user_version = 3; UPDATE meta SET value = 3 WHERE key LIKE 'min_%'").unwrap();
     drop(conn);
     is_what_it_was(&home, 3);
-    assert_eq!(version(&home.database()), 4);
+    assert_eq!(version(&home.database()), CURRENT);
     assert_eq!(lanes(&rusqlite::Connection::open(home.database()).unwrap()), before);
 }
 
 #[test]
 fn conversations_of_the_homes_own_workspace_lose_its_path() {
-    for of in VERSIONS {
+    // Since version 4 they are written without it.
+    for of in [2, 3] {
         let home = of_version(of);
         let conn = rusqlite::Connection::open(home.database()).unwrap();
         let own = home.path().canonicalize().unwrap().join("workspace");

@@ -8,7 +8,7 @@ use super::node::NodePlace;
 use super::reader::StoredTree;
 use super::trees::{TreeRef, find_mut};
 use super::{
-    cell, draft, events, generations, injections, leases, node, operation, position, sessions, trees,
+    calls, cell, draft, events, generations, injections, leases, node, operation, position, sessions, trees,
 };
 use crate::apply::{
     Applied, AppliedDraft, AttachedWrites, check_shape, fresh_timeline, is_stored, make_fresh, new_views,
@@ -84,6 +84,9 @@ pub(crate) fn apply(
     }
     for outcome in &with.outcomes {
         generations::end(db, tree, outcome)?;
+    }
+    for ended in &with.calls {
+        calls::end(db, tree, ended)?;
     }
     if let (Some(note), Some(seq)) = (with.imported, applied.seq) {
         trees::keep_import(db, tree.key, &Import { note, from: seq, to: seq })?;

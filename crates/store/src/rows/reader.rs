@@ -14,7 +14,7 @@ use loom::{
 use super::position::WalkStart;
 use super::prefetch::{Count, PrefetchCache};
 use super::trees::TreeRef;
-use super::{attributions, cell, draft, generations, injections, node, operation, position, trees};
+use super::{attributions, calls, cell, draft, generations, injections, node, operation, position, trees};
 use crate::db::{Db, get, id16, number_of, unsigned};
 use crate::engine::{Row, params};
 use crate::error::StoreError;
@@ -424,6 +424,18 @@ impl TreeReader for StoredTree<'_, '_> {
         Ok(self.db.all(&sql, keys, |row| node::read(self.db, self.tree, row))?)
     }
 
+    fn answers(&self, before: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
+        let (bound, key) = (self.bound(before)?, self.tree.key);
+        let sql = format!(
+            "SELECT {} FROM {} WHERE n.pk > ?1 AND n.pk < ?2 AND n.generation IS NOT NULL AND n.position IS NULL
+             ORDER BY n.pk DESC LIMIT ?3",
+            node::COLUMNS,
+            node::TABLES
+        );
+        let keys = (key.first(), key.node(bound), limit_of(limit));
+        Ok(self.db.all(&sql, keys, |row| node::read(self.db, self.tree, row))?)
+    }
+
     fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError> {
         Ok(trees::timeline(self.db, self.tree.key, view)?)
     }
@@ -469,6 +481,10 @@ impl TreeReader for StoredTree<'_, '_> {
             return Ok(Vec::new());
         }
         Ok(injections::between(self.db, self.tree, from, before)?)
+    }
+
+    fn started_calls(&self, answer: NodeId) -> Result<Vec<u32>, RowError> {
+        Ok(calls::started(self.db, self.tree, answer)?)
     }
 
     fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {

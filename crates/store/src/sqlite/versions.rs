@@ -32,8 +32,9 @@ pub(super) type Run = fn(&Connection) -> Result<(), StoreError>;
 /// The steps. Where one leads is never changed once it was released; it may be replaced by one that leads further.
 pub(super) const STEPS: &[Step] = &[
     Step { from: 1, to: 2, min_reader: 1, min_writer: 2, run: |conn| batch(conn, INJECTIONS) },
-    Step { from: 2, to: VERSION, min_reader: 4, min_writer: 4, run: from_2::migrate },
-    Step { from: 3, to: VERSION, min_reader: 4, min_writer: 4, run: from_3::migrate },
+    Step { from: 2, to: VERSION, min_reader: 4, min_writer: 5, run: from_2::migrate },
+    Step { from: 3, to: VERSION, min_reader: 4, min_writer: 5, run: from_3::migrate },
+    Step { from: 4, to: VERSION, min_reader: 4, min_writer: 5, run: |conn| batch(conn, CALLS) },
 ];
 
 /// Makes the newest tables in an empty file.
@@ -57,6 +58,16 @@ CREATE TABLE injections (
     trust INTEGER NOT NULL, text BLOB NOT NULL,
     PRIMARY KEY (tree, node, ordinal)
 ) WITHOUT ROWID;
+";
+
+/// Of version 5.
+const CALLS: &str = "
+CREATE INDEX nodes_answers ON nodes (pk) WHERE generation IS NOT NULL AND position IS NULL;
+CREATE TABLE calls (
+    node INTEGER NOT NULL, n INTEGER NOT NULL, state INTEGER NOT NULL, owner TEXT NOT NULL, fence INTEGER NOT NULL,
+    PRIMARY KEY (node, n)
+) WITHOUT ROWID;
+CREATE INDEX calls_running ON calls (node, n) WHERE state = 0;
 ";
 
 /// The search index. The text of a node stands once, in its row: the index holds no copy and no places of words.

@@ -5,13 +5,14 @@ use std::time::Duration;
 use loom::{GenerationId, Millis, TreeId};
 
 use super::Store;
+use crate::call::{CallId, NewCall, RunningCall};
 use crate::error::StoreError;
 use crate::fence::{Claim, Fence, Lease, LeaseOwner};
 use crate::generation::{Generation, GenerationFilter, Reservation, Spending, SpentAfter, SpentRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::principal::Principal;
 use crate::question::{NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
-use crate::rows::{generations, jobs, leases, questions, trees};
+use crate::rows::{calls, generations, jobs, leases, questions, trees};
 
 forward! {
     /// Takes a lease that is free, has ended by the engine's clock, or is held by the same holder (whose older
@@ -102,6 +103,22 @@ forward! {
     /// [`StoreError::Fenced`] when it is no longer `from`'s, or has ended.
     write fn take_over(generation: GenerationId, from: &Claim, to: &LeaseOwner) -> Fence
         = generations::take_over(generation, &from, &to);
+
+    /// Makes durable that a call of a tool is about to run.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] when it was started before; [`StoreError::Fenced`] when a guard no longer holds.
+    write fn start_call(tree: TreeId, call: NewCall) -> () = calls::start(tree, &call);
+
+    /// Calls that run or were cut off, behind one, at most `limit`.
+    read fn running_calls(after: Option<CallId>, limit: usize) -> Vec<RunningCall> = calls::running(after, limit);
+
+    /// Takes over a call from an owner that is gone, under the next number: its result under the old one is refused
+    /// from then on. The caller has made sure that the owner's lock is free, or holds the session it is of.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] when it is no longer its owner's, or has a result.
+    write fn take_over_call(call: RunningCall, to: &LeaseOwner) -> Claim = calls::take_over(&call, &to);
 
     /// Takes back what a generation was booked with when it was stopped: who sent it knows that it was turned away.
     write fn unbook(generation: GenerationId, claim: &Claim) -> () = generations::unbook(generation, &claim);

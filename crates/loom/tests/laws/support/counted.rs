@@ -65,6 +65,7 @@ impl TreeReader for Counted<'_> {
         one: fn operation(seq: Seq) -> Option<OpRecord>;
         many: fn operations(after: Seq, limit: usize) -> Vec<OpRecord>;
         many: fn nodes_in_order(after: Option<Order>, limit: usize) -> Vec<NodeRow>;
+        many: fn answers(before: Option<Order>, limit: usize) -> Vec<NodeRow>;
         one: fn timeline(view: &ViewName) -> Timeline;
         one: fn draft(view: &ViewName, slot: Slot) -> Option<Draft>;
         many: fn drafts(view: &ViewName) -> Vec<(Slot, Draft)>;
@@ -73,6 +74,7 @@ impl TreeReader for Counted<'_> {
         many: fn generations(after: Option<GenerationId>, limit: usize) -> Vec<(GenerationRow, Option<Digest>)>;
         one: fn answer(generation: GenerationId) -> Option<StoredResponse>;
         many: fn injections(from: NodeId, before: Option<NodeId>) -> Vec<Injection>;
+        many: fn started_calls(answer: NodeId) -> Vec<u32>;
         one: fn manifest(digest: Digest) -> Option<Vec<u8>>;
         one: fn body(digest: Digest) -> Option<Vec<u8>>;
         one: fn response(node: NodeId) -> Option<StoredResponse>;
