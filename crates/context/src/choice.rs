@@ -49,6 +49,7 @@ pub(crate) struct Chosen {
     pub(crate) moved: Option<TextOffset>,
     /// The first turn of all, where it stays.
     pub(crate) first: Vec<Spoken>,
+    pub(crate) first_pairs: Pairs,
     /// What is shown for the first time.
     pub(crate) injected: Vec<Injection>,
     pub(crate) notices: Vec<String>,
@@ -109,11 +110,12 @@ impl WindowChoice<'_> {
         let mut chosen = Chosen {
             above: prefix.tokens(estimator),
             prefix,
-            pairs: Pairs::of(&spoken, &previous.calls),
+            pairs: Pairs::of(self.rows, &spoken, &previous.calls)?,
             spoken,
             from: 0,
             moved: None,
             first: Vec::new(),
+            first_pairs: Pairs::default(),
             injected: Vec::new(),
             notices: Vec::new(),
             untold: Vec::new(),
@@ -122,6 +124,7 @@ impl WindowChoice<'_> {
         let mut offers = [self.request.offers.clone(), told].concat();
         if *strategy == Strategy::TruncateMiddle {
             chosen.first = self.first_turn(&speaker)?;
+            chosen.first_pairs = Pairs::of(self.rows, &chosen.first, &[])?;
         }
         let fits = self.fit(&mut chosen, &offers, complete)?;
         if !fits && !activated && !unread {
@@ -130,7 +133,7 @@ impl WindowChoice<'_> {
             chosen.above = chosen.prefix.tokens(estimator);
             activated = true;
             offers.truncate(self.request.offers.len());
-            chosen.pairs = Pairs::of(&chosen.spoken, &previous.calls);
+            chosen.pairs = Pairs::of(self.rows, &chosen.spoken, &previous.calls)?;
             self.fit(&mut chosen, &offers, complete)?;
         }
         if chosen.from > 0 || !complete {
@@ -197,7 +200,7 @@ impl WindowChoice<'_> {
             return 0;
         }
         let estimator = self.around.estimator;
-        let costs = Pairs::of(&chosen.first, &[]).costs(&chosen.first, estimator);
+        let costs = chosen.first_pairs.costs(&chosen.first, estimator);
         costs.iter().sum::<u64>() + self.shown(GAP)
     }
 

@@ -23,7 +23,6 @@ use crate::history::{run, turns};
 use crate::injection::Offer;
 use crate::manifest::PathRun;
 use crate::messages::Messages;
-use crate::pairs::Pairs;
 use crate::piece::{Assembled, ContextError, RequestPiece};
 use crate::render_history::{NoPictures, Pictures, Spoken};
 use crate::replay::ReplayConstraints;
@@ -145,11 +144,11 @@ fn put_together(choice: &WindowChoice<'_>, mut chosen: Chosen, left: Vec<PathRun
     }
     let mut runs = Vec::new();
     if !chosen.first.is_empty() {
-        let pairs = Pairs::of(&chosen.first, &[]);
+        let pairs = &chosen.first_pairs;
         let costs = pairs.costs(&chosen.first, estimator);
-        runs.extend(run(&chosen.first, path, 0, &pairs, costs.iter().sum()));
+        runs.extend(run(&chosen.first, path, 0, pairs, costs.iter().sum()));
         let all = 0..chosen.first.len();
-        messages.say(&mut chosen.first, all, &pairs, &costs, (0, "the first turn stays"));
+        messages.say(&mut chosen.first, all, pairs, &costs, (0, "the first turn stays"));
         messages.product("gap", "turns between the first and these have left", GAP);
     }
     let costs = chosen.pairs.costs(&chosen.spoken, estimator);

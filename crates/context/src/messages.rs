@@ -1,11 +1,11 @@
 //! From nodes to messages: texts, opaque material where it stood, rounds of tool use, what was shown with them.
 
-use loom::{ToolStatus, Trust};
+use loom::Trust;
 use model::{ChatPart, Media, MediaPart, OpaquePart, PartId, TextPart, ToolExchange, ToolResult};
 
 use crate::document::Build;
 use crate::manifest::KeptCallPart;
-use crate::pairs::{Pair, Pairs, UNKNOWN, shortened};
+use crate::pairs::{Pair, Pairs, shortened};
 use crate::piece::RequestPiece;
 use crate::render_history::{Line, MessageRole, Pictures, Showing, Spoken};
 use crate::segment::{Kind, SegmentOutcome, Source};
@@ -205,14 +205,16 @@ impl<'b, 'e> Messages<'b, 'e> {
             }
             Some(ToolResult { status: *status, text, media })
         });
-        let unknown =
-            || ToolResult { status: ToolStatus::Unknown, text: UNKNOWN.to_owned(), media: Vec::new() };
+        let missing = || {
+            let (status, text) = pair.missing();
+            ToolResult { status, text: text.to_owned(), media: Vec::new() }
+        };
         Some(ToolExchange {
             before,
             call_part: self.next(),
             call,
             result_part: self.next(),
-            result: result.unwrap_or_else(unknown),
+            result: result.unwrap_or_else(missing),
         })
     }
 

@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
-use loom::{PositionId, Role};
+use loom::{PositionId, Role, RowError, ToolStatus, TreeReader};
 
 use crate::estimate::Estimator;
 use crate::manifest::{CallCut, KeptCallPart};
 use crate::render_history::{Line, Spoken};
 
-/// What is sent for a result that is not there.
-pub(crate) const UNKNOWN: &str =
-    "[The outcome of this call is unknown: it was started, and its result was not kept.]";
+/// What is sent for the result of a call that was started and has none.
+const UNKNOWN: &str = "[The outcome of this call is unknown: it was started, and its result was not kept.]";
+/// What is sent for the result of a call that never started.
+const NOT_RUN: &str = "[This call was not run.]";
 /// Characters of the head and of the tail that are kept of a result that is shortened.
 const HEAD: usize = 600;
 /// See [`HEAD`].
@@ -25,6 +26,15 @@ pub(crate) struct Pair {
     pub(crate) number: u32,
     /// The result among the nodes, and its line.
     pub(crate) result: Option<(usize, usize)>,
+    /// Of one without a result, whether it was started.
+    started: bool,
+}
+
+impl Pair {
+    /// What is sent where there is no result.
+    pub(crate) const fn missing(&self) -> (ToolStatus, &'static str) {
+        if self.started { (ToolStatus::Unknown, UNKNOWN) } else { (ToolStatus::Denied, NOT_RUN) }
+    }
 }
 
 /// The calls of a window and what became of them.
@@ -35,9 +45,9 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// Pairs the calls of a window. A result belongs to the newest answer before it; one without a call there is
+    /// Pairs the calls of a window, and reads of those without a result whether they were started. A result belongs to the newest answer before it; one without a call there is
     /// nobody's.
-    pub(crate) fn of(spoken: &[Spoken], cuts: &[CallCut]) -> Self {
+    pub(crate) fn of(rows: &dyn TreeReader, spoken: &[Spoken], cuts: &[CallCut]) -> Result<Self, RowError> {
         let mut all: Vec<Pair> = Vec::new();
         let mut open = 0;
         for (node, said) in spoken.iter().enumerate().filter(|(_, said)| !said.excluded) {
@@ -48,7 +58,7 @@ impl Pairs {
             for (line, (what, _)) in said.lines.iter().enumerate() {
                 match what {
                     Line::Call(_) => {
-                        all.push(Pair { call: (node, line), number, result: None });
+                        all.push(Pair { call: (node, line), number, result: None, started: false });
                         number += 1;
                     }
                     Line::Result { call, .. } => {
@@ -63,8 +73,16 @@ impl Pairs {
                 }
             }
         }
+        let mut started = (None, Vec::new());
+        for pair in all.iter_mut().filter(|pair| pair.result.is_none()) {
+            let answer = spoken[pair.call.0].position.id;
+            if started.0 != Some(answer) {
+                started = (Some(answer), rows.started_calls(answer.original())?);
+            }
+            pair.started = started.1.contains(&pair.number);
+        }
         let cuts = cuts.iter().map(|cut| ((cut.answer, cut.call), cut.kept)).collect();
-        Self { all, cuts }
+        Ok(Self { all, cuts })
     }
 
     /// What is kept of a call; none for all of it.
@@ -96,7 +114,7 @@ impl Pairs {
         let call = spoken[pair.call.0].lines[pair.call.1].1 + estimator.of_messages(1);
         match (kept, pair.result) {
             (Some(KeptCallPart::Nothing), _) => 0,
-            (_, None) => call + estimator.of(UNKNOWN),
+            (_, None) => call + estimator.of(pair.missing().1),
             (None, Some((node, line))) => call + spoken[node].lines[line].1,
             (Some(KeptCallPart::Shortened), Some((node, line))) => {
                 let (what, whole) = &spoken[node].lines[line];

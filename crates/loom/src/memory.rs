@@ -33,6 +33,8 @@ pub struct MemoryTree {
     pub seals: Vec<Seal>,
     pub short_ids: BTreeSet<String>,
     pub injections: BTreeMap<(Order, u32), Injection>,
+    /// Calls that were started: the answer, and which of its calls.
+    pub started: BTreeSet<(NodeId, u32)>,
 }
 
 impl MemoryTree {
@@ -104,8 +106,9 @@ impl TreeReader for MemoryTree {
         Ok(Vec::new())
     }
 
-    fn started_calls(&self, _: NodeId) -> Result<Vec<u32>, RowError> {
-        Ok(Vec::new())
+    fn started_calls(&self, answer: NodeId) -> Result<Vec<u32>, RowError> {
+        let of = self.started.range((answer, 0)..=(answer, u32::MAX));
+        Ok(of.map(|(_, number)| *number).collect())
     }
 
     fn tables(&self) -> Result<u32, RowError> {
@@ -217,11 +220,10 @@ impl TreeReader for MemoryTree {
     }
 
     fn answers(&self, before: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
-        let older = self.order.range((Bound::Unbounded, before.map_or(Bound::Unbounded, Bound::Excluded)));
         let is_answer = |id: &NodeId| {
             self.nodes.get(id).is_some_and(|row| row.node.is_original() && row.node.generation.is_some())
         };
-        Ok(self.page(older.rev().map(|(_, id)| *id).filter(is_answer), limit))
+        Ok(self.page(self.newest_first(before).filter(is_answer), limit))
     }
 
     fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError> {

@@ -69,7 +69,7 @@ fn the_newest_turn_is_kept_or_refused_with_figures() {
 }
 
 #[test]
-fn a_call_travels_with_its_result_and_a_lost_one_is_unknown() {
+fn a_call_travels_with_its_result_and_one_without_was_not_run() {
     let mut desk = turns(1);
     let call = |id: &str| Block::ToolCall {
         id: id.into(),
@@ -97,7 +97,7 @@ fn a_call_travels_with_its_result_and_a_lost_one_is_unknown() {
     assert_eq!(rounds.len(), 1);
     assert_eq!(
         rounds[0].iter().map(|exchange| exchange.result.status).collect::<Vec<_>>(),
-        [ToolStatus::Unknown, ToolStatus::Ok]
+        [ToolStatus::Denied, ToolStatus::Ok]
     );
     let encoded = echo().encode(&assembled.prompt, &Params::default()).unwrap();
     cover(&encoded, &assembled.pieces, &Estimator::default()).unwrap();

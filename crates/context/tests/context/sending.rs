@@ -145,10 +145,11 @@ fn an_edited_answer_keeps_nothing_opaque() {
 }
 
 #[test]
-fn a_missing_result_is_unknown_and_one_without_a_call_is_nobodys() {
+fn a_result_of_a_started_call_is_unknown_and_one_without_a_call_is_nobodys() {
     let mut desk = Desk::of(Mode::Dialogue);
     desk.say(Role::User, vec![Block::text("go")]);
-    desk.say(Role::Assistant, vec![call("a"), call("a")]);
+    let answer = desk.say(Role::Assistant, vec![call("a"), call("a"), call("b")]);
+    desk.tree.started.insert((answer, 1));
     desk.say(Role::Tool, vec![result("a", "one")]);
     desk.say(Role::Tool, vec![result("z", "nobody asked")]);
     desk.say(Role::Assistant, vec![Block::text("done")]);
@@ -159,6 +160,7 @@ fn a_missing_result_is_unknown_and_one_without_a_call_is_nobodys() {
         sent[1].starts_with("round a Ok one | a Unknown [The outcome of this call is unknown"),
         "{sent:?}"
     );
+    assert!(sent[1].ends_with("| b Denied [This call was not run.]"), "{sent:?}");
     assert_eq!(sent[2..], ["assistant done"]);
 }
 

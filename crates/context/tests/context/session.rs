@@ -229,7 +229,7 @@ fn a_turn_that_grows_too_long_gives_up_its_oldest_results_and_they_stay_gone() {
     assert!(drawn.iter().any(|line| line.contains("characters of this result are left out here; the whole of it is node")));
     assert!(drawn.len() < 31, "whole pairs have left");
     let newest = drawn[drawn.len() - 4..].join("\n");
-    assert!(newest.contains("result 28: ") && newest.contains("c29 Unknown"), "{newest}");
+    assert!(newest.contains("result 28: ") && newest.contains("c29 Denied"), "{newest}");
 }
 
 #[test]
