@@ -12,6 +12,7 @@ mod editing;
 mod history;
 mod library;
 mod mark;
+mod narration;
 mod passages;
 mod search;
 mod show;

@@ -235,13 +235,16 @@ pub struct ShowArgs {
     #[serde(default)]
     pub from: Option<String>,
     /// Rows of a page.
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = PAGE)]
     #[serde(default = "page")]
     pub limit: usize,
 }
 
+/// Rows of a page of `tree show`.
+pub(crate) const PAGE: usize = 200;
+
 const fn page() -> usize {
-    200
+    PAGE
 }
 
 /// `tree text`.

@@ -71,9 +71,9 @@ pub struct TreeShown {
     pub nodes: Vec<NodeShown>,
     /// `--from` of the next page, if there is one.
     pub next: Option<String>,
-    /// The same by its short id, for people.
+    /// The command that shows it.
     #[serde(skip)]
-    pub next_short: Option<String>,
+    pub more: Option<String>,
     /// The tree's head, which is sent first.
     pub head: Option<StoredText>,
     /// The tree's note, which is sent some paragraphs before the end.

@@ -4,8 +4,8 @@ use loom::operation::TimelineEffect;
 use loom::{Op, OpKind, OpRecord, RowError, Seq, TreeId, TreeReader, ViewName};
 use store::{AttachedWrites, Guard, SessionId};
 
-use super::telling::{passage, word_change};
-use super::{page_size, wording};
+use super::telling::{WordChange, tree_argument, word_change};
+use super::{narration, page_size, wording};
 use crate::app::App;
 use crate::args::tree::{LogArgs, StepArgs};
 use crate::error::CommandError;
@@ -50,9 +50,9 @@ async fn step_guarded(
     let redone = matches!(op, Op::Redo);
     let with = AttachedWrites { guards, ..AttachedWrites::nothing() };
     let applied = app.change_with(asker, tree, view, op, with).await?;
-    let (kind, about, changed) = match applied.seq {
-        Some(seq) => app.read(asker, tree, move |rows| taken_back(rows, seq)).await?,
-        None => (None, String::new(), true),
+    let taken = match applied.seq {
+        Some(seq) => Some(app.read(asker, tree, move |rows| TakenBack::by(rows, seq)).await?),
+        None => None,
     };
     if let (Some(seq), false) = (applied.seq, redone) {
         let newer = app.read(asker, tree, move |rows| outside_timeline(rows, seq)).await?;
@@ -60,14 +60,19 @@ async fn step_guarded(
             app.frontend.note(&format!("undo takes back no names and marks: {}", newer.join(", ")));
         }
     }
-    let words = word_change(app, asker, (tree, view), applied.seq).await?;
+    let words = match &taken {
+        Some(taken) if taken.moves_text => WordChange::default(),
+        _ => word_change(app, asker, (tree, view), applied.seq).await?,
+    };
     let keys = applied.skipped;
     let skipped = if keys.is_empty() {
         Vec::new()
     } else {
         app.read(asker, tree, move |rows| keys.iter().map(|key| wording::cell(rows, key)).collect()).await?
     };
-    Ok(Stepped { operation: applied.seq, kind, about, words, redone, changed, skipped })
+    let changed = taken.as_ref().is_none_or(|taken| taken.changed);
+    let (kind, did) = taken.map_or((None, None), |taken| (taken.kind, Some(taken.did)));
+    Ok(Stepped { operation: applied.seq, kind, did, words, redone, changed, skipped })
 }
 
 /// Steps of undo and redo that are gone back over, to the operation they are about.
@@ -109,25 +114,38 @@ fn outside_timeline(rows: &dyn TreeReader, step: Seq) -> Result<Vec<String>, Row
     Ok(found)
 }
 
-/// What a step undid or did again: the kind of the operation, what it did, and whether the step changed anything. Of
-/// several that count as one it is the kind of the first, to which the others belong, and the first text that one of
-/// them made.
-fn taken_back(rows: &dyn TreeReader, step: Seq) -> Result<(Option<OpKind>, String, bool), RowError> {
-    let changed = rows.operation(step)?.is_some_and(|record| !record.op.cells.is_empty());
-    let (mut kind, mut change) = (None, String::new());
-    for seq in operations_of(rows, step)?.into_iter().rev() {
-        let Some(record) = rows.operation(seq)? else { continue };
-        if let (None, Some(cell)) = (kind, record.op.cells.first()) {
-            change = format!("({})", wording::cell(rows, &cell.key)?);
-        }
-        kind = kind.or(Some(record.op.kind));
-        for (node, _) in record.op.nodes {
-            if let Some(row) = rows.node(node)?.filter(|row| !row.node.text().trim().is_empty()) {
-                return Ok((kind, format!("of {}", passage(&row.short_id, &row.node.text())), changed));
-            }
-        }
+/// What a step undid or did again.
+struct TakenBack {
+    /// Of several that count as one that of the first, to which the others belong.
+    kind: Option<OpKind>,
+    /// What was done, in words.
+    did: String,
+    /// Whether the step changed anything.
+    changed: bool,
+    /// Whether text only went from a passage to one beside it.
+    moves_text: bool,
+}
+
+impl TakenBack {
+    fn by(rows: &dyn TreeReader, step: Seq) -> Result<Self, RowError> {
+        let changed = rows.operation(step)?.is_some_and(|record| !record.op.cells.is_empty());
+        let records = taken_back(rows, step)?;
+        Ok(Self {
+            kind: records.first().map(|record| record.op.kind),
+            did: narration::operations(rows, &records)?,
+            changed,
+            moves_text: match records.as_slice() {
+                [only] => narration::moves_text(rows, only)?,
+                _ => false,
+            },
+        })
     }
-    Ok((kind, change, changed))
+}
+
+/// The records of what a step undid or did again, the oldest first.
+fn taken_back(rows: &dyn TreeReader, step: Seq) -> Result<Vec<OpRecord>, RowError> {
+    let seqs = operations_of(rows, step)?.into_iter().rev();
+    seqs.filter_map(|seq| rows.operation(seq).transpose()).collect()
 }
 
 /// Lists operations, newest first. Their numbers have no gap, so that a page is found by counting.
@@ -141,8 +159,11 @@ pub(super) async fn log(app: &App, asker: &Asker, args: LogArgs) -> Result<Comma
         let records = rows.operations(Seq(after), (last - after) as usize)?;
         records.into_iter().rev().map(|record| shown(rows, record)).collect::<Result<_, _>>()
     });
+    let operations = operations.await?;
     let next = (after > 0).then_some(after + 1);
-    Ok(CommandOutcome::Operations(Operations { operations: operations.await?, next }))
+    let named = tree_argument(app, asker, tree).await?;
+    let more = next.map(|next| format!("drawloom tree log {named} --before {next}"));
+    Ok(CommandOutcome::Operations(Operations { operations, next, more }))
 }
 
 /// Cells of one operation that are put into words; a new view copies every selection of another.
@@ -157,8 +178,14 @@ fn shown(rows: &dyn TreeReader, record: OpRecord) -> Result<OperationShown, RowE
     if cells.len() > CELLS_SHOWN {
         changes.push(format!("{} more", cells.len() - CELLS_SHOWN));
     }
+    let did = match record.op.kind {
+        OpKind::Undo => format!("undid: {}", narration::operations(rows, &taken_back(rows, record.seq)?)?),
+        OpKind::Redo => format!("redid: {}", narration::operations(rows, &taken_back(rows, record.seq)?)?),
+        _ => narration::operation(rows, &record)?,
+    };
     Ok(OperationShown {
         seq: record.seq,
+        did,
         kind: record.op.kind,
         view: record.op.view.as_ref().map(ToString::to_string),
         agent: record.op.agent,

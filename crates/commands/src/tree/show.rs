@@ -15,10 +15,12 @@ use loom::{
     Slot, TreeReader, ViewName, resolve,
 };
 
+use super::editing::quoted;
 use super::mark::{draft_at, stored_head, stored_note};
+use super::telling::tree_argument;
 use super::{look, page_size};
 use crate::app::{App, NamedNode};
-use crate::args::tree::ShowArgs;
+use crate::args::tree::{PAGE, ShowArgs};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::tree::{AnnotationShown, BlobShown, NodeShown, StoredText, TreeShown};
@@ -58,8 +60,30 @@ pub(super) async fn show(app: &App, asker: &Asker, args: ShowArgs) -> Result<Com
     });
     let page = page.await??;
     let Page { nodes, next, next_short, head, note, draft, window, .. } = page;
-    let shown = TreeShown { tree, nodes, next, next_short, head, note, draft, window, all, unfolded };
+    let more = match next_short {
+        Some(from) => Some(next_page(&tree_argument(app, asker, tree).await?, &args, &view, &from)),
+        None => None,
+    };
+    let shown = TreeShown { tree, nodes, next, more, head, note, draft, window, all, unfolded };
     Ok(CommandOutcome::Shown(shown))
+}
+
+/// The command that shows the page behind this one.
+fn next_page(tree: &str, args: &ShowArgs, view: &ViewName, from: &str) -> String {
+    let mut command = format!("drawloom tree show {tree}");
+    if *view != ViewName::default() {
+        command += &format!(" --view {}", quoted(view.as_str()));
+    }
+    if args.all {
+        command += " --all";
+    }
+    if let Some(depth) = args.depth {
+        command += &format!(" --depth {depth}");
+    }
+    if args.limit != PAGE {
+        command += &format!(" --limit {}", args.limit);
+    }
+    command + " --from " + from
 }
 
 /// What a page is to hold.

@@ -78,6 +78,7 @@ fn the_default_agent_is_called_assistant_also_where_a_record_has_its_old_name() 
     let operation = OperationShown {
         seq: loom::Seq(1),
         kind: loom::OpKind::Answer,
+        did: "answer 9c3d “It rained.”".to_owned(),
         view: None,
         agent: "main".to_owned(),
         at: 0,
@@ -91,7 +92,7 @@ fn the_default_agent_is_called_assistant_also_where_a_record_has_its_old_name() 
         agent: "main".to_owned(),
     };
     for outcome in [
-        CommandOutcome::Operations(Operations { operations: vec![operation], next: None }),
+        CommandOutcome::Operations(Operations { operations: vec![operation], next: None, more: None }),
         CommandOutcome::Views(Views { views: vec![view] }),
     ] {
         let shown = String::from_utf8(plain(&outcome, PIPE).body).unwrap();

@@ -260,13 +260,9 @@ pub(super) fn path_edited(done: &PathEdited, to: OutputStyle) -> RenderedOutcome
 }
 
 pub(super) fn stepped(done: &Stepped, to: OutputStyle) -> RenderedOutcome {
-    let what = match &done.kind {
-        None => "a change of a draft".to_owned(),
-        Some(kind) => word(kind),
-    };
-    let about = if done.about.is_empty() { String::new() } else { format!(" {}", to.line(&done.about)) };
+    let did = to.line(done.did.as_deref().unwrap_or("a change of a draft"));
     let not = if done.changed { "" } else { "not " };
-    let line = format!("{not}{}: {what}{about}{}\n", verb(done), done.words);
+    let line = format!("{not}{}: {did}{}\n", verb(done), done.words);
     RenderedOutcome::new(line).noting(left_alone(done))
 }
 
@@ -286,15 +282,14 @@ pub(super) fn log(found: &Operations, to: OutputStyle) -> RenderedOutcome {
         vec![
             operation.seq.to_string(),
             moment(operation.at),
-            word(&operation.kind),
             to.line(view).into_owned(),
             agent(&operation.agent, to),
-            to.dim(&to.line(&operation.changes.join(", "))),
+            to.line(&operation.did).into_owned(),
         ]
     };
     let rows: Vec<_> = found.operations.iter().map(row).collect();
-    RenderedOutcome::new(columns(&rows, &[4, 5], to))
-        .noting(found.next.iter().map(|next| format!("more: --before {next}")))
+    RenderedOutcome::new(columns(&rows, &[3, 4], to))
+        .noting(found.more.iter().map(|command| format!("more: `{}`", to.line(command))))
 }
 
 /// Whoever did something, by the name people read; the default agent by its own, whatever it was called before.

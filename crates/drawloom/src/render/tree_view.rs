@@ -39,7 +39,7 @@ pub(super) fn show(found: &TreeShown, to: OutputStyle) -> RenderedOutcome {
         let depth = count(note.depth.unwrap_or_default(), "paragraph", "paragraphs");
         aside(&mut out, &format!("note, sent {depth} before the end"), Some(note), to);
     }
-    RenderedOutcome::new(out).noting(found.next_short.iter().map(|next| format!("more: --from {next}")))
+    RenderedOutcome::new(out).noting(found.more.iter().map(|command| format!("more: `{}`", to.line(command))))
 }
 
 /// A text that stands beside the passages.
@@ -57,8 +57,12 @@ fn seen_from(out: &mut String, found: &TreeShown, node: &NodeShown, to: OutputSt
 
 /// A passage behind `before`: its line, and what is worth knowing below it.
 pub(super) fn passage(out: &mut String, node: &NodeShown, before: &str, to: OutputStyle) {
-    let words = if node.purged { "(forgotten)".into() } else { first_words(&node.text, to) };
-    let words = if node.purged { to.dim(&words) } else { to.by(node.author_kind, &words) };
+    let words =
+        match (node.purged, node.role.is_none() && node.media.is_empty() && node.text.trim().is_empty()) {
+            (true, _) => to.dim("(forgotten)"),
+            (false, true) => to.dim("(empty)"),
+            (false, false) => to.by(node.author_kind, &first_words(&node.text, to)),
+        };
     let sign = to.by(node.author_kind, letter(node.author_kind));
     let _ = writeln!(out, "{}", cut(&format!("{before}{sign} {}  {words}", node.short_id), to));
     // What stands before its first line goes on beside the others.

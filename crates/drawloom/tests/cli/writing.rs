@@ -216,8 +216,42 @@ fn undo_names_the_operation_whatever_was_undone_before() {
         [("undo", "went"), ("redo", "came"), ("undo", "went"), ("redo", "came"), ("undo", "went")]
     {
         let told = world.ok(&["tree", step, "Rain"]);
-        assert_eq!(told, format!("{step}ne: commit of {node} “It poured.”; 2 words {moved}\n"));
+        assert_eq!(told, format!("{step}ne: wrote {node} “It poured.”; 2 words {moved}\n"));
     }
+}
+
+#[test]
+fn the_log_and_undo_say_what_was_done_and_to_which_passage() {
+    let world = World::new();
+    story(&world);
+    let first = node(&world, 1);
+    world.ok(&["tree", "append", "Rain", "It poured."]);
+    let second = node(&world, 2);
+    world.ok(&["tree", "tag", "Rain", &second, "wet"]);
+    world.ok(&["tree", "merge", "Rain", &second]);
+    let undone = world.ok(&["tree", "undo", "Rain"]);
+    assert!(
+        undone.starts_with("undone: merge into ") && undone.ends_with("”\n"),
+        "no word came or went: {undone}"
+    );
+    world.ok(&["tree", "go", "Rain", &first]);
+    world.ok(&["tree", "append", "Rain", "It snowed."]);
+    world.ok(&["tree", "switch", "Rain", &second]);
+    let log = world.run(&["tree", "log", "Rain", "--limit", "7"]);
+    for did in [
+        format!("went to {second} “It poured.”"),
+        format!("moved the end of main to {first} “It rained.”"),
+        "undid: merge into ".to_owned(),
+        format!("put the tag #wet on {second} “It poured.”"),
+    ] {
+        assert!(log.out.contains(&did), "{did}: {}", log.out);
+    }
+    let undone = world.ok(&["tree", "undo", "Rain"]);
+    assert!(undone.starts_with(&format!("undone: went to {second} “It poured.”")), "{undone}");
+    let more =
+        log.err.trim().strip_prefix("more: `drawloom ").and_then(|more| more.strip_suffix('`')).unwrap();
+    let more: Vec<&str> = more.split(' ').collect();
+    assert!(world.ok(&more).contains("made the tree"), "{more:?}");
 }
 
 #[test]

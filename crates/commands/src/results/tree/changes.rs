@@ -137,9 +137,8 @@ pub struct Stepped {
     pub operation: Option<Seq>,
     /// Kind of the operation that was undone or redone; none when it was a keystroke.
     pub kind: Option<OpKind>,
-    /// What that operation was about, for people: its first node with its first words, or the first thing it changed.
-    #[serde(skip)]
-    pub about: String,
+    /// What that operation did, in words; none when it was a keystroke.
+    pub did: Option<String>,
     /// Words that came into the text and went out of it with this step.
     #[serde(skip)]
     pub words: WordChange,
@@ -159,6 +158,9 @@ pub struct Operations {
     pub operations: Vec<OperationShown>,
     /// `--before` of the next page, if there is one.
     pub next: Option<u64>,
+    /// The command that shows it.
+    #[serde(skip)]
+    pub more: Option<String>,
 }
 
 /// An operation as shown.
@@ -168,6 +170,8 @@ pub struct OperationShown {
     pub seq: Seq,
     /// What it was.
     pub kind: OpKind,
+    /// What it did, in words.
+    pub did: String,
     /// In which view.
     pub view: Option<String>,
     /// Who did it.
