@@ -7,7 +7,7 @@ use context::document::first_words;
 use context::{Manifest, PathRun, Segment, Zone};
 use loom::path::child_toward;
 use loom::render::tip;
-use loom::{Answers, Digest, GenerationRow, NodeId, RowError, TreeId, TreeReader, ViewName};
+use loom::{Answers, Digest, GenerationRow, NodeId, PositionId, RowError, TreeId, TreeReader, ViewName};
 use store::StoreError;
 
 use agent::stored;
@@ -47,7 +47,11 @@ async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError
                 },
                 named => named?,
             };
-            app.read(asker, named.tree, move |rows| of_node(rows, named.node)).await?
+            app.read(asker, named.tree, move |rows| match of_node(rows, named.node)? {
+                None => of_answer(rows, named.position),
+                sent => Ok(sent),
+            })
+            .await?
         }
     };
     found
@@ -80,6 +84,19 @@ async fn generation(app: &App, asker: &Asker, name: &str) -> Result<Option<Gener
         Err(StoreError::NotFound(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Answers below a question that are looked at.
+const ANSWERS: usize = 64;
+
+/// The request that a question was sent with: of its newest answer.
+fn of_answer(rows: &dyn TreeReader, question: PositionId) -> Result<Option<Sent>, RowError> {
+    for answer in rows.children(question, None, ANSWERS)? {
+        if let Some(sent) = of_node(rows, answer.id.original())? {
+            return Ok(Some(sent));
+        }
+    }
+    Ok(None)
 }
 
 fn of_node(rows: &dyn TreeReader, node: NodeId) -> Result<Option<Sent>, RowError> {

@@ -28,6 +28,8 @@ use crate::terminal::Terminal;
 const MAX_SCRIPT_BYTES: u64 = 256 << 20;
 /// How the name of a script begins.
 const SCRIPT: &str = "script:";
+/// How the name of a script begins where its answers are shown.
+const SHOWN_SCRIPT: &str = "script/";
 /// What to do about a script that cannot be read.
 const SCRIPT_HINT: &str = "script:FILE takes JSON lines, script:echo needs no file";
 
@@ -101,7 +103,7 @@ impl ConfiguredModels {
     /// # Errors
     /// As [`Self::full`], and for an address without a model.
     pub(crate) fn can_be(&self, name: &str) -> Result<(), CommandError> {
-        let is_file = name.starts_with(SCRIPT) || name.starts_with(embedded::FILE);
+        let is_file = script_name(name).is_some() || name.starts_with(embedded::FILE);
         if is_file || embedded::known(name).is_some() || address(name)?.is_some() {
             return Ok(());
         }
@@ -109,7 +111,7 @@ impl ConfiguredModels {
     }
 
     fn make(&self, name: &str) -> Result<Arc<dyn Model>, CommandError> {
-        if let Some(script) = name.strip_prefix(SCRIPT) {
+        if let Some(script) = script_name(name) {
             return self.script(script);
         }
         if let Some(path) = name.strip_prefix(embedded::FILE) {
@@ -362,6 +364,11 @@ fn host(address: &str) -> String {
     authority.split('/').next().unwrap_or(authority).to_owned()
 }
 
+/// The script a name means: as it is written, or as it is shown.
+fn script_name(name: &str) -> Option<&str> {
+    name.strip_prefix(SCRIPT).or_else(|| name.strip_prefix(SHOWN_SCRIPT))
+}
+
 fn bad_script(why: &str) -> CommandError {
     CommandError::new("bad_script", 2, one_line(why), SCRIPT_HINT)
 }
@@ -433,6 +440,11 @@ mod tests {
         assert!(waits.recv().unwrap().is_ok());
         // Each name is one model.
         let same = [models.find(Some("script:echo")).unwrap(), models.find(Some("script:echo")).unwrap()];
+        assert_eq!(
+            models.find(Some("script/echo")).unwrap().info().full_name(),
+            "script/echo",
+            "as it is shown"
+        );
         assert!(Arc::ptr_eq(&same[0], &same[1]));
     }
 

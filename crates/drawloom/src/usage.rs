@@ -58,8 +58,18 @@ pub(crate) fn error(found: &Error, arguments: &[OsString]) -> Option<CommandErro
         (found.kind() == ErrorKind::UnknownArgument && command == "drawloom chat")
             .then(|| format!("did you mean -m \"{word}\"?"))
     };
+    let text_of_tree = || {
+        let word = context(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
+        let takes_text = matches!(command.as_str(), "drawloom tree head" | "drawloom tree note");
+        (found.kind() == ErrorKind::UnknownArgument && takes_text)
+            .then(|| format!("did you mean --text \"{word}\"?"))
+    };
+    let keys = || {
+        (found.kind() == ErrorKind::InvalidSubcommand && typed.as_deref() == Some("keys"))
+            .then(|| "`drawloom config set providers.NAME.key` asks for a key".to_owned())
+    };
     let valid = || context(ContextKind::ValidValue).map(|values| format!("possible values: {values}"));
-    let hint = message_of_chat().or(suggestion).or_else(valid);
+    let hint = message_of_chat().or_else(text_of_tree).or_else(keys).or(suggestion).or_else(valid);
     let hint = hint.or_else(|| match context(ContextKind::Suggested)? {
         // It is right of a text and wrong of a flag.
         tip if tip.starts_with("to pass '-") => {

@@ -64,7 +64,7 @@ impl<'a> Answers<'a> {
     }
 
     fn find_near(&mut self) -> Result<Option<NodeRow>, RowError> {
-        while let Some(position) = self.near.next() {
+        for position in self.near.by_ref() {
             let position = position?;
             let id = position.id.original();
             let row = self.rows.node(id)?.ok_or_else(|| RowError::missing("node", id))?;

@@ -173,6 +173,9 @@ pub struct Setting {
     pub value: serde_json::Value,
     /// `flag`, `environment`, `file` or `default`.
     pub source: String,
+    /// Whether it was written just now.
+    #[serde(skip)]
+    pub written: bool,
 }
 
 /// `config show`.

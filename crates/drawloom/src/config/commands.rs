@@ -57,7 +57,8 @@ fn get(path: &str, layers: &Layers) -> Result<Setting, CommandError> {
 }
 
 fn setting(path: &str, key: &Key, value: Option<&Value>, source: Source) -> Setting {
-    Setting { key: path.to_owned(), value: shown(key, value), source: source.as_str().to_owned() }
+    let source = source.as_str().to_owned();
+    Setting { key: path.to_owned(), value: shown(key, value), source, written: false }
 }
 
 /// Sets a key. A secret that is not given is read from a pipe, or asked for at a terminal, where it is not shown; an
@@ -113,7 +114,7 @@ fn set_key(
         note(&format!("written; the {} sets it too and takes precedence", above.as_str()));
     }
     let now = row.kind.read(written).ok();
-    Ok(setting(path, row, now.as_ref(), Source::File))
+    Ok(Setting { written: true, ..setting(path, row, now.as_ref(), Source::File) })
 }
 
 /// Takes a key out of the file; the result is what holds then.
@@ -136,7 +137,7 @@ fn unset_key(
         }
         _ => (row.default.clone(), Source::Default),
     };
-    Ok(setting(path, row, value.as_ref(), source))
+    Ok(Setting { written: true, ..setting(path, row, value.as_ref(), source) })
 }
 
 /// The home in whose file a key is to be written.

@@ -118,13 +118,17 @@ fn opened(path: &Path) -> Result<Option<(File, u32)>, Refused> {
     let file = match file {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(None);
+            return match path.symlink_metadata() {
+                Ok(_) => Err(("it is a link that leads nowhere".to_owned(), "mend it or move it away")),
+                Err(_) => Ok(None),
+            };
         }
         Err(error) => return Err(unreadable(error)),
     };
     let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
-        return Err(("it is not a plain file".to_owned(), "move it away"));
+        let what = if metadata.is_dir() { "it is a folder" } else { "it is not a plain file" };
+        return Err((what.to_owned(), "move it away"));
     }
     Ok(Some((file, metadata.mode())))
 }

@@ -91,7 +91,12 @@ fn value(value: &serde_json::Value, to: OutputStyle) -> String {
 }
 
 pub(super) fn setting(found: &Setting, to: OutputStyle) -> String {
-    format!("{}  {}\n", value(&found.value, to), to.dim(&format!("({})", found.source)))
+    let (value, source) = (value(&found.value, to), to.dim(&format!("({})", found.source)));
+    if found.written {
+        format!("{} is {value} now  {source}\n", found.key)
+    } else {
+        format!("{value}  {source}\n")
+    }
 }
 
 pub(super) fn settings(found: &SettingsShown, to: OutputStyle) -> String {

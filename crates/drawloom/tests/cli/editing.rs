@@ -96,8 +96,8 @@ fn an_editor_that_ends_badly_loses_nothing() {
     novel(&world);
     let changes = "sed -i s/rained/poured/g \"$1\"";
     for (what, editor, code, said) in [
-        ("fails", format!("sh -c '{changes}; exit 3' sh"), 1, "ended with 3"),
-        ("is killed", format!("sh -c '{changes}; kill -9 $$' sh"), 1, "was ended by signal 9"),
+        ("fails", format!("sh -c '{changes}; exit 3' sh"), 2, "ended with 3"),
+        ("is killed", format!("sh -c '{changes}; kill -9 $$' sh"), 2, "was ended by signal 9"),
         ("is not UTF-8", "sh -c 'printf \"\\377\" >>\"$1\"' sh".to_owned(), 2, "is not UTF-8"),
         ("has a mark of its own", "sed -i '2s/^/⟦zzzz⟧/'".to_owned(), 2, "⟦zzzz⟧ in line 2 marks no passage"),
     ] {
@@ -120,7 +120,7 @@ fn an_editor_that_ends_badly_loses_nothing() {
     assert!(empty.code == Some(2) && empty.err.contains("its file was removed"), "{empty:?}");
     assert!(rendered(&world) == NOVEL && kept(&world).is_empty(), "there is nothing to keep");
     let missing = edited(&world, "no-such-editor", &[]);
-    assert!(missing.code == Some(1) && missing.err.contains("was not found"), "{missing:?}");
+    assert!(missing.code == Some(2) && missing.err.contains("was not found"), "{missing:?}");
     let none = edited(&world, "", &[]);
     assert!(none.code == Some(2) && none.err.contains("VISUAL or EDITOR"), "{none:?}");
     assert!(kept(&world).is_empty(), "what was never edited is not kept");
@@ -300,7 +300,7 @@ fn a_pending_edit_is_opened_and_what_comes_of_it_is_one_step() {
     world.ok(&["tree", "draft", "Novel", "--at", &passage, "It thundered.\n\n"]);
     let operations = || world.ok(&["tree", "log", "Novel"]).lines().count();
     let before = operations();
-    for (editor, code) in [("no-such-editor", 1), ("cat", 0)] {
+    for (editor, code) in [("no-such-editor", 2), ("cat", 0)] {
         assert_eq!(edited(&world, editor, &[&passage]).code, Some(code), "{editor}");
         assert_eq!(operations(), before, "{editor} changed nothing");
         kept(&world).iter().for_each(|file| fs::remove_file(file).unwrap());
@@ -392,7 +392,7 @@ fn what_an_editor_puts_in_the_place_of_its_file_is_not_opened() {
         ("rm \"$1\"; mkfifo \"$1\"", 2, "is a FIFO"),
         (hard_link.as_str(), 4, "belongs to the store"),
         ("rm \"$1\"", 3, "is gone"),
-        ("rm \"$1\"; exit 3", 1, "is gone"),
+        ("rm \"$1\"; exit 3", 2, "is gone"),
     ] {
         for node in [None, Some(ids(&world)[1].clone())] {
             let more: Vec<&str> = node.as_deref().into_iter().collect();
@@ -498,7 +498,7 @@ fn a_text_that_is_taken_in_later_leaves_what_others_wrote_meanwhile() {
     // The editor changes two passages and fails.
     let done =
         edited(&world, "sed -i -e 's/It rained/It snowed/' -e 's/stopped/went on/' \"$1\"; false", &[]);
-    assert_eq!(done.code, Some(1), "{done:?}");
+    assert_eq!(done.code, Some(2), "{done:?}");
     let file = one_kept(&world);
     for (old, new) in [("All day", "All night"), ("stopped", "ended")] {
         world.ok(&["tree", "edit", "Novel", "--replace", old, new]);
@@ -516,7 +516,7 @@ fn a_text_of_a_part_is_taken_in_later_as_that_part() {
     let before = novel(&world);
     let part = ["--from", &before[1], "--to", &before[2]];
     let done = edited(&world, "sed -i -e 's/All day/All night/' \"$1\"; false", &part);
-    assert_eq!(done.code, Some(1), "{done:?}");
+    assert_eq!(done.code, Some(2), "{done:?}");
     world.ok(&["tree", "edit", "Novel", "--file", &one_kept(&world)]);
     assert_eq!(rendered(&world), "# Rain\n\nIt rained.\n\nAll night it rained.\n\nThe rain stopped.\n");
 }

@@ -207,6 +207,44 @@ fn of_a_file_that_cannot_be_read_only_that_is_said() {
 }
 
 #[test]
+fn a_link_that_leads_nowhere_or_a_folder_in_the_place_of_settings_is_named() {
+    let world = World::new();
+    let config = world.home().join("config.toml");
+    world.ok(&["tree", "list"]);
+    std::os::unix::fs::symlink("nowhere", &config).unwrap();
+    let run = world.run(&["config", "check"]);
+    assert!(run.code == Some(1) && run.out.contains("a link that leads nowhere"), "{run:?}");
+    std::fs::remove_file(&config).unwrap();
+    std::fs::create_dir(&config).unwrap();
+    let run = world.run(&["config", "check"]);
+    assert!(run.code == Some(1) && run.out.contains("it is a folder"), "{run:?}");
+}
+
+#[test]
+fn a_question_names_the_request_it_was_sent_with() {
+    let world = World::new();
+    world.ok(&["--model", "script/echo", "chat", "-m", "Did it rain?"]);
+    let (_, log) = world.json(&["log", "-n", "1"]);
+    let question = log["exchanges"][0]["node"].as_str().unwrap();
+    let (_, sent) = world.json(&["context", "show", question]);
+    let (_, newest) = world.json(&["context", "show", log["exchanges"][0]["tree"].as_str().unwrap()]);
+    assert!(sent["manifest"].is_string() && sent["manifest"] == newest["manifest"], "{sent} {newest}");
+}
+
+#[test]
+fn what_is_guessed_is_answered_with_what_is_meant() {
+    let world = World::new();
+    story(&world);
+    for (typed, meant) in [
+        (&["keys", "set"][..], "config set providers.NAME.key"),
+        (&["tree", "head", "Rain", "Be brief"], "--text \"Be brief\""),
+    ] {
+        let run = world.run(typed);
+        assert!(run.code == Some(2) && run.err.contains(meant), "{run:?}");
+    }
+}
+
+#[test]
 fn undo_names_the_operation_whatever_was_undone_before() {
     let world = World::new();
     story(&world);

@@ -195,7 +195,7 @@ fn not_edited(error: &EditorError) -> CommandError {
             "give --text, --file or --replace OLD NEW, or set VISUAL or EDITOR",
         ),
         EditorError::Failed { .. } => {
-            CommandError::new("editor", 1, error.to_string(), "check VISUAL and EDITOR")
+            CommandError::new("editor", 2, error.to_string(), "check VISUAL and EDITOR")
         }
     }
 }
