@@ -276,20 +276,6 @@ async fn a_command_asks_no_model() {
 }
 
 #[tokio::test]
-async fn a_script_counts_over_the_trees_of_a_session() {
-    for home in homes() {
-        script(&home, &[json!({"text": "first"}), json!({"text": "second"})]);
-        let mut talk = Talk::as_set(&home).await;
-        assert_eq!(talk.ok("hello").await["text"], "first");
-        let tree = talk.ok("/status").await["tree"].clone();
-        talk.ok("/new").await;
-        assert_eq!(talk.ok("hello").await["text"], "second");
-        assert_ne!(talk.ok("/status").await["tree"], tree, "control: it is another tree");
-        assert_eq!(talk.err("more").await.code, "script_exhausted");
-    }
-}
-
-#[tokio::test]
 async fn status_and_context_say_what_was_sent() {
     for home in homes() {
         let lines = [json!({"text": "a", "usage": {"input": 40_000, "cached": 1_000, "output": 100}})];

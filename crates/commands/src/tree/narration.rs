@@ -47,7 +47,7 @@ impl Narration {
         let passages = Passages { rows, record };
         let made = passages.made()?;
         let has_words = made.is_some();
-        Ok(Self { told: passages.told(made)?, has_words })
+        Ok(Self { told: passages.told(made.as_ref())?, has_words })
     }
 }
 
@@ -58,8 +58,8 @@ struct Passages<'a> {
 }
 
 impl Passages<'_> {
-    fn told(&self, made: Option<NodeRow>) -> Result<String, RowError> {
-        let wrote = made.as_ref().map(named);
+    fn told(&self, made: Option<&NodeRow>) -> Result<String, RowError> {
+        let wrote = made.map(named);
         let of = |what: &str| wrote.as_ref().map(|passage| format!("{what} {passage}"));
         let told = match self.record.op.kind {
             OpKind::Create => Some(of("made the tree with").unwrap_or_else(|| "made the tree".to_owned())),

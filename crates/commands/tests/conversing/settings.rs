@@ -4,8 +4,10 @@ use drawloom_commands::Asker;
 use drawloom_commands::slash::SlashOutcome;
 use store::{Principal, SessionFilter};
 
-use crate::Talk;
+use serde_json::json;
+
 use crate::home::{TestHome, homes};
+use crate::{Talk, script};
 
 /// A line that attaches a file.
 fn attaching(home: &TestHome) -> String {
@@ -114,5 +116,19 @@ async fn a_file_that_waits_for_the_first_message_is_sent_with_it_whatever_the_se
         talk.ok("/new other").await;
         talk.ok("first").await;
         assert_eq!(talk.texts().await.concat().matches("tide table").count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_script_counts_over_the_trees_of_a_session() {
+    for home in homes() {
+        script(&home, &[json!({"text": "first"}), json!({"text": "second"})]);
+        let mut talk = Talk::as_set(&home).await;
+        assert_eq!(talk.ok("hello").await["text"], "first");
+        let tree = talk.ok("/status").await["tree"].clone();
+        talk.ok("/new").await;
+        assert_eq!(talk.ok("hello").await["text"], "second");
+        assert_ne!(talk.ok("/status").await["tree"], tree, "control: it is another tree");
+        assert_eq!(talk.err("more").await.code, "script_exhausted");
     }
 }

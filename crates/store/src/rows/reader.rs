@@ -11,6 +11,7 @@ use loom::{
     PositionId, RowError, Seq, Slot, Timeline, TreeId, TreeReader, TreeRow, ViewName,
 };
 
+use super::node::{COLUMNS, TABLES};
 use super::position::WalkStart;
 use super::prefetch::{Count, PrefetchCache};
 use super::trees::TreeRef;
@@ -166,7 +167,7 @@ impl StoredTree<'_, '_> {
     }
 
     fn node_at(&self, number: i64) -> Result<Option<NodeRow>, StoreError> {
-        let sql = format!("SELECT {} FROM {} WHERE n.pk = ?1", node::COLUMNS, node::TABLES);
+        let sql = format!("SELECT {COLUMNS} FROM {TABLES} WHERE n.pk = ?1");
         self.db.one(&sql, [self.tree.key.node(number)], |row| node::read(self.db, self.tree, row))
     }
 
@@ -205,7 +206,7 @@ impl StoredTree<'_, '_> {
     /// The nodes of the tree with these ids, in their order. Neighbours of the last walk are read in one go.
     fn find_nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRow>, StoreError> {
         let (walked, key) = (self.walked.borrow(), self.tree.key);
-        let select = format!("SELECT {} FROM {} WHERE", node::COLUMNS, node::TABLES);
+        let select = format!("SELECT {COLUMNS} FROM {TABLES} WHERE");
         let read = |row: &Row<'_>| node::read(self.db, self.tree, row);
         let keys: Vec<i64> =
             ids.iter().filter_map(|id| walked.get(id)).map(|number| key.node(*number)).collect();
@@ -292,9 +293,7 @@ impl TreeReader for StoredTree<'_, '_> {
         let Some(original) = self.number(position)? else { return Ok(Vec::new()) };
         let (bound, key) = (self.bound(before)?, self.tree.key);
         let sql = format!(
-            "SELECT {} FROM {} WHERE n.position = ?1 AND n.pk > ?2 AND n.pk < ?3 ORDER BY n.pk DESC LIMIT ?4",
-            node::COLUMNS,
-            node::TABLES
+            "SELECT {COLUMNS} FROM {TABLES} WHERE n.position = ?1 AND n.pk > ?2 AND n.pk < ?3 ORDER BY n.pk DESC LIMIT ?4"
         );
         let keys = (original, key.first(), key.node(bound), limit_of(limit));
         let mut found = self.db.all(&sql, keys, |row| node::read(self.db, self.tree, row))?;
@@ -415,11 +414,8 @@ impl TreeReader for StoredTree<'_, '_> {
             None => 0,
             Some((seq, place)) => self.bound(Some((seq, place.saturating_add(1))))?,
         };
-        let sql = format!(
-            "SELECT {} FROM {} WHERE n.pk >= ?1 AND n.pk <= ?2 ORDER BY n.pk LIMIT ?3",
-            node::COLUMNS,
-            node::TABLES
-        );
+        let sql =
+            format!("SELECT {COLUMNS} FROM {TABLES} WHERE n.pk >= ?1 AND n.pk <= ?2 ORDER BY n.pk LIMIT ?3");
         let keys = (self.tree.key.node(bound), self.tree.key.last(), limit_of(limit));
         Ok(self.db.all(&sql, keys, |row| node::read(self.db, self.tree, row))?)
     }
@@ -427,10 +423,8 @@ impl TreeReader for StoredTree<'_, '_> {
     fn answers(&self, before: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
         let (bound, key) = (self.bound(before)?, self.tree.key);
         let sql = format!(
-            "SELECT {} FROM {} WHERE n.pk > ?1 AND n.pk < ?2 AND n.generation IS NOT NULL AND n.position IS NULL
-             ORDER BY n.pk DESC LIMIT ?3",
-            node::COLUMNS,
-            node::TABLES
+            "SELECT {COLUMNS} FROM {TABLES} WHERE n.pk > ?1 AND n.pk < ?2 AND n.generation IS NOT NULL
+                AND n.position IS NULL ORDER BY n.pk DESC LIMIT ?3"
         );
         let keys = (key.first(), key.node(bound), limit_of(limit));
         Ok(self.db.all(&sql, keys, |row| node::read(self.db, self.tree, row))?)
