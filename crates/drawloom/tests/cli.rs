@@ -39,6 +39,8 @@ mod dialects;
 mod discovery;
 #[path = "cli/editing.rs"]
 mod editing;
+#[path = "cli/editing_later.rs"]
+mod editing_later;
 #[path = "cli/errors.rs"]
 mod errors;
 #[path = "cli/files.rs"]

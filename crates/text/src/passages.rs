@@ -39,6 +39,16 @@ pub fn split(text: &str, division: Division) -> Vec<&str> {
     passages
 }
 
+/// What the first heading of Markdown that says something says, without its marks; none where there is no such one.
+pub fn first_heading(text: &str) -> Option<&str> {
+    let headings = lines(text).into_iter().filter(|line| line.heading.is_some());
+    let said = headings.map(|line| {
+        let line = text[line.start..].lines().next().unwrap_or_default();
+        line.trim().trim_start_matches('#').trim().trim_end_matches('#').trim_end()
+    });
+    said.into_iter().find(|said| !said.is_empty())
+}
+
 struct Line {
     /// First byte.
     start: usize,
@@ -84,7 +94,7 @@ fn chapter_level(lines: &[Line]) -> Option<usize> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Division, split};
+    use super::{Division, first_heading, split};
 
     #[test]
     fn a_paragraph_takes_the_blank_lines_behind_it() {
@@ -105,6 +115,12 @@ mod tests {
         assert_eq!(chapters("Before.\n# A\nx\n# B"), ["Before.\n", "# A\nx\n", "# B"]);
         assert_eq!(chapters("```\n# no\n```\n# A\n"), ["```\n# no\n```\n", "# A\n"]);
         assert_eq!(chapters("no heading\n\n#none"), ["no heading\n\n#none"]);
+    }
+
+    #[test]
+    fn the_first_heading_is_none_of_a_block_of_code() {
+        assert_eq!(first_heading("```\n# a comment\n```\n#\n  ## The rain ##\n# Other"), Some("The rain"));
+        assert_eq!(first_heading("#hashtag\n    # code"), None);
     }
 
     proptest! {

@@ -6,6 +6,7 @@
 
 mod align;
 mod file;
+mod later;
 mod marks;
 
 use std::collections::{HashMap, HashSet};
@@ -21,8 +22,9 @@ use workspace::Accept;
 use self::file::EditFile;
 pub use self::file::edit_files;
 pub(crate) use self::file::quoted;
+pub(super) use self::file::{taken_in, version_in};
 use self::marks::{Marks, UnknownMark};
-use super::telling::{WordBudget, WordChange, words_of};
+use super::telling::{WordBudget, WordChange, shown_at, words_of};
 use super::{look, words};
 use crate::app::{App, NamedNode};
 use crate::args::tree::Edit;
@@ -64,7 +66,14 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
             }
         }
     }
-    let open = OpenText::read(app, asker, (tree, &view), ends).await?;
+    let open = match OpenText::read(app, asker, (tree, &view), ends).await {
+        // An end that the file names and that has left the path.
+        Err(_) if given.is_some() && (&args.from, &args.to) == (&None, &None) => {
+            ends = [None, None];
+            OpenText::read(app, asker, (tree, &view), ends).await?
+        }
+        open => open?,
+    };
     // Drafts are committed once nothing is left to be refused.
     let (open, file) = match (given, args.replace.as_slice()) {
         (Some((file, name, saved)), _) => {
@@ -75,7 +84,11 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
             }
             let open = open.committed(app, asker, ends).await?.based_on(app, asker, &file).await?;
             let texts = open.texts_of(app, &name, saved, false).await?;
-            return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
+            let done = open.take_in(app, asker, texts).await?;
+            if let Some(path) = args.file.as_deref().filter(|_| done.collided.is_empty()) {
+                taken_in(app, path);
+            }
+            return Ok(CommandOutcome::PathEdited(done));
         }
         (None, [old, new]) => {
             let places = |open: &OpenText| {
@@ -93,7 +106,8 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
             }
             let open = open.committed(app, asker, ends).await?;
             let part = [&args.from, &args.to].map(Option::as_deref);
-            let file = EditFile::make(app, asker, tree, &open.as_file(part), &args.taking_in()).await?;
+            let file =
+                EditFile::make(app, asker, (tree, None), &open.as_file(part), &args.taking_in()).await?;
             (open, file)
         }
     };
@@ -143,18 +157,14 @@ pub(super) async fn edit_text(
     args: &Edit,
     text: &str,
 ) -> Result<Option<(String, EditFile)>, CommandError> {
-    let file = EditFile::make(app, asker, named.tree, text, &args.taking_in()).await?;
+    let (view, position) = (named.view.clone(), named.position);
+    let shown = app.read(asker, named.tree, move |rows| shown_at(rows, &view, position)).await?;
+    let of = (named.tree, Some(shown.short_id.as_str()));
+    let file = EditFile::make(app, asker, of, text, &args.taking_in()).await?;
     let Some(saved) = file.edit(app).await? else { return Ok(None) };
     match app.text_of(&file.name(), saved) {
         Ok(saved) => {
-            let saved = with_line_ends_of(text, &saved);
-            // Many editors end the last line.
-            let ended = if text.ends_with('\n') {
-                None
-            } else {
-                saved.strip_suffix("\r\n").or_else(|| saved.strip_suffix('\n'))
-            };
-            let saved = ended.unwrap_or(&saved).to_owned();
+            let saved = as_edited(text, &saved);
             if !is_meant(app, text, &saved, &named.short_id) {
                 file.remove();
                 return Err(not_meant(EMPTY_FILE_GONE));
@@ -163,6 +173,17 @@ pub(super) async fn edit_text(
         }
         Err(error) => Err(file.kept(app, error)),
     }
+}
+
+/// The text of one node out of a file that an editor got from here: many editors end the last line.
+pub(super) fn as_edited(text: &str, saved: &str) -> String {
+    let saved = with_line_ends_of(text, saved);
+    let ended = if text.ends_with('\n') {
+        None
+    } else {
+        saved.strip_suffix("\r\n").or_else(|| saved.strip_suffix('\n'))
+    };
+    ended.unwrap_or(&saved).to_owned()
 }
 
 impl Edit {
@@ -271,28 +292,11 @@ impl OpenText {
         Marks::of(self.passages.iter().map(|passage| passage.short_id.as_str()), &self.text())
     }
 
-    /// The text for an editor; `part` are the ends of what was opened, as they were named.
-    fn as_file(&self, part: [Option<&str>; 2]) -> String {
-        self.marks().file(&self.title, &self.old(), part)
-    }
-
-    /// The same with the versions that the marks of a file name: what a passage became since then collides with what
-    /// the file makes of it, and stays where the file changes nothing.
-    async fn based_on(mut self, app: &App, asker: &Asker, file: &str) -> Result<Self, CommandError> {
-        let mut named = marks::ids_in(file);
-        self.passages.iter().for_each(|passage| _ = named.remove(passage.short_id.as_str()));
-        for id in named.into_iter().take(self.passages.len()) {
-            let Ok((node, position)) = app.node_named(asker, Some(self.tree), id).await else { continue };
-            let Some(passage) = self.passages.iter_mut().find(|passage| passage.position == position) else {
-                continue;
-            };
-            let row = app.read(asker, self.tree, move |rows| rows.node(node)).await?;
-            if let Some(row) = row.filter(|row| !row.purged) {
-                passage.text = row.node.text().into_owned();
-                (passage.node, passage.short_id) = (node, row.short_id);
-            }
-        }
-        Ok(self)
+    /// The text for an editor; `part` are the ends of what was opened, as they were named. It says its last passage, so
+    /// that what is written below that meanwhile is no part of it.
+    fn as_file(&self, [from, to]: [Option<&str>; 2]) -> String {
+        let last = self.passages.last().map(|last| last.short_id.as_str());
+        self.marks().file(&self.title, &self.old(), [from, to.or(last)])
     }
 
     /// The texts of the passages out of a file, or that of a document that has none; `is_ours` says that an editor got

@@ -70,12 +70,7 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOu
 
 /// The title of a tree that begins with a file: its first heading, else the name of the file.
 fn title_of(text: &str, file: &Path) -> String {
-    let headings = text.lines().filter_map(|line| {
-        let heading = line.trim_start_matches('#');
-        let is_one = (1..=6).contains(&(line.len() - heading.len())) && heading.starts_with([' ', '\t']);
-        is_one.then(|| heading.trim().trim_end_matches('#').trim_end())
-    });
-    match headings.into_iter().find(|heading| !heading.is_empty()) {
+    match text::passages::first_heading(text) {
         Some(heading) => text::title::title(heading),
         None if !file.is_file() => String::new(),
         None => file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default(),

@@ -116,12 +116,22 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
     let (over, text) = match (&args.text, &args.file, args.replace.as_slice()) {
         (Some(text), ..) => (None, app.text(text)?),
         (None, Some(path), _) => {
-            let text = app.file_text(path)?;
-            let before = shown().await?;
+            let mut text = app.file_text(path)?;
+            let base = match editing::version_in(app, path) {
+                Some(version) => text_of_version(app, asker, &named, &version).await?,
+                None => None,
+            };
+            let before = match &base {
+                Some(base) => base.clone(),
+                None => shown().await?,
+            };
+            if base.is_some() {
+                text = editing::as_edited(&before, &text);
+            }
             if !editing::is_meant(app, &before, &text, &named.short_id) {
                 return Err(editing::not_meant("nothing was changed"));
             }
-            (None, text)
+            (base, text)
         }
         (None, None, [old, new]) => {
             let text = shown().await?;
@@ -146,6 +156,9 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
         }
     };
     let done = change(app, asker, &named, (over, text), args.edit_as).await;
+    if let (Ok(_), Some(path)) = (&done, &args.file) {
+        editing::taken_in(app, path);
+    }
     match (done, file) {
         (Ok(done), Some(file)) => {
             file.remove();
@@ -154,6 +167,23 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
         (Err(error), Some(file)) => Err(file.kept(app, error)),
         (done, None) => done,
     }
+}
+
+/// The text of a version of a passage; none where it is another's, or forgotten.
+async fn text_of_version(
+    app: &App,
+    asker: &Asker,
+    named: &NamedNode,
+    version: &str,
+) -> Result<Option<String>, CommandError> {
+    let Ok((node, position)) = app.node_named(asker, Some(named.tree), version).await else {
+        return Ok(None);
+    };
+    if position != named.position {
+        return Ok(None);
+    }
+    let row = app.read(asker, named.tree, move |rows| rows.node(node)).await?;
+    Ok(row.filter(|row| !row.purged).map(|row| row.node.text().into_owned()))
 }
 
 /// What a passage says: what is typed and not committed yet is its text like any other.

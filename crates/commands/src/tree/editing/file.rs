@@ -36,7 +36,8 @@ pub(in crate::tree) struct EditFile {
 }
 
 impl EditFile {
-    /// Opens a file of the tree that holds this text and nobody has open, else a new one. The others of the tree that
+    /// Opens a file of the tree that holds this text and nobody has open, else a new one, called by the version it is of
+    /// where it holds one. The others of the tree that
     /// wait are named.
     ///
     /// # Errors
@@ -44,12 +45,13 @@ impl EditFile {
     pub(super) async fn make(
         app: &App,
         asker: &Asker,
-        tree: TreeId,
+        (tree, version): (TreeId, Option<&str>),
         text: &str,
         taking_in: &str,
     ) -> Result<Self, CommandError> {
         let short_id = app.runtime.store.tree(&asker.principal, tree).await?.short_id;
         let prefix = format!("edit-{short_id}-");
+        let name = version.map_or_else(|| prefix.clone(), |version| format!("{prefix}{version}-"));
         let is_of_it =
             |file: &PathBuf| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
         let mut waiting: Vec<_> = edit_files(app.runtime.home.root()).into_iter().filter(is_of_it).collect();
@@ -68,7 +70,7 @@ impl EditFile {
         let folder = app.runtime.home.dir(HomeDir::Edits);
         let folder = folder.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
         let written = || {
-            let mut file = Builder::new().prefix(&prefix).suffix(".md").tempfile_in(&folder)?;
+            let mut file = Builder::new().prefix(&name).suffix(".md").tempfile_in(&folder)?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
             file.as_file().lock()?;
@@ -197,6 +199,27 @@ fn not_edited(error: &EditorError) -> CommandError {
         EditorError::Failed { .. } => {
             CommandError::new("editor", 2, error.to_string(), "check VISUAL and EDITOR")
         }
+    }
+}
+
+/// The version that a file of an editor was made of, by its short id; none of another file or of that of a path.
+pub(in crate::tree) fn version_in(app: &App, path: &Path) -> Option<String> {
+    let path = fs::canonicalize(path).ok()?;
+    let is_ours = path.parent() == fs::canonicalize(app.runtime.home.root().join("edits")).ok().as_deref();
+    let name = path.file_stem().filter(|_| is_ours)?.to_string_lossy().into_owned();
+    match name.split('-').collect::<Vec<_>>().as_slice() {
+        ["edit", _, version, _] => Some((*version).to_owned()),
+        _ => None,
+    }
+}
+
+/// Removes a file of an editor that was taken in; any other stays.
+pub(in crate::tree) fn taken_in(app: &App, path: &Path) {
+    let is_it = |of: &PathBuf| fs::canonicalize(of).ok() == fs::canonicalize(path).ok();
+    if edit_files(app.runtime.home.root()).iter().any(is_it)
+        && let Err(error) = fs::remove_file(path)
+    {
+        tracing::warn!(%error, path = %path.display(), "the file of an editor was not removed");
     }
 }
 

@@ -1,0 +1,104 @@
+//! Texts that an editor left, taken in later.
+
+use std::fs;
+
+use crate::editing::{edited, kept, novel, rendered};
+use crate::world::{World, text};
+
+/// The one text that waits to be taken in.
+pub(crate) fn one_kept(world: &World) -> String {
+    let [file] = kept(world).try_into().unwrap();
+    text(&file)
+}
+
+#[test]
+fn a_text_that_is_taken_in_later_leaves_what_others_wrote_meanwhile() {
+    let world = World::new();
+    let before = novel(&world);
+    // The editor changes two passages and fails.
+    let done =
+        edited(&world, "sed -i -e 's/It rained/It snowed/' -e 's/stopped/went on/' \"$1\"; false", &[]);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    let file = one_kept(&world);
+    for (old, new) in [("All day", "All night"), ("stopped", "ended")] {
+        world.ok(&["tree", "edit", "Novel", "--replace", old, new]);
+    }
+    let taken = world.run(&["tree", "edit", "Novel", "--file", &file]);
+    assert_eq!(taken.code, Some(1), "{taken:?}");
+    assert!(taken.err.contains(&format!("changed elsewhere meanwhile: {}", before[3])), "{taken:?}");
+    assert_eq!(rendered(&world), "# Rain\n\nIt snowed.\n\nAll night it rained.\n\nThe rain ended.\n");
+    assert_eq!(world.ok(&["tree", "verify", "Novel", "--json"]).matches("\"valid\"").count(), 1);
+}
+
+#[test]
+fn a_text_of_a_part_is_taken_in_later_as_that_part() {
+    let world = World::new();
+    let before = novel(&world);
+    let part = ["--from", &before[1], "--to", &before[2]];
+    let done = edited(&world, "sed -i -e 's/All day/All night/' \"$1\"; false", &part);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    world.ok(&["tree", "edit", "Novel", "--file", &one_kept(&world)]);
+    assert_eq!(rendered(&world), "# Rain\n\nIt rained.\n\nAll night it rained.\n\nThe rain stopped.\n");
+}
+
+/// A text of the novel that an editor changed before it failed.
+fn left(world: &World, more: &[&str]) -> String {
+    let done = edited(world, "sed -i 's/It rained/It snowed/' \"$1\"; false", more);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    one_kept(world)
+}
+
+#[test]
+fn what_was_written_below_a_text_stays_when_it_is_taken_in() {
+    for other in [
+        &["append", "Novel", "\nAnd then?"] as &[&str],
+        &["draft", "Novel", "\nAnd then?"],
+        &["split", "Novel", "LAST", "--after", "The rain"],
+    ] {
+        let world = World::new();
+        let last = novel(&world)[3].clone();
+        let file = left(&world, &[]);
+        let other: Vec<&str> =
+            other.iter().map(|word| if *word == "LAST" { last.as_str() } else { word }).collect();
+        world.ok(&[&["tree"], other.as_slice()].concat());
+        let before = rendered(&world);
+        world.ok(&["tree", "edit", "Novel", "--file", &file]);
+        assert_eq!(rendered(&world), before.replace("It rained", "It snowed"), "{other:?}");
+        assert!(kept(&world).is_empty(), "what was taken in does not wait");
+    }
+}
+
+#[test]
+fn a_change_of_what_has_left_the_path_is_named_and_the_rest_goes_in() {
+    for (command, gone) in [("prune", 2), ("go", 3)] {
+        let world = World::new();
+        let before = novel(&world);
+        let changes = "sed -i -e 's/It rained/It snowed/' -e 's/All day/All night/' -e 's/stopped/ended/' \"$1\"; false";
+        assert_eq!(edited(&world, changes, &[]).code, Some(2));
+        let file = one_kept(&world);
+        let at = if command == "go" { &before[1] } else { &before[gone] };
+        world.ok(&["tree", command, "Novel", at]);
+        let taken = world.run(&["tree", "edit", "Novel", "--file", &file]);
+        assert_eq!(taken.code, Some(1), "{command}: {taken:?}");
+        assert!(
+            taken.err.contains("are on the path no more") && taken.err.contains(&before[gone]),
+            "{taken:?}"
+        );
+        assert!(rendered(&world).starts_with("# Rain\n\nIt snowed."), "{}", rendered(&world));
+    }
+}
+
+#[test]
+fn a_text_of_one_passage_is_not_taken_in_over_what_somebody_wrote_meanwhile() {
+    let world = World::new();
+    let passage = novel(&world)[1].clone();
+    let file = left(&world, &[&passage]);
+    world.ok(&["tree", "edit", "Novel", &passage, "--text", "Somebody wrote this. "]);
+    let taken = world.run(&["tree", "edit", "Novel", &passage, "--file", &file]);
+    assert!(taken.code != Some(0) && taken.err.contains("was changed meanwhile"), "{taken:?}");
+    assert!(rendered(&world).contains("Somebody wrote this."));
+    world.ok(&["tree", "undo", "Novel"]);
+    world.ok(&["tree", "edit", "Novel", &passage, "--file", &file]);
+    assert_eq!(rendered(&world), "# Rain\n\nIt snowed.\n\nAll day it rained.\n\nThe rain stopped.\n");
+    assert!(kept(&world).is_empty());
+}
