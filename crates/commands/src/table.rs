@@ -154,6 +154,19 @@ impl Command {
                     | Self::Tree(TreeCommand::Export(_))
                     | Self::Backup(_)
             )
+            || self.is_dry_run()
+    }
+
+    /// Whether it only shows what it would do.
+    const fn is_dry_run(&self) -> bool {
+        match self {
+            Self::Forget(forget) => forget.dry_run,
+            Self::Tree(TreeCommand::Generate(generate)) => generate.sampling.dry_run,
+            Self::Tree(TreeCommand::Regenerate(generate)) => generate.sampling.dry_run,
+            Self::Tree(TreeCommand::Compact(compact)) => compact.dry_run,
+            Self::Tree(TreeCommand::Purge(purge)) => purge.dry_run,
+            _ => false,
+        }
     }
 
     /// Whether it vouches that no known secret is in what it writes, for which all of them must be known.

@@ -45,15 +45,19 @@ const READING: &[&str] = &[
     "store check",
     "backup -o elsewhere/home.backup",
     "doctor --quick",
+    "tree generate Tale --dry-run --model script:echo",
+    "tree compact Tale --dry-run",
+    "tree purge Tale --dry-run",
+    "forget --text rained --dry-run",
 ];
 
 /// All other commands.
 const WRITING: &str = "chat; ask; sessions rename; sessions archive; sessions restore; approve; deny; tree new; \
-    tree append; tree draft; tree edit; tree split; tree merge; tree branch; tree tokens; tree generate; tree regenerate; tree switch; tree go; tree select; \
+    tree append; tree draft; tree edit; tree split; tree merge; tree branch; tree tokens; tree regenerate; tree switch; tree go; tree select; \
     tree keep; tree prune; tree restore; tree exclude; tree include; tree bookmark; tree tag; tree annotate; tree head; \
-    tree note; tree compact; tree undo; tree redo; tree view new; tree view delete; tree seal; tree trust; tree rename; \
-    tree delete; tree undelete; tree purge; tree import; workspace trust; workspace untrust; model pull; model use; \
-    model test; init; import; forget; restore; config set; config unset; config get; config check; config show; \
+    tree note; tree undo; tree redo; tree view new; tree view delete; tree seal; tree trust; tree rename; \
+    tree delete; tree undelete; tree import; workspace trust; workspace untrust; model pull; model use; \
+    model test; init; import; restore; config set; config unset; config get; config check; config show; \
     config path; bench";
 
 /// What of an answer is the same wherever the home lies, and whatever room there is.
