@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, ErrorCode};
 
 use super::connection::failure;
 use super::open::{Access, raw};
@@ -51,7 +51,8 @@ pub(crate) fn bring_up(
             // A connection that writes cannot be copied from.
             keep_copy(&raw(path, Access::Read)?, path, from)?;
         }
-        missing.iter().try_for_each(|step| (step.run)(&transaction))?;
+        let taken = missing.iter().try_for_each(|step| (step.run)(&transaction));
+        taken.map_err(|error| of_other_tables(error, from))?;
     }
     finish(&transaction, last)?;
     transaction.commit().map_err(failure)?;
@@ -70,6 +71,17 @@ fn missing(from: u32, steps: &[Step]) -> Vec<&Step> {
         Some(step)
     };
     std::iter::from_fn(next).collect()
+}
+
+/// What a step met that found other tables than those of the version that the file names.
+fn of_other_tables(error: StoreError, from: u32) -> StoreError {
+    match error {
+        StoreError::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => {
+            tracing::warn!(%error, "a step to newer tables failed");
+            StoreError::Damaged(format!("it names version {from}, and its tables are not of that"))
+        }
+        other => other,
+    }
 }
 
 /// Writes down what the file is now.
@@ -189,7 +201,8 @@ mod tests {
         let broken = later(&[|conn| {
             batch(conn, "CREATE TABLE two (x); INSERT INTO two VALUES (1); INSERT INTO nowhere VALUES (1);")
         }]);
-        assert!(bring_up(&mut open(&path), Some(&path), &broken).is_err());
+        let failed = bring_up(&mut open(&path), Some(&path), &broken).unwrap_err();
+        assert!(matches!(failed, StoreError::Damaged(_)), "{failed}");
         let conn = open(&path);
         assert_eq!(version(&conn).unwrap(), VERSION);
         assert!(conn.prepare("SELECT * FROM two").is_err());
