@@ -156,7 +156,7 @@ fn built_in(weights: &weights::Weights, paths: &InvocationPaths, config: &Config
 /// A model by its name, as far as it is known without asking anybody.
 fn one(name: &str, from: &str, config: &Config) -> ModelShown {
     let info = ConfiguredModels::new(config.clone(), None).info(name);
-    let is_here = name.starts_with(embedded::FILE) || name.starts_with("script:");
+    let is_here = name.starts_with(embedded::FILE) || name.starts_with("script:") || info.is_none() && name.starts_with("script/");
     let place =
         info.as_ref().map_or(if is_here { ModelPlace::Local } else { ModelPlace::Remote }, |info| info.place);
     // Of a provider without a model only what holds for all of them is known.

@@ -28,6 +28,8 @@ use crate::terminal::Terminal;
 const MAX_SCRIPT_BYTES: u64 = 256 << 20;
 /// How the name of a script begins.
 const SCRIPT: &str = "script:";
+/// How the name of a script begins where an answer's model is shown.
+const SHOWN_SCRIPT: &str = "script/";
 /// What to do about a script that cannot be read.
 const SCRIPT_HINT: &str = "script:FILE takes JSON lines, script:echo needs no file";
 
@@ -101,7 +103,7 @@ impl ConfiguredModels {
     /// # Errors
     /// As [`Self::full`], and for an address without a model.
     pub(crate) fn can_be(&self, name: &str) -> Result<(), CommandError> {
-        let is_file = name.starts_with(SCRIPT) || name.starts_with(embedded::FILE);
+        let is_file = self.script_of(name).is_some() || name.starts_with(embedded::FILE);
         if is_file || embedded::known(name).is_some() || address(name)?.is_some() {
             return Ok(());
         }
@@ -109,7 +111,7 @@ impl ConfiguredModels {
     }
 
     fn make(&self, name: &str) -> Result<Arc<dyn Model>, CommandError> {
-        if let Some(script) = name.strip_prefix(SCRIPT) {
+        if let Some(script) = self.script_of(name) {
             return self.script(script);
         }
         if let Some(path) = name.strip_prefix(embedded::FILE) {
@@ -130,6 +132,12 @@ impl ConfiguredModels {
         let key = reached.key(self.names_provider(provider))?;
         let told = self.told(&reached, model);
         Ok(Arc::new(reached.model(&self.config, model, key, told)?))
+    }
+
+    /// The script a name means: as it is typed, or as it is recorded and shown, where no provider is called so.
+    fn script_of<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let shown = || name.strip_prefix(SHOWN_SCRIPT).filter(|_| !self.config.providers.contains_key("script"));
+        name.strip_prefix(SCRIPT).or_else(shown)
     }
 
     fn slot(&self, name: &str) -> Arc<Slot> {

@@ -57,6 +57,19 @@ fn s24_a_file_of_another_family_is_continued_as_raw_text_and_its_template_is_nev
 }
 
 #[test]
+fn a_script_is_named_as_its_answers_show_it() {
+    let world = World::new();
+    let (_, said) = world.json(&["chat", "-m", "hi", "--model", "script:echo"]);
+    let (_, kept) = world.json(&["log"]);
+    let shown = &kept["exchanges"][0]["model"];
+    assert_eq!((&said["text"], shown), (&"hi".into(), &"script/echo".into()), "{kept}");
+    let (code, said) = world.json(&["chat", "-m", "and now", "--model", "script/echo"]);
+    assert_eq!((code, &said["text"]), (Some(0), &"and now".into()), "{said}");
+    world.write("config.toml", "[providers.script]\nbase_url = \"http://127.0.0.1:9\"\n");
+    assert_ne!(world.json(&["ask", "hi", "--model", "script/echo"]).0, Some(0), "a provider of that name");
+}
+
+#[test]
 fn a_file_that_is_no_weights_is_named() {
     let world = World::new();
     std::fs::write(world.path("here/x.gguf"), "no").unwrap();
