@@ -126,7 +126,7 @@ impl ConfiguredModels {
             let told = self.told(&reached, model);
             return Ok(Arc::new(reached.model(&self.config, model, None, told)?));
         }
-        let full = self.full(name)?;
+        let full = self.full(name).map_err(|error| self.with_full_names(name, error))?;
         let (provider, model) = full.split_once('/').unwrap_or_default();
         let reached = ResolvedProvider::of(&self.config, provider).ok_or_else(|| self.unknown(name))?;
         let key = reached.key(self.names_provider(provider))?;
@@ -136,7 +136,8 @@ impl ConfiguredModels {
 
     /// The script a name means: as it is typed, or as it is recorded and shown, where no provider is called so.
     fn script_of<'n>(&self, name: &'n str) -> Option<&'n str> {
-        let shown = || name.strip_prefix(SHOWN_SCRIPT).filter(|_| !self.config.providers.contains_key("script"));
+        let shown =
+            || name.strip_prefix(SHOWN_SCRIPT).filter(|_| !self.config.providers.contains_key("script"));
         name.strip_prefix(SCRIPT).or_else(shown)
     }
 
@@ -228,6 +229,15 @@ impl ConfiguredModels {
             }
             (None, _) => Err(self.unknown(name)),
         }
+    }
+
+    /// The error of a name without its provider, with the full names that end so.
+    fn with_full_names(&self, name: &str, error: CommandError) -> CommandError {
+        let ends = crate::model_commands::that_end_so(&self.config, name);
+        if ends.is_empty() {
+            return error;
+        }
+        CommandError { hint: format!("did you mean {}?", ends.join(" or ")), ..error }
     }
 
     /// Whether `--model` names this provider.
