@@ -47,7 +47,9 @@ pub(crate) fn run(
             return Err(CommandError::usage("a model is asked with a home", "run it from the command line"));
         }
     };
-    Ok(CommandOutcome::Models(ModelsShown { models: shown }))
+    let is_chosen = matches!(command, ModelCommand::Use { .. });
+    let kept_in = is_chosen.then(|| paths.home.join(store::home::CONFIG));
+    Ok(CommandOutcome::Models(ModelsShown { models: shown, kept_in }))
 }
 
 /// Everything that can be named: what the configuration names, servers that answered, the catalogue if `all` is asked

@@ -173,6 +173,9 @@ pub struct Setting {
     pub value: serde_json::Value,
     /// `flag`, `environment`, `file` or `default`.
     pub source: String,
+    /// What is now so and where, for people; only of what was changed.
+    #[serde(skip)]
+    pub said: Option<String>,
 }
 
 /// `config show`.

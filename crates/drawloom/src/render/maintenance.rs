@@ -91,6 +91,9 @@ fn value(value: &serde_json::Value, to: OutputStyle) -> String {
 }
 
 pub(super) fn setting(found: &Setting, to: OutputStyle) -> String {
+    if let Some(said) = &found.said {
+        return wrapped(said, "", to);
+    }
     format!("{}  {}\n", value(&found.value, to), to.dim(&format!("({})", found.source)))
 }
 
