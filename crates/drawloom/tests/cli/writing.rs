@@ -251,3 +251,23 @@ fn requests_and_responses_that_are_here_are_not_read_when_a_file_brings_them_aga
     let control = world.run(&["tree", "export", "Rain", "-o", &text(&world.path("again.jsonl"))]);
     assert_eq!(control.code, Some(6), "the control: they cannot be read: {control:?}");
 }
+
+#[test]
+fn a_server_that_only_chats_is_met_with_the_setting_for_it() {
+    let world = World::new();
+    let server = crate::server::Server::start(|path, _| {
+        (path == "/v1/chat/completions").then(|| crate::server::chat("", " and then it stopped.", 100))
+    });
+    world.write("config.toml", &format!("[providers.box]\nbase_url = \"{}\"\n", server.base()));
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained"]);
+    let generate = ["tree", "generate", "Tale", "--model", "box/m"];
+    let run = world.run(&generate);
+    let setting = "`drawloom config set providers.NAME.completion_endpoint false`";
+    assert!(
+        run.code != Some(0) && run.err.contains("/v1/completions") && run.err.contains(setting),
+        "{run:?}"
+    );
+    world.ok(&["config", "set", "providers.box.completion_endpoint", "false"]);
+    world.ok(&generate);
+    assert!(world.ok(&["tree", "text", "Tale"]).contains("and then it stopped."), "the control");
+}
