@@ -6,6 +6,7 @@
 mod asking;
 pub(crate) mod editor;
 mod hidden;
+mod input;
 mod mode;
 pub(crate) mod owner_program;
 mod size;
@@ -27,6 +28,7 @@ use agent::questions::{Decision, QuestionId, STOPPED};
 use asking::{ask, decision_of, is_yes, typed};
 use commands::frontend::{EditorError, Frontend};
 pub(crate) use hidden::hidden_line;
+use input::ToldInput;
 use loom::NodeId;
 pub(crate) use mode::TerminalMode;
 pub(crate) use size::columns;
@@ -464,7 +466,8 @@ impl Frontend for Terminal {
     }
 
     fn input(&self, guard: &StoreGuard, timeout: Duration) -> Result<Box<dyn Read + Send>, FileError> {
-        Ok(Box::new(self.input_wait.watch(FileArgument::standard_input(guard, timeout)?)))
+        let input = FileArgument::standard_input(guard, timeout)?;
+        Ok(Box::new(self.input_wait.watch(ToldInput::asked_for(input, timeout, self.quiet))))
     }
 
     fn piped_input(
@@ -476,22 +479,12 @@ impl Frontend for Terminal {
             return Ok(None);
         }
         let input = FileArgument::standard_input(guard, timeout)?;
-        // What cannot be waited for fails when it is read.
-        if !input.is_ready(SILENCE.min(timeout)).unwrap_or(true) {
-            self.note(
-                "standard input is a pipe that has given nothing yet, and its text goes along: waiting for it \
-                 (`</dev/null` sends the message without it)",
-            );
-        }
-        Ok(Some(Box::new(self.input_wait.watch(input))))
+        Ok(Some(Box::new(self.input_wait.watch(ToldInput::along(input, timeout, self.quiet)))))
     }
 }
 
 /// Columns below which a question takes two lines.
 const NARROW: usize = 50;
-
-/// How long a pipe may give nothing before that is said.
-const SILENCE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests;

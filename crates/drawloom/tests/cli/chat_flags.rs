@@ -221,3 +221,28 @@ fn a_pipe_that_gives_nothing_is_named_with_the_way_out() {
     assert!(child.wait().unwrap().success());
     assert!(asked_last(&near)["messages"].to_string().contains("late text"));
 }
+
+#[test]
+fn a_pipe_that_gives_a_byte_and_stops_is_said_to_be_waited_for() {
+    let world = World::new();
+    for (arguments, said) in [
+        (
+            &["chat", "-m", "hi", "--model", "script:echo"][..],
+            "1 byte and has not ended, and its text goes along",
+        ),
+        (&["chat", "-m", "-", "--model", "script:echo"], "1 byte and has not ended: waiting for its end"),
+        (&["tree", "new", "--text", "-"], "1 byte and has not ended: waiting for its end"),
+    ] {
+        use std::io::{BufRead as _, BufReader, Write as _};
+
+        let mut child = piped(world.command(arguments).stdin(Stdio::piped()));
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(b"x").unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        // It ends only when the pipe does: that it says so is what is waited for.
+        assert!(lines.any(|line| line.contains(said)), "{arguments:?}");
+        drop(input);
+        assert_eq!(lines.filter(|line| line.contains("waiting for")).count(), 0, "{arguments:?}: once");
+        assert!(child.wait().unwrap().success(), "{arguments:?}");
+    }
+}
