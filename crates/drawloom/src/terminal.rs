@@ -31,7 +31,7 @@ pub(crate) use hidden::hidden_line;
 use input::ToldInput;
 use loom::NodeId;
 pub(crate) use mode::TerminalMode;
-pub(crate) use size::columns;
+pub(crate) use size::{can_redraw, columns};
 use status_area::StatusArea;
 use text::terminal::{VisibleStream, explicit, one_line};
 use thoughts::ThinkingRenderer;
@@ -292,7 +292,19 @@ impl Terminal {
     }
 
     fn end_text(&self) {
+        self.end_text_of(&mut self.stream.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Shows something on lines of its own: what is being written ends its line before, and goes on only behind it.
+    pub(crate) fn apart(&self, show: impl FnOnce()) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        self.end_text_of(&mut stream);
+        self.wait.beside(show);
+        let drawn = self.below().draw(&mut stream.column);
+        self.write(&drawn);
+    }
+
+    fn end_text_of(&self, stream: &mut Streamed) {
         self.write(self.below().erase());
         self.write(&stream.thoughts.end(self.dims));
         stream.column = 0;
@@ -344,11 +356,6 @@ impl Drop for Terminal {
     }
 }
 
-/// Whether lines can be taken away again: standard error is a terminal that knows how.
-pub(crate) fn can_redraw() -> bool {
-    io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
-}
-
 /// Whether a question stands at the terminal: who else reads lines from it leaves the answer alone.
 static ASKING: AtomicBool = AtomicBool::new(false);
 
@@ -397,9 +404,7 @@ impl Frontend for Terminal {
 
     fn note(&self, line: &str) {
         if !self.quiet {
-            self.end_text();
-            self.wait.beside(|| crate::output::to_stderr(&one_line(line)));
-            self.change_below(|_| ());
+            self.apart(|| crate::output::to_stderr(&one_line(line)));
         }
     }
 
@@ -480,6 +485,10 @@ impl Frontend for Terminal {
         }
         let input = FileArgument::standard_input(guard, timeout)?;
         Ok(Some(Box::new(self.input_wait.watch(ToldInput::along(input, timeout, self.quiet)))))
+    }
+
+    fn leaves_input(&self) -> bool {
+        input::is_left()
     }
 }
 

@@ -8,6 +8,11 @@ use workspace::FileArgument;
 /// How long a pipe may give nothing before that is said.
 const SILENCE: Duration = Duration::from_secs(1);
 
+/// Whether a pipe or a file at standard input has bytes that nobody read.
+pub(super) fn is_left() -> bool {
+    FileArgument::is_input_piped() && rustix::io::ioctl_fionread(io::stdin()).is_ok_and(|bytes| bytes > 0)
+}
+
 /// A standard input of which it is said that it is waited for.
 pub(super) struct ToldInput {
     input: FileArgument,

@@ -205,6 +205,16 @@ fn text_at_standard_input_that_cannot_be_sent_says_nothing() {
 fn a_command_leaves_standard_input_alone() {
     let (world, _near) = home();
     assert_eq!(world.fed(&["chat", "-m", "/status"], b"\xff").code, Some(0));
+    let path = world.path("here/said.txt");
+    let with = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let input = std::fs::File::open(&path).unwrap();
+        let run = world.command(&["chat", "-m", "/status"]).stdin(input).output().unwrap();
+        String::from_utf8(run.stderr).unwrap()
+    };
+    let said = with("some text");
+    assert!(said.contains("standard input was not read: /status takes no text from it"), "{said}");
+    assert!(!with("").contains("standard input"), "control: there was none");
 }
 
 #[test]
