@@ -54,6 +54,12 @@ pub(crate) async fn chat(app: &App, asker: &Asker, args: ChatArgs) -> Result<Com
     };
     if !args.reads_input() && says {
         conversation.attach_piped(app)?;
+    } else if !says && app.frontend.leaves_input() {
+        let command = message.split_whitespace().next().unwrap_or(message);
+        app.frontend.note(&format!(
+            "standard input was not read: {} takes no text from it (`-m -` sends it as a message)",
+            text::terminal::one_line(command)
+        ));
     }
     let done = match piped {
         Some(text) => said(app, asker, &mut conversation, text).await,

@@ -80,6 +80,10 @@ pub trait Frontend: Send + Sync {
     ) -> Result<Option<Box<dyn Read + Send>>, FileError> {
         Ok(None)
     }
+    /// Whether something was handed over at standard input and is not read.
+    fn leaves_input(&self) -> bool {
+        false
+    }
 }
 
 /// Why a file was not edited.

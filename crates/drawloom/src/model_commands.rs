@@ -47,7 +47,9 @@ pub(crate) fn run(
             return Err(CommandError::usage("a model is asked with a home", "run it from the command line"));
         }
     };
-    Ok(CommandOutcome::Models(ModelsShown { models: shown }))
+    let is_chosen = matches!(command, ModelCommand::Use { .. });
+    let kept_in = is_chosen.then(|| paths.home.join(store::home::CONFIG));
+    Ok(CommandOutcome::Models(ModelsShown { models: shown, kept_in }))
 }
 
 /// Everything that can be named: what the configuration names, servers that answered, the catalogue if `all` is asked
@@ -133,6 +135,28 @@ fn local_servers(config: &Config) -> Result<Vec<LocalServer>, CommandError> {
         .collect()
 }
 
+/// Full names that end with a name without its provider: those the configuration uses, and those its local servers
+/// list.
+pub(crate) fn that_end_so(config: &Config, name: &str) -> Vec<String> {
+    let ends = |full: &str| {
+        full.split_once('/').is_some_and(|(_, rest)| rest == name || rest.ends_with(&format!("/{name}")))
+    };
+    if name.is_empty() || name.contains(['/', ':']) {
+        return Vec::new();
+    }
+    let presets = config.presets.values().filter_map(|preset| preset.model.clone());
+    let agents = config.agents.values().filter_map(|agent| agent.model.clone());
+    let used =
+        config.model.default.iter().chain(&config.model.fallbacks).cloned().chain(presets).chain(agents);
+    // Without the lists the error is still the right one.
+    let servers = local_servers(config).unwrap_or_default().into_iter();
+    let listed = servers.flat_map(|LocalServer { name, models }| {
+        models.into_iter().map(move |model| format!("{name}/{}", model.id))
+    });
+    let found: BTreeSet<String> = used.chain(listed).filter(|full| ends(full)).collect();
+    found.iter().map(|full| one_line(full).into_owned()).collect()
+}
+
 fn built_in(weights: &weights::Weights, paths: &InvocationPaths, config: &Config) -> ModelShown {
     let converted = weights::WeightsFolders::of_home(&paths.home).converted(weights);
     let default = config.model.default.as_deref().and_then(embedded::known);
@@ -156,7 +180,9 @@ fn built_in(weights: &weights::Weights, paths: &InvocationPaths, config: &Config
 /// A model by its name, as far as it is known without asking anybody.
 fn one(name: &str, from: &str, config: &Config) -> ModelShown {
     let info = ConfiguredModels::new(config.clone(), None).info(name);
-    let is_here = name.starts_with(embedded::FILE) || name.starts_with("script:");
+    let is_here = name.starts_with(embedded::FILE)
+        || name.starts_with("script:")
+        || info.is_none() && name.starts_with("script/");
     let place =
         info.as_ref().map_or(if is_here { ModelPlace::Local } else { ModelPlace::Remote }, |info| info.place);
     // Of a provider without a model only what holds for all of them is known.

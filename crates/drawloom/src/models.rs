@@ -28,7 +28,7 @@ use crate::terminal::Terminal;
 const MAX_SCRIPT_BYTES: u64 = 256 << 20;
 /// How the name of a script begins.
 const SCRIPT: &str = "script:";
-/// How the name of a script begins where its answers are shown.
+/// How the name of a script begins where an answer's model is shown.
 const SHOWN_SCRIPT: &str = "script/";
 /// What to do about a script that cannot be read.
 const SCRIPT_HINT: &str = "script:FILE takes JSON lines, script:echo needs no file";
@@ -103,7 +103,7 @@ impl ConfiguredModels {
     /// # Errors
     /// As [`Self::full`], and for an address without a model.
     pub(crate) fn can_be(&self, name: &str) -> Result<(), CommandError> {
-        let is_file = script_name(name).is_some() || name.starts_with(embedded::FILE);
+        let is_file = self.script_of(name).is_some() || name.starts_with(embedded::FILE);
         if is_file || embedded::known(name).is_some() || address(name)?.is_some() {
             return Ok(());
         }
@@ -111,7 +111,7 @@ impl ConfiguredModels {
     }
 
     fn make(&self, name: &str) -> Result<Arc<dyn Model>, CommandError> {
-        if let Some(script) = script_name(name) {
+        if let Some(script) = self.script_of(name) {
             return self.script(script);
         }
         if let Some(path) = name.strip_prefix(embedded::FILE) {
@@ -126,12 +126,19 @@ impl ConfiguredModels {
             let told = self.told(&reached, model);
             return Ok(Arc::new(reached.model(&self.config, model, None, told)?));
         }
-        let full = self.full(name)?;
+        let full = self.full(name).map_err(|error| self.with_full_names(name, error))?;
         let (provider, model) = full.split_once('/').unwrap_or_default();
         let reached = ResolvedProvider::of(&self.config, provider).ok_or_else(|| self.unknown(name))?;
         let key = reached.key(self.names_provider(provider))?;
         let told = self.told(&reached, model);
         Ok(Arc::new(reached.model(&self.config, model, key, told)?))
+    }
+
+    /// The script a name means: as it is typed, or as it is recorded and shown, where no provider is called so.
+    fn script_of<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let shown =
+            || name.strip_prefix(SHOWN_SCRIPT).filter(|_| !self.config.providers.contains_key("script"));
+        name.strip_prefix(SCRIPT).or_else(shown)
     }
 
     fn slot(&self, name: &str) -> Arc<Slot> {
@@ -222,6 +229,15 @@ impl ConfiguredModels {
             }
             (None, _) => Err(self.unknown(name)),
         }
+    }
+
+    /// The error of a name without its provider, with the full names that end so.
+    fn with_full_names(&self, name: &str, error: CommandError) -> CommandError {
+        let ends = crate::model_commands::that_end_so(&self.config, name);
+        if ends.is_empty() {
+            return error;
+        }
+        CommandError { hint: format!("did you mean {}?", ends.join(" or ")), ..error }
     }
 
     /// Whether `--model` names this provider.
@@ -362,11 +378,6 @@ fn address(name: &str) -> Result<Option<(String, &str)>, CommandError> {
 fn host(address: &str) -> String {
     let authority = address.split("://").nth(1).unwrap_or(address);
     authority.split('/').next().unwrap_or(authority).to_owned()
-}
-
-/// The script a name means: as it is written, or as it is shown.
-fn script_name(name: &str) -> Option<&str> {
-    name.strip_prefix(SCRIPT).or_else(|| name.strip_prefix(SHOWN_SCRIPT))
 }
 
 fn bad_script(why: &str) -> CommandError {

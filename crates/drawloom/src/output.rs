@@ -137,9 +137,16 @@ impl Output {
     }
 }
 
-/// One line to standard error. A standard error that is gone is no reason to stop.
+/// One line to standard error, broken between words where that is a terminal. A standard error that is gone is no
+/// reason to stop.
 pub(crate) fn to_stderr(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let size = tcgetwinsize(io::stderr()).ok().filter(|size| size.ws_col > 0);
+    let columns = size.map(|size| usize::from(size.ws_col));
+    let mut lines = render::in_columns(line, columns);
+    if lines.is_empty() {
+        lines.push('\n');
+    }
+    let _ = io::stderr().lock().write_all(lines.as_bytes());
 }
 
 /// Bytes to standard output. Whoever reads may have read enough.

@@ -102,6 +102,11 @@ impl OutputStyle {
     }
 }
 
+/// A text of ours, broken between words.
+pub(crate) fn in_columns(text: &str, columns: Option<usize>) -> String {
+    columns::wrapped(text, "", OutputStyle { columns, ..OutputStyle::default() })
+}
+
 /// An answer in plain form.
 pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcome {
     match outcome {

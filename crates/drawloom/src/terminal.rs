@@ -6,6 +6,7 @@
 mod asking;
 pub(crate) mod editor;
 mod hidden;
+mod input;
 mod mode;
 pub(crate) mod owner_program;
 mod size;
@@ -27,9 +28,10 @@ use agent::questions::{Decision, QuestionId, STOPPED};
 use asking::{ask, decision_of, is_yes, typed};
 use commands::frontend::{EditorError, Frontend};
 pub(crate) use hidden::hidden_line;
+use input::ToldInput;
 use loom::NodeId;
 pub(crate) use mode::TerminalMode;
-pub(crate) use size::columns;
+pub(crate) use size::{can_redraw, columns};
 use status_area::StatusArea;
 use text::terminal::{VisibleStream, explicit, one_line};
 use thoughts::ThinkingRenderer;
@@ -290,7 +292,19 @@ impl Terminal {
     }
 
     fn end_text(&self) {
+        self.end_text_of(&mut self.stream.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Shows something on lines of its own: what is being written ends its line before, and goes on only behind it.
+    pub(crate) fn apart(&self, show: impl FnOnce()) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        self.end_text_of(&mut stream);
+        self.wait.beside(show);
+        let drawn = self.below().draw(&mut stream.column);
+        self.write(&drawn);
+    }
+
+    fn end_text_of(&self, stream: &mut Streamed) {
         self.write(self.below().erase());
         self.write(&stream.thoughts.end(self.dims));
         stream.column = 0;
@@ -342,11 +356,6 @@ impl Drop for Terminal {
     }
 }
 
-/// Whether lines can be taken away again: standard error is a terminal that knows how.
-pub(crate) fn can_redraw() -> bool {
-    io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
-}
-
 /// Whether a question stands at the terminal: who else reads lines from it leaves the answer alone.
 static ASKING: AtomicBool = AtomicBool::new(false);
 
@@ -395,9 +404,7 @@ impl Frontend for Terminal {
 
     fn note(&self, line: &str) {
         if !self.quiet {
-            self.end_text();
-            self.wait.beside(|| crate::output::to_stderr(&one_line(line)));
-            self.change_below(|_| ());
+            self.apart(|| crate::output::to_stderr(&one_line(line)));
         }
     }
 
@@ -464,7 +471,8 @@ impl Frontend for Terminal {
     }
 
     fn input(&self, guard: &StoreGuard, timeout: Duration) -> Result<Box<dyn Read + Send>, FileError> {
-        Ok(Box::new(self.input_wait.watch(FileArgument::standard_input(guard, timeout)?)))
+        let input = FileArgument::standard_input(guard, timeout)?;
+        Ok(Box::new(self.input_wait.watch(ToldInput::asked_for(input, timeout, self.quiet))))
     }
 
     fn piped_input(
@@ -476,22 +484,16 @@ impl Frontend for Terminal {
             return Ok(None);
         }
         let input = FileArgument::standard_input(guard, timeout)?;
-        // What cannot be waited for fails when it is read.
-        if !input.is_ready(SILENCE.min(timeout)).unwrap_or(true) {
-            self.note(
-                "standard input is a pipe that has given nothing yet, and its text goes along: waiting for it \
-                 (`</dev/null` sends the message without it)",
-            );
-        }
-        Ok(Some(Box::new(self.input_wait.watch(input))))
+        Ok(Some(Box::new(self.input_wait.watch(ToldInput::along(input, timeout, self.quiet)))))
+    }
+
+    fn leaves_input(&self) -> bool {
+        input::is_left()
     }
 }
 
 /// Columns below which a question takes two lines.
 const NARROW: usize = 50;
-
-/// How long a pipe may give nothing before that is said.
-const SILENCE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests;

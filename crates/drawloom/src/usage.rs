@@ -11,6 +11,39 @@ use text::terminal::one_line;
 
 use crate::cli::Cli;
 
+/// Forms that people guess: the command, what of it is refused (any text, where it is [`TEXT`]), and what to type.
+const GUESSES: [(&str, &str, &str); 17] = [
+    ("drawloom", "models", "`drawloom model list` lists the models"),
+    ("drawloom", "logs", "`drawloom log` shows the last exchanges"),
+    ("drawloom", "keys", SETS_KEY),
+    ("drawloom", "key", SETS_KEY),
+    ("drawloom", "session", "`drawloom sessions list` lists the sessions"),
+    ("drawloom", "trees", "`drawloom tree list` lists the trees"),
+    ("drawloom ask", "-s", NO_SESSION),
+    ("drawloom ask", "--session", NO_SESSION),
+    ("drawloom ask", "-f", "write --file FILE"),
+    ("drawloom chat", "-s", "write --session NAME; a system prompt is --system TEXT"),
+    ("drawloom chat", "-f", "write --file FILE"),
+    ("drawloom tree head", TEXT, "the text is that of a flag: `drawloom tree head TREE --text TEXT`"),
+    ("drawloom tree note", TEXT, "the text is that of a flag: `drawloom tree note TREE --text TEXT`"),
+    ("drawloom tree draft", "--text", "it comes after the tree: `drawloom tree draft TREE TEXT`"),
+    ("drawloom tree draft", TEXT, "a text is one argument, in quotes: `drawloom tree draft TREE \"TEXT\"`"),
+    ("drawloom tree append", "--text", "it comes after the tree: `drawloom tree append TREE TEXT`"),
+    ("drawloom tree append", TEXT, "a text is one argument, in quotes: `drawloom tree append TREE \"TEXT\"`"),
+];
+/// In [`GUESSES`], what is no flag.
+const TEXT: &str = "";
+const SETS_KEY: &str = "`drawloom config set providers.NAME.key` asks for a key and keeps it";
+const NO_SESSION: &str = "a question has no session: `drawloom chat --session NAME -m TEXT`, or -c to go on with the last \
+                          question; a system prompt is --system TEXT";
+
+/// What to type in place of a form that people guess.
+fn guessed(command: &str, refused: &str) -> Option<&'static str> {
+    let is_it = |guess: &str| guess == refused || guess == TEXT && !refused.starts_with('-');
+    let row = GUESSES.iter().find(|(of, guess, _)| *of == command && is_it(guess));
+    row.map(|(_, _, meant)| *meant)
+}
+
 /// The help of the program.
 pub(crate) fn help() -> String {
     Cli::command().render_help().to_string()
@@ -58,18 +91,12 @@ pub(crate) fn error(found: &Error, arguments: &[OsString]) -> Option<CommandErro
         (found.kind() == ErrorKind::UnknownArgument && command == "drawloom chat")
             .then(|| format!("did you mean -m \"{word}\"?"))
     };
-    let text_of_tree = || {
-        let word = context(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
-        let takes_text = matches!(command.as_str(), "drawloom tree head" | "drawloom tree note");
-        (found.kind() == ErrorKind::UnknownArgument && takes_text)
-            .then(|| format!("did you mean --text \"{word}\"?"))
-    };
-    let keys = || {
-        (found.kind() == ErrorKind::InvalidSubcommand && typed.as_deref() == Some("keys"))
-            .then(|| "`drawloom config set providers.NAME.key` asks for a key".to_owned())
-    };
     let valid = || context(ContextKind::ValidValue).map(|values| format!("possible values: {values}"));
-    let hint = message_of_chat().or_else(text_of_tree).or_else(keys).or(suggestion).or_else(valid);
+    let refused = context(ContextKind::InvalidSubcommand).or_else(|| {
+        (found.kind() == ErrorKind::UnknownArgument).then(|| context(ContextKind::InvalidArg)).flatten()
+    });
+    let guess = refused.and_then(|refused| guessed(&command, &refused)).map(str::to_owned);
+    let hint = guess.or_else(message_of_chat).or(suggestion).or_else(valid);
     let hint = hint.or_else(|| match context(ContextKind::Suggested)? {
         // It is right of a text and wrong of a flag.
         tip if tip.starts_with("to pass '-") => {

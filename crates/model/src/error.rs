@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::capture::RawResponse;
-use crate::dialect::{FailureKind, ParseError, ServerFailure};
+use crate::dialect::{DialectName, FailureKind, ParseError, ServerFailure};
 use crate::encoded::EncodeError;
 
 /// Why a model call gave no complete answer.
@@ -127,12 +127,16 @@ impl ModelError {
             Self::IdleTimeout { .. } => "ask again to retry, or raise the provider's idle_timeout",
             Self::Cut { .. } | Self::Cancelled { .. } => "ask again to retry",
             Self::Garbage { .. } => "check that the base URL is that of the provider's API",
-            Self::Server { failure, .. } => match failure.kind {
+            Self::Server { failure, response, .. } => match failure.kind {
                 FailureKind::ContextTooLong => "shorten the request, or choose a model with a larger window",
                 FailureKind::RateLimited | FailureKind::Unavailable => "wait a while and try again",
                 FailureKind::QuotaExceeded => "check the account at the provider",
                 FailureKind::Unauthorized => {
                     "check the provider's API key: its variable of the environment, or keys.toml in the home"
+                }
+                FailureKind::NotFound if response.dialect == DialectName::OpenAiCompletions => {
+                    "a document is continued at /v1/completions: if the server only chats, `drawloom config set \
+                     providers.NAME.completion_endpoint false`; else check the model's name and the base URL"
                 }
                 FailureKind::NotFound => "check the model's name and the base URL",
                 FailureKind::Rejected => "read the server's message; the request is kept in its manifest",

@@ -136,13 +136,15 @@ const LETTERS_OF_ID: usize = 26;
 /// Letters of the longest short id that is looked for with a typing error.
 const LONGEST_ID: usize = 8;
 
-/// The name that someone may have meant: the same in other letters, else one with a typing error or two.
+/// The name that someone may have meant: the same in other letters, else one with a typing error or two. With more
+/// than every third letter wrong it is another name: S2 is not S1.
 pub(crate) fn nearest(names: impl Iterator<Item = String>, typed: &str) -> Option<String> {
     let wanted = typed.to_lowercase();
     let most = (wanted.chars().count() / 4).max(1);
     let near = names.filter(|name| name.chars().count() > most).filter_map(|name| {
         let errors = strsim::damerau_levenshtein(&name.to_lowercase(), &wanted);
-        (errors <= most).then_some((errors, name))
+        let longer = name.chars().count().max(wanted.chars().count());
+        (errors <= most && errors * 3 <= longer).then_some((errors, name))
     });
     near.min().map(|(_, name)| name)
 }

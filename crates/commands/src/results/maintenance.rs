@@ -173,9 +173,9 @@ pub struct Setting {
     pub value: serde_json::Value,
     /// `flag`, `environment`, `file` or `default`.
     pub source: String,
-    /// Whether it was written just now.
+    /// What is now so and where, for people; only of what was changed.
     #[serde(skip)]
-    pub written: bool,
+    pub said: Option<String>,
 }
 
 /// `config show`.

@@ -1,5 +1,7 @@
 //! Results of `model` and `init`.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 
 /// `model list`, `pull`, `use`.
@@ -7,6 +9,9 @@ use serde::Serialize;
 pub struct ModelsShown {
     /// The models.
     pub models: Vec<ModelShown>,
+    /// The file in which the one model was made the default; none where nothing was changed.
+    #[serde(skip)]
+    pub kept_in: Option<PathBuf>,
 }
 
 /// A model.

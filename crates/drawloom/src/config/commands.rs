@@ -57,8 +57,13 @@ fn get(path: &str, layers: &Layers) -> Result<Setting, CommandError> {
 }
 
 fn setting(path: &str, key: &Key, value: Option<&Value>, source: Source) -> Setting {
-    let source = source.as_str().to_owned();
-    Setting { key: path.to_owned(), value: shown(key, value), source, written: false }
+    Setting { key: path.to_owned(), value: shown(key, value), source: source.as_str().to_owned(), said: None }
+}
+
+/// The file that keeps a key.
+fn kept_in(row: &Key, home: &Path) -> String {
+    let name = if row.secret { file::KEYS } else { file::CONFIG };
+    one_line(&home.join(name).display().to_string()).into_owned()
 }
 
 /// Sets a key. A secret that is not given is read from a pipe, or asked for at a terminal, where it is not shown; an
@@ -114,7 +119,10 @@ fn set_key(
         note(&format!("written; the {} sets it too and takes precedence", above.as_str()));
     }
     let now = row.kind.read(written).ok();
-    Ok(Setting { written: true, ..setting(path, row, now.as_ref(), Source::File) })
+    let found = setting(path, row, now.as_ref(), Source::File);
+    let is_now = if row.secret { "set".to_owned() } else { in_words(&found.value) };
+    let said = format!("{path} is {is_now} now, kept in {}", kept_in(row, home.root()));
+    Ok(Setting { said: Some(said), ..found })
 }
 
 /// Takes a key out of the file; the result is what holds then.
@@ -137,7 +145,22 @@ fn unset_key(
         }
         _ => (row.default.clone(), Source::Default),
     };
-    Ok(Setting { written: true, ..setting(path, row, value.as_ref(), source) })
+    let found = setting(path, row, value.as_ref(), source);
+    let file = kept_in(row, home.root());
+    let said = match source {
+        Source::Default if value.is_some() => {
+            format!("{path} is {} now, its default: it is not in {file} any more", in_words(&found.value))
+        }
+        Source::Default => format!("{path} is not set any more: it is not in {file}"),
+        other => format!("{path} is not in {file} any more; the {} sets it", other.as_str()),
+    };
+    Ok(Setting { said: Some(said), ..found })
+}
+
+/// A value as a sentence has it.
+fn in_words(value: &serde_json::Value) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    one_line(&text).into_owned()
 }
 
 /// The home in whose file a key is to be written.

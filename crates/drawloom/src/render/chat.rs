@@ -91,21 +91,22 @@ pub(crate) fn footer(done: &Chatted, wide: usize) -> String {
         _ => None,
     };
     let cost = done.cost.map(|cost| Money::from_dollars(cost).to_string());
-    let tokens = Some(tokens(&done.usage));
+    let tokens = (if done.usage.reported { 0 } else { 3 }, Some(tokens(&done.usage)));
     // By how much each is needed.
     let pieces = [
-        (2, Some(done.model.clone())),
-        (4, tokens),
-        (1, cost),
-        (0, Some(window)),
-        (0, cut),
-        (3, Some(done.short_id.clone())),
+        (4, Some(done.model.clone())),
+        tokens,
+        (3, cost),
+        (2, Some(window)),
+        (1, cut),
+        (0, Some(done.short_id.clone())),
     ];
     let line = |most: u32| {
         let kept = pieces.iter().filter(|(need, _)| *need <= most).filter_map(|(_, piece)| piece.as_deref());
         kept.collect::<Vec<_>>().join(" · ")
     };
-    (0..=4).rev().map(line).find(|line| line.width() <= wide).unwrap_or_else(|| line(0))
+    // That an answer was cut is said also where it takes a second line.
+    (1..=4).rev().map(line).find(|line| line.width() <= wide).unwrap_or_else(|| line(1))
 }
 
 /// What is said of an answer whose end never came.

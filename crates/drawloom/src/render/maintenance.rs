@@ -91,12 +91,10 @@ fn value(value: &serde_json::Value, to: OutputStyle) -> String {
 }
 
 pub(super) fn setting(found: &Setting, to: OutputStyle) -> String {
-    let (value, source) = (value(&found.value, to), to.dim(&format!("({})", found.source)));
-    if found.written {
-        format!("{} is {value} now  {source}\n", found.key)
-    } else {
-        format!("{value}  {source}\n")
+    if let Some(said) = &found.said {
+        return wrapped(said, "", to);
     }
+    format!("{}  {}\n", value(&found.value, to), to.dim(&format!("({})", found.source)))
 }
 
 pub(super) fn settings(found: &SettingsShown, to: OutputStyle) -> String {

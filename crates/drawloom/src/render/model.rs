@@ -1,6 +1,7 @@
 //! Models, and what `init` found.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use commands::results::model::{ModelShown, ModelsShown, SetupReport, StepState, Tested};
 use model::ModelPlace;
@@ -18,6 +19,9 @@ fn place(place: ModelPlace, embedded: bool) -> &'static str {
 }
 
 pub(super) fn models(found: &ModelsShown, to: OutputStyle) -> String {
+    if let (Some(file), [chosen]) = (&found.kept_in, &found.models[..]) {
+        return wrapped(&now_default(chosen, file, to), "", to);
+    }
     let row = |shown: &ModelShown| {
         let mut about = shown.from.clone();
         if shown.installed == Some(false) {
@@ -42,6 +46,19 @@ pub(super) fn models(found: &ModelsShown, to: OutputStyle) -> String {
     };
     let rows: Vec<Vec<String>> = found.models.iter().map(row).collect();
     explained(&rows, to)
+}
+
+/// That a model is asked from now on where none is named.
+fn now_default(chosen: &ModelShown, file: &Path, to: OutputStyle) -> String {
+    let window = chosen.window.map(|window| format!(", {window} tokens")).unwrap_or_default();
+    let name = to.line(&chosen.name);
+    let about = chosen.about.as_ref().filter(|_| !chosen.embedded);
+    let about = about.map(|about| format!(". {}", to.line(about))).unwrap_or_default();
+    format!(
+        "{name} ({}{window}) is asked from now on where no model is named, kept in {}{about}",
+        place(chosen.place, chosen.embedded),
+        to.line(&file.display().to_string()),
+    )
 }
 
 pub(super) fn tested(found: &Tested, to: OutputStyle) -> String {

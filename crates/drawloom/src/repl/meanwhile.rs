@@ -110,10 +110,7 @@ impl<'a> TurnInputReader<'a> {
             Ok(SteeringOutcome::Stop) => self.is_stopped = true,
             // What came of it is an event.
             Ok(SteeringOutcome::Answered) => {}
-            Err(error) => {
-                person.end_line();
-                output.failure(&error);
-            }
+            Err(error) => person.apart(|| output.failure(&error)),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! How wide the terminal is.
+//! What the terminal can show: how wide it is, and whether lines can be taken away again.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 
 use rustix::termios::tcgetwinsize;
 
@@ -11,4 +11,9 @@ const COLUMNS: usize = 80;
 pub(crate) fn columns() -> usize {
     let told = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
     if told > 0 { told } else { COLUMNS }
+}
+
+/// Whether lines can be taken away again: standard error is a terminal that knows how.
+pub(crate) fn can_redraw() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
 }

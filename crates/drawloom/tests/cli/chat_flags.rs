@@ -205,6 +205,16 @@ fn text_at_standard_input_that_cannot_be_sent_says_nothing() {
 fn a_command_leaves_standard_input_alone() {
     let (world, _near) = home();
     assert_eq!(world.fed(&["chat", "-m", "/status"], b"\xff").code, Some(0));
+    let path = world.path("here/said.txt");
+    let with = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let input = std::fs::File::open(&path).unwrap();
+        let run = world.command(&["chat", "-m", "/status"]).stdin(input).output().unwrap();
+        String::from_utf8(run.stderr).unwrap()
+    };
+    let said = with("some text");
+    assert!(said.contains("standard input was not read: /status takes no text from it"), "{said}");
+    assert!(!with("").contains("standard input"), "control: there was none");
 }
 
 #[test]
@@ -220,4 +230,29 @@ fn a_pipe_that_gives_nothing_is_named_with_the_way_out() {
     drop(input);
     assert!(child.wait().unwrap().success());
     assert!(asked_last(&near)["messages"].to_string().contains("late text"));
+}
+
+#[test]
+fn a_pipe_that_gives_a_byte_and_stops_is_said_to_be_waited_for() {
+    let world = World::new();
+    for (arguments, said) in [
+        (
+            &["chat", "-m", "hi", "--model", "script:echo"][..],
+            "1 byte and has not ended, and its text goes along",
+        ),
+        (&["chat", "-m", "-", "--model", "script:echo"], "1 byte and has not ended: waiting for its end"),
+        (&["tree", "new", "--text", "-"], "1 byte and has not ended: waiting for its end"),
+    ] {
+        use std::io::{BufRead as _, BufReader, Write as _};
+
+        let mut child = piped(world.command(arguments).stdin(Stdio::piped()));
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(b"x").unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        // It ends only when the pipe does: that it says so is what is waited for.
+        assert!(lines.any(|line| line.contains(said)), "{arguments:?}");
+        drop(input);
+        assert_eq!(lines.filter(|line| line.contains("waiting for")).count(), 0, "{arguments:?}: once");
+        assert!(child.wait().unwrap().success(), "{arguments:?}");
+    }
 }

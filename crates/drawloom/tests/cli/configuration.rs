@@ -304,3 +304,30 @@ fn an_address_needs_no_scheme() {
     world.ok(&["config", "set", "providers.box.base_url", "127.0.0.1:8080"]);
     assert!(world.read("config.toml").contains("\"http://127.0.0.1:8080\""), "{}", world.read("config.toml"));
 }
+
+#[test]
+fn what_was_changed_is_said_in_a_sentence_with_its_file() {
+    let world = World::new();
+    let at = |name: &str| world.home().join(name).display().to_string();
+    let said = |arguments: &[&str]| world.ok(arguments);
+    let file = at("config.toml");
+    assert_eq!(
+        said(&["config", "set", "log.level", "info"]),
+        format!("log.level is info now, kept in {file}\n")
+    );
+    assert_eq!(
+        said(&["config", "unset", "log.level"]),
+        format!("log.level is warn now, its default: it is not in {file} any more\n")
+    );
+    let key = said(&["config", "set", "providers.box.key", "canary-0123456789"]);
+    assert_eq!(key, format!("providers.box.key is set now, kept in {}\n", at("keys.toml")));
+    let chosen = said(&["model", "use", "script:echo"]);
+    let wanted = "script:echo (on your machine) is asked from now on where no model is named, kept in ";
+    assert_eq!(chosen, format!("{wanted}{file}\n"));
+    assert_eq!(
+        said(&["config", "unset", "model.default"]),
+        format!("model.default is not set any more: it is not in {file}\n")
+    );
+    let (_, set) = world.json(&["config", "set", "log.level", "info"]);
+    assert_eq!(set, serde_json::json!({"key": "log.level", "value": "info", "source": "file"}));
+}

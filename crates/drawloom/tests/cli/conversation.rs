@@ -171,6 +171,10 @@ fn what_is_typed_while_an_answer_comes_joins_the_turn() {
     terminal.types("and more\r/stauts\r");
     terminal.shows("did you mean /status?");
     terminal.shows("w119");
+    let seen = terminal.contents();
+    let is_line = |is: &dyn Fn(&str) -> bool| seen.lines().any(|line| is(line.trim_end()));
+    assert!(is_line(&|line| line.starts_with("error: there is no command /stauts")), "{seen}");
+    assert!(is_line(&|line| line.ends_with("begins a text with a slash")), "nothing follows it: {seen}");
     terminal.shows("main> more");
     terminal.shows("main> and more");
     terminal.shows("answer two");

@@ -1,7 +1,5 @@
 //! Texts that an editor left, taken in later.
 
-use std::fs;
-
 use crate::editing::{edited, kept, novel, rendered};
 use crate::world::{World, text};
 

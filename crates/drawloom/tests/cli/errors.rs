@@ -71,6 +71,29 @@ fn a_hint_names_the_help_of_its_own_command() {
 }
 
 #[test]
+fn a_form_that_people_guess_is_met_with_what_to_type() {
+    let world = World::new();
+    for (words, meant) in [
+        (&["models"][..], "`drawloom model list`"),
+        (&["logs"], "`drawloom log`"),
+        (&["keys", "set", "openai"], "`drawloom config set providers.NAME.key`"),
+        (&["ask", "hi", "-s", "one"], "`drawloom chat --session NAME -m TEXT`"),
+        (&["ask", "hi", "--session", "one"], "`drawloom chat --session NAME -m TEXT`"),
+        (&["ask", "hi", "-f", "x"], "write --file FILE"),
+        (&["chat", "-f", "x"], "write --file FILE"),
+        (&["tree", "head", "x", "It rains."], "`drawloom tree head TREE --text TEXT`"),
+        (&["tree", "note", "x", "It rains."], "`drawloom tree note TREE --text TEXT`"),
+        (&["tree", "draft", "x", "--text", "It"], "`drawloom tree draft TREE TEXT`"),
+        (&["tree", "draft", "x", "It", "rains."], "one argument, in quotes"),
+    ] {
+        let run = world.run(words);
+        assert!(run.code == Some(2) && one_line(&run.err).contains(meant), "{words:?}: {run:?}");
+    }
+    let run = world.run(&["tree", "head", "x", "--at", "y"]);
+    assert!(one_line(&run.err).contains("see `drawloom tree head --help`"), "control: {run:?}");
+}
+
+#[test]
 fn sampling_is_bounded_as_in_the_configuration() {
     let world = World::new();
     world.ok(&["tree", "new", "--title", "x", "--text", "Once"]);

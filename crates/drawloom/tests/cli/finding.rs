@@ -54,6 +54,16 @@ fn a_session_that_begins_names_what_may_be_meant() {
 }
 
 #[test]
+fn a_session_with_another_short_name_begins_without_a_question() {
+    let world = World::new();
+    let begin = |name: &str| world.run(&["chat", "--session", name, "-m", "hi", "--model", "script:echo"]);
+    for (name, is_near) in [("S1", false), ("S2", false), ("no", false), ("on", false), ("S1a", true)] {
+        let run = begin(name);
+        assert_eq!(run.err.contains("did you mean"), is_near, "{name}: {run:?}");
+    }
+}
+
+#[test]
 fn a_session_that_begins_may_be_named_with_its_main_line() {
     let world = home();
     world.ok(&["chat", "--session", "plans", "-m", "one"]);

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::files::ends;
+use crate::server::Server;
 use crate::tiny::TINY;
 use crate::world::{World, text};
 
@@ -54,6 +55,44 @@ fn s24_a_file_of_another_family_is_continued_as_raw_text_and_its_template_is_nev
             .err
             .contains("template")
     );
+}
+
+#[test]
+fn a_script_is_named_as_its_answers_show_it() {
+    let world = World::new();
+    let (_, said) = world.json(&["chat", "-m", "hi", "--model", "script:echo"]);
+    let (_, kept) = world.json(&["log"]);
+    let shown = &kept["exchanges"][0]["model"];
+    assert_eq!((&said["text"], shown), (&"hi".into(), &"script/echo".into()), "{kept}");
+    let (code, said) = world.json(&["chat", "-m", "and now", "--model", "script/echo"]);
+    assert_eq!((code, &said["text"]), (Some(0), &"and now".into()), "{said}");
+    world.write("config.toml", "[providers.script]\nbase_url = \"http://127.0.0.1:9\"\n");
+    assert_ne!(world.json(&["ask", "hi", "--model", "script/echo"]).0, Some(0), "a provider of that name");
+}
+
+#[test]
+fn a_name_without_its_provider_is_met_with_the_full_names_that_end_so() {
+    let world = World::new();
+    let list = r#"{"data": [{"id": "mock-1"}, {"id": "team/mock-2"}]}"#;
+    let server = Server::start(move |path, _| (path == "/v1/models").then(|| list.to_owned()));
+    world.write(
+        "config.toml",
+        &format!("[providers.box]\nbase_url = \"{}\"\n[presets.a]\nmodel = \"far/mock-3\"\n", server.base()),
+    );
+    for (words, meant) in [
+        (&["model", "use", "mock-1"][..], "box/mock-1"),
+        (&["ask", "hi", "--model", "mock-1"], "box/mock-1"),
+        (&["ask", "hi", "--model", "mock-2"], "box/team/mock-2"),
+        (&["ask", "hi", "--model", "mock-3"], "far/mock-3"),
+    ] {
+        let run = world.run(words);
+        assert!(
+            run.code == Some(3) && run.err.contains(&format!("did you mean {meant}?")),
+            "{words:?}: {run:?}"
+        );
+    }
+    let run = world.run(&["ask", "hi", "--model", "mock-4"]);
+    assert!(!run.err.contains("did you mean"), "control: {run:?}");
 }
 
 #[test]

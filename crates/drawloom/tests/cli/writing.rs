@@ -232,19 +232,6 @@ fn a_question_names_the_request_it_was_sent_with() {
 }
 
 #[test]
-fn what_is_guessed_is_answered_with_what_is_meant() {
-    let world = World::new();
-    story(&world);
-    for (typed, meant) in [
-        (&["keys", "set"][..], "config set providers.NAME.key"),
-        (&["tree", "head", "Rain", "Be brief"], "--text \"Be brief\""),
-    ] {
-        let run = world.run(typed);
-        assert!(run.code == Some(2) && run.err.contains(meant), "{run:?}");
-    }
-}
-
-#[test]
 fn undo_names_the_operation_whatever_was_undone_before() {
     let world = World::new();
     story(&world);
@@ -322,4 +309,24 @@ fn requests_and_responses_that_are_here_are_not_read_when_a_file_brings_them_aga
     assert!(!run.err.contains("not added"), "{run:?}");
     let control = world.run(&["tree", "export", "Rain", "-o", &text(&world.path("again.jsonl"))]);
     assert_eq!(control.code, Some(6), "the control: they cannot be read: {control:?}");
+}
+
+#[test]
+fn a_server_that_only_chats_is_met_with_the_setting_for_it() {
+    let world = World::new();
+    let server = crate::server::Server::start(|path, _| {
+        (path == "/v1/chat/completions").then(|| crate::server::chat("", " and then it stopped.", 100))
+    });
+    world.write("config.toml", &format!("[providers.box]\nbase_url = \"{}\"\n", server.base()));
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained"]);
+    let generate = ["tree", "generate", "Tale", "--model", "box/m"];
+    let run = world.run(&generate);
+    let setting = "`drawloom config set providers.NAME.completion_endpoint false`";
+    assert!(
+        run.code != Some(0) && run.err.contains("/v1/completions") && run.err.contains(setting),
+        "{run:?}"
+    );
+    world.ok(&["config", "set", "providers.box.completion_endpoint", "false"]);
+    world.ok(&generate);
+    assert!(world.ok(&["tree", "text", "Tale"]).contains("and then it stopped."), "the control");
 }

@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(part_of(&marks(&OLD).file("A", &OLD, [None, Some("cccc")])), [None, Some("cccc")]);
         assert_eq!(part_of(&marks(&OLD).file("A --from x", &OLD, [None, None])), [None, None]);
         assert_eq!(read(&marks(&OLD).body(&file).unwrap()), OLD);
-        assert_eq!(ids_in(&file), HashSet::from(["aaaa", "bbbb", "cccc", "dddd"]));
+        assert_eq!(ids_in(&file), ["aaaa", "bbbb", "cccc", "dddd"]);
     }
 
     #[test]
