@@ -24,9 +24,8 @@ impl PreviousRequest {
     /// The nearest one at or above a position, however many results and texts stand between.
     pub(crate) fn read(rows: &dyn TreeReader, parent: PositionId) -> Result<Option<Self>, RowError> {
         for answer in Answers::new(rows, parent) {
-            let answer = answer?.node;
-            let Some(generation) = answer.generation else { continue };
-            let Some(generation) = rows.generation(generation)? else { continue };
+            let answer = answer?;
+            let Some(generation) = rows.generation(answer.generation)? else { continue };
             let Some(manifest) = stored::manifest(rows, generation.manifest)? else { continue };
             let stored = match stored::chain(rows, &manifest)? {
                 Some(chain) => stored::rebuilt(rows, &chain)?.map(|body| (chain, body)),
@@ -37,7 +36,7 @@ impl PreviousRequest {
                 Some(digest) => rows.body(digest)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
                 None => None,
             };
-            let used = used(rows, answer.id)?.unwrap_or(manifest.tokens);
+            let used = used(rows, answer.node)?.unwrap_or(manifest.tokens);
             let (digest, at) = (generation.manifest, answer.created_at);
             return Ok(Some(Self { digest, manifest, at, used, stored, prefix }));
         }

@@ -63,7 +63,7 @@ async fn newest_of(app: &App, asker: &Asker, tree: TreeId, name: &str) -> Result
     let view = ViewName::default();
     let found = app.read(asker, tree, move |rows| {
         for answer in Answers::new(rows, tip(rows, &view)?) {
-            if let Some(sent) = of_node(rows, answer?.node.id)? {
+            if let Some(sent) = of_node(rows, answer?.node)? {
                 return Ok(Some(sent));
             }
         }

@@ -3,10 +3,9 @@
 use std::vec::IntoIter;
 
 use crate::id::PositionId;
-use crate::node::NodeRow;
 use crate::path::is_ancestor;
 use crate::position::Position;
-use crate::reader::{Order, RowError, TreeReader};
+use crate::reader::{AnswerRow, Order, RowError, TreeReader};
 
 /// Positions of the first page: most of what is looked for stands near.
 const FIRST_PAGE: usize = 64;
@@ -54,7 +53,7 @@ pub struct Answers<'a> {
     near: std::iter::Take<Ascent<'a>>,
     /// Behind this node, or the newest of the tree if none, it goes on; nowhere once the top is reached.
     before: Option<Option<Order>>,
-    page: IntoIter<NodeRow>,
+    page: IntoIter<AnswerRow>,
 }
 
 impl<'a> Answers<'a> {
@@ -63,36 +62,36 @@ impl<'a> Answers<'a> {
         Self { rows, from, near, before: Some(None), page: Vec::new().into_iter() }
     }
 
-    fn find_near(&mut self) -> Result<Option<NodeRow>, RowError> {
+    fn find_near(&mut self) -> Result<Option<AnswerRow>, RowError> {
         for position in self.near.by_ref() {
             let position = position?;
             let id = position.id.original();
             let row = self.rows.node(id)?.ok_or_else(|| RowError::missing("node", id))?;
             self.before = position.parent.map(|_| Some((row.seq, row.place)));
-            if row.node.generation.is_some() {
-                return Ok(Some(row));
+            if let Some(answer) = AnswerRow::of(&row) {
+                return Ok(Some(answer));
             }
         }
         Ok(None)
     }
 
-    fn find_far(&mut self) -> Result<Option<NodeRow>, RowError> {
+    fn find_far(&mut self) -> Result<Option<AnswerRow>, RowError> {
         loop {
-            for row in self.page.by_ref() {
-                if is_ancestor(self.rows, row.node.position, self.from)? {
-                    return Ok(Some(row));
+            for answer in self.page.by_ref() {
+                if is_ancestor(self.rows, answer.node.as_position(), self.from)? {
+                    return Ok(Some(answer));
                 }
             }
             let Some(before) = self.before else { return Ok(None) };
             let page = self.rows.answers(before, FIRST_PAGE)?;
-            self.before = page.last().map(|last| Some((last.seq, last.place)));
+            self.before = page.last().map(|last| Some(last.order));
             self.page = page.into_iter();
         }
     }
 }
 
 impl Iterator for Answers<'_> {
-    type Item = Result<NodeRow, RowError>;
+    type Item = Result<AnswerRow, RowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let found = match self.find_near() {

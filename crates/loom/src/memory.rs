@@ -14,7 +14,7 @@ use crate::id::{NodeId, PositionId, Seq, ViewName};
 use crate::node::NodeRow;
 use crate::operation::{OpRecord, Timeline};
 use crate::position::{Position, PositionKind};
-use crate::reader::{Attribution, Injection, Order, RowError, StoredResponse, TreeReader};
+use crate::reader::{AnswerRow, Attribution, Injection, Order, RowError, StoredResponse, TreeReader};
 use crate::seal::Seal;
 use crate::tree::TreeRow;
 
@@ -219,11 +219,10 @@ impl TreeReader for MemoryTree {
         Ok(self.page(later.map(|(_, id)| *id), limit))
     }
 
-    fn answers(&self, before: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
-        let is_answer = |id: &NodeId| {
-            self.nodes.get(id).is_some_and(|row| row.node.is_original() && row.node.generation.is_some())
-        };
-        Ok(self.page(self.newest_first(before).filter(is_answer), limit))
+    fn answers(&self, before: Option<Order>, limit: usize) -> Result<Vec<AnswerRow>, RowError> {
+        let rows = self.newest_first(before).filter_map(|id| self.nodes.get(&id));
+        let answers = rows.filter(|row| row.node.is_original()).filter_map(AnswerRow::of);
+        Ok(answers.take(limit).collect())
     }
 
     fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError> {

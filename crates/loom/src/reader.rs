@@ -11,7 +11,7 @@ use crate::cell::{Cell, CellKey, CellScope};
 use crate::digest::Digest;
 use crate::draft::{Draft, Slot};
 use crate::generation::{GenerationId, GenerationRow};
-use crate::id::{NodeId, PositionId, Seq, ViewName};
+use crate::id::{Millis, NodeId, PositionId, Seq, ViewName};
 use crate::node::{AuthorKind, NodeRow, Trust};
 use crate::operation::{OpRecord, Timeline};
 use crate::position::{Position, PositionKind};
@@ -58,6 +58,24 @@ pub struct StoredResponse {
     /// Status, headers, timings and usage as JSON, without credentials.
     pub metadata: String,
     pub purged: bool,
+}
+
+/// The first node of a position that is of a generation, without its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerRow {
+    pub node: NodeId,
+    pub order: Order,
+    pub generation: GenerationId,
+    pub created_at: Millis,
+}
+
+impl AnswerRow {
+    /// Of a node's row; none where it is of no generation.
+    pub fn of(row: &NodeRow) -> Option<Self> {
+        let NodeRow { node, seq, place, .. } = row;
+        let generation = node.generation?;
+        Some(Self { node: node.id, order: (*seq, *place), generation, created_at: node.created_at })
+    }
 }
 
 /// The text first written at a position.
@@ -227,7 +245,7 @@ pub trait TreeReader {
     /// Nodes after `after` in the order of the tree, at most `limit`.
     fn nodes_in_order(&self, after: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError>;
     /// The first nodes of positions that are of a generation, newest first, older than `before`, at most `limit`.
-    fn answers(&self, before: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError>;
+    fn answers(&self, before: Option<Order>, limit: usize) -> Result<Vec<AnswerRow>, RowError>;
     /// Where a view stands in its timeline.
     fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError>;
     fn draft(&self, view: &ViewName, slot: Slot) -> Result<Option<Draft>, RowError>;

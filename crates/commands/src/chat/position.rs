@@ -2,9 +2,10 @@
 
 use agent::stored;
 use context::{Manifest, Zone};
+use loom::reader::AnswerRow;
 use loom::{
-    Answers, Ascent, Digest, NodeId, NodeRow, Position, PositionId, Role, RowError, TreeReader, ViewName,
-    render, resolve,
+    Answers, Ascent, Digest, NodeId, Position, PositionId, Role, RowError, TreeReader, ViewName, render,
+    resolve,
 };
 use model::TokenUsage;
 
@@ -56,15 +57,14 @@ pub(crate) fn view_position(rows: &dyn TreeReader, view: &ViewName) -> Result<Vi
 
 /// The request that was answered at a position.
 fn request(rows: &dyn TreeReader, at: PositionId) -> Result<Option<Last>, RowError> {
-    rows.node(at.original())?.map_or(Ok(None), |row| answered(rows, &row))
+    let answer = rows.node(at.original())?.as_ref().and_then(AnswerRow::of);
+    answer.map_or(Ok(None), |answer| answered(rows, answer))
 }
 
-/// The request that a node answers; none where it is of none.
-fn answered(rows: &dyn TreeReader, row: &NodeRow) -> Result<Option<Last>, RowError> {
-    let Some(generation) = row.node.generation else { return Ok(None) };
-    let Some(generation) = rows.generation(generation)? else { return Ok(None) };
+fn answered(rows: &dyn TreeReader, answer: AnswerRow) -> Result<Option<Last>, RowError> {
+    let Some(generation) = rows.generation(answer.generation)? else { return Ok(None) };
     let Some(manifest) = stored::manifest(rows, generation.manifest)? else { return Ok(None) };
-    let usage = stored::response(rows, row.node.id)?.and_then(|said| said.usage());
+    let usage = stored::response(rows, answer.node)?.and_then(|said| said.usage());
     Ok(Some(Last { digest: generation.manifest, manifest, usage }))
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn requests(
     at: PositionId,
 ) -> impl Iterator<Item = Result<Last, RowError>> {
     Answers::new(rows, at)
-        .filter_map(move |answer| answer.and_then(|answer| answered(rows, &answer)).transpose())
+        .filter_map(move |answer| answer.and_then(|answer| answered(rows, answer)).transpose())
 }
 
 /// Messages that were answered on the path that ends at a position, as far back as `most`. A turn may hold many requests

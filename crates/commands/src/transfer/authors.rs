@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use interop::import::Provenance;
 use loom::cell::CellScope;
-use loom::reader::{Attribution, Injection, Order, OriginalText, StoredResponse};
+use loom::reader::{AnswerRow, Attribution, Injection, Order, OriginalText, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
@@ -106,13 +106,10 @@ impl TreeReader for NamedAuthors<'_> {
         Ok(self.all(self.rows.nodes_in_order(after, limit)?))
     }
 
-    fn answers(&self, before: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
-        Ok(self.all(self.rows.answers(before, limit)?))
-    }
-
     unchanged! {
         fn tables() -> u32;
         fn started_calls(answer: NodeId) -> Vec<u32>;
+        fn answers(before: Option<Order>, limit: usize) -> Vec<AnswerRow>;
         fn tree() -> TreeRow;
         fn position(id: PositionId) -> Option<Position>;
         fn cell(key: &CellKey) -> Cell;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use loom::content::content_hash;
+use loom::reader::AnswerRow;
 use loom::{
     Block, Counts, Digest, Finish, GenerationId, ModelSource, Node, NodeId, NodeRow, Origin, OriginRole,
     PathDigest, PositionId, Quote, ResponsePart, Role, Seq, SourceKind, Trust,
@@ -341,4 +342,23 @@ pub(crate) fn purge(db: &Db<'_>, key: i64) -> Result<(), StoreError> {
         (key, form::EMPTY, PURGED, hash.map(|hash| hash.0)),
     )?;
     Ok(())
+}
+
+/// As [`loom::TreeReader::answers`], of the nodes between two keys, at most so many.
+pub(crate) fn answers(db: &Db<'_>, keys: (i64, i64, i64)) -> Result<Vec<AnswerRow>, StoreError> {
+    let sql = "SELECT id, seq, place, generation, created FROM nodes WHERE pk > ?1 AND pk < ?2
+        AND generation IS NOT NULL AND position IS NULL ORDER BY pk DESC LIMIT ?3";
+    db.all(sql, keys, |row| {
+        let node = NodeId::from_bytes(id16(row, 0)?);
+        let place = u32::try_from(unsigned(row, 2)?);
+        Ok(AnswerRow {
+            node,
+            order: (
+                Seq(unsigned(row, 1)?),
+                place.map_err(|_| StoreError::Damaged("a place is none".to_owned()))?,
+            ),
+            generation: GenerationId::from_bytes(id16(row, 3)?),
+            created_at: loom::Millis(time_of(node).wrapping_add(get(row, 4)?)),
+        })
+    })
 }

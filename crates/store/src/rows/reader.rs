@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use loom::cell::CellScope;
-use loom::reader::{Attribution, Injection, Order, OriginalText, StoredResponse};
+use loom::reader::{AnswerRow, Attribution, Injection, Order, OriginalText, StoredResponse};
 use loom::seal::Seal;
 use loom::{
     Cell, CellKey, Digest, Draft, GenerationId, GenerationRow, NodeId, NodeRow, OpRecord, Position,
@@ -420,14 +420,9 @@ impl TreeReader for StoredTree<'_, '_> {
         Ok(self.db.all(&sql, keys, |row| node::read(self.db, self.tree, row))?)
     }
 
-    fn answers(&self, before: Option<Order>, limit: usize) -> Result<Vec<NodeRow>, RowError> {
-        let (bound, key) = (self.bound(before)?, self.tree.key);
-        let sql = format!(
-            "SELECT {COLUMNS} FROM {TABLES} WHERE n.pk > ?1 AND n.pk < ?2 AND n.generation IS NOT NULL
-                AND n.position IS NULL ORDER BY n.pk DESC LIMIT ?3"
-        );
-        let keys = (key.first(), key.node(bound), limit_of(limit));
-        Ok(self.db.all(&sql, keys, |row| node::read(self.db, self.tree, row))?)
+    fn answers(&self, before: Option<Order>, limit: usize) -> Result<Vec<AnswerRow>, RowError> {
+        let keys = (self.tree.key.first(), self.tree.key.node(self.bound(before)?), limit_of(limit));
+        Ok(node::answers(self.db, keys)?)
     }
 
     fn timeline(&self, view: &ViewName) -> Result<Timeline, RowError> {

@@ -5,7 +5,7 @@ use std::cell::Cell as Counter;
 use drawloom_loom::cell::CellScope;
 use drawloom_loom::generation::GenerationRow;
 use drawloom_loom::operation::Timeline;
-use drawloom_loom::reader::{Attribution, Injection, Order, RowError, StoredResponse};
+use drawloom_loom::reader::{AnswerRow, Attribution, Injection, Order, RowError, StoredResponse};
 use drawloom_loom::seal::Seal;
 use drawloom_loom::{
     Cell, CellKey, Digest, Draft, GenerationId, NodeId, NodeRow, OpRecord, Position, PositionId, Seq, Slot,
@@ -65,7 +65,7 @@ impl TreeReader for Counted<'_> {
         one: fn operation(seq: Seq) -> Option<OpRecord>;
         many: fn operations(after: Seq, limit: usize) -> Vec<OpRecord>;
         many: fn nodes_in_order(after: Option<Order>, limit: usize) -> Vec<NodeRow>;
-        many: fn answers(before: Option<Order>, limit: usize) -> Vec<NodeRow>;
+        many: fn answers(before: Option<Order>, limit: usize) -> Vec<AnswerRow>;
         one: fn timeline(view: &ViewName) -> Timeline;
         one: fn draft(view: &ViewName, slot: Slot) -> Option<Draft>;
         many: fn drafts(view: &ViewName) -> Vec<(Slot, Draft)>;
