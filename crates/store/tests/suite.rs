@@ -6,6 +6,7 @@ extern crate drawloom_store as store;
 mod suite {
     mod attributing;
     mod both;
+    mod calls;
     mod drafts;
     mod drifting;
     mod exporting;
