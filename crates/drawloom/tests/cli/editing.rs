@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::editing_later::one_kept;
 use crate::program::program;
 use crate::trust::PersonAtTerminal;
 use crate::world::{Run, World, piped, text};
@@ -485,22 +484,4 @@ fn an_empty_document_is_written_in_an_editor() {
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(rendered(&world), "One.\n\nTwo.");
     assert_eq!(ids(&world).len(), 2);
-}
-
-#[test]
-fn a_file_that_was_not_changed_is_opened_again_and_called_by_the_short_id() {
-    let world = World::new();
-    novel(&world);
-    for _ in 0..3 {
-        let done = edited(&world, "true", &[]);
-        assert!(done.code == Some(0) && !done.err.contains("texts of this tree wait"), "{done:?}");
-    }
-    let file = one_kept(&world);
-    let (_, trees) = world.json(&["tree", "list"]);
-    let named = format!("edit-{}-", trees["trees"][0]["short_id"].as_str().unwrap());
-    assert!(file.contains(&named), "{file}");
-    // Of one that holds something else a new one is made, and the other is named.
-    fs::write(&file, "Something else.").unwrap();
-    assert!(edited(&world, "true", &[]).err.contains(&file));
-    assert_eq!(kept(&world).len(), 2);
 }

@@ -1,5 +1,7 @@
 //! Texts that an editor left, taken in later.
 
+use std::fs;
+
 use crate::editing::{edited, kept, novel, rendered};
 use crate::world::{World, text};
 
@@ -99,4 +101,22 @@ fn a_text_of_one_passage_is_not_taken_in_over_what_somebody_wrote_meanwhile() {
     world.ok(&["tree", "edit", "Novel", &passage, "--file", &file]);
     assert_eq!(rendered(&world), "# Rain\n\nIt snowed.\n\nAll day it rained.\n\nThe rain stopped.\n");
     assert!(kept(&world).is_empty());
+}
+
+#[test]
+fn a_file_that_was_not_changed_is_opened_again_and_called_by_the_short_id() {
+    let world = World::new();
+    novel(&world);
+    for _ in 0..3 {
+        let done = edited(&world, "true", &[]);
+        assert!(done.code == Some(0) && !done.err.contains("texts of this tree wait"), "{done:?}");
+    }
+    let file = one_kept(&world);
+    let (_, trees) = world.json(&["tree", "list"]);
+    let named = format!("edit-{}-", trees["trees"][0]["short_id"].as_str().unwrap());
+    assert!(file.contains(&named), "{file}");
+    // Of one that holds something else a new one is made, and the other is named.
+    fs::write(&file, "Something else.").unwrap();
+    assert!(edited(&world, "true", &[]).err.contains(&file));
+    assert_eq!(kept(&world).len(), 2);
 }

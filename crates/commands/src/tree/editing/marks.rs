@@ -245,9 +245,8 @@ pub(super) fn ids_in(file: &str) -> Vec<&str> {
     let inner = marks_in(file).map(|(_, mark)| mark.trim_start_matches(OPEN).trim_end_matches(CLOSE));
     let ids = inner.map(|inner| inner.split('·').next().unwrap_or_default());
     let mut seen = HashSet::new();
-    ids.filter(|id| id.len() >= short_id::SHORTEST && id.bytes().all(short_id::is_letter))
-        .filter(|id| seen.insert(*id))
-        .collect()
+    let is_id = |id: &&str| id.len() >= short_id::SHORTEST && id.bytes().all(short_id::is_letter);
+    ids.filter(is_id).filter(|id| seen.insert(*id)).collect()
 }
 
 /// The ends of the part of a path that a file was made of.
