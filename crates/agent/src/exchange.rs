@@ -169,11 +169,10 @@ impl Spooling {
             SpoolHeader::new(name, runtime.instance, begun.claim.fence.0, dialect, runtime.now().0);
         header.extra.insert("streamed".to_owned(), prepared.encoded.stream().into());
         header.extra.insert("agent".to_owned(), ask.agent.as_str().into());
-        if let Ok(prices) = serde_json::to_value(ask.model.info().prices) {
-            header.extra.insert("prices".to_owned(), prices);
-        }
-        if let Some(Ok(end)) = ask.params.ends_at.map(serde_json::to_value) {
-            header.extra.insert("ends_at".to_owned(), end);
+        let prices = serde_json::to_value(ask.model.info().prices).map_err(spool_failed)?;
+        header.extra.insert("prices".to_owned(), prices);
+        if let Some(end) = ask.params.ends_at {
+            header.extra.insert("ends_at".to_owned(), serde_json::to_value(end).map_err(spool_failed)?);
         }
         if !ask.params.stop.is_empty() {
             header.extra.insert("stops".to_owned(), ask.params.stop.as_slice().into());

@@ -206,13 +206,12 @@ impl Runtime {
                 spooled.header().extra.get("streamed").and_then(serde_json::Value::as_bool).unwrap_or(true);
             let agent = spooled.header().extra.get("agent").and_then(serde_json::Value::as_str);
             let agent = agent.unwrap_or(loom::source::DEFAULT_AGENT).to_owned();
-            let (ends_at, stops) = (stored_end(&spooled, "ends_at"), stored_end(&spooled, "stops"));
+            let (ends_at, stops) = (header_value(&spooled, "ends_at"), header_value(&spooled, "stops"));
             let digest = begun.row.manifest;
             let manifest =
                 self.read(owner, begun.row.tree, move |rows| stored::manifest(rows, digest)).await?;
             // Those of its configuration; a spool of an earlier version does not name them.
-            let prices = spooled.header().extra.get("prices").cloned();
-            let prices = prices.and_then(|prices| serde_json::from_value(prices).ok()).flatten();
+            let prices = header_value::<Option<model::Prices>>(&spooled, "prices").flatten();
             let prices = prices.or_else(|| manifest.as_ref().and_then(prices_of));
             let reading = if body.is_empty() {
                 None
@@ -292,14 +291,14 @@ impl Runtime {
     }
 }
 
-/// Where an answer was to end, as its spool says; one that cannot be read leaves the answer as long as it came.
-fn stored_end<T: serde::de::DeserializeOwned>(spooled: &Spooled, key: &str) -> Option<T> {
+/// What the header of a spool says under a key; what cannot be read counts as not there: the answer is kept anyway.
+fn header_value<T: serde::de::DeserializeOwned>(spooled: &Spooled, key: &str) -> Option<T> {
     let value = spooled.header().extra.get(key)?.clone();
     match serde_json::from_value(value) {
-        Ok(end) => Some(end),
+        Ok(value) => Some(value),
         Err(error) => {
             let generation = &spooled.header().generation;
-            tracing::warn!(%generation, key, %error, "where an answer was to end cannot be read");
+            tracing::warn!(%generation, key, %error, "a value in the header of a spool cannot be read");
             None
         }
     }

@@ -1,7 +1,7 @@
 //! Tokens counted by the server a request is about to go to: llama.cpp and vLLM have `/tokenize` beside their API.
 //!
 //! It fails open: what a server does not count, or not in time, is left to the estimate. One that says that it does not
-//! count is not asked again, nor is one that failed three times in a row.
+//! count is not asked again, nor is one that failed three times in a row; a text it does not take is passed over.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -45,6 +45,8 @@ struct Question<'a> {
 /// What became of a question.
 enum Asked {
     Counted,
+    /// It does not take this text.
+    PassedOver,
     /// It may count later: it is loading, or was not reached.
     Failed,
     /// It does not count.
@@ -82,6 +84,7 @@ impl ServerCounter {
             200 => {}
             // Not now; 501 is for good.
             408 | 429 | 500 | 502..=599 => return Asked::Failed,
+            400 | 413 | 422 => return Asked::PassedOver,
             _ => return Asked::Refused,
         }
         let answer = serde_json::from_slice::<Answer>(&said).ok();
@@ -121,6 +124,12 @@ impl TokenCounter for ServerCounter {
                 }
                 match self.ask(chunk).await {
                     Asked::Counted => self.failures.store(0, Ordering::Relaxed),
+                    Asked::PassedOver => {
+                        self.failures.fetch_add(1, Ordering::Relaxed);
+                        if self.is_given_up() {
+                            return;
+                        }
+                    }
                     Asked::Refused => return self.failures.store(FAILURES, Ordering::Relaxed),
                     Asked::Failed => {
                         self.failures.fetch_add(1, Ordering::Relaxed);
@@ -138,5 +147,56 @@ impl TokenCounter for ServerCounter {
     /// The template is the server's.
     fn request(&self, _: &EncodedRequest) -> Option<u64> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    use axum::http::StatusCode;
+
+    use super::*;
+    use crate::{Connection, DialectName};
+
+    /// What is known of three texts after a server answered the questions with these statuses, and how often it was
+    /// asked in all, the texts being learned `times` times.
+    async fn learned(statuses: &'static [u16], times: usize) -> ([bool; 3], usize) {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let answer = move || {
+            let status = statuses.get(count.fetch_add(1, Ordering::SeqCst)).copied().unwrap_or(200);
+            let status = StatusCode::from_u16(status).unwrap();
+            async move { (status, r#"{"tokens":[1]}"#) }
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let routes = axum::Router::new().fallback(answer);
+        let serving = tokio::spawn(async move { axum::serve(listener, routes).await });
+        let client =
+            Client::new(DialectName::OpenAiChat, Connection::new(format!("http://{address}/v1"))).unwrap();
+        let counter = ServerCounter::new(client, "m");
+        let texts = ["one", "two", "three"].map(str::to_owned);
+        for _ in 0..times {
+            counter.learn(&texts).await;
+        }
+        serving.abort();
+        (texts.map(|text| counter.known(&text).is_some()), asked.load(Ordering::SeqCst))
+    }
+
+    #[tokio::test]
+    async fn a_text_that_is_not_taken_is_passed_over_and_a_server_that_refuses_is_left_alone() {
+        assert_eq!(learned(&[400, 200, 200], 1).await, ([false, true, true], 3));
+        assert_eq!(learned(&[413, 422, 200], 1).await, ([false, false, true], 3));
+        // Asked again the next time.
+        assert_eq!(learned(&[400], 2).await, ([true; 3], 4));
+        assert_eq!(learned(&[400; 9], 3).await, ([false; 3], 3), "three in a row");
+        for refused in [&[401], &[403], &[404], &[501]] {
+            assert_eq!(learned(refused, 2).await, ([false; 3], 1), "{refused:?}");
+        }
+        // One that fails is asked once a time.
+        assert_eq!(learned(&[503, 503], 3).await, ([true; 3], 5));
+        assert_eq!(learned(&[503; 9], 5).await, ([false; 3], 3));
     }
 }

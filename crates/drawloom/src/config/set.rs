@@ -67,7 +67,7 @@ fn change(
     Ok(held.problems)
 }
 
-/// Refuses a file that is a link, or has a second name: what is kept under the other name would not be what is
+/// Refuses what is no plain file, is a link, or has a second name: what is kept under the other name would not be what is
 /// read here.
 fn refuse_other_names(target: &Path) -> Result<(), CommandError> {
     let shown = one_line(&target.to_string_lossy()).into_owned();
@@ -75,6 +75,13 @@ fn refuse_other_names(target: &Path) -> Result<(), CommandError> {
         Ok(found) if found.is_symlink() => {
             let to = target.read_link().unwrap_or_default();
             format!("{shown} is a link to {}", one_line(&to.to_string_lossy()))
+        }
+        Ok(found) if !found.is_file() => {
+            return Err(CommandError::refused(
+                "not_a_file",
+                format!("{shown} is not a file"),
+                "move it away, and try again; nothing was written",
+            ));
         }
         Ok(found) if found.nlink() > 1 => format!("{shown} has {} names (hard links)", found.nlink()),
         _ => return Ok(()),

@@ -103,6 +103,14 @@ fn nothing_is_written_through_a_link_or_beside_a_second_name() {
         );
         std::fs::remove_file(&name).unwrap();
     }
+    std::fs::create_dir(&name).unwrap();
+    let run = world.run(&["config", "set", "model.default", "box/m"]);
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(
+        run.err.contains("config.toml is not a file") && run.err.contains("nothing was written"),
+        "{run:?}"
+    );
+    std::fs::remove_dir(&name).unwrap();
     world.ok(&["config", "set", "model.default", "box/m"]);
 }
 

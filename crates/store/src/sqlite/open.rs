@@ -254,13 +254,18 @@ pub(super) fn state(conn: &Connection, path: &Path) -> Result<State, StoreError>
         _ => failure(error),
     })?;
     let version = version(conn)?;
+    let has_tables = || {
+        let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema)";
+        conn.query_row(sql, [], |row| row.get::<_, bool>(0)).map_err(failure)
+    };
     if owner != APPLICATION_ID {
-        let tables: i64 =
-            conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failure)?;
-        let empty = owner == 0 && version == 0 && tables == 0;
+        let empty = owner == 0 && version == 0 && !has_tables()?;
         return if empty { Ok(State::Empty) } else { Err(foreign()) };
     }
     Ok(match version {
+        0 if has_tables()? => {
+            return Err(StoreError::Damaged(format!("{} does not say of which version it is", path.display())));
+        }
         0 => State::Empty,
         VERSION => State::Current,
         older if older < VERSION => State::Older(older),

@@ -110,6 +110,20 @@ fn what_is_left_of_a_store_is_damage_and_no_beginning() {
 }
 
 #[test]
+fn a_store_that_says_no_version_is_damaged_and_not_begun_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loom.db");
+    fill(&path);
+    set(&path, "PRAGMA user_version = 0;");
+    let before = std::fs::read(&path).unwrap();
+    match Store::open(&path) {
+        Err(StoreError::Damaged(why)) => assert!(why.contains("does not say of which version it is"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
 fn another_programs_file_is_refused_and_not_touched() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("text");
