@@ -5,11 +5,12 @@
 //! (spec: loom §2; ADR 0018). Until it is taken in, the edited text lies in a file.
 
 mod align;
+mod base;
 mod file;
-mod later;
 mod marks;
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 use loom::path::{ViewOverrides, is_ancestor};
 use loom::render::{tip, window};
@@ -19,10 +20,12 @@ use loom::{
 use text::passages::{Division, split};
 use workspace::Accept;
 
+use self::base::EditBase;
+pub(super) use self::base::text_before;
 use self::file::EditFile;
 pub use self::file::edit_files;
 pub(crate) use self::file::quoted;
-pub(super) use self::file::{taken_in, version_in};
+pub(super) use self::file::taken_in;
 use self::marks::{Marks, UnknownMark};
 use super::telling::{WordBudget, WordChange, shown_at, words_of};
 use super::{look, words};
@@ -58,37 +61,30 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
         }
         None => None,
     };
-    if let (Some((file, ..)), [None, None]) = (&given, ends) {
-        // A file of a part is taken in as that part.
-        for (end, named) in ends.iter_mut().zip(marks::part_of(file)) {
-            if let Some(named) = named {
-                *end = Some(app.node_named(asker, Some(tree), named).await?.1);
-            }
+    if let (Some((file, name, saved)), Some(path)) = (&given, &args.file)
+        && let Some(base) = EditBase::of_file(app, path, file)?
+    {
+        base.require(tree, false, path)?;
+        if ends != [None, None] {
+            return Err(CommandError::usage(
+                format!("{} holds the part it was opened with", quoted(&path.to_string_lossy())),
+                "leave --from and --to out",
+            ));
         }
+        let taken = take_in_later(app, asker, (path, name), saved.clone(), base).await;
+        return taken.map(CommandOutcome::PathEdited);
     }
-    let open = match OpenText::read(app, asker, (tree, &view), ends).await {
-        // An end that the file names and that has left the path.
-        Err(_) if given.is_some() && (&args.from, &args.to) == (&None, &None) => {
-            ends = [None, None];
-            OpenText::read(app, asker, (tree, &view), ends).await?
-        }
-        open => open?,
-    };
+    let open = OpenText::read(app, asker, (tree, &view), ends).await?;
     // Drafts are committed once nothing is left to be refused.
-    let (open, file) = match (given, args.replace.as_slice()) {
-        (Some((file, name, saved)), _) => {
-            let open = open.based_on(app, asker, &file).await?;
+    let (mut open, file) = match (given, args.replace.as_slice()) {
+        (Some((_, name, saved)), _) => {
             let texts = open.texts_of(app, &name, saved.clone(), false).await?;
             if !open.are_meant(app, &texts) {
                 return Err(not_meant("nothing was changed"));
             }
-            let open = open.committed(app, asker, ends).await?.based_on(app, asker, &file).await?;
+            let mut open = open.committed(app, asker, ends).await?;
             let texts = open.texts_of(app, &name, saved, false).await?;
-            let done = open.take_in(app, asker, texts).await?;
-            if let Some(path) = args.file.as_deref().filter(|_| done.collided.is_empty()) {
-                taken_in(app, path);
-            }
-            return Ok(CommandOutcome::PathEdited(done));
+            return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
         }
         (None, [old, new]) => {
             let places = |open: &OpenText| {
@@ -96,7 +92,7 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
                 if args.all { words::all(&text, old) } else { Ok(vec![words::one(&text, old)?]) }
             };
             places(&open)?;
-            let open = open.committed(app, asker, ends).await?;
+            let mut open = open.committed(app, asker, ends).await?;
             let texts = align::replace(&open.old(), &places(&open)?, &app.masked(new));
             return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
         }
@@ -105,9 +101,8 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
                 file::find_editor(app).await?;
             }
             let open = open.committed(app, asker, ends).await?;
-            let part = [&args.from, &args.to].map(Option::as_deref);
-            let file =
-                EditFile::make(app, asker, (tree, None), &open.as_file(part), &args.taking_in()).await?;
+            let render = |name: &str| open.as_file(name);
+            let file = EditFile::make(app, asker, &open.base(), render, &args.taking_in()).await?;
             (open, file)
         }
     };
@@ -127,12 +122,35 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
             if done.collided.is_empty() {
                 file.remove();
             } else {
+                file::taken_in_part(app, &file.path(), &open.base());
                 done.file = Some(file.path());
             }
             Ok(CommandOutcome::PathEdited(done))
         }
         Err(error) => Err(file.kept(app, error)),
     }
+}
+
+/// Takes in what an editor left in a file: as if it had ended now.
+async fn take_in_later(
+    app: &App,
+    asker: &Asker,
+    (path, name): (&Path, &str),
+    saved: Vec<u8>,
+    base: EditBase,
+) -> Result<PathEdited, CommandError> {
+    let mut open = OpenText::of_base(app, asker, base).await?;
+    let texts = open.texts_of(app, name, saved, true).await?;
+    if !open.are_meant(app, &texts) {
+        return Err(not_meant("nothing was changed"));
+    }
+    let done = open.take_in(app, asker, texts).await?;
+    if done.collided.is_empty() {
+        taken_in(app, path);
+    } else {
+        file::taken_in_part(app, path, &open.base());
+    }
+    Ok(done)
 }
 
 /// Whether a text of `what` was to become this one: one that says nothing any more is asked about.
@@ -159,8 +177,8 @@ pub(super) async fn edit_text(
 ) -> Result<Option<(String, EditFile)>, CommandError> {
     let (view, position) = (named.view.clone(), named.position);
     let shown = app.read(asker, named.tree, move |rows| shown_at(rows, &view, position)).await?;
-    let of = (named.tree, Some(shown.short_id.as_str()));
-    let file = EditFile::make(app, asker, of, text, &args.taking_in()).await?;
+    let base = EditBase::of_one(named, &shown.short_id, shown.node.id);
+    let file = EditFile::make(app, asker, &base, |_| text.to_owned(), &args.taking_in()).await?;
     let Some(saved) = file.edit(app).await? else { return Ok(None) };
     match app.text_of(&file.name(), saved) {
         Ok(saved) => {
@@ -191,11 +209,6 @@ impl Edit {
     fn taking_in(&self) -> String {
         let mut words = vec![self.tree.tree.as_str()];
         words.extend(self.node.as_deref());
-        for (flag, value) in [("--from", &self.from), ("--to", &self.to), ("--view", &self.tree.view.view)] {
-            if let Some(value) = value {
-                words.extend([flag, value.as_str()]);
-            }
-        }
         let words: Vec<String> = words.into_iter().map(quoted).collect();
         format!("drawloom tree edit {} --file", words.join(" "))
     }
@@ -219,6 +232,13 @@ struct OpenPassage {
     node: NodeId,
     short_id: String,
     text: String,
+    is_forgotten: bool,
+}
+
+impl OpenPassage {
+    fn named(&self) -> NodeNamed {
+        NodeNamed { node: self.node, short_id: self.short_id.clone() }
+    }
 }
 
 impl OpenText {
@@ -241,6 +261,7 @@ impl OpenText {
                 node: passage.row.node.id,
                 short_id: passage.row.short_id,
                 text: passage.text,
+                is_forgotten: false,
             });
             let title = rows.cell(&CellKey::Title)?.value.as_text().unwrap_or_default().to_owned();
             Ok((title, passages.collect::<Vec<_>>(), tip, rows.drafts(&name)?))
@@ -292,11 +313,9 @@ impl OpenText {
         Marks::of(self.passages.iter().map(|passage| passage.short_id.as_str()), &self.text())
     }
 
-    /// The text for an editor; `part` are the ends of what was opened, as they were named. It says its last passage, so
-    /// that what is written below that meanwhile is no part of it.
-    fn as_file(&self, [from, to]: [Option<&str>; 2]) -> String {
-        let last = self.passages.last().map(|last| last.short_id.as_str());
-        self.marks().file(&self.title, &self.old(), [from, to.or(last)])
+    /// The text for an editor, in a file of this name.
+    fn as_file(&self, name: &str) -> String {
+        self.marks().file(&self.title, &self.old(), name)
     }
 
     /// The texts of the passages out of a file, or that of a document that has none; `is_ours` says that an editor got
@@ -347,27 +366,55 @@ impl OpenText {
         is_meant(app, &self.text(), &texts.concat(), &what)
     }
 
-    /// Takes the texts of the passages in.
+    /// Takes the texts of the passages in, as far as nobody else wrote there since; what went in is what they say then.
     async fn take_in(
-        &self,
+        &mut self,
         app: &App,
         asker: &Asker,
         mut texts: Vec<String>,
     ) -> Result<PathEdited, CommandError> {
         let added = self.take_end(&mut texts);
-        let mut edits = Vec::new();
-        for (passage, text) in self.passages.iter().zip(texts) {
-            if text != passage.text {
+        let pairs = self.passages.iter().zip(texts);
+        let changed: Vec<(&OpenPassage, String)> =
+            pairs.filter(|(passage, text)| *text != passage.text).collect();
+        let (view, at) = (self.view.clone(), changed.iter().map(|(passage, _)| passage.position));
+        let at: Vec<PositionId> = at.collect();
+        let now = app.read(asker, self.tree, move |rows| {
+            let shown = at.iter().map(|at| shown_at(rows, &view, *at));
+            shown
+                .map(|row| row.map(|row| (row.purged, row.node.text().into_owned())))
+                .collect::<Result<Vec<_>, _>>()
+        });
+        let (mut edits, mut left) = (Vec::new(), HashSet::new());
+        for ((passage, text), (is_forgotten, shown)) in changed.into_iter().zip(now.await?) {
+            if is_forgotten || passage.is_forgotten {
+                left.insert(passage.position);
+            } else if text != shown {
                 app.fits_node(&format!("the text of {}", passage.short_id), &text, false)?;
                 edits.push(PassageEdit { position: passage.position, from: passage.node, text });
             }
         }
-        if edits.is_empty() && added.is_empty() {
-            return Ok(PathEdited::default());
-        }
         app.fits_node("the text at the end", &added, true)?;
+        let mut done = PathEdited::default();
+        if !edits.is_empty() || !added.is_empty() {
+            let left_now = self.write(app, asker, (edits, &added), &mut done).await?;
+            left.extend(left_now);
+        }
+        self.name_left(app, asker, &left, &mut done).await?;
+        Ok(done)
+    }
+
+    /// Writes what changed, in one step. Returns the passages that were left.
+    async fn write(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        (mut edits, added): (Vec<PassageEdit>, &str),
+        done: &mut PathEdited,
+    ) -> Result<HashSet<PositionId>, CommandError> {
         let texts: Vec<_> =
-            split(&added, Division::Paragraph).into_iter().map(|text| asker.text(text, None)).collect();
+            split(added, Division::Paragraph).into_iter().map(|text| asker.text(text, None)).collect();
+        let grown = texts.len();
         let behind = self.passages.last().map(|last| last.position);
         let op = Op::EditPath { edits: edits.clone(), texts, behind };
         let applied = app.change(asker, self.tree, &self.view, op).await?;
@@ -377,43 +424,77 @@ impl OpenText {
         let mut left: HashSet<PositionId> = edits.iter().map(|edit| edit.position).collect();
         left.retain(|position| was_left(&CellKey::Selected { view: view.clone(), position: *position }));
         let end_left = !added.is_empty() && was_left(&CellKey::Tip { view: view.clone() });
-        let mut words = WordChange { came: if end_left { 0 } else { words_of(&added) }, went: 0 };
-        let old: HashMap<PositionId, &str> =
-            self.passages.iter().map(|passage| (passage.position, passage.text.as_str())).collect();
+        let mut words = WordChange { came: if end_left { 0 } else { words_of(added) }, went: 0 };
         edits.retain(|edit| !left.contains(&edit.position));
         let mut budget = WordBudget::default();
-        for edit in &edits {
-            let before = old.get(&edit.position).copied().unwrap_or_default();
+        let written: HashMap<PositionId, &str> =
+            edits.iter().map(|edit| (edit.position, edit.text.as_str())).collect();
+        for passage in &self.passages {
+            let Some(text) = written.get(&passage.position) else { continue };
             // Past it a passage counts as replaced.
-            let replaced = || WordChange { came: words_of(&edit.text), went: words_of(before) };
-            let between = budget.words_between(before, &edit.text).unwrap_or_else(replaced);
+            let replaced = || WordChange { came: words_of(text), went: words_of(&passage.text) };
+            let between = budget.words_between(&passage.text, text).unwrap_or_else(replaced);
             words = WordChange { came: words.came + between.came, went: words.went + between.went };
         }
-        left.extend(behind.filter(|_| end_left));
-        let collided: Vec<_> =
-            self.passages.iter().filter(|passage| left.contains(&passage.position)).collect();
-        let at: Vec<PositionId> = collided.iter().map(|passage| passage.position).collect();
-        let (changed, is_off) = app
+        (done.words_added, done.words_removed) = (words.came, words.went);
+        let at: Vec<PositionId> = edits.iter().map(|edit| edit.position).collect();
+        let nodes = applied.nodes.clone();
+        let (changed, new) = app
             .read(asker, self.tree, move |rows| {
-                let changed =
-                    edits.iter().map(|edit| edited(rows, resolve::shown(rows, &view, edit.position)?));
+                let changed = at.iter().map(|at| edited(rows, resolve::shown(rows, &view, *at)?));
                 let changed = changed.collect::<Result<Vec<_>, _>>()?;
-                let tip = tip(rows, &view)?;
-                let is_off = at.iter().map(|at| Ok(!is_ancestor(rows, *at, tip)?));
-                Ok((changed, is_off.collect::<Result<Vec<_>, loom::RowError>>()?))
+                let mut new = Vec::new();
+                for (node, short_id) in nodes {
+                    let row = rows.node(node)?.ok_or_else(|| loom::RowError::missing("node", node))?;
+                    if row.node.position.original() == node {
+                        let (position, text) = (row.node.position, row.node.text().into_owned());
+                        new.push(OpenPassage { position, node, short_id, text, is_forgotten: false });
+                    }
+                }
+                Ok((changed, new))
             })
             .await?;
-        let named =
-            |passage: &&OpenPassage| NodeNamed { node: passage.node, short_id: passage.short_id.clone() };
-        let off_path = collided.iter().zip(is_off).filter(|(_, is_off)| *is_off);
-        let off_path = off_path.map(|(passage, _)| named(passage)).collect();
-        let collided = collided.iter().map(named).collect();
-        let is_version = |node: &NodeId| changed.iter().any(|edited| edited.node == *node);
-        let added = applied.nodes.iter().filter(|(node, _)| !is_version(node));
-        let added =
-            added.map(|(node, short_id)| NodeNamed { node: *node, short_id: short_id.clone() }).collect();
-        let (words_added, words_removed) = (words.came, words.went);
-        Ok(PathEdited { changed, added, collided, off_path, words_added, words_removed, file: None })
+        let versions: HashMap<PositionId, NodeId> =
+            changed.iter().map(|edited| (edited.position, edited.node)).collect();
+        for passage in &mut self.passages {
+            if let (Some(node), Some(text)) =
+                (versions.get(&passage.position), written.get(&passage.position))
+            {
+                passage.node = *node;
+                (*text).clone_into(&mut passage.text);
+            }
+        }
+        done.changed = changed;
+        if !end_left {
+            // What somebody typed meanwhile stands above it.
+            let above = new.len().saturating_sub(grown);
+            let new = new.into_iter().skip(above);
+            self.passages.extend(new.inspect(|passage| done.added.push(passage.named())));
+        }
+        left.extend(behind.filter(|_| end_left));
+        Ok(left)
+    }
+
+    /// Names the passages that were left, and those of them that left the path.
+    async fn name_left(
+        &self,
+        app: &App,
+        asker: &Asker,
+        left: &HashSet<PositionId>,
+        done: &mut PathEdited,
+    ) -> Result<(), CommandError> {
+        let collided: Vec<_> =
+            self.passages.iter().filter(|passage| left.contains(&passage.position)).collect();
+        let (view, at): (_, Vec<_>) =
+            (self.view.clone(), collided.iter().map(|passage| passage.position).collect());
+        let is_off = app.read(asker, self.tree, move |rows| {
+            let tip = tip(rows, &view)?;
+            at.iter().map(|at| Ok(!is_ancestor(rows, *at, tip)?)).collect::<Result<Vec<_>, loom::RowError>>()
+        });
+        let off_path = collided.iter().zip(is_off.await?).filter(|(_, is_off)| *is_off);
+        done.off_path = off_path.map(|(passage, _)| passage.named()).collect();
+        done.collided = collided.into_iter().map(OpenPassage::named).collect();
+        Ok(())
     }
 
     /// What was written behind the last passage of the path, which belongs below it (spec: loom §2 *Rules*): taken from

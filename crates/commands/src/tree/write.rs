@@ -117,10 +117,7 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
         (Some(text), ..) => (None, app.text(text)?),
         (None, Some(path), _) => {
             let mut text = app.file_text(path)?;
-            let base = match editing::version_in(app, path) {
-                Some(version) => text_of_version(app, asker, &named, &version).await?,
-                None => None,
-            };
+            let base = editing::text_before(app, asker, &named, (path, &text)).await?;
             let before = match &base {
                 Some(base) => base.clone(),
                 None => shown().await?,
@@ -167,23 +164,6 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
         (Err(error), Some(file)) => Err(file.kept(app, error)),
         (done, None) => done,
     }
-}
-
-/// The text of a version of a passage; none where it is another's, or forgotten.
-async fn text_of_version(
-    app: &App,
-    asker: &Asker,
-    named: &NamedNode,
-    version: &str,
-) -> Result<Option<String>, CommandError> {
-    let Ok((node, position)) = app.node_named(asker, Some(named.tree), version).await else {
-        return Ok(None);
-    };
-    if position != named.position {
-        return Ok(None);
-    }
-    let row = app.read(asker, named.tree, move |rows| rows.node(node)).await?;
-    Ok(row.filter(|row| !row.purged).map(|row| row.node.text().into_owned()))
 }
 
 /// What a passage says: what is typed and not committed yet is its text like any other.

@@ -31,7 +31,7 @@ pub(crate) fn run(
     note: &dyn Fn(&str),
 ) -> Result<CommandOutcome, CommandError> {
     match command {
-        ConfigCommand::Get { key } => get(&key, layers).map(CommandOutcome::Setting),
+        ConfigCommand::Get { key } => get(&key, layers, note).map(CommandOutcome::Setting),
         ConfigCommand::Set { key, value } => {
             set_key(&key, value.as_deref(), paths, layers, note).map(CommandOutcome::Setting)
         }
@@ -45,10 +45,13 @@ pub(crate) fn run(
     }
 }
 
-fn get(path: &str, layers: &Layers) -> Result<Setting, CommandError> {
+fn get(path: &str, layers: &Layers, note: &dyn Fn(&str)) -> Result<Setting, CommandError> {
     let path = &*normal(path);
     let key = keys::find(path).ok_or_else(|| unknown(path))?;
-    // A wrong value elsewhere does not matter.
+    // A wrong value elsewhere does not matter; a file that says nothing does.
+    for problem in layers.problems().iter().filter(|problem| problem.key.is_none()) {
+        note(&problem.to_string());
+    }
     if let Some(wrong) = layers.problems().iter().find(|problem| problem.key.as_deref() == Some(path)) {
         return Err(wrong.error());
     }

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use commands::CommandError;
+use store::home::{RANDOM_CHARS, UNFINISHED_CONFIG};
 use text::terminal::one_line;
 use toml_edit::{DocumentMut, Item, RawString, Table, Value};
 
@@ -94,7 +95,8 @@ fn refuse_other_names(target: &Path) -> Result<(), CommandError> {
 /// Writes `text` (mode 0600) in place of a file: all of it or nothing, whatever happens.
 fn replace(target: &Path, folder: &File, text: &str) -> io::Result<()> {
     let beside = target.parent().ok_or(io::ErrorKind::NotFound)?;
-    let mut new = tempfile::Builder::new().prefix(".config.").tempfile_in(beside)?;
+    let mut named = tempfile::Builder::new();
+    let mut new = named.prefix(UNFINISHED_CONFIG).rand_bytes(RANDOM_CHARS).tempfile_in(beside)?;
     new.write_all(text.as_bytes())?;
     new.as_file().sync_all()?;
     new.persist(target)?;

@@ -27,7 +27,8 @@ pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
     }
     match &done.code {
         Some(Some(code)) => {
-            return RenderedOutcome::new(if to.terminal { ended(code, to) } else { code.clone() });
+            let shown = RenderedOutcome::new(if to.terminal { ended(code, to) } else { code.clone() });
+            return shown.noting(cut(&done.finish).map(str::to_owned));
         }
         Some(None) => {
             let answer = done.text.lines().map(|line| to.line(line).into_owned());
@@ -80,16 +81,21 @@ pub(crate) fn first_words(answer: &Chatted) -> String {
     glimpse(&answer.text, OutputStyle { terminal: true, ..OutputStyle::default() })
 }
 
+/// That an answer is not whole.
+const fn cut(finish: &Finish) -> Option<&'static str> {
+    match finish {
+        Finish::Length => Some("the answer was cut at its length limit"),
+        Finish::Interrupted(_) => Some("the answer was cut off: /retry asks again"),
+        _ => None,
+    }
+}
+
 /// What is said of an answer on one line: who gave it, what it took and cost, how full the window is. What does not fit
 /// is left out, the least needed first.
 pub(crate) fn footer(done: &Chatted, wide: usize) -> String {
     let about = if done.measured { "" } else { "≈ " };
     let window = format!("{about}{:.0} % of the window ({})", done.share * 100.0, done.zone);
-    let cut = match &done.finish {
-        Finish::Length => Some("the answer was cut at its length limit".to_owned()),
-        Finish::Interrupted(_) => Some("the answer was cut off: /retry asks again".to_owned()),
-        _ => None,
-    };
+    let cut = cut(&done.finish).map(str::to_owned);
     let cost = done.cost.map(|cost| Money::from_dollars(cost).to_string());
     let tokens = (if done.usage.reported { 0 } else { 3 }, Some(tokens(&done.usage)));
     // By how much each is needed.

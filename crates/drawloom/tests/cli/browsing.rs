@@ -163,6 +163,11 @@ fn a_question_takes_a_pipe_and_gives_its_code_alone() {
 
     let code = world.run(&["ask", "-x", "Give:\n```\nls -l\n```\n"]);
     assert_eq!((code.code, code.out.as_str()), (Some(0), "ls -l\n"));
+    world.write("cut.jsonl", "{\"text\": \"```\\nls\\n\", \"finish\": \"length\"}\n");
+    let file = format!("script:{}", world.home().join("cut.jsonl").display());
+    let cut = world.run(&["--model", &file, "ask", "-x", "Give all."]);
+    assert_eq!((cut.code, cut.out.as_str()), (Some(0), "ls\n"));
+    assert!(cut.err.contains("the answer was cut at its length limit"), "{cut:?}");
     let none = world.run(&["ask", "-x", "Give nothing."]);
     assert_eq!((none.code, none.out.as_str()), (Some(1), ""));
     assert!(none.err.contains("no code block") && none.err.contains("Give nothing."), "{}", none.err);

@@ -339,3 +339,14 @@ fn what_was_changed_is_said_in_a_sentence_with_its_file() {
     let (_, set) = world.json(&["config", "set", "log.level", "info"]);
     assert_eq!(set, serde_json::json!({"key": "log.level", "value": "info", "source": "file"}));
 }
+
+#[test]
+fn a_file_that_says_nothing_is_named_when_a_key_is_asked_for() {
+    let world = World::new();
+    world.write("config.toml", "[model\n");
+    let run = world.run(&["config", "get", "model.default"]);
+    assert!(run.code == Some(0) && run.err.contains("config.toml"), "{run:?}");
+    world.write("config.toml", "[log]\nlevel = \"info\"\n");
+    let run = world.run(&["config", "get", "model.default"]);
+    assert!(run.code == Some(0) && run.err.is_empty(), "{run:?}");
+}

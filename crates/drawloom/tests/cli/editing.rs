@@ -34,9 +34,9 @@ pub(crate) fn edited(world: &World, editor: &str, more: &[&str]) -> Run {
 
 /// Files that wait to be taken in.
 pub(crate) fn kept(world: &World) -> Vec<PathBuf> {
-    let found = fs::read_dir(world.home().join("edits"))
-        .map(|folder| folder.map(|file| file.unwrap().path()).collect());
-    found.unwrap_or_default()
+    let found =
+        fs::read_dir(world.home().join("edits")).into_iter().flatten().map(|file| file.unwrap().path());
+    found.filter(|file| file.extension().is_some_and(|ending| ending == "md")).collect()
 }
 
 #[test]

@@ -104,6 +104,117 @@ fn a_text_of_one_passage_is_not_taken_in_over_what_somebody_wrote_meanwhile() {
 }
 
 #[test]
+fn what_others_wrote_stays_also_where_the_file_has_lost_its_marks() {
+    let mark_of = |id: &str| format!("-e 's/⟦{id}⟧//'");
+    // Passages by number, and whether the line above the text goes as well.
+    for (gone, header_goes) in [(vec![2], false), (vec![3], false), (vec![0, 1, 2, 3], false), (vec![], true)]
+    {
+        let world = World::new();
+        let before = novel(&world);
+        let mut editor = "sed -i -e 's/It rained/It snowed/'".to_owned();
+        gone.iter().for_each(|at| editor += &format!(" {}", mark_of(&before[*at])));
+        editor += if header_goes { " -e 1d \"$1\"; false" } else { " \"$1\"; false" };
+        assert_eq!(edited(&world, &editor, &[]).code, Some(2));
+        let file = one_kept(&world);
+        world.ok(&["tree", "edit", "Novel", "--replace", "All day", "All night"]);
+        world.ok(&["tree", "append", "Novel", "\nSomebody wrote this."]);
+        let now = rendered(&world);
+        world.ok(&["tree", "edit", "Novel", "--file", &file]);
+        assert_eq!(rendered(&world), now.replace("It rained", "It snowed"), "{gone:?} {header_goes}");
+        assert!(kept(&world).is_empty());
+    }
+}
+
+#[test]
+fn a_copy_elsewhere_is_taken_in_as_the_file_and_once() {
+    let world = World::new();
+    novel(&world);
+    let (file, copy) = (left(&world, &[]), world.path("copy.md"));
+    fs::copy(&file, &copy).unwrap();
+    world.ok(&["tree", "append", "Novel", "\nSomebody wrote this."]);
+    let now = rendered(&world);
+    world.ok(&["tree", "edit", "Novel", "--file", &text(&copy)]);
+    assert_eq!(rendered(&world), now.replace("It rained", "It snowed"));
+    // What went in is not in the way of the rest.
+    world.ok(&["tree", "edit", "Novel", "--file", &file]);
+    assert!(kept(&world).is_empty());
+    let late = world.run(&["tree", "edit", "Novel", "--file", &text(&copy)]);
+    assert!(late.code == Some(3) && late.err.contains("may have been taken in"), "{late:?}");
+    assert_eq!(rendered(&world), now.replace("It rained", "It snowed"));
+}
+
+#[test]
+fn a_text_of_one_passage_goes_nowhere_else() {
+    let world = World::new();
+    let before = novel(&world);
+    let file = left(&world, &[&before[1]]);
+    world.ok(&["tree", "new", "--title", "Other", "--text", "Other."]);
+    for (to, said) in [
+        (vec!["Novel"], format!("drawloom tree edit TREE {} --file", before[1])),
+        (vec!["Novel", &before[2]], format!("is a text of {}, not of {}", before[1], before[2])),
+        (vec!["Other"], "is a text of another document".to_owned()),
+    ] {
+        let refused = world.run(&[&["tree", "edit"], to.as_slice(), &["--file", &file]].concat());
+        assert!(refused.code == Some(2) && refused.err.contains(&said), "{to:?}: {refused:?}");
+    }
+    assert_eq!(rendered(&world), "# Rain\n\nIt rained.\n\nAll day it rained.\n\nThe rain stopped.\n");
+    assert_eq!(kept(&world).len(), 1);
+    let (all, at) = (edited(&world, "sed -i 's/It rained/It poured/' \"$1\"; false", &[]), &before[1]);
+    assert_eq!(all.code, Some(2), "{all:?}");
+    let whole = kept(&world).into_iter().map(|file| text(&file)).find(|other| *other != file).unwrap();
+    for more in [&["Novel", at] as &[&str], &["Novel", "--from", at]] {
+        let refused = world.run(&[&["tree", "edit"], more, &["--file", &whole]].concat());
+        assert_eq!(refused.code, Some(2), "{more:?}: {refused:?}");
+    }
+}
+
+#[test]
+fn what_did_not_go_in_goes_in_once_nothing_is_in_its_way() {
+    let world = World::new();
+    let before = novel(&world);
+    let changes = "sed -i -e 's/It rained/It snowed/' -e 's/stopped/ended/' -e '$aMore.' \"$1\"; false";
+    assert_eq!(edited(&world, changes, &[]).code, Some(2));
+    let file = one_kept(&world);
+    world.ok(&["tree", "edit", "Novel", &before[1], "--text", "It hailed.\n\n"]);
+    for _ in 0..2 {
+        let taken = world.run(&["tree", "edit", "Novel", "--file", &file]);
+        assert_eq!(taken.code, Some(1), "{taken:?}");
+        assert!(taken.err.contains(&format!("changed elsewhere meanwhile: {}\n", before[1])), "{taken:?}");
+        assert_eq!(
+            rendered(&world),
+            "# Rain\n\nIt hailed.\n\nAll day it rained.\n\nThe rain ended.\n\nMore."
+        );
+    }
+    world.ok(&["tree", "edit", "Novel", &before[1], "--text", "It snowed.\n\n"]);
+    world.ok(&["tree", "edit", "Novel", "--file", &file]);
+    assert!(kept(&world).is_empty());
+    assert_eq!(rendered(&world), "# Rain\n\nIt snowed.\n\nAll day it rained.\n\nThe rain ended.\n\nMore.");
+}
+
+#[test]
+fn what_was_forgotten_meanwhile_does_not_come_back() {
+    let world = World::new();
+    let before = novel(&world);
+    let file = left(&world, &[]);
+    world.ok(&["forget", &format!("Novel:{}", before[2]), "--yes", "--yes"]);
+    let taken = world.run(&["tree", "edit", "Novel", "--file", &file]);
+    assert!(taken.code == Some(1) && taken.err.contains(&before[2]), "{taken:?}");
+    let now = rendered(&world);
+    assert!(now.contains("It snowed.") && !now.contains("All day"), "{now}");
+}
+
+#[test]
+fn what_somebody_typed_meanwhile_is_not_said_to_be_added() {
+    let world = World::new();
+    let before = novel(&world);
+    let file = left(&world, &[]);
+    world.ok(&["tree", "draft", "Novel", "All week it rained.\n\n", "--at", &before[2]]);
+    let (code, done) = world.json(&["tree", "edit", "Novel", "--file", &file]);
+    assert_eq!((code, done["added"].as_array().unwrap().len()), (Some(0), 0), "{done}");
+    assert!(rendered(&world).contains("It snowed.\n\nAll week it rained."));
+}
+
+#[test]
 fn a_file_that_was_not_changed_is_opened_again_and_called_by_the_short_id() {
     let world = World::new();
     novel(&world);

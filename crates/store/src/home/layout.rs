@@ -83,6 +83,10 @@ impl HomeDir {
 }
 
 pub const CONFIG: &str = "config.toml";
+/// Beginning of the names under which a configuration file is written; [`RANDOM_CHARS`] random characters follow.
+pub const UNFINISHED_CONFIG: &str = ".config.";
+/// Random characters of such a name.
+pub const RANDOM_CHARS: usize = 6;
 pub const KEYS: &str = "keys.toml";
 const SEAL_KEY: &str = "seal.key";
 const TRUSTED_KEYS: &str = "trusted_keys";
@@ -195,7 +199,11 @@ pub fn is_unfinished(name: &str) -> bool {
 
 /// Whether a home has an entry of this name.
 pub(super) fn is_known(name: &str) -> bool {
-    is_unfinished(name) || known_names().any(|known| known == name)
+    let random = name.strip_prefix(UNFINISHED_CONFIG);
+    random.is_some_and(|random| {
+        random.len() == RANDOM_CHARS && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    }) || is_unfinished(name)
+        || known_names().any(|known| known == name)
 }
 
 /// The names at the top of a home.

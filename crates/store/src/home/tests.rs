@@ -137,6 +137,14 @@ fn folders_that_are_no_home_are_refused_and_left_as_they_are() {
     assert!(matches!(open(Path::new("/")), Err(HomeError::NotAHome { .. })));
     fs::write(tmp.path().join("config.toml"), "").unwrap();
     assert!(open(tmp.path()).is_ok(), "a config file makes it a home");
+    let tmp = folder();
+    let written =
+        tempfile::Builder::new().prefix(UNFINISHED_CONFIG).rand_bytes(RANDOM_CHARS).tempfile_in(tmp.path());
+    let written = written.unwrap();
+    assert!(open(tmp.path()).is_ok(), "another process is about to write the first one");
+    fs::write(tmp.path().join(".config.d"), "").unwrap();
+    assert!(matches!(open(tmp.path()), Err(HomeError::NotAHome { .. })), "others' names begin so, too");
+    drop(written);
 }
 
 #[test]

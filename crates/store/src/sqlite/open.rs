@@ -264,7 +264,10 @@ pub(super) fn state(conn: &Connection, path: &Path) -> Result<State, StoreError>
     }
     Ok(match version {
         0 if has_tables()? => {
-            return Err(StoreError::Damaged(format!("{} does not say of which version it is", path.display())));
+            return Err(StoreError::Damaged(format!(
+                "{} does not say of which version it is",
+                path.display()
+            )));
         }
         0 => State::Empty,
         VERSION => State::Current,

@@ -117,7 +117,9 @@ fn a_store_that_says_no_version_is_damaged_and_not_begun_anew() {
     set(&path, "PRAGMA user_version = 0;");
     let before = std::fs::read(&path).unwrap();
     match Store::open(&path) {
-        Err(StoreError::Damaged(why)) => assert!(why.contains("does not say of which version it is"), "{why}"),
+        Err(StoreError::Damaged(why)) => {
+            assert!(why.contains("does not say of which version it is"), "{why}");
+        }
         other => panic!("{other:?}"),
     }
     assert_eq!(std::fs::read(&path).unwrap(), before);

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use loom::TreeId;
 use store::home::HomeDir;
 use tempfile::Builder;
 use text::bytes::size;
 use text::terminal::one_line;
 use workspace::{Accept, FileArgument, FileError, FileProblem};
 
+use super::base::{EditBase, file_of, sweep};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::frontend::EditorError;
@@ -36,27 +36,32 @@ pub(in crate::tree) struct EditFile {
 }
 
 impl EditFile {
-    /// Opens a file of the tree that holds this text and nobody has open, else a new one, called by the version it is of
-    /// where it holds one. The others of the tree that
-    /// wait are named.
+    /// Opens a file that was made of the same and not changed, and that nobody has open, else a new one; `render` is the
+    /// text of a file of a name. The others of the tree that wait are named.
     ///
     /// # Errors
     /// When it cannot be written.
     pub(super) async fn make(
         app: &App,
         asker: &Asker,
-        (tree, version): (TreeId, Option<&str>),
-        text: &str,
+        base: &EditBase,
+        render: impl Fn(&str) -> String,
         taking_in: &str,
     ) -> Result<Self, CommandError> {
-        let short_id = app.runtime.store.tree(&asker.principal, tree).await?.short_id;
+        let short_id = app.runtime.store.tree(&asker.principal, base.tree).await?.short_id;
+        let folder = app.runtime.home.dir(HomeDir::Edits);
+        let folder = folder.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
+        sweep(&folder);
         let prefix = format!("edit-{short_id}-");
-        let name = version.map_or_else(|| prefix.clone(), |version| format!("{prefix}{version}-"));
-        let is_of_it =
-            |file: &PathBuf| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
+        let is_of_it = |file: &PathBuf| name_of(file).starts_with(&prefix);
         let mut waiting: Vec<_> = edit_files(app.runtime.home.root()).into_iter().filter(is_of_it).collect();
-        let same = waiting.iter().enumerate().find_map(|(at, path)| Some((at, unchanged(path, text)?)));
-        let same = same.map(|(at, held)| (held, waiting.swap_remove(at)));
+        let same = waiting.iter().enumerate().find_map(|(at, path)| {
+            let name = name_of(path);
+            let held = EditBase::of_file(app, path, "").ok().flatten().filter(|held| held == base);
+            let text = held.map(|_| render(&name))?;
+            Some((at, unchanged(path, &text)?, text))
+        });
+        let same = same.map(|(at, held, text)| (held, waiting.swap_remove(at), text));
         if !waiting.is_empty() {
             let mut files: Vec<_> = waiting.iter().take(NAMED).map(|file| shown(file)).collect();
             files.extend(
@@ -67,19 +72,22 @@ impl EditFile {
                 files.join(", ")
             ));
         }
-        let folder = app.runtime.home.dir(HomeDir::Edits);
-        let folder = folder.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
         let written = || {
-            let mut file = Builder::new().prefix(&name).suffix(".md").tempfile_in(&folder)?;
+            let mut file = Builder::new().prefix(&prefix).suffix(".md").tempfile_in(&folder)?;
+            let name = name_of(file.path());
+            let text = render(&name);
+            // Before the text: a file without it would be taken in as if nobody else wrote.
+            base.write(&folder, &name)?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
             file.as_file().lock()?;
-            Ok(file.keep()?)
+            let (held, path) = file.keep()?;
+            Ok((held, path, text))
         };
         let made = same.map_or_else(written, Ok);
-        let (held, path) =
+        let (held, path, written) =
             made.map_err(|error: io::Error| CommandError::file("cannot write", &folder, &error))?;
-        Ok(Self { path, written: text.to_owned(), taking_in: taking_in.to_owned(), _held: held })
+        Ok(Self { path, written, taking_in: taking_in.to_owned(), _held: held })
     }
 
     pub(super) fn name(&self) -> String {
@@ -175,9 +183,7 @@ impl EditFile {
 
     /// What it held was taken in.
     pub(in crate::tree) fn remove(&self) {
-        if let Err(error) = fs::remove_file(&self.path) {
-            tracing::warn!(%error, path = %self.path.display(), "the file of an editor was not removed");
-        }
+        remove(&self.path);
     }
 }
 
@@ -202,25 +208,40 @@ fn not_edited(error: &EditorError) -> CommandError {
     }
 }
 
-/// The version that a file of an editor was made of, by its short id; none of another file or of that of a path.
-pub(in crate::tree) fn version_in(app: &App, path: &Path) -> Option<String> {
-    let path = fs::canonicalize(path).ok()?;
-    let is_ours = path.parent() == fs::canonicalize(app.runtime.home.root().join("edits")).ok().as_deref();
-    let name = path.file_stem().filter(|_| is_ours)?.to_string_lossy().into_owned();
-    match name.split('-').collect::<Vec<_>>().as_slice() {
-        ["edit", _, version, _] => Some((*version).to_owned()),
-        _ => None,
+/// Removes a file of an editor that was taken in; any other stays.
+pub(in crate::tree) fn taken_in(app: &App, path: &Path) {
+    if let Some(path) = in_edits(app, path) {
+        remove(&path);
     }
 }
 
-/// Removes a file of an editor that was taken in; any other stays.
-pub(in crate::tree) fn taken_in(app: &App, path: &Path) {
-    let is_it = |of: &PathBuf| fs::canonicalize(of).ok() == fs::canonicalize(path).ok();
-    if edit_files(app.runtime.home.root()).iter().any(is_it)
-        && let Err(error) = fs::remove_file(path)
-    {
-        tracing::warn!(%error, path = %path.display(), "the file of an editor was not removed");
+/// Writes down what a file of an editor stands for after a part of it was taken in; any other file stays as it is.
+pub(super) fn taken_in_part(app: &App, path: &Path, base: &EditBase) {
+    let Some(path) = in_edits(app, path) else { return };
+    let written = path.parent().map(|folder| base.write(folder, &name_of(&path)));
+    if let Some(Err(error)) = written {
+        tracing::warn!(%error, path = %path.display(), "what was taken in of a file is not written down");
     }
+}
+
+fn in_edits(app: &App, path: &Path) -> Option<PathBuf> {
+    let path = fs::canonicalize(path).ok()?;
+    let is_it = |of: &PathBuf| fs::canonicalize(of).is_ok_and(|of| of == path);
+    edit_files(app.runtime.home.root()).into_iter().find(is_it)
+}
+
+fn remove(path: &Path) {
+    if let Err(error) = fs::remove_file(path) {
+        return tracing::warn!(%error, path = %path.display(), "the file of an editor was not removed");
+    }
+    if let Some(folder) = path.parent() {
+        fs::remove_file(file_of(folder, &name_of(path))).ok();
+    }
+}
+
+/// The name of a file without its ending.
+fn name_of(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// A file that holds this text still, where no command has it open.
@@ -240,7 +261,10 @@ fn shown(path: &Path) -> String {
 /// Files that editors have open, and those that were not taken in.
 pub fn edit_files(home: &Path) -> Vec<PathBuf> {
     let folder = fs::read_dir(home.join(HomeDir::Edits.name()));
-    let mut files: Vec<PathBuf> = folder.into_iter().flatten().flatten().map(|file| file.path()).collect();
+    let files = folder.into_iter().flatten().flatten().map(|file| file.path());
+    let is_hidden =
+        |file: &PathBuf| file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let mut files: Vec<PathBuf> = files.filter(|file| !is_hidden(file)).collect();
     files.sort();
     files
 }

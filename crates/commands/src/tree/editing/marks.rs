@@ -16,8 +16,8 @@ const CLOSE: char = '⟧';
 const HEADER: &str = "⟦drawloom";
 /// What that line says in every file made here.
 const SAYS: &str = "marks the beginning of a passage";
-/// Flags that may end it, where a part of the path was opened.
-const FLAGS: [&str; 2] = ["--from", "--to"];
+/// How the name of a file begins, with which that line ends.
+const NAME: &str = "edit-";
 /// Characters of that line at most.
 const LONGEST_HEADER: usize = 4_096;
 /// Bytes between the brackets of a mark at most.
@@ -80,17 +80,15 @@ impl Marks {
         }
     }
 
-    /// The file an editor opens: what to know of it, then each passage behind its mark. Its last line end is not part
-    /// of the text, as many editors write one.
-    pub(super) fn file(&self, title: &str, texts: &[&str], part: [Option<&str>; 2]) -> String {
+    /// The file of a name that an editor opens: what to know of it, then each passage behind its mark. Its last line end
+    /// is not part of the text, as many editors write one.
+    pub(super) fn file(&self, title: &str, texts: &[&str], name: &str) -> String {
         let title: String = title.chars().filter(|c| ![OPEN, CLOSE].contains(c) && !c.is_control()).collect();
         // An editor gives a file that has both kinds of line ends one of them.
         let line_end = if self.has_crlf { "\r\n" } else { "\n" };
-        let flags = FLAGS.iter().zip(part).filter_map(|(flag, id)| Some(format!(" {flag} {}", id?)));
         let mut file = format!(
             "{HEADER} {title}: {OPEN}…{CLOSE} {SAYS}. Write as you like; leave the marks where you can. Saved and closed, \
-             it is taken in.{}{CLOSE}{line_end}",
-            flags.collect::<String>()
+             it is taken in. {name}{CLOSE}{line_end}"
         );
         for (mark, text) in self.marks.iter().zip(texts) {
             file.push_str(mark);
@@ -240,25 +238,12 @@ impl Marks {
     }
 }
 
-/// The ids of all marks in a file, in its order, each once.
-pub(super) fn ids_in(file: &str) -> Vec<&str> {
-    let inner = marks_in(file).map(|(_, mark)| mark.trim_start_matches(OPEN).trim_end_matches(CLOSE));
-    let ids = inner.map(|inner| inner.split('·').next().unwrap_or_default());
-    let mut seen = HashSet::new();
-    let is_id = |id: &&str| id.len() >= short_id::SHORTEST && id.bytes().all(short_id::is_letter);
-    ids.filter(is_id).filter(|id| seen.insert(*id)).collect()
-}
-
-/// The ends of the part of a path that a file was made of.
-pub(super) fn part_of(file: &str) -> [Option<&str>; 2] {
-    let header = headers_in(file).map(|(_, header)| header).find(|header| is_above(header));
-    let words: Vec<&str> = header.unwrap_or_default().trim_end_matches(CLOSE).split_whitespace().collect();
-    // The title, which may hold anything, stands before what the line says.
-    let from = words.iter().rposition(|word| word.starts_with("in.")).unwrap_or(words.len());
-    FLAGS.map(|flag| {
-        let at = words.get(from..)?.iter().position(|word| *word == flag)?;
-        words.get(from + at + 1).copied()
-    })
+/// The name of the file that a text was made as, wherever it lies now.
+pub(super) fn name_in(file: &str) -> Option<&str> {
+    let header = headers_in(file).map(|(_, header)| header).find(|header| is_above(header))?;
+    let name = header.trim_end_matches(CLOSE).split_whitespace().next_back()?;
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    Some(name).filter(|name| is_plain && name.starts_with(NAME))
 }
 
 /// Whether a line says what that above a text does, however it was wrapped.
@@ -354,31 +339,27 @@ mod tests {
 
     #[test]
     fn a_file_that_was_not_touched_is_the_text() {
-        let file = marks(&OLD).file("A ⟦title⟧\n", &OLD, [None, None]);
+        let file = marks(&OLD).file("A ⟦title⟧\n", &OLD, "edit-a");
         assert!(file.starts_with("⟦drawloom A title: "), "{file}");
         assert_eq!(read(&marks(&OLD).body(&file).unwrap()), OLD);
         assert!(marks(&OLD).are_in(&file) && !marks(&OLD).are_in(&OLD.concat()));
     }
 
     #[test]
-    fn a_file_of_a_part_says_so_whatever_the_title_holds() {
-        let file = marks(&OLD).file("A --from x --to y, taken in.", &OLD, [Some("aaaa"), Some("dddd")]);
-        assert_eq!(part_of(&file), [Some("aaaa"), Some("dddd")]);
-        assert_eq!(
-            part_of(&file.replacen(" --from aaaa", "\n--from\naaaa", 1)),
-            [Some("aaaa"), Some("dddd")]
-        );
-        assert_eq!(part_of(&marks(&OLD).file("A", &OLD, [None, Some("cccc")])), [None, Some("cccc")]);
-        assert_eq!(part_of(&marks(&OLD).file("A --from x", &OLD, [None, None])), [None, None]);
+    fn a_file_says_its_name_whatever_the_title_holds() {
+        let file = marks(&OLD).file("A edit-x: marks the beginning of a passage", &OLD, "edit-abcd-Xy0");
+        assert_eq!(name_in(&file), Some("edit-abcd-Xy0"));
+        assert_eq!(name_in(&file.replace(' ', "\n")), Some("edit-abcd-Xy0"), "wrapped");
+        assert_eq!(name_in(&file.replace("edit-abcd-Xy0", "edit-../../x")), None);
+        assert_eq!(name_in(&OLD.concat()), None);
         assert_eq!(read(&marks(&OLD).body(&file).unwrap()), OLD);
-        assert_eq!(ids_in(&file), ["aaaa", "bbbb", "cccc", "dddd"]);
     }
 
     #[test]
     fn a_text_that_begins_like_the_line_above_stays_where_it_is_doubled() {
         let old = ["⟦drawloom X: hello⟧ words I keep.\n\n", "Two."];
         let marks = marks(&old);
-        let file = marks.file("T", &old, [None, None]);
+        let file = marks.file("T", &old, "edit-a");
         let doubled = format!("{}⟦aaaa⟧{}", file, old[0]);
         let read = marks.read(&old, &marks.body(&doubled).unwrap()).unwrap();
         assert_eq!(
@@ -422,7 +403,7 @@ mod tests {
         assert_eq!(unknown.line("⟦aaaa⟧One\n⟦zzzz⟧Two"), 2);
         let old = ["⟦aaaa⟧ and ⟦zzzz⟧ ", "⟦secret:K⟧ ⟦not a mark⟧ ⟦"];
         let marks = marks(&old);
-        let file = marks.file("T", &old, [None, None]);
+        let file = marks.file("T", &old, "edit-a");
         assert!(file.contains("⟦aaaa·2⟧⟦aaaa⟧"), "{file}");
         assert_eq!(marks.read(&old, &marks.body(&file).unwrap()).unwrap(), old);
     }
@@ -430,7 +411,7 @@ mod tests {
     #[test]
     fn the_line_above_the_text_goes_wherever_it_stands() {
         let all = marks(&OLD);
-        let file = all.file("A title", &OLD, [None, None]);
+        let file = all.file("A title", &OLD, "edit-a");
         let (header, text) = file.split_once('\n').unwrap();
         let plain = OLD.concat();
         for (what, saved, expected) in [
@@ -444,13 +425,13 @@ mod tests {
             assert!(all.are_in(&saved), "{what}");
             assert_eq!(read(&all.body(&saved).unwrap()).concat(), expected, "{what}");
         }
-        let half = file.replacen("taken in.⟧\n", "", 1);
+        let half = file.replacen(" edit-a⟧\n", "", 1);
         assert_eq!(all.body(&half), Err(UnknownMark::Open(HEADER.to_owned())));
         // Where the text itself holds one, that stays.
         let own = [format!("{header}\n"), "Two.".to_owned()];
         let old: Vec<&str> = own.iter().map(String::as_str).collect();
         let two = marks(&old);
-        let file = two.file("A title", &old, [None, None]);
+        let file = two.file("A title", &old, "edit-a");
         assert_eq!(two.read(&old, &two.body(&file).unwrap()).unwrap(), own);
         assert!(!two.are_in(&old.concat()));
     }

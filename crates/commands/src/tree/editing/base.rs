@@ -1,0 +1,180 @@
+//! What the file of an editor was made of. It lies beside the file, so that a text that is taken in later changes what it
+//! would have changed then, whatever became of its marks.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use loom::{NodeId, TreeId, ViewName};
+use serde::{Deserialize, Serialize};
+use store::home::HomeDir;
+use tempfile::NamedTempFile;
+
+use super::{OpenPassage, OpenText, look, marks, quoted};
+use crate::app::{App, NamedNode};
+use crate::error::CommandError;
+use crate::rights::Asker;
+
+/// The versions a file was made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct EditBase {
+    pub(super) tree: TreeId,
+    pub(super) view: ViewName,
+    /// Whether the file is the text of one passage, without marks.
+    pub(super) is_one: bool,
+    /// Whether the last of the versions was at the tip.
+    pub(super) is_to_the_end: bool,
+    /// In order, each with the id that its mark names.
+    pub(super) versions: Vec<(String, NodeId)>,
+}
+
+impl EditBase {
+    pub(super) fn of_one(named: &NamedNode, short_id: &str, version: NodeId) -> Self {
+        let (tree, view) = (named.tree, named.view.clone());
+        let versions = vec![(short_id.to_owned(), version)];
+        Self { tree, view, is_one: true, is_to_the_end: false, versions }
+    }
+
+    /// That of a file; none of one that no editor got from here.
+    ///
+    /// # Errors
+    /// It says that it has one, which is not there, or cannot be read.
+    pub(super) fn of_file(app: &App, path: &Path, text: &str) -> Result<Option<Self>, CommandError> {
+        let (beside, named) = (name_in_edits(app, path), marks::name_in(text));
+        let Some(name) = beside.as_deref().or(named) else { return Ok(None) };
+        let held = match fs::read(file_of(&app.runtime.home.root().join(HomeDir::Edits.name()), name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => return Ok(None),
+            held => held.ok().and_then(|held| serde_json::from_slice(&held).ok()),
+        };
+        held.map(Some).ok_or_else(|| {
+            CommandError::new(
+                "edit_base",
+                3,
+                format!(
+                    "what {} was made of is not in this home any more: it may have been taken in",
+                    path.display()
+                ),
+                "take its first line and the marks out to bring it in as the whole text",
+            )
+        })
+    }
+
+    /// Writes it beside the file of this name.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub(super) fn write(&self, folder: &Path, name: &str) -> io::Result<()> {
+        let mut file = NamedTempFile::new_in(folder)?;
+        serde_json::to_writer(&mut file, self)?;
+        file.flush()?;
+        file.as_file().sync_all()?;
+        file.persist(file_of(folder, name))?;
+        Ok(())
+    }
+
+    /// Refuses a file that holds something else than is named.
+    pub(super) fn require(&self, tree: TreeId, is_one: bool, file: &Path) -> Result<(), CommandError> {
+        let shown = quoted(&file.to_string_lossy());
+        if self.tree != tree {
+            return Err(CommandError::usage(
+                format!("{shown} is a text of another document"),
+                "name the document it was opened from",
+            ));
+        }
+        match (self.is_one, is_one, self.versions.first()) {
+            (true, false, Some((id, _))) => Err(CommandError::usage(
+                format!("{shown} is the text of one passage"),
+                format!("name it: `drawloom tree edit TREE {id} --file {shown}`"),
+            )),
+            (false, true, _) => Err(CommandError::usage(
+                format!("{shown} is a text of several passages"),
+                format!("name none: `drawloom tree edit TREE --file {shown}`"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Removes what files that are gone were made of.
+pub(super) fn sweep(folder: &Path) {
+    for found in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = found.file_name().to_string_lossy().into_owned();
+        let name = name.strip_prefix('.').and_then(|name| name.strip_suffix(".json"));
+        if name.is_some_and(|name| !folder.join(format!("{name}.md")).exists()) {
+            fs::remove_file(found.path()).ok();
+        }
+    }
+}
+
+/// Where it lies; hidden, as it is no text.
+pub(super) fn file_of(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!(".{name}.json"))
+}
+
+/// The name of a file that lies where files of editors do.
+fn name_in_edits(app: &App, path: &Path) -> Option<String> {
+    let path = fs::canonicalize(path).ok()?;
+    let edits = fs::canonicalize(app.runtime.home.root().join(HomeDir::Edits.name())).ok()?;
+    let is_there = path.parent() == Some(edits.as_path());
+    path.file_stem().filter(|_| is_there).map(|name| name.to_string_lossy().into_owned())
+}
+
+/// What the passage of a file said that an editor got from here; none of another file.
+///
+/// # Errors
+/// It is a text of something else, or of what was forgotten.
+pub(in crate::tree) async fn text_before(
+    app: &App,
+    asker: &Asker,
+    named: &NamedNode,
+    (path, text): (&Path, &str),
+) -> Result<Option<String>, CommandError> {
+    let Some(base) = EditBase::of_file(app, path, text)? else { return Ok(None) };
+    base.require(named.tree, true, path)?;
+    let Some((id, version)) = base.versions.first().cloned() else { return Ok(None) };
+    let row = app.read(asker, named.tree, move |rows| rows.node(version)).await?;
+    match row {
+        Some(row) if row.node.position != named.position => Err(CommandError::usage(
+            format!("{} is a text of {id}, not of {}", quoted(&path.to_string_lossy()), named.short_id),
+            format!("name {id} to take it in there"),
+        )),
+        Some(row) if !row.purged => Ok(Some(row.node.text().into_owned())),
+        _ => Err(CommandError::usage(
+            format!("{id} was forgotten since"),
+            "remove the file; nothing was changed",
+        )),
+    }
+}
+
+impl OpenText {
+    /// The text as it was when a file was made of it.
+    pub(super) async fn of_base(app: &App, asker: &Asker, base: EditBase) -> Result<Self, CommandError> {
+        let (tree, view) = (base.tree, base.view);
+        let versions = base.versions;
+        let (title, passages) = look(app, asker, tree, &view, move |rows, _| {
+            let passages = versions.into_iter().map(|(short_id, node)| {
+                let row = rows.node(node)?.ok_or_else(|| loom::RowError::missing("node", node))?;
+                let (position, is_forgotten) = (row.node.position, row.purged);
+                let text = if is_forgotten { String::new() } else { row.node.text().into_owned() };
+                Ok(OpenPassage { position, node, short_id, text, is_forgotten })
+            });
+            let passages = passages.collect::<Result<Vec<_>, loom::RowError>>()?;
+            let title = rows.cell(&loom::CellKey::Title)?.value.as_text().unwrap_or_default().to_owned();
+            Ok((title, passages))
+        })
+        .await?;
+        let is_to_the_end = base.is_to_the_end;
+        Ok(Self { tree, view, title, passages, is_to_the_end, has_drafts: false, typed: String::new() })
+    }
+
+    pub(super) fn base(&self) -> EditBase {
+        let versions = self.passages.iter().map(|passage| (passage.short_id.clone(), passage.node));
+        EditBase {
+            tree: self.tree,
+            view: self.view.clone(),
+            is_one: false,
+            is_to_the_end: self.is_to_the_end,
+            versions: versions.collect(),
+        }
+    }
+}
