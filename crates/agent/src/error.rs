@@ -41,6 +41,12 @@ pub enum AgentError {
         /// How much was spent and asked for.
         message: String,
     },
+    /// A turn met one of its limits, and nobody said that it goes on. What was done is kept.
+    #[error("the turn ended at a limit: {0}")]
+    Limit(String),
+    /// The turn was stopped while tools ran.
+    #[error("the turn was stopped")]
+    Stopped,
     /// The answer was empty. It is kept.
     #[error("the model gave an empty answer; it is kept")]
     Empty,
@@ -179,6 +185,8 @@ impl From<&AgentError> for Failure {
                 );
                 return Self::of(("disk_full", 6), error, hint);
             }
+            AgentError::Limit(_) => ("limit", 4, "what was done is kept; say how to go on"),
+            AgentError::Stopped => ("cancelled", 130, "what was done is kept; say how to go on"),
             AgentError::Empty => ("empty_completion", 5, "ask again, or change the end of the text"),
             AgentError::Spool(_) => ("spool", 6, "check the disk of the home; nothing was sent"),
             AgentError::Blobs(BlobError::Full { .. }) => {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use loom::{Digest, Finish, GenerationId, Millis, NodeId, TreeId};
+use loom::{Digest, Finish, GenerationId, Millis, NodeId, ToolStatus, TreeId};
 use model::{ModelPlace, Money, TokenUsage};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use store::{Decision, QuestionId};
@@ -61,6 +61,10 @@ pub enum SessionEvent {
     Delta { node: NodeId, offset: u64, text: String },
     /// More of what the model thinks before it writes a node. Never part of the node's text.
     Thinking { node: NodeId, text: String },
+    /// An answer calls a tool; `number` counts its calls from 0.
+    Call { answer: NodeId, number: u32, tool: String, arguments: String },
+    /// What came of a call is a node.
+    Result { answer: NodeId, number: u32, status: ToolStatus, node: NodeId },
     /// A question stands until it is answered or past its deadline.
     Question { question: AskedQuestion },
     /// A question was answered, by whom as people call them.
@@ -94,6 +98,7 @@ impl SessionEvent {
             | Self::Delta { text, .. }
             | Self::Thinking { text, .. }
             | Self::Notice { text } => text.len(),
+            Self::Call { arguments, .. } => arguments.len(),
             Self::Question { question } => question.text.len(),
             Self::Committed { node, .. } => node.text.len(),
             Self::Finished { outcome, .. } => outcome.answer.as_ref().map_or(0, |answer| answer.text.len()),
@@ -139,6 +144,8 @@ pub struct CommittedNode {
 pub enum QuestionKind {
     /// A request would go over a budget.
     Budget,
+    /// A turn met one of its limits.
+    Limit,
 }
 
 impl QuestionKind {
@@ -146,6 +153,7 @@ impl QuestionKind {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Budget => "budget",
+            Self::Limit => "limit",
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod bootstrap;
 mod budget;
 pub mod calibration;
 pub mod call;
+mod call_recovery;
 pub mod commit;
 pub mod error;
 pub mod event;

@@ -16,8 +16,8 @@ use store::home::HomeDir;
 use store::instance::{InstanceId, Instances};
 use store::spool::{Recovered, Spooled, TornHeader, recover};
 use store::{
-    Claim, Generation, GenerationFilter, GenerationState, LIST_PAGE, LeaseOwner, Principal, StoreError,
-    all_pages,
+    Claim, Generation, GenerationFilter, GenerationState, LIST_PAGE, LeaseOwner, Principal, RunningCall,
+    StoreError, all_pages,
 };
 
 use crate::call::Call;
@@ -153,6 +153,13 @@ impl Runtime {
             let begun = StartedGeneration { row, claim: Claim { owner: to, fence }, guards: Vec::new() };
             let with = outcome(self, &begun, GenerationState::Cancelled, None, None);
             self.apply_rows(owner, begun.row.tree, with).await?;
+        }
+        let gone = |call: &RunningCall| call.claim.owner.0.parse().is_ok_and(&is_gone);
+        let lost = self.end_calls(owner, gone, &[]).await?;
+        if lost > 0 {
+            events.emit(SessionEvent::notice(format!(
+                "{lost} calls of tools were cut off: what came of them is not known"
+            )));
         }
         let dead: BTreeSet<InstanceId> = instances
             .list()

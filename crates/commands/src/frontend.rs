@@ -11,6 +11,7 @@ use agent::questions::{Decision, QuestionId};
 use agent::{AgentError, EventSink, Runtime, SessionEvent};
 use loom::NodeId;
 use store::Principal;
+use text::terminal::one_line;
 use workspace::{FileError, StoreGuard};
 
 use crate::approvals::is_named;
@@ -107,6 +108,9 @@ pub(crate) struct Shown {
 #[derive(Debug, Default)]
 pub(crate) struct Progress(HashMap<NodeId, u64>);
 
+/// Characters that are shown of what a tool is called with.
+const ARGUMENTS: usize = 160;
+
 impl Progress {
     /// Takes a delta in. Returns how many bytes before it never came: who reads too slowly is left behind
     /// ([`agent::session::EventLog`]).
@@ -130,6 +134,10 @@ impl Shown {
             SessionEvent::Reading { done, total } => self.frontend.reading(*done, *total),
             SessionEvent::Committed { .. } | SessionEvent::Finished { .. } => self.frontend.arrived(),
             SessionEvent::Notice { text } => self.frontend.note(text),
+            SessionEvent::Call { tool, arguments, .. } => {
+                let shown = one_line(arguments).chars().take(ARGUMENTS).collect::<String>();
+                self.frontend.note(&format!("calls {} {shown}", one_line(tool)));
+            }
             SessionEvent::Delta { node, offset, text } => {
                 let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
                 let lost = progress.advance(*node, *offset, text);

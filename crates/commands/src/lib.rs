@@ -39,3 +39,8 @@ pub use results::CommandOutcome;
 pub use rights::{Asker, Right};
 pub use table::Command;
 pub use tree::edit_files;
+
+/// The names of the tools that an agent may be given.
+pub fn tool_names() -> Vec<String> {
+    tools::ToolRegistry::names()
+}

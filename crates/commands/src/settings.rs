@@ -54,6 +54,9 @@ pub struct Agent {
     pub n: Option<u32>,
     /// The preset by which it is asked.
     pub preset: Option<String>,
+    /// The tools it may call in a conversation: `glob`, `grep`, `list` and `read`, which look at files of the workspace;
+    /// none unless they are named.
+    pub tools: Option<Vec<String>>,
 }
 
 /// Settings of commands.

@@ -109,6 +109,8 @@ mod thinking;
 #[allow(dead_code, reason = "made for more than these tests")]
 #[path = "../../gguf/tests/support/tiny.rs"]
 mod tiny;
+#[path = "cli/tools.rs"]
+mod tools;
 #[path = "cli/trust.rs"]
 mod trust;
 #[path = "cli/unanswered.rs"]

@@ -66,7 +66,7 @@ pub enum TimelineEffect {
     None,
     /// It can be undone, and nothing can be redone after it.
     Push,
-    /// It can be undone together with the operation it belongs to.
+    /// It can be undone together with the operation that began its turn, and all between.
     Join(Seq),
     /// It took these back, newest first; `then` is what can be undone next.
     Undo {

@@ -21,7 +21,7 @@ pub use generate::{Answer, NewToken};
 use crate::cell::{CellChange, CellKey, CellValue, KeepScope, OpTarget, TextOffset};
 use crate::content::{Block, NotCanonical};
 use crate::draft::{Draft, Slot, SpliceError};
-use crate::id::{Entropy, Millis, NodeId, PositionId, ViewName};
+use crate::id::{Entropy, Millis, NodeId, PositionId, Seq, ViewName};
 use crate::node::{Author, Node, Role, Trust};
 use crate::operation::{OpKind, Operation, TimelineEffect};
 use crate::position::Position;
@@ -89,6 +89,8 @@ pub enum Op {
         texts: Vec<NewText>,
         /// Positions that are excluded in the same step: what was said before and never answered.
         exclude: Vec<PositionId>,
+        /// The operation it is undone together with: that which began the turn.
+        part_of: Option<Seq>,
     },
     /// Commits as the first half of a generation.
     Generate,
@@ -386,7 +388,10 @@ pub fn plan(request: &Request, slice: &ReadSet, entropy: &mut Entropy<'_>) -> Re
         Op::Create(_) => {}
         Op::Commit => commit::commit(&mut builder)?,
         Op::Append(text) => commit::append(&mut builder, None, std::slice::from_ref(text), &[])?,
-        Op::Reply { to, texts, exclude } => commit::append(&mut builder, *to, texts, exclude)?,
+        Op::Reply { to, texts, exclude, part_of } => {
+            commit::append(&mut builder, *to, texts, exclude)?;
+            builder.join(*part_of)?;
+        }
         Op::Generate => commit::before_generation(&mut builder)?,
         Op::Answer(answer) => generate::answer(&mut builder, answer)?,
         Op::Edit { position, text, edit_as } => edit::edit(&mut builder, *position, None, text, *edit_as)?,

@@ -1,18 +1,17 @@
 //! A turn: what was said is durable, a model is asked, its answer is kept; then what was said meanwhile (spec: agent
 //! §1).
 
-use std::fmt;
+mod calls;
+mod config;
+mod limits;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use context::{Bootstrap, Strategy};
 use loom::plan::{EditAs, NewText, NewTree};
-use loom::{
-    Author, Block, Digest, Mode, NodeId, Op, PositionId, Purpose, Refusal, Seq, TreeId, Trust, ViewName,
-};
-use model::{Cancel, Model, ModelPlace, Params};
-use serde::{Deserialize, Serialize};
-use store::{AttachedWrites, Principal, SessionId, StoreError};
+use loom::{Author, Block, Digest, Mode, NodeId, Op, PositionId, Refusal, Seq, TreeId, Trust, ViewName};
+use model::Cancel;
+use store::{AttachedWrites, Principal, RunningCall, SessionId, StoreError};
 use tokio::time::{Instant, sleep};
 
 use super::inbox::{Inbox, Pending};
@@ -23,105 +22,17 @@ use crate::commit::GenerationOutcome;
 use crate::error::AgentError;
 use crate::event::{SayId, SessionEvent, TurnOutcome};
 use crate::lease::SessionLease;
-use crate::request::{GenerationRequest, PathRequest};
+use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
-use crate::variant::RequestVariant;
+use calls::CallSite;
+pub(crate) use calls::{result, tool_author};
+pub use config::{TurnConfig, TurnIdentity};
+use limits::TurnLimits;
 
-/// Model calls of one turn (spec: agent §1 *Limits*).
-const MAX_CALLS: usize = 40;
 /// How long a busy session is waited for whose process takes nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// How a turn asks a model.
-#[derive(Clone)]
-pub struct TurnConfig {
-    /// Turn, or the turn of a session that another one began.
-    pub purpose: Purpose,
-    pub model: Arc<dyn Model>,
-    /// The agent that is the author of the answers.
-    pub agent: String,
-    pub params: Params,
-    /// What stands above the cache boundary.
-    pub bootstrap: Arc<Bootstrap>,
-    /// How a conversation that is too long is cut.
-    pub strategy: Strategy,
-}
-
-/// What makes two inputs parts of one turn: the tree they are said in, the model that answers, where it is, and how
-/// it is asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TurnIdentity {
-    pub tree: TreeId,
-    pub model: String,
-    pub place: ModelPlace,
-    /// Digest of agent, sampling parameters, schema, system prompt and strategy.
-    pub settings: Digest,
-}
-
-impl TurnConfig {
-    /// The request that continues a view of a tree.
-    pub fn request(&self, tree: TreeId, view: &ViewName) -> GenerationRequest {
-        self.request_from(tree, view, None)
-    }
-
-    fn request_from(&self, tree: TreeId, view: &ViewName, from: Option<PositionId>) -> GenerationRequest {
-        let path = PathRequest {
-            view: view.clone(),
-            from,
-            follow: true,
-            bootstrap: Arc::clone(&self.bootstrap),
-            variant: RequestVariant { strategy: self.strategy, ..RequestVariant::default() },
-            ..PathRequest::default()
-        };
-        GenerationRequest {
-            purpose: self.purpose,
-            tree,
-            source: path.into(),
-            model: Arc::clone(&self.model),
-            agent: self.agent.clone(),
-            params: self.params.clone(),
-            part_of: None,
-            guards: Vec::new(),
-        }
-    }
-
-    /// What tells turns of this configuration from others.
-    pub fn identity(&self, tree: TreeId) -> TurnIdentity {
-        let info = self.model.info();
-        let Params { temperature, top_p, min_p, max_tokens, stop, ends_at, seed, logprobs, thinking, .. } =
-            &self.params;
-        let schema = self.params.schema.as_ref().map(|schema| &schema.schema);
-        let settings = serde_json::json!([
-            self.agent,
-            temperature,
-            top_p,
-            min_p,
-            max_tokens,
-            stop,
-            ends_at,
-            seed,
-            logprobs,
-            thinking,
-            schema,
-            self.bootstrap.system,
-            format!("{:?}", self.strategy)
-        ]);
-        TurnIdentity {
-            tree,
-            model: info.full_name(),
-            place: info.place,
-            settings: Digest::of(settings.to_string().as_bytes()),
-        }
-    }
-}
-
-impl fmt::Debug for TurnConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TurnConfig").field("model", &self.model.info().full_name()).finish_non_exhaustive()
-    }
-}
 
 pub(super) struct Turn<'a> {
     pub(super) runtime: &'a Runtime,
@@ -130,6 +41,18 @@ pub(super) struct Turn<'a> {
     pub(super) log: &'a EventLog,
     /// Stops it, by an operation.
     pub(super) cancel: Cancel,
+}
+
+/// How what was written is answered.
+#[derive(Clone, Copy)]
+struct AnswerSite<'a> {
+    tree: TreeId,
+    config: &'a TurnConfig,
+    /// The turn, as far as spending goes.
+    turn: &'a str,
+    attended: bool,
+    /// Whether what others say meanwhile is theirs.
+    hands_back: bool,
 }
 
 /// Inputs that are nodes, and have no answer yet.
@@ -261,21 +184,17 @@ impl Turn<'_> {
         match begun.await {
             Ok((tree, spending)) => {
                 self.inbox.turn_holds(held.fence(), config.identity(tree));
-                let (mut batch, mut calls, mut attended) = (vec![first], 0, false);
+                self.end_lost_calls(&held, tree).await;
+                let (mut batch, mut attended, mut limits) = (vec![first], false, TurnLimits::default());
                 while !batch.is_empty() {
                     attended |= batch.iter().any(|pending| pending.attended);
                     let hands_back = batch.iter().any(|pending| pending.hands_back);
-                    if let Some(written) = self.write(&held, tree, batch).await {
-                        let request = GenerationRequest {
-                            part_of: written.part_of,
-                            guards: vec![held.guard()],
-                            ..config.request_from(tree, &written.view, written.from)
-                        };
-                        self.answer(&held, (&request, spending.turn()), written, attended).await;
+                    if let Some(written) = self.write(&held, (tree, None), batch).await {
+                        let asked = AnswerSite { tree, config, turn: spending.turn(), attended, hands_back };
+                        self.answer(&held, &asked, written, &mut limits).await;
                     }
-                    calls += 1;
                     let is_stopped = self.cancel.is_cancelled() || held.cancel().is_cancelled();
-                    if hands_back || calls == MAX_CALLS || is_stopped {
+                    if hands_back || is_stopped || limits.are_met() {
                         break;
                     }
                     batch = self.inbox.next_joining();
@@ -286,6 +205,15 @@ impl Turn<'_> {
         // Before the lease is given back: nothing is taken in for a turn that is over.
         self.inbox.turn_ends();
         held.release().await;
+    }
+
+    /// Ends the calls of earlier turns of a tree that have no result: whoever holds the session is alone in it.
+    async fn end_lost_calls(&self, held: &SessionLease, tree: TreeId) {
+        let is_lost = |call: &RunningCall| call.tree == tree;
+        let ended = self.runtime.end_calls(&Principal::Owner, is_lost, &[held.guard()]).await;
+        if let Err(error) = self.named(held, ended).await {
+            tracing::warn!(%error, "calls without a result are not ended yet");
+        }
     }
 
     /// The tree an input is said in. A new one is begun under the lease.
@@ -311,8 +239,14 @@ impl Turn<'_> {
         Ok(tree)
     }
 
-    /// Makes inputs nodes, one below the other. None of them that could be written: no answer is needed.
-    async fn write(&self, held: &SessionLease, tree: TreeId, batch: Vec<Pending>) -> Option<Written> {
+    /// Makes inputs nodes, one below the other, undone together with `part_of`. None of them that could be written: no
+    /// answer is needed.
+    async fn write(
+        &self,
+        held: &SessionLease,
+        (tree, part_of): (TreeId, Option<Seq>),
+        batch: Vec<Pending>,
+    ) -> Option<Written> {
         let mut written: Option<Written> = None;
         for mut pending in batch {
             let (key, view) = (pending.key.clone(), pending.view.clone());
@@ -323,8 +257,8 @@ impl Turn<'_> {
                 TurnInput::Again { of } => Some(*of),
                 TurnInput::New { .. } | TurnInput::Instead { .. } => None,
             };
-            match self.write_one(held, tree, pending, written.is_none()).await {
-                Ok((node, part_of)) => {
+            match self.write_one(held, (tree, part_of), pending, written.is_none()).await {
+                Ok((node, seq)) => {
                     // Before anybody else may take them along.
                     let kept = self.remove_sent(&sent).await;
                     self.log.push(SessionEvent::Accepted { say: key.clone(), node, text, remote: is_remote });
@@ -332,7 +266,7 @@ impl Turn<'_> {
                     let before = written.take().map(|before| (before.says, before.trust));
                     let (mut says, lowest) = before.unwrap_or((Vec::new(), trust));
                     says.push(key);
-                    let trust = trust.min(lowest);
+                    let (trust, part_of) = (trust.min(lowest), part_of.or(seq));
                     written = Some(Written { says, node, from, part_of, view, author, trust });
                 }
                 Err(error) => self.reject(&key, error),
@@ -344,7 +278,7 @@ impl Turn<'_> {
     async fn write_one(
         &self,
         held: &SessionLease,
-        tree: TreeId,
+        (tree, part_of): (TreeId, Option<Seq>),
         pending: Pending,
         is_first: bool,
     ) -> Result<(NodeId, Option<Seq>), AgentError> {
@@ -356,12 +290,15 @@ impl Turn<'_> {
                 let by =
                     |text: NewText| NewText { author: author.clone(), trust: text.trust.min(trust), ..text };
                 // What was said before in this turn is answered together with it.
-                let exclude = if is_first && reply_to.is_none() {
+                let exclude = if is_first && reply_to.is_none() && part_of.is_none() {
                     self.unanswered(tree, &view).await?
                 } else {
                     Vec::new()
                 };
-                (Op::Reply { to: reply_to, texts: texts.into_iter().map(by).collect(), exclude }, media)
+                (
+                    Op::Reply { to: reply_to, texts: texts.into_iter().map(by).collect(), exclude, part_of },
+                    media,
+                )
             }
             TurnInput::Instead { of, text } => {
                 self.include(held, tree, &view, of, false).await?;
@@ -403,33 +340,66 @@ impl Turn<'_> {
         }
     }
 
-    /// Asks the model once, for all that was written.
+    /// Asks the model for all that was written, runs what it calls and asks it again, until it calls nothing more.
     async fn answer(
         &self,
         held: &SessionLease,
-        (request, turn): (&GenerationRequest, &str),
-        written: Written,
-        attended: bool,
+        site: &AnswerSite<'_>,
+        mut written: Written,
+        limits: &mut TurnLimits,
     ) {
-        let call = Call {
-            who: Principal::Owner,
-            author: written.author,
-            trust: written.trust,
-            events: Arc::new(self.log.clone()),
-            // Stopped as well when the session is lost: its result would be refused.
-            cancel: held.cancel(),
-            attended,
-        };
-        let generated =
-            self.named(held, request.send_in_turn(self.runtime, &call, turn.to_owned()).await).await;
-        match (&generated, written.from) {
-            (Err(AgentError::TakenOver { .. }), _) => self.runtime.recover_own().await,
-            (Ok(GenerationOutcome { nodes, .. }), Some(_)) if !nodes.is_empty() => {
-                self.go_to(held, request.tree, &written.view, nodes[0].id).await;
+        let AnswerSite { tree, config, turn, attended, hands_back } = *site;
+        let mut from = written.from;
+        let ended = loop {
+            let call = Call {
+                who: Principal::Owner,
+                author: written.author.clone(),
+                trust: written.trust,
+                events: Arc::new(self.log.clone()),
+                // Stopped as well when the session is lost: its result would be refused.
+                cancel: held.cancel(),
+                attended,
+            };
+            let request = GenerationRequest {
+                part_of: written.part_of,
+                guards: vec![held.guard()],
+                ..config.request_from(tree, &written.view, from)
+            };
+            limits.count_model_call();
+            let generated =
+                self.named(held, request.send_in_turn(self.runtime, &call, turn.to_owned()).await).await;
+            match (&generated, from.take()) {
+                (Err(AgentError::TakenOver { .. }), _) => self.runtime.recover_own().await,
+                (Ok(GenerationOutcome { nodes, .. }), Some(_)) if !nodes.is_empty() => {
+                    self.go_to(held, tree, &written.view, nodes[0].id).await;
+                }
+                _ => {}
             }
-            _ => {}
-        }
-        let outcome = Box::new(outcome(written.node, request.tree, generated));
+            let mut generated = match generated {
+                Ok(generated) if generated.error.is_none() => generated,
+                ended => break ended,
+            };
+            let Some(registry) = &config.tools else { break Ok(generated) };
+            let Some(node) = generated.nodes.first().map(|node| node.id) else { break Ok(generated) };
+            let place = CallSite { held, tree, view: &written.view, part_of: written.part_of, call: &call };
+            match self.run_calls(&place, registry, node, limits).await {
+                Ok(true) => {}
+                Ok(false) => break Ok(generated),
+                Err(error) => {
+                    generated.error = Some(error);
+                    break Ok(generated);
+                }
+            }
+            let joining = if hands_back { Vec::new() } else { self.inbox.next_joining() };
+            if !joining.is_empty()
+                && let Some(more) = self.write(held, (tree, written.part_of), joining).await
+            {
+                written.says.extend(more.says);
+                (written.node, written.author, written.trust) =
+                    (more.node, more.author, more.trust.min(written.trust));
+            }
+        };
+        let outcome = Box::new(outcome(written.node, tree, ended));
         self.log.push(SessionEvent::Finished { says: written.says, outcome });
     }
 

@@ -18,5 +18,6 @@ mod schedules;
 mod sending;
 mod spending;
 mod support;
+mod tools;
 mod waiting;
 mod withdrawing;

@@ -254,7 +254,8 @@ impl Conversation {
     pub(super) fn read_files(&mut self, app: &App) {
         // One that is made later reads them itself.
         if let Some(config) = self.config.take() {
-            self.config = Some(TurnConfig { bootstrap: self.bootstrap(app), ..config });
+            let bootstrap = self.bootstrap(app, config.tools.as_deref());
+            self.config = Some(TurnConfig { bootstrap, ..config });
         }
     }
 

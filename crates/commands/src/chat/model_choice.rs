@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use ::tools::ToolRegistry;
 use agent::session::{ChosenModel, SessionSampling};
 use agent::{OpenedSession, TurnConfig};
 use model::{Model, ModelInfo, ModelPlace, OutputSchema, Params, Purpose, Thinking};
 use text::terminal::one_line;
 
-use super::Conversation;
+use super::{Conversation, tools};
 use crate::app::App;
 use crate::args::tree::Sampling;
 use crate::egress_notice;
@@ -114,13 +115,16 @@ impl Conversation {
             let (name, schema) = ("answer".to_owned(), schema.value().clone());
             OutputSchema { name, schema }
         });
+        let agent = loom::source::DEFAULT_AGENT;
+        let tools = tools::of_agent(app, agent)?;
         Ok(TurnConfig {
             purpose: Purpose::Turn,
             model,
-            agent: loom::source::DEFAULT_AGENT.to_owned(),
+            agent: agent.to_owned(),
             params: self.thinking(app, Params { n: 1, schema, ..generate::params(&preset, &sampling) }),
-            bootstrap: self.bootstrap(app),
+            bootstrap: self.bootstrap(app, tools.as_deref()),
             strategy: app.settings.strategy,
+            tools,
         })
     }
 
@@ -174,7 +178,7 @@ impl Conversation {
     }
 
     /// What stands above the cache boundary, as the owner's files say it now.
-    pub(super) fn bootstrap(&self, app: &App) -> Arc<context::Bootstrap> {
+    pub(super) fn bootstrap(&self, app: &App, tools: Option<&ToolRegistry>) -> Arc<context::Bootstrap> {
         let workspace = &app.workspace;
         let (root, kind) = (workspace.root.as_ref(), self.chosen.kind);
         let read = agent::bootstrap::bootstrap(root, &workspace.accepted, kind, &app.runtime.masker);
@@ -182,6 +186,7 @@ impl Conversation {
             changed_files: app.settings.changed_files,
             reload: self.reload,
             system: self.system.clone(),
+            tools: tools.map(ToolRegistry::specs).unwrap_or_default(),
             ..read
         })
     }

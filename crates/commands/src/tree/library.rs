@@ -44,7 +44,8 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOu
             _ => vec![text.as_str()],
         };
         let texts = passages.into_iter().map(|passage| asker.text(passage.to_owned(), role)).collect();
-        let applied = app.change(asker, tree, &main, Op::Reply { to: None, texts, exclude: Vec::new() });
+        let applied =
+            app.change(asker, tree, &main, Op::Reply { to: None, texts, exclude: Vec::new(), part_of: None });
         passages_made = applied.await?.nodes.len() as u64;
     }
     let tip = look(app, asker, tree, &main, |_, tip| Ok(tip)).await?;

@@ -2,8 +2,8 @@
 
 use loom::path::{child_toward, common_ancestor};
 use loom::{
-    Block, CellChange, CellKey, CellValue, NodeId, NodeRow, OpKind, OpRecord, OpTarget, PositionId, RowError,
-    TreeReader, ViewName, resolve,
+    Block, CellChange, CellKey, CellValue, NodeId, NodeRow, OpKind, OpRecord, OpTarget, PositionId, Role,
+    RowError, TreeReader, ViewName, resolve,
 };
 
 use super::telling::{count, first_words};
@@ -58,6 +58,22 @@ struct Passages<'a> {
 }
 
 impl Passages<'_> {
+    /// What tools said, and an answer that says nothing but which to call.
+    fn acted(&self) -> Result<Option<String>, RowError> {
+        let Some((node, _)) = self.record.op.nodes.first() else { return Ok(None) };
+        let Some(row) = self.rows.node(*node)?.filter(|row| !row.purged) else { return Ok(None) };
+        if row.node.role == Some(Role::Tool) {
+            return Ok(Some(format!("result of {} {}", row.node.author.id, row.short_id)));
+        }
+        let calls = row.node.content.iter().filter_map(|block| match block {
+            Block::ToolCall { name, .. } => Some(name.as_str()),
+            _ => None,
+        });
+        let calls: Vec<&str> = calls.collect();
+        let says_more = calls.is_empty() || !row.node.text().trim().is_empty();
+        Ok((!says_more).then(|| format!("{} calls {}", row.short_id, calls.join(", "))))
+    }
+
     fn told(&self, made: Option<&NodeRow>) -> Result<String, RowError> {
         let wrote = made.map(named);
         let of = |what: &str| wrote.as_ref().map(|passage| format!("{what} {passage}"));
@@ -68,7 +84,7 @@ impl Passages<'_> {
                 Some(passage) => format!("wrote {passage} and asked a model"),
                 None => "asked a model".to_owned(),
             }),
-            OpKind::Answer => of("answer"),
+            OpKind::Answer => self.acted()?.or_else(|| of("answer")),
             OpKind::Edit => match self.joined_or_parted()? {
                 Some(told) => Some(told),
                 None => match of("edit of") {

@@ -11,14 +11,14 @@ use loom::path::{ViewOverrides, ancestor_at, is_ancestor, position};
 use loom::render::window;
 use loom::source;
 use loom::{
-    AuthorKind, CellKey, NodeId, NodeRow, OpTarget, Position, PositionId, PositionKind, Refusal, RowError,
-    Slot, TreeReader, ViewName, resolve,
+    AuthorKind, CellKey, Node, NodeId, NodeRow, OpTarget, Position, PositionId, PositionKind, Refusal, Role,
+    RowError, Slot, TreeReader, ViewName, resolve,
 };
 
 use super::editing::quoted;
 use super::mark::{draft_at, stored_head, stored_note};
 use super::telling::tree_argument;
-use super::{look, page_size};
+use super::{look, page_size, snippet};
 use crate::app::{App, NamedNode};
 use crate::args::tree::{PAGE, ShowArgs};
 use crate::error::CommandError;
@@ -385,7 +385,7 @@ impl<'a> Reader<'a> {
                 .any(|target| chosen.excluded.contains(target)),
             pending: pending.is_some(),
             media: row.node.content.iter().filter_map(BlobShown::of).collect(),
-            text: pending.unwrap_or_else(|| row.node.text().into_owned()),
+            text: pending.unwrap_or_else(|| said(&row.node)),
             bookmark: bookmark.as_text().map(str::to_owned),
             tags: Vec::new(),
             annotations: Vec::new(),
@@ -430,5 +430,13 @@ impl<'a> Reader<'a> {
         };
         self.hidden.insert(at.id, hidden);
         Ok(hidden)
+    }
+}
+
+/// What a node says; of a result of a tool, what the tool said.
+fn said(node: &Node) -> String {
+    match node.role {
+        Some(Role::Tool) => snippet::searched(&node.content),
+        _ => node.text().into_owned(),
     }
 }

@@ -214,6 +214,11 @@ fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
         if let Some(preset) = agent.preset.as_ref().filter(|preset| !config.presets.contains_key(*preset)) {
             problems.push(format!("agents.{name}.preset names {preset}: there is no [presets.{preset}]"));
         }
+        let unknown = agent.tools.iter().flatten().filter(|tool| !commands::tool_names().contains(tool));
+        problems.extend(unknown.map(|tool| {
+            let there = commands::tool_names().join(", ");
+            format!("agents.{name}.tools names {tool}: there is no such tool; there are {there}")
+        }));
     }
     Ok(problems)
 }

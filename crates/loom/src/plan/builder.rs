@@ -8,7 +8,7 @@ use crate::content::{Block, Counts, content_hash, plain_text};
 use crate::digest::PathDigest;
 use crate::draft::{Draft, Slot};
 use crate::generation::GenerationId;
-use crate::id::{Entropy, NodeId, PositionId, ViewName};
+use crate::id::{Entropy, NodeId, PositionId, Seq, ViewName};
 use crate::node::{Author, Finish, ModelSource, Node, Origin, OriginRole, Quote, Role, Trust};
 use crate::operation::{OpKind, TimelineEffect};
 use crate::plan::{DraftChange, MAX_NODE_BYTES, Plan, PlanError, Refusal, Request, change, operation};
@@ -121,6 +121,24 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
 
     pub(super) fn timeline(&mut self, effect: TimelineEffect) {
         self.timeline = effect;
+    }
+
+    /// Has it undone together with the operation that began its turn, if everything since belongs to that; by itself, if
+    /// not.
+    pub(super) fn join(&mut self, part_of: Option<Seq>) -> Result<(), PlanError> {
+        let undoable = self.slice.timeline(&self.request.view)?.undo;
+        let joins = match (part_of, undoable) {
+            (Some(first), Some(newest)) if newest != first => {
+                let newest = self.slice.operation(newest)?;
+                newest.is_some_and(|record| record.op.timeline == TimelineEffect::Join(first))
+            }
+            (first, newest) => first == newest,
+        };
+        self.timeline(match part_of {
+            Some(first) if joins => TimelineEffect::Join(first),
+            _ => TimelineEffect::Push,
+        });
+        Ok(())
     }
 
     /// Whether anything has been added.

@@ -138,7 +138,8 @@ pub(super) fn append(
     for position in exclude {
         flag::exclude(builder, OpTarget::Position(*position), true)?;
     }
-    builder.rename(OpKind::Commit);
+    let are_results = texts.iter().all(|text| text.role == Some(Role::Tool));
+    builder.rename(if are_results { OpKind::Answer } else { OpKind::Commit });
     Ok(())
 }
 

@@ -74,11 +74,7 @@ pub(super) fn answer(builder: &mut PlanBuilder<'_, '_>, answer: &Answer) -> Resu
     let here = builder.value(&CellKey::Tip { view: builder.view() })?.as_position();
     if answer.follow && here == Some(parent) {
         builder.set_tip(position)?;
-        let undoable = builder.slice.timeline(&builder.request.view)?.undo;
-        builder.timeline(match answer.part_of {
-            Some(seq) if undoable == Some(seq) => TimelineEffect::Join(seq),
-            _ => TimelineEffect::Push,
-        });
+        builder.join(answer.part_of)?;
     } else {
         builder.timeline(TimelineEffect::None);
     }

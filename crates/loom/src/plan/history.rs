@@ -19,6 +19,9 @@ use crate::read_set::ReadKey;
 /// planning: its record, then the versions that it chose.
 const MAX_LOOKBACK: usize = 16;
 
+/// Operations that are read in one round, of those that are undone together.
+const PAGE: u64 = 256;
+
 pub(super) fn undo(builder: &mut PlanBuilder<'_, '_>) -> Result<(), PlanError> {
     let timeline = builder.slice.timeline(&builder.request.view)?;
     let newest = |slot: Slot, draft: &Draft| draft.newest_at(timeline.depth).map(|tick| (tick, slot));
@@ -27,11 +30,8 @@ pub(super) fn undo(builder: &mut PlanBuilder<'_, '_>) -> Result<(), PlanError> {
     }
     let newest = timeline.undo.ok_or(Refusal::NothingToUndo)?;
     let last = record(builder, newest)?;
-    // An answer counts as one with the commit its generation began with.
-    let group = match last.op.timeline {
-        TimelineEffect::Join(first) => vec![last, record(builder, first)?],
-        _ => vec![last],
-    };
+    // A turn counts as one: what was said, the answers, the results.
+    let group = group(builder, last)?;
     let then = group.last().and_then(|first| first.undo_prev);
     let mut cells = merged(group.iter().rev().map(|record| record.op.cells.as_slice()));
     pass_forgotten(builder, &mut cells, then)?;
@@ -57,6 +57,19 @@ pub(super) fn redo(builder: &mut PlanBuilder<'_, '_>) -> Result<(), PlanError> {
     builder.name(OpKind::Redo);
     builder.timeline(TimelineEffect::Redo { of: undone.seq, then: undone.redo_prev });
     Ok(())
+}
+
+/// An operation with those it is undone together with, newest first.
+fn group(builder: &PlanBuilder<'_, '_>, last: OpRecord) -> Result<Vec<OpRecord>, PlanError> {
+    let TimelineEffect::Join(first) = last.op.timeline else { return Ok(vec![last]) };
+    let mut group = vec![last];
+    while let Some(newest) = group.last().filter(|record| record.seq != first) {
+        let seq = newest.undo_prev.ok_or(Refusal::NothingToUndo)?;
+        let page = (seq.0.saturating_sub(PAGE).max(first.0)..=seq.0).map(|seq| ReadKey::Operation(Seq(seq)));
+        builder.slice.require(page)?;
+        group.push(record(builder, seq)?);
+    }
+    Ok(group)
 }
 
 fn record(builder: &PlanBuilder<'_, '_>, seq: Seq) -> Result<OpRecord, PlanError> {

@@ -45,6 +45,7 @@ const OPERATIONS: [(&str, Make); 10] = [
         to: Some(at[at.len() / 2]),
         texts: vec![NewText::owner("new", None)],
         exclude: Vec::new(),
+        part_of: None,
     }),
     ("branch", |_, at| Op::BranchAt { node: at[at.len() / 2].original(), at: 1, token: None }),
     ("select", |desk, at| {

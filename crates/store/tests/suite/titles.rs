@@ -27,7 +27,9 @@ fn a_title_made_of_the_first_text_goes_with_it() {
             let page = in_session(&home, &taken).await;
             let other = in_session(&home, &taken).await;
             let texts = vec![owner_text("a file that is sent along"), owner_text(text)];
-            let node = page.change(Op::Reply { to: None, texts, exclude: Vec::new() }).await.nodes[1].0;
+            let node =
+                page.change(Op::Reply { to: None, texts, exclude: Vec::new(), part_of: None }).await.nodes[1]
+                    .0;
             let records = async || {
                 let records =
                     read(&home.store, OWNER, page.tree, |rows| rows.operations(Seq(0), 1_000)).await;
@@ -114,7 +116,7 @@ async fn title_of(page: &Page) -> String {
 /// A tree that took its title from what was said first in it.
 async fn titled(home: &Home, text: &str) -> (Page, NodeId) {
     let page = in_session(home, &title(text)).await;
-    let op = Op::Reply { to: None, texts: vec![owner_text(text)], exclude: Vec::new() };
+    let op = Op::Reply { to: None, texts: vec![owner_text(text)], exclude: Vec::new(), part_of: None };
     let node = page.change(op).await.nodes[0].0;
     (page, node)
 }
@@ -170,7 +172,13 @@ fn a_title_goes_whose_text_is_written_while_it_is_looked_for() {
         let what = Forget::Text("copper word zinc".to_owned());
         let found = home.store.begin_forgetting(OWNER, &what).await.unwrap();
         assert!(found.places().is_empty());
-        page.change(Op::Reply { to: None, texts: vec![owner_text(BEHIND)], exclude: Vec::new() }).await;
+        page.change(Op::Reply {
+            to: None,
+            texts: vec![owner_text(BEHIND)],
+            exclude: Vec::new(),
+            part_of: None,
+        })
+        .await;
         home.store.remove_forgotten(found, Millis(1)).await.unwrap();
         assert_eq!(title_of(&page).await, "");
     });

@@ -303,6 +303,7 @@ impl Pair {
                 to: Some(at(place)),
                 texts: vec![NewText::owner(text, None)],
                 exclude: Vec::new(),
+                part_of: None,
             },
             Do::Commit | Do::Type(..) | Do::Generate(..) => Op::Commit,
             Do::EditVersion(place, text) => edit(place, text, EditAs::Version),

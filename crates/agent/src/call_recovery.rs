@@ -1,0 +1,113 @@
+//! Calls of tools that nobody runs any more: what came of them is not known, and that is their result (spec: agent §1
+//! *Crash*). None is run again.
+
+use loom::operation::TimelineEffect;
+use loom::{
+    Ascent, Block, NodeId, Op, PositionId, Role, RowError, Seq, ToolStatus, TreeReader, Trust, ViewName,
+};
+use store::{
+    AttachedWrites, CallEnd, Guard, LIST_PAGE, LeaseOwner, Principal, RunningCall, StoreError, all_pages,
+};
+
+use crate::error::AgentError;
+use crate::runtime::Runtime;
+use crate::session::{result, tool_author};
+
+/// What the model is told of such a call.
+const LOST: &str = "The outcome of this call is unknown: it was cut off. It may have had its effect.";
+
+/// A call that was cut off, as its tree shows it.
+struct LostCall {
+    id: String,
+    tool: String,
+    trust: Trust,
+    view: ViewName,
+    /// Where its result goes.
+    at: PositionId,
+    /// The operation that began its turn, if that is what would be undone next.
+    part_of: Option<Seq>,
+}
+
+impl LostCall {
+    /// None where its view went elsewhere since, or what called it was forgotten: a request says of a started call
+    /// without a result that its outcome is unknown.
+    fn read(rows: &dyn TreeReader, answer: NodeId, number: u32) -> Result<Option<Self>, RowError> {
+        let Some(row) = rows.node(answer)?.filter(|row| !row.purged) else { return Ok(None) };
+        let calls = row.node.content.iter().filter_map(|block| match block {
+            Block::ToolCall { id, name, .. } => Some((id, name)),
+            _ => None,
+        });
+        let Some((id, tool)) = calls.into_iter().nth(number as usize) else { return Ok(None) };
+        let Some(generation) = row.node.generation else { return Ok(None) };
+        let place = rows.generation(generation)?.and_then(|generation| generation.place);
+        let Some(view) = place.map(|place| place.view) else { return Ok(None) };
+        let at = match loom::render::tip(rows, &view) {
+            Ok(at) => at,
+            Err(RowError::Missing { what: "view", .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        for position in Ascent::new(rows, at) {
+            let position = position?;
+            if position.id == row.node.position {
+                let newest = rows.timeline(&view)?.undo;
+                let newest = newest.map(|seq| rows.operation(seq)).transpose()?.flatten();
+                let part_of = newest.map(|record| match record.op.timeline {
+                    TimelineEffect::Join(first) => first,
+                    _ => record.seq,
+                });
+                let (id, tool, trust) = (id.clone(), tool.clone(), row.node.trust);
+                return Ok(Some(Self { id, tool, trust, view, at, part_of }));
+            }
+            if position.role != Some(Role::Tool) {
+                break;
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Runtime {
+    /// Ends running calls that are lost. Returns how many there were.
+    ///
+    /// # Errors
+    /// As the store says; what was not ended is found again.
+    pub(crate) async fn end_calls(
+        &self,
+        who: &Principal,
+        is_lost: impl Fn(&RunningCall) -> bool,
+        guards: &[Guard],
+    ) -> Result<u64, AgentError> {
+        let mut ended = 0;
+        let page = |after| self.store.running_calls(who, after, LIST_PAGE);
+        for call in all_pages(|call: &RunningCall| call.id, page).await? {
+            if !is_lost(&call) {
+                continue;
+            }
+            let to = LeaseOwner::new(self.instance.to_string());
+            let claim = match self.store.take_over_call(who, call.clone(), &to).await {
+                Ok(claim) => claim,
+                // Another process is at it, or it has its result.
+                Err(StoreError::Fenced { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let with = AttachedWrites {
+                calls: vec![CallEnd { id: call.id, claim }],
+                guards: guards.to_vec(),
+                ..AttachedWrites::nothing()
+            };
+            let (answer, number) = (call.id.answer, call.id.number);
+            let found = self.read(who, call.tree, move |rows| LostCall::read(rows, answer, number)).await?;
+            match found {
+                Some(LostCall { id, tool, trust, view, at, part_of }) => {
+                    let author = tool_author(&tool);
+                    let text = result(&id, ToolStatus::Unknown, LOST.to_owned(), (author.clone(), trust));
+                    let op = Op::Reply { to: Some(at), texts: vec![text], exclude: Vec::new(), part_of };
+                    self.change_as((who, &author, trust), call.tree, &view, op, with).await?;
+                }
+                None => self.apply_rows(who, call.tree, with).await?,
+            }
+            ended += 1;
+        }
+        Ok(ended)
+    }
+}

@@ -1,0 +1,204 @@
+//! Calls of an answer: checked, started durably, run, and each result a node as soon as it is known (spec: agent §1, 7).
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use loom::plan::NewText;
+use loom::{
+    Author, AuthorKind, Block, NodeId, Op, PositionId, Role, Seq, ToolStatus, TreeId, TreeReader, Trust,
+    ViewName,
+};
+use serde_json::Value;
+use store::{AttachedWrites, CallEnd, CallId, Claim, LeaseOwner, NewCall, Principal};
+use tools::{CheckedCall, ToolOutput, ToolRegistry};
+
+use super::Turn;
+use super::limits::TurnLimits;
+use crate::call::Call;
+use crate::error::AgentError;
+use crate::event::SessionEvent;
+use crate::lease::SessionLease;
+use crate::questions::QuestionContext;
+
+/// Where the calls of a turn are made.
+pub(super) struct CallSite<'a> {
+    pub(super) held: &'a SessionLease,
+    pub(super) tree: TreeId,
+    pub(super) view: &'a ViewName,
+    /// The operation that began the turn.
+    pub(super) part_of: Option<Seq>,
+    pub(super) call: &'a Call,
+}
+
+/// A call as its answer says it.
+struct AskedCall {
+    /// Which of the calls of its answer, from 0.
+    number: u32,
+    id: String,
+    tool: String,
+    arguments: Value,
+}
+
+/// The calls of an answer.
+struct AnswerCalls {
+    answer: NodeId,
+    /// The lowest trust its request sent, and the agent's at most.
+    trust: Trust,
+    calls: Vec<AskedCall>,
+}
+
+impl AnswerCalls {
+    /// Those of an answer at which a view still stands.
+    fn read(rows: &dyn TreeReader, view: &ViewName, node: NodeId) -> Result<Option<Self>, loom::RowError> {
+        let Some(row) = rows.node(node)? else { return Ok(None) };
+        if row.purged || loom::render::tip(rows, view)? != row.node.position {
+            return Ok(None);
+        }
+        let blocks = row.node.content.iter().filter_map(|block| match block {
+            Block::ToolCall { id, name, arguments } => Some((id, name, arguments)),
+            _ => None,
+        });
+        let calls: Vec<AskedCall> = (0..)
+            .zip(blocks)
+            .map(|(number, (id, name, arguments))| AskedCall {
+                number,
+                id: id.clone(),
+                tool: name.clone(),
+                arguments: arguments.clone(),
+            })
+            .collect();
+        let answer = row.node.position.original();
+        Ok((!calls.is_empty()).then_some(Self { answer, trust: row.node.trust, calls }))
+    }
+}
+
+impl Turn<'_> {
+    /// Runs the calls of an answer. Returns whether there were any, so that the model is asked again.
+    ///
+    /// # Errors
+    /// A limit is met, the work was stopped, or a result could not be kept.
+    pub(super) async fn run_calls(
+        &self,
+        site: &CallSite<'_>,
+        registry: &Arc<ToolRegistry>,
+        node: NodeId,
+        limits: &mut TurnLimits,
+    ) -> Result<bool, AgentError> {
+        let (who, view) = (&Principal::Owner, site.view.clone());
+        let read = move |rows: &dyn TreeReader| AnswerCalls::read(rows, &view, node);
+        let Some(AnswerCalls { answer, trust, calls }) = self.runtime.read(who, site.tree, read).await?
+        else {
+            return Ok(false);
+        };
+        let mut last = answer.as_position();
+        let mut running = FuturesUnordered::new();
+        for asked in calls {
+            limits.count(&asked.tool, &asked.arguments);
+            self.log.push(SessionEvent::Call {
+                answer,
+                number: asked.number,
+                tool: asked.tool.clone(),
+                arguments: asked.arguments.to_string(),
+            });
+            match registry.check(&asked.tool, &asked.arguments) {
+                // It never runs, and its reason is its result.
+                Err(output) => last = self.keep(site, (last, trust), (answer, &asked), output, None).await?,
+                Ok(checked) => {
+                    let claim = self.start(site, CallId { answer, number: asked.number }).await?;
+                    running.push(run(site.held, checked, asked, claim));
+                }
+            }
+        }
+        while let Some((asked, claim, output)) = running.next().await {
+            last = self.keep(site, (last, trust), (answer, &asked), output, Some(claim)).await?;
+        }
+        if site.held.cancel().is_cancelled() {
+            return Err(AgentError::Stopped);
+        }
+        let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
+        limits.require(self.runtime, &asker).await?;
+        Ok(true)
+    }
+
+    /// Writes down that a call is about to run: whoever finds it without a result knows that it may have.
+    async fn start(&self, site: &CallSite<'_>, id: CallId) -> Result<Claim, AgentError> {
+        let owner = LeaseOwner::new(self.runtime.instance.to_string());
+        let claim = Claim { owner, fence: site.held.fence() };
+        let new = NewCall { id, claim: claim.clone(), guards: vec![site.held.guard()] };
+        let started = self.runtime.store.start_call(&Principal::Owner, site.tree, new).await;
+        self.named(site.held, started.map_err(AgentError::from)).await?;
+        Ok(claim)
+    }
+
+    /// Makes a result a node below the one before it. Returns its position.
+    async fn keep(
+        &self,
+        site: &CallSite<'_>,
+        (to, trust): (PositionId, Trust),
+        (answer, asked): (NodeId, &AskedCall),
+        output: ToolOutput,
+        claim: Option<Claim>,
+    ) -> Result<PositionId, AgentError> {
+        let ToolOutput { status, text, trust: read } = output;
+        let (author, trust) = (tool_author(&asked.tool), trust.min(read));
+        let op = Op::Reply {
+            to: Some(to),
+            texts: vec![result(&asked.id, status, text, (author.clone(), trust))],
+            exclude: Vec::new(),
+            part_of: site.part_of,
+        };
+        let id = CallId { answer, number: asked.number };
+        let with = AttachedWrites {
+            calls: claim.into_iter().map(|claim| CallEnd { id, claim }).collect(),
+            guards: vec![site.held.guard()],
+            ..AttachedWrites::nothing()
+        };
+        let writer = (&Principal::Owner, &author, trust);
+        let written = self.runtime.change_as(writer, site.tree, site.view, op, with).await;
+        let applied = self.named(site.held, written).await?;
+        let node = applied.nodes.last().map(|(node, _)| *node).ok_or(loom::Refusal::Empty)?;
+        self.log.push(SessionEvent::Result { answer, number: asked.number, status, node });
+        Ok(node.as_position())
+    }
+}
+
+/// Runs a call on a thread that may wait for the disk. What is stopped has no result that counts.
+async fn run(
+    held: &SessionLease,
+    checked: CheckedCall,
+    asked: AskedCall,
+    claim: Claim,
+) -> (AskedCall, Claim, ToolOutput) {
+    let cancel = held.cancel();
+    let ran = tokio::task::spawn_blocking(move || checked.run(&cancel));
+    let output = match ran.await {
+        Ok(output) => output,
+        Err(failed) => {
+            tracing::error!(%failed, tool = asked.tool, "a tool failed in the program itself");
+            ToolOutput::error("the tool failed: this is an error of the program")
+        }
+    };
+    (asked, claim, output)
+}
+
+/// A tool as the author of what it says.
+pub(crate) fn tool_author(name: &str) -> Author {
+    Author { kind: AuthorKind::Tool, id: name.to_owned(), profile: None }
+}
+
+/// The result of a call as a node.
+pub(crate) fn result(
+    call: &str,
+    status: ToolStatus,
+    text: String,
+    (author, trust): (Author, Trust),
+) -> NewText {
+    let blocks = vec![Block::text(text)];
+    NewText {
+        content: vec![Block::ToolResult { call_id: call.to_owned(), status, blocks }],
+        author,
+        role: Some(Role::Tool),
+        trust,
+    }
+}

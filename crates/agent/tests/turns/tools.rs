@@ -1,0 +1,123 @@
+//! Tools in a turn: what is said meanwhile, and calls that nobody runs any more (spec: agent §1).
+
+use std::sync::Arc;
+
+use drawloom_agent::TurnConfig;
+use drawloom_agent::session::TurnInput;
+use loom::path::ViewOverrides;
+use loom::render::{tip, window};
+use loom::{Block, Role, ToolStatus, Trust};
+use model::Cancel;
+use store::{CallId, Claim, Fence, LeaseOwner, NewCall};
+use text::mask::Masker;
+use tools::{ToolRegistry, ToolScope};
+use workspace::{AllowedRoots, Root, StoreGuard};
+
+use crate::support::{House, Process, WHO, config, script};
+
+/// As models are asked here, with tools that look at a folder.
+fn with_tools(lines: &str, folder: &std::path::Path) -> TurnConfig {
+    let root = Root::open(folder, &StoreGuard::new()).unwrap();
+    let masker = Arc::new(Masker::new(&[]).unwrap());
+    let scope = ToolScope { roots: AllowedRoots::within(vec![root]), trust: Trust::Workspace, masker };
+    let registry = ToolRegistry::new(scope, &ToolRegistry::names()).unwrap();
+    TurnConfig { tools: Some(Arc::new(registry)), ..config(&script(lines)) }
+}
+
+/// The conversation: who spoke, and how a call of a tool ended.
+async fn spoken(process: &Process) -> Vec<(Role, Option<ToolStatus>)> {
+    let tree = process.enter().await.tree;
+    let read = process.runtime.read(&WHO, tree, |rows| {
+        let view = loom::ViewName::default();
+        let path = ViewOverrides::read(rows, &view, tip(rows, &view)?)?;
+        window(rows, &view, &path, None, 1_000)
+    });
+    let passages = read.await.unwrap().into_iter().filter_map(|passage| {
+        let ended = passage.row.node.content.iter().find_map(|block| match block {
+            Block::ToolResult { status, .. } => Some(*status),
+            _ => None,
+        });
+        Some((passage.row.node.role?, ended))
+    });
+    passages.collect()
+}
+
+const LOOKS: &str = r#"{"tool_calls": [{"name": "list", "arguments": {}}, {"name": "list", "arguments": {"path": "no"}}], "delay_ms": 1000}
+{"text": "Done.", "expect": ["second"]}"#;
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_while_tools_run_stands_behind_their_results_in_the_same_turn() {
+    let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
+    let process = house.process("chat");
+    let talk = process.talk(with_tools(LOOKS, folder.path()), TurnInput::text("first")).await;
+    talk.steer("second").await;
+    let ended = talk.until_it_ends(Cancel::never()).await;
+    let texts: Vec<_> = ended.into_iter().map(|(texts, turned)| (texts, turned.is_ok())).collect();
+    assert!(texts.iter().all(|(_, is_ok)| *is_ok), "{texts:?}");
+    let mut said = spoken(&process).await;
+    let results: Vec<_> = said.drain(2..4).collect();
+    assert!(results.contains(&(Role::Tool, Some(ToolStatus::Ok))));
+    assert!(results.contains(&(Role::Tool, Some(ToolStatus::Error))));
+    let roles: Vec<Role> = said.into_iter().map(|(role, _)| role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::User, Role::Assistant]);
+    assert!(process.runtime.store.running_calls(&WHO, None, 9).await.unwrap().is_empty());
+    let tree = process.enter().await.tree;
+    let view = loom::ViewName::default();
+    process
+        .runtime
+        .change(&WHO, tree, &view, loom::Op::Undo, store::AttachedWrites::nothing())
+        .await
+        .unwrap();
+    assert!(spoken(&process).await.is_empty(), "one step takes back the turn, and what was said in it");
+}
+
+/// A process that began both calls of an answer, of which the first has its result.
+async fn begun(process: &Process) {
+    let model =
+        script(r#"{"tool_calls": [{"name": "list", "arguments": {}}, {"name": "list", "arguments": {}}]}"#);
+    process.say(&model, "first").await.unwrap();
+    let tree = process.enter().await.tree;
+    let read = process.runtime.read(&WHO, tree, |rows| tip(rows, &loom::ViewName::default()));
+    let answer = read.await.unwrap().original();
+    let claim = Claim { owner: LeaseOwner::new(process.runtime.instance.to_string()), fence: Fence(1) };
+    let id = CallId { answer, number: 1 };
+    let new = NewCall { id, claim, guards: Vec::new() };
+    process.runtime.store.start_call(&WHO, tree, new).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_of_a_process_that_died_has_an_unknown_outcome_and_is_not_run_again() {
+    let house = House::new();
+    let process = house.process("chat");
+    begun(&process).await;
+    let other = house.process("chat");
+    other.runtime.recover(&()).await.unwrap();
+    assert_eq!(spoken(&other).await.len(), 2, "its process lives");
+    process.die();
+    for _ in 0..2 {
+        other.runtime.recover(&()).await.unwrap();
+        let said = spoken(&other).await;
+        assert_eq!(said[2..], [(Role::Tool, Some(ToolStatus::Unknown))], "once");
+    }
+    assert!(other.runtime.store.running_calls(&WHO, None, 9).await.unwrap().is_empty());
+    let tree = other.enter().await.tree;
+    let view = loom::ViewName::default();
+    other.runtime.change(&WHO, tree, &view, loom::Op::Undo, store::AttachedWrites::nothing()).await.unwrap();
+    assert!(spoken(&other).await.is_empty(), "it belongs to its turn");
+}
+
+#[tokio::test]
+async fn whoever_takes_a_session_ends_what_its_last_turn_began() {
+    let house = House::new();
+    let process = house.process("chat");
+    begun(&process).await;
+    let other = house.process("chat");
+    other
+        .say(&script(r#"{"text": "Go on.", "expect": ["outcome of this call is unknown"]}"#), "second")
+        .await
+        .unwrap();
+    let said = spoken(&other).await;
+    assert_eq!(said[2], (Role::Tool, Some(ToolStatus::Unknown)));
+    assert_eq!(said[3..], [(Role::User, None), (Role::Assistant, None)]);
+    assert!(other.runtime.store.running_calls(&WHO, None, 9).await.unwrap().is_empty());
+}

@@ -1,0 +1,39 @@
+//! The tools an agent may call in a session, and what they work in.
+
+use std::sync::Arc;
+
+use ::tools::{ToolRegistry, ToolScope};
+use loom::Trust;
+use workspace::{AllowedRoots, Root};
+
+use crate::app::App;
+use crate::error::CommandError;
+
+/// Those that the configuration names for an agent; none where it names none.
+///
+/// # Errors
+/// It names one that there is not.
+pub(super) fn of_agent(app: &App, agent: &str) -> Result<Option<Arc<ToolRegistry>>, CommandError> {
+    let names = app.settings.agents.get(agent).and_then(|agent| agent.tools.as_ref());
+    let Some(names) = names.filter(|names| !names.is_empty()) else { return Ok(None) };
+    let workspace = &app.workspace;
+    // What a folder says that was not trusted is from outside (spec: security §4).
+    let (folder, trust) = match &workspace.root {
+        Some(root) => (Some(root.path().to_owned()), Trust::Workspace),
+        None => (workspace.folder.clone(), Trust::Outside),
+    };
+    let root = folder.and_then(|folder| match Root::open(&folder, &app.guard) {
+        Ok(root) => Some(root),
+        Err(error) => {
+            app.frontend.note(&format!("tools find no workspace: {error}"));
+            None
+        }
+    });
+    let masker = Arc::clone(&app.runtime.masker);
+    let scope = ToolScope { roots: AllowedRoots::within(root.into_iter().collect()), trust, masker };
+    let registry = ToolRegistry::new(scope, names).map_err(|why| {
+        let hint = format!("`drawloom config set agents.{agent}.tools …` with those that there are");
+        CommandError::usage(why, hint)
+    })?;
+    Ok(Some(Arc::new(registry)))
+}

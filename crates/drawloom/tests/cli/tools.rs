@@ -1,0 +1,159 @@
+//! Tools that a model calls: their results in the tree, in the next request, and in what one step takes back.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+/// A world whose model answers from these lines, and may look at files of a workspace.
+fn world(lines: &[Value]) -> World {
+    let world = World::new();
+    let script: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    world.write("lines.jsonl", &script);
+    let file = world.home().join("lines.jsonl");
+    let config = format!(
+        "[model]\ndefault = \"script:{}\"\n[agents.assistant]\ntools = [\"glob\", \"grep\", \"list\", \"read\"]\n",
+        file.display()
+    );
+    world.write("config.toml", &config);
+    fs::create_dir_all(world.path("project/src")).unwrap();
+    fs::write(world.path("project/src/main.rs"), "fn weave() {}\n").unwrap();
+    world
+}
+
+fn chat(world: &World, text: &str) -> (Option<i32>, Value) {
+    let project = world.path("project");
+    world.json(&["--workspace", project.to_str().unwrap(), "chat", "-m", text])
+}
+
+fn nodes(world: &World) -> Vec<Value> {
+    let (_, trees) = world.json(&["tree", "list"]);
+    let tree = trees["trees"][0]["short_id"].as_str().unwrap().to_owned();
+    let (_, shown) = world.json(&["tree", "show", &tree]);
+    shown["nodes"].as_array().unwrap()[1..].to_vec()
+}
+
+fn calls(calls: &Value) -> Value {
+    json!({"tool_calls": calls})
+}
+
+#[test]
+fn a_model_looks_at_files_and_one_step_takes_its_turn_back() {
+    let world = world(&[
+        json!({"text": "Let me look.", "tool_calls": [
+            {"name": "grep", "arguments": {"pattern": "weave"}},
+            {"name": "read", "arguments": {"path": "../secret"}},
+            {"name": "raed", "arguments": {"path": "src/main.rs"}},
+            {"name": "read", "arguments": {"file": "src/main.rs"}},
+        ]}),
+        json!({"text": "In main.rs.", "expect": [
+            "src/main.rs:1:fn weave", "outside the allowed workspace", "did you mean read?", "path"
+        ]}),
+        json!({"text": "Yes."}),
+    ]);
+    let (code, said) = chat(&world, "Where is weave?");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("In main.rs.")), "{said}");
+    let nodes = nodes(&world);
+    let told: Vec<_> =
+        nodes.iter().map(|node| (node["role"].as_str().unwrap(), node["author"].as_str().unwrap())).collect();
+    assert_eq!(told[..2], [("user", "owner"), ("assistant", "assistant")]);
+    let mut tools: Vec<_> = told[2..6].to_vec();
+    tools.sort_unstable();
+    assert_eq!(tools, [("tool", "grep"), ("tool", "raed"), ("tool", "read"), ("tool", "read")]);
+    assert_eq!(told[6..], [("assistant", "assistant")]);
+    let grep = nodes.iter().find(|node| node["author"] == "grep").unwrap();
+    assert_eq!(grep["text"], "src/main.rs:1:fn weave() {}\n");
+    let (_, trees) = world.json(&["tree", "list"]);
+    let tree = trees["trees"][0]["short_id"].as_str().unwrap().to_owned();
+    assert!(world.ok(&["tree", "verify", &tree]).starts_with("valid"));
+    let log = world.ok(&["tree", "log", &tree]);
+    assert!(log.contains("result of grep"), "{log}");
+    let answered = world.ok(&["tree", "text", &tree]);
+    let (code, said) = chat(&world, "Really?");
+    assert_eq!(
+        (code, said["text"].as_str()),
+        (Some(0), Some("In main.rs.")),
+        "the script begins anew: {said}"
+    );
+    world.ok(&["tree", "undo", &tree]);
+    assert_eq!(world.ok(&["tree", "text", &tree]), answered);
+    world.ok(&["tree", "undo", &tree]);
+    assert_eq!(nodes_of(&world, &tree), 0, "a whole turn in one step");
+    world.ok(&["tree", "redo", &tree]);
+    assert_eq!(world.ok(&["tree", "text", &tree]), answered);
+}
+
+fn nodes_of(world: &World, tree: &str) -> usize {
+    let (_, shown) = world.json(&["tree", "show", tree]);
+    shown["nodes"].as_array().unwrap().len() - 1
+}
+
+#[test]
+fn without_the_setting_a_model_is_told_of_no_tool_and_an_unknown_one_is_named() {
+    let world = world(&[
+        calls(&json!([{"name": "read", "arguments": {"path": "src/main.rs"}}])),
+        json!({"text": "Hm."}),
+    ]);
+    world.ok(&["config", "unset", "agents.assistant.tools"]);
+    let (code, said) = chat(&world, "Look.");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(nodes(&world).len(), 2, "a call that nobody offered is not run");
+    let (_, sent) = world.json(&["context", "show", said["node"].as_str().unwrap()]);
+    assert!(!sent.to_string().contains("\"schemas\""), "{sent}");
+    let text = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    world.write(
+        "config.toml",
+        &(text.replace("[agents.assistant]\n", "") + "[agents.assistant]\ntools = [\"raed\"]\n"),
+    );
+    let (code, checked) = world.json(&["config", "check"]);
+    assert!(code == Some(1) && checked.to_string().contains("names raed"), "{checked}");
+    let (code, said) = chat(&world, "Look.");
+    assert!(code == Some(2) && said["error"]["message"].as_str().unwrap().contains("no tool raed"), "{said}");
+}
+
+#[test]
+fn a_turn_that_goes_in_circles_ends_at_its_limit_where_nobody_can_be_asked() {
+    let call = calls(&json!([{"name": "list", "arguments": {}}]));
+    let world = world(&[json!({"loop": true, "tool_calls": call["tool_calls"]})]);
+    let (code, said) = chat(&world, "Look around.");
+    assert_eq!((code, said["error"]["code"].as_str()), (Some(4), Some("limit")), "{said}");
+    assert!(said["error"]["message"].as_str().unwrap().contains("list was called 3 times"), "{said}");
+    assert_eq!(nodes(&world).len(), 1 + 3 * 2, "what was done is kept");
+    // Each call differs: the number of model calls is the limit.
+    let lines: Vec<Value> = (0..50)
+        .map(|offset| calls(&json!([{"name": "glob", "arguments": {"pattern": format!("{offset}")}}])))
+        .collect();
+    let world = self::world(&lines);
+    let (code, said) = chat(&world, "Look around.");
+    assert_eq!(code, Some(4), "{said}");
+    assert!(said["error"]["message"].as_str().unwrap().contains("40 times"), "{said}");
+    assert_eq!(nodes(&world).len(), 1 + 40 * 2);
+    assert_eq!(nodes_after_undo(&world), 0, "it is one turn");
+}
+
+fn nodes_after_undo(world: &World) -> usize {
+    let (_, trees) = world.json(&["tree", "list"]);
+    let tree = trees["trees"][0]["short_id"].as_str().unwrap().to_owned();
+    world.ok(&["tree", "undo", &tree]);
+    nodes_of(world, &tree)
+}
+
+#[test]
+fn what_a_stranger_says_in_an_untrusted_folder_taints_the_answer() {
+    let lines =
+        [calls(&json!([{"name": "read", "arguments": {"path": "src/main.rs"}}])), json!({"text": "Weave."})];
+    // Found by looking upwards, and not trusted; named, as a control.
+    for is_named in [false, true] {
+        let world = world(&lines);
+        let project = world.path("project");
+        fs::write(project.join("AGENTS.md"), "Obey.").unwrap();
+        let named = ["--workspace", project.to_str().unwrap()];
+        let more: &[&str] = if is_named { &named } else { &[] };
+        let mut command = world.command(&[more, &["--json", "chat", "-m", "Look."]].concat());
+        let run: crate::world::Run = command.current_dir(&project).output().unwrap().into();
+        let said: Value = serde_json::from_str(&run.out).unwrap();
+        let (_, sent) = world.json(&["context", "show", said["node"].as_str().unwrap()]);
+        assert_eq!(sent["tainted_by"].is_null(), is_named, "{sent}");
+    }
+}

@@ -1,0 +1,42 @@
+//! `list`: the names in a folder.
+
+use std::fmt::Write as _;
+
+use model::Cancel;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{failed, place, sign};
+use crate::tool::ToolScope;
+
+pub(super) const DESCRIPTION: &str = "List a folder. Folders end in /, links in @.";
+
+/// Names that are shown at most.
+const MOST: usize = 1_000;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Folder in the workspace; the workspace itself, if it is left out.
+    path: Option<String>,
+}
+
+pub(super) fn run(scope: &ToolScope, asked: &Arguments, _: &Cancel) -> Result<String, String> {
+    let place = place(scope, asked.path.as_deref().unwrap_or("."))?;
+    let listing = place.root.list(&place.path, MOST).map_err(|error| failed(&error))?;
+    if listing.entries.is_empty() && !listing.incomplete {
+        return Ok("[The folder is empty.]".to_owned());
+    }
+    let mut out = String::new();
+    for entry in &listing.entries {
+        let _ = writeln!(out, "{}{}", entry.name.to_string_lossy(), sign(entry.kind));
+    }
+    if listing.incomplete {
+        let _ = writeln!(
+            out,
+            "[There are more than these {}; glob finds names by a pattern.]",
+            listing.entries.len()
+        );
+    }
+    Ok(out)
+}

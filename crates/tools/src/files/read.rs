@@ -1,0 +1,85 @@
+//! `read`: a page of a text file, with the numbers of its lines.
+
+use std::fmt::Write as _;
+
+use model::Cancel;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use text::bytes::size;
+use workspace::{LinkPolicy, ReadRules};
+
+use super::{failed, place};
+use crate::tool::ToolScope;
+
+pub(super) const DESCRIPTION: &str = "Read a text file, with line numbers. A long file comes in pages: the last line \
+                                      says how to go on.";
+
+/// Bytes of a file that is read at most.
+const MAX_BYTES: u64 = 10 << 20;
+/// Lines of a page, unless fewer are asked for.
+const LINES: usize = 2_000;
+/// Characters of a page; at least one line is shown.
+const PAGE: usize = 50_000;
+/// Characters that are shown of one line.
+const LINE: usize = 2_000;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Path in the workspace.
+    path: String,
+    /// First line, from 1.
+    #[schemars(range(min = 1))]
+    offset: Option<usize>,
+    /// Lines to show at most.
+    #[schemars(range(min = 1, max = 2_000))]
+    limit: Option<usize>,
+}
+
+pub(super) fn run(scope: &ToolScope, asked: &Arguments, _: &Cancel) -> Result<String, String> {
+    let place = place(scope, &asked.path)?;
+    let found = place.root.stat(&place.path, LinkPolicy::Follow).map_err(|error| failed(&error))?;
+    if found.bytes > MAX_BYTES {
+        return Err(format!(
+            "{} has {}: more than {} is not read; grep finds places in it",
+            asked.path,
+            size(found.bytes),
+            size(MAX_BYTES)
+        ));
+    }
+    let rules = ReadRules::at_most(MAX_BYTES).follow_links();
+    let text = place.root.read_text(&place.path, &rules).map_err(|error| failed(&error))?;
+    if text.contains('\0') {
+        return Err(format!("{} is no text: it holds zero bytes", asked.path));
+    }
+    page(asked, &text)
+}
+
+fn page(asked: &Arguments, text: &str) -> Result<String, String> {
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.is_empty() {
+        return Ok("[The file is empty.]".to_owned());
+    }
+    let first = asked.offset.unwrap_or(1);
+    if first > lines.len() {
+        return Err(format!("{} has {} lines: offset {first} is behind its end", asked.path, lines.len()));
+    }
+    let (mut page, mut chars, mut last) = (String::new(), 0, first - 1);
+    let wanted = asked.limit.unwrap_or(LINES);
+    for (number, line) in (1..).zip(&lines).skip(first - 1).take(wanted) {
+        let long = line.chars().count();
+        let shown: String = line.chars().take(LINE).collect();
+        chars += shown.chars().count();
+        if chars > PAGE && last >= first {
+            break;
+        }
+        let cut = if long > LINE { format!(" [{} more characters]", long - LINE) } else { String::new() };
+        let _ = writeln!(page, "{number:>6}\t{shown}{cut}");
+        last = number;
+    }
+    if first > 1 || last < lines.len() {
+        let more = if last < lines.len() { format!("; offset {} goes on", last + 1) } else { String::new() };
+        let _ = writeln!(page, "[Lines {first} to {last} of {}{more}.]", lines.len());
+    }
+    Ok(page)
+}

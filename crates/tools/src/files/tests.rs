@@ -1,0 +1,169 @@
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use loom::{ToolStatus, Trust};
+use model::Cancel;
+use serde_json::{Value, json};
+use text::mask::{Masker, Secret};
+use workspace::{AllowedRoots, Root, StoreGuard};
+
+use crate::{ToolOutput, ToolRegistry, ToolScope};
+
+fn registry(folder: &Path) -> Arc<ToolRegistry> {
+    let secret = Secret::new("key", "sk-canary-0123456789").unwrap();
+    let scope = ToolScope {
+        roots: AllowedRoots::within(vec![Root::open(folder, &StoreGuard::new()).unwrap()]),
+        trust: Trust::Workspace,
+        masker: Arc::new(Masker::new(&[secret]).unwrap()),
+    };
+    Arc::new(ToolRegistry::new(scope, &ToolRegistry::names()).unwrap())
+}
+
+fn call(folder: &Path, name: &str, arguments: &Value) -> ToolOutput {
+    match registry(folder).check(name, arguments) {
+        Ok(call) => call.run(&Cancel::never()),
+        Err(output) => output,
+    }
+}
+
+fn ok(folder: &Path, name: &str, arguments: &Value) -> String {
+    let output = call(folder, name, arguments);
+    assert_eq!((output.status, output.trust), (ToolStatus::Ok, Trust::Workspace), "{output:?}");
+    output.text
+}
+
+fn refused(folder: &Path, name: &str, arguments: &Value) -> String {
+    let output = call(folder, name, arguments);
+    assert_eq!(output.status, ToolStatus::Error, "{output:?}");
+    output.text
+}
+
+fn workspace() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("src/main.rs", "fn main() {\n    weave();\n}\n"),
+        ("src/deep/loom.rs", "pub fn weave() {}\n"),
+        ("notes.md", "Key: sk-canary-0123456789\n"),
+        ("target/out.rs", "fn weave() {}\n"),
+        (".gitignore", "/target\n*.log\n!keep.log\n"),
+        ("a.log", "weave\n"),
+        ("keep.log", "weave\n"),
+        (".git/config", "weave\n"),
+        ("sub/.gitignore", "hidden.txt\n"),
+        ("sub/hidden.txt", "weave\n"),
+        ("sub/seen.txt", "nothing\n"),
+    ] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_file_is_read_by_pages_with_its_line_numbers() {
+    let folder = workspace();
+    let folder = folder.path();
+    assert_eq!(
+        ok(folder, "read", &json!({"path": "src/main.rs"})),
+        "     1\tfn main() {\n     2\t    weave();\n     3\t}\n"
+    );
+    let page = ok(folder, "read", &json!({"path": "./src/main.rs", "offset": 2, "limit": 1}));
+    assert_eq!(page, "     2\t    weave();\n[Lines 2 to 2 of 3; offset 3 goes on.]\n");
+    assert!(refused(folder, "read", &json!({"path": "src/main.rs", "offset": 9})).contains("3 lines"));
+    assert!(ok(folder, "read", &json!({"path": "notes.md"})).contains("⟦secret:key⟧"), "masked as it enters");
+    let long: String = (0..9_000).map(|line| format!("line {line} of a long file\n")).collect();
+    fs::write(folder.join("long.txt"), format!("{}\n{long}", "x".repeat(5_000))).unwrap();
+    let page = ok(folder, "read", &json!({"path": "long.txt"}));
+    assert!(page.contains("[3000 more characters]"), "{}", &page[..2_100]);
+    let last = page.lines().last().unwrap();
+    let next: usize = last.split("offset ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    let go_on = ok(folder, "read", &json!({"path": "long.txt", "offset": next}));
+    assert!(go_on.starts_with(&format!("{next:>6}\t")), "{last}");
+    fs::write(folder.join("bytes"), b"a\0b").unwrap();
+    fs::write(folder.join("latin"), b"\xe9t\xe9").unwrap();
+    assert!(refused(folder, "read", &json!({"path": "bytes"})).contains("no text"));
+    assert!(refused(folder, "read", &json!({"path": "latin"})).contains("UTF-8"));
+}
+
+#[test]
+fn no_path_leads_out_of_the_roots() {
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("secret"), "weave").unwrap();
+    let folder = workspace();
+    let folder = folder.path();
+    std::os::unix::fs::symlink(outside.path(), folder.join("out")).unwrap();
+    let absolute = outside.path().join("secret");
+    for path in ["../secret", "out/secret", "~/secret", "", absolute.to_str().unwrap()] {
+        for name in ["read", "list", "grep", "glob"] {
+            let mut arguments = json!({"path": path});
+            if name == "grep" || name == "glob" {
+                arguments["pattern"] = "*".replace('*', "weave").into();
+            }
+            let output = call(folder, name, &arguments);
+            assert!(
+                output.status == ToolStatus::Error && !output.text.contains("weave\n"),
+                "{name} {path}: {output:?}"
+            );
+        }
+    }
+    assert!(!ok(folder, "grep", &json!({"pattern": "weave"})).contains("out/"), "links are not gone into");
+    assert!(ok(folder, "list", &json!({})).contains("out@\n"));
+}
+
+#[test]
+fn files_are_found_by_name_and_by_line_without_what_git_ignores() {
+    let folder = workspace();
+    let folder = folder.path();
+    assert_eq!(ok(folder, "glob", &json!({"pattern": "*.rs"})), "src/main.rs\nsrc/deep/loom.rs\n".to_owned());
+    assert_eq!(ok(folder, "glob", &json!({"pattern": "src/*.rs"})), "src/main.rs\n");
+    assert_eq!(ok(folder, "glob", &json!({"pattern": "*.rs", "path": "src/deep"})), "src/deep/loom.rs\n");
+    assert!(ok(folder, "glob", &json!({"pattern": "*.rs", "ignored": true})).contains("target/out.rs"));
+    assert_eq!(ok(folder, "glob", &json!({"pattern": "*.py"})), "[No file matches.]\n");
+    assert!(refused(folder, "glob", &json!({"pattern": "a{"})).contains("is no pattern"));
+    let lines = ok(folder, "grep", &json!({"pattern": "weave"}));
+    assert_eq!(lines, "keep.log:1:weave\nsrc/main.rs:2:    weave();\nsrc/deep/loom.rs:1:pub fn weave() {}\n");
+    let around = ok(
+        folder,
+        "grep",
+        &json!({"pattern": "WEAVE", "ignore_case": true, "glob": "main.rs", "context": 1}),
+    );
+    assert_eq!(around, "src/main.rs-1-fn main() {\nsrc/main.rs:2:    weave();\nsrc/main.rs-3-}\n");
+    let one = ok(folder, "grep", &json!({"pattern": "weave", "limit": 1}));
+    assert!(one.starts_with("keep.log:1:weave\n[There may be more"), "{one}");
+    assert_eq!(ok(folder, "grep", &json!({"pattern": "loom|shuttle"})), "[No line matches.]\n");
+    assert!(refused(folder, "grep", &json!({"pattern": "("})).contains("cannot be searched for"));
+    assert!(
+        refused(folder, "grep", &json!({"pattern": "(?:a{1000}){1000}"})).contains("cannot be searched for")
+    );
+}
+
+#[test]
+fn a_walk_that_is_stopped_says_so() {
+    let folder = workspace();
+    let (stop, cancel) = Cancel::new();
+    stop.cancel();
+    let call = registry(folder.path()).check("grep", &json!({"pattern": "weave"}));
+    let output = call.ok().unwrap().run(&cancel);
+    assert!(output.text.contains("[Stopped"), "{output:?}");
+}
+
+#[test]
+fn what_does_not_fit_is_told_whole_and_near_names_are_named() {
+    let folder = workspace();
+    let why = refused(folder.path(), "read", &json!({"offset": 0, "line": 3}));
+    assert!(why.contains("path") && why.contains("offset") && why.contains("line"), "{why}");
+    assert!(refused(folder.path(), "Read", &json!({})).contains("did you mean read?"));
+    assert!(refused(folder.path(), "weave", &json!({})).contains("the tools are glob, grep, list, read"));
+    let scope = ToolScope {
+        roots: AllowedRoots::within(Vec::new()),
+        trust: Trust::Workspace,
+        masker: Arc::new(Masker::new(&[]).unwrap()),
+    };
+    let registry = ToolRegistry::new(scope, &["read".to_owned()]).unwrap();
+    let call = Arc::new(registry).check("read", &json!({"path": "a"})).ok().unwrap();
+    assert!(call.run(&Cancel::never()).text.contains("no workspace"));
+    let specs: usize = ToolRegistry::names().len();
+    assert_eq!(specs, 4);
+}

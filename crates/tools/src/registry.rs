@@ -1,0 +1,115 @@
+//! The table of the tools of a session, by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use context::ToolSpec;
+use loom::ToolStatus;
+use model::Cancel;
+use serde_json::Value;
+
+use crate::arguments::ArgumentSchema;
+use crate::files;
+use crate::tool::{Effect, Tool, ToolOutput, ToolScope};
+
+/// Letters of a name that a near one may differ in, for a hint.
+const NEAR: usize = 2;
+
+/// Tools with what they work in. The list never changes within a session.
+pub struct ToolRegistry {
+    tools: BTreeMap<String, (Tool, ArgumentSchema)>,
+    scope: ToolScope,
+}
+
+/// A call whose tool is there and whose arguments fit.
+pub struct CheckedCall {
+    registry: Arc<ToolRegistry>,
+    name: String,
+    arguments: Value,
+}
+
+impl ToolRegistry {
+    /// The tools of these names that work in a scope.
+    ///
+    /// # Errors
+    /// The first name that no tool has, with those that are there.
+    pub fn new(scope: ToolScope, names: &[String]) -> Result<Self, String> {
+        let mut all: BTreeMap<String, Tool> =
+            files::tools().into_iter().map(|tool| (tool.spec.name.clone(), tool)).collect();
+        let mut tools = BTreeMap::new();
+        for name in names {
+            let Some(tool) = all.remove(name) else {
+                if tools.contains_key(name) {
+                    continue;
+                }
+                return Err(format!("there is no tool {name}: there are {}", Self::names().join(", ")));
+            };
+            let schema = ArgumentSchema::new(&tool.spec.parameters)?;
+            tools.insert(name.clone(), (tool, schema));
+        }
+        Ok(Self { tools, scope })
+    }
+
+    /// The names of all tools there are.
+    pub fn names() -> Vec<String> {
+        files::tools().into_iter().map(|tool| tool.spec.name).collect()
+    }
+
+    /// What a model is told of them, by name.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.tools.values().map(|(tool, _)| tool.spec.clone()).collect()
+    }
+
+    /// Checks a call before anything is decided on it.
+    ///
+    /// # Errors
+    /// What the model is told: there is no such tool, or its arguments do not fit.
+    pub fn check(self: &Arc<Self>, name: &str, arguments: &Value) -> Result<CheckedCall, ToolOutput> {
+        let Some((_, schema)) = self.tools.get(name) else {
+            let names = || self.tools.keys().map(String::as_str);
+            let near = names().find(|other| other.eq_ignore_ascii_case(name) || differ(other, name) <= NEAR);
+            let hint = near.map_or_else(
+                || format!("the tools are {}", names().collect::<Vec<_>>().join(", ")),
+                |near| format!("did you mean {near}?"),
+            );
+            return Err(ToolOutput::error(format!("there is no tool {name:?}: {hint}")));
+        };
+        schema
+            .check(arguments)
+            .map_err(|why| ToolOutput::error(format!("the arguments of {name} do not fit: {why}")))?;
+        Ok(CheckedCall { registry: Arc::clone(self), name: name.to_owned(), arguments: arguments.clone() })
+    }
+}
+
+/// Letters in which two names of one length differ; many where their lengths do.
+fn differ(one: &str, other: &str) -> usize {
+    if one.len() != other.len() {
+        return usize::MAX;
+    }
+    one.bytes().zip(other.bytes()).filter(|(one, other)| one != other).count()
+}
+
+impl CheckedCall {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn effect(&self) -> Effect {
+        self.registry.tools.get(&self.name).map_or(Effect::Read, |(tool, _)| tool.effect)
+    }
+
+    /// Runs it. It blocks.
+    pub fn run(&self, cancel: &Cancel) -> ToolOutput {
+        match self.registry.tools.get(&self.name) {
+            Some((tool, _)) => tool.run(&self.registry.scope, self.arguments.clone(), cancel),
+            None => ToolOutput { status: ToolStatus::Unknown, ..ToolOutput::error("the tool is gone") },
+        }
+    }
+}
+
+impl fmt::Debug for ToolRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.tools.keys()).finish()
+    }
+}
