@@ -183,7 +183,8 @@ pub struct TurnOutcome {
     /// The model that answered, `PROVIDER/NAME`; empty where none did.
     #[serde(default)]
     pub model: String,
-    /// What it cost; none where it runs on this machine, or price or tokens are not known.
+    /// What it cost, all its model calls together; none where they run on this machine, or price or tokens are not
+    /// known.
     #[serde(default)]
     pub cost: Option<Money>,
     /// Tokens of the request that a cache could reuse, estimated; none where no request was before it.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use loom::plan::{EditAs, NewText, NewTree};
 use loom::{Author, Block, Digest, Mode, NodeId, Op, PositionId, Refusal, Seq, TreeId, Trust, ViewName};
-use model::Cancel;
+use model::{Cancel, Money};
 use store::{AttachedWrites, Principal, RunningCall, SessionId, StoreError};
 use tokio::time::{Instant, sleep};
 
@@ -349,8 +349,8 @@ impl Turn<'_> {
         limits: &mut TurnLimits,
     ) {
         let AnswerSite { tree, config, turn, attended, hands_back } = *site;
-        let mut from = written.from;
-        let ended = loop {
+        let (mut from, mut cost) = (written.from, None);
+        let mut ended = loop {
             let call = Call {
                 who: Principal::Owner,
                 author: written.author.clone(),
@@ -374,6 +374,9 @@ impl Turn<'_> {
                     self.go_to(held, tree, &written.view, nodes[0].id).await;
                 }
                 _ => {}
+            }
+            if let Ok(GenerationOutcome { cost: Some(more), .. }) = &generated {
+                cost = Some(cost.unwrap_or(Money::ZERO) + *more);
             }
             let mut generated = match generated {
                 Ok(generated) if generated.error.is_none() => generated,
@@ -399,6 +402,10 @@ impl Turn<'_> {
                     (more.node, more.author, more.trust.min(written.trust));
             }
         };
+        // What the whole turn came to, as far as it is known.
+        if let Ok(generated) = &mut ended {
+            generated.cost = cost;
+        }
         let outcome = Box::new(outcome(written.node, tree, ended));
         self.log.push(SessionEvent::Finished { says: written.says, outcome });
     }

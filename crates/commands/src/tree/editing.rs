@@ -8,16 +8,13 @@ mod align;
 mod base;
 mod file;
 mod marks;
+mod taking_in;
 
-use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use loom::path::{ViewOverrides, is_ancestor};
-use loom::render::{tip, window};
-use loom::{
-    CellKey, Mode, NodeId, Op, PassageEdit, PositionId, Refusal, Slot, TreeId, TreeReader, ViewName, resolve,
-};
-use text::passages::{Division, split};
+use loom::path::ViewOverrides;
+use loom::render::window;
+use loom::{CellKey, Mode, NodeId, Op, PositionId, Refusal, Slot, TreeId, TreeReader, ViewName};
 use workspace::Accept;
 
 use self::base::EditBase;
@@ -27,7 +24,7 @@ pub use self::file::edit_files;
 pub(crate) use self::file::quoted;
 pub(super) use self::file::taken_in;
 use self::marks::{Marks, UnknownMark};
-use super::telling::{WordBudget, WordChange, shown_at, words_of};
+use super::telling::shown_at;
 use super::{look, words};
 use crate::app::{App, NamedNode};
 use crate::args::tree::Edit;
@@ -364,153 +361,6 @@ impl OpenText {
     fn are_meant(&self, app: &App, texts: &[String]) -> bool {
         let what = format!("all {} passages", self.passages.len());
         is_meant(app, &self.text(), &texts.concat(), &what)
-    }
-
-    /// Takes the texts of the passages in, as far as nobody else wrote there since; what went in is what they say then.
-    async fn take_in(
-        &mut self,
-        app: &App,
-        asker: &Asker,
-        mut texts: Vec<String>,
-    ) -> Result<PathEdited, CommandError> {
-        let added = self.take_end(&mut texts);
-        let pairs = self.passages.iter().zip(texts);
-        let changed: Vec<(&OpenPassage, String)> =
-            pairs.filter(|(passage, text)| *text != passage.text).collect();
-        let (view, at) = (self.view.clone(), changed.iter().map(|(passage, _)| passage.position));
-        let at: Vec<PositionId> = at.collect();
-        let now = app.read(asker, self.tree, move |rows| {
-            let shown = at.iter().map(|at| shown_at(rows, &view, *at));
-            shown
-                .map(|row| row.map(|row| (row.purged, row.node.text().into_owned())))
-                .collect::<Result<Vec<_>, _>>()
-        });
-        let (mut edits, mut left) = (Vec::new(), HashSet::new());
-        for ((passage, text), (is_forgotten, shown)) in changed.into_iter().zip(now.await?) {
-            if is_forgotten || passage.is_forgotten {
-                left.insert(passage.position);
-            } else if text != shown {
-                app.fits_node(&format!("the text of {}", passage.short_id), &text, false)?;
-                edits.push(PassageEdit { position: passage.position, from: passage.node, text });
-            }
-        }
-        app.fits_node("the text at the end", &added, true)?;
-        let mut done = PathEdited::default();
-        if !edits.is_empty() || !added.is_empty() {
-            let left_now = self.write(app, asker, (edits, &added), &mut done).await?;
-            left.extend(left_now);
-        }
-        self.name_left(app, asker, &left, &mut done).await?;
-        Ok(done)
-    }
-
-    /// Writes what changed, in one step. Returns the passages that were left.
-    async fn write(
-        &mut self,
-        app: &App,
-        asker: &Asker,
-        (mut edits, added): (Vec<PassageEdit>, &str),
-        done: &mut PathEdited,
-    ) -> Result<HashSet<PositionId>, CommandError> {
-        let texts: Vec<_> =
-            split(added, Division::Paragraph).into_iter().map(|text| asker.text(text, None)).collect();
-        let grown = texts.len();
-        let behind = self.passages.last().map(|last| last.position);
-        let op = Op::EditPath { edits: edits.clone(), texts, behind };
-        let applied = app.change(asker, self.tree, &self.view, op).await?;
-        // Without an operation nothing was taken in.
-        let was_left = |key: &CellKey| applied.seq.is_none() || applied.skipped.contains(key);
-        let view = self.view.clone();
-        let mut left: HashSet<PositionId> = edits.iter().map(|edit| edit.position).collect();
-        left.retain(|position| was_left(&CellKey::Selected { view: view.clone(), position: *position }));
-        let end_left = !added.is_empty() && was_left(&CellKey::Tip { view: view.clone() });
-        let mut words = WordChange { came: if end_left { 0 } else { words_of(added) }, went: 0 };
-        edits.retain(|edit| !left.contains(&edit.position));
-        let mut budget = WordBudget::default();
-        let written: HashMap<PositionId, &str> =
-            edits.iter().map(|edit| (edit.position, edit.text.as_str())).collect();
-        for passage in &self.passages {
-            let Some(text) = written.get(&passage.position) else { continue };
-            // Past it a passage counts as replaced.
-            let replaced = || WordChange { came: words_of(text), went: words_of(&passage.text) };
-            let between = budget.words_between(&passage.text, text).unwrap_or_else(replaced);
-            words = WordChange { came: words.came + between.came, went: words.went + between.went };
-        }
-        (done.words_added, done.words_removed) = (words.came, words.went);
-        let at: Vec<PositionId> = edits.iter().map(|edit| edit.position).collect();
-        let nodes = applied.nodes.clone();
-        let (changed, new) = app
-            .read(asker, self.tree, move |rows| {
-                let changed = at.iter().map(|at| edited(rows, resolve::shown(rows, &view, *at)?));
-                let changed = changed.collect::<Result<Vec<_>, _>>()?;
-                let mut new = Vec::new();
-                for (node, short_id) in nodes {
-                    let row = rows.node(node)?.ok_or_else(|| loom::RowError::missing("node", node))?;
-                    if row.node.position.original() == node {
-                        let (position, text) = (row.node.position, row.node.text().into_owned());
-                        new.push(OpenPassage { position, node, short_id, text, is_forgotten: false });
-                    }
-                }
-                Ok((changed, new))
-            })
-            .await?;
-        let versions: HashMap<PositionId, NodeId> =
-            changed.iter().map(|edited| (edited.position, edited.node)).collect();
-        for passage in &mut self.passages {
-            if let (Some(node), Some(text)) =
-                (versions.get(&passage.position), written.get(&passage.position))
-            {
-                passage.node = *node;
-                (*text).clone_into(&mut passage.text);
-            }
-        }
-        done.changed = changed;
-        if !end_left {
-            // What somebody typed meanwhile stands above it.
-            let above = new.len().saturating_sub(grown);
-            let new = new.into_iter().skip(above);
-            self.passages.extend(new.inspect(|passage| done.added.push(passage.named())));
-        }
-        left.extend(behind.filter(|_| end_left));
-        Ok(left)
-    }
-
-    /// Names the passages that were left, and those of them that left the path.
-    async fn name_left(
-        &self,
-        app: &App,
-        asker: &Asker,
-        left: &HashSet<PositionId>,
-        done: &mut PathEdited,
-    ) -> Result<(), CommandError> {
-        let collided: Vec<_> =
-            self.passages.iter().filter(|passage| left.contains(&passage.position)).collect();
-        let (view, at): (_, Vec<_>) =
-            (self.view.clone(), collided.iter().map(|passage| passage.position).collect());
-        let is_off = app.read(asker, self.tree, move |rows| {
-            let tip = tip(rows, &view)?;
-            at.iter().map(|at| Ok(!is_ancestor(rows, *at, tip)?)).collect::<Result<Vec<_>, loom::RowError>>()
-        });
-        let off_path = collided.iter().zip(is_off.await?).filter(|(_, is_off)| *is_off);
-        done.off_path = off_path.map(|(passage, _)| passage.named()).collect();
-        done.collided = collided.into_iter().map(OpenPassage::named).collect();
-        Ok(())
-    }
-
-    /// What was written behind the last passage of the path, which belongs below it (spec: loom §2 *Rules*): taken from
-    /// the texts, where that passage itself stayed as it was.
-    fn take_end(&self, texts: &mut [String]) -> String {
-        let Some(text) = texts.last_mut().filter(|_| self.is_to_the_end) else { return String::new() };
-        let last = self.passages.last().map_or("", |passage| passage.text.as_str());
-        let at_cluster = text::grapheme::floor(text, last.len()) == last.len();
-        match text.strip_prefix(last) {
-            Some(more) if !more.trim().is_empty() && at_cluster => {
-                let more = more.to_owned();
-                text.truncate(last.len());
-                more
-            }
-            _ => String::new(),
-        }
     }
 }
 

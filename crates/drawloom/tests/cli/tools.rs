@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::server::{self, Server};
 use crate::world::World;
 
 /// A world whose model answers from these lines, and may look at files of a workspace.
@@ -87,6 +88,44 @@ fn a_model_looks_at_files_and_one_step_takes_its_turn_back() {
 fn nodes_of(world: &World, tree: &str) -> usize {
     let (_, shown) = world.json(&["tree", "show", tree]);
     shown["nodes"].as_array().unwrap().len() - 1
+}
+
+#[test]
+fn a_server_is_told_of_the_tools_and_given_the_results_and_the_turn_costs_what_its_calls_cost() {
+    let near = Server::start(|path, body| {
+        if !path.ends_with("/chat/completions") {
+            return None;
+        }
+        let messages = body["messages"].as_array()?;
+        if messages.iter().any(|message| message["role"] == "tool") {
+            return Some(server::chat("", "In main.rs.", 1_000));
+        }
+        let call = json!({"index": 0, "id": "call-1", "type": "function",
+            "function": {"name": "grep", "arguments": "{\"pattern\": \"weave\"}"}});
+        let choice = json!({"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"});
+        let usage = json!({"prompt_tokens": 1_000, "completion_tokens": 5});
+        let (first, last) =
+            (json!({"id": "c", "choices": [choice]}), json!({"id": "c", "choices": [], "usage": usage}));
+        Some(format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n"))
+    });
+    let world = world(&[json!({"text": ""})]);
+    let config = format!(
+        "[providers.box]\nbase_url = \"{}\"\nplace = \"remote\"\nkind = \"openai\"\nwindow = 128000\n\
+         [models.\"box/m\"]\nprice_input = 100.0\nprice_output = 0.0\ntools = true\n[model]\ndefault = \"box/m\"\n\
+         [agents.assistant]\ntools = [\"grep\"]\n",
+        near.base()
+    );
+    world.write("config.toml", &config);
+    let (code, said) = chat(&world, "Where is weave?");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("In main.rs.")), "{said}");
+    let [first, second] = near.bodies().try_into().unwrap();
+    assert_eq!(first["tools"][0]["function"]["name"], "grep", "{first}");
+    assert_eq!(second["tools"], first["tools"], "the list never changes within a session");
+    let messages = second["messages"].as_array().unwrap();
+    let result = messages.iter().find(|message| message["role"] == "tool").unwrap();
+    assert_eq!(result["tool_call_id"], "call-1");
+    assert!(result["content"].to_string().contains("src/main.rs:1:fn weave"), "{result}");
+    assert_eq!(said["cost"].as_f64(), Some(0.2), "both model calls: {said}");
 }
 
 #[test]

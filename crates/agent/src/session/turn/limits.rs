@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use crate::call::Call;
 use crate::error::AgentError;
 use crate::event::QuestionKind;
 use crate::questions::{Decision, QuestionContext};
@@ -12,6 +11,9 @@ use crate::runtime::Runtime;
 const MODEL_CALLS: u32 = 40;
 /// Calls of one tool with the same arguments, likewise.
 const SAME_CALLS: u32 = 3;
+
+/// Characters of arguments in a question.
+const SHOWN: usize = 200;
 
 /// What a turn did so far.
 #[derive(Debug, Default)]
@@ -69,16 +71,11 @@ impl TurnLimits {
         asker: &QuestionContext<'_>,
         (what, question): (String, String),
     ) -> Result<(), AgentError> {
-        let Call { attended, .. } = asker.call;
         let asked = runtime.ask(asker, QuestionKind::Limit, format!("{what}: {question}")).await?;
         if asked == Decision::Denied {
             self.is_met = true;
-            tracing::debug!(attended, %what, "a turn ends at a limit");
             return Err(AgentError::Limit(what));
         }
         Ok(())
     }
 }
-
-/// Characters of arguments in a question.
-const SHOWN: usize = 200;
