@@ -1,10 +1,12 @@
 //! The check of what a tool is called with: every problem in one message, so that one try more is enough.
 
-use boon::{Compiler, ErrorKind, SchemaIndex, Schemas, ValidationError};
+use boon::{Compiler, ErrorKind, InstanceToken, SchemaIndex, Schemas, ValidationError};
 use serde_json::Value;
 
 /// Problems that are named at most.
 const NAMED: usize = 20;
+/// Characters of one problem: a name may be as long as whoever called likes.
+const LONGEST: usize = 300;
 
 /// The schema of the arguments of one tool.
 pub(crate) struct ArgumentSchema {
@@ -32,6 +34,7 @@ impl ArgumentSchema {
             let mut problems = Vec::new();
             leaves(&error, &mut problems);
             problems.dedup();
+            problems.iter_mut().for_each(|problem| *problem = problem.chars().take(LONGEST).collect());
             let more = problems.len().saturating_sub(NAMED);
             problems.truncate(NAMED);
             if more > 0 {
@@ -43,13 +46,44 @@ impl ArgumentSchema {
 }
 
 fn leaves(error: &ValidationError<'_, '_>, problems: &mut Vec<String>) {
-    if error.causes.is_empty() && !matches!(error.kind, ErrorKind::Group) {
-        let place = error.instance_location.to_string();
-        let place = place.trim_start_matches('/');
-        let at = if place.is_empty() { String::new() } else { format!("{place}: ") };
-        problems.push(format!("{at}{}", error.kind));
-    }
     error.causes.iter().for_each(|cause| leaves(cause, problems));
+    if error.causes.is_empty() {
+        told(error, problems);
+    }
+}
+
+/// What one place of the arguments has wrong, by its name as a program writes it.
+fn told(error: &ValidationError<'_, '_>, problems: &mut Vec<String>) {
+    let mut place = String::new();
+    for token in &error.instance_location.tokens {
+        match token {
+            InstanceToken::Prop(name) if place.is_empty() => place.push_str(name),
+            InstanceToken::Prop(name) => place += &format!(".{name}"),
+            InstanceToken::Item(number) => place += &format!("[{number}]"),
+        }
+    }
+    let below = |name: &str| if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") };
+    let here = if place.is_empty() { "the arguments" } else { place.as_str() };
+    match &error.kind {
+        ErrorKind::Required { want } => {
+            problems.extend(want.iter().map(|name| format!("missing required {}", below(name))));
+        }
+        ErrorKind::AdditionalProperties { got } => {
+            problems.extend(got.iter().map(|name| format!("unknown {}", below(name))));
+        }
+        ErrorKind::Type { got, want } => {
+            let want: Vec<String> = want.iter().map(|kind| kind.to_string()).collect();
+            problems.push(format!("{here} should be {}, not {got}", want.join(" or ")));
+        }
+        ErrorKind::Enum { want } => {
+            let want: Vec<String> = want.iter().map(Value::to_string).collect();
+            problems.push(format!("{here} must be one of {}", want.join(", ")));
+        }
+        ErrorKind::MinLength { want, .. } => problems.push(format!("{here} must be at least {want} chars")),
+        ErrorKind::Minimum { want, .. } => problems.push(format!("{here} must be >= {want}")),
+        ErrorKind::Maximum { want, .. } => problems.push(format!("{here} must be <= {want}")),
+        kind => problems.push(format!("{here}: {kind}")),
+    }
 }
 
 #[cfg(test)]
@@ -58,20 +92,58 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn all_problems_stand_in_one_message() {
+    fn problems(arguments: &Value) -> String {
         let schema = json!({
             "type": "object",
-            "properties": {"path": {"type": "string"}, "offset": {"type": "integer", "minimum": 1}},
-            "required": ["path"],
+            "properties": {
+                "query": {"type": "string", "minLength": 2},
+                "count": {"type": "integer", "minimum": 1, "maximum": 10},
+                "mode": {"enum": ["fast", "full"]},
+                "meta": {
+                    "type": "object",
+                    "properties": {
+                        "tag": {"type": "string"},
+                        "flags": {"type": "array", "items": {"type": "string"}},
+                    },
+                    "required": ["tag"],
+                },
+            },
+            "required": ["query", "count"],
             "additionalProperties": false,
         });
-        let schema = ArgumentSchema::new(&schema).unwrap();
-        assert_eq!(schema.check(&json!({"path": "a", "offset": 3})), Ok(()));
-        let why = schema.check(&json!({"offset": 0, "line": 4, "text": ""})).unwrap_err();
-        for problem in ["path", "offset: ", "line", "text"] {
-            assert!(why.contains(problem), "{problem}: {why}");
+        ArgumentSchema::new(&schema).unwrap().check(arguments).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn v1_to_v5_every_problem_is_told_by_its_place() {
+        for (arguments, told) in [
+            (json!({"query": "hi"}), "missing required count"),
+            (json!({"query": "hi", "count": 0}), "count must be >= 1"),
+            (json!({"query": "hi", "count": 11}), "count must be <= 10"),
+            (json!({"query": "hi", "count": "2"}), "count should be integer, not string"),
+            (
+                json!({"query": "h", "count": 2, "mode": "slow"}),
+                "mode must be one of \"fast\", \"full\"; query must be at least 2 chars",
+            ),
+            (
+                json!({"query": "hi", "count": 2, "meta": {"flags": [1, "ok"]}}),
+                "meta.flags[0] should be string, not number; missing required meta.tag",
+            ),
+            (json!({"query": "hi", "count": 2, "line": 1, "text": 2}), "unknown line; unknown text"),
+            (json!("a path"), "the arguments should be object, not string"),
+            (json!({"query": "hi", "count": 2, "meta": {"tag": "a", "flags": ["ok"]}}), ""),
+        ] {
+            let mut problems: Vec<String> = problems(&arguments).split("; ").map(str::to_owned).collect();
+            problems.sort();
+            assert_eq!(problems.join("; "), told, "{arguments}");
         }
-        assert!(schema.check(&json!("a path")).unwrap_err().contains("object"));
+    }
+
+    #[test]
+    fn no_more_problems_are_told_than_one_can_mend() {
+        let many: serde_json::Map<String, Value> =
+            (0..1_000).map(|number| (format!("k{number}"), Value::Null)).collect();
+        let told = problems(&Value::Object(many));
+        assert!(told.ends_with("; 982 more"), "{told}");
     }
 }

@@ -77,7 +77,7 @@ impl ToolRegistry {
         };
         schema
             .check(arguments)
-            .map_err(|why| ToolOutput::error(format!("the arguments of {name} do not fit: {why}")))?;
+            .map_err(|why| ToolOutput::error(format!("Invalid parameters of {name}: {why}")))?;
         Ok(CheckedCall { registry: Arc::clone(self), name: name.to_owned(), arguments: arguments.clone() })
     }
 }

@@ -75,10 +75,10 @@ impl Tool {
             let read = serde_json::from_value::<A>(arguments).map_err(|error| error.to_string());
             match read.and_then(|arguments| run(scope, &arguments, cancel)) {
                 Ok(text) => {
-                    let text = scope.masker.mask(&text).text.into_owned();
+                    let text = bounded(scope.masker.mask(&text).text.into_owned());
                     ToolOutput { status: ToolStatus::Ok, text, trust: scope.trust }
                 }
-                Err(why) => ToolOutput::error(scope.masker.mask(&why).text.into_owned()),
+                Err(why) => ToolOutput::error(bounded(scope.masker.mask(&why).text.into_owned())),
             }
         };
         Self { spec, effect: Effect::Read, run: Box::new(run) }
@@ -88,4 +88,17 @@ impl Tool {
     pub fn run(&self, scope: &ToolScope, arguments: Value, cancel: &Cancel) -> ToolOutput {
         (self.run)(scope, arguments, cancel)
     }
+}
+
+/// Bytes that a tool says at most, whatever names it met.
+const OUTPUT: usize = 256 << 10;
+
+fn bounded(mut text: String) -> String {
+    let at = text::grapheme::floor(&text, OUTPUT.min(text.len()));
+    if at < text.len() {
+        let more = text.len() - at;
+        text.truncate(at);
+        text += &format!("\n[{more} more bytes are left out.]\n");
+    }
+    text
 }

@@ -62,7 +62,7 @@ fn workspace() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_file_is_read_by_pages_with_its_line_numbers() {
+fn f10_a_file_is_read_by_pages_with_its_line_numbers() {
     let folder = workspace();
     let folder = folder.path();
     assert_eq!(
@@ -88,7 +88,7 @@ fn a_file_is_read_by_pages_with_its_line_numbers() {
 }
 
 #[test]
-fn no_path_leads_out_of_the_roots() {
+fn f9_no_path_leads_out_of_the_roots() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("secret"), "weave").unwrap();
     let folder = workspace();
@@ -140,6 +140,29 @@ fn files_are_found_by_name_and_by_line_without_what_git_ignores() {
 }
 
 #[test]
+fn x10_an_expression_that_would_go_back_and_forth_is_searched_for_in_one_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a"), format!("{}!\n{}\n", "a".repeat(1 << 20), "a".repeat(28))).unwrap();
+    let found = ok(folder.path(), "grep", &json!({"pattern": "(a+)+$"}));
+    assert_eq!(found, format!("a:2:{}\n", "a".repeat(28)));
+}
+
+#[test]
+fn what_a_tool_says_is_bounded_whatever_names_it_meets() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "n".repeat(250);
+    let deep = (0..6).fold(folder.path().to_owned(), |path, _| path.join(&long));
+    fs::create_dir_all(&deep).unwrap();
+    for number in 0..300 {
+        fs::write(deep.join(format!("{number:03}")), "").unwrap();
+    }
+    let found = ok(folder.path(), "glob", &json!({"pattern": "*"}));
+    assert!(found.len() < 300 << 10 && found.contains(" more bytes are left out"), "{}", found.len());
+    let why = refused(folder.path(), "read", &json!({"path": "a", "x".repeat(1 << 20): 1}));
+    assert!(why.len() < 1_000, "{}", why.len());
+}
+
+#[test]
 fn a_walk_that_is_stopped_says_so() {
     let folder = workspace();
     let (stop, cancel) = Cancel::new();
@@ -153,7 +176,10 @@ fn a_walk_that_is_stopped_says_so() {
 fn what_does_not_fit_is_told_whole_and_near_names_are_named() {
     let folder = workspace();
     let why = refused(folder.path(), "read", &json!({"offset": 0, "line": 3}));
-    assert!(why.contains("path") && why.contains("offset") && why.contains("line"), "{why}");
+    assert!(why.starts_with("Invalid parameters of read: "), "v7: {why}");
+    for problem in ["missing required path", "offset must be >= 1", "unknown line"] {
+        assert!(why.contains(problem), "{problem}: {why}");
+    }
     assert!(refused(folder.path(), "Read", &json!({})).contains("did you mean read?"));
     assert!(refused(folder.path(), "weave", &json!({})).contains("the tools are glob, grep, list, read"));
     let scope = ToolScope {
