@@ -258,6 +258,17 @@ impl Inbox {
     /// What is answered next in the turn under way: one input of another process, or all that was said here until
     /// then.
     pub(super) fn next_joining(&self) -> Vec<Pending> {
+        self.next_that(|_| true)
+    }
+
+    /// What is said in a view at its end, behind the results of tools.
+    pub(super) fn next_behind(&self, view: &ViewName) -> Vec<Pending> {
+        self.next_that(|next| {
+            matches!(next.input, TurnInput::New { .. }) && next.reply_to.is_none() && next.view == *view
+        })
+    }
+
+    fn next_that(&self, is_wanted: impl Fn(&Pending) -> bool) -> Vec<Pending> {
         let mut state = self.state();
         let State { pending, turn, closing, .. } = &mut *state;
         let held = turn.as_ref().and_then(|turn| turn.held.as_ref());
@@ -268,7 +279,7 @@ impl Inbox {
             let alone = |one: &Pending| one.remote.is_some() || one.when == When::InOrder;
             let joins =
                 batch.first().is_none_or(|first| !alone(first) && !alone(next) && first.view == next.view);
-            if !next.fits(identity) || !joins {
+            if !next.fits(identity) || !joins || !is_wanted(next) {
                 break;
             }
             batch.extend(pending.remove(place));

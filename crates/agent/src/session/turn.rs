@@ -393,7 +393,7 @@ impl Turn<'_> {
                     break Ok(generated);
                 }
             }
-            let joining = if hands_back { Vec::new() } else { self.inbox.next_joining() };
+            let joining = if hands_back { Vec::new() } else { self.inbox.next_behind(&written.view) };
             if !joining.is_empty()
                 && let Some(more) = self.write(held, (tree, written.part_of), joining).await
             {

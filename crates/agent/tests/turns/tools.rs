@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drawloom_agent::TurnConfig;
-use drawloom_agent::session::TurnInput;
+use drawloom_agent::session::{Say, SessionOperation, TurnInput};
 use loom::path::ViewOverrides;
 use loom::render::{tip, window};
 use loom::{Block, Role, ToolStatus, Trust};
@@ -13,7 +13,7 @@ use text::mask::Masker;
 use tools::{ToolRegistry, ToolScope};
 use workspace::{AllowedRoots, Root, StoreGuard};
 
-use crate::support::{House, Process, WHO, config, script};
+use crate::support::{House, Process, WHO, config, said, script};
 
 /// As models are asked here, with tools that look at a folder.
 fn with_tools(lines: &str, folder: &std::path::Path) -> TurnConfig {
@@ -69,6 +69,30 @@ async fn what_is_said_while_tools_run_stands_behind_their_results_in_the_same_tu
         .await
         .unwrap();
     assert!(spoken(&process).await.is_empty(), "one step takes back the turn, and what was said in it");
+}
+
+/// What is said elsewhere is no part of what the tools' results are sent with.
+#[tokio::test(start_paused = true)]
+async fn what_is_said_elsewhere_while_tools_run_waits_for_the_answer() {
+    let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
+    let process = house.process("chat");
+    process.say(&script(r#"{"text": "Yes."}"#), "before").await.unwrap();
+    let tree = process.enter().await.tree;
+    let read = process.runtime.read(&WHO, tree, |rows| tip(rows, &loom::ViewName::default()));
+    let earlier = read.await.unwrap();
+    let lines = LOOKS.replace("\"expect\": [\"second\"]", "\"expect\": [\"first\"]")
+        + "\n{\"text\": \"Elsewhere.\", \"expect\": [\"second\"]}";
+    let asked = with_tools(&lines, folder.path());
+    let talk = process.talk(asked.clone(), TurnInput::text("first")).await;
+    let say = Say {
+        reply_to: Some(earlier),
+        ..said(process.runtime.new_id().unwrap(), Arc::new(asked), TurnInput::text("second"))
+    };
+    talk.session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
+    let ended = talk.until_it_ends(Cancel::never()).await;
+    assert_eq!(ended.len(), 2, "each has its answer");
+    let roles: Vec<Role> = spoken(&process).await.into_iter().map(|(role, _)| role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::User, Role::Assistant], "the branch of the second");
 }
 
 /// A process that began both calls of an answer, of which the first has its result.

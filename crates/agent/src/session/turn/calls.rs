@@ -163,7 +163,7 @@ impl Turn<'_> {
     }
 }
 
-/// Runs a call on a thread that may wait for the disk. What is stopped has no result that counts.
+/// Runs a call on a thread that may wait for the disk.
 async fn run(
     held: &SessionLease,
     checked: CheckedCall,
