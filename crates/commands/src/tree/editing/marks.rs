@@ -55,7 +55,8 @@ impl UnknownMark {
         let mut places = file.match_indices(self.mark());
         let place = match self {
             Self::Foreign(_) => places.next(),
-            Self::Open(mark) => places.find(|(at, _)| !file[at + mark.len()..].starts_with(CLOSE)),
+            Self::Open(mark) => places
+                .find(|(at, _)| !file[at + mark.len()..].starts_with(CLOSE) && !file[..*at].ends_with(OPEN)),
         };
         place.map_or(1, |(at, _)| file[..at].matches('\n').count() + 1)
     }
@@ -214,7 +215,7 @@ impl Marks {
             if let Some(mark) = mark_at(rest) {
                 if let Some(passage) = own.get(mark) {
                     found.push((*passage, start..start + mark.len()));
-                } else if self.is_like_a_mark(mark) && !before.contains(mark) {
+                } else if self.is_like_a_mark(mark, &ids) && !before.contains(mark) {
                     return Err(UnknownMark::Foreign(mark.to_owned()));
                 }
             } else if let Some(id) = id_at(rest, &ids) {
@@ -224,7 +225,25 @@ impl Marks {
                 }
             }
         }
+        self.refuse_half(old, body, &ids)?;
         Ok(found)
+    }
+
+    /// Refuses a mark that has lost its first bracket.
+    fn refuse_half(&self, old: &[&str], body: &str, ids: &HashSet<&str>) -> Result<(), UnknownMark> {
+        for (at, _) in body.match_indices(CLOSE) {
+            let Some(head) = body[..at].strip_suffix(self.end.as_str()) else { continue };
+            let letters = head.bytes().rev().take_while(|byte| short_id::is_letter(*byte)).count();
+            let (before, id) = head.split_at(head.len() - letters);
+            if before.ends_with(OPEN) || !ids.contains(id) {
+                continue;
+            }
+            let half = format!("{id}{}{CLOSE}", self.end);
+            if !old.concat().contains(&half) {
+                return Err(UnknownMark::Open(half));
+            }
+        }
+        Ok(())
     }
 
     fn id_of<'m>(&self, mark: &'m str) -> &'m str {
@@ -232,9 +251,13 @@ impl Marks {
         inner.strip_suffix(self.end.as_str()).unwrap_or("")
     }
 
-    fn is_like_a_mark(&self, mark: &str) -> bool {
+    /// Whether it is what marks are, or what may be left of one of these: in capitals, or without its last letter.
+    fn is_like_a_mark(&self, mark: &str, ids: &HashSet<&str>) -> bool {
         let id = self.id_of(mark);
-        id.len() >= short_id::SHORTEST && id.bytes().all(short_id::is_letter)
+        let small = id.to_ascii_lowercase();
+        let is_left = small.len() + 1 >= short_id::SHORTEST;
+        (id.len() >= short_id::SHORTEST && id.bytes().all(short_id::is_letter))
+            || is_left && ids.iter().any(|own| own.strip_prefix(&small).is_some_and(|rest| rest.len() <= 1))
     }
 }
 
@@ -441,6 +464,17 @@ mod tests {
         let half = marks(&OLD).read(&OLD, "⟦aaaa⟧One\n⟦bbbbTwo is").unwrap_err();
         assert_eq!(half, UnknownMark::Open("⟦bbbbTwo".to_owned()));
         assert_eq!(half.line("⟦bbbb⟧One\n⟦bbbbTwo is"), 2);
+        for (body, mark, line) in [
+            ("⟦aaaa⟧One\nbbbb⟧Two is", "bbbb⟧", 2),
+            ("⟦aaaa⟧One ⟦BBBB⟧Two", "⟦BBBB⟧", 1),
+            ("⟦aaaa⟧One\n⟦bbb⟧Two", "⟦bbb⟧", 2),
+        ] {
+            let unknown = marks(&OLD).read(&OLD, body).unwrap_err();
+            assert_eq!((unknown.mark(), unknown.line(body)), (mark, line), "{body}");
+        }
+        let own = ["One bbbb⟧ and ", "Two"];
+        let text = "⟦aaaa⟧One bbbb⟧ or ⟦bbbb⟧Two";
+        assert_eq!(marks(&own).read(&own, text).unwrap(), ["One bbbb⟧ or ", "Two"], "it stood in the text");
         // Words with letters that no id has are words of the text.
         let word = "⟦aaaa⟧One ⟦hello⟧ ⟦note⟧ ⟦foul⟧\n⟦bbbb⟧Two";
         assert_eq!(marks(&OLD[..2]).read(&["One ", "Two"], word).unwrap()[1], "Two");
