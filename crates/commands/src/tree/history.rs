@@ -178,9 +178,18 @@ fn shown(rows: &dyn TreeReader, record: OpRecord) -> Result<OperationShown, RowE
     if cells.len() > CELLS_SHOWN {
         changes.push(format!("{} more", cells.len() - CELLS_SHOWN));
     }
+    // What it was about was changed or forgotten since.
+    let is_left = cells.is_empty() && !record.op.skipped.is_empty();
     let did = match record.op.kind {
-        OpKind::Undo => format!("undid: {}", narration::operations(rows, &taken_back(rows, record.seq)?)?),
-        OpKind::Redo => format!("redid: {}", narration::operations(rows, &taken_back(rows, record.seq)?)?),
+        OpKind::Undo | OpKind::Redo => {
+            let word = match (record.op.kind == OpKind::Undo, is_left) {
+                (true, false) => "undid",
+                (true, true) => "did not undo",
+                (false, false) => "redid",
+                (false, true) => "did not redo",
+            };
+            format!("{word}: {}", narration::operations(rows, &taken_back(rows, record.seq)?)?)
+        }
         _ => narration::operation(rows, &record)?,
     };
     Ok(OperationShown {

@@ -288,6 +288,8 @@ fn undo_says_where_it_changed_nothing() {
     let run = world.run(&["tree", "undo", "Rain"]);
     assert!(run.out.starts_with("not undone: edit of ") && run.out.ends_with(" “It poured.”\n"), "{run:?}");
     assert!(run.err.contains("not undone, because it was changed or forgotten since"), "{run:?}");
+    let log = world.ok(&["tree", "log", "Rain", "--limit", "1"]);
+    assert!(log.contains("did not undo: edit of "), "{log}");
     assert_eq!(world.ok(&["tree", "text", "Rain"]), "It poured.");
 }
 
