@@ -16,6 +16,9 @@ use crate::tool::{Effect, Tool, ToolOutput, ToolScope};
 /// Letters of a name that a near one may differ in, for a hint.
 const NEAR: usize = 2;
 
+/// Characters of a name that there is not.
+const SHOWN: usize = 64;
+
 /// Tools with what they work in. The list never changes within a session.
 pub struct ToolRegistry {
     tools: BTreeMap<String, (Tool, ArgumentSchema)>,
@@ -73,7 +76,8 @@ impl ToolRegistry {
                 || format!("the tools are {}", names().collect::<Vec<_>>().join(", ")),
                 |near| format!("did you mean {near}?"),
             );
-            return Err(ToolOutput::error(format!("there is no tool {name:?}: {hint}")));
+            let shown: String = name.chars().take(SHOWN).collect();
+            return Err(ToolOutput::error(format!("there is no tool {shown:?}: {hint}")));
         };
         schema
             .check(arguments)

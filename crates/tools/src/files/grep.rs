@@ -6,10 +6,10 @@ use model::Cancel;
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use workspace::ReadRules;
+use workspace::LinkPolicy;
 
 use super::walk::{Found, Walk};
-use super::{glob, place};
+use super::{glob, place, text_of};
 use crate::tool::ToolScope;
 
 pub(super) const DESCRIPTION: &str = "Search the lines of files by a regular expression (no look-around, no \
@@ -17,8 +17,6 @@ pub(super) const DESCRIPTION: &str = "Search the lines of files by a regular exp
 
 /// Lines that match and are shown, unless another number is asked for.
 const MATCHES: usize = 200;
-/// Bytes of a file that is searched.
-const MAX_BYTES: u64 = 10 << 20;
 /// Characters of what is shown.
 const OUTPUT: usize = 50_000;
 /// Characters that are shown of one line.
@@ -57,26 +55,37 @@ pub(super) fn run(scope: &ToolScope, asked: &Arguments, cancel: &Cancel) -> Resu
         .map_err(|error| format!("{:?} cannot be searched for: {error}", asked.pattern))?;
     let names = asked.glob.as_deref().map(glob::matcher).transpose()?;
     let place = place(scope, asked.path.as_deref().unwrap_or("."))?;
-    let root = place.root;
+    let (root, named) = (place.root, place.path.clone());
     let walk = Walk { place, ignored: asked.ignored, cancel };
     let most = asked.limit.unwrap_or(MATCHES);
     let mut found_all =
         Matches { expression, context: asked.context, left: most, out: String::new(), files: 0 };
+    let (mut unread, mut why) = (0, None);
     let ended = walk.files(|found| {
-        if names.as_ref().is_none_or(|names| names.is_match(found.below))
-            && let Ok(text) = root.read_text(found.path, &ReadRules::at_most(MAX_BYTES))
-            && !text.contains('\0')
-        {
-            found_all.look(found, &text);
+        if names.as_ref().is_none_or(|names| names.is_match(found.below)) {
+            match text_of(scope, root, found.path, LinkPolicy::Refuse) {
+                Ok(text) => found_all.look(found, &text),
+                Err(error) => {
+                    unread += 1;
+                    why = Some(error).filter(|_| *found.path == named);
+                }
+            }
         }
         !found_all.is_full() && !cancel.is_cancelled()
     })?;
+    // The one that was named.
+    if let Some(why) = why {
+        return Err(why);
+    }
     let is_full = found_all.is_full();
     let Matches { mut out, files, .. } = found_all;
     if files == 0 {
         out.push_str("[No line matches.]\n");
     } else if is_full {
         out.push_str("[There may be more: name a folder or a longer expression.]\n");
+    }
+    if unread > 0 {
+        let _ = writeln!(out, "[Not searched, as they are no text or too long: {unread}.]");
     }
     let stopped =
         if cancel.is_cancelled() { "[Stopped: not all files were looked at.]\n" } else { ended.note() };

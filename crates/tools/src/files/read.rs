@@ -6,16 +6,14 @@ use model::Cancel;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use text::bytes::size;
-use workspace::{LinkPolicy, ReadRules};
+use workspace::{FileKind, LinkPolicy};
 
-use super::{failed, place};
+use super::{MAX_BYTES, failed, place, text_of};
 use crate::tool::ToolScope;
 
 pub(super) const DESCRIPTION: &str = "Read a text file, with line numbers. A long file comes in pages: the last line \
                                       says how to go on.";
 
-/// Bytes of a file that is read at most.
-const MAX_BYTES: u64 = 10 << 20;
 /// Lines of a page, unless fewer are asked for.
 const LINES: usize = 2_000;
 /// Characters of a page; at least one line is shown.
@@ -39,19 +37,14 @@ pub(super) struct Arguments {
 pub(super) fn run(scope: &ToolScope, asked: &Arguments, _: &Cancel) -> Result<String, String> {
     let place = place(scope, &asked.path)?;
     let found = place.root.stat(&place.path, LinkPolicy::Follow).map_err(|error| failed(&error))?;
+    if found.kind == FileKind::Folder {
+        return Err(format!("{} is a folder: list shows what is in it", asked.path));
+    }
     if found.bytes > MAX_BYTES {
-        return Err(format!(
-            "{} has {}: more than {} is not read; grep finds places in it",
-            asked.path,
-            size(found.bytes),
-            size(MAX_BYTES)
-        ));
+        let (long, most) = (size(found.bytes), size(MAX_BYTES));
+        return Err(format!("{} has {long}: more than {most} is neither read nor searched", asked.path));
     }
-    let rules = ReadRules::at_most(MAX_BYTES).follow_links();
-    let text = place.root.read_text(&place.path, &rules).map_err(|error| failed(&error))?;
-    if text.contains('\0') {
-        return Err(format!("{} is no text: it holds zero bytes", asked.path));
-    }
+    let text = text_of(scope, place.root, &place.path, LinkPolicy::Follow)?;
     page(asked, &text)
 }
 

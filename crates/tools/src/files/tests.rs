@@ -84,7 +84,17 @@ fn f10_a_file_is_read_by_pages_with_its_line_numbers() {
     fs::write(folder.join("bytes"), b"a\0b").unwrap();
     fs::write(folder.join("latin"), b"\xe9t\xe9").unwrap();
     assert!(refused(folder, "read", &json!({"path": "bytes"})).contains("no text"));
-    assert!(refused(folder, "read", &json!({"path": "latin"})).contains("UTF-8"));
+    assert_eq!(ok(folder, "read", &json!({"path": "latin"})), "     1\t\u{fffd}t\u{fffd}\n");
+    assert!(refused(folder, "read", &json!({"path": "."})).starts_with(". is a folder"));
+    let sparse = fs::File::create(folder.join("sparse")).unwrap();
+    sparse.set_len(11 << 20).unwrap();
+    for (name, arguments) in
+        [("read", json!({"path": "sparse"})), ("grep", json!({"path": "sparse", "pattern": "a"}))]
+    {
+        assert!(refused(folder, name, &arguments).contains("sparse"), "{name}");
+    }
+    let searched = ok(folder, "grep", &json!({"pattern": "weave"}));
+    assert!(searched.ends_with("[Not searched, as they are no text or too long: 2.]\n"), "{searched}");
 }
 
 #[test]
@@ -137,6 +147,36 @@ fn files_are_found_by_name_and_by_line_without_what_git_ignores() {
     assert!(
         refused(folder, "grep", &json!({"pattern": "(?:a{1000}){1000}"})).contains("cannot be searched for")
     );
+}
+
+#[test]
+fn a_secret_that_a_cut_parts_is_masked_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = "sk-canary-0123456789";
+    for (name, cut) in [("read", 2_000), ("grep", 400)] {
+        for within in 1..secret.len() {
+            let text = format!("{}{secret} and more\n", "x".repeat(cut - within));
+            fs::write(folder.path().join("a"), text).unwrap();
+            let arguments = if name == "read" { json!({"path": "a"}) } else { json!({"pattern": "^x"}) };
+            let said = ok(folder.path(), name, &arguments);
+            assert!(!said.contains("sk-c") && !said.contains("xsk"), "{name} {within}: {said}");
+        }
+    }
+}
+
+#[test]
+fn ignore_files_are_read_as_git_reads_them() {
+    let folder = workspace();
+    let folder = folder.path();
+    fs::write(folder.join(".gitignore"), b"\xef\xbb\xbf/target\n# \xe9\n*.log\n{a,b}.txt\n").unwrap();
+    for name in ["a.txt", "b.txt", "{a,b}.txt", "mine.rs"] {
+        fs::write(folder.join(name), "weave\n").unwrap();
+    }
+    fs::create_dir_all(folder.join(".git/info")).unwrap();
+    fs::write(folder.join(".git/info/exclude"), "mine.rs\n").unwrap();
+    let found = ok(folder, "grep", &json!({"pattern": "^weave"}));
+    assert_eq!(found, "a.txt:1:weave\nb.txt:1:weave\n");
+    assert_eq!(ok(folder, "glob", &json!({"pattern": "*.rs"})), "src/main.rs\nsrc/deep/loom.rs\n");
 }
 
 #[test]

@@ -125,14 +125,25 @@ impl Walk<'_> {
         if self.ignored {
             return None;
         }
-        let path = RelativePath::parse(&shown(&folder.join(".gitignore"))).ok()?;
-        let text = self.place.root.read_text(&path, &ReadRules::at_most(IGNORE_BYTES)).ok()?;
+        // Git's own file of a repository counts as far as its root does.
+        let names: &[&str] = if folder.join(".git") == Path::new(".git") {
+            &[".git/info/exclude", ".gitignore"]
+        } else {
+            &[".gitignore"]
+        };
         let mut builder = GitignoreBuilder::new(folder);
-        for line in text.lines() {
-            // A line that git would not understand says nothing.
-            builder.add_line(None, line).ok();
+        let mut is_there = false;
+        for name in names {
+            let Ok(path) = RelativePath::parse(&shown(&folder.join(name))) else { continue };
+            let Ok(read) = self.place.root.read(&path, &ReadRules::at_most(IGNORE_BYTES)) else { continue };
+            is_there = true;
+            let text = String::from_utf8_lossy(&read.bytes);
+            for line in text.strip_prefix('\u{feff}').unwrap_or(&text).lines() {
+                // A line that git would not understand says nothing.
+                builder.add_line(None, &literal_braces(line)).ok();
+            }
         }
-        builder.build().ok()
+        is_there.then(|| builder.build().ok()).flatten()
     }
 
     fn is_ignored(&self, ignores: &[Gitignore], path: &Path, is_folder: bool) -> bool {
@@ -144,6 +155,20 @@ impl Walk<'_> {
             ignores.iter().rev().map(|file| file.matched(path, is_folder)).find(|said| !said.is_none());
         said.is_some_and(|said| said.is_ignore())
     }
+}
+
+/// A line in which braces are no alternatives: git knows none.
+fn literal_braces(line: &str) -> String {
+    let mut out = String::new();
+    let mut is_escaped = false;
+    for c in line.chars() {
+        if matches!(c, '{' | '}') && !is_escaped {
+            out.push('\\');
+        }
+        is_escaped = c == '\\' && !is_escaped;
+        out.push(c);
+    }
+    out
 }
 
 /// A path as text; the root itself has a name too.
