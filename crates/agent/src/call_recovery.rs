@@ -1,7 +1,7 @@
 //! Calls of tools that nobody runs any more: what came of them is not known, and that is their result (spec: agent §1
 //! *Crash*). None is run again.
 
-use loom::operation::TimelineEffect;
+use loom::plan::CallResult;
 use loom::{
     Ascent, Block, NodeId, Op, PositionId, Role, RowError, Seq, ToolStatus, TreeReader, Trust, ViewName,
 };
@@ -11,7 +11,7 @@ use store::{
 
 use crate::error::AgentError;
 use crate::runtime::Runtime;
-use crate::session::{result, tool_author};
+use crate::session::{result, tool_author, turn_of};
 
 /// What the model is told of such a call.
 const LOST: &str = "The outcome of this call is unknown: it was cut off. It may have had its effect.";
@@ -49,12 +49,7 @@ impl LostCall {
         for position in Ascent::new(rows, at) {
             let position = position?;
             if position.id == row.node.position {
-                let newest = rows.timeline(&view)?.undo;
-                let newest = newest.map(|seq| rows.operation(seq)).transpose()?.flatten();
-                let part_of = newest.map(|record| match record.op.timeline {
-                    TimelineEffect::Join(first) => first,
-                    _ => record.seq,
-                });
+                let part_of = turn_of(rows, &view)?;
                 let (id, tool, trust) = (id.clone(), tool.clone(), row.node.trust);
                 return Ok(Some(Self { id, tool, trust, view, at, part_of }));
             }
@@ -101,7 +96,7 @@ impl Runtime {
                 Some(LostCall { id, tool, trust, view, at, part_of }) => {
                     let author = tool_author(&tool);
                     let text = result(&id, ToolStatus::Unknown, LOST.to_owned(), (author.clone(), trust));
-                    let op = Op::Reply { to: Some(at), texts: vec![text], exclude: Vec::new(), part_of };
+                    let op = Op::Result(Box::new(CallResult { to: at, text, part_of }));
                     self.change_as((who, &author, trust), call.tree, &view, op, with).await?;
                 }
                 None => self.apply_rows(who, call.tree, with).await?,

@@ -37,7 +37,7 @@ pub use log::{EventLog, EventStream, Numbered};
 pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput, WaitingFile};
 pub use settings::{ChosenModel, SessionSampling, SessionSettings};
 pub use turn::{TurnConfig, TurnIdentity};
-pub(crate) use turn::{result, tool_author};
+pub(crate) use turn::{result, tool_author, turn_of};
 
 /// What a task takes from its channel.
 #[derive(Debug)]

@@ -40,6 +40,7 @@ pub(crate) use editing::quoted;
 pub(crate) use history::step;
 pub(crate) use search::search;
 pub(crate) use siblings::{NO_CHOICE, sibling_numbers, with_followed};
+pub(crate) use snippet::said;
 pub use telling::WordChange;
 pub(crate) use telling::{answer_place, shown_at, tree as tree_named};
 pub(crate) use travel::{SiblingChoice, reach};

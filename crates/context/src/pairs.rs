@@ -9,7 +9,8 @@ use crate::manifest::{CallCut, KeptCallPart};
 use crate::render_history::{Line, Spoken};
 
 /// What is sent for the result of a call that was started and has none.
-const UNKNOWN: &str = "[The outcome of this call is unknown: it was started, and its result was not kept.]";
+const UNKNOWN: &str =
+    "[The outcome of this call is unknown: it was started, and no result of it stands here.]";
 /// What is sent for the result of a call that never started.
 const NOT_RUN: &str = "[This call was not run.]";
 /// Characters of the head and of the tail that are kept of a result that is shortened.

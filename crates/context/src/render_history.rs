@@ -226,6 +226,7 @@ impl RenderedPart<'_> {
             Block::Image { blob, mime } => self.shows(blob, mime, false),
             Block::Audio { blob, mime } => self.shows(blob, mime, true),
             Block::ToolCall { id, name, arguments } if target.tools => {
+                let (id, name) = (plain(&id, "call"), plain(&name, "tool"));
                 self.lines.push(Line::Call(ToolCall { id, name, arguments: arguments.to_string() }));
             }
             Block::ToolCall { name, arguments, .. } => self.text(format!("[called {name} with {arguments}]")),
@@ -298,9 +299,50 @@ impl RenderedPart<'_> {
             }
         }
         if self.speaker.target.tools {
+            let call = plain(&call, "call");
             self.lines.push(Line::Result { call, status, text: said, media });
         } else {
             self.text(format!("[its result]\n{said}"));
         }
+    }
+}
+
+/// Letters of a name or id of a call: more is refused by some providers, and with it every later request.
+const NAME: usize = 64;
+
+/// A name or id as every provider takes it; a model may have written anything.
+fn plain(name: &str, otherwise: &str) -> String {
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !name.is_empty() && name.len() <= NAME && name.chars().all(|c| is_plain(&c)) {
+        return name.to_owned();
+    }
+    let kept: String = name.chars().filter(is_plain).take(NAME / 2).collect();
+    let digest = Digest::of(name.as_bytes()).to_string();
+    let kept = if kept.is_empty() { otherwise } else { kept.as_str() };
+    // Two that differ stay two.
+    format!("{kept}-{}", &digest[..8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_ids_are_sent_as_every_provider_takes_them_and_differ_where_they_did() {
+        for name in ["read", "call_1", "chatcmpl-tool-0"] {
+            assert_eq!(plain(name, "tool"), name);
+        }
+        let odd: Vec<String> =
+            ["", "gr\u{1b}[31m ep\n", "gr ep", "mcp:read", "mcp;read"].map(|name| plain(name, "tool")).into();
+        let long = plain(&"n".repeat(100_000), "tool");
+        for name in odd.iter().chain([&long]) {
+            assert!(name.len() <= NAME && !name.is_empty(), "{name}");
+            assert!(
+                name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'),
+                "{name}"
+            );
+        }
+        let different: std::collections::HashSet<_> = odd.iter().collect();
+        assert_eq!(different.len(), odd.len());
     }
 }

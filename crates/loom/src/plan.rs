@@ -16,7 +16,7 @@ mod pin;
 mod travel;
 
 pub use create::NewTree;
-pub use generate::{Answer, NewToken};
+pub use generate::{Answer, CallResult, NewToken};
 
 use crate::cell::{CellChange, CellKey, CellValue, KeepScope, OpTarget, TextOffset};
 use crate::content::{Block, NotCanonical};
@@ -96,6 +96,8 @@ pub enum Op {
     Generate,
     /// Takes one choice of a finished generation.
     Answer(Box<Answer>),
+    /// Takes what a tool said, below the answer that called it or the result before it.
+    Result(Box<CallResult>),
     /// Changes the text of a position.
     Edit {
         position: PositionId,
@@ -394,6 +396,7 @@ pub fn plan(request: &Request, slice: &ReadSet, entropy: &mut Entropy<'_>) -> Re
         }
         Op::Generate => commit::before_generation(&mut builder)?,
         Op::Answer(answer) => generate::answer(&mut builder, answer)?,
+        Op::Result(result) => generate::result(&mut builder, result)?,
         Op::Edit { position, text, edit_as } => edit::edit(&mut builder, *position, None, text, *edit_as)?,
         Op::EditShown { position, shown, text, edit_as } => {
             edit::edit(&mut builder, *position, Some(shown), text, *edit_as)?;

@@ -24,11 +24,14 @@ use crate::event::{SayId, SessionEvent, TurnOutcome};
 use crate::lease::SessionLease;
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
-use calls::CallSite;
-pub(crate) use calls::{result, tool_author};
+use calls::{CallSite, Called};
+pub(crate) use calls::{result, tool_author, turn_of};
 pub use config::{TurnConfig, TurnIdentity};
 use limits::TurnLimits;
 
+/// What is said where somebody goes elsewhere in a conversation while its tools run.
+const MOVED: &str =
+    "the conversation went elsewhere meanwhile: the turn ends, and its results stand where it was";
 /// How long a busy session is waited for whose process takes nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is looked at meanwhile.
@@ -384,10 +387,14 @@ impl Turn<'_> {
             };
             let Some(registry) = &config.tools else { break Ok(generated) };
             let Some(node) = generated.nodes.first().map(|node| node.id) else { break Ok(generated) };
-            let place = CallSite { held, tree, view: &written.view, part_of: written.part_of, call: &call };
+            let place = CallSite { held, tree, view: &written.view, call: &call };
             match self.run_calls(&place, registry, node, limits).await {
-                Ok(true) => {}
-                Ok(false) => break Ok(generated),
+                Ok(Called::Here(part_of)) => written.part_of = part_of,
+                Ok(Called::Nothing) => break Ok(generated),
+                Ok(Called::Elsewhere) => {
+                    self.log.push(SessionEvent::notice(MOVED));
+                    break Ok(generated);
+                }
                 Err(error) => {
                     generated.error = Some(error);
                     break Ok(generated);

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use drawloom_agent::TurnConfig;
 use drawloom_agent::session::{Say, SessionOperation, TurnInput};
 use loom::path::ViewOverrides;
+use loom::plan::{CallResult, NewText};
 use loom::render::{tip, window};
-use loom::{Block, Role, ToolStatus, Trust};
+use loom::{Author, AuthorKind, Block, Op, Role, ToolStatus, Trust};
 use model::Cancel;
-use store::{CallId, Claim, Fence, LeaseOwner, NewCall};
+use store::{AttachedWrites, CallId, Claim, Fence, LeaseOwner, NewCall};
 use text::mask::Masker;
 use tools::{ToolRegistry, ToolScope};
 use workspace::{AllowedRoots, Root, StoreGuard};
@@ -63,11 +64,7 @@ async fn what_is_said_while_tools_run_stands_behind_their_results_in_the_same_tu
     assert!(process.runtime.store.running_calls(&WHO, None, 9).await.unwrap().is_empty());
     let tree = process.enter().await.tree;
     let view = loom::ViewName::default();
-    process
-        .runtime
-        .change(&WHO, tree, &view, loom::Op::Undo, store::AttachedWrites::nothing())
-        .await
-        .unwrap();
+    process.runtime.change(&WHO, tree, &view, Op::Undo, AttachedWrites::nothing()).await.unwrap();
     assert!(spoken(&process).await.is_empty(), "one step takes back the turn, and what was said in it");
 }
 
@@ -93,6 +90,66 @@ async fn what_is_said_elsewhere_while_tools_run_waits_for_the_answer() {
     assert_eq!(ended.len(), 2, "each has its answer");
     let roles: Vec<Role> = spoken(&process).await.into_iter().map(|(role, _)| role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::User, Role::Assistant], "the branch of the second");
+}
+
+#[tokio::test]
+async fn a_result_does_not_bring_a_view_back_that_went_elsewhere() {
+    let house = House::new();
+    let process = house.process("chat");
+    begun(&process).await;
+    let tree = process.enter().await.tree;
+    let view = loom::ViewName::default();
+    let runtime = &process.runtime;
+    let at = async || runtime.read(&WHO, tree, |rows| tip(rows, &loom::ViewName::default())).await.unwrap();
+    let answer = at().await;
+    let text = NewText {
+        content: vec![Block::ToolResult {
+            call_id: "c".to_owned(),
+            status: ToolStatus::Ok,
+            blocks: Vec::new(),
+        }],
+        author: Author { kind: AuthorKind::Tool, id: "list".to_owned(), profile: None },
+        role: Some(Role::Tool),
+        trust: Trust::Workspace,
+    };
+    let taken = async || {
+        let op = Op::Result(Box::new(CallResult { to: answer, text: text.clone(), part_of: None }));
+        runtime.change(&WHO, tree, &view, op, AttachedWrites::nothing()).await.unwrap().nodes[0].0
+    };
+    let message = runtime.read(&WHO, tree, move |rows| Ok(rows.position(answer)?.unwrap().parent.unwrap()));
+    let message = message.await.unwrap();
+    runtime.change(&WHO, tree, &view, Op::Move(message), AttachedWrites::nothing()).await.unwrap();
+    let kept = taken().await;
+    assert_eq!(at().await, message, "it stands below its answer, and nobody goes there");
+    assert!(runtime.read(&WHO, tree, move |rows| rows.node(kept)).await.unwrap().is_some());
+    runtime.change(&WHO, tree, &view, Op::Undo, AttachedWrites::nothing()).await.unwrap();
+    assert_eq!(at().await, answer, "nor is it what undo takes back");
+    let followed = taken().await;
+    assert_eq!(at().await, followed.as_position(), "control: the view stood there");
+}
+
+/// Asked again: the answer is another one beside the first, and its turn is one step.
+#[tokio::test]
+async fn a_turn_that_asks_again_is_taken_back_in_one_step_too() {
+    let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
+    let process = house.process("chat");
+    process.say(&script(r#"{"text": "Yes."}"#), "first").await.unwrap();
+    let tree = process.enter().await.tree;
+    let before = spoken(&process).await;
+    let view = loom::ViewName::default();
+    let read = process.runtime.read(&WHO, tree, |rows| {
+        let tip = tip(rows, &loom::ViewName::default())?;
+        Ok(rows.position(tip)?.unwrap().parent.unwrap())
+    });
+    let message = read.await.unwrap();
+    let lines = LOOKS.replace(", \"expect\": [\"second\"]", "").replace(", \"delay_ms\": 1000", "");
+    let talk = process.talk(with_tools(&lines, folder.path()), TurnInput::Again { of: message }).await;
+    assert!(talk.until_it_ends(Cancel::never()).await.remove(0).1.unwrap().reply.unwrap().error.is_none());
+    assert_eq!(spoken(&process).await.len(), 5);
+    process.runtime.change(&WHO, tree, &view, Op::Undo, AttachedWrites::nothing()).await.unwrap();
+    assert_eq!(spoken(&process).await, before);
+    process.runtime.change(&WHO, tree, &view, Op::Redo, AttachedWrites::nothing()).await.unwrap();
+    assert_eq!(spoken(&process).await.len(), 5);
 }
 
 /// A process that began both calls of an answer, of which the first has its result.
@@ -126,7 +183,7 @@ async fn a_call_of_a_process_that_died_has_an_unknown_outcome_and_is_not_run_aga
     assert!(other.runtime.store.running_calls(&WHO, None, 9).await.unwrap().is_empty());
     let tree = other.enter().await.tree;
     let view = loom::ViewName::default();
-    other.runtime.change(&WHO, tree, &view, loom::Op::Undo, store::AttachedWrites::nothing()).await.unwrap();
+    other.runtime.change(&WHO, tree, &view, Op::Undo, AttachedWrites::nothing()).await.unwrap();
     assert!(spoken(&other).await.is_empty(), "it belongs to its turn");
 }
 

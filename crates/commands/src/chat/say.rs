@@ -10,7 +10,7 @@ use agent::session::{
 use agent::{AgentError, OpenedSession, SayId, SessionEvent, TurnOutcome};
 use context::Zone;
 use loom::plan::NewText;
-use loom::{Role, ViewName};
+use loom::{Finish, Role, ViewName};
 use model::ModelPlace;
 
 use super::session_settings::SeenSession;
@@ -440,8 +440,12 @@ impl Conversation {
                 streamed: app.frontend.shows_answers(),
             }),
             (Some(answer), Some(mut error)) => {
-                error.message =
-                    format!("{}: the part received is kept as {}", error.message, answer.short_id);
+                // A turn may end behind an answer that is whole.
+                let kept = match answer.finish {
+                    Finish::ToolUse | Finish::Stop => "the last answer is",
+                    _ => "the part received is kept as",
+                };
+                error.message = format!("{}: {kept} {}", error.message, answer.short_id);
                 if self.chosen.kind != store::SessionKind::Isolated
                     && !(self.is_temporary() && self.is_single())
                 {

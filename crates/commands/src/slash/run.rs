@@ -333,7 +333,7 @@ async fn step(
             Ok((rows.node(position.node)?, position.short_id))
         })
         .await?;
-    let text = node.map(|row| row.node.text().into_owned()).unwrap_or_default();
+    let text = node.map(|row| tree::said(&row.node)).unwrap_or_default();
     Ok(CommandOutcome::Stood(TipMoved { stepped, tip: short_id, text }))
 }
 

@@ -11,8 +11,8 @@ use loom::path::{ViewOverrides, ancestor_at, is_ancestor, position};
 use loom::render::window;
 use loom::source;
 use loom::{
-    AuthorKind, CellKey, Node, NodeId, NodeRow, OpTarget, Position, PositionId, PositionKind, Refusal, Role,
-    RowError, Slot, TreeReader, ViewName, resolve,
+    AuthorKind, CellKey, NodeId, NodeRow, OpTarget, Position, PositionId, PositionKind, Refusal, RowError,
+    Slot, TreeReader, ViewName, resolve,
 };
 
 use super::editing::quoted;
@@ -385,7 +385,7 @@ impl<'a> Reader<'a> {
                 .any(|target| chosen.excluded.contains(target)),
             pending: pending.is_some(),
             media: row.node.content.iter().filter_map(BlobShown::of).collect(),
-            text: pending.unwrap_or_else(|| said(&row.node)),
+            text: pending.unwrap_or_else(|| snippet::said(&row.node)),
             bookmark: bookmark.as_text().map(str::to_owned),
             tags: Vec::new(),
             annotations: Vec::new(),
@@ -430,13 +430,5 @@ impl<'a> Reader<'a> {
         };
         self.hidden.insert(at.id, hidden);
         Ok(hidden)
-    }
-}
-
-/// What a node says; of a result of a tool, what the tool said.
-fn said(node: &Node) -> String {
-    match node.role {
-        Some(Role::Tool) => snippet::searched(&node.content),
-        _ => node.text().into_owned(),
     }
 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use loom::Block;
+use loom::{Block, Node, Role};
 use text::bigrams::{Query, Term, tokenize};
 use text::class::is_cjk;
 use text::grapheme;
@@ -16,6 +16,14 @@ const BEFORE: usize = 60;
 const BEHIND: usize = 180;
 /// Bytes looked at where a match may begin: longer words and phrases are shown from the beginning of the text.
 const MATCHED: usize = 256;
+
+/// What a node says; of a result of a tool, what the tool said.
+pub(crate) fn said(node: &Node) -> String {
+    match node.role {
+        Some(Role::Tool) => searched(&node.content),
+        _ => node.text().into_owned(),
+    }
+}
 
 /// The text of a content that a search sees: its words, those of tools included.
 pub(super) fn searched(content: &[Block]) -> String {

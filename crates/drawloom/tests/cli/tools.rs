@@ -129,6 +129,36 @@ fn a_server_is_told_of_the_tools_and_given_the_results_and_the_turn_costs_what_i
 }
 
 #[test]
+fn a_result_is_edited_and_forgotten_as_what_it_is() {
+    let world = world(&[
+        calls(
+            &json!([{"name": "grep", "arguments": {"pattern": "weave"}}, {"name": "g\u{1b}[31m ep", "arguments": {}}]),
+        ),
+        json!({"text": "In main.rs."}),
+    ]);
+    let (code, said) = chat(&world, "Where is weave?");
+    assert_eq!(code, Some(0), "{said}");
+    let result = nodes(&world).into_iter().find(|node| node["author"] == "grep").unwrap();
+    let result = result["short_id"].as_str().unwrap().to_owned();
+    let (_, trees) = world.json(&["tree", "list"]);
+    let tree = trees["trees"][0]["short_id"].as_str().unwrap().to_owned();
+    world.ok(&["tree", "edit", &tree, &result, "--text", "src/other.rs:1:fn weave()"]);
+    world.write("again.jsonl", "{\"text\": \"Oh.\", \"expect\": [\"src/other.rs:1:fn weave\"]}\n");
+    let (project, model) =
+        (world.path("project"), format!("script:{}", world.home().join("again.jsonl").display()));
+    let ask = ["--workspace", project.to_str().unwrap(), "--model", &model, "chat", "-m", "Really?"];
+    let (code, said) = world.json(&ask);
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Oh.")), "{said}");
+    let edited = nodes(&world).into_iter().find(|node| node["text"] == "src/other.rs:1:fn weave()").unwrap();
+    assert_eq!(edited["role"], "tool");
+    let run = world.run(&["forget", &format!("{tree}:{result}"), "--dry-run"]);
+    assert!(
+        format!("{}{}", run.out, run.err).contains("\"src/main.rs:1:fn weave() {}\", 28 characters"),
+        "{run:?}"
+    );
+}
+
+#[test]
 fn without_the_setting_a_model_is_told_of_no_tool_and_an_unknown_one_is_named() {
     let world = world(&[
         calls(&json!([{"name": "read", "arguments": {"path": "src/main.rs"}}])),

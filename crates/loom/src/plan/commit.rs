@@ -138,8 +138,7 @@ pub(super) fn append(
     for position in exclude {
         flag::exclude(builder, OpTarget::Position(*position), true)?;
     }
-    let are_results = texts.iter().all(|text| text.role == Some(Role::Tool));
-    builder.rename(if are_results { OpKind::Answer } else { OpKind::Commit });
+    builder.rename(OpKind::Commit);
     Ok(())
 }
 
@@ -286,8 +285,14 @@ pub(super) fn edited(from: &Node, text: &str) -> Arc<Vec<Block>> {
     }
     let mut new = Some(Block::text(text));
     let mut content = Vec::new();
+    let has_text = from.content.iter().any(|block| matches!(block, Block::Text { .. }));
     for block in from.content.iter() {
         match block {
+            // What a tool said stands in its result.
+            Block::ToolResult { call_id, status, .. } if !has_text && new.is_some() => {
+                let (call_id, blocks) = (call_id.clone(), new.take().into_iter().collect());
+                content.push(Block::ToolResult { call_id, status: *status, blocks });
+            }
             Block::Text { .. } => content.extend(new.take()),
             Block::Opaque { .. } => {}
             Block::Thinking { text, .. } => {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::cell::CellKey;
 use crate::content::{Block, is_empty};
 use crate::generation::{GenerationId, GenerationPlace, GenerationRow};
-use crate::id::{NodeId, Seq};
+use crate::id::{NodeId, PositionId, Seq};
 use crate::node::{Author, Finish, ModelSource, OriginRole, Role, Trust};
 use crate::operation::{OpKind, TimelineEffect};
 use crate::plan::builder::{NewNode, PlanBuilder};
-use crate::plan::{PlanError, Refusal};
+use crate::plan::{NewText, PlanError, Refusal};
 use crate::position::PositionKind;
 use crate::tree::Mode;
 
@@ -32,6 +32,16 @@ pub struct Answer {
     pub part_of: Option<Seq>,
     /// Whether the view goes to it, if its tip is still where the generation started.
     pub follow: bool,
+}
+
+/// What a tool said.
+#[derive(Debug, Clone)]
+pub struct CallResult {
+    /// What it stands below.
+    pub to: PositionId,
+    pub text: NewText,
+    /// The operation that began the turn: undone together.
+    pub part_of: Option<Seq>,
 }
 
 /// An alternative token, chosen out of stored probabilities.
@@ -71,10 +81,39 @@ pub(super) fn answer(builder: &mut PlanBuilder<'_, '_>, answer: &Answer) -> Resu
         Some(answer.node),
         seed,
     )?;
+    stand(builder, (parent, position), answer.follow, answer.part_of)
+}
+
+/// Adds what a tool said. The view goes there only if it is where the result belongs: whoever moved it meanwhile stays.
+pub(super) fn result(builder: &mut PlanBuilder<'_, '_>, result: &CallResult) -> Result<(), PlanError> {
+    let CallResult { to, text, part_of } = result;
+    if is_empty(&text.content) {
+        return Err(Refusal::Empty.into());
+    }
+    if builder.mode()? != Mode::Dialogue || text.role != Some(Role::Tool) {
+        return Err(Refusal::Role.into());
+    }
+    if builder.position(*to)?.kind != PositionKind::Path {
+        return Err(Refusal::OffPath(*to).into());
+    }
+    let above = builder.shown(*to)?;
+    let seed = NewNode::new(text.content.clone(), text.author.clone(), text.trust);
+    let position =
+        builder.add_child_of_version(*to, above, PositionKind::Path, Some(Role::Tool), None, seed)?;
+    stand(builder, (*to, position), true, *part_of)
+}
+
+/// Goes to what was added, if the view is where it was added, and counts it with its turn.
+fn stand(
+    builder: &mut PlanBuilder<'_, '_>,
+    (parent, position): (PositionId, PositionId),
+    follow: bool,
+    part_of: Option<Seq>,
+) -> Result<(), PlanError> {
     let here = builder.value(&CellKey::Tip { view: builder.view() })?.as_position();
-    if answer.follow && here == Some(parent) {
+    if follow && here == Some(parent) {
         builder.set_tip(position)?;
-        builder.join(answer.part_of)?;
+        builder.join(part_of)?;
     } else {
         builder.timeline(TimelineEffect::None);
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use loom::plan::NewText;
+use loom::operation::TimelineEffect;
+use loom::plan::{CallResult, NewText};
 use loom::{
     Author, AuthorKind, Block, NodeId, Op, PositionId, Role, Seq, ToolStatus, TreeId, TreeReader, Trust,
     ViewName,
@@ -26,9 +27,18 @@ pub(super) struct CallSite<'a> {
     pub(super) held: &'a SessionLease,
     pub(super) tree: TreeId,
     pub(super) view: &'a ViewName,
-    /// The operation that began the turn.
-    pub(super) part_of: Option<Seq>,
     pub(super) call: &'a Call,
+}
+
+/// What came of the calls of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Called {
+    /// Nothing was called.
+    Nothing,
+    /// The view stands below the results; with the operation that began the turn.
+    Here(Option<Seq>),
+    /// The view went elsewhere meanwhile.
+    Elsewhere,
 }
 
 /// A call as its answer says it.
@@ -45,7 +55,18 @@ struct AnswerCalls {
     answer: NodeId,
     /// The lowest trust its request sent, and the agent's at most.
     trust: Trust,
+    /// The operation that began its turn.
+    part_of: Option<Seq>,
     calls: Vec<AskedCall>,
+}
+
+/// The operation that began the turn at whose end a view stands: everything of it is undone together.
+pub(crate) fn turn_of(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<Seq>, loom::RowError> {
+    let newest = rows.timeline(view)?.undo.map(|seq| rows.operation(seq)).transpose()?.flatten();
+    Ok(newest.map(|record| match record.op.timeline {
+        TimelineEffect::Join(first) => first,
+        _ => record.seq,
+    }))
 }
 
 impl AnswerCalls {
@@ -69,12 +90,13 @@ impl AnswerCalls {
             })
             .collect();
         let answer = row.node.position.original();
-        Ok((!calls.is_empty()).then_some(Self { answer, trust: row.node.trust, calls }))
+        let (trust, part_of) = (row.node.trust, turn_of(rows, view)?);
+        Ok((!calls.is_empty()).then_some(Self { answer, trust, part_of, calls }))
     }
 }
 
 impl Turn<'_> {
-    /// Runs the calls of an answer. Returns whether there were any, so that the model is asked again.
+    /// Runs the calls of an answer.
     ///
     /// # Errors
     /// A limit is met, the work was stopped, or a result could not be kept.
@@ -84,13 +106,11 @@ impl Turn<'_> {
         registry: &Arc<ToolRegistry>,
         node: NodeId,
         limits: &mut TurnLimits,
-    ) -> Result<bool, AgentError> {
+    ) -> Result<Called, AgentError> {
         let (who, view) = (&Principal::Owner, site.view.clone());
         let read = move |rows: &dyn TreeReader| AnswerCalls::read(rows, &view, node);
-        let Some(AnswerCalls { answer, trust, calls }) = self.runtime.read(who, site.tree, read).await?
-        else {
-            return Ok(false);
-        };
+        let read = self.runtime.read(who, site.tree, read).await?;
+        let Some(AnswerCalls { answer, trust, part_of, calls }) = read else { return Ok(Called::Nothing) };
         let mut last = answer.as_position();
         let mut running = FuturesUnordered::new();
         for asked in calls {
@@ -103,7 +123,9 @@ impl Turn<'_> {
             });
             match registry.check(&asked.tool, &asked.arguments) {
                 // It never runs, and its reason is its result.
-                Err(output) => last = self.keep(site, (last, trust), (answer, &asked), output, None).await?,
+                Err(output) => {
+                    last = self.keep((site, part_of), (last, trust), (answer, &asked), output, None).await?
+                }
                 Ok(checked) => {
                     let claim = self.start(site, CallId { answer, number: asked.number }).await?;
                     running.push(run(site.held, checked, asked, claim));
@@ -111,14 +133,16 @@ impl Turn<'_> {
             }
         }
         while let Some((asked, claim, output)) = running.next().await {
-            last = self.keep(site, (last, trust), (answer, &asked), output, Some(claim)).await?;
+            last = self.keep((site, part_of), (last, trust), (answer, &asked), output, Some(claim)).await?;
         }
         if site.held.cancel().is_cancelled() {
             return Err(AgentError::Stopped);
         }
         let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
         limits.require(self.runtime, &asker).await?;
-        Ok(true)
+        let view = site.view.clone();
+        let tip = self.runtime.read(who, site.tree, move |rows| loom::render::tip(rows, &view)).await?;
+        Ok(if tip == last { Called::Here(part_of) } else { Called::Elsewhere })
     }
 
     /// Writes down that a call is about to run: whoever finds it without a result knows that it may have.
@@ -134,7 +158,7 @@ impl Turn<'_> {
     /// Makes a result a node below the one before it. Returns its position.
     async fn keep(
         &self,
-        site: &CallSite<'_>,
+        (site, part_of): (&CallSite<'_>, Option<Seq>),
         (to, trust): (PositionId, Trust),
         (answer, asked): (NodeId, &AskedCall),
         output: ToolOutput,
@@ -142,12 +166,8 @@ impl Turn<'_> {
     ) -> Result<PositionId, AgentError> {
         let ToolOutput { status, text, trust: read } = output;
         let (author, trust) = (tool_author(&asked.tool), trust.min(read));
-        let op = Op::Reply {
-            to: Some(to),
-            texts: vec![result(&asked.id, status, text, (author.clone(), trust))],
-            exclude: Vec::new(),
-            part_of: site.part_of,
-        };
+        let text = result(&asked.id, status, text, (author.clone(), trust));
+        let op = Op::Result(Box::new(CallResult { to, text, part_of }));
         let id = CallId { answer, number: asked.number };
         let with = AttachedWrites {
             calls: claim.into_iter().map(|claim| CallEnd { id, claim }).collect(),
