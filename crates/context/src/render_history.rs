@@ -230,7 +230,7 @@ impl RenderedPart<'_> {
                 self.lines.push(Line::Call(ToolCall { id, name, arguments: arguments.to_string() }));
             }
             Block::ToolCall { name, arguments, .. } => self.text(format!("[called {name} with {arguments}]")),
-            Block::ToolResult { call_id, status, blocks } => self.result(call_id, status, blocks),
+            Block::ToolResult { call_id, status, blocks } => self.result(&call_id, status, blocks),
         }
     }
 
@@ -278,7 +278,7 @@ impl RenderedPart<'_> {
         Err(shown.left_out())
     }
 
-    fn result(&mut self, call: String, status: ToolStatus, blocks: Vec<Block>) {
+    fn result(&mut self, call: &str, status: ToolStatus, blocks: Vec<Block>) {
         let mut said = String::new();
         let mut media = Vec::new();
         for block in blocks {
@@ -299,7 +299,7 @@ impl RenderedPart<'_> {
             }
         }
         if self.speaker.target.tools {
-            let call = plain(&call, "call");
+            let call = plain(call, "call");
             self.lines.push(Line::Result { call, status, text: said, media });
         } else {
             self.text(format!("[its result]\n{said}"));
