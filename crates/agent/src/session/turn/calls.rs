@@ -124,7 +124,7 @@ impl Turn<'_> {
             match registry.check(&asked.tool, &asked.arguments) {
                 // It never runs, and its reason is its result.
                 Err(output) => {
-                    last = self.keep((site, part_of), (last, trust), (answer, &asked), output, None).await?
+                    last = self.keep((site, part_of), (last, trust), (answer, &asked), output, None).await?;
                 }
                 Ok(checked) => {
                     let claim = self.start(site, CallId { answer, number: asked.number }).await?;
