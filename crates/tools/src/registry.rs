@@ -5,13 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use context::ToolSpec;
-use loom::ToolStatus;
 use model::Cancel;
 use serde_json::Value;
 
 use crate::arguments::ArgumentSchema;
 use crate::files;
-use crate::tool::{Effect, Tool, ToolOutput, ToolScope};
+use crate::tool::{Tool, ToolOutput, ToolScope};
 
 /// Letters of a name that a near one may differ in, for a hint.
 const NEAR: usize = 2;
@@ -21,14 +20,14 @@ const SHOWN: usize = 64;
 
 /// Tools with what they work in. The list never changes within a session.
 pub struct ToolRegistry {
-    tools: BTreeMap<String, (Tool, ArgumentSchema)>,
-    scope: ToolScope,
+    tools: BTreeMap<String, (Arc<Tool>, ArgumentSchema)>,
+    scope: Arc<ToolScope>,
 }
 
 /// A call whose tool is there and whose arguments fit.
 pub struct CheckedCall {
-    registry: Arc<ToolRegistry>,
-    name: String,
+    tool: Arc<Tool>,
+    scope: Arc<ToolScope>,
     arguments: Value,
 }
 
@@ -49,9 +48,9 @@ impl ToolRegistry {
                 return Err(format!("there is no tool {name}: there are {}", Self::names().join(", ")));
             };
             let schema = ArgumentSchema::new(&tool.spec.parameters)?;
-            tools.insert(name.clone(), (tool, schema));
+            tools.insert(name.clone(), (Arc::new(tool), schema));
         }
-        Ok(Self { tools, scope })
+        Ok(Self { tools, scope: Arc::new(scope) })
     }
 
     /// The names of all tools there are.
@@ -68,8 +67,8 @@ impl ToolRegistry {
     ///
     /// # Errors
     /// What the model is told: there is no such tool, or its arguments do not fit.
-    pub fn check(self: &Arc<Self>, name: &str, arguments: &Value) -> Result<CheckedCall, ToolOutput> {
-        let Some((_, schema)) = self.tools.get(name) else {
+    pub fn check(&self, name: &str, arguments: &Value) -> Result<CheckedCall, ToolOutput> {
+        let Some((tool, schema)) = self.tools.get(name) else {
             let names = || self.tools.keys().map(String::as_str);
             let near = names().find(|other| other.eq_ignore_ascii_case(name) || differ(other, name) <= NEAR);
             let hint = near.map_or_else(
@@ -82,7 +81,8 @@ impl ToolRegistry {
         schema
             .check(arguments)
             .map_err(|why| ToolOutput::error(format!("Invalid parameters of {name}: {why}")))?;
-        Ok(CheckedCall { registry: Arc::clone(self), name: name.to_owned(), arguments: arguments.clone() })
+        let (tool, scope) = (Arc::clone(tool), Arc::clone(&self.scope));
+        Ok(CheckedCall { tool, scope, arguments: arguments.clone() })
     }
 }
 
@@ -95,20 +95,9 @@ fn differ(one: &str, other: &str) -> usize {
 }
 
 impl CheckedCall {
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub fn effect(&self) -> Effect {
-        self.registry.tools.get(&self.name).map_or(Effect::Read, |(tool, _)| tool.effect)
-    }
-
     /// Runs it. It blocks.
     pub fn run(&self, cancel: &Cancel) -> ToolOutput {
-        match self.registry.tools.get(&self.name) {
-            Some((tool, _)) => tool.run(&self.registry.scope, self.arguments.clone(), cancel),
-            None => ToolOutput { status: ToolStatus::Unknown, ..ToolOutput::error("the tool is gone") },
-        }
+        self.tool.run(&self.scope, self.arguments.clone(), cancel)
     }
 }
 

@@ -11,13 +11,6 @@ use serde_json::Value;
 use text::mask::Masker;
 use workspace::AllowedRoots;
 
-/// What a tool does to the world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// It looks at files, and changes nothing.
-    Read,
-}
-
 /// What a call works in.
 #[derive(Debug)]
 pub struct ToolScope {
@@ -47,7 +40,6 @@ impl ToolOutput {
 /// One tool.
 pub struct Tool {
     pub spec: ToolSpec,
-    pub effect: Effect,
     run: Box<Run>,
 }
 
@@ -81,7 +73,7 @@ impl Tool {
                 Err(why) => ToolOutput::error(bounded(scope.masker.mask(&why).text.into_owned())),
             }
         };
-        Self { spec, effect: Effect::Read, run: Box::new(run) }
+        Self { spec, run: Box::new(run) }
     }
 
     /// Runs it with arguments that were checked.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use drawloom_agent::TurnConfig;
-use drawloom_agent::session::{Say, SessionOperation, TurnInput};
+use drawloom_agent::questions::Decision;
+use drawloom_agent::session::{Say, SessionOperation, Sessions, TurnInput, spawn};
+use drawloom_agent::{SessionEvent, TurnConfig};
 use loom::path::ViewOverrides;
 use loom::plan::{CallResult, NewText};
 use loom::render::{tip, window};
@@ -150,6 +151,39 @@ async fn a_turn_that_asks_again_is_taken_back_in_one_step_too() {
     assert_eq!(spoken(&process).await, before);
     process.runtime.change(&WHO, tree, &view, Op::Redo, AttachedWrites::nothing()).await.unwrap();
     assert_eq!(spoken(&process).await.len(), 5);
+}
+
+/// Where somebody can be asked, a limit is a question: with a yes the turn goes on, with a no it ends.
+#[tokio::test]
+async fn a_limit_is_a_question_to_whoever_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let call = r#"{"tool_calls": [{"name": "list", "arguments": {}}]}"#;
+    let lines = format!("{call}\n{call}\n{call}\n{{\"text\": \"Done.\"}}");
+    for (decision, answers) in [(Decision::Approved, 4), (Decision::Denied, 3)] {
+        let house = House::new();
+        let process = house.process("chat");
+        let session = spawn(&process.runtime, &Sessions::default(), &process.enter().await.session);
+        let mut events = session.events(1);
+        let asked = Arc::new(with_tools(&lines, folder.path()));
+        let key = process.runtime.new_id().unwrap();
+        let say = Say { attended: true, ..said(key, asked, TurnInput::text("first")) };
+        session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
+        let outcome = loop {
+            match events.next().await.unwrap().event {
+                SessionEvent::Question { question } => {
+                    assert!(question.text.contains("list was called 3 times"), "{question:?}");
+                    let answer = process.runtime.answer_question(&WHO, question.id, decision, (None, None));
+                    answer.await.unwrap();
+                }
+                SessionEvent::Finished { outcome, .. } => break outcome,
+                _ => {}
+            }
+        };
+        let ended = outcome.error.map(|error| error.0.failure().code.into_owned());
+        assert_eq!(ended.as_deref(), (decision == Decision::Denied).then_some("limit"));
+        let roles = spoken(&process).await;
+        assert_eq!(roles.iter().filter(|(role, _)| *role == Role::Assistant).count(), answers);
+    }
 }
 
 /// A process that began both calls of an answer, of which the first has its result.
