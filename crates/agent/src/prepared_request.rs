@@ -2,6 +2,7 @@
 //! sent.
 
 use context::body::{self, EarlierRequest};
+use context::document::WindowBeginning;
 use context::manifest::{COUNTED, COUNTED_TEXTS, RequestTarget, VERSION};
 use context::{Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse};
 use loom::content::NotCanonical;
@@ -167,7 +168,7 @@ impl PreparedRequest {
             way: manifest.way,
             held: manifest.held.clone(),
             new_start: None,
-            first_words: None,
+            begins: None,
             inputs: Vec::new(),
             tokens: manifest.tokens,
             tainted_by: manifest.tainted_by,
@@ -252,15 +253,12 @@ impl PreparedRequest {
 
     /// Characters of the document that stand above its window.
     pub fn chars_above(&self) -> u64 {
-        self.assembled
-            .first_words
-            .as_ref()
-            .map_or(0, |_| self.assembled.left.iter().map(|run| run.chars).sum())
+        self.assembled.begins.as_ref().map_or(0, |_| self.assembled.left.iter().map(|run| run.chars).sum())
     }
 
     /// Where the window of a document begins, if something of it is not sent.
     pub fn window_notice(&self) -> Option<String> {
-        Some(window_notice(self.assembled.first_words.as_ref()?, self.chars_above()))
+        Some(window_notice(self.assembled.begins.as_ref()?, self.chars_above()))
     }
 
     /// Makes manifest and generation row durable, in one transaction. Nothing is sent before.
@@ -306,10 +304,12 @@ impl PreparedRequest {
     }
 }
 
-/// Where a window begins, by its first words, and how many characters above it are not sent.
-pub fn window_notice(first_words: &str, chars_above: u64) -> String {
-    let words = text::terminal::one_line(first_words);
-    format!("the model sees from “{words}” on; {chars_above} characters above are left out")
+/// Where a window begins, by its first words and its chapter, and how many characters above it are not sent.
+pub fn window_notice(begins: &WindowBeginning, chars_above: u64) -> String {
+    let words = text::terminal::one_line(&begins.words);
+    let chapter = begins.chapter.as_deref().map(text::terminal::one_line);
+    let chapter = chapter.map_or_else(String::new, |chapter| format!(" (in “{chapter}”)"));
+    format!("the model sees from “{words}”{chapter} on; {chars_above} characters above are left out")
 }
 
 /// What is kept of the sampling beside the request.

@@ -3,9 +3,9 @@
 mod next;
 mod replay;
 
-use context::document::first_words;
+use context::document::{WindowBeginning, first_words};
 use context::{Manifest, PathRun, Segment, Zone};
-use loom::path::child_toward;
+use loom::path::{ViewOverrides, child_toward};
 use loom::render::tip;
 use loom::{Answers, Digest, GenerationRow, NodeId, PositionId, RowError, TreeId, TreeReader, ViewName};
 use store::StoreError;
@@ -237,7 +237,13 @@ fn window_start(
         let cut = usize::try_from(run.cut).unwrap_or_default();
         let sent = text.get(cut..).unwrap_or(&text);
         let chars = left.iter().map(|run| run.chars).sum();
-        return Ok(Some(agent::window_notice(&first_words(sent), chars)));
+        let begins = if is_document {
+            let path = ViewOverrides::read(rows, view, run.to)?;
+            WindowBeginning::find(rows, view, &path, at.depth, text.get(..cut).unwrap_or_default(), sent)?
+        } else {
+            WindowBeginning { words: first_words(sent), chapter: None }
+        };
+        return Ok(Some(agent::window_notice(&begins, chars)));
     }
     Ok(None)
 }

@@ -200,7 +200,7 @@ fn put_together(choice: &WindowChoice<'_>, mut chosen: Chosen, left: Vec<PathRun
         way: None,
         held: String::new(),
         new_start: chosen.moved,
-        first_words: None,
+        begins: None,
         inputs: pinned.inputs.clone(),
         trust: pinned.trust().min(trust).min(chosen.prefix.trust()),
         tainted_by: tainted_by.or(pinned.tainted),

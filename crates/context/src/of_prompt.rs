@@ -60,7 +60,7 @@ pub fn of_prompt(
         way: None,
         held: String::new(),
         new_start: None,
-        first_words: None,
+        begins: None,
         inputs: Vec::new(),
     })
 }

@@ -4,6 +4,7 @@ use loom::reader::Injection;
 use loom::{NodeId, OriginRole, RowError, Run, TextOffset, Trust};
 use model::{PartId, Prompt};
 
+use crate::document::WindowBeginning;
 use crate::manifest::{ContinuationForm, PathRun};
 use crate::prefix::Prefix;
 use crate::segment::{Kind, SegmentOutcome, Source};
@@ -98,8 +99,8 @@ pub struct Assembled {
     pub held: String,
     /// Where the view's window now starts, if it had to move.
     pub new_start: Option<TextOffset>,
-    /// First words of a document whose beginning is not sent. For the owner's eyes: a manifest keeps no text.
-    pub first_words: Option<String>,
+    /// Where a document begins whose beginning is not sent. For the owner's eyes: a manifest keeps no text.
+    pub begins: Option<WindowBeginning>,
     /// Extra inputs that were sent.
     pub inputs: Vec<(OriginRole, NodeId)>,
     /// Tokens of the whole request, estimated.

@@ -63,6 +63,13 @@ pub enum HomeError {
         #[source]
         source: io::Error,
     },
+    /// We may not look into it.
+    #[error("{} may not be read", .path.display())]
+    NotReadable {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     /// Others may read it and the mode could not be repaired.
     #[error("{} has mode {mode:04o}, open to others, and it cannot be changed", .path.display())]
     OpenToOthers {
@@ -107,6 +114,9 @@ impl HomeError {
             Self::NotAHome { .. } => "give a new or empty folder with --home",
             Self::ForeignOwner { .. } => "run as its owner, or choose another home with --home",
             Self::NotWritable { .. } => "make it writable, or choose another home with --home",
+            Self::NotReadable { .. } => {
+                "make it yours to read (chmod u+rwx), or choose another home with --home"
+            }
             Self::OpenToOthers { .. } => "chmod it, or choose another home",
             Self::NetworkFileSystem { .. } => {
                 "move the home to a local disk with --home, use PostgreSQL, or set store.allow_network_fs"
@@ -120,6 +130,9 @@ impl HomeError {
 impl HomeError {
     fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.kind() {
+            io::ErrorKind::PermissionDenied if matches!(action, "opened" | "read") => {
+                Self::NotReadable { path: path.to_owned(), source }
+            }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 Self::NotWritable { path: path.to_owned(), source }
             }

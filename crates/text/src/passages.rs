@@ -41,12 +41,21 @@ pub fn split(text: &str, division: Division) -> Vec<&str> {
 
 /// What the first heading of Markdown that says something says, without its marks; none where there is no such one.
 pub fn first_heading(text: &str) -> Option<&str> {
+    headings(text).next()
+}
+
+/// As [`first_heading`], the last of them: the one a reader stands below at the end of the text.
+pub fn last_heading(text: &str) -> Option<&str> {
+    headings(text).next_back()
+}
+
+fn headings(text: &str) -> impl DoubleEndedIterator<Item = &str> {
     let headings = lines(text).into_iter().filter(|line| line.heading.is_some());
     let said = headings.map(|line| {
         let line = text[line.start..].lines().next().unwrap_or_default();
         line.trim().trim_start_matches('#').trim().trim_end_matches('#').trim_end()
     });
-    said.into_iter().find(|said| !said.is_empty())
+    said.filter(|said| !said.is_empty())
 }
 
 struct Line {
@@ -94,7 +103,7 @@ fn chapter_level(lines: &[Line]) -> Option<usize> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Division, first_heading, split};
+    use super::{Division, first_heading, last_heading, split};
 
     #[test]
     fn a_paragraph_takes_the_blank_lines_behind_it() {
@@ -121,6 +130,7 @@ mod tests {
     fn the_first_heading_is_none_of_a_block_of_code() {
         assert_eq!(first_heading("```\n# a comment\n```\n#\n  ## The rain ##\n# Other"), Some("The rain"));
         assert_eq!(first_heading("#hashtag\n    # code"), None);
+        assert_eq!(last_heading("# One\na\n## Two\n```\n# a comment\n```\n#\n"), Some("Two"));
     }
 
     proptest! {

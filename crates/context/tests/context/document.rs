@@ -38,10 +38,7 @@ fn a_short_document_is_sent_whole_and_nothing_else() {
     let rendered =
         render(&desk.tree, &ViewName::default(), Show { drafts: true, spans: false }).unwrap().text;
     assert_eq!(format!("{}{}", prompt_text(&assembled.prompt), assembled.held), rendered);
-    assert_eq!(
-        (assembled.new_start, assembled.first_words.is_some(), assembled.left.len()),
-        (None, false, 0)
-    );
+    assert_eq!((assembled.new_start, assembled.begins.is_some(), assembled.left.len()), (None, false, 0));
     assert_eq!(assembled.runs.len(), 1, "the genesis counts as no text, the path is one run");
 }
 
@@ -69,7 +66,7 @@ fn a_long_document_starts_at_a_paragraph_and_stays_there() {
     );
     let out = second.pieces.iter().find(|piece| piece.parts.is_empty()).unwrap();
     assert_eq!(out.chars, second.left[0].chars);
-    assert!(second.first_words.is_some_and(|words| words.starts_with("Paragraph ")));
+    assert!(second.begins.is_some_and(|begins| begins.words.starts_with("Paragraph ")));
     assert!(prompt_text(&second.prompt).starts_with(&text), "the prefix is the same, byte for byte");
 }
 

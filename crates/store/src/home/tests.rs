@@ -197,11 +197,17 @@ fn a_place_that_cannot_be_written_is_named() {
         // Modes do not bind root: only the mapping can be shown.
         let error = HomeError::io("created", Path::new("/x"))(io::ErrorKind::ReadOnlyFilesystem.into());
         assert!(matches!(error, HomeError::NotWritable { .. }));
+        let error = HomeError::io("read", Path::new("/x"))(io::ErrorKind::PermissionDenied.into());
+        assert!(matches!(error, HomeError::NotReadable { .. }), "{error}");
         return;
     }
     let tmp = folder();
     chmod(tmp.path(), 0o500);
     assert!(matches!(open(&tmp.path().join("home")), Err(HomeError::NotWritable { .. })));
+    chmod(tmp.path(), 0o000);
+    let within = open(&tmp.path().join("home"));
+    chmod(tmp.path(), 0o700);
+    assert!(matches!(within, Err(HomeError::NotReadable { .. })), "{within:?}");
 }
 
 #[test]
