@@ -18,6 +18,7 @@ mod calls;
 mod conflict;
 mod locate;
 mod recover;
+mod remove;
 mod replace;
 #[cfg(test)]
 mod tests;
@@ -34,15 +35,18 @@ use rustix::io::Errno;
 use crate::error::{FileError, FileProblem};
 use crate::lock::WorkspaceLock;
 use crate::path::RelativePath;
-use crate::root::Root;
+use crate::root::{LinkPolicy, Root};
 
 use calls::{Calls, Kernel};
+use locate::Location;
 pub use recover::RecoveredDocument;
+pub use remove::RemoveOutcome;
 
 /// The documents of one root, for the holder of its lock.
 pub struct Documents<'a> {
     root: &'a Root,
     calls: &'a dyn Calls,
+    links: LinkPolicy,
 }
 
 /// A document's text and the hash to expect when replacing it.
@@ -166,7 +170,29 @@ impl<'a> Documents<'a> {
         lock: &'a WorkspaceLock,
         calls: &'a dyn Calls,
     ) -> Result<Self, DocumentError> {
-        if lock.workspace() == root.id() { Ok(Self { root, calls }) } else { Err(DocumentError::WrongLock) }
+        let links = LinkPolicy::Follow;
+        let fits = lock.workspace() == root.id();
+        if fits { Ok(Self { root, calls, links }) } else { Err(DocumentError::WrongLock) }
+    }
+
+    /// The same, where a document that is a link is refused: what was judged by its name is what is written.
+    #[must_use]
+    pub fn refuse_links(self) -> Self {
+        Self { links: LinkPolicy::Refuse, ..self }
+    }
+
+    /// A failure as its caller is told.
+    fn failed(&self, path: &RelativePath, spot: Option<&Location>, failure: Failure) -> DocumentError {
+        let path = path.as_path().to_path_buf();
+        match failure {
+            Failure::Refused(problem) => DocumentError::File(FileError { path, problem }),
+            Failure::Step(step, errno) => DocumentError::NotSaved {
+                path,
+                step,
+                source: errno.into(),
+                on_disk: spot.and_then(|spot| self.digest_at(spot, &spot.name)),
+            },
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use super::{DocumentText, Documents, Failure};
 use crate::error::{FileError, FileProblem};
 use crate::path::RelativePath;
+use crate::root::LinkPolicy;
 
 /// Longest text in bytes that is taken for a document.
 const MAX_DOCUMENT: u64 = 64 * 1024 * 1024;
@@ -53,10 +54,13 @@ impl Documents<'_> {
     }
 
     /// Finds the folder and the name to write to. No folder on the way may be a link; the document
-    /// itself may be one, which is followed once, to a plain file inside the root.
+    /// itself may be one where they are followed: once, to a plain file inside the root.
     pub(super) fn locate(&self, path: &RelativePath) -> Result<Location, FileProblem> {
         let spot = self.spot(path)?;
         match self.calls.stat(spot.folder(), &spot.name) {
+            Ok(stat) if is_link(&stat) && self.links == LinkPolicy::Refuse => {
+                return Err(FileProblem::Symlink);
+            }
             Ok(stat) if is_link(&stat) => {}
             Ok(_) | Err(Errno::NOENT) => return Ok(spot),
             Err(other) => return Err(other.into()),

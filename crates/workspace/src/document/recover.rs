@@ -48,15 +48,8 @@ impl Documents<'_> {
         let mut done = Vec::new();
         for (work, name) in left {
             let path = folder.join(&name).map_err(|problem| FileError::new(folder, problem))?;
-            done.push(self.settle(&path, &work, stamp).map_err(|failure| match failure {
-                Failure::Refused(problem) => FileError::new(&path, problem).into(),
-                Failure::Step(step, errno) => DocumentError::NotSaved {
-                    path: path.as_path().to_path_buf(),
-                    step,
-                    source: errno.into(),
-                    on_disk: None,
-                },
-            })?);
+            let settled = self.settle(&path, &work, stamp);
+            done.push(settled.map_err(|failure| self.failed(&path, None, failure))?);
         }
         Ok(done)
     }

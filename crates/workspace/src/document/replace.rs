@@ -12,7 +12,6 @@ use super::locate::{Current, Location};
 use super::{
     DocumentError, Documents, Expected, Failure, Purpose, ReplaceOutcome, Replacement, Saved, WorkName, step,
 };
-use crate::error::FileError;
 use crate::path::RelativePath;
 
 /// A replacement on its way: where, what, and what is expected.
@@ -47,19 +46,9 @@ impl Documents<'_> {
         path: &RelativePath,
         replacement: &Replacement<'_>,
     ) -> Result<ReplaceOutcome, DocumentError> {
-        let refused =
-            |problem| DocumentError::File(FileError { path: path.as_path().to_path_buf(), problem });
-        let spot = self.locate(path).map_err(refused)?;
+        let spot = self.locate(path).map_err(|problem| self.failed(path, None, problem.into()))?;
         let job = Job { spot: &spot, replacement, ours: Digest::of(replacement.text) };
-        self.attempt(&job).map_err(|failure| match failure {
-            Failure::Refused(problem) => refused(problem),
-            Failure::Step(step, errno) => DocumentError::NotSaved {
-                path: path.as_path().to_path_buf(),
-                step,
-                source: errno.into(),
-                on_disk: self.digest_at(&spot, &spot.name),
-            },
-        })
+        self.attempt(&job).map_err(|failure| self.failed(path, Some(&spot), failure))
     }
 
     fn attempt(&self, job: &Job<'_>) -> Result<ReplaceOutcome, Failure> {

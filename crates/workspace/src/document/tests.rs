@@ -229,3 +229,4 @@ fn replace(desk: &Desk, seam: &Seam, what: &Replacement<'_>) -> Result<ReplaceOu
 
 mod racing;
 mod refusing;
+mod removing;

@@ -1,0 +1,81 @@
+//! Removing a document without losing a text that was saved meanwhile.
+
+use loom::Digest;
+use rustix::io::Errno;
+
+use super::conflict::kept_name;
+use super::locate::Location;
+use super::{DocumentError, Documents, Failure, Purpose, Stamp, WorkName, step};
+use crate::path::RelativePath;
+
+/// Outcome of a removal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum RemoveOutcome {
+    /// The name is free, on the disk as far as the system says.
+    Removed,
+    /// It did not hold the expected text. What it holds stays; a text that another writer saved in the very moment is
+    /// kept beside if the name was taken again.
+    Conflict {
+        /// The text in the file now; `None` if there is none.
+        found: Option<Digest>,
+        others: Vec<RelativePath>,
+    },
+}
+
+impl Documents<'_> {
+    /// Removes a document if it holds what the caller last saw. It steps aside under a name only we know and is read
+    /// there once more; a crash in between is mended by [`Documents::recover`], which brings it back.
+    ///
+    /// # Errors
+    /// As [`Documents::replace`].
+    pub fn remove(
+        &self,
+        path: &RelativePath,
+        expected: Digest,
+        stamp: &Stamp,
+    ) -> Result<RemoveOutcome, DocumentError> {
+        let spot = self.locate(path).map_err(|problem| self.failed(path, None, problem.into()))?;
+        let done = self.remove_at(path, &spot, expected, stamp);
+        done.map_err(|failure| self.failed(path, Some(&spot), failure))
+    }
+
+    fn remove_at(
+        &self,
+        path: &RelativePath,
+        spot: &Location,
+        expected: Digest,
+        stamp: &Stamp,
+    ) -> Result<RemoveOutcome, Failure> {
+        let now = self.current(spot, &spot.name)?;
+        if let Some(now) = &now {
+            now.refuse_further_names()?;
+        }
+        if now.map(|now| now.text.digest) != Some(expected) {
+            return Ok(RemoveOutcome::Conflict {
+                found: self.digest_at(spot, &spot.name),
+                others: Vec::new(),
+            });
+        }
+        let aside = step("naming the old text", WorkName::fresh(&spot.name, expected, Purpose::Old))?;
+        match self.calls.rename(spot.folder(), &spot.name, &aside) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => {
+                return Ok(RemoveOutcome::Conflict { found: None, others: Vec::new() });
+            }
+            Err(errno) => return Err(Failure::Step("moving the text aside", errno)),
+        }
+        if self.digest_at(spot, &aside) == Some(expected) {
+            step("removing the text", self.calls.unlink(spot.folder(), &aside))?;
+            step("syncing the folder", self.calls.sync(spot.folder()))?;
+            return Ok(RemoveOutcome::Removed);
+        }
+        let others = match self.move_to_free(spot, &aside, &spot.name) {
+            Ok(()) => Vec::new(),
+            Err(Errno::EXIST) => vec![self.keep_as(spot, &aside, &kept_name(&spot.name, stamp))?],
+            Err(errno) => return Err(Failure::Step("putting their text back", errno)),
+        };
+        tracing::warn!(path = %path.as_path().display(), "a text was saved while it was about to be removed");
+        Ok(RemoveOutcome::Conflict { found: self.digest_at(spot, &spot.name), others })
+    }
+}
