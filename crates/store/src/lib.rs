@@ -18,6 +18,7 @@ mod engine;
 mod error;
 mod event;
 mod fence;
+mod file_change;
 mod follow;
 mod forget;
 mod generation;
@@ -52,6 +53,7 @@ pub use engine::StatementCounts;
 pub use error::{ServerError, StaleRead, StoreError};
 pub use event::{Cursor, EVENT_RETENTION, EventKind, Events, StoreEvent};
 pub use fence::{Claim, Fence, Guard, Lease, LeaseOwner};
+pub use file_change::{FileChange, FileChangeId, FileState, NewFileChange};
 pub use follow::{Follower, follow};
 pub use forget::{
     Forget, Forgotten, ForgottenBlob, ForgottenPlace, QuotedAs, SHORTEST_TEXT, UnfinishedRemoval,

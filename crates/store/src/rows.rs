@@ -9,6 +9,7 @@ mod codes;
 pub(crate) mod commit;
 mod draft;
 pub(crate) mod events;
+pub(crate) mod file_changes;
 pub(crate) mod forget;
 pub(crate) mod generations;
 pub(crate) mod import;

@@ -8,7 +8,7 @@
 //! before). What was sent is named by its digest, generations by their id.
 
 /// The version of the tables this program writes.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 
 /// Tables and indexes. `BLOB`, `INTEGER`, `WITHOUT ROWID` and `INTEGER PRIMARY KEY` (a number that the engine gives
 /// where none is said) are SQLite's words.
@@ -156,6 +156,15 @@ CREATE TABLE calls (
     PRIMARY KEY (node, n)
 ) WITHOUT ROWID;
 CREATE INDEX calls_running ON calls (node, n) WHERE state = 0;
+
+-- What tools changed in files: written down before it happens. What stands at a path is JSON, its bytes are a blob.
+CREATE TABLE file_changes (
+    node INTEGER NOT NULL,                  -- the key of the answer whose call it is
+    call INTEGER NOT NULL, n INTEGER NOT NULL,
+    root BLOB NOT NULL, path BLOB NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL,
+    at INTEGER NOT NULL, taken_back INTEGER NOT NULL,
+    PRIMARY KEY (node, call, n)
+) WITHOUT ROWID;
 
 CREATE TABLE blobs (digest BLOB NOT NULL, node INTEGER NOT NULL, PRIMARY KEY (digest, node)) WITHOUT ROWID;
 CREATE INDEX blobs_node ON blobs (node);

@@ -1,7 +1,7 @@
 //! Stores of older versions: brought up to date once, whole, and kept as they were.
 //!
-//! The fixtures are stores of versions 2 to 4 with branches, versions, drafts, views, a seal, a conversation, a
-//! forgotten text and a purged tree, and the exports that the program of that version wrote of them.
+//! The fixtures are stores of versions 2 to 5 with branches, versions, drafts, views, a seal, a conversation, a
+//! forgotten text, a purged tree and, from 5 on, a call of a tool, and the exports that the program of that version wrote of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use crate::kill::kills;
 use crate::support::{Home, Seeded, ended, resume, suspend, until};
 
 /// Versions with a fixture.
-const VERSIONS: [u32; 3] = [2, 3, 4];
+const VERSIONS: [u32; 4] = [2, 3, 4, 5];
 /// The version this program writes.
-const CURRENT: u32 = 5;
+const CURRENT: u32 = 6;
 
 fn fixture(of: u32, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/version_{of}")).join(name)
@@ -84,6 +84,10 @@ fn goes_on(of: u32) {
     assert!(text.contains("It rained (pending).") && text.ends_with("a draft that waits"), "{text}");
     assert!(home.run(&["tree", "search", "roof"]).stdout.contains("check the roof"));
     assert_eq!(home.run(&["tree", "search", "\"What do you see?\""]).stdout, "");
+    if of >= 5 {
+        assert!(home.run(&["tree", "show", "What is there?"]).stdout.contains("main.rs"));
+        home.ok(&["tree", "verify", "What is there?"]);
+    }
     home.ok(&["tree", "undo", "Rain"]);
     home.ok(&["tree", "redo", "Rain"]);
     home.ok(&["tree", "append", "Snow", "And on."]);

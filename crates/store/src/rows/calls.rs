@@ -103,7 +103,15 @@ pub(crate) fn drop_all(db: &Db<'_>, tree: TreeKey) -> Result<(), StoreError> {
     db.run("DELETE FROM calls WHERE node BETWEEN ?1 AND ?2", (tree.first(), tree.last())).map(drop)
 }
 
-fn key_of(db: &Db<'_>, tree: TreeRef, call: CallId) -> Result<i64, StoreError> {
+/// Refuses what is reported of a call that does not run, or is not its reporter's.
+pub(super) fn is_running(db: &Db<'_>, tree: TreeRef, call: CallId, claim: &Claim) -> Result<(), StoreError> {
+    let key = key_of(db, tree, call)?;
+    let sql = "SELECT 1 FROM calls WHERE node = ?1 AND n = ?2 AND state = 0 AND owner = ?3 AND fence = ?4";
+    let params = params![key, call.number, &claim.owner.0, signed(claim.fence.0)?];
+    db.one(sql, params, |_| Ok(()))?.ok_or_else(|| fenced(call))
+}
+
+pub(super) fn key_of(db: &Db<'_>, tree: TreeRef, call: CallId) -> Result<i64, StoreError> {
     let number = db.node_number(tree.key, call.answer)?.ok_or(StoreError::NotFound("node"))?;
     Ok(tree.key.node(number))
 }

@@ -12,7 +12,7 @@ use loom::{CellKey, Digest, GenerationId, Millis, NodeId, Seq, Slot, TreeId, Vie
 
 use super::generations::UNKNOWN_COST;
 use super::trees::{TreeRef, find as find_tree};
-use super::{attributions, calls, cell, commit, draft, events, node, operation};
+use super::{attributions, calls, cell, commit, draft, events, file_changes, node, operation};
 use crate::db::{Db, TreeKey, digest, get};
 use crate::engine::Lock;
 use crate::error::StoreError;
@@ -283,6 +283,7 @@ pub(crate) fn end(db: &Db<'_>, mut forgetting: Forgetting, now: Millis) -> Resul
         db.run("DELETE FROM drafts WHERE tree = ?1", [tree.key.0])?;
         cell::remove_texts(db, tree.key)?;
         calls::drop_all(db, tree.key)?;
+        file_changes::drop_all(db, tree.key)?;
         record(db, &mut done, tree, now)?;
         db.run("UPDATE trees SET purged = 1, title = '' WHERE pk = ?1", [tree.key.0])?;
     }
@@ -392,6 +393,7 @@ fn apply(
                 done.blobs.insert(blob);
             }
             db.run("DELETE FROM blobs WHERE node = ?1", [*key])?;
+            file_changes::drop_of(db, *key)?;
             node::purge(db, *key)
         }
         // What is left is told by what is there now: it may have changed since it was found.

@@ -32,9 +32,10 @@ pub(super) type Run = fn(&Connection) -> Result<(), StoreError>;
 /// The steps. Where one leads is never changed once it was released; it may be replaced by one that leads further.
 pub(super) const STEPS: &[Step] = &[
     Step { from: 1, to: 2, min_reader: 1, min_writer: 2, run: |conn| batch(conn, INJECTIONS) },
-    Step { from: 2, to: VERSION, min_reader: 4, min_writer: 5, run: from_2::migrate },
-    Step { from: 3, to: VERSION, min_reader: 4, min_writer: 5, run: from_3::migrate },
-    Step { from: 4, to: VERSION, min_reader: 4, min_writer: 5, run: |conn| batch(conn, CALLS) },
+    Step { from: 2, to: VERSION, min_reader: 4, min_writer: 6, run: from_2::migrate },
+    Step { from: 3, to: VERSION, min_reader: 4, min_writer: 6, run: from_3::migrate },
+    Step { from: 4, to: 5, min_reader: 4, min_writer: 5, run: |conn| batch(conn, CALLS) },
+    Step { from: 5, to: VERSION, min_reader: 4, min_writer: 6, run: |conn| batch(conn, FILE_CHANGES) },
 ];
 
 /// Makes the newest tables in an empty file.
@@ -68,6 +69,15 @@ CREATE TABLE calls (
     PRIMARY KEY (node, n)
 ) WITHOUT ROWID;
 CREATE INDEX calls_running ON calls (node, n) WHERE state = 0;
+";
+
+/// Of version 6.
+const FILE_CHANGES: &str = "
+CREATE TABLE file_changes (
+    node INTEGER NOT NULL, call INTEGER NOT NULL, n INTEGER NOT NULL,
+    root BLOB NOT NULL, path BLOB NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL,
+    at INTEGER NOT NULL, taken_back INTEGER NOT NULL, PRIMARY KEY (node, call, n)
+) WITHOUT ROWID;
 ";
 
 /// The search index. The text of a node stands once, in its row: the index holds no copy and no places of words.

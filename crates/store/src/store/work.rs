@@ -8,11 +8,12 @@ use super::Store;
 use crate::call::{CallId, NewCall, RunningCall};
 use crate::error::StoreError;
 use crate::fence::{Claim, Fence, Lease, LeaseOwner};
+use crate::file_change::{FileChange, FileChangeId, NewFileChange};
 use crate::generation::{Generation, GenerationFilter, Reservation, Spending, SpentAfter, SpentRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::principal::Principal;
 use crate::question::{NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
-use crate::rows::{calls, generations, jobs, leases, questions, trees};
+use crate::rows::{calls, file_changes, generations, jobs, leases, questions, trees};
 
 forward! {
     /// Takes a lease that is free, has ended by the engine's clock, or is held by the same holder (whose older
@@ -119,6 +120,21 @@ forward! {
     /// # Errors
     /// [`StoreError::Fenced`] when it is no longer its owner's, or has a result.
     write fn take_over_call(call: RunningCall, to: &LeaseOwner) -> Claim = calls::take_over(&call, &to);
+
+    /// Makes durable that a running call is about to change a file. Its blobs are kept from then on.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] when the call is no longer this claim's, or a guard no longer holds.
+    write fn keep_file_change(tree: TreeId, change: NewFileChange) -> FileChangeId
+        = file_changes::keep(tree, &change);
+
+    /// What tools changed in files in a tree, behind one, at most `limit`, the oldest first.
+    read fn file_changes(tree: TreeId, after: Option<FileChangeId>, limit: usize) -> Vec<FileChange>
+        = file_changes::list(tree, after, limit);
+
+    /// Stores that changes were given back.
+    write fn take_back_file_changes(tree: TreeId, changes: Vec<FileChangeId>) -> ()
+        = file_changes::take_back(tree, &changes);
 
     /// Takes back what a generation was booked with when it was stopped: who sent it knows that it was turned away.
     write fn unbook(generation: GenerationId, claim: &Claim) -> () = generations::unbook(generation, &claim);

@@ -1,7 +1,13 @@
 //! Calls of tools: started once, ended by whoever has them, taken over with a number that refuses the one before.
 
-use loom::{Mode, Op, TreeReader};
-use store::{AttachedWrites, CallEnd, CallId, Claim, Fence, LeaseOwner, NewCall, StoreError, read};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
+use loom::{Digest, Millis, Mode, Op, TreeReader};
+use store::{
+    AttachedWrites, CallEnd, CallId, Claim, Fence, FileState, Forget, LeaseOwner, NewCall, NewFileChange,
+    StoreError, read,
+};
 
 use super::both::each;
 use super::home::{OWNER, owner_text};
@@ -37,5 +43,52 @@ fn a_call_is_started_once_and_ended_by_its_owner_alone() {
         assert!(matches!(refused, Err(StoreError::Fenced { .. })), "{refused:?}");
         page.change_as(OWNER, Op::Append(owner_text("result")), end(taken)).await.unwrap();
         assert_eq!(store.running_calls(OWNER, None, 9).await.unwrap(), running[1..]);
+    });
+}
+
+#[test]
+fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let applied =
+            page.change_as(OWNER, Op::Append(owner_text("calls")), AttachedWrites::default()).await.unwrap();
+        let answer = applied.nodes[0].0;
+        let store = &page.home.store;
+        let claim = Claim { owner: LeaseOwner::new("one"), fence: Fence(1) };
+        let call = CallId { answer, number: 3 };
+        let change = |path: &str, claim: &Claim| NewFileChange {
+            call,
+            claim: claim.clone(),
+            guards: Vec::new(),
+            root: "/w".into(),
+            path: OsStr::from_bytes(path.as_bytes()).into(),
+            before: FileState::Absent,
+            after: FileState::File { mode: 0o644, blob: Digest::of(path.as_bytes()) },
+        };
+        let early = store.keep_file_change(OWNER, page.tree, change("a", &claim)).await;
+        assert!(matches!(early, Err(StoreError::Fenced { .. })), "it is not started: {early:?}");
+        let new = NewCall { id: call, claim: claim.clone(), guards: Vec::new() };
+        store.start_call(OWNER, page.tree, new).await.unwrap();
+        let other = Claim { fence: Fence(2), ..claim.clone() };
+        let foreign = store.keep_file_change(OWNER, page.tree, change("a", &other)).await;
+        assert!(matches!(foreign, Err(StoreError::Fenced { .. })), "{foreign:?}");
+        let mut ids = Vec::new();
+        for path in ["a", "b", "a"] {
+            ids.push(store.keep_file_change(OWNER, page.tree, change(path, &claim)).await.unwrap());
+        }
+        assert_eq!(ids.iter().map(|id| id.number).collect::<Vec<_>>(), [0, 1, 2]);
+        let kept = store.file_changes(OWNER, page.tree, None, 9).await.unwrap();
+        assert_eq!(kept.iter().map(|change| change.id).collect::<Vec<_>>(), ids);
+        assert_eq!((kept[1].path.to_str(), kept[1].before), (Some("b"), FileState::Absent));
+        assert_eq!(store.file_changes(OWNER, page.tree, Some(ids[0]), 1).await.unwrap(), kept[1..2]);
+        let blobs = store.blobs(OWNER, None, 9).await.unwrap();
+        assert!(blobs.contains(&Digest::of(b"a")) && blobs.contains(&Digest::of(b"b")), "{blobs:?}");
+        store.take_back_file_changes(OWNER, page.tree, vec![ids[1]]).await.unwrap();
+        let back: Vec<_> = store.file_changes(OWNER, page.tree, None, 9).await.unwrap();
+        assert_eq!(back.iter().map(|change| change.taken_back).collect::<Vec<_>>(), [false, true, false]);
+        let what = Forget::Node { tree: page.tree, node: answer };
+        store.forget(OWNER, &what, Millis(1)).await.unwrap();
+        assert_eq!(store.file_changes(OWNER, page.tree, None, 9).await.unwrap(), []);
+        assert_eq!(store.blobs(OWNER, None, 9).await.unwrap(), []);
     });
 }

@@ -1,0 +1,77 @@
+//! What tools changed in files (spec: agent §3 *Checkpoints*): written down before it happens, so that it can be shown
+//! and given back whatever ends the program.
+
+use std::path::PathBuf;
+
+use loom::{Digest, Millis};
+use serde::{Deserialize, Serialize};
+
+use crate::call::CallId;
+use crate::fence::{Claim, Guard};
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum FileState {
+    Absent,
+    /// A file: its permission bits, and the blob that holds its bytes.
+    File {
+        mode: u32,
+        blob: Digest,
+    },
+    Folder {
+        mode: u32,
+    },
+    /// A symbolic link, and the blob that holds where it leads.
+    Link {
+        blob: Digest,
+    },
+}
+
+impl FileState {
+    /// The blob of what stands there.
+    pub const fn blob(self) -> Option<Digest> {
+        match self {
+            Self::File { blob, .. } | Self::Link { blob } => Some(blob),
+            Self::Absent | Self::Folder { .. } => None,
+        }
+    }
+}
+
+/// A change that a running call is about to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewFileChange {
+    pub call: CallId,
+    /// Who runs the call; refused unless it still is theirs.
+    pub claim: Claim,
+    /// Leases that must still be held.
+    pub guards: Vec<Guard>,
+    /// The folder its path lies beneath, as a canonical path.
+    pub root: PathBuf,
+    /// The path below it.
+    pub path: PathBuf,
+    pub before: FileState,
+    pub after: FileState,
+}
+
+/// A change of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    pub id: FileChangeId,
+    pub root: PathBuf,
+    pub path: PathBuf,
+    pub before: FileState,
+    pub after: FileState,
+    /// When it was written down.
+    pub at: Millis,
+    /// Whether it was given back.
+    pub taken_back: bool,
+}
+
+/// Which change it is: those of a tree are in the order they were made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileChangeId {
+    pub call: CallId,
+    /// Which of its call's, from 0.
+    pub number: u32,
+}
