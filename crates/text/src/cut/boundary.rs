@@ -86,8 +86,13 @@ fn sentence_end(text: &str) -> Option<usize> {
     for end in sentence_ends(text) {
         let next = before_next(text, end)?;
         let before = text[..end].trim_end_matches(|c| is_end_mark(c) || is_closer(c));
-        let is_stop = &text[before.len()..end] == ".";
-        if !(is_stop && (is_abbreviation(before, &text[next..]) || is_item_number(before))) {
+        let (is_stop, after) = (&text[before.len()..end] == ".", &text[next..]);
+        if is_stop && needs_more(before, after) {
+            return None;
+        }
+        let goes_on =
+            || is_abbreviation(before, after) || is_item_number(before) || is_ordinal(before, after);
+        if !(is_stop && goes_on()) {
             return Some(next);
         }
     }
@@ -104,11 +109,70 @@ const TITLES: [&str; 30] = [
 const BEFORE_NUMBERS: [&str; 14] =
     ["No", "no", "Nr", "Fig", "fig", "Vol", "vol", "p", "pp", "S", "Abs", "Art", "ch", "sec"];
 
-fn is_abbreviation(before: &str, after: &str) -> bool {
-    let from = before
+/// Words that a number with a full stop stands between, as in German: `am 3. Mai`.
+const BEFORE_ORDINALS: [&str; 20] = [
+    "am", "Am", "vom", "Vom", "zum", "Zum", "im", "Im", "beim", "seit", "bis", "ab", "der", "Der", "die",
+    "das", "dem", "den", "des", "und",
+];
+const AFTER_ORDINALS: [&str; 16] = [
+    "Januar",
+    "Jänner",
+    "Februar",
+    "März",
+    "April",
+    "Mai",
+    "Juni",
+    "Juli",
+    "August",
+    "September",
+    "Oktober",
+    "November",
+    "Dezember",
+    "Jahrhundert",
+    "Jahrhunderts",
+    "Kapitel",
+];
+
+/// The word at the end of a text.
+fn last_word(text: &str) -> &str {
+    let from = text
         .rfind(|c: char| !(c.is_alphanumeric() || c == '.'))
-        .map_or(0, |at| at + before[at..].chars().next().map_or(0, char::len_utf8));
-    let word = &before[from..];
+        .map_or(0, |at| at + text[at..].chars().next().map_or(0, char::len_utf8));
+    &text[from..]
+}
+
+/// The one or two digits at the end of a text.
+fn short_number(before: &str) -> Option<&str> {
+    let word = last_word(before);
+    (word.len() <= 2 && !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())).then_some(word)
+}
+
+fn is_one_letter(word: &str) -> bool {
+    let mut chars = word.chars();
+    chars.next().is_some_and(char::is_alphabetic) && chars.next().is_none()
+}
+
+/// Whether what follows a full stop tells only with more of it what the full stop is.
+fn needs_more(before: &str, after: &str) -> bool {
+    let is_letters = !after.contains(|c: char| !c.is_alphabetic());
+    is_letters && (short_number(before).is_some() || is_one_letter(last_word(before)) && is_one_letter(after))
+}
+
+/// Whether a number with a full stop counts what follows.
+fn is_ordinal(before: &str, after: &str) -> bool {
+    let Some(number) = short_number(before) else { return false };
+    let next = after.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+    let above = before[..before.len() - number.len()].trim_end();
+    AFTER_ORDINALS.contains(&next) || BEFORE_ORDINALS.contains(&last_word(above)) && !next.is_empty()
+}
+
+fn is_abbreviation(before: &str, after: &str) -> bool {
+    let word = last_word(before);
+    // The first part of one that is written with a space: `z. B.`
+    if is_one_letter(word) {
+        let mut next = after.chars();
+        return next.next().is_some_and(char::is_alphabetic) && next.next() == Some('.');
+    }
     let mut letters = word.split('.');
     let is_dotted = word.contains('.')
         && letters.all(|part| {
@@ -150,6 +214,16 @@ mod tests {
             ("Fruit, e.g. Apples, fell. Then", "Fruit, e.g. Apples, fell. "),
             ("J. R. Doe came. He", "J. R. Doe came. "),
             ("The U.S. Army came. He", "The U.S. Army came. "),
+            ("Er kam am 3. Mai an. Dann", "Er kam am 3. Mai an. "),
+            ("Im 19. Jahrhundert kam er. Dann", "Im 19. Jahrhundert kam er. "),
+            ("Er war der 2. Mann dort. Dann", "Er war der 2. Mann dort. "),
+            ("He was 42. Then he left.", "He was 42. "),
+            ("Obst, z. B. Äpfel, fiel. Dann", "Obst, z. B. Äpfel, fiel. "),
+            ("He solved for x. Then he left.", "He solved for x. "),
+            ("„Halt.“ Dann ging er.", "„Halt.“ "),
+            ("»Ich gehe.« Dann ging er.", "»Ich gehe.« "),
+            ("« Je pars. » Puis il partit.", "« Je pars. » "),
+            ("Er ging. »Dann kam er.«", "Er ging. "),
             ("See No. 5 there. He", "See No. 5 there. "),
             ("I said no. He left", "I said no. "),
             ("Well… no. Yes", "Well… no. "),

@@ -54,7 +54,18 @@ fn behind_marks(text: &str, mark: usize) -> (usize, bool) {
     let run = &text[mark..];
     let length =
         run.find(|c| !(is_spaced_mark(c) || is_unspaced_mark(c) || is_closer(c))).unwrap_or(run.len());
-    (mark + length, run[..length].chars().any(is_unspaced_mark))
+    let end = mark + length;
+    (end + closing_guillemet(&text[end..]), run[..length].chars().any(is_unspaced_mark))
+}
+
+/// Bytes of a space and a guillemet that closes, as French sets it. Before a word it opens.
+fn closing_guillemet(rest: &str) -> usize {
+    let mut chars = rest.chars();
+    let (space, mark, next) = (chars.next(), chars.next(), chars.next());
+    let closes = space.is_some_and(|c| matches!(c, ' ' | '\u{a0}' | '\u{202f}'))
+        && mark.is_some_and(|c| matches!(c, '»' | '›'))
+        && next.is_none_or(|c| c.is_whitespace() || matches!(c, ',' | ';' | ':' | ')'));
+    if closes { space.into_iter().chain(mark).map(char::len_utf8).sum() } else { 0 }
 }
 
 /// Whether what follows marks that need a space lets them end a sentence.
@@ -92,6 +103,11 @@ pub(super) fn is_closer(c: char) -> bool {
             | '\''
             | '”'
             | '’'
+            // German closes with what English opens with, and with guillemets that point inwards.
+            | '“'
+            | '‘'
+            | '«'
+            | '‹'
             | '»'
             | '›'
             | '」'
@@ -142,6 +158,14 @@ mod tests {
         assert_eq!(
             sentences("吾輩は猫である。「名前は？」まだ無い！続"),
             ["吾輩は猫である。", "「名前は？」", "まだ無い！"]
+        );
+    }
+
+    #[test]
+    fn quotes_close_as_each_language_has_them() {
+        assert_eq!(
+            sentences("„Halt.“ Dann. ‚Ja!‘ »Nein?« « Oui. » Puis. «\u{a0}Si.\u{202f}» Fin. »Er"),
+            ["„Halt.“", "Dann.", "‚Ja!‘", "»Nein?«", "« Oui. »", "Puis.", "«\u{a0}Si.\u{202f}»", "Fin."]
         );
     }
 

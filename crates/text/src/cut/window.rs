@@ -6,7 +6,7 @@ use super::{paragraph_starts, sentence_starts};
 use crate::grapheme;
 
 /// The place in `within` (byte offsets) where the window of a document may begin: the first start of a paragraph,
-/// else of a sentence, else the first boundary of a grapheme.
+/// else of a sentence, else of a word, else the first boundary of a grapheme.
 ///
 /// The upper end keeps a long paragraph from costing nearly all of a window; `at_least..=text.len()` sets none.
 /// Offsets beyond the text count as its end. Where not even a grapheme ends in `within`, the first boundary
@@ -19,7 +19,18 @@ pub fn window_start(text: &str, within: &RangeInclusive<usize>) -> usize {
         .or_else(|| {
             sentence_starts(text).find(|start| start >= within.start()).filter(|start| start <= within.end())
         })
+        .or_else(|| word_start(text, within))
         .unwrap_or_else(|| grapheme::ceil(text, *within.start()))
+}
+
+/// The first start of a word behind white space in `within`.
+fn word_start(text: &str, within: &RangeInclusive<usize>) -> Option<usize> {
+    let from = grapheme::ceil(text, *within.start());
+    let begins = text[..from].chars().next_back().is_none_or(char::is_whitespace);
+    let rest =
+        if begins { &text[from..] } else { text[from..].trim_start_matches(|c: char| !c.is_whitespace()) };
+    let start = text.len() - rest.trim_start().len();
+    (start <= *within.end() && start < text.len() && grapheme::floor(text, start) == start).then_some(start)
 }
 
 /// The byte offset `depth` paragraphs before the end of `text`: for 0 the end, for 1 the start of the last
@@ -43,7 +54,8 @@ mod tests {
     fn a_paragraph_is_preferred_then_a_sentence_then_a_grapheme() {
         assert_eq!(&TEXT[window_start(TEXT, &(3..=TEXT.len()))..][..5], "Third");
         assert_eq!(&TEXT[window_start(TEXT, &(3..=20))..][..6], "Second");
-        assert_eq!(window_start(TEXT, &(3..=9)), 3);
+        assert_eq!(window_start(TEXT, &(3..=9)), 6, "a word");
+        assert_eq!(window_start(TEXT, &(3..=5)), 3, "no word begins there");
         assert_eq!(window_start("a👩\u{200D}💻b", &(2..=12)), 12);
     }
 
