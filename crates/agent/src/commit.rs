@@ -35,6 +35,8 @@ pub struct GenerationOutcome {
     /// Those of them that a cache could reuse, estimated; none where no request was before it.
     pub reusable: Option<u64>,
     pub usage: Option<TokenUsage>,
+    /// What it came to where nothing was reported, as of an answer that was cut: estimated.
+    pub estimated_usage: TokenUsage,
     /// The model that answered, `PROVIDER/NAME`.
     pub model: String,
     /// What it cost; none where it runs on this machine, or price or tokens are not known.
@@ -98,6 +100,10 @@ pub(crate) fn commit<'a>(
         let received =
             raw.map(|raw| ReceivedResponse::of(runtime, call, raw, failure, prepared, ask)).transpose()?;
         let usage = received.as_ref().and_then(|reading| reading.usage);
+        let is_real = ask.model.info().kind != loom::SourceKind::Script;
+        let estimated_usage = received.as_ref().filter(|_| is_real);
+        let estimated_usage =
+            estimated_usage.map(|reading| reading.estimated_usage(prepared.manifest.tokens));
         let source = Source { prepared, ask };
         let StoredAnswer { nodes, reply } = match make_nodes(runtime, call, &begun, &source, received).await {
             Err(AgentError::Store(StoreError::Fenced { .. })) if runtime.has_ended(&begun.row).await? => {
@@ -150,6 +156,7 @@ pub(crate) fn commit<'a>(
             tokens: prepared.manifest.tokens,
             reusable: prepared.manifest.reused_tokens,
             usage,
+            estimated_usage: estimated_usage.unwrap_or_default(),
             window,
             error,
         })
@@ -180,6 +187,14 @@ pub(crate) struct ReceivedResponse {
 }
 
 impl ReceivedResponse {
+    /// What it came to where nothing says so, after a request of `sent` tokens.
+    fn estimated_usage(&self, sent: u64) -> TokenUsage {
+        let chars = |blocks: &[loom::Block]| loom::content::plain_text(blocks).chars().count() as u64;
+        let written: u64 = self.choices.iter().map(|(_, blocks, _)| chars(blocks)).sum();
+        let output = written.div_ceil(CHARS_OF_A_TOKEN);
+        TokenUsage { input_uncached: sent, output, ..TokenUsage::default() }
+    }
+
     fn of(
         runtime: &Runtime,
         call: &Call,
@@ -320,19 +335,11 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// What a request came to. Where a remote model does not say, it is estimated: what was broken off is paid for.
+    /// What a request came to. Where a model does not say, it is estimated: what was broken off or cut counts, too.
     fn usage(&self, reading: &ReceivedResponse) -> Option<store::GenerationCost> {
-        let estimate = || {
-            let chars = |blocks: &[loom::Block]| loom::content::plain_text(blocks).chars().count() as u64;
-            let written: u64 = reading.choices.iter().map(|(_, blocks, _)| chars(blocks)).sum();
-            TokenUsage {
-                input_uncached: self.sent,
-                output: written.div_ceil(CHARS_OF_A_TOKEN),
-                ..TokenUsage::default()
-            }
-        };
-        let is_paid_for = self.kind == loom::SourceKind::Remote && !reading.choices.is_empty();
-        let usage = reading.usage.or_else(|| is_paid_for.then(estimate))?;
+        let is_estimated = self.kind != loom::SourceKind::Script && !reading.choices.is_empty();
+        let estimate = || is_estimated.then(|| reading.estimated_usage(self.sent));
+        let usage = reading.usage.or_else(estimate)?;
         Some(store::GenerationCost {
             calls: 1,
             prompt_tokens: usage.input(),

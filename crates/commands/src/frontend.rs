@@ -104,12 +104,12 @@ pub(crate) struct Shown {
     pub(crate) progress: Mutex<Progress>,
 }
 
+/// Bytes that are shown of what a tool is called with.
+const ARGUMENTS: usize = 160;
+
 /// How far the text of each node has come, in bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Progress(HashMap<NodeId, u64>);
-
-/// Characters that are shown of what a tool is called with.
-const ARGUMENTS: usize = 160;
 
 impl Progress {
     /// Takes a delta in. Returns how many bytes before it never came: who reads too slowly is left behind
@@ -135,8 +135,10 @@ impl Shown {
             SessionEvent::Committed { .. } | SessionEvent::Finished { .. } => self.frontend.arrived(),
             SessionEvent::Notice { text } => self.frontend.note(text),
             SessionEvent::Call { tool, arguments, .. } => {
-                let shown = one_line(arguments).chars().take(ARGUMENTS).collect::<String>();
-                self.frontend.note(&format!("calls {} {shown}", one_line(tool)));
+                let line = one_line(arguments);
+                let at = text::grapheme::floor(&line, ARGUMENTS.min(line.len()));
+                let more = if at < line.len() { "…" } else { "" };
+                self.frontend.note(&format!("calls {} {}{more}", one_line(tool), &line[..at]));
             }
             SessionEvent::Delta { node, offset, text } => {
                 let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);

@@ -239,13 +239,12 @@ async fn collect(
                         ..node.into()
                     }),
                 );
-                if let Some(reported) = answer.usage {
-                    usage.input_uncached += reported.input_uncached;
-                    usage.cache_read += reported.cache_read;
-                    usage.cache_write += reported.cache_write;
-                    usage.output += reported.output;
-                    usage.reported = true;
-                }
+                usage.reported = answer.usage.is_some() && (usage.reported || usage.is_nothing());
+                let came_to = answer.usage.unwrap_or(answer.estimated_usage);
+                usage.input_uncached += came_to.input_uncached;
+                usage.cache_read += came_to.cache_read;
+                usage.cache_write += came_to.cache_write;
+                usage.output += came_to.output;
                 errors.extend(answer.error.map(CommandError::from));
             }
             Err(error) => errors.push(error.into()),

@@ -52,7 +52,7 @@ pub use node::{
     SourceKind, Trust,
 };
 pub use operation::{OpKind, OpRecord, Operation, Timeline};
-pub use plan::{Op, PassageEdit, Plan, PlanError, Refusal, ShownPassage};
+pub use plan::{MovedText, Op, PassageEdit, Plan, PlanError, Refusal, ShownPassage};
 pub use position::{Position, PositionKind, Sums};
 pub use read_set::{ReadKey, ReadSet};
 pub use reader::{RowError, TreeReader};

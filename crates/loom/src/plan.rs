@@ -64,6 +64,19 @@ pub struct PassageEdit {
     /// The version that was shown there when the text was written.
     pub from: NodeId,
     pub text: String,
+    /// What of the text stood in another passage.
+    pub moved: Option<MovedText>,
+}
+
+/// Text that stands in a passage as it stood in a version of another one: its authors and its trust come along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MovedText {
+    pub node: NodeId,
+    /// Byte range of that version's text.
+    pub from: usize,
+    pub to: usize,
+    /// Byte at which it stands now.
+    pub at: usize,
 }
 
 /// A passage with the version that is shown there.

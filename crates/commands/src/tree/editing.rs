@@ -50,62 +50,97 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
             *end = Some(app.node_named(asker, Some(tree), named).await?.1);
         }
     }
-    let given = match &args.file {
-        Some(path) => {
-            let name = crate::app::input::argument_name(path);
-            let saved = app.file_bytes(path, Accept::RegularOrPipe)?;
-            Some((app.text_of(&name, saved.clone())?, name, saved))
+    let done = match (&args.file, args.replace.as_slice()) {
+        (Some(path), _) => edit_by_file(app, asker, (tree, &view), ends, path).await,
+        (None, [old, new]) => {
+            edit_by_words(app, asker, (tree, &view), ends, (old.as_str(), new.as_str()), args.all).await
         }
-        None => None,
+        (None, _) => edit_in_editor(app, asker, (tree, &view), ends, &args.taking_in()).await,
     };
-    if let (Some((file, name, saved)), Some(path)) = (&given, &args.file)
-        && let Some(base) = EditBase::of_file(app, path, file)?
-    {
-        base.require(tree, false, path)?;
+    done.map(CommandOutcome::PathEdited)
+}
+
+/// The first and the last passage of the part that is edited, where they are named.
+type Ends = [Option<PositionId>; 2];
+
+/// The text becomes what a file says.
+async fn edit_by_file(
+    app: &App,
+    asker: &Asker,
+    (tree, view): (TreeId, &ViewName),
+    ends: Ends,
+    path: &Path,
+) -> Result<PathEdited, CommandError> {
+    let name = crate::app::input::argument_name(path);
+    let saved = app.file_bytes(path, Accept::RegularOrPipe)?;
+    let file = app.text_of(&name, saved.clone())?;
+    if let Some(base) = EditBase::of_file(app, path, &file)? {
+        base.require((tree, view), false, path)?;
         if ends != [None, None] {
             return Err(CommandError::usage(
                 format!("{} holds the part it was opened with", quoted(&path.to_string_lossy())),
                 "leave --from and --to out",
             ));
         }
-        let taken = take_in_later(app, asker, (path, name), saved.clone(), base).await;
-        return taken.map(CommandOutcome::PathEdited);
+        return take_in_later(app, asker, (path, &name), saved, base).await;
     }
-    let open = OpenText::read(app, asker, (tree, &view), ends).await?;
+    let open = OpenText::read(app, asker, (tree, view), ends).await?;
     // Drafts are committed once nothing is left to be refused.
-    let (mut open, file) = match (given, args.replace.as_slice()) {
-        (Some((_, name, saved)), _) => {
-            let texts = open.texts_of(app, &name, saved.clone(), false).await?;
-            if !open.are_meant(app, &texts) {
-                return Err(not_meant("nothing was changed"));
-            }
-            let mut open = open.committed(app, asker, ends).await?;
-            let texts = open.texts_of(app, &name, saved, false).await?;
-            return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
-        }
-        (None, [old, new]) => {
-            let places = |open: &OpenText| {
-                let text = open.text();
-                if args.all { words::all(&text, old) } else { Ok(vec![words::one(&text, old)?]) }
-            };
-            places(&open)?;
-            let mut open = open.committed(app, asker, ends).await?;
-            let texts = align::replace(&open.old(), &places(&open)?, &app.masked(new));
-            return open.take_in(app, asker, texts).await.map(CommandOutcome::PathEdited);
-        }
-        _ => {
-            if open.has_drafts {
-                file::find_editor(app).await?;
-            }
-            let open = open.committed(app, asker, ends).await?;
-            let render = |name: &str| open.as_file(name);
-            let file = EditFile::make(app, asker, &open.base(), render, &args.taking_in()).await?;
-            (open, file)
-        }
+    let texts = open.texts_of(app, &name, saved.clone(), false).await?;
+    open.require_fits(app, &texts)?;
+    if !open.are_meant(app, &texts) {
+        return Err(not_meant("nothing was changed"));
+    }
+    let mut open = open.committed(app, asker, ends).await?;
+    let texts = open.texts_of(app, &name, saved, false).await?;
+    open.take_in(app, asker, texts).await
+}
+
+/// Words of the text become others: those that stand there once, or all of them.
+async fn edit_by_words(
+    app: &App,
+    asker: &Asker,
+    (tree, view): (TreeId, &ViewName),
+    ends: Ends,
+    (old, new): (&str, &str),
+    all: bool,
+) -> Result<PathEdited, CommandError> {
+    let new = app.masked(new);
+    let texts = |open: &OpenText| {
+        let text = open.text();
+        let places = if all { words::all(&text, old) } else { Ok(vec![words::one(&text, old)?]) };
+        Ok::<_, CommandError>(align::replace(&open.old(), &places?, &new))
     };
-    let Some(saved) = file.edit(app).await? else {
-        return Ok(CommandOutcome::PathEdited(PathEdited::default()));
-    };
+    let open = OpenText::read(app, asker, (tree, view), ends).await?;
+    // Drafts are committed once nothing is left to be refused. What is typed counts as a part of the last passage here.
+    let typed = |open: &OpenText| open.passages.is_empty() || !open.typed.is_empty();
+    if typed(&open) {
+        let text = open.text();
+        if all { words::all(&text, old).map(drop) } else { words::one(&text, old).map(drop) }?;
+    } else {
+        open.require_fits(app, &texts(&open)?)?;
+    }
+    let mut open = open.committed(app, asker, ends).await?;
+    let texts = texts(&open)?;
+    open.take_in(app, asker, texts).await
+}
+
+/// The text becomes what an editor leaves.
+async fn edit_in_editor(
+    app: &App,
+    asker: &Asker,
+    (tree, view): (TreeId, &ViewName),
+    ends: Ends,
+    taking_in: &str,
+) -> Result<PathEdited, CommandError> {
+    let open = OpenText::read(app, asker, (tree, view), ends).await?;
+    if open.has_drafts {
+        file::find_editor(app).await?;
+    }
+    let mut open = open.committed(app, asker, ends).await?;
+    let render = |name: &str| open.as_file(name);
+    let file = EditFile::make(app, asker, &open.base(), render, taking_in).await?;
+    let Some(saved) = file.edit(app).await? else { return Ok(PathEdited::default()) };
     let taken = match open.texts_of(app, &file.name(), saved, true).await {
         Ok(texts) if !open.are_meant(app, &texts) => {
             file.remove();
@@ -122,7 +157,7 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
                 file::taken_in_part(app, &file.path(), &open.base());
                 done.file = Some(file.path());
             }
-            Ok(CommandOutcome::PathEdited(done))
+            Ok(done)
         }
         Err(error) => Err(file.kept(app, error)),
     }
@@ -141,11 +176,12 @@ async fn take_in_later(
     if !open.are_meant(app, &texts) {
         return Err(not_meant("nothing was changed"));
     }
-    let done = open.take_in(app, asker, texts).await?;
+    let mut done = open.take_in(app, asker, texts).await?;
     if done.collided.is_empty() {
         taken_in(app, path);
     } else {
         file::taken_in_part(app, path, &open.base());
+        done.file = Some(path.to_owned());
     }
     Ok(done)
 }
@@ -222,6 +258,8 @@ struct OpenText {
     has_drafts: bool,
     /// What the working buffer holds, where these passages reach to the end.
     typed: String,
+    /// What stands behind the id in each mark of a file that was made before.
+    mark_end: Option<String>,
 }
 
 struct OpenPassage {
@@ -281,7 +319,8 @@ impl OpenText {
         let has_drafts = !drafts.is_empty();
         let typed = drafts.into_iter().find(|(slot, _)| *slot == Slot::Buffer && is_to_the_end);
         let typed = typed.map_or_else(String::new, |(_, draft)| draft.text);
-        Ok(Self { tree, view: view.clone(), title, passages, is_to_the_end, has_drafts, typed })
+        let mark_end = None;
+        Ok(Self { tree, view: view.clone(), title, passages, is_to_the_end, has_drafts, typed, mark_end })
     }
 
     /// The same after drafts were committed.
@@ -307,7 +346,8 @@ impl OpenText {
     }
 
     fn marks(&self) -> Marks {
-        Marks::of(self.passages.iter().map(|passage| passage.short_id.as_str()), &self.text())
+        let ids = self.passages.iter().map(|passage| passage.short_id.as_str());
+        Marks::of(ids, &self.text(), self.mark_end.as_deref())
     }
 
     /// The text for an editor, in a file of this name.
@@ -355,6 +395,21 @@ impl OpenText {
         });
         let read = read.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
         read.map_err(unknown)
+    }
+
+    /// Refuses texts that are too long for their passages.
+    fn require_fits(&self, app: &App, texts: &[String]) -> Result<(), CommandError> {
+        // What is written at the end becomes passages of its own.
+        let grows = |passage: &OpenPassage, text: &str| {
+            let is_last = self.passages.last().is_some_and(|last| last.position == passage.position);
+            self.is_to_the_end && is_last && text.starts_with(&passage.text)
+        };
+        let changed = self.passages.iter().zip(texts);
+        let changed = changed.filter(|(passage, text)| passage.text != **text && !grows(passage, text));
+        for (passage, text) in changed {
+            app.fits_node(&format!("the text of {}", passage.short_id), text, false)?;
+        }
+        Ok(())
     }
 
     /// Whether the texts say something, or it is meant that they say nothing.

@@ -128,7 +128,7 @@ struct TakenBack {
 
 impl TakenBack {
     fn by(rows: &dyn TreeReader, step: Seq) -> Result<Self, RowError> {
-        let changed = rows.operation(step)?.is_some_and(|record| !record.op.cells.is_empty());
+        let changed = rows.operation(step)?.is_some_and(|record| has_changed(&record));
         let records = taken_back(rows, step)?;
         Ok(Self {
             kind: records.first().map(|record| record.op.kind),
@@ -140,6 +140,11 @@ impl TakenBack {
             },
         })
     }
+}
+
+/// Whether an undo or redo changed anything: what it was about may have been changed or forgotten since.
+fn has_changed(record: &OpRecord) -> bool {
+    !record.op.cells.is_empty()
 }
 
 /// The records of what a step undid or did again, the oldest first.
@@ -178,8 +183,7 @@ fn shown(rows: &dyn TreeReader, record: OpRecord) -> Result<OperationShown, RowE
     if cells.len() > CELLS_SHOWN {
         changes.push(format!("{} more", cells.len() - CELLS_SHOWN));
     }
-    // What it was about was changed or forgotten since.
-    let is_left = cells.is_empty() && !record.op.skipped.is_empty();
+    let is_left = !has_changed(&record);
     let did = match record.op.kind {
         OpKind::Undo | OpKind::Redo => {
             let word = match (record.op.kind == OpKind::Undo, is_left) {

@@ -90,29 +90,34 @@ const fn cut(finish: &Finish) -> Option<&'static str> {
     }
 }
 
-/// What is said of an answer on one line: who gave it, what it took and cost, how full the window is. What does not fit
-/// is left out, the least needed first.
+/// What is said of an answer: who gave it, what it took and cost, how full the window is. Where that does not fit in one
+/// line the tokens are left out, and the rest is wrapped.
 pub(crate) fn footer(done: &Chatted, wide: usize) -> String {
     let about = if done.measured { "" } else { "≈ " };
     let window = format!("{about}{:.0} % of the window ({})", done.share * 100.0, done.zone);
     let cut = cut(&done.finish).map(str::to_owned);
     let cost = done.cost.map(|cost| Money::from_dollars(cost).to_string());
-    let tokens = (if done.usage.reported { 0 } else { 3 }, Some(tokens(&done.usage)));
-    // By how much each is needed.
-    let pieces = [
-        (4, Some(done.model.clone())),
-        tokens,
-        (3, cost),
-        (2, Some(window)),
-        (1, cut),
-        (0, Some(done.short_id.clone())),
-    ];
-    let line = |most: u32| {
-        let kept = pieces.iter().filter(|(need, _)| *need <= most).filter_map(|(_, piece)| piece.as_deref());
-        kept.collect::<Vec<_>>().join(" · ")
+    let tokens = Some(tokens(&done.usage));
+    let model = Some(done.model.clone());
+    let all = [model, tokens, cost, Some(window), cut, Some(done.short_id.clone())];
+    let kept = |tokens: bool| {
+        let pieces = all.iter().enumerate().filter(|(at, _)| tokens || *at != 1);
+        pieces.filter_map(|(_, piece)| piece.as_deref()).collect::<Vec<_>>()
     };
-    // That an answer was cut is said also where it takes a second line.
-    (1..=4).rev().map(line).find(|line| line.width() <= wide).unwrap_or_else(|| line(1))
+    let whole = kept(true).join(" · ");
+    if whole.width() <= wide { whole } else { lines_of(&kept(false), wide) }
+}
+
+/// Pieces in as many lines as they need, none parted.
+fn lines_of(pieces: &[&str], wide: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for piece in pieces {
+        match lines.last_mut() {
+            Some(line) if line.width() + 3 + piece.width() <= wide => *line += &format!(" · {piece}"),
+            _ => lines.push((*piece).to_owned()),
+        }
+    }
+    lines.join("\n")
 }
 
 /// What is said of an answer whose end never came.

@@ -159,12 +159,13 @@ pub(super) fn moved_to(place: &AnswerPlace, (short_id, text): (&str, &str), to: 
 
 fn usage(usage: UsageShown) -> String {
     let UsageShown { input_uncached, cache_read, cache_write, output, reported } = usage;
-    if !reported {
+    if !reported && usage.is_nothing() {
         return "tokens not reported".to_owned();
     }
+    let about = if reported { "" } else { "≈ " };
     let input = input_uncached.saturating_add(cache_read).saturating_add(cache_write);
     let cached = if cache_read > 0 { format!(" ({cache_read} from a cache)") } else { String::new() };
-    format!("{input} in{cached}, {output} out")
+    format!("{about}{input} in{cached}, {about}{output} out")
 }
 
 pub(super) fn estimate(found: &Estimate, to: OutputStyle) -> String {

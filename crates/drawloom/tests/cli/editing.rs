@@ -210,6 +210,48 @@ fn marks_that_are_doubled_or_moved_change_no_text() {
     }
 }
 
+/// Who wrote a text stays with it, also where its passage goes elsewhere.
+#[test]
+fn a_passage_that_is_moved_keeps_its_author() {
+    let world = World::new();
+    novel(&world);
+    let line = "{\"text\": \"The machine wrote this about rain.\\n\\n\"}\n";
+    fs::write(world.path("line.jsonl"), line).unwrap();
+    let model = format!("script:{}", text(&world.path("line.jsonl")));
+    world.ok(&["--model", &model, "tree", "generate", "Novel"]);
+    world.ok(&["tree", "append", "Novel", "One more.\n\n"]);
+    world.ok(&["tree", "append", "Novel", "The end."]);
+    let machine = ids(&world)[4].clone();
+    let spans = |world: &World| {
+        let (_, found) = world.json(&["tree", "text", "Novel", "--authors"]);
+        let of_model = |span: &&serde_json::Value| span["kind"] == "model";
+        let text = rendered(world);
+        let spans = found["spans"].as_array().unwrap().iter().filter(of_model);
+        let at = |span: &serde_json::Value, end: &str| usize::try_from(span[end].as_u64().unwrap()).unwrap();
+        spans.map(|span| text[at(span, "start")..at(span, "end")].trim().to_owned()).collect::<Vec<_>>()
+    };
+    let said = ["The machine wrote this about rain."];
+    assert_eq!(spans(&world), said, "control");
+    let taken_out = format!("/⟦{machine}⟧/{{h;d}}");
+    for (where_to, put) in [("up", "/It rained/{G}"), ("to the end", "$!b;G")] {
+        // Where it is put it is held first: two runs of a line editor.
+        let script = match where_to {
+            "up" => {
+                format!("sh -c 'tac \"$1\" | sed -e \"{taken_out}\" -e \"{put}\" | tac > x && cp x \"$1\"' -")
+            }
+            _ => format!("sed -i -e '{taken_out}' -e '{put}'"),
+        };
+        let done = edited(&world, &script, &[]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(rendered(&world).matches(said[0]).count(), 1, "{where_to}");
+        assert_ne!(ids(&world)[4], machine, "{where_to}: {}", rendered(&world));
+        assert_eq!(spans(&world), said, "{where_to}: {}", rendered(&world));
+        assert!(world.ok(&["tree", "verify", "Novel"]).starts_with("valid"));
+        world.ok(&["tree", "undo", "Novel"]);
+        assert_eq!((spans(&world), ids(&world)[4].clone()), (vec![said[0].to_owned()], machine.clone()));
+    }
+}
+
 #[test]
 fn marks_that_stand_in_the_text_are_text() {
     let world = World::new();

@@ -179,7 +179,8 @@ fn what_did_not_go_in_goes_in_once_nothing_is_in_its_way() {
     for _ in 0..2 {
         let taken = world.run(&["tree", "edit", "Novel", "--file", &file]);
         assert_eq!(taken.code, Some(1), "{taken:?}");
-        assert!(taken.err.contains(&format!("changed elsewhere meanwhile: {}\n", before[1])), "{taken:?}");
+        assert!(taken.err.contains(&format!("changed elsewhere meanwhile: {};", before[1])), "{taken:?}");
+        assert!(taken.err.contains(&file), "{taken:?}");
         assert_eq!(
             rendered(&world),
             "# Rain\n\nIt hailed.\n\nAll day it rained.\n\nThe rain ended.\n\nMore."
@@ -230,4 +231,75 @@ fn a_file_that_was_not_changed_is_opened_again_and_called_by_the_short_id() {
     fs::write(&file, "Something else.").unwrap();
     assert!(edited(&world, "true", &[]).err.contains(&file));
     assert_eq!(kept(&world).len(), 2);
+}
+
+/// Marks are those that the file was opened with, whatever the passages say by then.
+#[test]
+fn marks_that_had_to_be_told_from_text_are_known_when_that_text_is_forgotten() {
+    let world = World::new();
+    let before = novel(&world);
+    let literal = format!("All ⟦{}⟧ day", before[1]);
+    world.ok(&["tree", "edit", "Novel", "--replace", "All day", &literal]);
+    let done = edited(&world, "sed -i 's/stopped/ended/' \"$1\"; false", &[]);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    let file = one_kept(&world);
+    assert!(fs::read_to_string(&file).unwrap().contains(&format!("⟦{}·2⟧", before[1])), "control");
+    world.ok(&["forget", "--text", &literal, "--yes", "--yes"]);
+    let taken = world.run(&["tree", "edit", "Novel", "--file", &file]);
+    assert!(taken.code == Some(0) || taken.code == Some(1), "{taken:?}");
+    let text = rendered(&world);
+    assert!(text.contains("The rain ended.") && !text.contains("·2"), "{text}");
+}
+
+#[test]
+fn a_text_of_another_view_is_refused_there() {
+    let world = World::new();
+    let before = novel(&world);
+    world.ok(&["tree", "view", "new", "Novel", "other"]);
+    for more in [&[][..], &[before[1].as_str()]] {
+        let file = left(&world, more);
+        let words = [&["tree", "edit", "Novel", "--view", "other"], more, &["--file", &file]].concat();
+        let refused = world.run(&words);
+        assert_eq!(refused.code, Some(2), "{words:?}: {refused:?}");
+        assert!(refused.err.contains("a text of the view main, not of other"), "{refused:?}");
+        let words = [&["tree", "edit", "Novel"], more, &["--file", &file]].concat();
+        world.ok(&words);
+        world.ok(&["tree", "undo", "Novel"]);
+    }
+}
+
+#[test]
+fn a_file_that_was_moved_away_or_saved_under_another_name_is_still_known() {
+    let world = World::new();
+    novel(&world);
+    let file = left(&world, &[]);
+    let beside = std::path::Path::new(&file).with_file_name("mine.md");
+    fs::copy(&file, &beside).unwrap();
+    let away = text(&world.path("away.md"));
+    fs::rename(&file, &away).unwrap();
+    // Whoever opens an editor looks for what is left over.
+    let done = edited(&world, "sed -i 's/stopped/went on/'", &[]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let taken = world.ok(&["tree", "edit", "Novel", "--file", &away]);
+    assert!(taken.contains("1 passage changed"), "{taken}");
+    assert_eq!(rendered(&world), "# Rain\n\nIt snowed.\n\nAll day it rained.\n\nThe rain went on.\n");
+    let again = world.run(&["tree", "edit", "Novel", "--file", &text(&beside)]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert_eq!(rendered(&world), "# Rain\n\nIt snowed.\n\nAll day it rained.\n\nThe rain went on.\n");
+}
+
+#[test]
+fn what_a_file_was_made_of_that_cannot_be_read_is_no_reason_to_write_over_others() {
+    let world = World::new();
+    novel(&world);
+    let file = left(&world, &[]);
+    let name = std::path::Path::new(&file).file_stem().unwrap().to_str().unwrap().to_owned();
+    let base = world.home().join("edits").join(format!(".{name}.json"));
+    let held = fs::read_to_string(&base).unwrap();
+    fs::write(&base, &held[..20]).unwrap();
+    let refused = world.run(&["tree", "edit", "Novel", "--file", &file]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.err.contains("does not say what") && !refused.err.contains("taken in"), "{refused:?}");
+    fs::write(&base, held).unwrap();
+    world.ok(&["tree", "edit", "Novel", "--file", &file]);
 }

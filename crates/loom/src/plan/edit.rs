@@ -6,7 +6,7 @@ use crate::cell::CellKey;
 use crate::id::PositionId;
 use crate::operation::OpKind;
 use crate::plan::builder::{NewNode, PlanBuilder};
-use crate::plan::{EditAs, NewText, PassageEdit, PlanError, Refusal, commit, travel};
+use crate::plan::{EditAs, NewText, PassageEdit, PlanError, Refusal, ShownPassage, commit, merge, travel};
 use crate::position::PositionKind;
 use crate::read_set::ReadKey;
 use crate::tree::Mode;
@@ -53,13 +53,14 @@ pub(super) fn edit_path(
     // Before drafts are committed: what that makes has no rows to read.
     let read = edits.iter().map(|edit| (edit.position, Some(edit.from), edit.text.as_str()));
     commit::read_ahead(builder, &read.collect::<Vec<_>>())?;
+    builder.slice.require(edits.iter().filter_map(|edit| Some(ReadKey::Node(edit.moved?.node))))?;
     let behind = behind.filter(|_| !texts.is_empty());
     let gone = off_the_path(builder, edits.iter().map(|edit| edit.position).chain(behind))?;
     commit::commit(builder)?;
     for edit in edits {
         let position = edit.position;
         if !gone.contains(&position) && builder.shown(position)? == edit.from {
-            commit::set_text(builder, position, &edit.text, None)?;
+            set_edited(builder, edit)?;
         } else {
             builder.skip(CellKey::Selected { view: builder.view(), position });
         }
@@ -73,6 +74,24 @@ pub(super) fn edit_path(
         builder.rename(OpKind::Edit);
     }
     Ok(())
+}
+
+/// Makes a passage show what it was edited to.
+fn set_edited(builder: &mut PlanBuilder<'_, '_>, edit: &PassageEdit) -> Result<(), PlanError> {
+    let found = edit.moved.map(|moved| Ok::<_, PlanError>((moved, builder.slice.node(moved.node)?)));
+    let source = found.transpose()?.and_then(|(moved, row)| {
+        let source = row.filter(|row| !row.purged)?.node.clone();
+        let text = source.text().get(moved.from..moved.to)?.to_owned();
+        (!text.is_empty() && edit.text.get(moved.at..)?.starts_with(&text)).then_some((moved, source))
+    });
+    match source {
+        Some((moved, source)) => {
+            let quote = merge::quote_of(&source, moved.from..moved.to, moved.at);
+            let at = ShownPassage { position: edit.position, node: edit.from };
+            merge::show(builder, at, &edit.text, quote, &source)
+        }
+        None => commit::set_text(builder, edit.position, &edit.text, None).map(drop),
+    }
 }
 
 /// Of passages that stand on one path, those that the path of the view does not lead through.

@@ -137,13 +137,13 @@ fn between_are_empty(builder: &PlanBuilder<'_, '_>, passages: &[ShownPassage]) -
     Ok(())
 }
 
-fn quote_of(node: &Node, range: std::ops::Range<usize>, at: usize) -> Quote {
+pub(super) fn quote_of(node: &Node, range: std::ops::Range<usize>, at: usize) -> Quote {
     let (from, to) = (range.start as u64, range.end as u64);
     Quote { node: node.id, chain: node.chain_hash, from, to, at: at as u64 }
 }
 
 /// Makes a passage show `text`, a part of which is quoted: by the version that was made the same way, else a new one.
-fn show(
+pub(super) fn show(
     builder: &mut PlanBuilder<'_, '_>,
     at: ShownPassage,
     text: &str,

@@ -117,11 +117,16 @@ pub struct UsageShown {
     pub cache_write: u64,
     /// Output.
     pub output: u64,
-    /// Whether a server reported it; else it is not known.
+    /// Whether all of it was reported; else it is estimated, or nothing of it is known.
     pub reported: bool,
 }
 
 impl UsageShown {
+    /// Whether there are no tokens.
+    pub const fn is_nothing(&self) -> bool {
+        self.input_uncached == 0 && self.cache_read == 0 && self.cache_write == 0 && self.output == 0
+    }
+
     /// Tokens of one request, as reported.
     pub fn of(usage: Option<model::TokenUsage>) -> Self {
         usage.map_or_else(Self::default, |usage| Self {

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use loom::{NodeId, TreeId, ViewName};
 use serde::{Deserialize, Serialize};
@@ -26,13 +27,16 @@ pub(super) struct EditBase {
     pub(super) is_to_the_end: bool,
     /// In order, each with the id that its mark names.
     pub(super) versions: Vec<(String, NodeId)>,
+    /// What stands behind the id in each mark.
+    #[serde(default)]
+    pub(super) mark_end: String,
 }
 
 impl EditBase {
     pub(super) fn of_one(named: &NamedNode, short_id: &str, version: NodeId) -> Self {
         let (tree, view) = (named.tree, named.view.clone());
         let versions = vec![(short_id.to_owned(), version)];
-        Self { tree, view, is_one: true, is_to_the_end: false, versions }
+        Self { tree, view, is_one: true, is_to_the_end: false, versions, mark_end: String::new() }
     }
 
     /// That of a file; none of one that no editor got from here.
@@ -41,21 +45,30 @@ impl EditBase {
     /// It says that it has one, which is not there, or cannot be read.
     pub(super) fn of_file(app: &App, path: &Path, text: &str) -> Result<Option<Self>, CommandError> {
         let (beside, named) = (name_in_edits(app, path), marks::name_in(text));
-        let Some(name) = beside.as_deref().or(named) else { return Ok(None) };
-        let held = match fs::read(file_of(&app.runtime.home.root().join(HomeDir::Edits.name()), name)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => return Ok(None),
-            held => held.ok().and_then(|held| serde_json::from_slice(&held).ok()),
+        let folder = app.runtime.home.root().join(HomeDir::Edits.name());
+        // One that was saved under another name says in its first line which it was.
+        let names = beside.as_deref().into_iter().chain(named);
+        let found = names.map(|name| file_of(&folder, name)).find(|file| file.exists());
+        let Some(file) = found else {
+            return match named {
+                None => Ok(None),
+                Some(_) => Err(CommandError::new(
+                    "edit_base",
+                    3,
+                    format!(
+                        "what {} was made of is not in this home any more: it may have been taken in",
+                        path.display()
+                    ),
+                    "take its first line and the marks out to bring it in as the whole text",
+                )),
+            };
         };
-        held.map(Some).ok_or_else(|| {
-            CommandError::new(
-                "edit_base",
-                3,
-                format!(
-                    "what {} was made of is not in this home any more: it may have been taken in",
-                    path.display()
-                ),
-                "take its first line and the marks out to bring it in as the whole text",
-            )
+        let held = fs::read(&file).map_err(|error| CommandError::file("cannot read", &file, &error))?;
+        serde_json::from_slice(&held).map(Some).map_err(|error| {
+            let what =
+                format!("{} does not say what {} was made of: {error}", file.display(), path.display());
+            let hint = "take the first line and the marks out of the text to bring it in as the whole text";
+            CommandError::new("edit_base", 3, what, hint)
         })
     }
 
@@ -73,12 +86,23 @@ impl EditBase {
     }
 
     /// Refuses a file that holds something else than is named.
-    pub(super) fn require(&self, tree: TreeId, is_one: bool, file: &Path) -> Result<(), CommandError> {
+    pub(super) fn require(
+        &self,
+        (tree, view): (TreeId, &ViewName),
+        is_one: bool,
+        file: &Path,
+    ) -> Result<(), CommandError> {
         let shown = quoted(&file.to_string_lossy());
         if self.tree != tree {
             return Err(CommandError::usage(
                 format!("{shown} is a text of another document"),
                 "name the document it was opened from",
+            ));
+        }
+        if self.view != *view {
+            return Err(CommandError::usage(
+                format!("{shown} is a text of the view {}, not of {view}", self.view),
+                format!("name that one: --view {}", self.view),
             ));
         }
         match (self.is_one, is_one, self.versions.first()) {
@@ -95,12 +119,21 @@ impl EditBase {
     }
 }
 
-/// Removes what files that are gone were made of.
+/// How long what a file was made of is kept when the file is gone: it may lie elsewhere.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Removes what files were made of that are gone for long.
 pub(super) fn sweep(folder: &Path) {
     for found in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = found.file_name().to_string_lossy().into_owned();
-        let name = name.strip_prefix('.').and_then(|name| name.strip_suffix(".json"));
-        if name.is_some_and(|name| !folder.join(format!("{name}.md")).exists()) {
+        let is_old = || {
+            let changed = found.metadata().ok().and_then(|found| found.modified().ok());
+            changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > KEPT)
+        };
+        // Hidden files alone: texts wait as long as it takes.
+        let hidden = name.strip_prefix('.');
+        let text = hidden.map(|name| folder.join(format!("{}.md", name.trim_end_matches(".json"))));
+        if text.is_some_and(|text| !text.exists()) && is_old() {
             fs::remove_file(found.path()).ok();
         }
     }
@@ -130,7 +163,7 @@ pub(in crate::tree) async fn text_before(
     (path, text): (&Path, &str),
 ) -> Result<Option<String>, CommandError> {
     let Some(base) = EditBase::of_file(app, path, text)? else { return Ok(None) };
-    base.require(named.tree, true, path)?;
+    base.require((named.tree, &named.view), true, path)?;
     let Some((id, version)) = base.versions.first().cloned() else { return Ok(None) };
     let row = app.read(asker, named.tree, move |rows| rows.node(version)).await?;
     match row {
@@ -163,8 +196,17 @@ impl OpenText {
             Ok((title, passages))
         })
         .await?;
-        let is_to_the_end = base.is_to_the_end;
-        Ok(Self { tree, view, title, passages, is_to_the_end, has_drafts: false, typed: String::new() })
+        let (is_to_the_end, mark_end) = (base.is_to_the_end, Some(base.mark_end));
+        Ok(Self {
+            tree,
+            view,
+            title,
+            passages,
+            is_to_the_end,
+            has_drafts: false,
+            typed: String::new(),
+            mark_end,
+        })
     }
 
     pub(super) fn base(&self) -> EditBase {
@@ -175,6 +217,7 @@ impl OpenText {
             is_one: false,
             is_to_the_end: self.is_to_the_end,
             versions: versions.collect(),
+            mark_end: self.marks().end().to_owned(),
         }
     }
 }

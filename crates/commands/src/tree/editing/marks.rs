@@ -16,6 +16,8 @@ const CLOSE: char = '⟧';
 const HEADER: &str = "⟦drawloom";
 /// What that line says in every file made here.
 const SAYS: &str = "marks the beginning of a passage";
+/// What its end says.
+const ENDS: &str = "Saved and closed, it is taken in.";
 /// How the name of a file begins, with which that line ends.
 const NAME: &str = "edit-";
 /// Characters of that line at most.
@@ -63,22 +65,24 @@ impl UnknownMark {
 }
 
 impl Marks {
-    pub(super) fn of<'a>(ids: impl Iterator<Item = &'a str>, text: &str) -> Self {
+    /// Those of a file that was made before, where it is known what stands behind their ids.
+    pub(super) fn of<'a>(ids: impl Iterator<Item = &'a str>, text: &str, end: Option<&str>) -> Self {
         let ids: Vec<&str> = ids.collect();
         let taken: HashSet<&str> = marks_in(text).map(|(_, mark)| mark).collect();
         let mut headers = BTreeMap::new();
         headers_in(text).for_each(|(_, header)| *headers.entry(header.to_owned()).or_default() += 1);
         let has_crlf = text.contains("\r\n");
-        let mut end = String::new();
-        let mut number = 1;
-        loop {
-            let marks: Vec<String> = ids.iter().map(|id| format!("{OPEN}{id}{end}{CLOSE}")).collect();
-            if !marks.iter().any(|mark| taken.contains(mark.as_str())) {
-                return Self { marks, end, headers, has_crlf };
-            }
-            number += 1;
-            end = format!("·{number}");
-        }
+        let with =
+            |end: &str| -> Vec<String> { ids.iter().map(|id| format!("{OPEN}{id}{end}{CLOSE}")).collect() };
+        let is_free = |end: &String| !with(end).iter().any(|mark| taken.contains(mark.as_str()));
+        let ends = (2_u32..).map(|number| format!("·{number}"));
+        let free = || std::iter::once(String::new()).chain(ends).find(is_free).unwrap_or_default();
+        let end = end.map_or_else(free, str::to_owned);
+        Self { marks: with(&end), end, headers, has_crlf }
+    }
+
+    pub(super) fn end(&self) -> &str {
+        &self.end
     }
 
     /// The file of a name that an editor opens: what to know of it, then each passage behind its mark. Its last line end
@@ -88,8 +92,8 @@ impl Marks {
         // An editor gives a file that has both kinds of line ends one of them.
         let line_end = if self.has_crlf { "\r\n" } else { "\n" };
         let mut file = format!(
-            "{HEADER} {title}: {OPEN}…{CLOSE} {SAYS}. Write as you like; leave the marks where you can. Saved and closed, \
-             it is taken in. {name}{CLOSE}{line_end}"
+            "{HEADER} {title}: {OPEN}…{CLOSE} {SAYS}. Write as you like; leave the marks where you can. {ENDS} \
+             {name}{CLOSE}{line_end}"
         );
         for (mark, text) in self.marks.iter().zip(texts) {
             file.push_str(mark);
@@ -226,6 +230,7 @@ impl Marks {
             }
         }
         self.refuse_half(old, body, &ids)?;
+        self.refuse_rest_of_header(old, body)?;
         Ok(found)
     }
 
@@ -244,6 +249,14 @@ impl Marks {
             }
         }
         Ok(())
+    }
+
+    /// Refuses what is left of the line above the text where its brackets are gone.
+    fn refuse_rest_of_header(&self, old: &[&str], body: &str) -> Result<(), UnknownMark> {
+        let reads_so = |line: &&str| (line.contains(SAYS) || line.contains(ENDS)) && line.contains(NAME);
+        let before = old.concat().lines().filter(reads_so).count();
+        let more = body.lines().filter(reads_so).nth(before);
+        more.map_or(Ok(()), |line| Err(UnknownMark::Open(beginning(line.trim_start()))))
     }
 
     fn id_of<'m>(&self, mark: &'m str) -> &'m str {

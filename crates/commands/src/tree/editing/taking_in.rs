@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use loom::path::is_ancestor;
 use loom::render::tip;
-use loom::{CellKey, NodeId, Op, PassageEdit, PositionId, resolve};
+use loom::{CellKey, MovedText, NodeId, Op, PassageEdit, PositionId, resolve};
 use text::passages::{Division, split};
 
 use super::{OpenPassage, OpenText, edited};
@@ -14,6 +14,37 @@ use crate::results::tree::PathEdited;
 use crate::rights::Asker;
 use crate::tree::telling::{WordBudget, WordChange, shown_at, words_of};
 
+/// Bytes of a text from which on it is known where it stands twice.
+const MIN_MOVED_BYTES: usize = 16;
+/// Passages that are looked for elsewhere, at most.
+const MAX_MOVED_PASSAGES: usize = 256;
+
+/// Texts of passages that say nothing any more and that stand whole in another one, by where they stand now: one for
+/// each passage, the longest (ADR 0018).
+fn moved_texts(passages: &[OpenPassage], texts: &[String]) -> HashMap<PositionId, MovedText> {
+    let mut moved: HashMap<PositionId, MovedText> = HashMap::new();
+    let pairs = || passages.iter().zip(texts).filter(|(passage, text)| passage.text != **text);
+    let is_gone = |(passage, text): &(&OpenPassage, &String)| {
+        text.trim().is_empty() && passage.text.trim().len() >= MIN_MOVED_BYTES && !passage.is_forgotten
+    };
+    for (gone, _) in pairs().filter(is_gone).take(MAX_MOVED_PASSAGES) {
+        let said = gone.text.trim();
+        let from = gone.text.len() - gone.text.trim_start().len();
+        let places: Vec<_> = pairs()
+            .filter(|(passage, _)| passage.position != gone.position && !passage.text.contains(said))
+            .filter_map(|(passage, text)| Some((passage.position, text.find(said)?)))
+            .collect();
+        // Where it was copied to several places none is the one it went to.
+        let [(position, at)] = places.as_slice() else { continue };
+        let found = MovedText { node: gone.node, from, to: from + said.len(), at: *at };
+        let held = moved.entry(*position).or_insert(found);
+        if held.to - held.from < found.to - found.from {
+            *held = found;
+        }
+    }
+    moved
+}
+
 impl OpenText {
     /// Takes the texts of the passages in, as far as nobody else wrote there since; what went in is what they say then.
     pub(super) async fn take_in(
@@ -22,7 +53,10 @@ impl OpenText {
         asker: &Asker,
         mut texts: Vec<String>,
     ) -> Result<PathEdited, CommandError> {
-        let added = self.take_end(&mut texts);
+        let mut moved = moved_texts(&self.passages, &texts);
+        // What was moved to the end is quoted by the last passage.
+        let is_at_end = self.passages.last().is_some_and(|last| moved.contains_key(&last.position));
+        let added = if is_at_end { String::new() } else { self.take_end(&mut texts) };
         let pairs = self.passages.iter().zip(texts);
         let changed: Vec<(&OpenPassage, String)> =
             pairs.filter(|(passage, text)| *text != passage.text).collect();
@@ -40,7 +74,8 @@ impl OpenText {
                 left.insert(passage.position);
             } else if text != shown {
                 app.fits_node(&format!("the text of {}", passage.short_id), &text, false)?;
-                edits.push(PassageEdit { position: passage.position, from: passage.node, text });
+                let (position, from) = (passage.position, passage.node);
+                edits.push(PassageEdit { position, from, text, moved: moved.remove(&position) });
             }
         }
         app.fits_node("the text at the end", &added, true)?;

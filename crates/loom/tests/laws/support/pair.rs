@@ -315,6 +315,7 @@ impl Pair {
                         position: at(place),
                         from: self.ids[*place][*from],
                         text: text.clone(),
+                        moved: None,
                     })
                     .collect(),
                 texts: texts.iter().map(|text| NewText::owner(text, None)).collect(),

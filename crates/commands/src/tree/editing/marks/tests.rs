@@ -6,7 +6,7 @@ const IDS: [&str; 4] = ["aaaa", "bbbb", "cccc", "dddd"];
 const OLD: [&str; 4] = ["One is first.\n\n", "Two is next.\n\n", "Three comes then.\n\n", "Four ends it."];
 
 fn marks(old: &[&str]) -> Marks {
-    Marks::of(IDS.iter().copied().take(old.len()), &old.concat())
+    Marks::of(IDS.iter().copied().take(old.len()), &old.concat(), None)
 }
 
 fn read(body: &str) -> Vec<String> {
