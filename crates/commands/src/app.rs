@@ -139,6 +139,14 @@ impl App {
         self.change_with(asker, tree, view, op, AttachedWrites::nothing()).await
     }
 
+    /// Says what became of drafts that were committed before something else.
+    pub(crate) fn note_committed(&self, applied: &Applied) {
+        let made: Vec<&str> = applied.nodes.iter().map(|(_, short_id)| short_id.as_str()).collect();
+        if !made.is_empty() {
+            self.frontend.note(&format!("what was typed stands in the tree now: {}", made.join(" ")));
+        }
+    }
+
     /// Makes a change of a tree, with rows that go with it.
     ///
     /// # Errors

@@ -128,7 +128,11 @@ fn run<'a>(
         egress_notice::tell(app, asker, tree, shares.iter().map(|share| share.model.info())).await?;
         // Drafts first: what was typed is a node before anything is asked.
         let committed = match from {
-            None => app.change(asker, tree, &view, Op::Generate).await?.seq,
+            None => {
+                let applied = app.change(asker, tree, &view, Op::Generate).await?;
+                app.note_committed(&applied);
+                applied.seq
+            }
             Some(_) => None,
         };
         // All siblings hang where the view's tip is now, wherever it goes meanwhile.

@@ -144,6 +144,9 @@ fn label(app: &App, what: &str, given: &str) -> Result<String, CommandError> {
             "leave out line breaks and controls",
         ));
     }
+    if !given.is_empty() && given.trim().is_empty() {
+        return Err(CommandError::usage(format!("the {what} is blank"), format!("give the {what} a word")));
+    }
     if given.chars().count() > LABEL_CHARS {
         let message = format!("a {what} has at most {LABEL_CHARS} characters");
         return Err(CommandError::new(

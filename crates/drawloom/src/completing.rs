@@ -96,7 +96,9 @@ fn nodes(typed: &OsStr) -> Vec<CompletionCandidate> {
         let words: Vec<&str> = text(node, "text").split_whitespace().collect();
         (text(node, "short_id").to_owned(), words.join(" ").chars().take(GLIMPSE).collect())
     };
-    beginning(typed, listed(&found, "nodes").map(node).collect())
+    // The beginning of a tree holds no text.
+    let nodes = listed(&found, "nodes").filter(|node| !text(node, "text").is_empty());
+    beginning(typed, nodes.map(node).collect())
 }
 
 fn sessions(typed: &OsStr) -> Vec<CompletionCandidate> {

@@ -301,7 +301,7 @@ impl Repl<'_> {
         match outcome {
             CommandOutcome::Chatted(done) if done.streamed => {
                 done.media.iter().for_each(|medium| self.output.aside(&render::picture(medium)));
-                self.output.aside(&render::footer(done, columns()));
+                render::footer(done, columns()).iter().for_each(|line| self.output.aside(line));
             }
             other => self.output.outcome(other)?,
         }

@@ -226,15 +226,27 @@ pub(super) async fn edit_text(
     }
 }
 
-/// The text of one node out of a file that an editor got from here: many editors end the last line.
+/// The text of one node out of a file that an editor got from here: many editors end the last line, and take blank ones
+/// behind it away.
 pub(super) fn as_edited(text: &str, saved: &str) -> String {
     let saved = with_line_ends_of(text, saved);
     let ended = if text.ends_with('\n') {
-        None
+        return with_break_of(text, &saved);
     } else {
         saved.strip_suffix("\r\n").or_else(|| saved.strip_suffix('\n'))
     };
     ended.unwrap_or(&saved).to_owned()
+}
+
+/// A new text of a passage with at least the line ends behind it that the old one had: what parts it from the next one
+/// is none of its words.
+pub(super) fn with_break_of(old: &str, new: &str) -> String {
+    let break_of = |text: &str| text.len() - text.trim_end_matches(['\r', '\n']).len();
+    let (before, now) = (break_of(old), break_of(new));
+    if now >= before || new.trim().is_empty() {
+        return new.to_owned();
+    }
+    format!("{}{}", &new[..new.len() - now], &old[old.len() - before..])
 }
 
 impl Edit {
@@ -333,7 +345,8 @@ impl OpenText {
         if !self.has_drafts {
             return Ok(self);
         }
-        app.change(asker, self.tree, &self.view, Op::Commit).await?;
+        let applied = app.change(asker, self.tree, &self.view, Op::Commit).await?;
+        app.note_committed(&applied);
         Self::read(app, asker, (self.tree, &self.view), ends).await
     }
 
@@ -386,7 +399,8 @@ impl OpenText {
             saved.clone()
         };
         if self.passages.is_empty() {
-            return Ok(vec![body]);
+            // Many write behind the empty line that stands there.
+            return Ok(vec![body.trim_start_matches(['\r', '\n']).to_owned()]);
         }
         // Comparing takes a while where most of a long text changed.
         let old: Vec<String> = self.passages.iter().map(|passage| passage.text.clone()).collect();

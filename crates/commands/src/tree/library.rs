@@ -58,15 +58,19 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOu
     };
     let named = telling::tree(&entry.short_id, &entry.title);
     if other {
-        app.frontend.note(&format!(
-            "another tree is called “{}”: commands ask which is meant; {} means this one",
-            text::terminal::one_line(&entry.title),
-            entry.short_id
-        ));
+        tell_of_other(app, &entry.title, &entry.short_id);
     }
     let sentence = format!("made the {} {named}: {filled}", word_of(mode));
     let result = TreeMade { tree, short_id: entry.short_id, tip };
     Ok(CommandOutcome::TreeMade(Told { result, sentence }))
+}
+
+/// That a title is not enough to name a tree.
+fn tell_of_other(app: &App, title: &str, short_id: &str) {
+    app.frontend.note(&format!(
+        "another tree is called “{}”: commands ask which is meant; {short_id} means this one",
+        text::terminal::one_line(title)
+    ));
 }
 
 /// The title of a tree that begins with a file: its first heading, else the name of the file.
@@ -151,7 +155,11 @@ pub(super) async fn rename(
     let tree = app.tree_named(asker, &args.tree.tree).await?;
     let title = label(app, "title", &args.title)?;
     let before = app.runtime.store.tree(&asker.principal, tree).await?;
+    let other = title != before.title && of_title(app, asker, &title).await;
     app.change(asker, tree, &ViewName::default(), Op::Rename(title.clone())).await?;
+    if other {
+        tell_of_other(app, &title, &before.short_id);
+    }
     let old = telling::tree(&before.short_id, &before.title);
     let sentence = match title.as_str() {
         "" => format!("{old} has no title now"),

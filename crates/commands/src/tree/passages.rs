@@ -100,7 +100,8 @@ impl PassagesOfPath {
         if !self.has_drafts {
             return Ok(self);
         }
-        app.change(asker, named.tree, &named.view, Op::Commit).await?;
+        let applied = app.change(asker, named.tree, &named.view, Op::Commit).await?;
+        app.note_committed(&applied);
         Self::read(app, asker, named).await
     }
 

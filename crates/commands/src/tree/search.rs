@@ -36,7 +36,12 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Com
         Some(name) => SearchScope::Tree(app.tree_named(asker, name).await?),
         None => SearchScope::All,
     };
-    let found = app.runtime.store.search(&asker.principal, &args.query, scope, limit).await?;
+    // One more than is shown tells whether there are more.
+    let mut found = app.runtime.store.search(&asker.principal, &args.query, scope, limit + 1).await?;
+    if found.hits.len() > limit {
+        found.hits.truncate(limit);
+        app.frontend.note(&format!("the first {limit} are shown: --limit {} shows more", limit * 5));
+    }
     if found.truncated {
         app.frontend.note("the query was too long: its end was left out");
     }

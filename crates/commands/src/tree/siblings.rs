@@ -51,6 +51,9 @@ pub(super) async fn versions(
     let (nodes, here) = look(app, asker, place.tree, &place.view, move |rows, tip| {
         let at = path::position(rows, named.unwrap_or(tip))?;
         let mut versions = Vec::new();
+        if at.parent.is_none() {
+            return Ok((Vec::new(), resolve::shown(rows, &view, at.id)?));
+        }
         while let Some(page) = some(rows.versions(at.id, versions.last().map(order), PAGE)?) {
             versions.extend(page);
         }

@@ -1,7 +1,7 @@
 //! Writing: committed text, drafts, edits.
 
 use loom::plan::EditAs;
-use loom::{NodeId, Op, PositionId, Refusal, Slot, TreeId, ViewName, resolve};
+use loom::{Mode, NodeId, Op, PositionId, Refusal, Slot, TreeId, ViewName, resolve};
 use store::{DraftEdit, DraftName, StoreError};
 
 use super::telling::{count, first_words, passage, shown_at, word_change, words_of};
@@ -114,7 +114,11 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
     let shown = || says(app, asker, &named);
     let mut file = None;
     let (over, text) = match (&args.text, &args.file, args.replace.as_slice()) {
-        (Some(text), ..) => (None, app.text(text)?),
+        (Some(text), ..) => {
+            let text = app.text(text)?;
+            let is_line = !text.ends_with('\n') && is_document(app, asker, named.tree).await?;
+            (None, if is_line { editing::with_break_of(&shown().await?, &text) } else { text })
+        }
         (None, Some(path), _) => {
             let mut text = app.file_text(path)?;
             let base = editing::text_before(app, asker, &named, (path, &text)).await?;
@@ -164,6 +168,10 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
         (Err(error), Some(file)) => Err(file.kept(app, error)),
         (done, None) => done,
     }
+}
+
+async fn is_document(app: &App, asker: &Asker, tree: TreeId) -> Result<bool, CommandError> {
+    Ok(app.read(asker, tree, |rows| Ok(rows.tree()?.mode)).await? == Mode::Buffer)
 }
 
 /// What a passage says: what is typed and not committed yet is its text like any other.

@@ -54,7 +54,7 @@ pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
         body.push('\n');
     }
     let shown = RenderedOutcome::new(body);
-    if to.terminal { shown.noting([footer(done, to.columns.unwrap_or(usize::MAX))]) } else { shown }
+    if to.terminal { shown.noting(footer(done, to.columns.unwrap_or(usize::MAX))) } else { shown }
 }
 
 /// One of several answers, with a line of its own above it.
@@ -92,7 +92,7 @@ const fn cut(finish: &Finish) -> Option<&'static str> {
 
 /// What is said of an answer: who gave it, what it took and cost, how full the window is. Where that does not fit in one
 /// line the tokens are left out, and the rest is wrapped.
-pub(crate) fn footer(done: &Chatted, wide: usize) -> String {
+pub(crate) fn footer(done: &Chatted, wide: usize) -> Vec<String> {
     let about = if done.measured { "" } else { "≈ " };
     let window = format!("{about}{:.0} % of the window ({})", done.share * 100.0, done.zone);
     let cut = cut(&done.finish).map(str::to_owned);
@@ -105,11 +105,11 @@ pub(crate) fn footer(done: &Chatted, wide: usize) -> String {
         pieces.filter_map(|(_, piece)| piece.as_deref()).collect::<Vec<_>>()
     };
     let whole = kept(true).join(" · ");
-    if whole.width() <= wide { whole } else { lines_of(&kept(false), wide) }
+    if whole.width() <= wide { vec![whole] } else { lines_of(&kept(false), wide) }
 }
 
 /// Pieces in as many lines as they need, none parted.
-fn lines_of(pieces: &[&str], wide: usize) -> String {
+fn lines_of(pieces: &[&str], wide: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for piece in pieces {
         match lines.last_mut() {
@@ -117,7 +117,7 @@ fn lines_of(pieces: &[&str], wide: usize) -> String {
             _ => lines.push((*piece).to_owned()),
         }
     }
-    lines.join("\n")
+    lines
 }
 
 /// What is said of an answer whose end never came.

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use commands::results::tree::{NodeShown, StoredText, TreeShown};
 use loom::{PositionId, PositionKind};
+use unicode_width::UnicodeWidthStr as _;
 
 use super::authors::letter;
 use super::columns::{count, cut, wrapped};
@@ -45,8 +46,18 @@ pub(super) fn show(found: &TreeShown, to: OutputStyle) -> RenderedOutcome {
 /// A text that stands beside the passages.
 fn aside(out: &mut String, what: &str, stored: Option<&StoredText>, to: OutputStyle) {
     let Some(text) = stored.and_then(|stored| stored.text.as_deref()) else { return };
-    let _ = writeln!(out, "{}", cut(&format!("{}  {}", to.dim(what), first_words(text, to)), to));
+    let words = first_words(text, to);
+    // Where there is little room the text has a line of its own.
+    let is_narrow = to.columns.is_some_and(|columns| columns < what.width() + ROOM);
+    let line =
+        if is_narrow { format!("{}\n  {words}", to.dim(what)) } else { format!("{}  {words}", to.dim(what)) };
+    line.split('\n').for_each(|line| {
+        let _ = writeln!(out, "{}", cut(line, to));
+    });
 }
+
+/// Columns that words behind a name need.
+const ROOM: usize = 20;
 
 /// The line above the passage where what the model sees begins.
 fn seen_from(out: &mut String, found: &TreeShown, node: &NodeShown, to: OutputStyle) {

@@ -422,7 +422,7 @@ fn what_left_the_path_meanwhile_is_named_and_the_rest_goes_in() {
     let done = edited(&world, &branched, &[]);
     assert_eq!((done.code, done.out.as_str()), (Some(1), "nothing was changed\n"), "{done:?}");
     assert!(done.err.contains(&format!("are on the path no more: {}", before[2])), "{}", done.err);
-    assert_eq!((rendered(&world).as_str(), kept(&world).len()), ("# Rain\n\nDry.", 1));
+    assert_eq!((rendered(&world).as_str(), kept(&world).len()), ("# Rain\n\nDry.\n\n", 1));
 }
 
 #[test]
@@ -526,4 +526,36 @@ fn an_empty_document_is_written_in_an_editor() {
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(rendered(&world), "One.\n\nTwo.");
     assert_eq!(ids(&world).len(), 2);
+}
+
+/// What parts a passage from the next is none of its words.
+#[test]
+fn a_new_text_of_one_passage_stays_a_paragraph() {
+    let world = World::new();
+    let before = novel(&world);
+    let expected = "# Rain\n\nDry.\n\nAll day it rained.\n\nThe rain stopped.\n";
+    world.ok(&["tree", "edit", "Novel", &before[1], "--text", "Dry."]);
+    assert_eq!(rendered(&world), expected);
+    for left in ["Wet.", "Wet.\\n"] {
+        let done = edited(&world, &format!("sh -c 'printf \"{left}\" > \"$1\"' -"), &[&before[1]]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(rendered(&world), expected.replace("Dry.", "Wet."));
+        world.ok(&["tree", "undo", "Novel"]);
+    }
+    world.ok(&["tree", "edit", "Novel", &before[1], "--text", "Dry.\n"]);
+    assert_eq!(rendered(&world), expected.replace("Dry.\n\n", "Dry.\n"), "a line end that is given counts");
+}
+
+#[test]
+fn what_was_typed_is_named_where_an_edit_commits_it() {
+    let world = World::new();
+    novel(&world);
+    world.ok(&["tree", "draft", "Novel", "Typed."]);
+    let done = edited(&world, "sed -i 's/All day/All night/'", &[]);
+    let last = ids(&world).last().cloned().unwrap();
+    assert!(done.err.contains(&format!("what was typed stands in the tree now: {last}")), "{done:?}");
+    world.ok(&["tree", "new", "--title", "Empty"]);
+    let mut command = world.command(&["tree", "edit", "Empty"]);
+    let run: Run = command.env("EDITOR", "sed -i '$ahello'").output().unwrap().into();
+    assert_eq!((run.code, world.ok(&["tree", "text", "Empty"]).as_str()), (Some(0), "hello"), "{run:?}");
 }
