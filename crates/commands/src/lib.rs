@@ -24,6 +24,7 @@ mod models;
 pub mod results;
 pub mod rights;
 pub mod settings;
+mod shell;
 pub mod slash;
 pub mod table;
 pub mod thinking;

@@ -36,7 +36,6 @@ use crate::rights::Asker;
 
 pub(crate) use compact::{NOTHING_TO_COMPACT, compact};
 pub use editing::edit_files;
-pub(crate) use editing::quoted;
 pub(crate) use history::step;
 pub(crate) use search::search;
 pub(crate) use siblings::{NO_CHOICE, sibling_numbers, with_followed};

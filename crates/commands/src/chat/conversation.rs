@@ -24,7 +24,7 @@ use crate::args::chat::ChatArgs;
 use crate::args::think::Think;
 use crate::error::CommandError;
 use crate::rights::Asker;
-use crate::tree::quoted;
+use crate::shell::quoted;
 
 /// A conversation that is open.
 pub struct Conversation {

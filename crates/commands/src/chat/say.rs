@@ -471,11 +471,11 @@ impl Conversation {
 
     /// What becomes of a message that was not answered.
     fn how_to_go_on(&self, app: &App) -> String {
-        if self.chosen.kind == store::SessionKind::Isolated {
-            return "your question is kept; ask it again".to_owned();
-        }
         if self.is_temporary() && self.is_single() {
             return "it is forgotten with this call; ask it again".to_owned();
+        }
+        if self.chosen.kind == store::SessionKind::Isolated {
+            return format!("your question is kept: {} asks it again", self.again_command(app));
         }
         format!("{} asks your message again, and the next one is sent without it", self.again_command(app))
     }

@@ -5,10 +5,10 @@
 //! (spec: loom §2; ADR 0018). Until it is taken in, the edited text lies in a file.
 
 mod align;
+mod apply;
 mod base;
 mod file;
 mod marks;
-mod taking_in;
 
 use std::path::Path;
 
@@ -21,8 +21,7 @@ use self::base::EditBase;
 pub(super) use self::base::text_before;
 use self::file::EditFile;
 pub use self::file::edit_files;
-pub(crate) use self::file::quoted;
-pub(super) use self::file::taken_in;
+pub(super) use self::file::remove_applied;
 use self::marks::{Marks, UnknownMark};
 use super::telling::shown_at;
 use super::{look, words};
@@ -32,6 +31,7 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::tree::{Edited, NodeNamed, PathEdited};
 use crate::rights::Asker;
+use crate::shell::quoted;
 
 const EMPTY_FILE_GONE: &str = "nothing was changed, and its file was removed";
 
@@ -55,7 +55,7 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
         (None, [old, new]) => {
             edit_by_words(app, asker, (tree, &view), ends, (old.as_str(), new.as_str()), args.all).await
         }
-        (None, _) => edit_in_editor(app, asker, (tree, &view), ends, &args.taking_in()).await,
+        (None, _) => edit_in_editor(app, asker, (tree, &view), ends, &args.later_command()).await,
     };
     done.map(CommandOutcome::PathEdited)
 }
@@ -82,7 +82,7 @@ async fn edit_by_file(
                 "leave --from and --to out",
             ));
         }
-        return take_in_later(app, asker, (path, &name), saved, base).await;
+        return apply_kept(app, asker, (path, &name), saved, base).await;
     }
     let open = OpenText::read(app, asker, (tree, view), ends).await?;
     // Drafts are committed once nothing is left to be refused.
@@ -93,7 +93,7 @@ async fn edit_by_file(
     }
     let mut open = open.committed(app, asker, ends).await?;
     let texts = open.texts_of(app, &name, saved, false).await?;
-    open.take_in(app, asker, texts).await
+    open.apply(app, asker, texts).await
 }
 
 /// Words of the text become others: those that stand there once, or all of them.
@@ -122,7 +122,7 @@ async fn edit_by_words(
     }
     let mut open = open.committed(app, asker, ends).await?;
     let texts = texts(&open)?;
-    open.take_in(app, asker, texts).await
+    open.apply(app, asker, texts).await
 }
 
 /// The text becomes what an editor leaves.
@@ -131,7 +131,7 @@ async fn edit_in_editor(
     asker: &Asker,
     (tree, view): (TreeId, &ViewName),
     ends: Ends,
-    taking_in: &str,
+    later_command: &str,
 ) -> Result<PathEdited, CommandError> {
     let open = OpenText::read(app, asker, (tree, view), ends).await?;
     if open.has_drafts {
@@ -139,14 +139,14 @@ async fn edit_in_editor(
     }
     let mut open = open.committed(app, asker, ends).await?;
     let render = |name: &str| open.as_file(name);
-    let file = EditFile::make(app, asker, &open.base(), render, taking_in).await?;
+    let file = EditFile::make(app, asker, &open.base(), render, later_command).await?;
     let Some(saved) = file.edit(app).await? else { return Ok(PathEdited::default()) };
     let taken = match open.texts_of(app, &file.name(), saved, true).await {
         Ok(texts) if !open.are_meant(app, &texts) => {
             file.remove();
             return Err(not_meant(EMPTY_FILE_GONE));
         }
-        Ok(texts) => open.take_in(app, asker, texts).await,
+        Ok(texts) => open.apply(app, asker, texts).await,
         Err(error) => Err(error),
     };
     match taken {
@@ -154,7 +154,7 @@ async fn edit_in_editor(
             if done.collided.is_empty() {
                 file.remove();
             } else {
-                file::taken_in_part(app, &file.path(), &open.base());
+                file::keep_rest(app, &file.path(), &open.base());
                 done.file = Some(file.path());
             }
             Ok(done)
@@ -164,7 +164,7 @@ async fn edit_in_editor(
 }
 
 /// Takes in what an editor left in a file: as if it had ended now.
-async fn take_in_later(
+async fn apply_kept(
     app: &App,
     asker: &Asker,
     (path, name): (&Path, &str),
@@ -176,11 +176,11 @@ async fn take_in_later(
     if !open.are_meant(app, &texts) {
         return Err(not_meant("nothing was changed"));
     }
-    let mut done = open.take_in(app, asker, texts).await?;
+    let mut done = open.apply(app, asker, texts).await?;
     if done.collided.is_empty() {
-        taken_in(app, path);
+        remove_applied(app, path);
     } else {
-        file::taken_in_part(app, path, &open.base());
+        file::keep_rest(app, path, &open.base());
         done.file = Some(path.to_owned());
     }
     Ok(done)
@@ -211,7 +211,7 @@ pub(super) async fn edit_text(
     let (view, position) = (named.view.clone(), named.position);
     let shown = app.read(asker, named.tree, move |rows| shown_at(rows, &view, position)).await?;
     let base = EditBase::of_one(named, &shown.short_id, shown.node.id);
-    let file = EditFile::make(app, asker, &base, |_| text.to_owned(), &args.taking_in()).await?;
+    let file = EditFile::make(app, asker, &base, |_| text.to_owned(), &args.later_command()).await?;
     let Some(saved) = file.edit(app).await? else { return Ok(None) };
     match app.text_of(&file.name(), saved) {
         Ok(saved) => {
@@ -251,7 +251,7 @@ pub(super) fn with_break_of(old: &str, new: &str) -> String {
 
 impl Edit {
     /// The command that takes an edited file in.
-    fn taking_in(&self) -> String {
+    fn later_command(&self) -> String {
         let mut words = vec![self.tree.tree.as_str()];
         words.extend(self.node.as_deref());
         let words: Vec<String> = words.into_iter().map(quoted).collect();

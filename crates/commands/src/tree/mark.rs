@@ -5,7 +5,6 @@ use loom::{
     ViewName, resolve,
 };
 
-use super::editing::quoted;
 use super::telling::{first_words, passage as named_passage, passage_at, word_change};
 use super::{label, look, siblings};
 use crate::app::{App, NamedNode};
@@ -17,6 +16,7 @@ use crate::error::CommandError;
 use crate::results::tree::{NodeNamed, StoredText};
 use crate::results::{CommandOutcome, Told};
 use crate::rights::Asker;
+use crate::shell::quoted;
 
 /// Accepts what stands above a passage as its basis.
 pub(super) async fn keep(app: &App, asker: &Asker, args: KeepArgs) -> Result<CommandOutcome, CommandError> {

@@ -15,7 +15,6 @@ use loom::{
     Slot, TreeReader, ViewName, resolve,
 };
 
-use super::editing::quoted;
 use super::mark::{draft_at, stored_head, stored_note};
 use super::telling::tree_argument;
 use super::{look, page_size, snippet};
@@ -25,6 +24,7 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::tree::{AnnotationShown, BlobShown, NodeShown, StoredText, TreeShown};
 use crate::rights::Asker;
+use crate::shell::quoted;
 use crate::transfer::naming;
 
 /// Nodes looked at for a page of `--all --depth`: where few are so high up, the page is short and says where to

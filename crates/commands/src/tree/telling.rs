@@ -12,13 +12,13 @@ use loom::{
 };
 use text::terminal::one_line;
 
-use super::editing::quoted;
 use super::look;
 use super::siblings::sibling_numbers;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::tree::{AnswerPlace, NextAnswer};
 use crate::rights::Asker;
+use crate::shell::quoted;
 
 /// Characters of a text by which it is known again.
 const GLIMPSE: usize = 40;

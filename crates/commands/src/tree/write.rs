@@ -158,7 +158,7 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
     };
     let done = change(app, asker, &named, (over, text), args.edit_as).await;
     if let (Ok(_), Some(path)) = (&done, &args.file) {
-        editing::taken_in(app, path);
+        editing::remove_applied(app, path);
     }
     match (done, file) {
         (Ok(done), Some(file)) => {

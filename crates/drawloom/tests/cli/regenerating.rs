@@ -52,6 +52,9 @@ fn commands_that_a_call_prints_are_about_its_session_and_workspace() {
     assert_ne!(failed.code, Some(0), "{failed:?}");
     let private = world.run(&["--model", &model, "chat", "--private", "-m", "three"]);
     assert!(private.err.contains("ask it again") && !private.err.contains("--session"), "{private:?}");
+    let alone = world.run(&["--model", &model, "ask", "four"]);
+    let again = world.run(&command(&alone.err, "/retry"));
+    assert!(again.code == Some(0) && again.out.contains("four"), "{alone:?} {again:?}");
     let again = world.run(&command(&failed.err, "/retry"));
     assert!(again.code == Some(0) && again.out.contains("two"), "{failed:?} {again:?}");
 }

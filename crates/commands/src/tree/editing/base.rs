@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 use store::home::HomeDir;
 use tempfile::NamedTempFile;
 
-use super::{OpenPassage, OpenText, look, marks, quoted};
+use super::{OpenPassage, OpenText, look, marks};
 use crate::app::{App, NamedNode};
 use crate::error::CommandError;
 use crate::rights::Asker;
+use crate::shell::quoted;
 
 /// The versions a file was made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,5 @@
 //! The file an editor opens: written before it starts, there until what it holds was taken in.
 
-use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,6 +17,7 @@ use crate::app::App;
 use crate::error::CommandError;
 use crate::frontend::EditorError;
 use crate::rights::Asker;
+use crate::shell::quoted;
 
 /// An editor that is back sooner, and changed nothing, may not have waited for its window.
 const AT_ONCE: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ pub(in crate::tree) struct EditFile {
     path: PathBuf,
     written: String,
     /// The command that takes it in later.
-    taking_in: String,
+    later_command: String,
     /// Locked as long as the command runs.
     _held: File,
 }
@@ -46,7 +46,7 @@ impl EditFile {
         asker: &Asker,
         base: &EditBase,
         render: impl Fn(&str) -> String,
-        taking_in: &str,
+        later_command: &str,
     ) -> Result<Self, CommandError> {
         let short_id = app.runtime.store.tree(&asker.principal, base.tree).await?.short_id;
         let folder = app.runtime.home.dir(HomeDir::Edits);
@@ -87,7 +87,7 @@ impl EditFile {
         let made = same.map_or_else(written, Ok);
         let (held, path, written) =
             made.map_err(|error: io::Error| CommandError::file("cannot write", &folder, &error))?;
-        Ok(Self { path, written, taking_in: taking_in.to_owned(), _held: held })
+        Ok(Self { path, written, later_command: later_command.to_owned(), _held: held })
     }
 
     pub(super) fn name(&self) -> String {
@@ -155,7 +155,7 @@ impl EditFile {
 
     /// The command that takes in what the file holds later.
     fn command(&self) -> String {
-        format!("{} {}", self.taking_in, quoted(&self.name()))
+        format!("{} {}", self.later_command, quoted(&self.name()))
     }
 
     /// An error that says where the edited text lies; where nothing was edited the file goes.
@@ -209,14 +209,14 @@ fn not_edited(error: &EditorError) -> CommandError {
 }
 
 /// Removes a file of an editor that was taken in; any other stays.
-pub(in crate::tree) fn taken_in(app: &App, path: &Path) {
+pub(in crate::tree) fn remove_applied(app: &App, path: &Path) {
     if let Some(path) = in_edits(app, path) {
         remove(&path);
     }
 }
 
 /// Writes down what a file of an editor stands for after a part of it was taken in; any other file stays as it is.
-pub(super) fn taken_in_part(app: &App, path: &Path, base: &EditBase) {
+pub(super) fn keep_rest(app: &App, path: &Path, base: &EditBase) {
     let Some(path) = in_edits(app, path) else { return };
     let written = path.parent().map(|folder| base.write(folder, &name_of(&path)));
     if let Some(Err(error)) = written {
@@ -267,9 +267,4 @@ pub fn edit_files(home: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = files.filter(|file| !is_hidden(file)).collect();
     files.sort();
     files
-}
-
-/// A word as a shell takes it.
-pub(crate) fn quoted(word: &str) -> String {
-    shlex::try_quote(word).map_or_else(|_| word.to_owned(), Cow::into_owned)
 }

@@ -47,7 +47,7 @@ fn moved_texts(passages: &[OpenPassage], texts: &[String]) -> HashMap<PositionId
 
 impl OpenText {
     /// Takes the texts of the passages in, as far as nobody else wrote there since; what went in is what they say then.
-    pub(super) async fn take_in(
+    pub(super) async fn apply(
         &mut self,
         app: &App,
         asker: &Asker,
