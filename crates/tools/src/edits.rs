@@ -6,13 +6,21 @@
 //! order mark, a final newline. Everything else is a [`Miss`], which names the nearest place and the first line that
 //! differs, so that the next try can be right.
 
+mod apply;
+mod begin_patch;
 mod excerpt;
+mod hunk;
 mod lines;
+mod locate;
 mod miss;
 mod nearest;
+mod patch;
+mod paths;
 mod replace;
+mod unified;
 
 pub use miss::{DifferenceKind, LineDifference, Miss, MissReason, Nearest};
+pub use patch::{FileAction, FilePatch, Patch, PatchError};
 pub use replace::{Replaced, replace};
 
 #[cfg(test)]

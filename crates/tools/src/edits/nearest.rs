@@ -42,6 +42,11 @@ impl<'p> Wanted<'p> {
         Self { lines, is_passage: true, ends_line: whole.is_some() }
     }
 
+    /// Whole lines; that the last of a file has no newline is no difference.
+    pub(super) const fn whole_lines(lines: Vec<&'p str>) -> Self {
+        Self { lines, is_passage: false, ends_line: false }
+    }
+
     /// Whether `found` is what line `at` of the text asks for.
     fn fits(&self, at: usize, wanted: &str, found: &str) -> bool {
         let begins_inside = self.is_passage && at == 0;
