@@ -5,6 +5,7 @@
 //! change nothing.
 
 mod arguments;
+pub mod edits;
 mod files;
 mod registry;
 mod tool;
