@@ -1,0 +1,41 @@
+//! Policy: from a call of a tool and the facts of its session to *allow*, *ask* or *deny* (spec: agent §4, security §1, §14).
+//!
+//! Nothing here opens a file, starts a program or waits: a decision is a function of values, so that every one of them
+//! can be tested, shown to the owner beforehand, and made again later with the same result.
+//!
+//! The order is deny rules, ask rules, allow rules, then the [table](TABLE). What an allow rule may loosen:
+//!
+//! * a question of the table that is open to an answer given in advance: a write whose old bytes are not kept, a command
+//!   with named hosts, a tool of a server, a message while a person is there;
+//! * for an unattended session, what the table calls *pre-approved only*: a command with named hosts, a tool of a server.
+//!
+//! What it never loosens ([`Loosening::Never`]): the protected set, key files and the store, read-only roots, the
+//! sandbox's level, an open network, everything that is asked because the session is tainted, plan mode, and what no
+//! tool may reach. Security's contract names these without exception.
+//!
+//! An allow rule must cover *all* of a call: each command of its line, each host, each path written, each effect. A deny
+//! or ask rule needs one of them. So the two are matched differently, and both err to the safe side
+//! (`matching`): a deny rule that cannot be ruled out, since the line cannot be read, becomes a question.
+
+mod call;
+mod decision;
+mod exec_match;
+mod matching;
+mod pattern;
+mod pattern_parser;
+mod policy;
+mod programs;
+mod rule;
+mod shell;
+mod table;
+
+pub use call::{
+    Attendance, CallFacts, CallMark, CommandFacts, Effect, NetworkWish, PathAccess, PathPlace, PathUse,
+    SandboxLevel, ServerFacts, SessionFacts, SessionType,
+};
+pub use decision::{Decision, Reason, Repeat, RuleReason, Verdict};
+pub use pattern::{Limit, PathGlob, Pattern};
+pub use pattern_parser::PatternError;
+pub use policy::{Policy, PolicyError};
+pub use rule::PolicyRule;
+pub use table::{Loosening, Row, RowId, TABLE};

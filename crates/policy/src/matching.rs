@@ -1,0 +1,225 @@
+//! Matching of patterns against a call, part by part.
+//!
+//! A call consists of [items](Item): paths, hosts, commands, and effects that show in none of these. A deny or ask rule
+//! needs to *hit* one item, and any way in which it may be meant counts. An allow rule must *cover* an item exactly, and
+//! a call is allowed only when every item is covered.
+
+use workspace::RelativePath;
+
+use crate::call::{CallFacts, CommandFacts, Effect, PathAccess, PathUse};
+use crate::exec_match::{self, Match};
+use crate::pattern::{Limit, Pattern, host_name};
+use crate::rule::PolicyRule;
+use crate::shell::{CommandLine, Redirection, SimpleCommand};
+use crate::table::is_protected;
+
+/// Part of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Item<'a> {
+    /// An effect with no part of its own.
+    Effect(Effect),
+    Path(&'a PathUse),
+    Host(&'a str),
+    Command(&'a SimpleCommand),
+}
+
+/// A call with its command line read.
+pub(crate) struct CallView<'a> {
+    call: &'a CallFacts,
+    line: Option<CommandLine>,
+    /// Whether an allow rule may cover its commands.
+    is_plain: bool,
+}
+
+impl<'a> CallView<'a> {
+    pub(crate) fn new(call: &'a CallFacts) -> Self {
+        let line = call.command.as_ref().map(|command| CommandLine::read(&command.line));
+        let is_plain = match (&line, &call.command) {
+            (Some(line), Some(command)) => line.is_plain() && stays_inside(line, command),
+            _ => true,
+        };
+        Self { call, line, is_plain }
+    }
+
+    /// Parts of the call; never none.
+    pub(crate) fn items(&self) -> Vec<Item<'_>> {
+        let commands = self.line.iter().flat_map(|line| &line.commands).map(Item::Command);
+        let paths = self.call.paths.iter().map(Item::Path);
+        let mut items: Vec<Item<'_>> =
+            paths.chain(self.call.hosts().map(Item::Host)).chain(commands).collect();
+        for effect in Effect::ALL {
+            if self.call.has(effect) && !items.iter().any(|item| self.is_of(*item, effect)) {
+                items.push(Item::Effect(effect));
+            }
+        }
+        if self.call.is_open() {
+            items.push(Item::Effect(Effect::Net));
+        }
+        if items.is_empty() {
+            items.push(Item::Effect(Effect::Read));
+        }
+        items
+    }
+
+    /// Parts that an allow rule must cover. The table allows all reading of our own tools.
+    pub(crate) fn demands(&self) -> Vec<Item<'_>> {
+        let mut items = self.items();
+        if self.call.server.is_none() {
+            items.retain(|item| !self.is_of(*item, Effect::Read));
+        }
+        items
+    }
+
+    /// Whether an item belongs to an effect. A host is that of a message as well, where one is sent.
+    fn is_of(&self, item: Item<'_>, effect: Effect) -> bool {
+        match item {
+            Item::Effect(other) => other == effect,
+            Item::Path(path) if path.access == PathAccess::Read => effect == Effect::Read,
+            Item::Path(_) => effect == Effect::Write,
+            Item::Host(_) => {
+                effect == Effect::Net || (effect == Effect::Message && self.call.effects.contains(&effect))
+            }
+            Item::Command(_) => effect == Effect::Exec,
+        }
+    }
+
+    /// Whether a pattern may mean an item.
+    pub(crate) fn hits(&self, pattern: &Pattern, item: Item<'_>) -> Match {
+        match (pattern, item) {
+            (Pattern::Exec { words, more }, Item::Command(command)) => {
+                exec_match::hits(words, *more, command).max(self.unread())
+            }
+            (Pattern::Exec { .. }, Item::Effect(Effect::Exec)) => self.unread(),
+            (Pattern::Exec { .. }, _) => Match::No,
+            (Pattern::Tool { server, name, limit }, _) => {
+                if self.is_named(server.as_deref(), name) {
+                    self.hits_limit(limit.as_ref(), item)
+                } else {
+                    Match::No
+                }
+            }
+            (Pattern::Effect { effect, limit }, _) => {
+                if self.is_of(item, *effect) {
+                    self.hits_limit(limit.as_ref(), item)
+                } else {
+                    Match::No
+                }
+            }
+        }
+    }
+
+    /// What is known of commands that were not found.
+    fn unread(&self) -> Match {
+        let incomplete = self.line.as_ref().is_some_and(|line| !line.complete);
+        if incomplete { Match::Unknown } else { Match::No }
+    }
+
+    fn hits_limit(&self, limit: Option<&Limit>, item: Item<'_>) -> Match {
+        let yes = |is: bool| if is { Match::Yes } else { Match::No };
+        match (limit, item) {
+            (None, _) => Match::Yes,
+            (Some(Limit::Path(glob)), Item::Path(path)) => yes(glob.hits(&path.path)),
+            (Some(Limit::Host(host)), Item::Host(other)) => {
+                let other = host_name(other);
+                let below = other.strip_suffix(host.as_str());
+                yes(below.is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+            }
+            // Hosts that are not named, and paths that only the server knows.
+            (Some(Limit::Host(_)), Item::Effect(Effect::Net | Effect::Message)) => Match::Unknown,
+            (Some(Limit::Path(_)), Item::Effect(Effect::Read | Effect::Write))
+                if self.call.server.is_some() =>
+            {
+                Match::Unknown
+            }
+            (Some(_), _) => Match::No,
+        }
+    }
+
+    /// Whether a pattern means an item for certain.
+    pub(crate) fn covers(&self, pattern: &Pattern, item: Item<'_>) -> bool {
+        if matches!(item, Item::Command(_) | Item::Effect(Effect::Exec)) && !self.is_plain {
+            return false;
+        }
+        match (pattern, item) {
+            (Pattern::Exec { words, more }, Item::Command(command)) => {
+                exec_match::covers(words, *more, command)
+            }
+            (Pattern::Exec { .. }, _) => false,
+            (Pattern::Tool { server, name, limit }, _) => {
+                self.is_named(server.as_deref(), name) && self.is_within(limit.as_ref())
+            }
+            (Pattern::Effect { effect, limit }, _) => {
+                self.is_of(item, *effect)
+                    && match (limit, item) {
+                        (None, _) => true,
+                        (Some(Limit::Path(glob)), Item::Path(path)) => glob.covers(&path.path),
+                        (Some(Limit::Host(host)), Item::Host(other)) => host_name(other) == *host,
+                        (Some(_), _) => false,
+                    }
+            }
+        }
+    }
+
+    /// Whether all that a limit speaks of lies within it.
+    fn is_within(&self, limit: Option<&Limit>) -> bool {
+        match limit {
+            None => true,
+            Some(Limit::Path(glob)) => {
+                let paths = &self.call.paths;
+                !paths.is_empty() && paths.iter().all(|path| glob.covers(&path.path))
+            }
+            Some(Limit::Host(host)) => {
+                let mut hosts = self.call.hosts().peekable();
+                !self.call.is_open() && hosts.peek().is_some() && hosts.all(|other| host_name(other) == *host)
+            }
+        }
+    }
+
+    fn is_named(&self, server: Option<&str>, name: &str) -> bool {
+        self.call.server.as_ref().map(|server| server.name.as_str()) == server && self.call.tool == name
+    }
+
+    /// Whether a rule that denies or asks is about the call, and by which of its patterns.
+    pub(crate) fn falls_to<'r>(&self, rule: &'r PolicyRule) -> (Match, Option<&'r Pattern>) {
+        let mut best = (Match::No, None);
+        for item in self.items() {
+            if rule.unless.iter().any(|pattern| self.covers(pattern, item)) {
+                continue;
+            }
+            for pattern in &rule.tool {
+                let hit = self.hits(pattern, item);
+                if hit > best.0 {
+                    best = (hit, Some(pattern));
+                }
+            }
+        }
+        best
+    }
+
+    /// Whether one of its exceptions takes the call out of a rule that allows.
+    pub(crate) fn is_taken_out(&self, rule: &PolicyRule) -> bool {
+        let may_be = |pattern| self.items().into_iter().any(|item| self.hits(pattern, item) != Match::No);
+        rule.unless.iter().any(may_be)
+    }
+}
+
+/// Whether all redirections of a line lead to files below the root that are not protected.
+fn stays_inside(line: &CommandLine, command: &CommandFacts) -> bool {
+    let first =
+        |command: &SimpleCommand| command.words.first().map(|word| word.text.clone()).unwrap_or_default();
+    let moves =
+        line.commands.iter().any(|command| matches!(first(command).as_str(), "cd" | "pushd" | "popd"));
+    line.redirections.iter().all(|redirection| is_inside(redirection, moves, &command.directory))
+}
+
+fn is_inside(redirection: &Redirection, moves: bool, directory: &RelativePath) -> bool {
+    let Redirection { target, writes } = redirection;
+    if target.text == "/dev/null" {
+        return true;
+    }
+    if moves || !target.known || target.text.starts_with(['/', '~']) {
+        return false;
+    }
+    let path = RelativePath::parse(&format!("{directory}/{}", target.text));
+    path.is_ok_and(|path| !(*writes && is_protected(&path)))
+}

@@ -1,0 +1,143 @@
+//! Patterns of rules: which calls, or which parts of a call, a rule is about.
+
+use std::fmt;
+
+use globset::{GlobBuilder, GlobMatcher};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use workspace::RelativePath;
+
+use crate::call::Effect;
+use crate::pattern_parser::{PatternError, parse};
+
+/// A pattern: `TOOL`, `SERVER:TOOL` or `effect:NAME`, each with `path=GLOB` or `host=NAME` if wanted, or
+/// `exec WORD… [*]`, where `*` stands for any further words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub enum Pattern {
+    Tool { server: Option<String>, name: String, limit: Option<Limit> },
+    Effect { effect: Effect, limit: Option<Limit> },
+    Exec { words: Vec<String>, more: bool },
+}
+
+/// Narrowing of a pattern to some paths or to a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Limit {
+    Path(PathGlob),
+    /// In lower case, without a final dot.
+    Host(String),
+}
+
+/// Glob over paths below a root; `*` stays within a folder, `**` does not.
+#[derive(Clone, Debug)]
+pub struct PathGlob {
+    text: String,
+    exact: GlobMatcher,
+    folded: GlobMatcher,
+}
+
+impl PathGlob {
+    /// # Errors
+    /// What is wrong with the glob.
+    pub(crate) fn new(text: &str) -> Result<Self, globset::Error> {
+        let build = |fold| {
+            let mut builder = GlobBuilder::new(text);
+            builder.literal_separator(true).case_insensitive(fold).build().map(|glob| glob.compile_matcher())
+        };
+        Ok(Self { text: text.to_owned(), exact: build(false)?, folded: build(true)? })
+    }
+
+    /// Whether a path is meant exactly.
+    pub(crate) fn covers(&self, path: &RelativePath) -> bool {
+        self.exact.is_match(path.as_path())
+    }
+
+    /// Whether a path or a folder above it is meant, whatever the case of its letters.
+    pub(crate) fn hits(&self, path: &RelativePath) -> bool {
+        path.as_path().ancestors().any(|path| self.folded.is_match(path))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl PartialEq for PathGlob {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for PathGlob {}
+
+/// A host's name as names are compared.
+pub(crate) fn host_name(host: &str) -> String {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).map_or(host.clone(), str::to_owned)
+}
+
+impl std::str::FromStr for Pattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse(text)
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = PatternError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        parse(&text)
+    }
+}
+
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> Self {
+        pattern.to_string()
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool { server, name, limit } => {
+                if let Some(server) = server {
+                    write!(f, "{server}:")?;
+                }
+                f.write_str(name)?;
+                write_limit(f, limit.as_ref())
+            }
+            Self::Effect { effect, limit } => {
+                write!(f, "effect:{}", effect.name())?;
+                write_limit(f, limit.as_ref())
+            }
+            Self::Exec { words, more } => {
+                f.write_str("exec")?;
+                for word in words {
+                    write!(f, " {}", quoted(word))?;
+                }
+                f.write_str(if *more { " *" } else { "" })
+            }
+        }
+    }
+}
+
+fn write_limit(f: &mut fmt::Formatter<'_>, limit: Option<&Limit>) -> fmt::Result {
+    match limit {
+        None => Ok(()),
+        Some(Limit::Path(glob)) => write!(f, " path={}", quoted(glob.as_str())),
+        Some(Limit::Host(host)) => write!(f, " host={}", quoted(host)),
+    }
+}
+
+/// A word as [`parse`] reads it back: in quotes if anything in it could mean something else.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:,+@%^~".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

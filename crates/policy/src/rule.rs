@@ -1,0 +1,34 @@
+//! Rules of the owner, as they stand in configuration.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::call::SessionType;
+use crate::decision::Decision;
+use crate::pattern::Pattern;
+
+/// One `[[policy.rules]]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyRule {
+    pub decision: Decision,
+    /// Patterns of calls that the rule is about: `TOOL`, `SERVER:TOOL` or `effect:NAME`, each with `path=GLOB` or
+    /// `host=NAME` if wanted, or `exec WORD… [*]`.
+    pub tool: Vec<Pattern>,
+    /// Patterns of calls that it is not about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unless: Vec<Pattern>,
+    /// Types of sessions in which it holds; none for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<SessionType>,
+    /// Reason that the model and the owner read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl PolicyRule {
+    /// Whether the rule holds in sessions of a type.
+    pub fn holds_in(&self, kind: SessionType) -> bool {
+        self.sessions.is_empty() || self.sessions.iter().any(|other| kind.falls_under(*other))
+    }
+}

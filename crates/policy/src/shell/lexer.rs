@@ -1,0 +1,274 @@
+//! Lexer of command lines: operators, redirections and what else a line may hold; words are read in `words`.
+
+use super::{CommandLine, MAX_LINE, Obstacle, Redirection, SimpleCommand, Word};
+
+/// Deepest nesting of substitutions and groups that is read.
+pub(super) const MAX_DEPTH: usize = 16;
+
+/// Keywords after which a command begins.
+const KEYWORDS: &[&str] =
+    &["!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "time", "esac"];
+
+/// Words after which a line is not read for certain: patterns whose bracket closes nothing, bodies in other places, and
+/// names that come to mean something else.
+pub(crate) const UNREADABLE: &[&str] =
+    &["case", "function", "coproc", "select", "alias", "unalias", "hash", "enable"];
+
+/// Commands whose arguments assign.
+const DECLARATIONS: &[&str] = &["declare", "export", "local", "readonly", "typeset"];
+
+/// Variables from which no program takes a program, a library, a file or an option.
+const HARMLESS: &[&str] = &[
+    "CARGO_TERM_COLOR",
+    "CI",
+    "CLICOLOR",
+    "COLUMNS",
+    "FORCE_COLOR",
+    "LANG",
+    "LC_ALL",
+    "LINES",
+    "NO_COLOR",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "TZ",
+];
+
+/// Reader of one line.
+pub(crate) struct Lexer {
+    pub(super) chars: Vec<char>,
+    pub(super) at: usize,
+    pub(super) depth: usize,
+    pub(super) line: CommandLine,
+}
+
+impl Lexer {
+    /// Reads a line that stands in another one at a depth.
+    pub(crate) fn read(line: &str, depth: usize) -> CommandLine {
+        let empty = CommandLine {
+            commands: Vec::new(),
+            redirections: Vec::new(),
+            obstacles: Vec::new(),
+            complete: true,
+        };
+        let mut lexer = Self { chars: Vec::new(), at: 0, depth, line: empty };
+        if line.len() > MAX_LINE || depth > MAX_DEPTH {
+            lexer.give_up(Obstacle::TooLarge);
+            return lexer.line;
+        }
+        lexer.chars = line.chars().collect();
+        if line.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
+            lexer.note(Obstacle::Control);
+        }
+        lexer.list(None);
+        lexer.line
+    }
+
+    pub(super) fn note(&mut self, obstacle: Obstacle) {
+        if !self.line.obstacles.contains(&obstacle) {
+            self.line.obstacles.push(obstacle);
+        }
+    }
+
+    /// Notes that commands may be missing.
+    pub(super) fn give_up(&mut self, obstacle: Obstacle) {
+        self.note(obstacle);
+        self.line.complete = false;
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    pub(super) fn peek_at(&self, ahead: usize) -> Option<char> {
+        self.chars.get(self.at + ahead).copied()
+    }
+
+    /// Takes a text if it stands next.
+    fn take(&mut self, text: &str) -> bool {
+        let found = text.chars().enumerate().all(|(ahead, c)| self.peek_at(ahead) == Some(c));
+        if found {
+            self.at += text.chars().count();
+        }
+        found
+    }
+
+    /// Reads commands until a closing bracket, or to the end; says whether it came.
+    fn list(&mut self, close: Option<char>) -> bool {
+        let mut command = SimpleCommand::default();
+        loop {
+            let Some(c) = self.peek() else {
+                self.finish(&mut command);
+                return close.is_none();
+            };
+            match c {
+                ' ' | '\t' => self.at += 1,
+                '\\' if self.peek_at(1) == Some('\n') => self.at += 2,
+                '#' => self.skip_comment(),
+                ')' if close == Some(')') => {
+                    self.at += 1;
+                    self.finish(&mut command);
+                    return true;
+                }
+                '\n' | ';' | '|' | '&' | '(' | ')' if !self.starts_redirection() => {
+                    self.finish(&mut command);
+                    self.operator(c);
+                }
+                '<' | '>' | '&' => self.redirection(&mut command),
+                _ => {
+                    let word = self.word();
+                    self.add(&mut command, word);
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, command: &mut SimpleCommand) {
+        if !command.words.is_empty() {
+            self.line.commands.push(std::mem::take(command));
+        }
+    }
+
+    fn skip_comment(&mut self) {
+        while self.peek().is_some_and(|c| c != '\n') {
+            self.at += 1;
+        }
+    }
+
+    fn starts_redirection(&self) -> bool {
+        self.peek() == Some('&') && self.peek_at(1) == Some('>')
+    }
+
+    fn operator(&mut self, c: char) {
+        if self.take("&&") || self.take("||") {
+            return;
+        }
+        self.at += 1;
+        match (c, self.peek()) {
+            ('&', _) => self.note(Obstacle::Background),
+            (';', Some(';' | '&')) | ('|', Some('&')) => {
+                self.at += 1;
+                self.note(Obstacle::Compound);
+            }
+            ('(', _) => {
+                self.note(Obstacle::Compound);
+                self.nested();
+            }
+            (')', _) => self.note(Obstacle::Compound),
+            _ => {}
+        }
+    }
+
+    /// Reads up to the closing bracket of a group or a substitution.
+    pub(super) fn nested(&mut self) {
+        if self.depth >= MAX_DEPTH {
+            self.give_up(Obstacle::TooLarge);
+            self.at = self.chars.len();
+            return;
+        }
+        self.depth += 1;
+        if !self.list(Some(')')) {
+            self.give_up(Obstacle::Unbalanced);
+        }
+        self.depth -= 1;
+    }
+
+    /// Reads a text that is itself a line.
+    pub(super) fn inner(&mut self, text: &str) {
+        let inner = Self::read(text, self.depth + 1);
+        self.line.commands.extend(inner.commands);
+        self.line.redirections.extend(inner.redirections);
+        self.line.complete &= inner.complete;
+        inner.obstacles.into_iter().for_each(|obstacle| self.note(obstacle));
+    }
+
+    /// Adds a word to a command, unless it is a keyword or an assignment before one.
+    fn add(&mut self, command: &mut SimpleCommand, word: Word) {
+        let is_descriptor = word.is_bare() && word.text.bytes().all(|byte| byte.is_ascii_digit());
+        if is_descriptor && matches!(self.peek(), Some('<' | '>')) {
+            return;
+        }
+        let assigns = match command.words.first() {
+            Some(first) if !DECLARATIONS.contains(&first.text.as_str()) => None,
+            _ => assigned(&word),
+        };
+        if assigns.is_some_and(|name| !HARMLESS.contains(&name)) {
+            self.note(Obstacle::Assignment);
+        }
+        if command.words.is_empty() {
+            if assigns.is_some() {
+                return;
+            }
+            if word.is_bare() && KEYWORDS.contains(&word.text.as_str()) {
+                self.note(Obstacle::Compound);
+                return;
+            }
+            if UNREADABLE.contains(&word.text.as_str()) {
+                self.give_up(Obstacle::Compound);
+            }
+        }
+        command.words.push(word);
+    }
+
+    /// Reads a redirection with its target.
+    fn redirection(&mut self, command: &mut SimpleCommand) {
+        if self.take("<(") || self.take(">(") {
+            self.note(Obstacle::Substitution);
+            self.nested();
+            command.words.push(Word { text: String::new(), known: false, bare: 0 });
+            return;
+        }
+        let document = self.take("<<<");
+        if !document && self.take("<<") {
+            // Its body is read as commands: of a shell's they are, and to tell whose it is would take a grammar. Quotes
+            // in it may hide what comes after.
+            self.take("-");
+            self.give_up(Obstacle::HereDocument);
+            self.skip_blanks();
+            self.word();
+            return;
+        }
+        let writes = !document && self.redirection_operator();
+        let duplicates = self.at.checked_sub(1).and_then(|at| self.chars.get(at)) == Some(&'&');
+        self.skip_blanks();
+        let target = self.word();
+        if document {
+            self.note(Obstacle::HereDocument);
+            self.line.complete &= target.known;
+            self.inner(&target.text);
+        } else if target.text.is_empty() && target.known {
+            self.give_up(Obstacle::Unbalanced);
+        } else if !(duplicates && target.text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')) {
+            self.line.redirections.push(Redirection { target, writes });
+        }
+    }
+
+    /// Takes the operator, and says whether it writes.
+    fn redirection_operator(&mut self) -> bool {
+        let writing = ["&>>", "&>", "<>", ">>", ">|", ">&", ">"];
+        if writing.iter().any(|operator| self.take(operator)) {
+            return true;
+        }
+        let _reads = self.take("<&") || self.take("<");
+        false
+    }
+
+    fn skip_blanks(&mut self) {
+        loop {
+            match (self.peek(), self.peek_at(1)) {
+                (Some(' ' | '\t'), _) => self.at += 1,
+                (Some('\\'), Some('\n')) => self.at += 2,
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Name that a word assigns, if it is an assignment.
+fn assigned(word: &Word) -> Option<&str> {
+    let (name, _) = word.text.split_once('=')?;
+    let plain = name.strip_suffix('+').unwrap_or(name);
+    let plain = plain.split_once('[').map_or(plain, |(plain, _)| plain);
+    let starts = plain.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let is_name = starts && plain.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    (is_name && plain.len() < word.bare).then_some(plain)
+}
