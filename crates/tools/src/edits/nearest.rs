@@ -13,7 +13,7 @@ use super::miss::{DifferenceKind, LineDifference, Nearest};
 
 /// Places that are compared line by line.
 const CANDIDATES: usize = 32;
-/// Lines of the text that are compared at each.
+/// Lines of the text that vote, and are compared at each.
 const COMPARED: usize = 2_000;
 /// Bytes of a line by which it is told how like another it is.
 const LINE_BYTES: usize = 400;
@@ -83,9 +83,10 @@ pub(super) fn nearest(file: &[Line<'_>], wanted: &Wanted<'_>) -> Option<Box<Near
 
 /// The places with the most votes, as lines at which the text would begin.
 fn candidates(file: &[&str], wanted: &Wanted<'_>) -> Vec<usize> {
+    let lines = &wanted.lines[..wanted.lines.len().min(COMPARED)];
     let mut votes: HashMap<usize, usize> = HashMap::new();
     let mut places: HashMap<&str, (Vec<usize>, usize)> = HashMap::new();
-    for line in &wanted.lines {
+    for line in lines {
         places.entry(line.trim()).or_default();
     }
     places.remove("");
@@ -97,17 +98,17 @@ fn candidates(file: &[&str], wanted: &Wanted<'_>) -> Vec<usize> {
             }
         }
     }
-    for (index, line) in wanted.lines.iter().enumerate() {
+    for (index, line) in lines.iter().enumerate() {
         if let Some((found, count)) = places.get(line.trim()) {
             for at in found {
                 *votes.entry(at.saturating_sub(index)).or_default() += weight(line) / count;
             }
         }
     }
-    let mut longest: Vec<usize> = (0..wanted.lines.len()).collect();
-    longest.sort_by_key(|index| std::cmp::Reverse(wanted.lines[*index].trim().len().min(LINE_BYTES)));
+    let mut longest: Vec<usize> = (0..lines.len()).collect();
+    longest.sort_by_key(|index| std::cmp::Reverse(lines[*index].trim().len().min(LINE_BYTES)));
     for index in longest.into_iter().take(LONGEST) {
-        let line = wanted.lines[index];
+        let line = lines[index];
         for (likeness, at) in most_similar(file, &Signature::of(line)) {
             *votes.entry(at.saturating_sub(index)).or_default() += weight(line) * likeness / 2_000;
         }

@@ -1,6 +1,6 @@
 //! The replacement of one passage of a text by another.
 
-use super::lines::{Ending, LfText, ending_at, lines, without_bom};
+use super::lines::{Ending, LfText, lines, without_bom};
 use super::miss::{Miss, MissReason};
 use super::nearest::{Wanted, nearest};
 
@@ -55,11 +55,11 @@ pub fn replace(text: &str, old: &str, new: &str, replace_all: bool) -> Result<Re
     }
     let mut out = String::with_capacity(text.len());
     out.push_str(bom);
-    let mut behind = 0;
+    let (mut behind, mut line_endings) = (0, LineEndings::new(body));
     for at in &places {
         let (from, to) = (lf.original(*at), lf.original(at + old_lf.len()));
         out.push_str(&body[behind..from]);
-        write_with_endings(&mut out, &body[from..to], (&old_lf, &new_lf), fallback(body, from));
+        write_with_endings(&mut out, &body[from..to], (&old_lf, &new_lf), line_endings.at(from));
         behind = to;
     }
     out.push_str(&body[behind..]);
@@ -80,12 +80,33 @@ fn places(text: &str, old: &str) -> Vec<usize> {
     found
 }
 
-/// The ending that lines get which are new at byte `at`, where the passage has none.
-fn fallback(body: &str, at: usize) -> Ending {
-    let end = body[at..].find('\n').map_or(body.len(), |end| at + end + 1);
-    let start = body[..at].rfind('\n').map_or(0, |start| body[..start].rfind('\n').map_or(0, |at| at + 1));
-    let around = lines(&body[start..end]);
-    ending_at(&around, around.len())
+/// The ending of the line in which a byte stands, or of the line before it where it has none; bytes are asked for in
+/// order, so that the text is gone through once.
+struct LineEndings<'t> {
+    rest: std::str::SplitInclusive<'t, char>,
+    /// Byte behind the line.
+    end: usize,
+    ending: Ending,
+}
+
+impl<'t> LineEndings<'t> {
+    fn new(body: &'t str) -> Self {
+        Self { rest: body.split_inclusive('\n'), end: 0, ending: Ending::Lf }
+    }
+
+    fn at(&mut self, byte: usize) -> Ending {
+        while self.end <= byte
+            && let Some(line) = self.rest.next()
+        {
+            self.end += line.len();
+            self.ending = match (line.ends_with('\n'), line.ends_with("\r\n")) {
+                (_, true) => Ending::CrLf,
+                (true, false) => Ending::Lf,
+                (false, false) => self.ending,
+            };
+        }
+        self.ending
+    }
 }
 
 /// Writes `new` with the line endings of `passage`, which is `old` as it stands in the file: lines that are the same

@@ -11,9 +11,8 @@ const NONE: &str = "/dev/null";
 
 /// Whether the part of a file begins at the next line.
 pub(super) fn starts_file(patch: &PatchLines<'_>) -> bool {
-    patch.line().is_some_and(|line| line.starts_with("diff --git ") || line.starts_with("--- "))
-        && (patch.line().is_some_and(|line| line.starts_with("diff "))
-            || patch.ahead(1).is_some_and(|line| line.starts_with("+++ ")))
+    let starts = |by, sign| patch.ahead(by).is_some_and(|line: &str| line.starts_with(sign));
+    starts(0, "diff --git ") || (starts(0, "--- ") && starts(1, "+++ "))
 }
 
 /// The files of a diff. What stands between them is passed over.
@@ -232,7 +231,7 @@ fn by_signs(patch: &mut PatchLines<'_>) -> Result<Vec<HunkLine>, PatchError> {
     while let Some(line) = patch.line() {
         if line.starts_with("@@")
             || line.starts_with("```")
-            || line.starts_with("diff --git ")
+            || line.starts_with("diff -")
             || starts_file_with_hunk(patch)
         {
             break;

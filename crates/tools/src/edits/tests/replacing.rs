@@ -117,5 +117,11 @@ fn the_nearest_place_of_a_long_file_is_found_in_little_time() {
         assert!(line == 10_121 || text == &same, "{miss}");
     }
     assert!(started.elapsed().as_secs() < 10, "{:?}, unoptimised", started.elapsed());
-    println!("{:?}", started.elapsed());
+}
+
+#[test]
+fn many_places_of_one_long_line_are_replaced_in_one_pass() {
+    let done = replace(&"ab".repeat(1 << 19), "a", "\n", true).unwrap();
+    assert_eq!((done.count, done.text.len()), (1 << 19, 1 << 20));
+    assert_eq!(replace("a\r\na\nb", "a", "x\ny", true).unwrap().text, "x\r\ny\r\nx\ny\nb");
 }
