@@ -2,5 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod bypass;
+mod rules;
 mod support;
 mod table;
