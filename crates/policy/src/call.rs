@@ -42,7 +42,8 @@ pub struct CallFacts {
     pub paths: Vec<PathUse>,
     /// Host that a web tool, a webhook or a server's tool reaches.
     pub host: Option<String>,
-    /// Command of exec; its `touches` stand in `paths` as written.
+    /// Command of exec; its `touches` stand in `paths` as written. A configured tool that runs a program has an empty line,
+    /// beside the network of its entry.
     pub command: Option<CommandFacts>,
     pub mark: Option<CallMark>,
 }

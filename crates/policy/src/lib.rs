@@ -5,17 +5,20 @@
 //!
 //! The order is deny rules, ask rules, allow rules, then the [table](TABLE). What an allow rule may loosen:
 //!
-//! * a question of the table that is open to an answer given in advance: a write whose old bytes are not kept, a command
-//!   with named hosts, a tool of a server, a message while a person is there;
-//! * for an unattended session, what the table calls *pre-approved only*: a command with named hosts, a tool of a server.
+//! * a question that is open to an answer given in advance: a write whose old bytes are not kept, a command with named
+//!   hosts, a tool of a server, a message while a person is there;
+//! * for an unattended session the same but messages: what the table calls *pre-approved only*.
 //!
-//! What it never loosens ([`Loosening::Never`]): the protected set, key files and the store, read-only roots, the
-//! sandbox's level, an open network, everything that is asked because the session is tainted, plan mode, and what no
-//! tool may reach. Security's contract names these without exception.
+//! What it never loosens ([`Loosening::Never`]): the protected set, key files and the store, read-only roots, a level of
+//! the sandbox below *full*, an open network, a published port, all that is asked because the session is tainted, plan
+//! mode, and what no tool may reach. The contract of security names these without exception.
 //!
 //! An allow rule must cover *all* of a call: each command of its line, each host, each path written, each effect. A deny
-//! or ask rule needs one of them. So the two are matched differently, and both err to the safe side
-//! (`matching`): a deny rule that cannot be ruled out, since the line cannot be read, becomes a question.
+//! or ask rule needs one of them. So the two are matched differently (`matching`), and both err to the safe side: a deny
+//! rule that cannot be ruled out, since part of a line is known only once it runs, becomes a question.
+//!
+//! Words of a command say what it starts, not what a program or a script does then: a deny rule is the owner's order to
+//! the agent, and the sandbox is the wall.
 
 mod call;
 mod decision;

@@ -344,7 +344,7 @@ fn is_option(word: &str, option: &str) -> bool {
     match option.strip_prefix("--") {
         Some(_) => {
             let name = word.split_once('=').map_or(word, |(name, _)| name);
-            name.len() > 3 && option.starts_with(name)
+            name.len() > 2 && option.starts_with(name)
         }
         None if option.len() == 2 => word.starts_with(option) && !word.starts_with("--"),
         None => word == option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
@@ -377,6 +377,7 @@ mod tests {
             "git -ca=b log",
             "git fetch --upload-pack=x",
             "git fetch --upload-pa x",
+            "git ls-remote --u=x y",
             "git clone -qu x y",
             "git fetch ext::sh",
             "git rebase -x make",

@@ -1,0 +1,267 @@
+//! Lines that try to pass `allow git *`, `allow cargo test *` or `deny rm *` (spec: security §14).
+//!
+//! The table itself allows commands without network in a full sandbox, so what the allow rules let pass is tested where
+//! it asks: with a host, which a rule of its own allows.
+
+use drawloom_policy::{Attendance, Decision, NetworkWish, Policy, Reason, SandboxLevel, SessionFacts};
+
+use crate::support::{CHAT, exec, online, policy};
+
+fn rules() -> Policy {
+    policy(&[
+        "allow exec git *",
+        "allow exec cargo test *",
+        "deny exec rm *",
+        "allow effect:net host=example.org",
+    ])
+}
+
+/// Lines of which a part is no plain command that a rule allows.
+const NOT_ALLOWED: &[&str] = &[
+    // Options by which git runs a program.
+    "git -c core.pager='sh -c id' log",
+    "git -ccore.pager=id log",
+    "git --config-env=core.pager=X log",
+    "git --exec-path=/tmp/x status",
+    "git -C /tmp/evil status",
+    "git --git-dir=/tmp/evil/.git status",
+    "git --git-dir /tmp/evil/.git status",
+    "git --work-tree=/tmp status",
+    "git fetch ext::sh%20-c%20id",
+    "git clone 'ext::sh -c id' x",
+    "git fetch --upload-pack=./x origin",
+    "git fetch --upload-pa ./x origin",
+    "git push --receive-pack=./x origin",
+    "git push --exec=./x origin",
+    "git clone -u ./x a b",
+    "git clone -qu ./x a b",
+    "git clone --config core.fsmonitor=./x a b",
+    "git clone --template=./x a b",
+    "git rebase -x id HEAD~1",
+    "git rebase --exec id HEAD~1",
+    "git grep -O./x y",
+    "git grep --open-files-in-pager=./x y",
+    "git diff --ext-diff",
+    "git difftool -x ./x",
+    "git bisect run ./x",
+    "git submodule foreach id",
+    "git filter-branch --tree-filter id",
+    "git config core.pager ./x",
+    "git archive --output=x HEAD",
+    // A second command.
+    "git status; id",
+    "git status && id",
+    "git status || id",
+    "git log | sh",
+    "git status\nid",
+    "git status & id",
+    "git status |& tee x",
+    "cargo test; curl example.org",
+    "cargo test -p x && ./x",
+    // Substitutions and expansions.
+    "git log $(id)",
+    "git log \"$(id)\"",
+    "git log `id`",
+    "git log \"`id`\"",
+    "git diff <(id)",
+    "git log $X",
+    "git log \"${X:-$(id)}\"",
+    "git log \"$\\\n(id)\"",
+    "git {-c,core.pager=id} log",
+    "git *",
+    "git $'-c' x=y log",
+    // Redirections.
+    "git log > /etc/cron.d/x",
+    "git log > ../x",
+    "git log > ~/.bashrc",
+    "git log > $HOME/x",
+    "git log >> .git/hooks/pre-commit",
+    "git log > AGENTS.md",
+    "git apply < /etc/passwd",
+    "git log &> ../x",
+    "git apply <<E\nx\nE",
+    "git apply <<< x",
+    // Assignments.
+    "PATH=/tmp/x git status",
+    "LD_PRELOAD=./x.so git status",
+    "GIT_SSH_COMMAND=id git fetch",
+    "GIT_PAGER=id git log",
+    "PAGER=id git log",
+    "RUSTC_WRAPPER=./x cargo test",
+    "X=1; git status",
+    "PATH=/tmp/x; git status",
+    "export GIT_PAGER=id; git log",
+    // Other programs in front, and other programs of that name.
+    "env git status",
+    "sudo git status",
+    "command git status",
+    "xargs git show",
+    "sh -c 'git status'",
+    "./git status",
+    "/tmp/git status",
+    "~/git status",
+    "gitx status",
+    "git\u{a0}status",
+    "\u{261}it status",
+    // What is no simple command, or none at all.
+    "(git status)",
+    "{ git status; }",
+    "! git status",
+    "if git status; then git log; fi",
+    "git() { id; }; git status",
+    "git status 'x",
+    "git status \u{1b}[2K",
+    "git status \0",
+    "",
+    "# git status",
+    "> x",
+    // Cargo.
+    "cargo test --config build.rustc-wrapper=./x",
+    "cargo test --conf x",
+    "cargo test --manifest-path /tmp/x/Cargo.toml",
+    "cargo +nightly test",
+    "cargo --config x test",
+    "cargo testx",
+];
+
+/// Lines that run rm, or may.
+const DENIED: &[&str] = &[
+    "rm x",
+    "rm",
+    "r\"\"m x",
+    "r\\m x",
+    "'rm' x",
+    "/bin/rm x",
+    "../../bin/rm x",
+    "sudo rm x",
+    "sudo -u root rm x",
+    "env rm x",
+    "env -i A=b /bin/rm x",
+    "command rm x",
+    "exec rm x",
+    "nohup rm x",
+    "nice -n 5 rm x",
+    "timeout 5 rm x",
+    "busybox rm x",
+    "git status; rm x",
+    "git status && rm x",
+    "git log | rm x",
+    "git log & rm x",
+    "git status\nrm x",
+    "git log $(rm x)",
+    "git log \"`rm x`\"",
+    "A=1 rm x",
+    "A=$(rm x) git status",
+    "PA\\\nTH=1 rm x",
+    "r\\\nm x",
+    "2>/dev/null rm x",
+    "> x rm y",
+    "find . -exec rm {} +",
+    "find . -name x | xargs rm",
+    "xargs -0 -n1 rm < x",
+    "sh -c 'rm x'",
+    "bash -lc \"cd a; rm x\"",
+    "bash <<E\nrm x\nE",
+    "bash <<< 'rm x'",
+    "eval 'rm x'",
+    "eval r'm' x",
+    "ssh host rm x",
+    "trap 'rm x' EXIT",
+    "(rm x)",
+    "{ rm x; }",
+    "f() { rm x; }; f",
+    "if a; then rm x; fi",
+    "for i in 1; do rm x; done",
+    "while a; do rm x; done",
+    "case a in a) rm x;; esac",
+    "git -c core.pager='rm x' log",
+    "git -c core.pager=rm log",
+    "tar --to-command='rm x' -xf a",
+    "awk 'BEGIN { system(\"rm x\") }'",
+    "python3 -c 'import os; os.system(\"r\" + \"m x\")'",
+    "echo \"$(case x in x) rm y;; esac)\"",
+    // What only a run of the line would tell.
+    "$X x",
+    "$'\\x72m' x",
+    "${X:-rm} x",
+    "r? x",
+    "/bin/r* x",
+    "{rm,x}",
+    "eval $X",
+    "alias x=rm; x y",
+    "git status 'x",
+];
+
+/// Sessions with the decision that a question becomes in them.
+fn sessions() -> [(SessionFacts, Decision); 2] {
+    let job = SessionFacts { attendance: Attendance::Unattended, ..CHAT };
+    [(CHAT, Decision::Ask), (job, Decision::Deny)]
+}
+
+#[test]
+fn the_control_is_allowed() {
+    for line in [
+        "git status",
+        "cargo test -p x",
+        "cargo test",
+        "git status && cargo test -p x 2>&1 | git log -p; git push -u origin main\ngit log --oneline -- src/*.rs",
+        "RUST_BACKTRACE=1 cargo test > out/x.txt 2> /dev/null",
+        "cargo test \\\n  -p x",
+        "git commit -m 'rm old; $(x) & more'",
+    ] {
+        for (session, _) in sessions() {
+            let verdict = rules().decide(&online(line), &session);
+            assert_eq!(verdict.decision, Decision::Allow, "{line}: {}", verdict.reason);
+            assert!(matches!(verdict.reason, Reason::Rule(_)), "{line}: {}", verdict.reason);
+        }
+    }
+}
+
+#[test]
+fn no_line_passes_an_allow_rule() {
+    assert!(NOT_ALLOWED.len() >= 60);
+    for line in NOT_ALLOWED {
+        for (session, expected) in sessions() {
+            let verdict = rules().decide(&online(line), &session);
+            assert_eq!(verdict.decision, expected, "{line}: {}", verdict.reason);
+            // Without network the sandbox allows it, not a rule.
+            let verdict = rules().decide(&exec(line, NetworkWish::Off), &session);
+            assert!(
+                !matches!(&verdict.reason, Reason::Rule(rule) if rule.rule.starts_with("allow")),
+                "{line}: {}",
+                verdict.reason
+            );
+        }
+    }
+}
+
+#[test]
+fn no_line_passes_a_deny_rule() {
+    for line in DENIED {
+        for (session, _) in sessions() {
+            for sandbox in [SandboxLevel::None, SandboxLevel::Partial, SandboxLevel::Full] {
+                let session = SessionFacts { sandbox, ..session };
+                for call in [online(line), exec(line, NetworkWish::Off), exec(line, NetworkWish::Open)] {
+                    let verdict = rules().decide(&call, &session);
+                    let passes = match session.attendance {
+                        Attendance::Attended => verdict.decision == Decision::Allow,
+                        Attendance::Unattended => verdict.decision != Decision::Deny,
+                    };
+                    assert!(!passes, "{line}: {}", verdict.reason);
+                    let named = matches!(verdict.reason, Reason::Rule(_) | Reason::Unread(_));
+                    assert!(named || verdict.decision == Decision::Deny, "{line}: {}", verdict.reason);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_deny_rule_leaves_other_lines_alone() {
+    for line in
+        ["git rm x", "ls -la && pwd", "sed -n '1,5p' x", "echo rm x", "cargo build $FLAGS", "[ -f x ] && ls"]
+    {
+        let verdict = rules().decide(&exec(line, NetworkWish::Off), &CHAT);
+        assert_eq!(verdict.decision, Decision::Allow, "{line}: {}", verdict.reason);
+    }
+}

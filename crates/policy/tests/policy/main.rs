@@ -1,0 +1,9 @@
+//! Decisions through the public face: the table, lines that try to pass rules, and the laws of rules.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod bypass;
+mod laws;
+mod rules;
+mod support;
+mod table;

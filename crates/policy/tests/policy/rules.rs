@@ -1,0 +1,178 @@
+//! Rules with their patterns, exceptions and sessions.
+
+use drawloom_policy::{
+    CallFacts, Decision, Effect, NetworkWish, PathAccess, Pattern, Policy, PolicyError, PolicyRule, Reason,
+    SandboxLevel, SessionFacts, SessionType,
+};
+
+use crate::support::{CHAT, JOB, call, configured, exec, file, online, policy, server};
+
+fn decided(policy: &Policy, call: &CallFacts, session: &SessionFacts) -> Decision {
+    policy.decide(call, session).decision
+}
+
+#[test]
+fn deny_comes_before_ask_before_allow() {
+    let call = file(PathAccess::Write, "src/x.rs");
+    let all = policy(&["allow write", "ask write", "deny write path='src/**'"]);
+    assert_eq!(decided(&all, &call, &CHAT), Decision::Deny);
+    assert_eq!(decided(&policy(&["allow write", "ask write"]), &call, &CHAT), Decision::Ask);
+    assert_eq!(decided(&policy(&["allow write", "ask write"]), &call, &JOB), Decision::Deny);
+    assert_eq!(decided(&policy(&["allow write"]), &call, &CHAT), Decision::Allow);
+}
+
+#[test]
+fn unless_takes_a_call_out_of_its_rule() {
+    let rules = configured(
+        "[[rules]]\ndecision = 'deny'\ntool = ['exec git push *']\nunless = ['exec git push origin dev']\n\
+         reason = 'main is released from'",
+    );
+    let line = |line| rules.decide(&exec(line, NetworkWish::Off), &CHAT);
+    assert_eq!(line("git push origin dev").decision, Decision::Allow);
+    assert_eq!(line("ls && git push origin dev").decision, Decision::Allow);
+    for denied in
+        ["git push origin main", "git push origin dev && git push origin main", "git push origin dev $X"]
+    {
+        assert_eq!(line(denied).decision, Decision::Deny, "{denied}");
+    }
+    let verdict = line("git push");
+    assert_eq!(verdict.reason.to_string(), "rule 1 (deny exec git push *): main is released from");
+
+    let rules = configured(
+        "[[rules]]\ndecision = 'allow'\ntool = ['exec git *', 'effect:net']\nunless = ['exec git push *']",
+    );
+    assert_eq!(decided(&rules, &online("git fetch"), &CHAT), Decision::Allow);
+    assert_eq!(decided(&rules, &online("git fetch; git -q push"), &CHAT), Decision::Ask);
+}
+
+#[test]
+fn a_rule_holds_in_its_sessions() {
+    let rules = configured("[[rules]]\ndecision = 'deny'\ntool = ['write']\nsessions = ['main']");
+    let call = file(PathAccess::Write, "x");
+    for (kind, expected) in [
+        (SessionType::Main, Decision::Deny),
+        (SessionType::Private, Decision::Deny),
+        (SessionType::Isolated, Decision::Allow),
+        (SessionType::Document, Decision::Allow),
+    ] {
+        assert_eq!(decided(&rules, &call, &SessionFacts { kind, ..CHAT }), expected, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_deny_rule_on_a_path_holds_below_it_in_any_case() {
+    let rules = policy(&["deny effect:write path=secrets"]);
+    for path in ["secrets", "secrets/a/b", "SECRETS/a"] {
+        assert_eq!(decided(&rules, &file(PathAccess::Write, path), &CHAT), Decision::Deny, "{path}");
+    }
+    assert_eq!(decided(&rules, &file(PathAccess::Read, "secrets/a"), &CHAT), Decision::Allow);
+    assert_eq!(decided(&rules, &file(PathAccess::Write, "secrets2"), &CHAT), Decision::Allow);
+}
+
+#[test]
+fn an_allow_rule_on_a_path_covers_every_path() {
+    let rules = policy(&["allow effect:write path='out/*'"]);
+    let session = SessionFacts { keeps_old_bytes: false, ..CHAT };
+    let mut call = file(PathAccess::Write, "out/x");
+    assert_eq!(decided(&rules, &call, &session), Decision::Allow);
+    call.paths.extend(file(PathAccess::Write, "src/x").paths);
+    assert_eq!(decided(&rules, &call, &session), Decision::Ask);
+    assert_eq!(decided(&rules, &file(PathAccess::Write, "out/a/x"), &session), Decision::Ask);
+}
+
+#[test]
+fn hosts_are_compared_as_names() {
+    let fetch = |host: &str| CallFacts { host: Some(host.to_owned()), ..call("web_fetch", &[Effect::Net]) };
+    let rules = policy(&["deny effect:net host=evil.test"]);
+    for host in ["evil.test", "EVIL.test.", "a.evil.test"] {
+        assert_eq!(decided(&rules, &fetch(host), &CHAT), Decision::Deny, "{host}");
+    }
+    assert_eq!(decided(&rules, &fetch("notevil.test"), &CHAT), Decision::Allow);
+    // An open network may reach it.
+    let open = exec("ls", NetworkWish::Open);
+    assert!(matches!(rules.decide(&open, &CHAT).reason, Reason::Unread(_)));
+    let rules = policy(&["allow exec ls", "allow exec host=example.org"]);
+    assert_eq!(decided(&rules, &online("ls"), &JOB), Decision::Allow);
+    let two = exec("ls", NetworkWish::Hosts(vec!["example.org".to_owned(), "a.example.org".to_owned()]));
+    assert_eq!(decided(&rules, &two, &JOB), Decision::Deny);
+}
+
+#[test]
+fn a_servers_tool_is_approved_by_its_full_name() {
+    let issue = server("github", "create_issue", false);
+    let search = server("docs", "search", true);
+    let rules = policy(&["allow github:create_issue", "allow docs:search"]);
+    for session in [CHAT, JOB] {
+        assert_eq!(decided(&rules, &issue, &session), Decision::Allow);
+        assert_eq!(decided(&rules, &search, &session), Decision::Allow);
+    }
+    assert_eq!(decided(&rules, &server("other", "create_issue", false), &JOB), Decision::Deny);
+    assert_eq!(decided(&policy(&["allow create_issue", "allow effect:net"]), &issue, &CHAT), Decision::Ask);
+    assert_eq!(decided(&policy(&["allow effect:write", "allow effect:net"]), &issue, &CHAT), Decision::Allow);
+}
+
+#[test]
+fn no_rule_loosens_what_safety_fixes() {
+    let rules = policy(&[
+        "allow effect:read",
+        "allow effect:write",
+        "allow effect:exec",
+        "allow effect:net",
+        "allow effect:message",
+        "allow write",
+        "allow exec",
+        "allow exec ls",
+    ]);
+    let tainted = SessionFacts { tainted: true, ..CHAT };
+    let none = SessionFacts { sandbox: SandboxLevel::None, ..CHAT };
+    for (call, session, expected) in [
+        (file(PathAccess::Write, ".git/config"), CHAT, Decision::Deny),
+        (file(PathAccess::Write, "AGENTS.md"), CHAT, Decision::Ask),
+        (file(PathAccess::Write, "AGENTS.md"), JOB, Decision::Deny),
+        (exec("ls", NetworkWish::Open), CHAT, Decision::Ask),
+        (exec("ls", NetworkWish::Off), none, Decision::Ask),
+        (online("ls"), tainted, Decision::Ask),
+        (call("message", &[Effect::Message]), tainted, Decision::Ask),
+        (call("message", &[Effect::Message]), JOB, Decision::Deny),
+        (file(PathAccess::Write, "x"), SessionFacts { plan_mode: true, ..CHAT }, Decision::Deny),
+    ] {
+        assert_eq!(decided(&rules, &call, &session), expected, "{call:?}");
+    }
+    assert_eq!(decided(&rules, &online("ls"), &JOB), Decision::Allow);
+    assert_eq!(decided(&rules, &call("message", &[Effect::Message]), &CHAT), Decision::Allow);
+}
+
+#[test]
+fn a_rule_that_can_match_nothing_is_refused() {
+    let rule = |pattern: &str| PolicyRule {
+        decision: Decision::Allow,
+        tool: vec![pattern.parse::<Pattern>().unwrap()],
+        unless: Vec::new(),
+        sessions: Vec::new(),
+        reason: None,
+    };
+    for pattern in ["exec bash *", "exec /usr/bin/python3 *", "exec env *", "exec git -c *", "exec npx x *"] {
+        let error = Policy::new(vec![rule("read"), rule(pattern)]).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("policy rule 2: `{pattern}` allows nothing")), "{error}");
+    }
+    assert!(Policy::new(vec![rule("exec bash build.sh")]).is_ok());
+    let empty = PolicyRule { tool: Vec::new(), ..rule("read") };
+    assert_eq!(Policy::new(vec![empty]), Err(PolicyError::NoPattern(1)));
+    // All of a command may be allowed where no prefix of it may.
+    let rules = policy(&["allow exec bash build.sh", "allow effect:net"]);
+    assert_eq!(decided(&rules, &online("bash build.sh"), &JOB), Decision::Allow);
+    assert_eq!(decided(&rules, &online("bash build.sh x"), &JOB), Decision::Deny);
+}
+
+#[test]
+fn an_unknown_key_or_a_bad_pattern_is_refused_by_its_place() {
+    let error = |text: &str| toml::from_str::<PolicyRule>(text).unwrap_err().to_string();
+    assert!(error("decision = 'allow'\ntool = ['read']\nwhen = 1").contains("unknown field `when`"));
+    assert!(
+        error("decision = 'allow'\ntool = ['exec cargo test*']").contains("character 12: words of a command")
+    );
+    let rule = "decision = \"deny\"\ntool = [\"exec rm *\"]\nsessions = [\"isolated\"]\nreason = \"kept\"\n";
+    assert_eq!(toml::to_string(&toml::from_str::<PolicyRule>(rule).unwrap()).unwrap(), rule);
+    let schema = schemars::schema_for!(PolicyRule);
+    assert_eq!(schema.as_value()["additionalProperties"], false);
+}
