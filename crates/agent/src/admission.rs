@@ -55,7 +55,8 @@ impl Runtime {
                     continue;
                 }
                 let asker = QuestionContext { call, tree: ask.tree, guards: &ask.guards };
-                if self.ask(&asker, QuestionKind::Budget, over.question()).await? == Decision::Denied {
+                if self.ask(&asker, QuestionKind::Budget, over.question()).await?.decision == Decision::Denied
+                {
                     return Err(AgentError::Budget { limit: over.limit, message: over.refusal() });
                 }
                 self.spend.raise(ask.tree, &reservation, &over);

@@ -146,6 +146,8 @@ pub enum QuestionKind {
     Budget,
     /// A turn met one of its limits.
     Limit,
+    /// A call of a tool needs a yes.
+    Approval,
 }
 
 impl QuestionKind {
@@ -154,6 +156,7 @@ impl QuestionKind {
         match self {
             Self::Budget => "budget",
             Self::Limit => "limit",
+            Self::Approval => "approval",
         }
     }
 }

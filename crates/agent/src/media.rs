@@ -127,6 +127,14 @@ impl Runtime {
         Ok(MediaHold { _lock: Some(lock) })
     }
 
+    /// The bytes of a blob.
+    ///
+    /// # Errors
+    /// [`AgentError::Blobs`]: it is not there, or damaged.
+    pub async fn read_blob(&self, blob: Digest) -> Result<Vec<u8>, AgentError> {
+        self.with_blobs(move |blobs| blobs.get(blob)).await
+    }
+
     /// Works on the blobs, on a thread that may wait for the device.
     async fn with_blobs<T: Send + 'static>(
         &self,

@@ -36,6 +36,18 @@ pub(crate) struct QuestionContext<'a> {
     pub(crate) guards: &'a [Guard],
 }
 
+/// What was answered.
+pub(crate) struct Answer {
+    pub(crate) decision: Decision,
+    pub(crate) reason: Option<String>,
+}
+
+impl Answer {
+    fn denied(reason: &str) -> Self {
+        Self { decision: Decision::Denied, reason: Some(reason.to_owned()) }
+    }
+}
+
 /// Denies a question when whoever asked does not wait for it any more.
 struct Standing {
     runtime: Runtime,
@@ -109,10 +121,10 @@ impl Runtime {
         asker: &QuestionContext<'_>,
         kind: QuestionKind,
         text: String,
-    ) -> Result<Decision, AgentError> {
+    ) -> Result<Answer, AgentError> {
         let QuestionContext { call, tree, guards } = asker;
         if !call.attended {
-            return Ok(Decision::Denied);
+            return Ok(Answer::denied("nobody is here to answer"));
         }
         let newest = self.store.newest()?;
         let fence = guards.first().map_or(Fence(1), |guard| guard.fence);
@@ -131,7 +143,7 @@ impl Runtime {
             Ok(asked) => asked,
             Err(error @ StoreError::TooManyQuestions { .. }) => {
                 call.note(format!("{text} Denied: {error}"));
-                return Ok(Decision::Denied);
+                return Ok(Answer::denied("too many questions wait"));
             }
             Err(error) => return Err(error.into()),
         };
@@ -152,8 +164,8 @@ impl Runtime {
             },
         };
         standing.is_answered = true;
-        call.events.emit(SessionEvent::Answered { question: id, decision, by, reason });
-        Ok(decision)
+        call.events.emit(SessionEvent::Answered { question: id, decision, by, reason: reason.clone() });
+        Ok(Answer { decision, reason })
     }
 
     /// The answer of a question, once it has one: whoever answers, and wherever, it is an event of the store.

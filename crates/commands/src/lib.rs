@@ -17,6 +17,7 @@ mod cost;
 mod dispatch;
 mod egress_notice;
 pub mod error;
+mod file_changes;
 pub mod frontend;
 mod generate;
 pub mod maintenance;

@@ -4,6 +4,7 @@ pub mod approvals;
 pub mod chat;
 pub mod context;
 pub mod cost;
+pub mod file_changes;
 pub mod maintenance;
 pub mod model;
 pub mod slash;
@@ -104,6 +105,10 @@ pub enum CommandOutcome {
     Zone(slash::ZoneShown),
     /// `/undo`, `/redo`.
     Stood(slash::TipMoved),
+    /// `/diff`.
+    FilesChanged(file_changes::FilesChanged),
+    /// `/undo --files`.
+    FilesGivenBack(file_changes::FilesGivenBack),
     /// `/next`, `/prev`.
     Reached(tree::Moved),
     /// `/new`, `/switch`, `/rename`, `/fork`.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use loom::plan::MAX_NODE_BYTES;
 use model::Thinking;
+use policy::Policy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,8 +55,8 @@ pub struct Agent {
     pub n: Option<u32>,
     /// The preset by which it is asked.
     pub preset: Option<String>,
-    /// The tools it may call in a conversation: `glob`, `grep`, `list` and `read`, which look at files of the workspace;
-    /// none unless they are named.
+    /// The tools it may call in a conversation: `glob`, `grep`, `list` and `read`, which look at files of the workspace,
+    /// and `edit`, `patch` and `write`, which change them; none unless they are named.
     pub tools: Option<Vec<String>>,
 }
 
@@ -70,6 +71,8 @@ pub struct Settings {
     pub replay: Vec<String>,
     /// `[presets.NAME]`.
     pub presets: BTreeMap<String, Preset>,
+    /// `[[policy.rules]]`.
+    pub policy: Policy,
     /// `[agents.NAME]`.
     pub agents: BTreeMap<String, Agent>,
     /// `[limits]`.

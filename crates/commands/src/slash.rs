@@ -91,8 +91,12 @@ pub enum SlashCommand {
         /// Only its first code block.
         code: bool,
     },
+    /// What tools changed in files.
+    Diff,
     /// Takes the last thing back.
     Undo,
+    /// Gives back what tools changed in files in the last turn that changed any.
+    UndoFiles,
     Redo,
     /// Has what was said early leave the window.
     Compact {
@@ -203,10 +207,10 @@ impl Section {
 }
 
 /// Every slash command, in the order in which they are completed.
-pub const TABLE: [SlashSpec; 37] = [
+pub const TABLE: [SlashSpec; 38] = [
     HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, REGENERATE, SIBLINGS, NEXT,
     PREV, UNDO, REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, SYSTEM, SET, ZONE, COST, SEARCH,
-    VERIFY, EXPORT, DOCTOR, APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
+    VERIFY, DIFF, EXPORT, DOCTOR, APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
 ];
 
 const HELP: SlashSpec = SlashSpec {
@@ -397,11 +401,24 @@ const COPY: SlashSpec = SlashSpec {
 const UNDO: SlashSpec = SlashSpec {
     name: "undo",
     section: Section::Moving,
-    arguments: "",
+    arguments: "[--files]",
     right: Right::Write,
-    help: "undo the last step: a turn, an edit",
+    help: "undo the last step: a turn, an edit; or give back the files that the last turn changed",
+    candidates: Candidates::Words(&["--files"]),
+    read: |rest| match rest {
+        "" => Ok(SlashCommand::Undo),
+        "--files" => Ok(SlashCommand::UndoFiles),
+        _ => Err("it takes `--files` or nothing"),
+    },
+};
+const DIFF: SlashSpec = SlashSpec {
+    name: "diff",
+    section: Section::Looking,
+    arguments: "",
+    right: Right::Read,
+    help: "show what tools changed in files",
     candidates: Candidates::None,
-    read: |rest| nothing(rest, SlashCommand::Undo),
+    read: |rest| nothing(rest, SlashCommand::Diff),
 };
 const REDO: SlashSpec = SlashSpec {
     name: "redo",
@@ -643,7 +660,8 @@ impl SlashCommand {
             Self::Reach { next: false, .. } => PREV,
             Self::History { .. } => HISTORY,
             Self::Copy { .. } => COPY,
-            Self::Undo => UNDO,
+            Self::Undo | Self::UndoFiles => UNDO,
+            Self::Diff => DIFF,
             Self::Redo => REDO,
             Self::Compact { .. } => COMPACT,
             Self::Reload => RELOAD,

@@ -11,6 +11,7 @@ use commands::maintenance::backups::newest;
 use commands::settings::Settings;
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
+use policy::Policy;
 use store::home::{
     BACKUPS, DATABASE, Home, HomeError, HomeOptions, STORE_ID, Scratch, SpaceLimits, made_with_store,
     stray_log,
@@ -175,6 +176,7 @@ pub(crate) fn open(
         replay: config.model.replay.clone(),
         presets: config.presets.clone(),
         agents: config.agents.clone(),
+        policy: policy_of(&config)?,
         limits: config.limits.of_commands(),
         think: config.model.think,
         changed_files: config.context.changed_files,
@@ -375,6 +377,12 @@ fn start(home: &Home, name: &'static str, clock: &Clock) -> Result<Instance, Com
     let id = new_id(clock)?;
     let about = About::this_process(name, env!("CARGO_PKG_VERSION"), clock.now());
     Instances::of(home).and_then(|instances| instances.start(id, &about)).map_err(instance_error)
+}
+
+/// The rules on calls of tools. One that says nothing is refused: what it was to deny would be allowed.
+fn policy_of(config: &Config) -> Result<Policy, CommandError> {
+    Policy::new(config.policy.rules.clone())
+        .map_err(|error| CommandError::usage(error.to_string(), "correct [[policy.rules]] in config.toml"))
 }
 
 fn new_id(clock: &Clock) -> Result<InstanceId, CommandError> {

@@ -11,6 +11,7 @@ mod columns;
 mod context;
 mod cost;
 mod diff;
+mod file_changes;
 mod findings;
 mod maintenance;
 mod model;
@@ -171,6 +172,8 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Sampling(found) => RenderedOutcome::new(slash::sampling(found, to)),
         CommandOutcome::Zone(found) => RenderedOutcome::new(slash::zone(found, to)),
         CommandOutcome::Stood(done) => slash::stood(done, to),
+        CommandOutcome::FilesChanged(found) => file_changes::changed(found, to),
+        CommandOutcome::FilesGivenBack(done) => file_changes::given_back(done, to),
         CommandOutcome::Went(done) => RenderedOutcome::new(slash::went(done, to)),
         CommandOutcome::Exported(done) => maintenance::exported(done, to),
         CommandOutcome::Imported(done) => maintenance::imported(done, to),

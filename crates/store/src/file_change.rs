@@ -14,26 +14,21 @@ use crate::fence::{Claim, Guard};
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum FileState {
     Absent,
-    /// A file: its permission bits, and the blob that holds its bytes.
+    /// A file: its permission bits, which are not known of one that is about to be made, and the blob that holds its
+    /// bytes.
     File {
-        mode: u32,
+        mode: Option<u32>,
         blob: Digest,
     },
-    Folder {
-        mode: u32,
-    },
-    /// A symbolic link, and the blob that holds where it leads.
-    Link {
-        blob: Digest,
-    },
+    Folder,
 }
 
 impl FileState {
     /// The blob of what stands there.
     pub const fn blob(self) -> Option<Digest> {
         match self {
-            Self::File { blob, .. } | Self::Link { blob } => Some(blob),
-            Self::Absent | Self::Folder { .. } => None,
+            Self::File { blob, .. } => Some(blob),
+            Self::Absent | Self::Folder => None,
         }
     }
 }

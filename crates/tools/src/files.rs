@@ -1,22 +1,28 @@
-//! Tools that look at files beneath the roots of a session.
+//! Tools that look at files beneath the roots of a session, and those that change them.
 
+mod edit;
 mod glob;
 mod grep;
 mod list;
+mod patch;
 mod read;
 mod walk;
+mod write;
 
 use workspace::{FileError, FileKind, LinkPolicy, ReadRules, RelativePath, Root, RootedPath};
 
 use crate::tool::{Tool, ToolScope};
 
 /// All of them.
-pub(crate) fn tools() -> [Tool; 4] {
+pub(crate) fn tools() -> [Tool; 7] {
     [
+        Tool::writing("edit", edit::DESCRIPTION, edit::run, edit::paths, edit::preview),
         Tool::reading("glob", glob::DESCRIPTION, glob::run),
         Tool::reading("grep", grep::DESCRIPTION, grep::run),
         Tool::reading("list", list::DESCRIPTION, list::run),
+        Tool::writing("patch", patch::DESCRIPTION, patch::run, patch::paths, patch::preview),
         Tool::reading("read", read::DESCRIPTION, read::run),
+        Tool::writing("write", write::DESCRIPTION, write::run, write::paths, write::preview),
     ]
 }
 
@@ -30,13 +36,15 @@ fn failed(error: &FileError) -> String {
 }
 
 /// Bytes of a file that is read or searched.
-const MAX_BYTES: u64 = 10 << 20;
+pub(crate) const MAX_BYTES: u64 = 10 << 20;
 
 /// The text of a file, with secrets masked in it before anything is cut; bytes that are no UTF-8 are shown as U+FFFD,
 /// and a byte order mark is none of it.
 fn text_of(scope: &ToolScope, root: &Root, path: &RelativePath, links: LinkPolicy) -> Result<String, String> {
     let rules = ReadRules { links, ..ReadRules::at_most(MAX_BYTES) };
-    let bytes = root.read(path, &rules).map_err(|error| failed(&error))?.bytes;
+    let content = root.read(path, &rules).map_err(|error| failed(&error))?;
+    scope.seen.see(root, path, content.digest());
+    let bytes = content.bytes;
     if bytes.contains(&0) {
         return Err(format!("{path} is no text: it holds zero bytes"));
     }
@@ -53,5 +61,7 @@ const fn sign(kind: FileKind) -> &'static str {
     }
 }
 
+#[cfg(test)]
+mod changing_tests;
 #[cfg(test)]
 mod tests;

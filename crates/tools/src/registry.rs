@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use context::ToolSpec;
 use model::Cancel;
+use policy::{CallFacts, Effect, SessionFacts, SessionType, Verdict};
 use serde_json::Value;
 
 use crate::arguments::ArgumentSchema;
+use crate::changes::ChangeRecorder;
 use crate::files;
 use crate::tool::{Tool, ToolOutput, ToolScope};
 
@@ -95,9 +97,37 @@ fn differ(one: &str, other: &str) -> usize {
 }
 
 impl CheckedCall {
+    /// Whether it changes nothing, so that it may run beside others.
+    pub fn only_reads(&self) -> bool {
+        self.tool.effects.iter().all(|effect| *effect == Effect::Read)
+    }
+
+    /// What policy says of it.
+    pub fn decide(&self, session: &SessionFacts) -> Verdict {
+        let effects = self.tool.effects.iter().copied().collect();
+        let paths = self.tool.paths(&self.scope, &self.arguments);
+        let facts = CallFacts { tool: self.tool.spec.name.clone(), effects, paths, ..CallFacts::default() };
+        self.scope.policy.decide(&facts, session)
+    }
+
+    /// Its result where it fails before it runs, for this reason, which may quote what its files say.
+    pub fn failed(&self, why: String) -> ToolOutput {
+        ToolOutput { trust: self.scope.trust, ..ToolOutput::error(why) }
+    }
+
+    /// The type of session it is made in.
+    pub fn session(&self) -> SessionType {
+        self.scope.session
+    }
+
+    /// The difference it would make to files, or why it would make none; none of a call that changes none. It blocks.
+    pub fn preview(&self) -> Option<Result<String, String>> {
+        self.tool.preview(&self.scope, &self.arguments)
+    }
+
     /// Runs it. It blocks.
-    pub fn run(&self, cancel: &Cancel) -> ToolOutput {
-        self.tool.run(&self.scope, self.arguments.clone(), cancel)
+    pub fn run(&self, cancel: &Cancel, changes: &dyn ChangeRecorder) -> ToolOutput {
+        self.tool.run(&self.scope, self.arguments.clone(), (cancel, changes))
     }
 }
 

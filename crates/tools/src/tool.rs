@@ -1,17 +1,21 @@
 //! A tool, what it works in, and what it says.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use context::ToolSpec;
 use loom::{ToolStatus, Trust};
 use model::Cancel;
+use policy::{Effect, PathAccess, PathPlace, PathUse, Policy, SessionType};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use text::mask::Masker;
 use workspace::AllowedRoots;
 
-/// What a call works in.
+use crate::changes::{ChangeRecorder, SeenFiles};
+
+/// What the calls of a session work in.
 #[derive(Debug)]
 pub struct ToolScope {
     pub roots: AllowedRoots,
@@ -19,6 +23,19 @@ pub struct ToolScope {
     pub trust: Trust,
     /// Secrets are masked where text enters.
     pub masker: Arc<Masker>,
+    /// What decides which calls run.
+    pub policy: Policy,
+    pub session: SessionType,
+    /// The home's folder of locks.
+    pub locks: PathBuf,
+    pub seen: SeenFiles,
+}
+
+/// One call at work.
+pub(crate) struct CallScope<'a> {
+    pub(crate) scope: &'a ToolScope,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) changes: &'a dyn ChangeRecorder,
 }
 
 /// What a call said.
@@ -35,16 +52,28 @@ impl ToolOutput {
     pub fn error(text: impl Into<String>) -> Self {
         Self { status: ToolStatus::Error, text: text.into(), trust: Trust::Agent }
     }
+
+    /// Why a call was not run.
+    pub fn denied(text: impl Into<String>) -> Self {
+        Self { status: ToolStatus::Denied, text: text.into(), trust: Trust::Agent }
+    }
 }
 
 /// One tool.
 pub struct Tool {
     pub spec: ToolSpec,
+    pub(crate) effects: &'static [Effect],
     run: Box<Run>,
+    paths: Box<Paths>,
+    preview: Option<Box<Preview>>,
 }
 
 /// It blocks: whoever runs it does so on a thread that may wait for the disk.
-type Run = dyn Fn(&ToolScope, Value, &Cancel) -> ToolOutput + Send + Sync;
+type Run = dyn Fn(&CallScope<'_>, Value) -> ToolOutput + Send + Sync;
+/// The paths it is about, with what it does to them.
+type Paths = dyn Fn(&Value) -> Vec<(String, PathAccess)> + Send + Sync;
+/// The difference it would make. It blocks.
+type Preview = dyn Fn(&ToolScope, Value) -> Result<String, String> + Send + Sync;
 
 impl Tool {
     /// A core tool that reads files. Its schema is that of `A`; a failure is told to the model.
@@ -53,32 +82,102 @@ impl Tool {
         description: &str,
         run: fn(&ToolScope, &A, &Cancel) -> Result<String, String>,
     ) -> Self {
-        let settings = schemars::generate::SchemaSettings::draft2020_12()
-            .with(|settings| (settings.inline_subschemas, settings.meta_schema) = (true, None));
-        let mut schema = settings.into_generator().into_root_schema_for::<A>();
-        schema.remove("title");
-        let spec = ToolSpec {
-            name: name.to_owned(),
-            description: description.to_owned(),
-            parameters: schema.to_value(),
-            core: true,
+        let run = move |call: &CallScope<'_>, arguments: &A| run(call.scope, arguments, call.cancel);
+        let paths = |arguments: &Value| {
+            let path = arguments.get("path").and_then(Value::as_str);
+            path.map(|path| (path.to_owned(), PathAccess::Read)).into_iter().collect()
         };
-        let run = move |scope: &ToolScope, arguments: Value, cancel: &Cancel| {
+        Self {
+            spec: spec::<A>(name, description),
+            effects: &[Effect::Read],
+            run: Box::new(running(run)),
+            paths: Box::new(paths),
+            preview: None,
+        }
+    }
+
+    /// A core tool that changes files: those that `paths` names, as `preview` shows.
+    pub(crate) fn writing<A: DeserializeOwned + JsonSchema + 'static>(
+        name: &str,
+        description: &str,
+        run: fn(&CallScope<'_>, &A) -> Result<String, String>,
+        paths: fn(&A) -> Vec<(String, PathAccess)>,
+        preview: fn(&ToolScope, &A) -> Result<String, String>,
+    ) -> Self {
+        let paths = move |arguments: &Value| {
+            serde_json::from_value::<A>(arguments.clone())
+                .map(|arguments| paths(&arguments))
+                .unwrap_or_default()
+        };
+        let preview = move |scope: &ToolScope, arguments: Value| {
             let read = serde_json::from_value::<A>(arguments).map_err(|error| error.to_string());
-            match read.and_then(|arguments| run(scope, &arguments, cancel)) {
-                Ok(text) => {
-                    let text = bounded(scope.masker.mask(&text).text.into_owned());
-                    ToolOutput { status: ToolStatus::Ok, text, trust: scope.trust }
-                }
-                Err(why) => ToolOutput::error(bounded(scope.masker.mask(&why).text.into_owned())),
-            }
+            let shown = read.and_then(|arguments| preview(scope, &arguments));
+            let mask = |text: String| bounded(scope.masker.mask(&text).text.into_owned());
+            shown.map(mask).map_err(mask)
         };
-        Self { spec, run: Box::new(run) }
+        Self {
+            spec: spec::<A>(name, description),
+            effects: &[Effect::Read, Effect::Write],
+            run: Box::new(running(run)),
+            paths: Box::new(paths),
+            preview: Some(Box::new(preview)),
+        }
     }
 
     /// Runs it with arguments that were checked.
-    pub fn run(&self, scope: &ToolScope, arguments: Value, cancel: &Cancel) -> ToolOutput {
-        (self.run)(scope, arguments, cancel)
+    pub(crate) fn run(
+        &self,
+        scope: &ToolScope,
+        arguments: Value,
+        (cancel, changes): (&Cancel, &dyn ChangeRecorder),
+    ) -> ToolOutput {
+        (self.run)(&CallScope { scope, cancel, changes }, arguments)
+    }
+
+    /// The difference that it would make; none of a tool that shows none.
+    pub(crate) fn preview(&self, scope: &ToolScope, arguments: &Value) -> Option<Result<String, String>> {
+        self.preview.as_ref().map(|preview| preview(scope, arguments.clone()))
+    }
+
+    /// The paths of a call. One that lies nowhere is none of them: the tool refuses it.
+    pub(crate) fn paths(&self, scope: &ToolScope, arguments: &Value) -> Vec<PathUse> {
+        let named = (self.paths)(arguments).into_iter();
+        named
+            .filter_map(|(path, access)| {
+                let place = scope.roots.place(&path).ok()?;
+                Some(PathUse { path: place.path, access, place: PathPlace::WritableRoot })
+            })
+            .collect()
+    }
+}
+
+fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
+    let settings = schemars::generate::SchemaSettings::draft2020_12()
+        .with(|settings| (settings.inline_subschemas, settings.meta_schema) = (true, None));
+    let mut schema = settings.into_generator().into_root_schema_for::<A>();
+    schema.remove("title");
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: schema.to_value(),
+        core: true,
+    }
+}
+
+/// A function of typed arguments as one of JSON, with what it says masked and bounded. What failed may quote what was
+/// read as much as what did not.
+fn running<A: DeserializeOwned>(
+    run: impl Fn(&CallScope<'_>, &A) -> Result<String, String>,
+) -> impl Fn(&CallScope<'_>, Value) -> ToolOutput {
+    move |call, arguments| {
+        let read = serde_json::from_value::<A>(arguments).map_err(|error| error.to_string());
+        let ran = read.and_then(|arguments| run(call, &arguments));
+        let (status, text) = match ran {
+            Ok(text) => (ToolStatus::Ok, text),
+            Err(why) => (ToolStatus::Error, why),
+        };
+        let text = bounded(call.scope.masker.mask(&text).text.into_owned());
+        ToolOutput { status, text, trust: call.scope.trust }
     }
 }
 

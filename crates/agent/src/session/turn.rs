@@ -1,8 +1,10 @@
 //! A turn: what was said is durable, a model is asked, its answer is kept; then what was said meanwhile (spec: agent
 //! §1).
 
+mod approval;
 mod calls;
 mod config;
+mod file_changes;
 mod limits;
 
 use std::sync::Arc;

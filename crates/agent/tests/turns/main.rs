@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 mod answering;
+mod approving;
 mod attaching;
 mod authors;
 mod caching;

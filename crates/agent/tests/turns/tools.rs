@@ -18,16 +18,24 @@ use workspace::{AllowedRoots, Root, StoreGuard};
 use crate::support::{House, Process, WHO, config, said, script};
 
 /// As models are asked here, with tools that look at a folder.
-fn with_tools(lines: &str, folder: &std::path::Path) -> TurnConfig {
+pub(crate) fn with_tools(lines: &str, folder: &std::path::Path) -> TurnConfig {
     let root = Root::open(folder, &StoreGuard::new()).unwrap();
     let masker = Arc::new(Masker::new(&[]).unwrap());
-    let scope = ToolScope { roots: AllowedRoots::within(vec![root]), trust: Trust::Workspace, masker };
+    let scope = ToolScope {
+        roots: AllowedRoots::within(vec![root]),
+        trust: Trust::Workspace,
+        masker,
+        policy: policy::Policy::default(),
+        session: policy::SessionType::Main,
+        locks: folder.with_extension("locks"),
+        seen: tools::SeenFiles::default(),
+    };
     let registry = ToolRegistry::new(scope, &ToolRegistry::names()).unwrap();
     TurnConfig { tools: Some(Arc::new(registry)), ..config(&script(lines)) }
 }
 
 /// The conversation: who spoke, and how a call of a tool ended.
-async fn spoken(process: &Process) -> Vec<(Role, Option<ToolStatus>)> {
+pub(crate) async fn spoken(process: &Process) -> Vec<(Role, Option<ToolStatus>)> {
     let tree = process.enter().await.tree;
     let read = process.runtime.read(&WHO, tree, |rows| {
         let view = loom::ViewName::default();

@@ -6,6 +6,8 @@ use ::tools::ToolRegistry;
 use agent::session::{ChosenModel, SessionSampling};
 use agent::{OpenedSession, TurnConfig};
 use model::{Model, ModelInfo, ModelPlace, OutputSchema, Params, Purpose, Thinking};
+use policy::SessionType;
+use store::SessionKind;
 use text::terminal::one_line;
 
 use super::{Conversation, tools};
@@ -116,7 +118,12 @@ impl Conversation {
             OutputSchema { name, schema }
         });
         let agent = loom::source::DEFAULT_AGENT;
-        let tools = tools::of_agent(app, agent)?;
+        let session = match self.chosen.kind {
+            SessionKind::Main => SessionType::Main,
+            SessionKind::Temporary => SessionType::Private,
+            SessionKind::Isolated => SessionType::Isolated,
+        };
+        let tools = tools::of_agent(app, agent, session)?;
         Ok(TurnConfig {
             purpose: Purpose::Turn,
             model,

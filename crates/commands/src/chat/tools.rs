@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use ::tools::{ToolRegistry, ToolScope};
+use ::tools::{SeenFiles, ToolRegistry, ToolScope};
 use loom::Trust;
+use policy::SessionType;
+use store::home::HomeDir;
 use workspace::{AllowedRoots, Root};
 
 use crate::app::App;
@@ -13,7 +15,11 @@ use crate::error::CommandError;
 ///
 /// # Errors
 /// It names one that there is not.
-pub(super) fn of_agent(app: &App, agent: &str) -> Result<Option<Arc<ToolRegistry>>, CommandError> {
+pub(super) fn of_agent(
+    app: &App,
+    agent: &str,
+    session: SessionType,
+) -> Result<Option<Arc<ToolRegistry>>, CommandError> {
     let names = app.settings.agents.get(agent).and_then(|agent| agent.tools.as_ref());
     let Some(names) = names.filter(|names| !names.is_empty()) else { return Ok(None) };
     let workspace = &app.workspace;
@@ -30,7 +36,17 @@ pub(super) fn of_agent(app: &App, agent: &str) -> Result<Option<Arc<ToolRegistry
         }
     });
     let masker = Arc::clone(&app.runtime.masker);
-    let scope = ToolScope { roots: AllowedRoots::within(root.into_iter().collect()), trust, masker };
+    let locks = app.runtime.home.dir(HomeDir::Locks);
+    let locks = locks.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
+    let scope = ToolScope {
+        roots: AllowedRoots::within(root.into_iter().collect()),
+        trust,
+        masker,
+        policy: app.settings.policy.clone(),
+        session,
+        locks,
+        seen: SeenFiles::default(),
+    };
     let registry = ToolRegistry::new(scope, names).map_err(|why| {
         let hint = format!("`drawloom config set agents.{agent}.tools …` with those that there are");
         CommandError::usage(why, hint)

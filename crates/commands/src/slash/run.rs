@@ -21,7 +21,7 @@ use crate::results::{CommandOutcome, Done};
 use crate::rights::Asker;
 use crate::table::Command;
 use crate::tree::SiblingChoice;
-use crate::{approvals, contexts, tree};
+use crate::{approvals, contexts, file_changes, tree};
 
 /// What comes of an input line.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,6 +115,14 @@ impl App {
                 }
                 SlashCommand::Copy { code } => {
                     CommandOutcome::Copied(copied(self, asker, conversation, code).await?)
+                }
+                SlashCommand::Diff => {
+                    let (tree, _) = place(self, asker, conversation).await?;
+                    file_changes::diff(self, asker, tree).await?
+                }
+                SlashCommand::UndoFiles => {
+                    let (tree, _) = place(self, asker, conversation).await?;
+                    file_changes::give_back(self, asker, tree).await?
                 }
                 SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
                 SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,

@@ -1,5 +1,6 @@
 //! What a key takes.
 
+use policy::PolicyRule;
 use serde_json::Value as Json;
 use store::{ServerError, ServerOptions};
 use text::bytes::size;
@@ -24,6 +25,8 @@ pub(crate) enum Kind {
     Bytes(u64, u64),
     Choice(Vec<String>),
     Texts,
+    /// Rules on calls of tools.
+    Rules,
 }
 
 impl Kind {
@@ -34,6 +37,7 @@ impl Kind {
             (Some("uri"), _) => Self::Address,
             (Some("variable"), _) => Self::Variable,
             (Some("database"), _) => Self::Database,
+            (Some("rules"), _) => Self::Rules,
             (Some("size"), _) => {
                 let number = &schema["oneOf"][0];
                 Self::Bytes(
@@ -84,6 +88,11 @@ impl Kind {
             }
             (Self::Choice(words), Value::String(text)) => words.contains(text),
             (Self::Texts, Value::Array(items)) => items.iter().all(Value::is_str),
+            (Self::Rules, value) => {
+                let read: Result<Vec<PolicyRule>, _> = value.clone().try_into();
+                read.map_err(|error| format!("{}: {}", self.wanted(), error.message()))?;
+                true
+            }
             _ => false,
         };
         if fits { Ok(()) } else { Err(self.wanted()) }
@@ -107,6 +116,7 @@ impl Kind {
             }
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Texts => "a list of texts".to_owned(),
+            Self::Rules => "tables with a decision and patterns".to_owned(),
         }
     }
 
@@ -128,7 +138,9 @@ impl Kind {
                 Some(text @ Value::String(_)) => Value::Array(vec![text]),
                 _ => Value::Array(vec![plain()]),
             },
-            Self::Flag | Self::Whole(..) | Self::Number(..) => toml.ok_or_else(|| self.wanted())?,
+            Self::Flag | Self::Whole(..) | Self::Number(..) | Self::Rules => {
+                toml.ok_or_else(|| self.wanted())?
+            }
         };
         self.check(&value)?;
         Ok(value)

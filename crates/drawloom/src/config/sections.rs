@@ -18,6 +18,7 @@ use store::home::KEYS;
 
 use super::keys::{models, named};
 use super::values::{Bytes, Seconds};
+use policy::PolicyRule;
 
 /// The whole configuration.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -33,11 +34,20 @@ pub(crate) struct Config {
     pub(crate) presets: BTreeMap<String, Preset>,
     #[schemars(schema_with = "named::<Agent>")]
     pub(crate) agents: BTreeMap<String, Agent>,
+    pub(crate) policy: PolicySection,
     pub(crate) budget: Budget,
     pub(crate) store: Store,
     pub(crate) limits: Limits,
     pub(crate) context: Context,
     pub(crate) log: Log,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PolicySection {
+    /// Rules on calls of tools, in `[[policy.rules]]`: a decision (allow, ask or deny) and the patterns it is about.
+    #[schemars(extend("format" = "rules"))]
+    pub(crate) rules: Vec<PolicyRule>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]

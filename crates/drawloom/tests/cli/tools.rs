@@ -226,3 +226,101 @@ fn what_a_stranger_says_in_an_untrusted_folder_taints_the_answer() {
         assert_eq!(sent["tainted_by"].is_null(), is_named, "{sent}");
     }
 }
+
+/// A world whose model may change files, too.
+fn writing(lines: &[Value], policy: &str) -> World {
+    let world = world(lines);
+    let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    let tools = "tools = [\"edit\", \"list\", \"patch\", \"read\", \"write\"]";
+    let config = config.replace("tools = [\"glob\", \"grep\", \"list\", \"read\"]", tools);
+    world.write("config.toml", &format!("{config}{policy}"));
+    world
+}
+
+#[test]
+fn what_a_turn_changed_in_files_is_shown_and_given_back() {
+    let world = writing(
+        &[
+            calls(&json!([
+                {"name": "edit", "arguments": {"path": "src/main.rs", "old": "weave", "new": "unweave"}},
+                {"name": "write", "arguments": {"path": "docs/new.md", "content": "New.\n"}},
+                {"name": "read", "arguments": {"path": "docs/new.md"}},
+                {"name": "write", "arguments": {"path": "docs/new.md", "content": "Newer.\n"}},
+            ])),
+            json!({"text": "Done.", "expect": ["changed 1 place of src/main.rs", "made docs/new.md", "wrote docs/new.md"]}),
+        ],
+        "",
+    );
+    let project = world.path("project");
+    let at = |name: &str| fs::read_to_string(project.join(name)).ok();
+    let chat = |text: &str| {
+        let words = ["--workspace", project.to_str().unwrap(), "chat", "-m", text];
+        let run = world.run(&words);
+        assert_eq!(run.code, Some(0), "{text}: {run:?}");
+        run
+    };
+    assert!(chat("Change it.").out.contains("Done."));
+    assert_eq!(at("src/main.rs").as_deref(), Some("fn unweave() {}\n"));
+    assert_eq!(at("docs/new.md").as_deref(), Some("Newer.\n"));
+    let shown = chat("/diff").out;
+    for line in ["--- src/main.rs", "-fn weave() {}", "+fn unweave() {}", "--- /dev/null", "+Newer."] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
+    fs::write(project.join("docs/mine.md"), "A person's.\n").unwrap();
+    let back = chat("/undo --files");
+    assert!(back.out.contains("given back: src/main.rs") && back.out.contains("docs/new.md"), "{back:?}");
+    assert!(back.err.contains("left as it is: docs: "), "it holds what a person put there: {back:?}");
+    assert_eq!(at("src/main.rs").as_deref(), Some("fn weave() {}\n"));
+    assert_eq!((at("docs/new.md"), at("docs/mine.md").as_deref()), (None, Some("A person's.\n")));
+    fs::remove_file(project.join("docs/mine.md")).unwrap();
+    assert_eq!(chat("/undo --files").out, "given back: docs\n");
+    assert!(!project.join("docs").exists());
+    assert_eq!(chat("/undo --files").out, "");
+    assert_eq!(chat("/diff").out, "");
+}
+
+#[test]
+fn a_file_that_somebody_changed_since_is_left() {
+    let edit = |old: &str, new: &str| json!([{"name": "edit", "arguments": {"path": "src/main.rs", "old": old, "new": new}}]);
+    let world = writing(&[calls(&edit("weave", "unweave")), json!({"text": "Done."})], "");
+    let project = world.path("project");
+    assert_eq!(chat(&world, "Change it.").0, Some(0));
+    fs::write(project.join("src/main.rs"), "fn mine() {}\n").unwrap();
+    let run = world.run(&["--workspace", project.to_str().unwrap(), "chat", "-m", "/undo --files"]);
+    assert!(run.err.contains("left as it is: src/main.rs: somebody changed it since"), "{run:?}");
+    assert_eq!(fs::read_to_string(project.join("src/main.rs")).unwrap(), "fn mine() {}\n");
+}
+
+#[test]
+fn policy_decides_before_a_tool_runs() {
+    let rule = "[[policy.rules]]\ndecision = \"deny\"\ntool = [\"write path=src/**\"]\nreason = \"sources are frozen\"\n";
+    let write = |path: &str| json!({"name": "write", "arguments": {"path": path, "content": "x\n"}});
+    let world = writing(
+        &[
+            calls(&json!([
+                write("AGENTS.md"),
+                write(".git/config"),
+                write(".GIT/hooks/pre-commit"),
+                write("src/new.rs"),
+                write("free.txt"),
+            ])),
+            json!({"text": "Done.", "expect": ["sources are frozen", "never written by a tool", "made free.txt"]}),
+        ],
+        rule,
+    );
+    let (code, said) = chat(&world, "Write.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+    let results: Vec<Value> = nodes(&world).into_iter().filter(|node| node["role"] == "tool").collect();
+    let denied = results.iter().filter(|node| node["text"].as_str().unwrap().contains("was not run")).count();
+    assert_eq!((results.len(), denied), (5, 4), "{results:?}");
+    for name in ["AGENTS.md", ".git", ".GIT", "src/new.rs"] {
+        assert!(!world.path("project").join(name).exists(), "{name}");
+    }
+    assert!(world.path("project/free.txt").exists(), "control");
+    // A rule that says nothing would let pass what it was to deny.
+    let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    world.write("config.toml", &config.replace("[\"write path=src/**\"]", "[]"));
+    let project = world.path("project");
+    let refused = world.run(&["--workspace", project.to_str().unwrap(), "chat", "-m", "Write."]);
+    assert!(refused.code == Some(2) && refused.err.contains("policy rule 1 is about nothing"), "{refused:?}");
+}

@@ -63,7 +63,7 @@ fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer()
             root: "/w".into(),
             path: OsStr::from_bytes(path.as_bytes()).into(),
             before: FileState::Absent,
-            after: FileState::File { mode: 0o644, blob: Digest::of(path.as_bytes()) },
+            after: FileState::File { mode: Some(0o644), blob: Digest::of(path.as_bytes()) },
         };
         let early = store.keep_file_change(OWNER, page.tree, change("a", &claim)).await;
         assert!(matches!(early, Err(StoreError::Fenced { .. })), "it is not started: {early:?}");

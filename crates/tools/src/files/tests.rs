@@ -4,25 +4,43 @@ use std::sync::Arc;
 
 use loom::{ToolStatus, Trust};
 use model::Cancel;
+use policy::{Policy, SessionType};
 use serde_json::{Value, json};
 use text::mask::{Masker, Secret};
 use workspace::{AllowedRoots, Root, StoreGuard};
 
-use crate::{ToolOutput, ToolRegistry, ToolScope};
+use crate::{ChangeRecorder, PlannedChange, SeenFiles, ToolOutput, ToolRegistry, ToolScope};
+
+/// Tools that only look write nothing down.
+struct Unread;
+
+impl ChangeRecorder for Unread {
+    fn record(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
+        Err("nothing is to be changed here".to_owned())
+    }
+}
+
+fn scope(folder: &Path, roots: Vec<Root>, secrets: &[Secret]) -> ToolScope {
+    ToolScope {
+        roots: AllowedRoots::within(roots),
+        trust: Trust::Workspace,
+        masker: Arc::new(Masker::new(secrets).unwrap()),
+        policy: Policy::default(),
+        session: SessionType::Main,
+        locks: folder.join(".locks"),
+        seen: SeenFiles::default(),
+    }
+}
 
 fn registry(folder: &Path) -> Arc<ToolRegistry> {
     let secret = Secret::new("key", "sk-canary-0123456789").unwrap();
-    let scope = ToolScope {
-        roots: AllowedRoots::within(vec![Root::open(folder, &StoreGuard::new()).unwrap()]),
-        trust: Trust::Workspace,
-        masker: Arc::new(Masker::new(&[secret]).unwrap()),
-    };
+    let scope = scope(folder, vec![Root::open(folder, &StoreGuard::new()).unwrap()], &[secret]);
     Arc::new(ToolRegistry::new(scope, &ToolRegistry::names()).unwrap())
 }
 
 fn call(folder: &Path, name: &str, arguments: &Value) -> ToolOutput {
     match registry(folder).check(name, arguments) {
-        Ok(call) => call.run(&Cancel::never()),
+        Ok(call) => call.run(&Cancel::never(), &Unread),
         Err(output) => output,
     }
 }
@@ -208,7 +226,7 @@ fn a_walk_that_is_stopped_says_so() {
     let (stop, cancel) = Cancel::new();
     stop.cancel();
     let call = registry(folder.path()).check("grep", &json!({"pattern": "weave"}));
-    let output = call.ok().unwrap().run(&cancel);
+    let output = call.ok().unwrap().run(&cancel, &Unread);
     assert!(output.text.contains("[Stopped"), "{output:?}");
 }
 
@@ -221,15 +239,14 @@ fn what_does_not_fit_is_told_whole_and_near_names_are_named() {
         assert!(why.contains(problem), "{problem}: {why}");
     }
     assert!(refused(folder.path(), "Read", &json!({})).contains("did you mean read?"));
-    assert!(refused(folder.path(), "weave", &json!({})).contains("the tools are glob, grep, list, read"));
-    let scope = ToolScope {
-        roots: AllowedRoots::within(Vec::new()),
-        trust: Trust::Workspace,
-        masker: Arc::new(Masker::new(&[]).unwrap()),
-    };
+    assert!(
+        refused(folder.path(), "weave", &json!({}))
+            .contains("the tools are edit, glob, grep, list, patch, read, write")
+    );
+    let scope = scope(folder.path(), Vec::new(), &[]);
     let registry = ToolRegistry::new(scope, &["read".to_owned()]).unwrap();
     let call = Arc::new(registry).check("read", &json!({"path": "a"})).ok().unwrap();
-    assert!(call.run(&Cancel::never()).text.contains("no workspace"));
+    assert!(call.run(&Cancel::never(), &Unread).text.contains("no workspace"));
     let specs: usize = ToolRegistry::names().len();
-    assert_eq!(specs, 4);
+    assert_eq!(specs, 7);
 }

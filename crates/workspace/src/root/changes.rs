@@ -7,10 +7,12 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, mkdirat, openat, renameat_with, statat};
+use rustix::fs::{
+    AtFlags, Mode, OFlags, RenameFlags, fchmod, mkdirat, openat, renameat_with, statat, unlinkat,
+};
 use rustix::io::Errno;
 
-use super::Root;
+use super::{ReadRules, Root};
 use crate::error::{FileError, FileProblem};
 use crate::identity::FileId;
 use crate::path::RelativePath;
@@ -47,6 +49,27 @@ impl Root {
             self.folder(&so_far).map(drop)
         };
         create().map_err(|problem| FileError::new(path, problem))
+    }
+
+    /// Removes a folder that holds nothing.
+    ///
+    /// # Errors
+    /// It is not there, is no folder, or holds something.
+    pub fn remove_folder(&self, path: &RelativePath) -> Result<(), FileError> {
+        let remove = || -> Result<(), FileProblem> {
+            let (folder, name) = self.split(path)?;
+            Ok(unlinkat(folder, &name, AtFlags::REMOVEDIR)?)
+        };
+        remove().map_err(|problem| FileError::new(path, problem))
+    }
+
+    /// Gives a plain file these permission bits.
+    ///
+    /// # Errors
+    /// As [`Root::open_file`](Self::open_file).
+    pub fn set_mode(&self, path: &RelativePath, mode: u32) -> Result<(), FileError> {
+        let file = self.open_file(path, &ReadRules::at_most(u64::MAX))?;
+        fchmod(&file, Mode::from_raw_mode(mode)).map_err(|errno| FileError::new(path, errno))
     }
 
     /// Gives a file or folder another name beneath the same root.

@@ -15,6 +15,8 @@ use store::{AttachedWrites, CallEnd, CallId, Claim, LeaseOwner, NewCall, Princip
 use tools::{CheckedCall, ToolOutput, ToolRegistry};
 
 use super::Turn;
+use super::approval::ProposedCall;
+use super::file_changes::CallChanges;
 use super::limits::TurnLimits;
 use crate::call::Call;
 use crate::error::AgentError;
@@ -112,31 +114,50 @@ impl Turn<'_> {
         let read = self.runtime.read(who, site.tree, read).await?;
         let Some(AnswerCalls { answer, trust, part_of, calls }) = read else { return Ok(Called::Nothing) };
         let mut last = answer.as_position();
-        let mut running = FuturesUnordered::new();
-        for asked in calls {
-            limits.count(&asked.tool, &asked.arguments);
-            self.log.push(SessionEvent::Call {
-                answer,
-                number: asked.number,
-                tool: asked.tool.clone(),
-                arguments: asked.arguments.to_string(),
-            });
-            match registry.check(&asked.tool, &asked.arguments) {
-                // It never runs, and its reason is its result.
-                Err(output) => {
-                    last = self.keep((site, part_of), (last, trust), (answer, &asked), output, None).await?;
-                }
-                Ok(checked) => {
-                    let claim = self.start(site, CallId { answer, number: asked.number }).await?;
-                    running.push(run(site.held, checked, asked, claim));
+        for batch in batches(registry, calls) {
+            let mut running = FuturesUnordered::new();
+            for (asked, checked) in batch {
+                limits.count(&asked.tool, &asked.arguments);
+                self.log.push(SessionEvent::Call {
+                    answer,
+                    number: asked.number,
+                    tool: asked.tool.clone(),
+                    arguments: asked.arguments.to_string(),
+                });
+                match checked {
+                    // It never runs, and its reason is its result.
+                    Err(output) => {
+                        last =
+                            self.keep((site, part_of), (last, trust), (answer, &asked), output, None).await?;
+                    }
+                    Ok(checked) => {
+                        let checked = Arc::new(checked);
+                        let proposed = ProposedCall {
+                            tool: &asked.tool,
+                            arguments: asked.arguments.to_string(),
+                            checked: &checked,
+                            trust,
+                        };
+                        if let Some(output) = self.refusal(site, limits.denied(), proposed).await? {
+                            let place = (site, part_of);
+                            last = self.keep(place, (last, trust), (answer, &asked), output, None).await?;
+                            continue;
+                        }
+                        let id = CallId { answer, number: asked.number };
+                        let claim = self.start(site, id).await?;
+                        let changes = self.changes(site, id, &claim);
+                        running.push(run(site.held, checked, changes, asked, claim));
+                    }
                 }
             }
-        }
-        while let Some((asked, claim, output)) = running.next().await {
-            last = self.keep((site, part_of), (last, trust), (answer, &asked), output, Some(claim)).await?;
-        }
-        if site.held.cancel().is_cancelled() {
-            return Err(AgentError::Stopped);
+            while let Some((asked, claim, output)) = running.next().await {
+                last =
+                    self.keep((site, part_of), (last, trust), (answer, &asked), output, Some(claim)).await?;
+            }
+            // What was not started has no result, and a request says that it was not.
+            if site.held.cancel().is_cancelled() {
+                return Err(AgentError::Stopped);
+            }
         }
         let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
         limits.require(self.runtime, &asker).await?;
@@ -153,6 +174,18 @@ impl Turn<'_> {
         let started = self.runtime.store.start_call(&Principal::Owner, site.tree, new).await;
         self.named(site.held, started.map_err(AgentError::from)).await?;
         Ok(claim)
+    }
+
+    /// Where a call writes down what it is about to change.
+    fn changes(&self, site: &CallSite<'_>, call: CallId, claim: &Claim) -> CallChanges {
+        CallChanges {
+            runtime: self.runtime.clone(),
+            tree: site.tree,
+            call,
+            claim: claim.clone(),
+            guard: site.held.guard(),
+            tasks: tokio::runtime::Handle::current(),
+        }
     }
 
     /// Makes a result a node below the one before it. Returns its position.
@@ -183,15 +216,36 @@ impl Turn<'_> {
     }
 }
 
+/// A call and what its check says.
+type CheckedOrRefused = (AskedCall, Result<CheckedCall, ToolOutput>);
+
+/// Calls in the order they run: those that only read and stand beside each other at one time, every other one when
+/// the one before has ended.
+fn batches(registry: &ToolRegistry, calls: Vec<AskedCall>) -> Vec<Vec<CheckedOrRefused>> {
+    let mut batches: Vec<Vec<CheckedOrRefused>> = Vec::new();
+    let mut joins = false;
+    for asked in calls {
+        let checked = registry.check(&asked.tool, &asked.arguments);
+        let only_reads = checked.as_ref().map_or(true, CheckedCall::only_reads);
+        match batches.last_mut().filter(|_| joins && only_reads) {
+            Some(batch) => batch.push((asked, checked)),
+            None => batches.push(vec![(asked, checked)]),
+        }
+        joins = only_reads;
+    }
+    batches
+}
+
 /// Runs a call on a thread that may wait for the disk.
 async fn run(
     held: &SessionLease,
-    checked: CheckedCall,
+    checked: Arc<CheckedCall>,
+    changes: CallChanges,
     asked: AskedCall,
     claim: Claim,
 ) -> (AskedCall, Claim, ToolOutput) {
     let cancel = held.cancel();
-    let ran = tokio::task::spawn_blocking(move || checked.run(&cancel));
+    let ran = tokio::task::spawn_blocking(move || checked.run(&cancel, &changes));
     let output = match ran.await {
         Ok(output) => output,
         Err(failed) => {

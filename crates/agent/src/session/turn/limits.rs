@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::approval::DeniedCalls;
 use crate::error::AgentError;
 use crate::event::QuestionKind;
 use crate::questions::{Decision, QuestionContext};
@@ -24,11 +25,16 @@ pub(super) struct TurnLimits {
     /// Calls by tool and arguments.
     same: HashMap<(String, String), u32>,
     is_met: bool,
+    denied: DeniedCalls,
 }
 
 impl TurnLimits {
     pub(super) const fn count_model_call(&mut self) {
         self.model_calls += 1;
+    }
+
+    pub(super) const fn denied(&mut self) -> &mut DeniedCalls {
+        &mut self.denied
     }
 
     /// Counts a call of a tool.
@@ -72,7 +78,7 @@ impl TurnLimits {
         (what, question): (String, String),
     ) -> Result<(), AgentError> {
         let asked = runtime.ask(asker, QuestionKind::Limit, format!("{what}: {question}")).await?;
-        if asked == Decision::Denied {
+        if asked.decision == Decision::Denied {
             self.is_met = true;
             return Err(AgentError::Limit(what));
         }

@@ -1,0 +1,100 @@
+//! Whether a call may run (spec: agent §4): policy decides, or a person does, who sees what it would change.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use loom::Trust;
+use policy::{Attendance, Decision as PolicyDecision, SandboxLevel, SessionFacts};
+use tools::{CheckedCall, ToolOutput};
+
+use super::Turn;
+use super::calls::CallSite;
+use crate::error::AgentError;
+use crate::event::QuestionKind;
+use crate::questions::{Answer, Decision, QuestionContext};
+
+/// Lines of a difference that a question shows; one that is longer is not asked about.
+const DIFF_LINES: usize = 400;
+
+/// Calls that were denied in a turn, by tool and arguments: none of them is asked about again (spec: security §14).
+#[derive(Debug, Default)]
+pub(super) struct DeniedCalls(HashSet<(String, String)>);
+
+/// A call that is about to run.
+pub(super) struct ProposedCall<'a> {
+    pub(super) tool: &'a str,
+    pub(super) arguments: String,
+    pub(super) checked: &'a Arc<CheckedCall>,
+    /// The lowest trust its request sent.
+    pub(super) trust: Trust,
+}
+
+impl Turn<'_> {
+    /// The result that a call has instead of running; none of one that may run.
+    ///
+    /// # Errors
+    /// The question could not be asked.
+    pub(super) async fn refusal(
+        &self,
+        site: &CallSite<'_>,
+        denied: &mut DeniedCalls,
+        call: ProposedCall<'_>,
+    ) -> Result<Option<ToolOutput>, AgentError> {
+        let ProposedCall { tool, arguments, checked, trust } = call;
+        let facts = SessionFacts {
+            kind: checked.session(),
+            attendance: if site.call.attended { Attendance::Attended } else { Attendance::Unattended },
+            sandbox: SandboxLevel::None,
+            tainted: trust == Trust::Outside,
+            plan_mode: false,
+            keeps_old_bytes: true,
+        };
+        let verdict = checked.decide(&facts);
+        let refused = |why: &str| ToolOutput::denied(format!("{tool} was not run: {why}"));
+        match verdict.decision {
+            PolicyDecision::Allow => return Ok(None),
+            PolicyDecision::Deny => return Ok(Some(refused(&verdict.reason.to_string()))),
+            PolicyDecision::Ask => {}
+        }
+        let key = (tool.to_owned(), arguments);
+        if denied.0.contains(&key) {
+            return Ok(Some(refused("it was denied before in this turn")));
+        }
+        let shown = match preview(checked).await {
+            // It would change nothing.
+            Some(Err(why)) => return Ok(Some(checked.failed(why))),
+            Some(Ok(diff)) => Some(diff),
+            None => None,
+        };
+        let lines: Vec<&str> = shown.iter().flat_map(|diff| diff.lines()).collect();
+        if lines.len() > DIFF_LINES {
+            let why = format!("its difference has {} lines, more than a question shows", lines.len());
+            return Ok(Some(refused(&why)));
+        }
+        for line in lines {
+            site.call.note(line);
+        }
+        let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
+        let text = format!("{tool} asks to run: {}: allow it once?", verdict.reason);
+        let Answer { decision, reason } = self.runtime.ask(&asker, QuestionKind::Approval, text).await?;
+        if decision == Decision::Denied {
+            denied.0.insert(key);
+            let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            return Ok(Some(refused(&format!("{}, and it was denied{why}", verdict.reason))));
+        }
+        // What was shown is what is done.
+        if preview(checked).await.and_then(Result::ok) != shown {
+            return Ok(Some(refused(
+                "what it changes became another text while it was asked about: call it again",
+            )));
+        }
+        Ok(None)
+    }
+}
+
+/// The difference that a call would make, read on a thread that may wait for the disk.
+async fn preview(checked: &Arc<CheckedCall>) -> Option<Result<String, String>> {
+    let checked = Arc::clone(checked);
+    let read = tokio::task::spawn_blocking(move || checked.preview()).await;
+    read.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
+}

@@ -1,0 +1,58 @@
+//! What a call is about to change in files, made durable with the bytes that stand there (spec: agent §3 *Checkpoints*).
+
+use loom::{Digest, TreeId};
+use store::{CallId, Claim, FileState, Guard, NewFileChange, Principal};
+use tools::{ChangeRecorder, FileContent, PlannedChange};
+
+use crate::runtime::Runtime;
+
+/// Writes changes of one call down.
+pub(super) struct CallChanges {
+    pub(super) runtime: Runtime,
+    pub(super) tree: TreeId,
+    pub(super) call: CallId,
+    pub(super) claim: Claim,
+    pub(super) guard: Guard,
+    pub(super) tasks: tokio::runtime::Handle,
+}
+
+impl ChangeRecorder for CallChanges {
+    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
+        let contents = || changes.iter().flat_map(|change| [change.before, change.after]);
+        let bytes: Vec<Vec<u8>> = contents()
+            .filter_map(|content| match content {
+                FileContent::File { bytes, .. } => Some(bytes.to_vec()),
+                FileContent::Absent | FileContent::Folder => None,
+            })
+            .collect();
+        let rows: Vec<NewFileChange> = changes
+            .iter()
+            .map(|change| NewFileChange {
+                call: self.call,
+                claim: self.claim.clone(),
+                guards: vec![self.guard.clone()],
+                root: change.root.to_owned(),
+                path: change.path.as_path().to_owned(),
+                before: state(change.before),
+                after: state(change.after),
+            })
+            .collect();
+        self.tasks.block_on(async {
+            let kept = |error: crate::error::AgentError| format!("the old bytes could not be kept: {error}");
+            let _hold = self.runtime.keep_blobs(bytes).await.map_err(kept)?;
+            for row in rows {
+                let kept = self.runtime.store.keep_file_change(&Principal::Owner, self.tree, row).await;
+                kept.map_err(|error| format!("the change could not be written down: {error}"))?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn state(content: FileContent<'_>) -> FileState {
+    match content {
+        FileContent::Absent => FileState::Absent,
+        FileContent::File { mode, bytes } => FileState::File { mode, blob: Digest::of(bytes) },
+        FileContent::Folder => FileState::Folder,
+    }
+}

@@ -1,0 +1,74 @@
+//! Questions before a call: a person sees the difference, and it is what is done (spec: agent §4, security §14).
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use drawloom_agent::SessionEvent;
+use drawloom_agent::questions::Decision;
+use drawloom_agent::session::{Say, SessionOperation, Sessions, TurnInput, spawn};
+use loom::ToolStatus;
+
+use crate::support::{House, WHO, said};
+use crate::tools::{spoken, with_tools};
+
+const WRITES: &str = r#"{"tool_calls": [{"name": "write", "arguments": {"path": "AGENTS.md", "content": "Obey.\n"}}]}
+{"tool_calls": [{"name": "write", "arguments": {"path": "AGENTS.md", "content": "Obey.\n"}}]}
+{"text": "Done."}"#;
+
+/// Has AGENTS.md written twice, and answers each question. The lines shown before the first, how many were asked, and
+/// how the calls ended.
+async fn answered(
+    folder: &Path,
+    decision: Decision,
+    meanwhile: impl Fn(),
+) -> (Vec<String>, usize, Vec<ToolStatus>) {
+    let house = House::new();
+    let process = house.process("chat");
+    let session = spawn(&process.runtime, &Sessions::default(), &process.enter().await.session);
+    let mut events = session.events(1);
+    let asked = Arc::new(with_tools(WRITES, folder));
+    let key = process.runtime.new_id().unwrap();
+    let say = Say { attended: true, ..said(key, asked, TurnInput::text("write")) };
+    session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
+    let (mut shown, mut questions) = (Vec::new(), 0);
+    loop {
+        match events.next().await.unwrap().event {
+            SessionEvent::Notice { text } if questions == 0 => shown.push(text),
+            SessionEvent::Question { question } => {
+                questions += 1;
+                assert!(question.text.contains("only after a person saw the difference"), "{question:?}");
+                meanwhile();
+                let reason = Some("not now".to_owned());
+                let answer = process.runtime.answer_question(&WHO, question.id, decision, (None, reason));
+                answer.await.unwrap();
+            }
+            SessionEvent::Finished { .. } => break,
+            _ => {}
+        }
+    }
+    let ended = spoken(&process).await.into_iter().filter_map(|(_, status)| status);
+    (shown, questions, ended.collect())
+}
+
+#[tokio::test]
+async fn what_a_question_shows_is_what_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let (shown, questions, ended) = answered(folder.path(), Decision::Approved, || {}).await;
+    assert!(shown.contains(&"+Obey.".to_owned()), "{shown:?}");
+    // The same text again changes nothing, and is asked about all the same.
+    assert_eq!((questions, ended), (2, vec![ToolStatus::Ok, ToolStatus::Ok]));
+    assert_eq!(fs::read_to_string(folder.path().join("AGENTS.md")).unwrap(), "Obey.\n");
+    // Denied: not asked again in that turn.
+    let folder = tempfile::tempdir().unwrap();
+    let (_, questions, ended) = answered(folder.path(), Decision::Denied, || {}).await;
+    assert_eq!((questions, ended), (1, vec![ToolStatus::Denied, ToolStatus::Denied]));
+    assert!(!folder.path().join("AGENTS.md").exists());
+    // Somebody makes the file while it is asked about.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("AGENTS.md");
+    let mine = || fs::write(&file, "Mine.\n").unwrap();
+    let (_, questions, ended) = answered(folder.path(), Decision::Approved, mine).await;
+    assert_eq!((questions, ended), (1, vec![ToolStatus::Denied, ToolStatus::Error]));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "Mine.\n");
+}

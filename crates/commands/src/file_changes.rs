@@ -1,0 +1,225 @@
+//! What tools changed in files: shown, and given back (spec: agent §3 *Checkpoints*).
+//!
+//! A path that only tools touched becomes what it was. One that somebody touched since, or between two changes, is named
+//! and left; nothing else is looked at.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use ::tools::FileContent;
+use loom::operation::TimelineEffect;
+use loom::{Digest, NodeId, Seq, TreeId, TreeReader};
+use store::home::HomeDir;
+use store::{FileChange, FileChangeId, FileState, LIST_PAGE};
+use workspace::{FileProblem, ReadRules, RelativePath, Root};
+
+use crate::app::App;
+use crate::error::CommandError;
+use crate::results::CommandOutcome;
+use crate::results::file_changes::{FileDifference, FilesChanged, FilesGivenBack, LeftFile};
+use crate::rights::Asker;
+
+/// Bytes of a file that is compared.
+const MAX_BYTES: u64 = 10 << 20;
+
+/// All that was done to one path, as one change.
+struct PathChange {
+    root: PathBuf,
+    path: PathBuf,
+    before: FileState,
+    after: FileState,
+    /// Whether each change began where the one before had ended.
+    is_whole: bool,
+    ids: Vec<FileChangeId>,
+}
+
+/// Changes that were not given back, by path, in the order of the first change of each.
+fn by_path(changes: Vec<FileChange>) -> Vec<PathChange> {
+    let mut paths: Vec<PathChange> = Vec::new();
+    let mut known: BTreeMap<(PathBuf, PathBuf), usize> = BTreeMap::new();
+    for change in changes {
+        let key = (change.root.clone(), change.path.clone());
+        match known.get(&key).map(|at| &mut paths[*at]) {
+            Some(path) => {
+                path.is_whole &= is_same(path.after, change.before);
+                path.after = change.after;
+                path.ids.push(change.id);
+            }
+            None => {
+                known.insert(key, paths.len());
+                let FileChange { id, root, path, before, after, .. } = change;
+                paths.push(PathChange { root, path, before, after, is_whole: true, ids: vec![id] });
+            }
+        }
+    }
+    paths
+}
+
+/// Whether what stands there is what a change left: the mode of a new file is not known beforehand.
+fn is_same(left: FileState, found: FileState) -> bool {
+    match (left, found) {
+        (FileState::File { mode: None, blob }, FileState::File { blob: other, .. }) => blob == other,
+        (left, found) => left == found,
+    }
+}
+
+/// Those of a tree that stand, the oldest first.
+async fn standing(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<FileChange>, CommandError> {
+    let page = |after| app.runtime.store.file_changes(&asker.principal, tree, after, LIST_PAGE);
+    let mut all = store::all_pages(|change: &FileChange| change.id, page).await?;
+    all.retain(|change| !change.taken_back);
+    Ok(all)
+}
+
+/// What a state says of its bytes.
+async fn bytes_of(app: &App, state: FileState) -> Result<Vec<u8>, CommandError> {
+    match state.blob() {
+        Some(blob) => Ok(app.runtime.read_blob(blob).await?),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Shows what tools changed in the files of a conversation and nobody gave back.
+pub(crate) async fn diff(app: &App, asker: &Asker, tree: TreeId) -> Result<CommandOutcome, CommandError> {
+    let paths = by_path(standing(app, asker, tree).await?);
+    Ok(CommandOutcome::FilesChanged(FilesChanged { files: differences(app, &paths).await? }))
+}
+
+/// The text of a file, with secrets masked; none where there is no file.
+async fn text_of(app: &App, state: FileState) -> Result<Option<String>, CommandError> {
+    let Some(blob) = state.blob() else { return Ok(None) };
+    let bytes = app.runtime.read_blob(blob).await?;
+    Ok(Some(app.runtime.masker.mask(&String::from_utf8_lossy(&bytes)).text.into_owned()))
+}
+
+async fn differences(app: &App, paths: &[PathChange]) -> Result<Vec<FileDifference>, CommandError> {
+    let mut files = Vec::new();
+    for path in paths.iter().filter(|path| path.after != FileState::Folder && path.before != path.after) {
+        let (is_new, is_gone) = (path.before == FileState::Absent, path.after == FileState::Absent);
+        let (before, after) = (text_of(app, path.before).await?, text_of(app, path.after).await?);
+        let name = path.path.display().to_string();
+        let diff = ::tools::unified_diff(&name, before.as_deref(), after.as_deref());
+        files.push(FileDifference {
+            root: path.root.clone(),
+            path: path.path.clone(),
+            is_new,
+            is_gone,
+            diff,
+        });
+    }
+    Ok(files)
+}
+
+/// Gives back what the last turn that changed files changed.
+pub(crate) async fn give_back(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+) -> Result<CommandOutcome, CommandError> {
+    let all = standing(app, asker, tree).await?;
+    let Some(newest) = all.last().map(|change| change.id.call.answer) else {
+        return Ok(CommandOutcome::FilesGivenBack(FilesGivenBack::default()));
+    };
+    let mut answers: Vec<NodeId> = all.iter().map(|change| change.id.call.answer).collect();
+    answers.dedup();
+    let read = move |rows: &dyn TreeReader| {
+        let turn = turn_of(rows, newest)?;
+        let mut own = Vec::new();
+        for answer in answers {
+            if turn_of(rows, answer)? == turn {
+                own.push(answer);
+            }
+        }
+        Ok(own)
+    };
+    let own = app.read(asker, tree, read).await?;
+    let changes = all.into_iter().filter(|change| own.contains(&change.id.call.answer)).collect();
+    let paths = by_path(changes);
+    let what = format!("Give back {} paths as they were before?", paths.len());
+    let shown = differences(app, &paths).await?;
+    if app.frontend.is_attended() {
+        for file in &shown {
+            file.diff.lines().for_each(|line| app.frontend.note(line));
+        }
+        if !app.frontend.confirm(&what) {
+            return Err(CommandError::refused(
+                "not_confirmed",
+                "nothing was given back",
+                "say yes to give it back",
+            ));
+        }
+    }
+    let mut done = FilesGivenBack::default();
+    let mut back = Vec::new();
+    // What was made last goes first: files before the folders they are in.
+    for path in paths.into_iter().rev() {
+        match give_path_back(app, &path).await? {
+            Ok(()) => {
+                done.given.push(path.path.clone());
+                back.extend(path.ids);
+            }
+            Err(why) => done.left.push(LeftFile { path: path.path.clone(), why }),
+        }
+    }
+    app.runtime.store.take_back_file_changes(&asker.principal, tree, back).await?;
+    Ok(CommandOutcome::FilesGivenBack(done))
+}
+
+/// The operation that began the turn of an answer.
+fn turn_of(rows: &dyn TreeReader, answer: NodeId) -> Result<Option<Seq>, loom::RowError> {
+    let Some(row) = rows.node(answer)? else { return Ok(None) };
+    let record = rows.operation(row.seq)?;
+    Ok(record.map(|record| match record.op.timeline {
+        TimelineEffect::Join(first) => first,
+        _ => record.seq,
+    }))
+}
+
+/// Gives one path back, or says why it is left.
+async fn give_path_back(app: &App, change: &PathChange) -> Result<Result<(), String>, CommandError> {
+    let (before, after) = (bytes_of(app, change.before).await?, bytes_of(app, change.after).await?);
+    let locks = app.runtime.home.dir(HomeDir::Locks);
+    let locks = locks.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
+    let guard = app.guard.clone();
+    let (root, path) = (change.root.clone(), change.path.clone());
+    let (was, is, is_whole) = (change.before, change.after, change.is_whole);
+    let done = tokio::task::spawn_blocking(move || {
+        if !is_whole {
+            return Err("somebody changed it between two changes of tools".to_owned());
+        }
+        let root = Root::open(&root, &guard).map_err(|error| error.to_string())?;
+        let path = path.to_str().ok_or("its name is no text")?;
+        let path = RelativePath::parse(path).map_err(|error| error.to_string())?;
+        let found = state_at(&root, &path)?;
+        if is_same(found, was) || found == was {
+            return Ok(());
+        }
+        if is != FileState::Folder && !is_same(is, found) {
+            return Err("somebody changed it since".to_owned());
+        }
+        ::tools::give_back(&locks, &root, &path, (content(was, &before), content(is, &after)))
+    });
+    Ok(done.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())))
+}
+
+/// What stands at a path now.
+fn state_at(root: &Root, path: &RelativePath) -> Result<FileState, String> {
+    match root.read(path, &ReadRules::at_most(MAX_BYTES)) {
+        Ok(content) => {
+            Ok(FileState::File { mode: Some(content.metadata.mode), blob: Digest::of(&content.bytes) })
+        }
+        Err(error) => match error.problem {
+            FileProblem::NotFound => Ok(FileState::Absent),
+            FileProblem::NotRegular(workspace::FileKind::Folder) => Ok(FileState::Folder),
+            _ => Err(error.to_string()),
+        },
+    }
+}
+
+const fn content(state: FileState, bytes: &[u8]) -> FileContent<'_> {
+    match state {
+        FileState::Absent => FileContent::Absent,
+        FileState::File { mode, .. } => FileContent::File { mode, bytes },
+        FileState::Folder => FileContent::Folder,
+    }
+}

@@ -1,0 +1,45 @@
+//! Results of `/diff` and `/undo --files`.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// `/diff`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct FilesChanged {
+    /// The files, in the order of their first change.
+    pub files: Vec<FileDifference>,
+}
+
+/// What tools made of a file, all changes as one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileDifference {
+    /// The folder it lies beneath.
+    pub root: PathBuf,
+    /// The path below it.
+    pub path: PathBuf,
+    /// Whether it was made.
+    pub is_new: bool,
+    /// Whether it was deleted.
+    pub is_gone: bool,
+    /// As a unified diff, with secrets masked.
+    pub diff: String,
+}
+
+/// `/undo --files`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct FilesGivenBack {
+    /// Paths that are what they were.
+    pub given: Vec<PathBuf>,
+    /// Paths that are left as they are.
+    pub left: Vec<LeftFile>,
+}
+
+/// A path that was not given back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftFile {
+    /// The path below its folder.
+    pub path: PathBuf,
+    /// The reason.
+    pub why: String,
+}

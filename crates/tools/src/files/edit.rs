@@ -1,0 +1,55 @@
+//! `edit`: a passage of a file becomes another one.
+
+use policy::PathAccess;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::place;
+use crate::changes::{FileEdit, apply, difference, found};
+use crate::edits::replace;
+use crate::tool::{CallScope, ToolScope};
+
+pub(super) const DESCRIPTION: &str = "Replace a passage of a file. The old text must stand there exactly, and once unless \
+                                      all are meant.";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Path in the workspace.
+    path: String,
+    /// The text as it stands, without line numbers.
+    old: String,
+    /// The text in its place.
+    new: String,
+    /// Replace it wherever it stands.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+pub(super) fn paths(asked: &Arguments) -> Vec<(String, PathAccess)> {
+    vec![(asked.path.clone(), PathAccess::Write)]
+}
+
+/// The edit, how many places it changes, and the first line of them.
+fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<(FileEdit<'s>, usize, usize), String> {
+    let place = place(scope, &asked.path)?;
+    let before = found(place.root, &place.path)?.ok_or_else(|| format!("{} is not there", asked.path))?;
+    let text = std::str::from_utf8(&before.bytes)
+        .map_err(|_| format!("{} is no text in UTF-8: it is not edited", asked.path))?;
+    let done = replace(text, &asked.old, &asked.new, asked.replace_all)
+        .map_err(|miss| format!("{}: {miss}", asked.path))?;
+    let after = Some(done.text.into_bytes());
+    let edit = FileEdit { root: place.root, path: place.path, before: Some(before), after };
+    Ok((edit, done.count, done.line))
+}
+
+pub(super) fn preview(scope: &ToolScope, asked: &Arguments) -> Result<String, String> {
+    planned(scope, asked).map(|(edit, ..)| difference(&[edit]))
+}
+
+pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
+    let (edit, count, line) = planned(call.scope, asked)?;
+    apply(call, &[edit])?;
+    let places = if count == 1 { "1 place".to_owned() } else { format!("{count} places") };
+    Ok(format!("changed {places} of {}, the first in line {line}", asked.path))
+}

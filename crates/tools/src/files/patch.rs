@@ -1,0 +1,147 @@
+//! `patch`: changes of several files, all of them or none.
+
+use policy::PathAccess;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use workspace::RelativePath;
+
+use super::place;
+use crate::changes::{FileEdit, FoundFile, apply, difference, found};
+use crate::edits::{FileAction, FilePatch, Patch};
+use crate::tool::{CallScope, ToolScope};
+
+pub(super) const DESCRIPTION: &str = "Apply a patch to one or several files: a unified diff, or the form that begins with \
+                                      *** Begin Patch. All of it applies, or nothing is changed.";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The patch.
+    patch: String,
+}
+
+pub(super) fn paths(asked: &Arguments) -> Vec<(String, PathAccess)> {
+    let Ok(patch) = Patch::parse(&asked.patch) else { return Vec::new() };
+    let of = |file: FilePatch| match file.action {
+        FileAction::Add { path } | FileAction::Update { path } => vec![(path, PathAccess::Write)],
+        FileAction::Delete { path } => vec![(path, PathAccess::Remove)],
+        FileAction::Move { from, to } => vec![(from, PathAccess::Remove), (to, PathAccess::Write)],
+    };
+    patch.files.into_iter().flat_map(of).collect()
+}
+
+/// Edits of a patch, in its order: a path that stands there twice is changed on top of its first change.
+struct PatchPlan<'s> {
+    scope: &'s ToolScope,
+    edits: Vec<FileEdit<'s>>,
+}
+
+impl<'s> PatchPlan<'s> {
+    fn of(scope: &'s ToolScope, patch: &Patch) -> Result<Self, String> {
+        let mut plan = Self { scope, edits: Vec::new() };
+        for file in &patch.files {
+            match &file.action {
+                FileAction::Add { path } => {
+                    if plan.text(path)?.is_some() {
+                        return Err(format!("{path} is there already: update it, or delete it first"));
+                    }
+                    let text = file.apply("").map_err(|miss| format!("{path}: {miss}"))?;
+                    plan.set(path, Some(text))?;
+                }
+                FileAction::Delete { path } => {
+                    plan.existing(path)?;
+                    plan.set(path, None)?;
+                }
+                FileAction::Update { path } => {
+                    let text = plan.patched(path, file)?;
+                    plan.set(path, Some(text))?;
+                }
+                FileAction::Move { from, to } => {
+                    let text = plan.patched(from, file)?;
+                    if plan.text(to)?.is_some() {
+                        return Err(format!("{to} is there already: nothing is moved over it"));
+                    }
+                    plan.set(from, None)?;
+                    plan.set(to, Some(text))?;
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    fn patched(&mut self, path: &str, file: &FilePatch) -> Result<String, String> {
+        let text = self.existing(path)?;
+        file.apply(&text).map_err(|miss| format!("{path}: {miss}"))
+    }
+
+    /// The text of a file that has to be there.
+    fn existing(&mut self, path: &str) -> Result<String, String> {
+        self.text(path)?.ok_or_else(|| format!("{path} is not there"))
+    }
+
+    /// The text of a path as it is by then; none where there is no file.
+    fn text(&mut self, path: &str) -> Result<Option<String>, String> {
+        let at = self.at(path)?;
+        let edit = &self.edits[at];
+        let text = edit.after.clone().map(String::from_utf8).transpose();
+        text.map_err(|_| format!("{path} is no text in UTF-8: it is not patched"))
+    }
+
+    fn set(&mut self, path: &str, text: Option<String>) -> Result<(), String> {
+        let at = self.at(path)?;
+        let edit = &mut self.edits[at];
+        edit.after = text.map(String::into_bytes);
+        Ok(())
+    }
+
+    /// Which edit is about a path; a new one changes nothing.
+    fn at(&mut self, path: &str) -> Result<usize, String> {
+        let place = place(self.scope, path)?;
+        let is_it = |edit: &FileEdit<'_>| edit.root.id() == place.root.id() && edit.path == place.path;
+        if let Some(at) = self.edits.iter().position(is_it) {
+            return Ok(at);
+        }
+        let before = found(place.root, &place.path)?;
+        self.require_seen(path, &place.path, place.root, before.as_ref())?;
+        let after = before.as_ref().map(|before| before.bytes.clone());
+        self.edits.push(FileEdit { root: place.root, path: place.path, before, after });
+        Ok(self.edits.len() - 1)
+    }
+
+    /// Refuses a file that changed since it was read. Of one that was never read its context tells.
+    fn require_seen(
+        &self,
+        named: &str,
+        path: &RelativePath,
+        root: &workspace::Root,
+        before: Option<&FoundFile>,
+    ) -> Result<(), String> {
+        match (self.scope.seen.digest(root, path), before) {
+            (Some(seen), Some(before)) if seen != before.digest => {
+                Err(format!("{named} was changed since it was read: read it again"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<Vec<FileEdit<'s>>, String> {
+    let patch = Patch::parse(&asked.patch).map_err(|error| error.to_string())?;
+    let mut edits = PatchPlan::of(scope, &patch)?.edits;
+    edits.retain(|edit| edit.changes_something());
+    if edits.is_empty() {
+        return Err("the patch changes nothing".to_owned());
+    }
+    Ok(edits)
+}
+
+pub(super) fn preview(scope: &ToolScope, asked: &Arguments) -> Result<String, String> {
+    Ok(difference(&planned(scope, asked)?))
+}
+
+pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
+    let edits = planned(call.scope, asked)?;
+    let names: Vec<String> = edits.iter().map(FileEdit::told).collect();
+    apply(call, &edits)?;
+    Ok(names.join("\n"))
+}

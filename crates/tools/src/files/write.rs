@@ -1,0 +1,55 @@
+//! `write`: a whole file.
+
+use policy::PathAccess;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::place;
+use crate::changes::{FileEdit, apply, difference, found};
+use crate::tool::{CallScope, ToolScope};
+
+pub(super) const DESCRIPTION: &str = "Write a whole file, new or in the place of one that was read before. Folders on the \
+                                      way are made. To change a part of a file use edit.";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Path in the workspace.
+    path: String,
+    /// All of its text.
+    content: String,
+}
+
+pub(super) fn paths(asked: &Arguments) -> Vec<(String, PathAccess)> {
+    vec![(asked.path.clone(), PathAccess::Write)]
+}
+
+fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<FileEdit<'s>, String> {
+    let place = place(scope, &asked.path)?;
+    let before = found(place.root, &place.path)?;
+    if let Some(before) = &before {
+        match scope.seen.digest(place.root, &place.path) {
+            None => {
+                return Err(format!("{} is there already and was not read yet: read it first", asked.path));
+            }
+            Some(seen) if seen != before.digest => {
+                return Err(format!("{} was changed since it was read: read it again", asked.path));
+            }
+            Some(_) => {}
+        }
+    }
+    let after = Some(asked.content.clone().into_bytes());
+    Ok(FileEdit { root: place.root, path: place.path, before, after })
+}
+
+pub(super) fn preview(scope: &ToolScope, asked: &Arguments) -> Result<String, String> {
+    Ok(difference(&[planned(scope, asked)?]))
+}
+
+pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
+    let edit = planned(call.scope, asked)?;
+    let (is_new, lines) = (edit.before.is_none(), asked.content.lines().count());
+    apply(call, &[edit])?;
+    let did = if is_new { "made" } else { "wrote" };
+    Ok(format!("{did} {} ({lines} lines)", asked.path))
+}
