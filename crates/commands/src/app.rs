@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use agent::fallback::{Fallbacks, FoundModel};
 use agent::session::Sessions;
 use agent::{Call, Runtime};
-use loom::{Millis, Op, TreeId, ViewName};
+use loom::{Millis, NodeId, Op, TreeId, ViewName};
 use model::{Cancel, Model, ModelInfo};
 use store::{Applied, AttachedWrites};
 use workspace::StoreGuard;
@@ -140,8 +140,8 @@ impl App {
     }
 
     /// Says what became of drafts that were committed before something else.
-    pub(crate) fn note_committed(&self, applied: &Applied) {
-        let made: Vec<&str> = applied.nodes.iter().map(|(_, short_id)| short_id.as_str()).collect();
+    pub(crate) fn note_committed(&self, nodes: &[(NodeId, String)]) {
+        let made: Vec<&str> = nodes.iter().map(|(_, short_id)| short_id.as_str()).collect();
         if !made.is_empty() {
             self.frontend.note(&format!("what was typed stands in the tree now: {}", made.join(" ")));
         }

@@ -130,7 +130,7 @@ fn run<'a>(
         let committed = match from {
             None => {
                 let applied = app.change(asker, tree, &view, Op::Generate).await?;
-                app.note_committed(&applied);
+                app.note_committed(&applied.nodes);
                 applied.seq
             }
             Some(_) => None,

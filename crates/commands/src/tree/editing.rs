@@ -17,8 +17,8 @@ use loom::render::window;
 use loom::{CellKey, Mode, NodeId, Op, PositionId, Refusal, Slot, TreeId, TreeReader, ViewName};
 use workspace::Accept;
 
-use self::base::EditBase;
 pub(super) use self::base::text_before;
+use self::base::{EditBase, HeldBase};
 use self::file::EditFile;
 pub use self::file::edit_files;
 pub(super) use self::file::remove_applied;
@@ -74,15 +74,15 @@ async fn edit_by_file(
     let name = crate::app::input::argument_name(path);
     let saved = app.file_bytes(path, Accept::RegularOrPipe)?;
     let file = app.text_of(&name, saved.clone())?;
-    if let Some(base) = EditBase::of_file(app, path, &file)? {
-        base.require((tree, view), false, path)?;
+    if let Some(held) = HeldBase::of_file(app, path, &file)? {
+        held.base.require((tree, view), false, path)?;
         if ends != [None, None] {
             return Err(CommandError::usage(
                 format!("{} holds the part it was opened with", quoted(&path.to_string_lossy())),
                 "leave --from and --to out",
             ));
         }
-        return apply_kept(app, asker, (path, &name), saved, base).await;
+        return apply_kept(app, asker, (path, &name), saved, held).await;
     }
     let open = OpenText::read(app, asker, (tree, view), ends).await?;
     // Drafts are committed once nothing is left to be refused.
@@ -154,7 +154,7 @@ async fn edit_in_editor(
             if done.collided.is_empty() {
                 file.remove();
             } else {
-                file::keep_rest(app, &file.path(), &open.base());
+                file::keep_rest(app, &file.stem(), &open.base());
                 done.file = Some(file.path());
             }
             Ok(done)
@@ -169,18 +169,33 @@ async fn apply_kept(
     asker: &Asker,
     (path, name): (&Path, &str),
     saved: Vec<u8>,
-    base: EditBase,
+    held: HeldBase,
 ) -> Result<PathEdited, CommandError> {
-    let mut open = OpenText::of_base(app, asker, base).await?;
-    let texts = open.texts_of(app, name, saved, true).await?;
+    let mut open = OpenText::of_base(app, asker, held.base.clone()).await?;
+    let forgotten = open.passages.iter().find(|passage| passage.is_forgotten);
+    if let Some(forgotten) = forgotten
+        && !open.marks().are_whole_in(&String::from_utf8_lossy(&saved))
+    {
+        return Err(CommandError::new(
+            "forgotten",
+            3,
+            format!(
+                "{} was forgotten since, and marks of the file are gone or moved: what it said cannot be told from the rest",
+                forgotten.short_id
+            ),
+            "take what was forgotten out of a copy, with the first line and the marks, and bring that in as the whole text",
+        ));
+    }
+    let texts = open.texts_of(app, name, saved.clone(), true).await?;
     if !open.are_meant(app, &texts) {
         return Err(not_meant("nothing was changed"));
     }
     let mut done = open.apply(app, asker, texts).await?;
     if done.collided.is_empty() {
+        held.end(app, &saved, Some(&open.base()));
         remove_applied(app, path);
     } else {
-        file::keep_rest(app, path, &open.base());
+        file::keep_rest(app, &held.name, &open.base());
         done.file = Some(path.to_owned());
     }
     Ok(done)
@@ -346,7 +361,7 @@ impl OpenText {
             return Ok(self);
         }
         let applied = app.change(asker, self.tree, &self.view, Op::Commit).await?;
-        app.note_committed(&applied);
+        app.note_committed(&applied.nodes);
         Self::read(app, asker, (self.tree, &self.view), ends).await
     }
 

@@ -101,7 +101,7 @@ impl PassagesOfPath {
             return Ok(self);
         }
         let applied = app.change(asker, named.tree, &named.view, Op::Commit).await?;
-        app.note_committed(&applied);
+        app.note_committed(&applied.nodes);
         Self::read(app, asker, named).await
     }
 

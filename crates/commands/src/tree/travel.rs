@@ -159,7 +159,7 @@ pub(super) async fn select(app: &App, asker: &Asker, args: NodeArg) -> Result<Co
 /// Moves a view, and says where it stands and what that changed in its text.
 async fn moved(app: &App, asker: &Asker, named: &NamedNode, op: Op) -> Result<Told<Moved>, CommandError> {
     let applied = app.change(asker, named.tree, &named.view, op).await?;
-    app.note_committed(&applied);
+    app.note_committed(&applied.nodes);
     let view = named.view.clone();
     let found = look(app, asker, named.tree, &named.view, move |rows, tip| {
         let shown = resolve::shown(rows, &view, tip)?;

@@ -112,7 +112,7 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
     let Some(node) = args.node.clone() else { return editing::edit_path(app, asker, args).await };
     let named = app.node(asker, &NodeArg { tree: args.tree.clone(), node }).await?;
     let shown = || says(app, asker, &named);
-    let mut file = None;
+    let (mut file, mut held) = (None, None);
     let (over, text) = match (&args.text, &args.file, args.replace.as_slice()) {
         (Some(text), ..) => {
             let text = app.text(text)?;
@@ -121,7 +121,8 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
         }
         (None, Some(path), _) => {
             let mut text = app.file_text(path)?;
-            let base = editing::text_before(app, asker, &named, (path, &text)).await?;
+            held = editing::text_before(app, asker, &named, (path, &text)).await?;
+            let base = held.as_ref().map(|(text, _)| text.clone());
             let before = match &base {
                 Some(base) => base.clone(),
                 None => shown().await?,
@@ -157,7 +158,8 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
         }
     };
     let done = change(app, asker, &named, (over, text), args.edit_as).await;
-    if let (Ok(_), Some(path)) = (&done, &args.file) {
+    if let (Ok(_), Some(path), Some((_, held))) = (&done, &args.file, held) {
+        held.end_one(app);
         editing::remove_applied(app, path);
     }
     match (done, file) {
@@ -208,6 +210,7 @@ async fn change(
         Some(shown) => Op::EditShown { position, shown, text, edit_as },
     };
     let applied = app.change(asker, named.tree, &named.view, op).await?;
+    app.note_committed(applied.nodes.split_last().map_or(&[], |(_, typed)| typed));
     let made = applied.nodes.last().map(|(node, _)| *node);
     let words = word_change(app, asker, (named.tree, &named.view), applied.seq).await?;
     let (result, text) = edited(app, asker, named.tree, &named.view, named.position, made).await?;

@@ -128,7 +128,7 @@ impl<'s> PatchPlan<'s> {
 fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<Vec<FileEdit<'s>>, String> {
     let patch = Patch::parse(&asked.patch).map_err(|error| error.to_string())?;
     let mut edits = PatchPlan::of(scope, &patch)?.edits;
-    edits.retain(|edit| edit.changes_something());
+    edits.retain(FileEdit::changes_something);
     if edits.is_empty() {
         return Err("the patch changes nothing".to_owned());
     }

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use loom::path::is_ancestor;
-use loom::render::tip;
+use loom::path::{ViewOverrides, is_ancestor};
+use loom::render::{tip, window};
 use loom::{CellKey, MovedText, NodeId, Op, PassageEdit, PositionId, resolve};
 use text::passages::{Division, split};
 
@@ -56,7 +56,10 @@ impl OpenText {
         let mut moved = moved_texts(&self.passages, &texts);
         // What was moved to the end is quoted by the last passage.
         let is_at_end = self.passages.last().is_some_and(|last| moved.contains_key(&last.position));
-        let added = if is_at_end { String::new() } else { self.take_end(&mut texts) };
+        let mut added = if is_at_end { String::new() } else { self.take_end(&mut texts) };
+        if self.stands_behind(app, asker, &added).await? {
+            added.clear();
+        }
         let pairs = self.passages.iter().zip(texts);
         let changed: Vec<(&OpenPassage, String)> =
             pairs.filter(|(passage, text)| *text != passage.text).collect();
@@ -65,14 +68,29 @@ impl OpenText {
         let now = app.read(asker, self.tree, move |rows| {
             let shown = at.iter().map(|at| shown_at(rows, &view, *at));
             shown
-                .map(|row| row.map(|row| (row.purged, row.node.text().into_owned())))
+                .map(|row| row.map(|row| (row.purged, row.node.id, row.node.text().into_owned())))
                 .collect::<Result<Vec<_>, _>>()
         });
-        let (mut edits, mut left) = (Vec::new(), HashSet::new());
-        for ((passage, text), (is_forgotten, shown)) in changed.into_iter().zip(now.await?) {
-            if is_forgotten || passage.is_forgotten {
-                left.insert(passage.position);
-            } else if text != shown {
+        let now = now.await?;
+        let mut left: HashSet<PositionId> = changed
+            .iter()
+            .zip(&now)
+            .filter(|((passage, text), (is_forgotten, shown, says))| {
+                *is_forgotten || passage.is_forgotten || (*shown != passage.node && text != says)
+            })
+            .map(|((passage, _), _)| passage.position)
+            .collect();
+        // What went from one passage to another goes whole, or not at all.
+        for (to, text) in &moved {
+            let from = self.passages.iter().find(|passage| passage.node == text.node);
+            let both = [Some(*to), from.map(|passage| passage.position)];
+            if both.iter().flatten().any(|place| left.contains(place)) {
+                left.extend(both.into_iter().flatten());
+            }
+        }
+        let mut edits = Vec::new();
+        for ((passage, text), (_, _, says)) in changed.into_iter().zip(now) {
+            if !left.contains(&passage.position) && text != says {
                 app.fits_node(&format!("the text of {}", passage.short_id), &text, false)?;
                 let (position, from) = (passage.position, passage.node);
                 edits.push(PassageEdit { position, from, text, moved: moved.remove(&position) });
@@ -86,6 +104,29 @@ impl OpenText {
         }
         self.name_left(app, asker, &left, &mut done).await?;
         Ok(done)
+    }
+
+    /// Whether what was written at the end stands there already: somebody took the same text in.
+    async fn stands_behind(&self, app: &App, asker: &Asker, added: &str) -> Result<bool, CommandError> {
+        let Some(last) = self.passages.last().map(|last| last.position).filter(|_| !added.is_empty()) else {
+            return Ok(false);
+        };
+        let texts: Vec<String> = split(added, Division::Paragraph).into_iter().map(str::to_owned).collect();
+        let view = self.view.clone();
+        let found = app.read(asker, self.tree, move |rows| {
+            let path = ViewOverrides::read(rows, &view, tip(rows, &view)?)?;
+            if last != path.tip.id && !is_ancestor(rows, last, path.tip.id)? {
+                return Ok(false);
+            }
+            let depth = loom::path::position(rows, last)?.depth;
+            let many = u32::try_from(texts.len()).unwrap_or(u32::MAX);
+            if path.tip.depth < depth.saturating_add(many) {
+                return Ok(false);
+            }
+            let below = window(rows, &view, &path, Some(depth + many), texts.len())?;
+            Ok(below.iter().map(|passage| &passage.text).eq(&texts))
+        });
+        found.await
     }
 
     /// Writes what changed, in one step. Returns the passages that were left.

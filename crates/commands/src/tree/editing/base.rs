@@ -1,8 +1,10 @@
 //! What the file of an editor was made of. It lies beside the file, so that a text that is taken in later changes what it
 //! would have changed then, whatever became of its marks.
 
-use std::fs;
+use std::collections::HashSet;
+use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,12 +12,16 @@ use loom::{NodeId, TreeId, ViewName};
 use serde::{Deserialize, Serialize};
 use store::home::HomeDir;
 use tempfile::NamedTempFile;
+use workspace::{Accept, FileArgument};
 
 use super::{OpenPassage, OpenText, look, marks};
 use crate::app::{App, NamedNode};
 use crate::error::CommandError;
 use crate::rights::Asker;
 use crate::shell::quoted;
+
+/// Bytes that what a file was made of has at most.
+const LONGEST: u64 = 64 << 20;
 
 /// The versions a file was made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,37 +46,27 @@ impl EditBase {
         Self { tree, view, is_one: true, is_to_the_end: false, versions, mark_end: String::new() }
     }
 
-    /// That of a file; none of one that no editor got from here.
+    /// Reads that of a name.
     ///
     /// # Errors
-    /// It says that it has one, which is not there, or cannot be read.
-    pub(super) fn of_file(app: &App, path: &Path, text: &str) -> Result<Option<Self>, CommandError> {
-        let (beside, named) = (name_in_edits(app, path), marks::name_in(text));
-        let folder = app.runtime.home.root().join(HomeDir::Edits.name());
-        // One that was saved under another name says in its first line which it was.
-        let names = beside.as_deref().into_iter().chain(named);
-        let found = names.map(|name| file_of(&folder, name)).find(|file| file.exists());
-        let Some(file) = found else {
-            return match named {
-                None => Ok(None),
-                Some(_) => Err(CommandError::new(
-                    "edit_base",
-                    3,
-                    format!(
-                        "what {} was made of is not in this home any more: it may have been taken in",
-                        path.display()
-                    ),
-                    "take its first line and the marks out to bring it in as the whole text",
-                )),
-            };
-        };
-        let held = fs::read(&file).map_err(|error| CommandError::file("cannot read", &file, &error))?;
-        serde_json::from_slice(&held).map(Some).map_err(|error| {
-            let what =
-                format!("{} does not say what {} was made of: {error}", file.display(), path.display());
+    /// It cannot be read, or says nothing.
+    pub(super) fn read(app: &App, name: &str) -> Result<Self, CommandError> {
+        let file = file_of(&edits(app), name);
+        let broken = |why: String| {
+            let what = format!("{} does not say what the text was made of: {why}", file.display());
             let hint = "take the first line and the marks out of the text to bring it in as the whole text";
             CommandError::new("edit_base", 3, what, hint)
-        })
+        };
+        // No pipe is waited for.
+        let opened = FileArgument::open(&file, &app.guard, Accept::Regular, Duration::ZERO);
+        let opened = opened.map_err(|error| broken(error.to_string()))?;
+        let held = opened.read_at_most(LONGEST).map_err(|problem| broken(problem.to_string()))?;
+        let base: Self = serde_json::from_slice(&held).map_err(|error| broken(error.to_string()))?;
+        let nodes: HashSet<NodeId> = base.versions.iter().map(|(_, node)| *node).collect();
+        if nodes.len() < base.versions.len() {
+            return Err(broken("it names a version twice".to_owned()));
+        }
+        Ok(base)
     }
 
     /// Writes it beside the file of this name.
@@ -123,6 +119,86 @@ impl EditBase {
 /// How long what a file was made of is kept when the file is gone: it may lie elsewhere.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
+/// What a file was made of, held so that one command at a time takes it in.
+#[derive(Debug)]
+pub(in crate::tree) struct HeldBase {
+    pub(super) base: EditBase,
+    pub(super) name: String,
+    _lock: File,
+}
+
+impl HeldBase {
+    /// That of a file; none of one that no editor got from here.
+    ///
+    /// # Errors
+    /// It says that it has one, or lies where texts of editors do, and that is not there or cannot be read; another
+    /// command takes it in.
+    pub(super) fn of_file(app: &App, path: &Path, text: &str) -> Result<Option<Self>, CommandError> {
+        let (beside, named) = (name_in_edits(app, path), marks::name_in(text));
+        let folder = edits(app);
+        // One that was saved under another name says in its first line which it was.
+        let names = beside.as_deref().into_iter().chain(named);
+        let found = names.map(str::to_owned).find(|name| file_of(&folder, name).symlink_metadata().is_ok());
+        let gone = || {
+            CommandError::new(
+                "edit_base",
+                3,
+                format!(
+                    "what {} was made of is not in this home any more: it may have been taken in",
+                    path.display()
+                ),
+                "take a copy of it without its first line and the marks to bring it in as the whole text",
+            )
+        };
+        let Some(name) = found else {
+            return if named.is_some() || beside.is_some() { Err(gone()) } else { Ok(None) };
+        };
+        let base = EditBase::read(app, &name)?;
+        let file = file_of(&folder, &name);
+        let lock = File::open(&file).map_err(|error| CommandError::file("cannot read", &file, &error))?;
+        if lock.try_lock().is_err() {
+            let what = format!("another command takes {} in", path.display());
+            return Err(CommandError::new("busy", 6, what, "try again when it is done"));
+        }
+        // Whoever held it before may have taken it in.
+        let is_it = lock.metadata().ok().zip(file.metadata().ok());
+        if !is_it.is_some_and(|(held, there)| held.ino() == there.ino()) {
+            return Err(gone());
+        }
+        Ok(Some(Self { base, name, _lock: lock }))
+    }
+
+    /// All of `taken` is in: it goes from where editors' files lie, and a copy of it is refused from now on. Where another
+    /// text lies there, edited further, it is kept with what it is made of by now.
+    pub(super) fn end(self, app: &App, taken: &[u8], now: Option<&EditBase>) {
+        let folder = edits(app);
+        let text = folder.join(format!("{}.md", self.name));
+        let is_other = fs::read(&text).is_ok_and(|there| there != taken);
+        let done = match now.filter(|_| is_other) {
+            Some(base) => base.write(&folder, &self.name),
+            None => {
+                fs::remove_file(&text).ok();
+                fs::remove_file(file_of(&folder, &self.name))
+            }
+        };
+        if let Err(error) = done {
+            tracing::warn!(%error, name = self.name, "what was taken in can be taken in again");
+        }
+    }
+}
+
+impl HeldBase {
+    /// The text of the one passage is in.
+    pub(in crate::tree) fn end_one(self, app: &App) {
+        self.end(app, &[], None);
+    }
+}
+
+/// Where the files of editors lie.
+fn edits(app: &App) -> PathBuf {
+    app.runtime.home.root().join(HomeDir::Edits.name())
+}
+
 /// Removes what files were made of that are gone for long.
 pub(super) fn sweep(folder: &Path) {
     for found in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -148,12 +224,12 @@ pub(super) fn file_of(folder: &Path, name: &str) -> PathBuf {
 /// The name of a file that lies where files of editors do.
 fn name_in_edits(app: &App, path: &Path) -> Option<String> {
     let path = fs::canonicalize(path).ok()?;
-    let edits = fs::canonicalize(app.runtime.home.root().join(HomeDir::Edits.name())).ok()?;
+    let edits = fs::canonicalize(edits(app)).ok()?;
     let is_there = path.parent() == Some(edits.as_path());
     path.file_stem().filter(|_| is_there).map(|name| name.to_string_lossy().into_owned())
 }
 
-/// What the passage of a file said that an editor got from here; none of another file.
+/// What the passage of a file said that an editor got from here, with what is held of it; none of another file.
 ///
 /// # Errors
 /// It is a text of something else, or of what was forgotten.
@@ -162,8 +238,9 @@ pub(in crate::tree) async fn text_before(
     asker: &Asker,
     named: &NamedNode,
     (path, text): (&Path, &str),
-) -> Result<Option<String>, CommandError> {
-    let Some(base) = EditBase::of_file(app, path, text)? else { return Ok(None) };
+) -> Result<Option<(String, HeldBase)>, CommandError> {
+    let Some(held) = HeldBase::of_file(app, path, text)? else { return Ok(None) };
+    let base = &held.base;
     base.require((named.tree, &named.view), true, path)?;
     let Some((id, version)) = base.versions.first().cloned() else { return Ok(None) };
     let row = app.read(asker, named.tree, move |rows| rows.node(version)).await?;
@@ -172,7 +249,7 @@ pub(in crate::tree) async fn text_before(
             format!("{} is a text of {id}, not of {}", quoted(&path.to_string_lossy()), named.short_id),
             format!("name {id} to take it in there"),
         )),
-        Some(row) if !row.purged => Ok(Some(row.node.text().into_owned())),
+        Some(row) if !row.purged => Ok(Some((row.node.text().into_owned(), held))),
         _ => Err(CommandError::usage(
             format!("{id} was forgotten since"),
             "remove the file; nothing was changed",

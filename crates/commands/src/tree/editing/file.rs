@@ -57,7 +57,7 @@ impl EditFile {
         let mut waiting: Vec<_> = edit_files(app.runtime.home.root()).into_iter().filter(is_of_it).collect();
         let same = waiting.iter().enumerate().find_map(|(at, path)| {
             let name = name_of(path);
-            let held = EditBase::of_file(app, path, "").ok().flatten().filter(|held| held == base);
+            let held = EditBase::read(app, &name).ok().filter(|held| held == base);
             let text = held.map(|_| render(&name))?;
             Some((at, unchanged(path, &text)?, text))
         });
@@ -76,11 +76,12 @@ impl EditFile {
             let mut file = Builder::new().prefix(&prefix).suffix(".md").tempfile_in(&folder)?;
             let name = name_of(file.path());
             let text = render(&name);
+            // Nobody takes it for one that is left over.
+            file.as_file().lock()?;
             // Before the text: a file without it would be taken in as if nobody else wrote.
             base.write(&folder, &name)?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
-            file.as_file().lock()?;
             let (held, path) = file.keep()?;
             Ok((held, path, text))
         };
@@ -177,6 +178,11 @@ impl EditFile {
         error
     }
 
+    /// Its name without its ending.
+    pub(super) fn stem(&self) -> String {
+        name_of(&self.path)
+    }
+
     pub(super) fn path(&self) -> PathBuf {
         self.path.clone()
     }
@@ -215,12 +221,11 @@ pub(in crate::tree) fn remove_applied(app: &App, path: &Path) {
     }
 }
 
-/// Writes down what a file of an editor stands for after a part of it was taken in; any other file stays as it is.
-pub(super) fn keep_rest(app: &App, path: &Path, base: &EditBase) {
-    let Some(path) = in_edits(app, path) else { return };
-    let written = path.parent().map(|folder| base.write(folder, &name_of(&path)));
-    if let Some(Err(error)) = written {
-        tracing::warn!(%error, path = %path.display(), "what was taken in of a file is not written down");
+/// Writes down what the file of this name stands for after a part of it was taken in.
+pub(super) fn keep_rest(app: &App, name: &str, base: &EditBase) {
+    let folder = app.runtime.home.root().join(HomeDir::Edits.name());
+    if let Err(error) = base.write(&folder, name) {
+        tracing::warn!(%error, name, "what was taken in of a file is not written down");
     }
 }
 

@@ -109,6 +109,15 @@ impl Marks {
         !self.headers_of(file).is_empty() || marks_in(file).any(|(_, mark)| own.contains(mark))
     }
 
+    /// Whether a file has the line above and every mark once, in order.
+    pub(super) fn are_whole_in(&self, file: &str) -> bool {
+        let own: HashSet<&str> = self.marks.iter().map(String::as_str).collect();
+        let header = self.headers_of(file);
+        let from = header.first().map_or(0, |(at, header)| at + header.len());
+        let found = marks_in(&file[from..]).map(|(_, mark)| mark).filter(|mark| own.contains(mark));
+        header.len() == 1 && found.eq(self.marks.iter().map(String::as_str))
+    }
+
     /// What an editor's file says of its text: without the line above, wherever it stands and however it is wrapped,
     /// and without the last line end.
     ///
