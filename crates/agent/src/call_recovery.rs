@@ -1,12 +1,17 @@
 //! Calls of tools that nobody runs any more: what came of them is not known, and that is their result (spec: agent §1
 //! *Crash*). None is run again.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use loom::plan::CallResult;
 use loom::{
-    Ascent, Block, NodeId, Op, PositionId, Role, RowError, Seq, ToolStatus, TreeReader, Trust, ViewName,
+    Ascent, Block, NodeId, Op, PositionId, Role, RowError, Seq, ToolStatus, TreeId, TreeReader, Trust,
+    ViewName,
 };
 use store::{
-    AttachedWrites, CallEnd, Guard, LIST_PAGE, LeaseOwner, Principal, RunningCall, StoreError, all_pages,
+    AttachedWrites, CallEnd, CallId, FileChange, Guard, LIST_PAGE, LeaseOwner, Principal, RunningCall,
+    StoreError, all_pages,
 };
 
 use crate::error::AgentError;
@@ -62,6 +67,28 @@ impl LostCall {
 }
 
 impl Runtime {
+    /// The paths of files that calls of a tree without a result were about to change.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub(crate) async fn lost_changes(
+        &self,
+        who: &Principal,
+        tree: TreeId,
+    ) -> Result<Vec<PathBuf>, AgentError> {
+        let page = |after| self.store.running_calls(who, after, LIST_PAGE);
+        let running = all_pages(|call: &RunningCall| call.id, page).await?.into_iter();
+        let running: BTreeSet<CallId> =
+            running.filter(|call| call.tree == tree).map(|call| call.id).collect();
+        if running.is_empty() {
+            return Ok(Vec::new());
+        }
+        let page = |after| self.store.file_changes(who, tree, after, LIST_PAGE);
+        let changes = all_pages(|change: &FileChange| change.id, page).await?.into_iter();
+        let lost = changes.filter(|change| running.contains(&change.id.call));
+        Ok(lost.map(|change| change.root.join(change.path)).collect())
+    }
+
     /// Ends running calls that are lost. Returns how many there were.
     ///
     /// # Errors

@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loom::Digest;
 use workspace::{
-    Documents, Expected, FileId, FileProblem, LinkPolicy, ReadRules, RelativePath, RemoveOutcome,
-    ReplaceOutcome, Replacement, Root, Stamp, Unmerged, WorkspaceLock,
+    Documents, Expected, FileId, FileProblem, LinkPolicy, ReadRules, RecoveredDocument, RelativePath,
+    RemoveOutcome, ReplaceOutcome, Replacement, Root, Stamp, Unmerged, WorkspaceLock,
 };
 
 use crate::files::MAX_BYTES;
@@ -273,6 +273,26 @@ pub fn give_back(
         }
         _ => Ok(()),
     }
+}
+
+/// Clears away what a process that died in a change left beside a file: working files that hold its text are removed, an
+/// old text whose name is free goes back. Returns what became of them, in words.
+pub(crate) fn recover(scope: &ToolScope, path: &Path) -> Result<Vec<String>, String> {
+    let named = path.to_str().ok_or("its name is no text")?;
+    let place = scope.roots.place(named).map_err(|error| error.to_string())?;
+    let (folder, _) = place.path.split().map_err(|error| error.to_string())?;
+    let lock =
+        WorkspaceLock::acquire(&scope.locks, place.root.id(), PATIENCE).map_err(|error| error.to_string())?;
+    let documents = Documents::new(place.root, &lock).map_err(|error| error.to_string())?;
+    let found = documents.recover(&folder, &stamp()).map_err(|error| error.to_string())?;
+    let told = found.into_iter().filter_map(|found| match found {
+        RecoveredDocument::Removed(_) => None,
+        RecoveredDocument::Kept(path) => Some(format!("a text that was cut off is kept as {path}")),
+        RecoveredDocument::Restored(path) => {
+            Some(format!("{path} is back as it was before a change that was cut off"))
+        }
+    });
+    Ok(told.collect())
 }
 
 fn undo(scope: &ToolScope, edit: &FileEdit<'_>) -> Result<(), String> {

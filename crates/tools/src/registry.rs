@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use context::ToolSpec;
@@ -10,7 +11,7 @@ use policy::{CallFacts, Effect, SessionFacts, SessionType, Verdict};
 use serde_json::Value;
 
 use crate::arguments::ArgumentSchema;
-use crate::changes::ChangeRecorder;
+use crate::changes::{self, ChangeRecorder};
 use crate::files;
 use crate::tool::{Tool, ToolOutput, ToolScope};
 
@@ -63,6 +64,15 @@ impl ToolRegistry {
     /// What a model is told of them, by name.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.values().map(|(tool, _)| tool.spec.clone()).collect()
+    }
+
+    /// Clears away what a process that died left beside files it was about to change, by their absolute paths. Returns
+    /// what the owner is told. It blocks.
+    pub fn recover(&self, paths: &[PathBuf]) -> Vec<String> {
+        let told = paths.iter().map(|path| changes::recover(&self.scope, path));
+        let told =
+            told.map(|told| told.unwrap_or_else(|why| vec![format!("a change that was cut off: {why}")]));
+        told.flatten().collect()
     }
 
     /// Checks a call before anything is decided on it.

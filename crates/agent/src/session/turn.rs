@@ -189,7 +189,7 @@ impl Turn<'_> {
         match begun.await {
             Ok((tree, spending)) => {
                 self.inbox.turn_holds(held.fence(), config.identity(tree));
-                self.end_lost_calls(&held, tree).await;
+                self.end_lost_calls(&held, tree, config).await;
                 let (mut batch, mut attended, mut limits) = (vec![first], false, TurnLimits::default());
                 while !batch.is_empty() {
                     attended |= batch.iter().any(|pending| pending.attended);
@@ -212,12 +212,19 @@ impl Turn<'_> {
         held.release().await;
     }
 
-    /// Ends the calls of earlier turns of a tree that have no result: whoever holds the session is alone in it.
-    async fn end_lost_calls(&self, held: &SessionLease, tree: TreeId) {
+    /// Ends the calls of earlier turns of a tree that have no result, and clears away what they left beside files:
+    /// whoever holds the session is alone in it.
+    async fn end_lost_calls(&self, held: &SessionLease, tree: TreeId, config: &TurnConfig) {
+        let lost = self.runtime.lost_changes(&Principal::Owner, tree).await;
         let is_lost = |call: &RunningCall| call.tree == tree;
         let ended = self.runtime.end_calls(&Principal::Owner, is_lost, &[held.guard()]).await;
         if let Err(error) = self.named(held, ended).await {
             tracing::warn!(%error, "calls without a result are not ended yet");
+        }
+        let (Ok(lost), Some(registry)) = (lost, config.tools.clone()) else { return };
+        if !lost.is_empty() {
+            let told = tokio::task::spawn_blocking(move || registry.recover(&lost)).await;
+            told.into_iter().flatten().for_each(|told| self.log.push(SessionEvent::notice(told)));
         }
     }
 

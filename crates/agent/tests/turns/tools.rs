@@ -8,9 +8,9 @@ use drawloom_agent::{SessionEvent, TurnConfig};
 use loom::path::ViewOverrides;
 use loom::plan::{CallResult, NewText};
 use loom::render::{tip, window};
-use loom::{Author, AuthorKind, Block, Op, Role, ToolStatus, Trust};
+use loom::{Author, AuthorKind, Block, Digest, Op, Role, ToolStatus, Trust};
 use model::Cancel;
-use store::{AttachedWrites, CallId, Claim, Fence, LeaseOwner, NewCall};
+use store::{AttachedWrites, CallId, Claim, Fence, FileState, LeaseOwner, NewCall, NewFileChange};
 use text::mask::Masker;
 use tools::{ToolRegistry, ToolScope};
 use workspace::{AllowedRoots, Root, StoreGuard};
@@ -243,4 +243,36 @@ async fn whoever_takes_a_session_ends_what_its_last_turn_began() {
     assert_eq!(said[2], (Role::Tool, Some(ToolStatus::Unknown)));
     assert_eq!(said[3..], [(Role::User, None), (Role::Assistant, None)]);
     assert!(other.runtime.store.running_calls(&WHO, None, 9).await.unwrap().is_empty());
+}
+
+/// What a process that died in the middle of a change left in the workspace goes with its call.
+#[tokio::test]
+async fn what_a_cut_off_change_left_beside_a_file_is_cleared_away() {
+    let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
+    let process = house.process("chat");
+    begun(&process).await;
+    let tree = process.enter().await.tree;
+    let call = process.runtime.store.running_calls(&WHO, None, 9).await.unwrap().remove(0);
+    let change = NewFileChange {
+        call: call.id,
+        claim: call.claim,
+        guards: Vec::new(),
+        root: folder.path().canonicalize().unwrap(),
+        path: "a.txt".into(),
+        before: FileState::Absent,
+        after: FileState::File { mode: None, blob: Digest::of(b"new") },
+    };
+    process.runtime.store.keep_file_change(&WHO, tree, change).await.unwrap();
+    let hash: String = Digest::of(b"new").0[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    let ours = folder.path().join(format!(".a.txt.drawloom-0123456789abcdef-{hash}.new"));
+    let other = folder.path().join(format!(".a.txt.drawloom-0123456789abcdee-{hash}.new"));
+    std::fs::write(&ours, "new").unwrap();
+    std::fs::write(&other, "somebody's").unwrap();
+    let asked = with_tools(r#"{"text": "Go on."}"#, folder.path());
+    process.talk(asked, TurnInput::text("second")).await.until_it_ends(Cancel::never()).await;
+    assert!(!ours.exists() && !other.exists());
+    let names: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [kept] = names.as_slice() else { panic!("{names:?}") };
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), "somebody's");
 }
