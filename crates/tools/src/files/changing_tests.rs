@@ -14,10 +14,13 @@ use workspace::{AllowedRoots, Root, StoreGuard};
 
 use crate::{ChangeRecorder, FileContent, PlannedChange, SeenFiles, ToolRegistry, ToolScope, give_back};
 
-/// What was written down before it was done: path, before, after.
+/// Path, text before, text after.
+type Row = (String, Option<String>, Option<String>);
+
+/// What was written down before it was done.
 #[derive(Default)]
 struct Recorded {
-    rows: Mutex<Vec<(String, Option<String>, Option<String>)>>,
+    rows: Mutex<Vec<Row>>,
     refuses: bool,
 }
 

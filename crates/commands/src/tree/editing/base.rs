@@ -162,7 +162,7 @@ impl HeldBase {
         }
         // Whoever held it before may have taken it in.
         let is_it = lock.metadata().ok().zip(file.metadata().ok());
-        if !is_it.is_some_and(|(held, there)| held.ino() == there.ino()) {
+        if is_it.is_none_or(|(held, there)| held.ino() != there.ino()) {
             return Err(gone());
         }
         Ok(Some(Self { base, name, _lock: lock }))
