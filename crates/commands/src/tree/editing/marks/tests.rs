@@ -141,7 +141,8 @@ proptest! {
             prop_oneof![
                 prop::sample::select(OLD.to_vec()).prop_map(str::to_owned),
                 prop::sample::select(IDS.to_vec()).prop_map(|id| format!("⟦{id}⟧")),
-                "[A é\n⟦⟧.]{0,8}",
+                // No letter that an id has: what is like a mark is refused.
+                "[E é\n⟦⟧.]{0,8}",
             ],
             0..12,
         ),
