@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use ::tools::FileContent;
 use loom::operation::TimelineEffect;
-use loom::{Digest, NodeId, Seq, TreeId, TreeReader};
+use loom::{NodeId, Seq, TreeId, TreeReader};
 use store::home::HomeDir;
 use store::{FileChange, FileChangeId, FileState, LIST_PAGE};
-use workspace::{FileProblem, ReadRules, RelativePath, Root};
+use workspace::{FileKind, FileProblem, ReadRules, RelativePath, Root};
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -27,8 +27,10 @@ struct PathChange {
     root: PathBuf,
     path: PathBuf,
     before: FileState,
+    /// What stood there before the last of them, which may have failed.
+    before_last: FileState,
     after: FileState,
-    /// Whether each change began where the one before had ended.
+    /// Whether each change began where the one before had ended, or had begun.
     is_whole: bool,
     ids: Vec<FileChangeId>,
 }
@@ -41,14 +43,23 @@ fn by_path(changes: Vec<FileChange>) -> Vec<PathChange> {
         let key = (change.root.clone(), change.path.clone());
         match known.get(&key).map(|at| &mut paths[*at]) {
             Some(path) => {
-                path.is_whole &= is_same(path.after, change.before);
-                path.after = change.after;
+                path.is_whole &=
+                    is_same(path.after, change.before) || is_same(path.before_last, change.before);
+                (path.before_last, path.after) = (change.before, change.after);
                 path.ids.push(change.id);
             }
             None => {
                 known.insert(key, paths.len());
                 let FileChange { id, root, path, before, after, .. } = change;
-                paths.push(PathChange { root, path, before, after, is_whole: true, ids: vec![id] });
+                paths.push(PathChange {
+                    root,
+                    path,
+                    before,
+                    before_last: before,
+                    after,
+                    is_whole: true,
+                    ids: vec![id],
+                });
             }
         }
     }
@@ -69,14 +80,6 @@ async fn standing(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<FileChan
     let mut all = store::all_pages(|change: &FileChange| change.id, page).await?;
     all.retain(|change| !change.taken_back);
     Ok(all)
-}
-
-/// What a state says of its bytes.
-async fn bytes_of(app: &App, state: FileState) -> Result<Vec<u8>, CommandError> {
-    match state.blob() {
-        Some(blob) => Ok(app.runtime.read_blob(blob).await?),
-        None => Ok(Vec::new()),
-    }
 }
 
 /// Shows what tools changed in the files of a conversation and nobody gave back.
@@ -177,12 +180,15 @@ fn turn_of(rows: &dyn TreeReader, answer: NodeId) -> Result<Option<Seq>, loom::R
 
 /// Gives one path back, or says why it is left.
 async fn give_path_back(app: &App, change: &PathChange) -> Result<Result<(), String>, CommandError> {
-    let (before, after) = (bytes_of(app, change.before).await?, bytes_of(app, change.after).await?);
+    let before = match change.before.blob() {
+        Some(blob) => app.runtime.read_blob(blob).await?,
+        None => Vec::new(),
+    };
     let locks = app.runtime.home.dir(HomeDir::Locks);
     let locks = locks.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
     let guard = app.guard.clone();
     let (root, path) = (change.root.clone(), change.path.clone());
-    let (was, is, is_whole) = (change.before, change.after, change.is_whole);
+    let (was, left, is_whole) = (change.before, [change.after, change.before_last], change.is_whole);
     let done = tokio::task::spawn_blocking(move || {
         if !is_whole {
             return Err("somebody changed it between two changes of tools".to_owned());
@@ -190,27 +196,28 @@ async fn give_path_back(app: &App, change: &PathChange) -> Result<Result<(), Str
         let root = Root::open(&root, &guard).map_err(|error| error.to_string())?;
         let path = path.to_str().ok_or("its name is no text")?;
         let path = RelativePath::parse(path).map_err(|error| error.to_string())?;
-        let found = state_at(&root, &path)?;
-        if is_same(found, was) || found == was {
+        let (found, bytes) = state_at(&root, &path)?;
+        if found == was {
             return Ok(());
         }
-        if is != FileState::Folder && !is_same(is, found) {
+        if !left.into_iter().any(|left| is_same(left, found)) {
             return Err("somebody changed it since".to_owned());
         }
-        ::tools::give_back(&locks, &root, &path, (content(was, &before), content(is, &after)))
+        ::tools::give_back(&locks, &root, &path, (content(was, &before), content(found, &bytes)))
     });
     Ok(done.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())))
 }
 
-/// What stands at a path now.
-fn state_at(root: &Root, path: &RelativePath) -> Result<FileState, String> {
+/// What stands at a path now, with its bytes.
+fn state_at(root: &Root, path: &RelativePath) -> Result<(FileState, Vec<u8>), String> {
     match root.read(path, &ReadRules::at_most(MAX_BYTES)) {
         Ok(content) => {
-            Ok(FileState::File { mode: Some(content.metadata.mode), blob: Digest::of(&content.bytes) })
+            let state = FileState::File { mode: Some(content.metadata.mode), blob: content.digest() };
+            Ok((state, content.bytes))
         }
         Err(error) => match error.problem {
-            FileProblem::NotFound => Ok(FileState::Absent),
-            FileProblem::NotRegular(workspace::FileKind::Folder) => Ok(FileState::Folder),
+            FileProblem::NotFound => Ok((FileState::Absent, Vec::new())),
+            FileProblem::NotRegular(FileKind::Folder) => Ok((FileState::Folder, Vec::new())),
             _ => Err(error.to_string()),
         },
     }
@@ -221,5 +228,42 @@ const fn content(state: FileState, bytes: &[u8]) -> FileContent<'_> {
         FileState::Absent => FileContent::Absent,
         FileState::File { mode, .. } => FileContent::File { mode, bytes },
         FileState::Folder => FileContent::Folder,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loom::Digest;
+    use store::CallId;
+
+    use super::*;
+
+    fn file(text: &str) -> FileState {
+        FileState::File { mode: Some(0o644), blob: Digest::of(text.as_bytes()) }
+    }
+
+    fn changed(states: &[(FileState, FileState)]) -> bool {
+        let answer = NodeId::from_bytes([1; 16]);
+        let changes = (0..).zip(states).map(|(number, (before, after))| FileChange {
+            id: FileChangeId { call: CallId { answer, number }, number: 0 },
+            root: "/w".into(),
+            path: "a".into(),
+            before: *before,
+            after: *after,
+            at: loom::Millis(1),
+            taken_back: false,
+        });
+        let [path] = by_path(changes.collect()).try_into().ok().unwrap();
+        path.is_whole
+    }
+
+    #[test]
+    fn changes_that_follow_each_other_are_one_also_where_one_failed() {
+        let (a, b, c, d) = (file("a"), file("b"), file("c"), file("d"));
+        let new = FileState::File { mode: None, blob: Digest::of(b"b") };
+        assert!(changed(&[(a, b), (b, c)]));
+        assert!(changed(&[(FileState::Absent, new), (b, c)]), "the mode of a new file is the system's");
+        assert!(changed(&[(a, b), (a, c), (c, d)]), "the first failed");
+        assert!(!changed(&[(a, b), (d, c)]), "somebody wrote in between");
     }
 }
