@@ -4,7 +4,7 @@
 //! and left; nothing else is looked at.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ::tools::FileContent;
 use loom::operation::TimelineEffect;
@@ -66,10 +66,16 @@ fn by_path(changes: Vec<FileChange>) -> Vec<PathChange> {
     paths
 }
 
-/// Whether what stands there is what a change left: the mode of a new file is not known beforehand.
+/// Permission bits of a file before it gets its own.
+const PRIVATE: u32 = 0o600;
+
+/// Whether what stands there is what a change left.
 fn is_same(left: FileState, found: FileState) -> bool {
     match (left, found) {
-        (FileState::File { mode: None, blob }, FileState::File { blob: other, .. }) => blob == other,
+        // A process that died in between left it as its own files are.
+        (FileState::File { blob, mode }, FileState::File { blob: other, mode: found }) if blob == other => {
+            mode.is_none() || mode == found || found == Some(PRIVATE)
+        }
         (left, found) => left == found,
     }
 }
@@ -85,7 +91,7 @@ async fn standing(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<FileChan
 /// Shows what tools changed in the files of a conversation and nobody gave back.
 pub(crate) async fn diff(app: &App, asker: &Asker, tree: TreeId) -> Result<CommandOutcome, CommandError> {
     let paths = by_path(standing(app, asker, tree).await?);
-    Ok(CommandOutcome::FilesChanged(FilesChanged { files: differences(app, &paths).await? }))
+    Ok(CommandOutcome::FilesChanged(FilesChanged { files: differences(app, paths.iter()).await? }))
 }
 
 /// The text of a file, with secrets masked; none where there is no file.
@@ -95,9 +101,12 @@ async fn text_of(app: &App, state: FileState) -> Result<Option<String>, CommandE
     Ok(Some(app.runtime.masker.mask(&String::from_utf8_lossy(&bytes)).text.into_owned()))
 }
 
-async fn differences(app: &App, paths: &[PathChange]) -> Result<Vec<FileDifference>, CommandError> {
+async fn differences<'p>(
+    app: &App,
+    paths: impl Iterator<Item = &'p PathChange>,
+) -> Result<Vec<FileDifference>, CommandError> {
     let mut files = Vec::new();
-    for path in paths.iter().filter(|path| path.after != FileState::Folder && path.before != path.after) {
+    for path in paths.filter(|path| path.after != FileState::Folder && path.before != path.after) {
         let (is_new, is_gone) = (path.before == FileState::Absent, path.after == FileState::Absent);
         let (before, after) = (text_of(app, path.before).await?, text_of(app, path.after).await?);
         let name = path.path.display().to_string();
@@ -113,59 +122,74 @@ async fn differences(app: &App, paths: &[PathChange]) -> Result<Vec<FileDifferen
     Ok(files)
 }
 
-/// Gives back what the last turn that changed files changed.
+/// Gives back what the last turn changed in files of which anything can be given back.
 pub(crate) async fn give_back(
     app: &App,
     asker: &Asker,
     tree: TreeId,
 ) -> Result<CommandOutcome, CommandError> {
+    let mut done = FilesGivenBack::default();
+    for changes in by_turn(app, asker, tree).await? {
+        let (mut back, mut paths) = (Vec::new(), Vec::new());
+        for path in by_path(changes) {
+            match examine(app, &path).await? {
+                Ok(Found { is_back: true, .. }) => back.extend(path.ids),
+                Ok(found) => paths.push((path, found)),
+                Err(why) => done.left.push(LeftFile { path: path.path, why }),
+            }
+        }
+        app.runtime.store.take_back_file_changes(&asker.principal, tree, back).await?;
+        if paths.is_empty() {
+            continue;
+        }
+        confirm(app, &paths).await?;
+        // What comes back goes first, so that nothing is gone in between; folders go when they are empty.
+        let (returning, going): (Vec<_>, Vec<_>) =
+            paths.into_iter().partition(|(path, _)| path.before != FileState::Absent);
+        for (path, found) in returning.into_iter().chain(going.into_iter().rev()) {
+            match give_path_back(app, &path, found).await? {
+                Ok(()) => {
+                    app.runtime.store.take_back_file_changes(&asker.principal, tree, path.ids).await?;
+                    done.given.push(path.path);
+                }
+                Err(why) => done.left.push(LeftFile { path: path.path, why }),
+            }
+        }
+        break;
+    }
+    Ok(CommandOutcome::FilesGivenBack(done))
+}
+
+/// Shows what is given back, and asks where somebody is there.
+async fn confirm(app: &App, paths: &[(PathChange, Found)]) -> Result<(), CommandError> {
+    if !app.frontend.is_attended() {
+        return Ok(());
+    }
+    for file in differences(app, paths.iter().map(|(path, _)| path)).await? {
+        file.diff.lines().for_each(|line| app.frontend.note(&text::terminal::explicit(line)));
+    }
+    if app.frontend.confirm(&format!("Give back {} paths as they were before?", paths.len())) {
+        return Ok(());
+    }
+    Err(CommandError::refused("not_confirmed", "nothing was given back", "say yes to give it back"))
+}
+
+/// The changes that stand, a turn each, the newest first.
+async fn by_turn(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<Vec<FileChange>>, CommandError> {
     let all = standing(app, asker, tree).await?;
-    let Some(newest) = all.last().map(|change| change.id.call.answer) else {
-        return Ok(CommandOutcome::FilesGivenBack(FilesGivenBack::default()));
-    };
     let mut answers: Vec<NodeId> = all.iter().map(|change| change.id.call.answer).collect();
     answers.dedup();
     let read = move |rows: &dyn TreeReader| {
-        let turn = turn_of(rows, newest)?;
-        let mut own = Vec::new();
-        for answer in answers {
-            if turn_of(rows, answer)? == turn {
-                own.push(answer);
-            }
-        }
-        Ok(own)
+        let turns = answers.into_iter().map(|answer| Ok((answer, turn_of(rows, answer)?)));
+        turns.collect::<Result<BTreeMap<_, _>, loom::RowError>>()
     };
-    let own = app.read(asker, tree, read).await?;
-    let changes = all.into_iter().filter(|change| own.contains(&change.id.call.answer)).collect();
-    let paths = by_path(changes);
-    let what = format!("Give back {} paths as they were before?", paths.len());
-    let shown = differences(app, &paths).await?;
-    if app.frontend.is_attended() {
-        for file in &shown {
-            file.diff.lines().for_each(|line| app.frontend.note(line));
-        }
-        if !app.frontend.confirm(&what) {
-            return Err(CommandError::refused(
-                "not_confirmed",
-                "nothing was given back",
-                "say yes to give it back",
-            ));
-        }
+    let turns = app.read(asker, tree, read).await?;
+    let mut found: BTreeMap<Option<Seq>, Vec<FileChange>> = BTreeMap::new();
+    for change in all {
+        let turn = turns.get(&change.id.call.answer).copied().flatten();
+        found.entry(turn).or_default().push(change);
     }
-    let mut done = FilesGivenBack::default();
-    let mut back = Vec::new();
-    // What was made last goes first: files before the folders they are in.
-    for path in paths.into_iter().rev() {
-        match give_path_back(app, &path).await? {
-            Ok(()) => {
-                done.given.push(path.path.clone());
-                back.extend(path.ids);
-            }
-            Err(why) => done.left.push(LeftFile { path: path.path.clone(), why }),
-        }
-    }
-    app.runtime.store.take_back_file_changes(&asker.principal, tree, back).await?;
-    Ok(CommandOutcome::FilesGivenBack(done))
+    Ok(found.into_values().rev().collect())
 }
 
 /// The operation that began the turn of an answer.
@@ -178,8 +202,43 @@ fn turn_of(rows: &dyn TreeReader, answer: NodeId) -> Result<Option<Seq>, loom::R
     }))
 }
 
+/// What stands at a path that can be given back.
+struct Found {
+    /// Whether it is what it was already.
+    is_back: bool,
+    state: FileState,
+    bytes: Vec<u8>,
+}
+
+/// What stands at a path, or why it is left.
+async fn examine(app: &App, change: &PathChange) -> Result<Result<Found, String>, CommandError> {
+    let guard = app.guard.clone();
+    let (root, path) = (change.root.clone(), change.path.clone());
+    let (was, left, is_whole) = (change.before, [change.after, change.before_last], change.is_whole);
+    let found = tokio::task::spawn_blocking(move || {
+        let root = Root::open(&root, &guard).map_err(|error| error.to_string())?;
+        let (state, bytes) = state_at(&root, &relative(&path)?)?;
+        match (state == was, is_whole, left.into_iter().any(|left| is_same(left, state))) {
+            (true, ..) => Ok(Found { is_back: true, state, bytes }),
+            (_, false, _) => Err("somebody changed it between two changes of tools".to_owned()),
+            (_, _, false) if !is_same(was, state) => Err("somebody changed it since".to_owned()),
+            _ => Ok(Found { is_back: false, state, bytes }),
+        }
+    });
+    Ok(found.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())))
+}
+
+fn relative(path: &Path) -> Result<RelativePath, String> {
+    let path = path.to_str().ok_or("its name is no text")?;
+    RelativePath::parse(path).map_err(|error| error.to_string())
+}
+
 /// Gives one path back, or says why it is left.
-async fn give_path_back(app: &App, change: &PathChange) -> Result<Result<(), String>, CommandError> {
+async fn give_path_back(
+    app: &App,
+    change: &PathChange,
+    found: Found,
+) -> Result<Result<(), String>, CommandError> {
     let before = match change.before.blob() {
         Some(blob) => app.runtime.read_blob(blob).await?,
         None => Vec::new(),
@@ -187,23 +246,12 @@ async fn give_path_back(app: &App, change: &PathChange) -> Result<Result<(), Str
     let locks = app.runtime.home.dir(HomeDir::Locks);
     let locks = locks.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
     let guard = app.guard.clone();
-    let (root, path) = (change.root.clone(), change.path.clone());
-    let (was, left, is_whole) = (change.before, [change.after, change.before_last], change.is_whole);
+    let (root, path, was) = (change.root.clone(), change.path.clone(), change.before);
+    let umask = store::home::former_umask();
     let done = tokio::task::spawn_blocking(move || {
-        if !is_whole {
-            return Err("somebody changed it between two changes of tools".to_owned());
-        }
         let root = Root::open(&root, &guard).map_err(|error| error.to_string())?;
-        let path = path.to_str().ok_or("its name is no text")?;
-        let path = RelativePath::parse(path).map_err(|error| error.to_string())?;
-        let (found, bytes) = state_at(&root, &path)?;
-        if found == was {
-            return Ok(());
-        }
-        if !left.into_iter().any(|left| is_same(left, found)) {
-            return Err("somebody changed it since".to_owned());
-        }
-        ::tools::give_back(&locks, &root, &path, (content(was, &before), content(found, &bytes)))
+        let states = (content(was, &before), content(found.state, &found.bytes));
+        ::tools::give_back(&locks, &root, &relative(&path)?, states, umask)
     });
     Ok(done.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())))
 }

@@ -16,6 +16,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, RenameFlags, linkat, renameat_with};
 use rustix::io::Errno;
@@ -349,10 +350,19 @@ impl Home {
     }
 }
 
+static FORMER_UMASK: AtomicU32 = AtomicU32::new(0o022);
+
+/// The umask before [`restrict_umask`]: for files that are the owner's and not ours.
+#[must_use]
+pub fn former_umask() -> u32 {
+    FORMER_UMASK.load(Ordering::Relaxed)
+}
+
 /// Keeps everything this process creates from others (spec: security §8 "umask set"). It is the process's,
 /// not a thread's: to be called once, first thing in `main`.
 pub fn restrict_umask() {
-    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    let former = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    FORMER_UMASK.store(former.bits(), Ordering::Relaxed);
 }
 
 /// Gives a file another name, unless something has it; whether it was free.

@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loom::Digest;
+use text::terminal::{explicit, one_line};
 use workspace::{
     Documents, Expected, FileId, FileProblem, LinkPolicy, ReadRules, RecoveredDocument, RelativePath,
     RemoveOutcome, ReplaceOutcome, Replacement, Root, Stamp, Unmerged, WorkspaceLock,
@@ -50,6 +51,9 @@ pub trait ChangeRecorder: Send + Sync {
     /// # Errors
     /// Why nothing may be changed now.
     fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String>;
+
+    /// Says that none of them was made, or all were taken back. It blocks.
+    fn take_back(&self);
 }
 
 /// What a session knows of files by having read or written them: digests of their bytes.
@@ -73,7 +77,7 @@ impl SeenFiles {
 /// A file as it stands, in order to be changed.
 pub(crate) struct FoundFile {
     pub(crate) bytes: Vec<u8>,
-    mode: u32,
+    pub(crate) mode: u32,
     pub(crate) digest: Digest,
 }
 
@@ -101,11 +105,21 @@ pub(crate) struct FileEdit<'s> {
     pub(crate) before: Option<FoundFile>,
     /// Its new bytes; none where it goes.
     pub(crate) after: Option<Vec<u8>>,
+    /// The permission bits it gets, where they change or another file's come along.
+    pub(crate) mode: Option<u32>,
 }
 
 impl FileEdit<'_> {
     pub(crate) fn changes_something(&self) -> bool {
+        let mode = self.before.as_ref().map(|before| before.mode);
         self.before.as_ref().map(|before| &before.bytes) != self.after.as_ref()
+            || (self.after.is_some() && self.mode.is_some() && self.mode != mode)
+    }
+
+    /// The permission bits of the file by then.
+    fn mode_after(&self, umask: u32) -> u32 {
+        let before = self.before.as_ref().map(|before| before.mode);
+        self.mode.or(before).unwrap_or(NEW_FILE & !umask)
     }
 
     /// What it does, in a line.
@@ -128,8 +142,9 @@ impl FileEdit<'_> {
         String::from_utf8_lossy(self.after.as_deref().unwrap_or_default())
     }
 
-    fn planned(&self) -> PlannedChange<'_> {
+    fn planned(&self, umask: u32) -> PlannedChange<'_> {
         let mode = self.before.as_ref().map(|before| before.mode);
+        let mode_after = Some(self.mode_after(umask));
         PlannedChange {
             root: self.root.path(),
             path: &self.path,
@@ -140,7 +155,7 @@ impl FileEdit<'_> {
             after: self
                 .after
                 .as_deref()
-                .map_or(FileContent::Absent, |bytes| FileContent::File { mode, bytes }),
+                .map_or(FileContent::Absent, |bytes| FileContent::File { mode: mode_after, bytes }),
         }
     }
 }
@@ -158,7 +173,9 @@ pub(crate) fn difference(edits: &[FileEdit<'_>]) -> String {
 
 /// A file before and after as a unified diff; none of a file that is not there.
 pub fn unified_diff(path: &str, before: Option<&str>, after: Option<&str>) -> String {
-    let name = |text: Option<&str>| if text.is_some() { path.to_owned() } else { "/dev/null".to_owned() };
+    // A name of several lines would look like lines of the difference.
+    let path = explicit(&one_line(path)).into_owned();
+    let name = |text: Option<&str>| if text.is_some() { path.clone() } else { "/dev/null".to_owned() };
     let mut config = similar::TextDiff::configure();
     let diff = config.timeout(DIFF_TIME).diff_lines(before.unwrap_or_default(), after.unwrap_or_default());
     diff.unified_diff().header(&name(before), &name(after)).to_string()
@@ -192,18 +209,35 @@ pub(crate) fn apply(call: &CallScope<'_>, edits: &[FileEdit<'_>]) -> Result<(), 
         before: FileContent::Absent,
         after: FileContent::Folder,
     });
-    let planned: Vec<_> = of_folders.chain(edits.iter().map(FileEdit::planned)).collect();
+    let planned: Vec<_> = of_folders.chain(edits.iter().map(|edit| edit.planned(scope.umask))).collect();
     recorder.record(&planned)?;
+    let (mut done, mut failed) = (0, None);
     for (root, path) in &folders {
-        root.create_folder(path).map_err(|error| error.to_string())?;
-    }
-    for (at, edit) in edits.iter().enumerate() {
-        let before = edit.before.as_ref().map(|before| before.digest);
-        if let Err(why) = change(&scope.locks, edit.root, &edit.path, before, edit.after.as_deref()) {
-            let back = edits[..at].iter().rev().filter_map(|edit| undo(scope, edit).err());
-            let stuck: Vec<String> = back.collect();
-            return Err(if stuck.is_empty() { why } else { format!("{why}; {}", stuck.join("; ")) });
+        if let Err(error) = make_folder(root, path, scope.umask) {
+            failed = failed.or(Some(error));
         }
+    }
+    for edit in edits {
+        if failed.is_some() {
+            break;
+        }
+        let before = edit.before.as_ref().map(|before| before.digest);
+        let mode = edit.mode_after(scope.umask);
+        match change(&scope.locks, (edit.root, &edit.path), before, (edit.after.as_deref(), mode)) {
+            Ok(()) => done += 1,
+            Err(why) => failed = Some(why),
+        }
+    }
+    if let Some(why) = failed {
+        let back = edits[..done].iter().rev().filter_map(|edit| undo(scope, edit).err());
+        let stuck: Vec<String> = back.collect();
+        // A folder that somebody put something into stays.
+        folders.iter().rev().for_each(|(root, path)| drop(root.remove_folder(path)));
+        if stuck.is_empty() {
+            recorder.take_back();
+            return Err(why);
+        }
+        return Err(format!("{why}; {}", stuck.join("; ")));
     }
     for edit in edits {
         if let Some(bytes) = &edit.after {
@@ -213,16 +247,24 @@ pub(crate) fn apply(call: &CallScope<'_>, edits: &[FileEdit<'_>]) -> Result<(), 
     Ok(())
 }
 
-/// Brings one path from what it is expected to hold to something else.
+/// Permission bits of new files and folders, before the owner's umask.
+const NEW_FILE: u32 = 0o666;
+const NEW_FOLDER: u32 = 0o777;
+
+fn make_folder(root: &Root, path: &RelativePath, umask: u32) -> Result<(), String> {
+    let made = root.create_folder(path).and_then(|()| root.set_mode(path, NEW_FOLDER & !umask));
+    made.map_err(|error| error.to_string())
+}
+
+/// Brings one path from what it is expected to hold to something else, with these permission bits.
 ///
 /// # Errors
 /// It holds another text, which stays; or the system refused.
 fn change(
     locks: &Path,
-    root: &Root,
-    path: &RelativePath,
+    (root, path): (&Root, &RelativePath),
     expected: Option<Digest>,
-    to: Option<&[u8]>,
+    (to, mode): (Option<&[u8]>, u32),
 ) -> Result<(), String> {
     let lock = WorkspaceLock::acquire(locks, root.id(), PATIENCE).map_err(|error| error.to_string())?;
     let documents = Documents::new(root, &lock).map_err(|error| error.to_string())?.refuse_links();
@@ -238,7 +280,7 @@ fn change(
             let expected = expected.map_or(Expected::Absent, Expected::Text);
             let replacement = Replacement { text, expected, stamp, unmerged: Unmerged::Beside };
             match documents.replace(path, &replacement) {
-                Ok(ReplaceOutcome::Saved(_)) => Ok(()),
+                Ok(ReplaceOutcome::Saved(_)) => root.set_mode(path, mode).map_err(|error| error.to_string()),
                 Ok(ReplaceOutcome::Conflict { ours, .. }) => {
                     Err(changed(&format!("; the new text lies in {ours}")))
                 }
@@ -258,6 +300,7 @@ pub fn give_back(
     root: &Root,
     path: &RelativePath,
     (before, after): (FileContent<'_>, FileContent<'_>),
+    umask: u32,
 ) -> Result<(), String> {
     let bytes = |content| match content {
         FileContent::File { bytes, .. } => Some(bytes),
@@ -266,13 +309,22 @@ pub fn give_back(
     if after == FileContent::Folder {
         return root.remove_folder(path).map_err(|error| error.to_string());
     }
-    change(locks, root, path, bytes(after).map(Digest::of), bytes(before))?;
-    match before {
-        FileContent::File { mode: Some(mode), .. } => {
-            root.set_mode(path, mode).map_err(|error| error.to_string())
+    let mode = match before {
+        FileContent::File { mode: Some(mode), .. } => mode,
+        _ => NEW_FILE & !umask,
+    };
+    // The folder it was in may have gone with it.
+    if let (FileContent::File { .. }, FileContent::Absent) = (before, after) {
+        let (folder, _) = path.split().map_err(|error| error.to_string())?;
+        let mut so_far = RelativePath::root();
+        for name in folder.as_path() {
+            so_far = so_far.join(name).map_err(|error| error.to_string())?;
+            if root.stat(&so_far, LinkPolicy::Refuse).is_err() {
+                make_folder(root, &so_far, umask)?;
+            }
         }
-        _ => Ok(()),
     }
+    change(locks, (root, path), bytes(after).map(Digest::of), (bytes(before), mode))
 }
 
 /// Clears away what a process that died in a change left beside a file: working files that hold its text are removed, an
@@ -298,7 +350,8 @@ pub(crate) fn recover(scope: &ToolScope, path: &Path) -> Result<Vec<String>, Str
 fn undo(scope: &ToolScope, edit: &FileEdit<'_>) -> Result<(), String> {
     let after = edit.after.as_deref().map(Digest::of);
     let before = edit.before.as_ref().map(|before| before.bytes.as_slice());
-    change(&scope.locks, edit.root, &edit.path, after, before)
+    let mode = edit.before.as_ref().map_or(NEW_FILE & !scope.umask, |before| before.mode);
+    change(&scope.locks, (edit.root, &edit.path), after, (before, mode))
         .map_err(|why| format!("{} was not given back: {why}", edit.path))
 }
 

@@ -9,6 +9,7 @@ mod read;
 mod walk;
 mod write;
 
+use loom::Digest;
 use workspace::{FileError, FileKind, LinkPolicy, ReadRules, RelativePath, Root, RootedPath};
 
 use crate::tool::{Tool, ToolScope};
@@ -38,18 +39,25 @@ fn failed(error: &FileError) -> String {
 /// Bytes of a file that is read or searched.
 pub(crate) const MAX_BYTES: u64 = 10 << 20;
 
-/// The text of a file, with secrets masked in it before anything is cut; bytes that are no UTF-8 are shown as U+FFFD,
-/// and a byte order mark is none of it.
-fn text_of(scope: &ToolScope, root: &Root, path: &RelativePath, links: LinkPolicy) -> Result<String, String> {
+/// The text of a file and the digest of its bytes: with secrets masked in it before anything is cut; bytes that are no
+/// UTF-8 are shown as U+FFFD, and a byte order mark is none of it.
+fn text_of(
+    scope: &ToolScope,
+    root: &Root,
+    path: &RelativePath,
+    links: LinkPolicy,
+) -> Result<(String, Digest), String> {
+    scope.require_read(path)?;
     let rules = ReadRules { links, ..ReadRules::at_most(MAX_BYTES) };
     let content = root.read(path, &rules).map_err(|error| failed(&error))?;
-    scope.seen.see(root, path, content.digest());
+    let digest = content.digest();
     let bytes = content.bytes;
     if bytes.contains(&0) {
         return Err(format!("{path} is no text: it holds zero bytes"));
     }
     let text = String::from_utf8_lossy(&bytes);
-    Ok(scope.masker.mask(text.strip_prefix('\u{feff}').unwrap_or(&text)).text.into_owned())
+    let masked = scope.masker.mask(text.strip_prefix('\u{feff}').unwrap_or(&text)).text.into_owned();
+    Ok((masked, digest))
 }
 
 /// What stands behind a name in a list, so that its kind is seen.

@@ -120,6 +120,12 @@ impl CheckedCall {
         self.scope.policy.decide(&facts, session)
     }
 
+    /// The paths it is about, each written one way.
+    pub fn paths(&self) -> Vec<String> {
+        let paths = self.tool.paths(&self.scope, &self.arguments).into_iter();
+        paths.map(|path| path.path.as_path().display().to_string()).collect()
+    }
+
     /// Its result where it fails before it runs, for this reason, which may quote what its files say.
     pub fn failed(&self, why: String) -> ToolOutput {
         ToolOutput { trust: self.scope.trust, ..ToolOutput::error(why) }

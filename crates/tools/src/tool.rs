@@ -6,12 +6,15 @@ use std::sync::Arc;
 use context::ToolSpec;
 use loom::{ToolStatus, Trust};
 use model::Cancel;
-use policy::{Effect, PathAccess, PathPlace, PathUse, Policy, SessionType};
+use policy::{
+    Attendance, CallFacts, Decision, Effect, PathAccess, PathPlace, PathUse, Policy, SandboxLevel,
+    SessionFacts, SessionType,
+};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use text::mask::Masker;
-use workspace::AllowedRoots;
+use workspace::{AllowedRoots, RelativePath};
 
 use crate::changes::{ChangeRecorder, SeenFiles};
 
@@ -28,7 +31,41 @@ pub struct ToolScope {
     pub session: SessionType,
     /// The home's folder of locks.
     pub locks: PathBuf,
+    /// Permission bits that new files and folders do not get: the owner's.
+    pub umask: u32,
     pub seen: SeenFiles,
+}
+
+impl ToolScope {
+    /// Refuses what is read of a file on the way, which no decision on the call named.
+    pub(crate) fn require_read(&self, path: &RelativePath) -> Result<(), String> {
+        // Without rules everything beneath the roots is read.
+        if self.policy.rules().is_empty() {
+            return Ok(());
+        }
+        let session = SessionFacts {
+            kind: self.session,
+            attendance: Attendance::Unattended,
+            sandbox: SandboxLevel::None,
+            tainted: false,
+            plan_mode: false,
+            keeps_old_bytes: true,
+        };
+        for tool in ["read", "grep"] {
+            let paths = vec![PathUse {
+                path: path.clone(),
+                access: PathAccess::Read,
+                place: PathPlace::WritableRoot,
+            }];
+            let effects = [Effect::Read].into();
+            let call = CallFacts { tool: tool.to_owned(), effects, paths, ..CallFacts::default() };
+            let verdict = self.policy.decide(&call, &session);
+            if verdict.decision == Decision::Deny {
+                return Err(format!("{path} is not read: {}", verdict.reason));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// One call at work.

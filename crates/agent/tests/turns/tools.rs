@@ -28,6 +28,7 @@ pub(crate) fn with_tools(lines: &str, folder: &std::path::Path) -> TurnConfig {
         policy: policy::Policy::default(),
         session: policy::SessionType::Main,
         locks: folder.with_extension("locks"),
+        umask: 0o022,
         seen: tools::SeenFiles::default(),
     };
     let registry = ToolRegistry::new(scope, &ToolRegistry::names()).unwrap();

@@ -45,6 +45,7 @@ pub(super) fn of_agent(
         policy: app.settings.policy.clone(),
         session,
         locks,
+        umask: store::home::former_umask(),
         seen: SeenFiles::default(),
     };
     let registry = ToolRegistry::new(scope, names).map_err(|why| {

@@ -44,6 +44,10 @@ impl ChangeRecorder for Recorded {
         self.rows.lock().unwrap().extend(changes.iter().map(row));
         Ok(())
     }
+
+    fn take_back(&self) {
+        self.rows.lock().unwrap().clear();
+    }
 }
 
 struct Desk {
@@ -54,6 +58,10 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
+        Self::with(Policy::default())
+    }
+
+    fn with(policy: Policy) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let folder = temp.path().join("w");
         fs::create_dir(&folder).unwrap();
@@ -61,9 +69,10 @@ impl Desk {
             roots: AllowedRoots::within(vec![Root::open(&folder, &StoreGuard::new()).unwrap()]),
             trust: Trust::Workspace,
             masker: Arc::new(Masker::new(&[]).unwrap()),
-            policy: Policy::default(),
+            policy,
             session: SessionType::Main,
             locks: temp.path().join("locks"),
+            umask: 0o022,
             seen: SeenFiles::default(),
         };
         let registry = Arc::new(ToolRegistry::new(scope, &ToolRegistry::names()).unwrap());
@@ -231,6 +240,56 @@ fn a_patch_that_fails_in_the_middle_is_taken_back() {
     assert_eq!(desk.text("b.txt").as_deref(), Some("two\n"));
     assert_eq!(desk.text("n/new.txt"), None);
     assert_eq!(desk.text("gone.txt").as_deref(), Some("gone\n"));
+    assert!(!desk.path("n").exists() && desk.recorded.rows.lock().unwrap().is_empty(), "nothing was changed");
+}
+
+#[test]
+fn modes_go_along_and_are_the_owners_for_what_is_new() {
+    let desk = Desk::new();
+    desk.put("run.sh", "one\n");
+    fs::set_permissions(desk.path("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    let patch = "diff --git a/run.sh b/go.sh\nrename from run.sh\nrename to go.sh\n--- a/run.sh\n+++ b/go.sh\n\
+                 @@ -1 +1 @@\n-one\n+two\ndiff --git a/x.sh b/x.sh\nnew file mode 100755\n--- /dev/null\n+++ b/x.sh\n\
+                 @@ -0,0 +1 @@\n+x\n";
+    desk.call("patch", &json!({"patch": patch})).unwrap();
+    desk.call("write", &json!({"path": "d/plain.txt", "content": "x"})).unwrap();
+    for (name, mode) in [("go.sh", 0o755), ("x.sh", 0o755), ("d/plain.txt", 0o644), ("d", 0o755)] {
+        assert_eq!(desk.path(name).metadata().unwrap().permissions().mode() & 0o777, mode, "{name}");
+    }
+}
+
+#[test]
+fn a_deletion_that_names_less_than_the_file_holds_is_refused() {
+    let desk = Desk::new();
+    desk.put("long.txt", "one\ntwo\nthree\n");
+    let patch = "--- a/long.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n";
+    desk.refused("patch", &json!({"patch": patch}), "2 of its lines are not in the patch");
+    assert_eq!(desk.text("long.txt").as_deref(), Some("one\ntwo\nthree\n"));
+}
+
+/// What a search or a failed look saw is not read.
+#[test]
+fn only_what_was_shown_counts_as_read() {
+    let desk = Desk::new();
+    desk.put("a.txt", "one\n");
+    desk.call("grep", &json!({"pattern": "no such"})).unwrap();
+    desk.call("read", &json!({"path": "a.txt", "offset": 9})).unwrap_err();
+    desk.refused("write", &json!({"path": "a.txt", "content": "x"}), "read it first");
+}
+
+#[test]
+fn a_rule_on_reading_holds_for_what_a_search_meets() {
+    let rules: policy::PolicyRule = serde_json::from_value(
+        json!({"decision": "deny", "tool": ["effect:read path=sec/**"], "reason": "private"}),
+    )
+    .unwrap();
+    let desk = Desk::with(Policy::new(vec![rules]).unwrap());
+    fs::create_dir(desk.path("sec")).unwrap();
+    desk.put("sec/a", "one\n");
+    desk.put("b", "one\n");
+    let found = desk.call("grep", &json!({"pattern": "one"})).unwrap();
+    assert!(found.contains("b:1:one") && !found.contains("sec/a:1"), "{found}");
+    desk.refused("read", &json!({"path": "sec/a"}), "private");
 }
 
 #[test]
@@ -242,15 +301,15 @@ fn a_path_is_given_back_with_its_mode_unless_somebody_changed_it() {
     let was = FileContent::File { mode: Some(0o755), bytes: b"old\n" };
     desk.put("a.txt", "a person's\n");
     let changed = FileContent::File { mode: None, bytes: b"new\n" };
-    let why = give_back(&locks, &root, &path, (was, changed)).unwrap_err();
+    let why = give_back(&locks, &root, &path, (was, changed), 0o022).unwrap_err();
     assert_eq!(desk.text("a.txt").as_deref(), Some("a person's\n"));
     let kept = why.rsplit(' ').next().unwrap();
     assert_eq!(desk.text(kept).as_deref(), Some("old\n"), "{why}");
     fs::remove_file(desk.path(kept)).unwrap();
     fs::remove_file(desk.path("a.txt")).unwrap();
-    give_back(&locks, &root, &path, (was, FileContent::Absent)).unwrap();
+    give_back(&locks, &root, &path, (was, FileContent::Absent), 0o022).unwrap();
     assert_eq!(desk.text("a.txt").as_deref(), Some("old\n"));
     assert_eq!(desk.path("a.txt").metadata().unwrap().permissions().mode() & 0o777, 0o755);
-    give_back(&locks, &root, &path, (FileContent::Absent, was)).unwrap();
+    give_back(&locks, &root, &path, (FileContent::Absent, was), 0o022).unwrap();
     assert!(desk.names().is_empty());
 }

@@ -39,7 +39,7 @@ fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<(FileEdit<'s>,
     let done = replace(text, &asked.old, &asked.new, asked.replace_all)
         .map_err(|miss| format!("{}: {miss}", asked.path))?;
     let after = Some(done.text.into_bytes());
-    let edit = FileEdit { root: place.root, path: place.path, before: Some(before), after };
+    let edit = FileEdit { root: place.root, path: place.path, before: Some(before), after, mode: None };
     Ok((edit, done.count, done.line))
 }
 

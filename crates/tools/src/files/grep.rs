@@ -64,7 +64,7 @@ pub(super) fn run(scope: &ToolScope, asked: &Arguments, cancel: &Cancel) -> Resu
     let ended = walk.files(|found| {
         if names.as_ref().is_none_or(|names| names.is_match(found.below)) {
             match text_of(scope, root, found.path, LinkPolicy::Refuse) {
-                Ok(text) => found_all.look(found, &text),
+                Ok((text, _)) => found_all.look(found, &text),
                 Err(error) => {
                     unread += 1;
                     why = Some(error).filter(|_| *found.path == named);

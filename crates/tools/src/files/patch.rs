@@ -46,23 +46,27 @@ impl<'s> PatchPlan<'s> {
                         return Err(format!("{path} is there already: update it, or delete it first"));
                     }
                     let text = file.apply("").map_err(|miss| format!("{path}: {miss}"))?;
-                    plan.set(path, Some(text))?;
+                    plan.set(path, Some(text), executable(None, file.executable))?;
                 }
                 FileAction::Delete { path } => {
-                    plan.existing(path)?;
-                    plan.set(path, None)?;
+                    let text = plan.existing(path)?;
+                    // A deletion that names lines names all of them.
+                    file.apply(&text).map_err(|miss| format!("{path}: {miss}"))?;
+                    plan.set(path, None, None)?;
                 }
                 FileAction::Update { path } => {
                     let text = plan.patched(path, file)?;
-                    plan.set(path, Some(text))?;
+                    let mode = executable(plan.mode(path)?, file.executable);
+                    plan.set(path, Some(text), mode)?;
                 }
                 FileAction::Move { from, to } => {
                     let text = plan.patched(from, file)?;
                     if plan.text(to)?.is_some() {
                         return Err(format!("{to} is there already: nothing is moved over it"));
                     }
-                    plan.set(from, None)?;
-                    plan.set(to, Some(text))?;
+                    let mode = plan.mode(from)?;
+                    plan.set(from, None, None)?;
+                    plan.set(to, Some(text), executable(mode, file.executable).or(mode))?;
                 }
             }
         }
@@ -87,10 +91,18 @@ impl<'s> PatchPlan<'s> {
         text.map_err(|_| format!("{path} is no text in UTF-8: it is not patched"))
     }
 
-    fn set(&mut self, path: &str, text: Option<String>) -> Result<(), String> {
+    /// The permission bits of a file as they are by then; none of one that is new.
+    fn mode(&mut self, path: &str) -> Result<Option<u32>, String> {
+        let at = self.at(path)?;
+        let edit = &self.edits[at];
+        Ok(edit.mode.or(edit.before.as_ref().map(|before| before.mode)))
+    }
+
+    fn set(&mut self, path: &str, text: Option<String>, mode: Option<u32>) -> Result<(), String> {
         let at = self.at(path)?;
         let edit = &mut self.edits[at];
         edit.after = text.map(String::into_bytes);
+        edit.mode = mode.or(edit.mode);
         Ok(())
     }
 
@@ -104,7 +116,7 @@ impl<'s> PatchPlan<'s> {
         let before = found(place.root, &place.path)?;
         self.require_seen(path, &place.path, place.root, before.as_ref())?;
         let after = before.as_ref().map(|before| before.bytes.clone());
-        self.edits.push(FileEdit { root: place.root, path: place.path, before, after });
+        self.edits.push(FileEdit { root: place.root, path: place.path, before, after, mode: None });
         Ok(self.edits.len() - 1)
     }
 
@@ -123,6 +135,13 @@ impl<'s> PatchPlan<'s> {
             _ => Ok(()),
         }
     }
+}
+
+/// The permission bits of a file that a patch makes executable or not; none where it says nothing.
+fn executable(mode: Option<u32>, is_executable: Option<bool>) -> Option<u32> {
+    let mode = mode.unwrap_or(0o644);
+    // Whoever may read it may run it.
+    is_executable.map(|is| if is { mode | (mode & 0o444) >> 2 } else { mode & !0o111 })
 }
 
 fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<Vec<FileEdit<'s>>, String> {

@@ -44,8 +44,10 @@ pub(super) fn run(scope: &ToolScope, asked: &Arguments, _: &Cancel) -> Result<St
         let (long, most) = (size(found.bytes), size(MAX_BYTES));
         return Err(format!("{} has {long}: more than {most} is neither read nor searched", asked.path));
     }
-    let text = text_of(scope, place.root, &place.path, LinkPolicy::Follow)?;
-    page(asked, &text)
+    let (text, digest) = text_of(scope, place.root, &place.path, LinkPolicy::Follow)?;
+    let page = page(asked, &text)?;
+    scope.seen.see(place.root, &place.path, digest);
+    Ok(page)
 }
 
 fn page(asked: &Arguments, text: &str) -> Result<String, String> {

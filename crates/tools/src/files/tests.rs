@@ -18,6 +18,8 @@ impl ChangeRecorder for Unread {
     fn record(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
         Err("nothing is to be changed here".to_owned())
     }
+
+    fn take_back(&self) {}
 }
 
 fn scope(folder: &Path, roots: Vec<Root>, secrets: &[Secret]) -> ToolScope {
@@ -28,6 +30,7 @@ fn scope(folder: &Path, roots: Vec<Root>, secrets: &[Secret]) -> ToolScope {
         policy: Policy::default(),
         session: SessionType::Main,
         locks: folder.join(".locks"),
+        umask: 0o022,
         seen: SeenFiles::default(),
     }
 }

@@ -39,7 +39,7 @@ fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<FileEdit<'s>, 
         }
     }
     let after = Some(asked.content.clone().into_bytes());
-    Ok(FileEdit { root: place.root, path: place.path, before, after })
+    Ok(FileEdit { root: place.root, path: place.path, before, after, mode: None })
 }
 
 pub(super) fn preview(scope: &ToolScope, asked: &Arguments) -> Result<String, String> {

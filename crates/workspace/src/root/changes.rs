@@ -8,12 +8,14 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, fchmod, mkdirat, openat, renameat_with, statat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, chmod, fstat, mkdirat, openat, renameat_with, statat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
-use super::{ReadRules, Root};
-use crate::error::{FileError, FileProblem};
+use super::{LinkPolicy, Root};
+use crate::descriptor::descriptor_path;
+use crate::error::{FileError, FileKind, FileProblem};
 use crate::identity::FileId;
 use crate::path::RelativePath;
 
@@ -63,13 +65,26 @@ impl Root {
         remove().map_err(|problem| FileError::new(path, problem))
     }
 
-    /// Gives a plain file these permission bits.
+    /// Gives a plain file or a folder these permission bits.
     ///
     /// # Errors
-    /// As [`Root::open_file`](Self::open_file).
+    /// It is another thing, or the store's; as the way there says.
     pub fn set_mode(&self, path: &RelativePath, mode: u32) -> Result<(), FileError> {
-        let file = self.open_file(path, &ReadRules::at_most(u64::MAX))?;
-        fchmod(&file, Mode::from_raw_mode(mode)).map_err(|errno| FileError::new(path, errno))
+        let set = || -> Result<(), FileProblem> {
+            let found = self.walk(path, LinkPolicy::Refuse, false)?;
+            let stat = fstat(&found)?;
+            match FileKind::of(FileType::from_raw_mode(stat.st_mode)) {
+                FileKind::Regular | FileKind::Folder => {}
+                FileKind::Symlink => return Err(FileProblem::Symlink),
+                other => return Err(FileProblem::NotRegular(other)),
+            }
+            if self.guard().covers(FileId::of(&stat)) {
+                return Err(FileProblem::StoreFile);
+            }
+            // No second lookup of the name: what was judged is what is changed.
+            Ok(chmod(descriptor_path(found.as_fd()), Mode::from_raw_mode(mode))?)
+        };
+        set().map_err(|problem| FileError::new(path, problem))
     }
 
     /// Gives a file or folder another name beneath the same root.

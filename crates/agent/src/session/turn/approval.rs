@@ -56,7 +56,9 @@ impl Turn<'_> {
             PolicyDecision::Deny => return Ok(Some(refused(&verdict.reason.to_string()))),
             PolicyDecision::Ask => {}
         }
-        let key = (tool.to_owned(), arguments);
+        // The same file by another name is the same call.
+        let paths = checked.paths();
+        let key = (tool.to_owned(), if paths.is_empty() { arguments } else { paths.join("\n") });
         if denied.0.contains(&key) {
             return Ok(Some(refused("it was denied before in this turn")));
         }
@@ -72,7 +74,7 @@ impl Turn<'_> {
             return Ok(Some(refused(&why)));
         }
         for line in lines {
-            site.call.note(line);
+            site.call.note(text::terminal::explicit(line));
         }
         let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
         let text = format!("{tool} asks to run: {}: allow it once?", verdict.reason);

@@ -185,6 +185,7 @@ impl Turn<'_> {
             claim: claim.clone(),
             guard: site.held.guard(),
             tasks: tokio::runtime::Handle::current(),
+            recorded: std::sync::Mutex::default(),
         }
     }
 

@@ -1,7 +1,9 @@
 //! What a call is about to change in files, made durable with the bytes that stand there (spec: agent §3 *Checkpoints*).
 
+use std::sync::{Mutex, PoisonError};
+
 use loom::{Digest, TreeId};
-use store::{CallId, Claim, FileState, Guard, NewFileChange, Principal};
+use store::{CallId, Claim, FileChangeId, FileState, Guard, NewFileChange, Principal};
 use tools::{ChangeRecorder, FileContent, PlannedChange};
 
 use crate::runtime::Runtime;
@@ -14,6 +16,8 @@ pub(super) struct CallChanges {
     pub(super) claim: Claim,
     pub(super) guard: Guard,
     pub(super) tasks: tokio::runtime::Handle,
+    /// What was written down.
+    pub(super) recorded: Mutex<Vec<FileChangeId>>,
 }
 
 impl ChangeRecorder for CallChanges {
@@ -42,10 +46,20 @@ impl ChangeRecorder for CallChanges {
             let _hold = self.runtime.keep_blobs(bytes).await.map_err(kept)?;
             for row in rows {
                 let kept = self.runtime.store.keep_file_change(&Principal::Owner, self.tree, row).await;
-                kept.map_err(|error| format!("the change could not be written down: {error}"))?;
+                let id = kept.map_err(|error| format!("the change could not be written down: {error}"))?;
+                self.recorded.lock().unwrap_or_else(PoisonError::into_inner).push(id);
             }
             Ok(())
         })
+    }
+
+    fn take_back(&self) {
+        let ids = std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner));
+        let store = &self.runtime.store;
+        let done = self.tasks.block_on(store.take_back_file_changes(&Principal::Owner, self.tree, ids));
+        if let Err(error) = done {
+            tracing::warn!(%error, "a change that was not made is still written down");
+        }
     }
 }
 

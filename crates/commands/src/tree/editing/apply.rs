@@ -19,10 +19,17 @@ const MIN_MOVED_BYTES: usize = 16;
 /// Passages that are looked for elsewhere, at most.
 const MAX_MOVED_PASSAGES: usize = 256;
 
-/// Texts of passages that say nothing any more and that stand whole in another one, by where they stand now: one for
-/// each passage, the longest (ADR 0018).
-fn moved_texts(passages: &[OpenPassage], texts: &[String]) -> HashMap<PositionId, MovedText> {
-    let mut moved: HashMap<PositionId, MovedText> = HashMap::new();
+/// Texts of passages that say nothing any more and that stand whole in another one (ADR 0018).
+#[derive(Default)]
+struct Moves {
+    /// By where they stand now: one for each passage, the longest.
+    quoted: HashMap<PositionId, MovedText>,
+    /// Where each stood, and where it stands now.
+    ways: Vec<[PositionId; 2]>,
+}
+
+fn moves(passages: &[OpenPassage], texts: &[String]) -> Moves {
+    let mut moves = Moves::default();
     let pairs = || passages.iter().zip(texts).filter(|(passage, text)| passage.text != **text);
     let is_gone = |(passage, text): &(&OpenPassage, &String)| {
         text.trim().is_empty() && passage.text.trim().len() >= MIN_MOVED_BYTES && !passage.is_forgotten
@@ -37,12 +44,13 @@ fn moved_texts(passages: &[OpenPassage], texts: &[String]) -> HashMap<PositionId
         // Where it was copied to several places none is the one it went to.
         let [(position, at)] = places.as_slice() else { continue };
         let found = MovedText { node: gone.node, from, to: from + said.len(), at: *at };
-        let held = moved.entry(*position).or_insert(found);
+        moves.ways.push([gone.position, *position]);
+        let held = moves.quoted.entry(*position).or_insert(found);
         if held.to - held.from < found.to - found.from {
             *held = found;
         }
     }
-    moved
+    moves
 }
 
 impl OpenText {
@@ -53,7 +61,7 @@ impl OpenText {
         asker: &Asker,
         mut texts: Vec<String>,
     ) -> Result<PathEdited, CommandError> {
-        let mut moved = moved_texts(&self.passages, &texts);
+        let Moves { quoted: mut moved, ways } = moves(&self.passages, &texts);
         // What was moved to the end is quoted by the last passage.
         let is_at_end = self.passages.last().is_some_and(|last| moved.contains_key(&last.position));
         let mut added = if is_at_end { String::new() } else { self.take_end(&mut texts) };
@@ -66,27 +74,28 @@ impl OpenText {
         let (view, at) = (self.view.clone(), changed.iter().map(|(passage, _)| passage.position));
         let at: Vec<PositionId> = at.collect();
         let now = app.read(asker, self.tree, move |rows| {
-            let shown = at.iter().map(|at| shown_at(rows, &view, *at));
-            shown
-                .map(|row| row.map(|row| (row.purged, row.node.id, row.node.text().into_owned())))
-                .collect::<Result<Vec<_>, _>>()
+            let tip = tip(rows, &view)?;
+            let shown = at.iter().map(|at| {
+                let row = shown_at(rows, &view, *at)?;
+                let is_gone = row.purged || (*at != tip && !is_ancestor(rows, *at, tip)?);
+                Ok((is_gone, row.node.id, row.node.text().into_owned()))
+            });
+            shown.collect::<Result<Vec<_>, loom::RowError>>()
         });
         let now = now.await?;
         let mut left: HashSet<PositionId> = changed
             .iter()
             .zip(&now)
-            .filter(|((passage, text), (is_forgotten, shown, says))| {
-                *is_forgotten || passage.is_forgotten || (*shown != passage.node && text != says)
+            .filter(|((passage, text), (is_gone, shown, says))| {
+                passage.is_forgotten || (text != says && (*is_gone || *shown != passage.node))
             })
             .map(|((passage, _), _)| passage.position)
             .collect();
-        // What went from one passage to another goes whole, or not at all.
-        for (to, text) in &moved {
-            let from = self.passages.iter().find(|passage| passage.node == text.node);
-            let both = [Some(*to), from.map(|passage| passage.position)];
-            if both.iter().flatten().any(|place| left.contains(place)) {
-                left.extend(both.into_iter().flatten());
-            }
+        // What went from one passage to another goes whole, or not at all; each may hold up the next.
+        while let Some(way) =
+            ways.iter().find(|way| way.iter().filter(|place| left.contains(place)).count() == 1)
+        {
+            left.extend(way);
         }
         let mut edits = Vec::new();
         for ((passage, text), (_, _, says)) in changed.into_iter().zip(now) {
