@@ -10,7 +10,7 @@ use ::tools::FileContent;
 use loom::operation::TimelineEffect;
 use loom::{NodeId, Seq, TreeId, TreeReader};
 use store::home::HomeDir;
-use store::{FileChange, FileChangeId, FileState, LIST_PAGE};
+use store::{FileChange, FileChangeId, FileState, LIST_PAGE, SessionId};
 use workspace::{FileKind, FileProblem, ReadRules, RelativePath, Root};
 
 use crate::app::App;
@@ -122,12 +122,20 @@ async fn differences<'p>(
     Ok(files)
 }
 
-/// Gives back what the last turn changed in files of which anything can be given back.
+/// Gives back what the last turn changed in files of which anything can be given back, while nobody answers in the
+/// session: its tools would go on from what is taken away.
 pub(crate) async fn give_back(
     app: &App,
     asker: &Asker,
     tree: TreeId,
 ) -> Result<CommandOutcome, CommandError> {
+    let session = app.runtime.store.tree(&asker.principal, tree).await?.session;
+    let Some(session) = session.map(SessionId) else { return give_back_alone(app, asker, tree).await };
+    let give_back = |_| Box::pin(give_back_alone(app, asker, tree));
+    app.runtime.between_turns(&asker.principal, &session, give_back).await?
+}
+
+async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<CommandOutcome, CommandError> {
     let mut done = FilesGivenBack::default();
     for changes in by_turn(app, asker, tree).await? {
         let (mut back, mut paths) = (Vec::new(), Vec::new());

@@ -324,3 +324,54 @@ fn policy_decides_before_a_tool_runs() {
     let refused = world.run(&["--workspace", project.to_str().unwrap(), "chat", "-m", "Write."]);
     assert!(refused.code == Some(2) && refused.err.contains("policy rule 1 is about nothing"), "{refused:?}");
 }
+
+#[test]
+fn what_went_out_of_a_folder_comes_back_with_the_folder_and_a_call_that_failed_is_no_change() {
+    let patch = |patch: &str| json!([{"name": "patch", "arguments": {"patch": patch}}]);
+    let world = writing(
+        &[
+            calls(&patch(
+                "*** Begin Patch\n*** Update File: src/main.rs\n@@\n-fn weave() {}\n+fn lost() {}\n*** Add File: n\n+x\n\
+                 *** Add File: n/x\n+x\n*** End Patch\n",
+            )),
+            calls(&patch(
+                "*** Begin Patch\n*** Update File: src/main.rs\n*** Move to: main.rs\n@@\n-fn weave() {}\n+fn moved() {}\n\
+                 *** End Patch\n",
+            )),
+            json!({"text": "Done."}),
+        ],
+        "",
+    );
+    let project = world.path("project");
+    assert_eq!(chat(&world, "Move it.").0, Some(0));
+    fs::remove_dir(project.join("src")).unwrap();
+    assert_eq!(fs::read_to_string(project.join("main.rs")).unwrap(), "fn moved() {}\n");
+    let names = || fs::read_dir(&project).unwrap().count();
+    assert_eq!(names(), 1, "what failed left nothing");
+    let run = |text: &str| world.run(&["--workspace", project.to_str().unwrap(), "chat", "-m", text]);
+    let shown = run("/diff").out;
+    assert!(!shown.contains("lost") && shown.contains("+fn moved() {}"), "{shown}");
+    let back = run("/undo --files");
+    assert_eq!((back.code, back.err.as_str()), (Some(0), ""), "{back:?}");
+    assert_eq!(fs::read_to_string(project.join("src/main.rs")).unwrap(), "fn weave() {}\n");
+    assert_eq!(names(), 1);
+}
+
+#[test]
+fn a_turn_of_which_nothing_can_be_given_back_is_not_in_the_way_of_the_one_before() {
+    let edit = |path: &str, old: &str, new: &str| {
+        calls(&json!([{"name": "edit", "arguments": {"path": path, "old": old, "new": new}}]))
+    };
+    let world = writing(&[edit("src/main.rs", "weave", "first"), json!({"text": "Done."})], "");
+    let project = world.path("project");
+    fs::write(project.join("b.txt"), "one\n").unwrap();
+    assert_eq!(chat(&world, "Change it.").0, Some(0));
+    let lines = format!("{}\n{}\n", edit("b.txt", "one", "two"), json!({"text": "Done."}));
+    world.write("lines.jsonl", &lines);
+    assert_eq!(chat(&world, "Change that.").0, Some(0));
+    fs::write(project.join("b.txt"), "mine\n").unwrap();
+    let back = world.run(&["--workspace", project.to_str().unwrap(), "chat", "-m", "/undo --files"]);
+    assert_eq!(back.out, "given back: src/main.rs\n", "{back:?}");
+    assert!(back.err.contains("left as it is: b.txt"), "{back:?}");
+    assert_eq!(fs::read_to_string(project.join("b.txt")).unwrap(), "mine\n");
+}
