@@ -134,7 +134,7 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/cost", Read),
         ("/search x", Read),
         ("/verify", Read),
-        ("/diff", Right::Read),
+        ("/diff", Read),
         ("/export", Admin),
         ("/doctor", Read),
         ("/approve", Approve),
