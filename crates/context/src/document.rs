@@ -118,7 +118,12 @@ pub fn document(
     let begins = match (&left, tail.passages.first()) {
         (Some(_), Some(first)) => {
             let cut_off = if first.excluded { "" } else { &first.text[..tail.cut] };
-            Some(WindowBeginning::find(rows, &request.view, &path, first.position.depth, cut_off, in_text)?)
+            // The chapter is looked for where somebody is told of it: the rest of the tree costs nothing else.
+            Some(if request.drafts || new_start.is_some() {
+                WindowBeginning::find(rows, &request.view, &path, first.position.depth, cut_off, in_text)?
+            } else {
+                WindowBeginning { words: first_words(in_text), chapter: None }
+            })
         }
         _ => None,
     };
@@ -208,7 +213,7 @@ impl WindowBeginning {
 }
 
 /// Most passages above a window among which the heading of its chapter is looked for.
-const CHAPTER_WITHIN: u32 = 1_024;
+const CHAPTER_WITHIN: u32 = 128;
 /// Passages of them read at a time.
 const PAGE: u32 = 64;
 
