@@ -381,8 +381,7 @@ fn start(home: &Home, name: &'static str, clock: &Clock) -> Result<Instance, Com
 
 /// The rules on calls of tools. One that says nothing is refused: what it was to deny would be allowed.
 fn policy_of(config: &Config) -> Result<Policy, CommandError> {
-    Policy::new(config.policy.rules.clone())
-        .map_err(|error| CommandError::usage(error.to_string(), "correct [[policy.rules]] in config.toml"))
+    config.policy.rules().map_err(|why| CommandError::usage(why, "correct [[policy.rules]] in config.toml"))
 }
 
 fn new_id(clock: &Clock) -> Result<InstanceId, CommandError> {

@@ -6,7 +6,6 @@ use std::path::Path;
 use commands::args::maintenance::ConfigCommand;
 use commands::results::maintenance::{Checked, Paths, Setting, SettingShown, SettingsShown};
 use commands::{CommandError, CommandOutcome};
-use policy::Policy;
 use store::home::{Home, HomeOptions};
 use text::terminal::one_line;
 use toml::Value;
@@ -221,7 +220,7 @@ fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
             format!("agents.{name}.tools names {tool}: there is no such tool; there are {there}")
         }));
     }
-    problems.extend(Policy::new(config.policy.rules.clone()).err().map(|error| error.to_string()));
+    problems.extend(config.policy.rules().err());
     Ok(problems)
 }
 

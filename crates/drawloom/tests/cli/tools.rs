@@ -321,8 +321,12 @@ fn policy_decides_before_a_tool_runs() {
     let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
     world.write("config.toml", &config.replace("[\"write path=src/**\"]", "[]"));
     let project = world.path("project");
-    let refused = world.run(&["--workspace", project.to_str().unwrap(), "chat", "-m", "Write."]);
+    let run = || world.run(&["--workspace", project.to_str().unwrap(), "chat", "-m", "Write."]);
+    let refused = run();
     assert!(refused.code == Some(2) && refused.err.contains("policy rule 1 is about nothing"), "{refused:?}");
+    world.write("config.toml", &config.replace("write path=", "wirte path="));
+    let refused = run();
+    assert!(refused.code == Some(2) && refused.err.contains("policy rule 1 names wirte"), "{refused:?}");
 }
 
 #[test]
