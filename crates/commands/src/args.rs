@@ -6,6 +6,7 @@ pub mod context;
 pub mod cost;
 pub mod maintenance;
 pub mod model;
+pub mod policy;
 pub mod think;
 pub mod tree;
 pub mod workspace;

@@ -18,7 +18,7 @@ mod say;
 mod session_settings;
 mod sessions;
 mod steering;
-mod tools;
+pub(crate) mod tools;
 mod window_usage;
 
 use crate::app::App;

@@ -7,6 +7,7 @@ use crate::args::approvals::ApprovalsCommand;
 use crate::args::context::ContextCommand;
 use crate::args::maintenance::StoreCommand;
 use crate::args::model::ModelCommand;
+use crate::args::policy::PolicyCommand;
 use crate::args::tree::TreeCommand;
 use crate::error::CommandError;
 use crate::maintenance::leftovers;
@@ -14,7 +15,8 @@ use crate::results::CommandOutcome;
 use crate::rights::{Asker, Right};
 use crate::table::Command;
 use crate::{
-    approvals, chat, contexts, cost, generate, maintenance, models, transfer, tree, verify, workspaces,
+    approvals, chat, contexts, cost, generate, maintenance, models, policies, transfer, tree, verify,
+    workspaces,
 };
 
 impl App {
@@ -63,6 +65,8 @@ impl App {
             Command::Approvals(ApprovalsCommand::List) => approvals::list(self, asker).await,
             Command::Approve(args) => approvals::approve(self, asker, args).await,
             Command::Deny(args) => approvals::deny(self, asker, args).await,
+            Command::Policy(PolicyCommand::List) => Ok(policies::list(self)),
+            Command::Policy(PolicyCommand::Test(args)) => policies::test(self, &args),
             Command::Tree(command) => self.run_tree(asker, command).await,
             Command::Context(ContextCommand::Show(args)) => contexts::show(self, asker, args).await,
             Command::Context(ContextCommand::Diff(args)) => contexts::diff(self, asker, args).await,
@@ -82,7 +86,8 @@ impl App {
                 maintenance::restore(&args, into, self.frontend.as_ref()).await
             }
             Command::Store(StoreCommand::Check { repair }) => maintenance::check(self, asker, repair).await,
-            command @ (Command::Config(_)
+            command @ (Command::Policy(_)
+            | Command::Config(_)
             | Command::Model(_)
             | Command::Init(_)
             | Command::Doctor(_)

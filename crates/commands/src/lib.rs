@@ -22,6 +22,7 @@ pub mod frontend;
 mod generate;
 pub mod maintenance;
 mod models;
+mod policies;
 pub mod results;
 pub mod rights;
 pub mod settings;

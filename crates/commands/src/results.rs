@@ -7,6 +7,7 @@ pub mod cost;
 pub mod file_changes;
 pub mod maintenance;
 pub mod model;
+pub mod policy;
 pub mod slash;
 pub mod tree;
 pub mod workspace;
@@ -77,6 +78,10 @@ pub enum CommandOutcome {
     Approvals(approvals::Approvals),
     /// `approve`, `deny`.
     Decided(approvals::Decided),
+    /// `policy list`, `allow`, `ask`, `deny`, `remove`.
+    PolicyRules(policy::PolicyRules),
+    /// `policy test`.
+    PolicyTested(policy::PolicyTested),
     /// `sessions show`.
     Session(chat::SessionShown),
     /// `model list`, `pull`, `use`.

@@ -21,6 +21,7 @@ use serde::Serialize;
 use crate::args::chat::{SessionsCommand, Setting};
 use crate::args::cost::Cost;
 use crate::args::maintenance::{Doctor, Search};
+use crate::args::policy::PolicyCommand;
 use crate::args::think::Think;
 use crate::args::tree::FormatArg;
 use crate::generate::MAX_SIBLINGS;
@@ -207,10 +208,10 @@ impl Section {
 }
 
 /// Every slash command, in the order in which they are completed.
-pub const TABLE: [SlashSpec; 38] = [
+pub const TABLE: [SlashSpec; 39] = [
     HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, REGENERATE, SIBLINGS, NEXT,
     PREV, UNDO, REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, SYSTEM, SET, ZONE, COST, SEARCH,
-    VERIFY, DIFF, EXPORT, DOCTOR, APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
+    VERIFY, DIFF, EXPORT, DOCTOR, POLICY, APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
 ];
 
 const HELP: SlashSpec = SlashSpec {
@@ -577,6 +578,15 @@ const DOCTOR: SlashSpec = SlashSpec {
     help: "check the installation; opens no connection",
     candidates: Candidates::None,
     read: |rest| nothing(rest, run(DOCTOR.name, Command::Doctor(Doctor { quick: true }))),
+};
+const POLICY: SlashSpec = SlashSpec {
+    name: "policy",
+    section: Section::Looking,
+    arguments: "",
+    right: Right::Admin,
+    help: "list your rules on calls of tools; `drawloom policy` changes them",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, run(POLICY.name, Command::Policy(PolicyCommand::List))),
 };
 const APPROVE: SlashSpec = SlashSpec {
     name: "approve",

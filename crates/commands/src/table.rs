@@ -11,6 +11,7 @@ use crate::args::maintenance::{
     BackupArgs, Bench, ConfigCommand, Doctor, ForgetArgs, ImportArgs, Restore, Search, StoreCommand,
 };
 use crate::args::model::{Init, ModelCommand};
+use crate::args::policy::PolicyCommand;
 use crate::args::tree::{TreeCommand, ViewAction};
 use crate::args::workspace::WorkspaceCommand;
 use crate::error::CommandError;
@@ -45,6 +46,9 @@ pub enum Command {
     /// Answer a question of running work with no.
     #[command(after_help = "Example: drawloom deny 71em --reason \"too dear\"")]
     Deny(Deny),
+    /// List, change and try the rules on calls of tools.
+    #[command(subcommand, after_help = "Example: drawloom policy deny \"write path=docs/**\"")]
+    Policy(PolicyCommand),
     /// Work with trees: documents and conversations.
     #[command(subcommand, after_help = "Example: drawloom tree generate Rain -n 3")]
     Tree(TreeCommand),
@@ -114,6 +118,7 @@ impl Command {
             Self::Approvals(ApprovalsCommand::List) => spec("approvals list", Right::Approve),
             Self::Approve(_) => spec("approve", Right::Approve),
             Self::Deny(_) => spec("deny", Right::Approve),
+            Self::Policy(command) => command.spec(),
             Self::Tree(command) => command.spec(),
             Self::Context(command) => command.spec(),
             Self::Cost(_) => spec("cost", Read),
@@ -151,6 +156,7 @@ impl Command {
             || matches!(
                 self,
                 Self::Approvals(ApprovalsCommand::List)
+                    | Self::Policy(PolicyCommand::List | PolicyCommand::Test(_))
                     | Self::Tree(TreeCommand::Export(_))
                     | Self::Backup(_)
             )
@@ -169,9 +175,11 @@ impl Command {
         }
     }
 
-    /// Whether it vouches that no known secret is in what it writes, for which all of them must be known.
-    pub const fn vouches_for_secrets(&self) -> bool {
+    /// Whether it needs all of the configuration although it only reads: it vouches that no known secret is in what it
+    /// writes, or says what the rules are.
+    pub const fn needs_whole_config(&self) -> bool {
         matches!(self, Self::Tree(TreeCommand::Export(export)) if export.share)
+            || matches!(self, Self::Policy(_))
     }
 
     /// Whether the surface runs it, which holds the files: configuration, diagnosis, benchmarks.
@@ -183,6 +191,25 @@ impl Command {
     pub fn not_here(&self) -> CommandError {
         let message = format!("`{}` is not available here", self.spec().name);
         CommandError::usage(message, "run it from the command line")
+    }
+}
+
+impl PolicyCommand {
+    /// Whether it changes the rules, which stand in the surface's files.
+    pub const fn changes_rules(&self) -> bool {
+        !matches!(self, Self::List | Self::Test(_))
+    }
+
+    const fn spec(&self) -> Spec {
+        let name = match self {
+            Self::List => "policy list",
+            Self::Allow(_) => "policy allow",
+            Self::Ask(_) => "policy ask",
+            Self::Deny(_) => "policy deny",
+            Self::Remove(_) => "policy remove",
+            Self::Test(_) => "policy test",
+        };
+        spec(name, Right::Admin)
     }
 }
 

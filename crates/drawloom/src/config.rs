@@ -11,8 +11,10 @@ mod kind;
 pub(crate) mod last_good;
 mod layers;
 mod path;
+mod policy;
 #[cfg(test)]
 mod reference;
+pub(crate) mod rules;
 mod sections;
 mod set;
 mod values;

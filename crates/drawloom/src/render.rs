@@ -15,6 +15,7 @@ mod file_changes;
 mod findings;
 mod maintenance;
 mod model;
+mod policy;
 mod siblings;
 mod slash;
 mod table;
@@ -156,6 +157,9 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Approvals(found) => {
             RenderedOutcome::new(approvals::list(found, to)).or_saying(to, "no question waits")
         }
+        CommandOutcome::PolicyRules(found) => RenderedOutcome::new(policy::rules(found, to))
+            .or_saying(to, "no rules: the default table decides"),
+        CommandOutcome::PolicyTested(found) => RenderedOutcome::new(policy::tested(found, to)),
         CommandOutcome::Decided(done) => RenderedOutcome::new(approvals::decided(done, to)),
         CommandOutcome::Session(found) => chat::session(found, to),
         CommandOutcome::Models(found) => RenderedOutcome::new(model::models(found, to)),

@@ -76,6 +76,10 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
     let layers = Layers::read(&paths.home, std::env::vars_os(), &flags);
     let outcome = match command {
         Command::Config(command) => config::run(command, &paths, &layers, &|line| output.note(line))?,
+        Command::Policy(command) if command.changes_rules() => {
+            let changed = config::rules::run(command, &paths, &layers, &|line| output.note(line))?;
+            CommandOutcome::PolicyRules(changed)
+        }
         Command::Bench(arguments) => {
             CommandOutcome::Rows(crate::bench::run(&arguments, &mut |line| output.note(line))?)
         }
@@ -216,9 +220,11 @@ fn with_store(
     let need = match command {
         Command::Chat(_) => WorkspaceNeed::Load,
         // A question stands for itself: nothing of the workspace is loaded for it.
-        Command::Ask(_) | Command::Log(_) | Command::Sessions(_) | Command::Workspace(_) => {
-            WorkspaceNeed::Place
-        }
+        Command::Ask(_)
+        | Command::Log(_)
+        | Command::Policy(_)
+        | Command::Sessions(_)
+        | Command::Workspace(_) => WorkspaceNeed::Place,
         // The session that is meant is one of this workspace, and its request holds what that brings.
         Command::Context(ContextCommand::Show(ref show)) if show.next.as_deref() == Some("") => {
             WorkspaceNeed::Load

@@ -71,6 +71,8 @@ mod paging;
 mod passages;
 #[path = "cli/pictures.rs"]
 mod pictures;
+#[path = "cli/policy.rs"]
+mod policy;
 #[path = "shared/program.rs"]
 mod program;
 #[path = "cli/promises.rs"]

@@ -1,5 +1,7 @@
 //! Rules of the owner, as they stand in configuration.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,5 +32,13 @@ impl PolicyRule {
     /// Whether the rule holds in sessions of a type.
     pub fn holds_in(&self, kind: SessionType) -> bool {
         self.sessions.is_empty() || self.sessions.iter().any(|other| kind.falls_under(*other))
+    }
+}
+
+impl fmt::Display for PolicyRule {
+    /// Decision and patterns, as a person says them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let patterns: Vec<String> = self.tool.iter().map(Pattern::to_string).collect();
+        write!(f, "{} {}", self.decision.name(), patterns.join(", "))
     }
 }

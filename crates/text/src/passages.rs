@@ -53,7 +53,10 @@ fn headings(text: &str) -> impl DoubleEndedIterator<Item = &str> {
     let headings = lines(text).into_iter().filter(|line| line.heading.is_some());
     let said = headings.map(|line| {
         let line = text[line.start..].lines().next().unwrap_or_default();
-        line.trim().trim_start_matches('#').trim().trim_end_matches('#').trim_end()
+        let said = line.trim().trim_start_matches('#').trim();
+        let open = said.trim_end_matches('#');
+        // Marks that close stand apart: `# C#` has none.
+        if open.is_empty() || open.ends_with([' ', '\t']) { open.trim_end() } else { said }
     });
     said.filter(|said| !said.is_empty())
 }
@@ -129,6 +132,7 @@ mod tests {
     #[test]
     fn the_first_heading_is_none_of_a_block_of_code() {
         assert_eq!(first_heading("```\n# a comment\n```\n#\n  ## The rain ##\n# Other"), Some("The rain"));
+        assert_eq!(first_heading("# ##\n# C#\n"), Some("C#"));
         assert_eq!(first_heading("#hashtag\n    # code"), None);
         assert_eq!(last_heading("# One\na\n## Two\n```\n# a comment\n```\n#\n"), Some("Two"));
     }

@@ -22,6 +22,18 @@ pub(super) fn of_agent(
 ) -> Result<Option<Arc<ToolRegistry>>, CommandError> {
     let names = app.settings.agents.get(agent).and_then(|agent| agent.tools.as_ref());
     let Some(names) = names.filter(|names| !names.is_empty()) else { return Ok(None) };
+    let registry = ToolRegistry::new(scope(app, session)?, names).map_err(|why| {
+        let hint = format!("`drawloom config set agents.{agent}.tools …` with those that there are");
+        CommandError::usage(why, hint)
+    })?;
+    Ok(Some(Arc::new(registry)))
+}
+
+/// What the tools of a session work in.
+///
+/// # Errors
+/// The home has no place for locks.
+pub(crate) fn scope(app: &App, session: SessionType) -> Result<ToolScope, CommandError> {
     let workspace = &app.workspace;
     // What a folder says that was not trusted is from outside (spec: security §4).
     let (folder, trust) = match &workspace.root {
@@ -38,7 +50,7 @@ pub(super) fn of_agent(
     let masker = Arc::clone(&app.runtime.masker);
     let locks = app.runtime.home.dir(HomeDir::Locks);
     let locks = locks.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
-    let scope = ToolScope {
+    Ok(ToolScope {
         roots: AllowedRoots::within(root.into_iter().collect()),
         trust,
         masker,
@@ -47,10 +59,5 @@ pub(super) fn of_agent(
         locks,
         umask: store::home::former_umask(),
         seen: SeenFiles::default(),
-    };
-    let registry = ToolRegistry::new(scope, names).map_err(|why| {
-        let hint = format!("`drawloom config set agents.{agent}.tools …` with those that there are");
-        CommandError::usage(why, hint)
-    })?;
-    Ok(Some(Arc::new(registry)))
+    })
 }

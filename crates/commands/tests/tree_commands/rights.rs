@@ -25,6 +25,12 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("approvals list", Approve),
         ("approve Q", Approve),
         ("deny Q", Approve),
+        ("policy list", Admin),
+        ("policy allow write", Admin),
+        ("policy ask write", Admin),
+        ("policy deny write", Admin),
+        ("policy remove write", Admin),
+        ("policy test write", Admin),
         ("tree new", Write),
         ("tree list", Read),
         ("tree show T", Read),
@@ -137,6 +143,7 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/diff", Read),
         ("/export", Admin),
         ("/doctor", Read),
+        ("/policy", Admin),
         ("/approve", Approve),
         ("/deny", Approve),
         ("/queue x", Act),
@@ -202,7 +209,10 @@ async fn a_caller_without_the_right_is_denied_before_anything_is_done() {
         for (words, right) in rows() {
             let command = parsed_words(words);
             assert_eq!(command.spec().right, right, "{words}");
-            let gives_out = matches!(command.spec().name, "approvals list" | "tree export" | "backup");
+            let gives_out = matches!(
+                command.spec().name,
+                "approvals list" | "policy list" | "policy test" | "tree export" | "backup"
+            );
             assert_eq!(command.only_reads(), right == Right::Read || gives_out, "{words}");
             for (name, asker, rights) in callers() {
                 assert_eq!(asker.has(right), rights.contains(&right), "{name}: {words}");

@@ -1,11 +1,12 @@
 //! What a key takes.
 
-use policy::PolicyRule;
+use ::policy::PolicyRule;
 use serde_json::Value as Json;
 use store::{ServerError, ServerOptions};
 use text::bytes::size;
 use toml::Value;
 
+use super::policy::PolicySection;
 use super::values::bytes;
 
 /// What a key takes; ranges with both ends.
@@ -90,7 +91,8 @@ impl Kind {
             (Self::Texts, Value::Array(items)) => items.iter().all(Value::is_str),
             (Self::Rules, value) => {
                 let read: Result<Vec<PolicyRule>, _> = value.clone().try_into();
-                read.map_err(|error| format!("{}: {}", self.wanted(), error.message()))?;
+                let rules = read.map_err(|error| format!("{}: {}", self.wanted(), error.message()))?;
+                PolicySection { rules }.rules()?;
                 true
             }
             _ => false,

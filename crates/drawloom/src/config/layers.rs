@@ -136,7 +136,7 @@ impl Layers {
     /// # Errors
     /// As [`Self::config`].
     pub(crate) fn config_for(&self, command: &Command, note: &dyn Fn(&str)) -> Result<Config, CommandError> {
-        let config = if command.only_reads() && !command.vouches_for_secrets() {
+        let config = if command.only_reads() && !command.needs_whole_config() {
             self.lenient()?
         } else {
             self.config()?

@@ -17,8 +17,8 @@ use serde::Deserialize;
 use store::home::KEYS;
 
 use super::keys::{models, named};
+use super::policy::PolicySection;
 use super::values::{Bytes, Seconds};
-use policy::{Pattern, Policy, PolicyRule};
 
 /// The whole configuration.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -40,37 +40,6 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) context: Context,
     pub(crate) log: Log,
-}
-
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct PolicySection {
-    /// Rules on calls of tools, in `[[policy.rules]]`: a decision (allow, ask or deny) and the patterns it is about.
-    #[schemars(extend("format" = "rules"))]
-    pub(crate) rules: Vec<PolicyRule>,
-}
-
-impl PolicySection {
-    /// The rules, each about something there is.
-    ///
-    /// # Errors
-    /// One is about nothing: what it was to deny would be allowed.
-    pub(crate) fn rules(&self) -> Result<Policy, String> {
-        let known = commands::tool_names();
-        for (rule, number) in self.rules.iter().zip(1..) {
-            for pattern in rule.tool.iter().chain(&rule.unless) {
-                if let Pattern::Tool { server: None, name, .. } = pattern
-                    && !known.contains(name)
-                {
-                    let there = known.join(", ");
-                    return Err(format!(
-                        "policy rule {number} names {name}: there is no such tool; there are {there}"
-                    ));
-                }
-            }
-        }
-        Policy::new(self.rules.clone()).map_err(|error| error.to_string())
-    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]

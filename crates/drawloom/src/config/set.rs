@@ -43,6 +43,31 @@ fn change(
     value: Option<&toml::Value>,
 ) -> Result<Vec<file::Problem>, CommandError> {
     let (name, secrets) = if key.secret { (KEYS, SecretRule::Only) } else { (CONFIG, SecretRule::Refused) };
+    rewrite(home, (name, secrets), |old| {
+        let new = match value {
+            Some(value) => changed(name, old, path, value)?,
+            None => without(name, old, path)?,
+        };
+        let held = file::parse(name, &new, secrets);
+        if held.values.iter().find(|(held, _)| held == path).map(|(_, now)| now) != value {
+            return Err(CommandError::usage(
+                format!("{name} would not say that of {path} afterwards"),
+                "something else in the file takes its place; look there",
+            ));
+        }
+        Ok((new, held.problems))
+    })
+}
+
+/// Rewrites a file of settings by what `edit` makes of its text: all of it or nothing. Returns what `edit` does beside.
+///
+/// # Errors
+/// As `edit`; the file is broken, is not a plain one, or cannot be written. Nothing was written.
+pub(super) fn rewrite<T>(
+    home: &Path,
+    (name, secrets): (&str, SecretRule),
+    edit: impl FnOnce(&str) -> Result<(String, T), CommandError>,
+) -> Result<T, CommandError> {
     let target = home.join(name);
     let failed = |error: io::Error| CommandError::file("cannot write", &target, &error);
     // Until it is dropped: two changes at once would lose one.
@@ -51,21 +76,11 @@ fn change(
     let old = file::text_of(&target, secrets)
         .map_err(|(what, hint)| CommandError::new("config", 2, format!("{name}: {what}"), hint))?
         .unwrap_or_default();
-    let new = match value {
-        Some(value) => changed(name, &old, path, value)?,
-        None => without(name, &old, path)?,
-    };
-    let held = file::parse(name, &new, secrets);
-    if held.values.iter().find(|(held, _)| held == path).map(|(_, now)| now) != value {
-        return Err(CommandError::usage(
-            format!("{name} would not say that of {path} afterwards"),
-            "something else in the file takes its place; look there",
-        ));
-    }
+    let (new, done) = edit(&old)?;
     if new != old {
         replace(&target, &folder, &new).map_err(failed)?;
     }
-    Ok(held.problems)
+    Ok(done)
 }
 
 /// Refuses what is no plain file, is a link, or has a second name: what is kept under the other name would not be what is
@@ -109,7 +124,7 @@ pub(crate) fn unknown(path: &str) -> CommandError {
     CommandError::new("unknown_key", 2, format!("unknown key {shown}"), keys::hint_for_unknown(&shown))
 }
 
-fn document(name: &str, old: &str) -> Result<DocumentMut, CommandError> {
+pub(super) fn document(name: &str, old: &str) -> Result<DocumentMut, CommandError> {
     old.parse().map_err(|_| {
         let problems = file::parse(name, old, SecretRule::Refused).problems;
         let mut error = problems.first().map_or_else(
@@ -122,7 +137,7 @@ fn document(name: &str, old: &str) -> Result<DocumentMut, CommandError> {
 }
 
 /// The text of a file without a key, and without the section that it leaves with nothing in it and no comment.
-fn without(name: &str, old: &str, path: &str) -> Result<String, CommandError> {
+pub(super) fn without(name: &str, old: &str, path: &str) -> Result<String, CommandError> {
     let mut document = document(name, old)?;
     remove(document.as_table_mut(), &segments(path));
     Ok(document.to_string())

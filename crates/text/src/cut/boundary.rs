@@ -76,7 +76,7 @@ fn before_next(text: &str, end: usize) -> Option<usize> {
 
 fn paragraph_end(text: &str) -> Option<usize> {
     let breaks = text.match_indices('\n').find(|(at, _)| {
-        let line = text[at + 1..].trim_start_matches([' ', '\t', '\r']);
+        let line = text[at + 1..].trim_start_matches(|c: char| c.is_whitespace() && c != '\n');
         line.starts_with('\n')
     });
     before_next(text, breaks?.0)
@@ -110,9 +110,10 @@ const BEFORE_NUMBERS: [&str; 14] =
     ["No", "no", "Nr", "Fig", "fig", "Vol", "vol", "p", "pp", "S", "Abs", "Art", "ch", "sec"];
 
 /// Words that a number with a full stop stands between, as in German: `am 3. Mai`.
-const BEFORE_ORDINALS: [&str; 20] = [
-    "am", "Am", "vom", "Vom", "zum", "Zum", "im", "Im", "beim", "seit", "bis", "ab", "der", "Der", "die",
-    "das", "dem", "den", "des", "und",
+/// None that English has too: `I am 42.`
+const BEFORE_ORDINALS: [&str; 17] = [
+    "vom", "Vom", "zum", "Zum", "im", "Im", "beim", "seit", "bis", "ab", "der", "Der", "das", "dem", "den",
+    "des", "und",
 ];
 const AFTER_ORDINALS: [&str; 16] = [
     "Januar",
@@ -168,20 +169,16 @@ fn is_ordinal(before: &str, after: &str) -> bool {
 
 fn is_abbreviation(before: &str, after: &str) -> bool {
     let word = last_word(before);
+    if BEFORE_NUMBERS.contains(&word) && after.starts_with(|c: char| c.is_ascii_digit()) {
+        return true;
+    }
     // The first part of one that is written with a space: `z. B.`
     if is_one_letter(word) {
         let mut next = after.chars();
         return next.next().is_some_and(char::is_alphabetic) && next.next() == Some('.');
     }
-    let mut letters = word.split('.');
-    let is_dotted = word.contains('.')
-        && letters.all(|part| {
-            let mut chars = part.chars();
-            chars.next().is_some_and(char::is_alphabetic) && chars.next().is_none()
-        });
-    is_dotted
-        || TITLES.contains(&word)
-        || BEFORE_NUMBERS.contains(&word) && after.starts_with(|c: char| c.is_ascii_digit())
+    let is_dotted = word.contains('.') && word.split('.').all(is_one_letter);
+    is_dotted || TITLES.contains(&word)
 }
 
 /// Whether a line begins with this number: that of an item of a list.
@@ -218,6 +215,10 @@ mod tests {
             ("Im 19. Jahrhundert kam er. Dann", "Im 19. Jahrhundert kam er. "),
             ("Er war der 2. Mann dort. Dann", "Er war der 2. Mann dort. "),
             ("He was 42. Then he left.", "He was 42. "),
+            ("I am 42. Then he left.", "I am 42. "),
+            ("See p. 5 there. He", "See p. 5 there. "),
+            ("Siehe S. 12 dort. Er", "Siehe S. 12 dort. "),
+            ("他走了。“你好。”他", "他走了。"),
             ("Obst, z. B. Äpfel, fiel. Dann", "Obst, z. B. Äpfel, fiel. "),
             ("He solved for x. Then he left.", "He solved for x. "),
             ("„Halt.“ Dann ging er.", "„Halt.“ "),
@@ -298,6 +299,7 @@ mod tests {
     fn paragraph_has_its_blank_lines() {
         assert_eq!(cut(Boundary::Paragraph, "One. Two.\n\nThree"), Some("One. Two.\n\n"));
         assert_eq!(cut(Boundary::Paragraph, "\n\nOne\r\n\r\n\r\nTwo"), Some("\n\nOne\r\n\r\n\r\n"));
+        assert_eq!(cut(Boundary::Paragraph, "好。\n\u{3000}\n走"), Some("好。\n\u{3000}\n"));
         assert_eq!(cut(Boundary::Paragraph, "One\n \t\n\n\nTwo\n\nThree"), Some("One\n \t\n\n\n"));
     }
 }

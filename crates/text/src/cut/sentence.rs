@@ -52,10 +52,14 @@ impl Iterator for SentenceEnds<'_> {
 /// The offset behind the end marks and closers that begin at `mark`, and whether one of them needs no space.
 fn behind_marks(text: &str, mark: usize) -> (usize, bool) {
     let run = &text[mark..];
-    let length =
-        run.find(|c| !(is_spaced_mark(c) || is_unspaced_mark(c) || is_closer(c))).unwrap_or(run.len());
-    let end = mark + length;
-    (end + closing_guillemet(&text[end..]), run[..length].chars().any(is_unspaced_mark))
+    let mut unspaced = false;
+    let length = run.find(|c| {
+        unspaced |= is_unspaced_mark(c);
+        // Behind a mark that needs no space the next sentence may begin with such a quote: `他走了。“你好。”`
+        !(is_end_mark(c) || is_closer(c) && !(unspaced && opens_elsewhere(c)))
+    });
+    let end = mark + length.unwrap_or(run.len());
+    (end + closing_guillemet(&text[end..]), unspaced)
 }
 
 /// Bytes of a space and a guillemet that closes, as French sets it. Before a word it opens.
@@ -103,11 +107,6 @@ pub(super) fn is_closer(c: char) -> bool {
             | '\''
             | '”'
             | '’'
-            // German closes with what English opens with, and with guillemets that point inwards.
-            | '“'
-            | '‘'
-            | '«'
-            | '‹'
             | '»'
             | '›'
             | '」'
@@ -120,7 +119,12 @@ pub(super) fn is_closer(c: char) -> bool {
             | '｝'
             | '〕'
             | '｣'
-    )
+    ) || opens_elsewhere(c)
+}
+
+/// Whether a quote that closes in German, which has guillemets that point inwards too, opens in other languages.
+fn opens_elsewhere(c: char) -> bool {
+    matches!(c, '“' | '‘' | '«' | '‹')
 }
 
 #[cfg(test)]
@@ -159,6 +163,7 @@ mod tests {
             sentences("吾輩は猫である。「名前は？」まだ無い！続"),
             ["吾輩は猫である。", "「名前は？」", "まだ無い！"]
         );
+        assert_eq!(sentences("他走了。“你好。”再见！‘好’"), ["他走了。", "“你好。”", "再见！"]);
     }
 
     #[test]

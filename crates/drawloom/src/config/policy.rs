@@ -1,0 +1,36 @@
+//! `[policy]`: the owner's rules on calls of tools.
+
+use ::policy::{Pattern, Policy, PolicyRule};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PolicySection {
+    /// Rules on calls of tools, in `[[policy.rules]]`: a decision (allow, ask or deny) and the patterns it is about.
+    #[schemars(extend("format" = "rules"))]
+    pub(crate) rules: Vec<PolicyRule>,
+}
+
+impl PolicySection {
+    /// The rules, each about something there is.
+    ///
+    /// # Errors
+    /// One is about nothing: what it was to deny would be allowed.
+    pub(crate) fn rules(&self) -> Result<Policy, String> {
+        let known = commands::tool_names();
+        for (rule, number) in self.rules.iter().zip(1..) {
+            for pattern in rule.tool.iter().chain(&rule.unless) {
+                if let Pattern::Tool { server: None, name, .. } = pattern
+                    && !known.contains(name)
+                {
+                    let there = known.join(", ");
+                    return Err(format!(
+                        "policy rule {number} names {name}: there is no such tool; there are {there}"
+                    ));
+                }
+            }
+        }
+        Policy::new(self.rules.clone()).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,122 @@
+//! Rules on calls of tools: written by commands, numbered, and tried out (spec: cli §2 `policy`, agent §4).
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+fn world() -> World {
+    let world = World::new();
+    world.write("config.toml", "# mine\n[log]\nlevel = \"warn\" # quiet\n");
+    fs::create_dir_all(world.path("project")).unwrap();
+    world
+}
+
+/// What is decided on a call in the project.
+fn tested(world: &World, arguments: &[&str]) -> (Option<i32>, Value) {
+    let project = world.path("project");
+    let mut all = vec!["--workspace", project.to_str().unwrap(), "policy", "test"];
+    all.extend(arguments);
+    world.json(&all)
+}
+
+const WRITE: &str = r#"{"path":"docs/a.md","content":"x"}"#;
+
+#[test]
+fn rules_are_written_and_hold_from_the_next_command_on() {
+    let world = world();
+    assert_eq!(tested(&world, &["write", WRITE]).1["decision"], "allow");
+    let said = world.ok(&["policy", "ask", "write path=docs/**", "--reason", "these are published"]);
+    assert!(said.starts_with("ask write path='docs/**': written to"), "{said}");
+    world.ok(&["policy", "deny", "effect:write", "--session", "isolated", "--unless", "write path=notes.md"]);
+    let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    assert!(config.starts_with("# mine\n[log]\nlevel = \"warn\" # quiet\n"), "{config}");
+    insta::assert_snapshot!(world.ok(&["policy", "list"]), @r"
+     1  ask write path='docs/**'
+        these are published
+     2  deny effect:write
+        unless write path=notes.md
+        in sessions of type isolated
+    ");
+    let (_, shown) = world.json(&["policy", "list"]);
+    assert_eq!(
+        shown["rules"][1],
+        json!({"number": 2, "decision": "deny", "tool": ["effect:write"], "unless": ["write path=notes.md"],
+            "sessions": ["isolated"]})
+    );
+    let (code, asked) = tested(&world, &["write", WRITE]);
+    assert_eq!(code, Some(0));
+    assert_eq!(
+        asked,
+        json!({"decision": "ask", "rule": 1, "why": "rule 1 (ask write path='docs/**'): these are published"})
+    );
+    let (_, denied) = tested(&world, &["write", WRITE, "--session", "isolated"]);
+    assert_eq!((&denied["decision"], &denied["rule"]), (&json!("deny"), &json!(2)));
+    let (_, denied) = tested(&world, &["write", WRITE, "--unattended"]);
+    assert_eq!(
+        denied["why"],
+        "nobody is here to answer the question of rule 1 (ask write path='docs/**'): these are published"
+    );
+    let note = r#"{"path":"notes.md","content":"x"}"#;
+    assert_eq!(tested(&world, &["write", note, "--session", "isolated"]).1["decision"], "allow");
+
+    let said = world.ok(&["policy", "remove", "write path='docs/**'"]);
+    assert!(said.starts_with("ask write path='docs/**': removed from"), "{said}");
+    assert_eq!(tested(&world, &["write", WRITE]).1["decision"], "allow");
+    world.ok(&["policy", "remove", "effect:write"]);
+    let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    assert_eq!(config, "# mine\n[log]\nlevel = \"warn\" # quiet\n");
+    assert_eq!(world.json(&["policy", "list"]), (Some(0), json!({"rules": []})));
+}
+
+#[test]
+fn the_table_says_why_and_plan_mode_and_taint_count() {
+    let world = world();
+    let guide = r#"{"path":"AGENTS.md","content":"x"}"#;
+    let (_, asked) = tested(&world, &["write", guide]);
+    assert_eq!((&asked["decision"], &asked["rule"]), (&json!("ask"), &Value::Null));
+    assert!(asked["why"].as_str().unwrap().contains("only after a person saw the difference"), "{asked}");
+    let (_, planned) = tested(&world, &["write", WRITE, "--plan"]);
+    assert_eq!(planned["decision"], "deny");
+    assert!(planned["why"].as_str().unwrap().starts_with("plan mode is on"), "{planned}");
+    // An allow rule loosens neither.
+    world.ok(&["policy", "allow", "write"]);
+    assert_eq!(tested(&world, &["write", guide]).1["decision"], "ask");
+    assert_eq!(tested(&world, &["write", WRITE, "--plan"]).1["decision"], "deny");
+}
+
+#[test]
+fn what_would_be_about_nothing_is_refused_and_nothing_is_written() {
+    let world = world();
+    let before = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    for (arguments, message) in [
+        (&["deny", "wirte"][..], "no such tool"),
+        (&["deny", "write path="], "is no pattern"),
+        (&["allow", "exec bash *"], "allows nothing"),
+        (&["test", "wirte"], "did you mean write?"),
+        (&["test", "write", "{"], "no JSON"),
+        (&["test", "write", "{}"], "missing required path"),
+    ] {
+        let mut all = vec!["policy"];
+        all.extend(arguments);
+        let out = world.run(&all);
+        assert_eq!(out.code, Some(2), "{arguments:?}: {}", out.err);
+        assert!(out.err.contains(message), "{arguments:?}: {}", out.err);
+    }
+    let out = world.run(&["policy", "remove", "write"]);
+    assert!(out.code == Some(3) && out.err.contains("no rule about write"), "{out:?}");
+    assert_eq!(fs::read_to_string(world.home().join("config.toml")).unwrap(), before);
+}
+
+#[test]
+fn a_stronger_rule_is_named_and_one_that_is_there_is_not_written_twice() {
+    let world = world();
+    world.ok(&["policy", "deny", "write"]);
+    let out = world.run(&["policy", "allow", "write"]);
+    assert!(out.err.contains("rule 1 (deny write) goes before it"), "{out:?}");
+    let said = world.ok(&["policy", "deny", "write"]);
+    assert!(said.starts_with("deny write: it stands already in"), "{said}");
+    let said = world.ok(&["policy", "remove", "write"]);
+    assert!(said.starts_with("deny write, allow write: removed from"), "{said}");
+}
