@@ -116,12 +116,12 @@ fn run<'a>(
             GenerationRequest { part_of, ..share.request(app, tree, path) }
         };
         if sampling.dry_run {
-            let share = &shares[0];
+            let share = weighed(&shares);
             let prepared = ask(share, from, None, true).prepare(&app.runtime, &asker.principal).await?;
-            return Ok(CommandOutcome::Estimate(estimate(&prepared, &shares)));
+            return Ok(CommandOutcome::Estimate(estimate(&prepared, share.model.info(), &shares)));
         }
         if !sampling.yes && requests > 0 {
-            let prepared = ask(&shares[0], from, None, true);
+            let prepared = ask(weighed(&shares), from, None, true);
             ask_first(app, asker, prepared, &shares).await?;
         }
         app.runtime.require_space()?;
@@ -186,11 +186,13 @@ async fn ask_first(
     ask: GenerationRequest,
     shares: &[Share],
 ) -> Result<(), CommandError> {
-    let is_elsewhere = |info: &&ModelInfo| info.place != model::ModelPlace::Local;
-    let Some(info) = shares.iter().map(|share| share.model.info()).find(is_elsewhere) else { return Ok(()) };
+    let info = weighed(shares).model.info();
+    if info.place == model::ModelPlace::Local {
+        return Ok(());
+    }
     let params = ask.params.clone();
     let prepared = ask.prepare(&app.runtime, &asker.principal).await?;
-    let found = estimate(&prepared, shares);
+    let found = estimate(&prepared, info, shares);
     let expected = agent::expected_output(&params, prepared.manifest.budget.reserved_output);
     if !needs_confirmation(info, found.input_tokens, expected, found.requests) {
         return Ok(());
@@ -285,9 +287,14 @@ async fn collect(
     }
 }
 
-fn estimate(prepared: &PreparedRequest, shares: &[Share]) -> Estimate {
+/// The share whose request stands for all: the first that leaves this machine, else the first.
+fn weighed(shares: &[Share]) -> &Share {
+    let leaves = |share: &&Share| share.model.info().place != model::ModelPlace::Local;
+    shares.iter().find(leaves).unwrap_or(&shares[0])
+}
+
+fn estimate(prepared: &PreparedRequest, info: &ModelInfo, shares: &[Share]) -> Estimate {
     let requests: u32 = shares.iter().map(|share| share.count).sum();
-    let info = shares[0].model.info();
     Estimate {
         model: info.full_name(),
         place: info.place,

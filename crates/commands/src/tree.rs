@@ -39,7 +39,6 @@ pub use editing::edit_files;
 pub(crate) use history::step;
 pub(crate) use search::search;
 pub(crate) use siblings::{NO_CHOICE, sibling_numbers, with_followed};
-pub(crate) use snippet::said;
 pub use telling::WordChange;
 pub(crate) use telling::{answer_place, shown_at, tree as tree_named};
 pub(crate) use travel::{SiblingChoice, reach};

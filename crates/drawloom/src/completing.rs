@@ -96,8 +96,8 @@ fn nodes(typed: &OsStr) -> Vec<CompletionCandidate> {
         let words: Vec<&str> = text(node, "text").split_whitespace().collect();
         (text(node, "short_id").to_owned(), words.join(" ").chars().take(GLIMPSE).collect())
     };
-    // The beginning of a tree holds no text.
-    let nodes = listed(&found, "nodes").filter(|node| !text(node, "text").is_empty());
+    // The beginning of a tree holds nothing.
+    let nodes = listed(&found, "nodes").filter(|node| !node["parent"].is_null());
     beginning(typed, nodes.map(node).collect())
 }
 
@@ -170,20 +170,34 @@ fn line() -> Vec<OsString> {
 /// The home the line names.
 fn home() -> Option<PathBuf> {
     let words = line();
-    let at = words.iter().position(|word| word == "--home")?;
-    words.get(at + 1).map(PathBuf::from)
+    let at = words.iter().position(|word| word == "--home");
+    let apart = at.and_then(|at| words.get(at + 1).map(PathBuf::from));
+    let joined = || words.iter().find_map(|word| word.to_str()?.strip_prefix("--home=").map(PathBuf::from));
+    apart.or_else(joined)
 }
 
-/// The words of the line that are neither flags of every command nor their values.
+/// The words of the line that are neither flags nor their values.
 fn plain_words() -> Vec<String> {
-    let mut plain = Vec::new();
+    let (mut plain, program) = (Vec::new(), Cli::command());
     let mut words = line().into_iter().map(|word| word.to_string_lossy().replace('\\', ""));
     while let Some(word) = words.next() {
-        if ["--home", "--workspace", "--model", "--model-file", "--color"].contains(&word.as_str()) {
+        if takes_value(&program, &word) {
             words.next();
         } else if !word.starts_with('-') {
             plain.push(word);
         }
     }
     plain
+}
+
+/// Whether a word is a flag whose value is the next word, in any command.
+fn takes_value(command: &clap::Command, word: &str) -> bool {
+    let is_it = |arg: &&Arg| {
+        let long = arg.get_long().is_some_and(|long| word.strip_prefix("--") == Some(long));
+        long || arg
+            .get_short()
+            .is_some_and(|short| word.strip_prefix('-').is_some_and(|it| it == short.to_string()))
+    };
+    command.get_arguments().find(is_it).is_some_and(|arg| arg.get_action().takes_values())
+        || command.get_subcommands().any(|sub| takes_value(sub, word))
 }

@@ -126,6 +126,19 @@ pub fn plain_text(blocks: &[Block]) -> Cow<'_, str> {
     }
 }
 
+/// As [`plain_text`], with the texts in results of tools.
+pub fn whole_text(blocks: &[Block]) -> String {
+    let mut all = String::new();
+    for block in blocks {
+        match block {
+            Block::Text { text } => all.push_str(text),
+            Block::ToolResult { blocks, .. } => all.push_str(&whole_text(blocks)),
+            _ => {}
+        }
+    }
+    all
+}
+
 /// How a text names a blob: by the first digits of its digest. What is sent of a node besides its text names its
 /// blobs so, and by these names is found where the node is forgotten.
 pub fn blob_name(blob: Digest) -> String {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::content::{Block, Counts, NotCanonical, content_hash, plain_text};
+use crate::content::{Block, Counts, NotCanonical, content_hash, plain_text, whole_text};
 use crate::digest::{Digest, PathDigest};
 use crate::generation::GenerationId;
 use crate::id::{Millis, NodeId, PositionId, Seq, TreeId};
@@ -197,6 +197,14 @@ impl Node {
     /// Its text blocks, joined.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         plain_text(&self.content)
+    }
+
+    /// What it says: its text; of a result of a tool, what the tool said.
+    pub fn said(&self) -> std::borrow::Cow<'_, str> {
+        match self.role {
+            Some(Role::Tool) => whole_text(&self.content).into(),
+            _ => self.text(),
+        }
     }
 
     /// SHA-256 of its canonical content, or of what it was before it was removed.

@@ -66,6 +66,8 @@ pub struct PassageEdit {
     pub text: String,
     /// What of the text stood in another passage.
     pub moved: Option<MovedText>,
+    /// Passage that the text went to: both change, or neither.
+    pub moved_to: Option<PositionId>,
 }
 
 /// Text that stands in a passage as it stood in a version of another one: its authors and its trust come along.

@@ -97,7 +97,13 @@ fn ending_at(
 }
 
 /// The texts of the view's pending edits, by position.
-fn pending_edits(rows: &dyn TreeReader, view: &ViewName) -> Result<BTreeMap<PositionId, String>, RowError> {
+///
+/// # Errors
+/// As the rows say.
+pub fn pending_edits(
+    rows: &dyn TreeReader,
+    view: &ViewName,
+) -> Result<BTreeMap<PositionId, String>, RowError> {
     let mut pending: BTreeMap<PositionId, String> = BTreeMap::new();
     for (slot, draft) in rows.drafts(view)? {
         // A draft that says what its base says is no edit; the view may show another version by now.

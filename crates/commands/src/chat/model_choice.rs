@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ::tools::ToolRegistry;
 use agent::session::{ChosenModel, SessionSampling};
 use agent::{OpenedSession, TurnConfig};
+use loom::source::DEFAULT_AGENT;
 use model::{Model, ModelInfo, ModelPlace, OutputSchema, Params, Purpose, Thinking};
 use policy::SessionType;
 use store::SessionKind;
@@ -56,8 +57,8 @@ impl Conversation {
     /// be had any more is said so; where it was local, no remote one is asked unless a person chose that (spec:
     /// security §10), not even one that the same name means now.
     async fn find_model(&self, app: &App) -> Result<Arc<dyn Model>, CommandError> {
-        let preset = generate::preset(app, self.sampling_flags.preset.as_deref())?;
-        let default = generate::model_name(app, None, &preset);
+        let default = self.model_by_default(app)?;
+        let default = default.as_deref();
         let Some(kept) = self.model_of_session(app) else {
             let model = app.model(default).await?;
             if self.is_damaged && !self.flag_names_model(app) && is_remote(&*model) {
@@ -105,6 +106,16 @@ impl Conversation {
         !self.newer.model && (app.settings.named.is_some() || self.model_of_preset(app).is_some())
     }
 
+    /// The model that is asked where the session names none: that of a flag, of the preset that a flag names, of the
+    /// agent, else the default one.
+    fn model_by_default(&self, app: &App) -> Result<Option<String>, CommandError> {
+        let named = generate::preset(app, self.sampling_flags.preset.as_deref())?;
+        let agent = app.settings.agents.get(DEFAULT_AGENT);
+        let of_agent = generate::preset(app, agent.and_then(|agent| agent.preset.as_deref()))?;
+        let own = named.model.as_deref().or(agent.and_then(|agent| agent.model.as_deref()));
+        Ok(generate::model_name(app, own, &of_agent).map(str::to_owned))
+    }
+
     fn model_of_preset<'a>(&self, app: &'a App) -> Option<&'a str> {
         app.settings.presets.get(self.sampling_flags.preset.as_deref()?)?.model.as_deref()
     }
@@ -117,7 +128,7 @@ impl Conversation {
             let (name, schema) = ("answer".to_owned(), schema.value().clone());
             OutputSchema { name, schema }
         });
-        let agent = loom::source::DEFAULT_AGENT;
+        let agent = DEFAULT_AGENT;
         let session = match self.chosen.kind {
             SessionKind::Main => SessionType::Main,
             SessionKind::Temporary => SessionType::Private,
@@ -231,9 +242,8 @@ impl Conversation {
 
     /// The model that is named for it, as it was named.
     pub(crate) fn model_named(&self, app: &App) -> Option<String> {
-        let preset = generate::preset(app, self.sampling_flags.preset.as_deref()).unwrap_or_default();
-        let kept = self.model_of_session(app).map(|model| model.name.as_str());
-        kept.or_else(|| generate::model_name(app, None, &preset)).map(str::to_owned)
+        let kept = self.model_of_session(app).map(|model| model.name.clone());
+        kept.or_else(|| self.model_by_default(app).unwrap_or_default())
     }
 }
 

@@ -1,6 +1,7 @@
 //! System prompt and sampling of a session: `/system`, `/set`, and the flags of `chat` for the same.
 
 use agent::session::SessionSampling;
+use loom::source::DEFAULT_AGENT;
 
 use super::Conversation;
 use crate::app::App;
@@ -75,7 +76,12 @@ impl Conversation {
     pub(super) fn sampling_in_force(&self, app: &App) -> SessionSampling {
         let mut session = self.sampling.clone();
         session.preset.take_if(|preset| is_gone(app, preset));
-        self.sampling_flags.clone().or(session)
+        let agent = app.settings.agents.get(DEFAULT_AGENT);
+        let agent = SessionSampling {
+            preset: agent.and_then(|agent| agent.preset.clone()),
+            ..SessionSampling::default()
+        };
+        self.sampling_flags.clone().or(session).or(agent)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::maintenance::{PlaceShown, Removed};
 use crate::rights::Asker;
-use crate::tree::{edit_files, said};
+use crate::tree::edit_files;
 
 /// What no home can reach.
 const UNREACHABLE: [&str; 4] = [
@@ -181,7 +181,7 @@ async fn listed(
             let short = app.runtime.store.tree(&asker.principal, tree).await?.short_id;
             let rows = app.read(asker, tree, move |rows| rows.nodes(&nodes)).await?;
             kind.listed.extend(rows.into_iter().map(|row| {
-                let text = said(&row.node);
+                let text = row.node.said();
                 let (words, chars) = (first_words(&text), text::grapheme::count(&text));
                 let unit = if chars == 1 { "character" } else { "characters" };
                 format!("{short}:{} \"{words}\", {chars} {unit}", row.short_id)

@@ -341,7 +341,7 @@ async fn step(
             Ok((rows.node(position.node)?, position.short_id))
         })
         .await?;
-    let text = node.map(|row| tree::said(&row.node)).unwrap_or_default();
+    let text = node.map(|row| row.node.said().into_owned()).unwrap_or_default();
     Ok(CommandOutcome::Stood(TipMoved { stepped, tip: short_id, text }))
 }
 

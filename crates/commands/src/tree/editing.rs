@@ -138,8 +138,10 @@ async fn edit_in_editor(
         file::find_editor(app).await?;
     }
     let mut open = open.committed(app, asker, ends).await?;
+    // As they are written, marks are read, whatever the text says then.
+    open.mark_end = Some(open.marks().end().to_owned());
     let render = |name: &str| open.as_file(name);
-    let file = EditFile::make(app, asker, &open.base(), render, later_command).await?;
+    let mut file = EditFile::make(app, asker, &open.base(), render, later_command).await?;
     let Some(saved) = file.edit(app).await? else { return Ok(PathEdited::default()) };
     let taken = match open.texts_of(app, &file.name(), saved, true).await {
         Ok(texts) if !open.are_meant(app, &texts) => {
@@ -151,12 +153,11 @@ async fn edit_in_editor(
     };
     match taken {
         Ok(mut done) => {
-            if done.collided.is_empty() {
-                file.remove();
-            } else {
+            let is_all = done.collided.is_empty();
+            if !is_all || !file.remove() {
                 file::keep_rest(app, &file.stem(), &open.base());
-                done.file = Some(file.path());
             }
+            done.file = (!is_all).then(|| file.path());
             Ok(done)
         }
         Err(error) => Err(file.kept(app, error)),
@@ -176,15 +177,7 @@ async fn apply_kept(
     if let Some(forgotten) = forgotten
         && !open.marks().are_whole_in(&String::from_utf8_lossy(&saved))
     {
-        return Err(CommandError::new(
-            "forgotten",
-            3,
-            format!(
-                "{} was forgotten since, and marks of the file are gone or moved: what it said cannot be told from the rest",
-                forgotten.short_id
-            ),
-            "take what was forgotten out of a copy, with the first line and the marks, and bring that in as the whole text",
-        ));
+        return Err(apply::forgotten(&forgotten.short_id));
     }
     let texts = open.texts_of(app, name, saved.clone(), true).await?;
     if !open.are_meant(app, &texts) {
@@ -193,7 +186,7 @@ async fn apply_kept(
     let mut done = open.apply(app, asker, texts).await?;
     if done.collided.is_empty() {
         held.end(app, &saved, Some(&open.base()));
-        remove_applied(app, path);
+        remove_applied(app, path, &saved);
     } else {
         file::keep_rest(app, &held.name, &open.base());
         done.file = Some(path.to_owned());
@@ -226,7 +219,7 @@ pub(super) async fn edit_text(
     let (view, position) = (named.view.clone(), named.position);
     let shown = app.read(asker, named.tree, move |rows| shown_at(rows, &view, position)).await?;
     let base = EditBase::of_one(named, &shown.short_id, shown.node.id);
-    let file = EditFile::make(app, asker, &base, |_| text.to_owned(), &args.later_command()).await?;
+    let mut file = EditFile::make(app, asker, &base, |_| text.to_owned(), &args.later_command()).await?;
     let Some(saved) = file.edit(app).await? else { return Ok(None) };
     match app.text_of(&file.name(), saved) {
         Ok(saved) => {

@@ -40,7 +40,13 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Com
     let mut found = app.runtime.store.search(&asker.principal, &args.query, scope, limit + 1).await?;
     if found.hits.len() > limit {
         found.hits.truncate(limit);
-        app.frontend.note(&format!("the first {limit} are shown: --limit {} shows more", limit * 5));
+        let more = (limit * 5).min(app.settings.limits.show_all);
+        let hint = if more > limit {
+            format!("--limit {more} shows more")
+        } else {
+            "another word beside it finds fewer".to_owned()
+        };
+        app.frontend.note(&format!("the first {limit} are shown: {hint}"));
     }
     if found.truncated {
         app.frontend.note("the query was too long: its end was left out");
@@ -109,7 +115,7 @@ fn seen_in(rows: &dyn TreeReader, nodes: &[NodeId], query: &Query) -> Result<Vec
     let mut seen = Vec::new();
     for row in found {
         let at = position(rows, row.node.position)?;
-        let snippet = snippet::around(&snippet::searched(&row.node.content), query);
+        let snippet = snippet::around(&loom::content::whole_text(&row.node.content), query);
         let (tags, annotations) = marks.get(&at.id).cloned().unwrap_or_default();
         let matches = snippet::matches_in(&snippet, query);
         let old = resolve::shown(rows, &main, at.id)? != row.node.id;

@@ -17,7 +17,7 @@ use loom::{
 
 use super::mark::{draft_at, stored_head, stored_note};
 use super::telling::tree_argument;
-use super::{look, page_size, snippet};
+use super::{look, page_size};
 use crate::app::{App, NamedNode};
 use crate::args::tree::{PAGE, ShowArgs};
 use crate::error::CommandError;
@@ -147,7 +147,7 @@ fn window_start(
         start = rows.generation(generation)?.and_then(|row| row.runs.last().map(|run| run.from));
     }
     let Some(at) = start.map(|start| rows.position(start)).transpose()?.flatten() else { return Ok(None) };
-    let is_on_path = at.id == tip || is_ancestor(rows, at.id, tip)?;
+    let is_on_path = is_ancestor(rows, at.id, tip)?;
     Ok((at.depth > 1 && is_on_path).then_some(at.id))
 }
 
@@ -280,13 +280,8 @@ fn surroundings(
 
 /// The texts of pending edits, by the version each is an edit of.
 fn pending_edits(rows: &dyn TreeReader, view: &ViewName) -> Result<BTreeMap<NodeId, String>, RowError> {
-    let mut pending = BTreeMap::new();
-    for (slot, draft) in rows.drafts(view)? {
-        if let Slot::Edit(at) = slot {
-            pending.insert(resolve::shown(rows, view, at)?, draft.text);
-        }
-    }
-    Ok(pending)
+    let pending = loom::render::pending_edits(rows, view)?;
+    pending.into_iter().map(|(at, text)| Ok((resolve::shown(rows, view, at)?, text))).collect()
 }
 
 /// What is the same for all nodes of a call, and what one node tells about the next.
@@ -356,7 +351,7 @@ impl<'a> Reader<'a> {
         let versions = self.rows.count_versions(at.id)?;
         let shown = on_path || versions == 1 || resolve::shown(self.rows, &self.view, at.id)? == row.node.id;
         let is_whole_path = on_path && self.tip == self.path.tip.id;
-        let active = is_whole_path || at.id == self.tip || is_ancestor(self.rows, at.id, self.tip)?;
+        let active = is_whole_path || is_ancestor(self.rows, at.id, self.tip)?;
         let version = OpTarget::Version(row.node.id);
         let (hidden, own);
         let chosen = if on_path {
@@ -385,7 +380,7 @@ impl<'a> Reader<'a> {
                 .any(|target| chosen.excluded.contains(target)),
             pending: pending.is_some(),
             media: row.node.content.iter().filter_map(BlobShown::of).collect(),
-            text: pending.unwrap_or_else(|| snippet::said(&row.node)),
+            text: pending.unwrap_or_else(|| row.node.said().into_owned()),
             bookmark: bookmark.as_text().map(str::to_owned),
             tags: Vec::new(),
             annotations: Vec::new(),

@@ -123,8 +123,7 @@ async fn passages(
     let nodes = look(app, asker, place.tree, &place.view, move |rows, tip| {
         let mut found = Vec::new();
         for position in marked(rows)? {
-            let is_below = || below.map_or(Ok(true), |above| path::is_ancestor(rows, above, position));
-            if below == Some(position) || is_below()? {
+            if below.map_or(Ok(true), |above| path::is_ancestor(rows, above, position))? {
                 found.push(path::position(rows, position)?);
             }
         }

@@ -5,7 +5,6 @@
 
 use std::ops::Range;
 
-use loom::{Block, Node, Role};
 use text::bigrams::{Query, Term, tokenize};
 use text::class::is_cjk;
 use text::grapheme;
@@ -16,31 +15,6 @@ const BEFORE: usize = 60;
 const BEHIND: usize = 180;
 /// Bytes looked at where a match may begin: longer words and phrases are shown from the beginning of the text.
 const MATCHED: usize = 256;
-
-/// What a node says; of a result of a tool, what the tool said.
-pub(crate) fn said(node: &Node) -> String {
-    match node.role {
-        Some(Role::Tool) => searched(&node.content),
-        _ => node.text().into_owned(),
-    }
-}
-
-/// The text of a content that a search sees: its words, those of tools included.
-pub(super) fn searched(content: &[Block]) -> String {
-    let mut all = String::new();
-    collect(content, &mut all);
-    all
-}
-
-fn collect(content: &[Block], all: &mut String) {
-    for block in content {
-        match block {
-            Block::Text { text } => all.push_str(text),
-            Block::ToolResult { blocks, .. } => collect(blocks, all),
-            _ => {}
-        }
-    }
-}
 
 /// The text around the first match of any term, on one line.
 pub(super) fn around(text: &str, query: &Query) -> String {
@@ -90,6 +64,11 @@ fn words_end(text: &str, count: usize) -> usize {
     let mut in_word = false;
     for (at, c) in text.char_indices() {
         if is_cjk(c) {
+            // A word ends where such a script begins.
+            left -= usize::from(std::mem::take(&mut in_word));
+            if left == 0 {
+                break;
+            }
             // Bigrams overlap: one more character than there are of them.
             let taken = text.char_indices().skip_while(|(byte, _)| *byte < at).take(left + 1);
             let last = taken.take_while(|(_, c)| is_cjk(*c)).last();
@@ -207,6 +186,7 @@ mod tests {
             matches_in(line, &Query::parse(query)).into_iter().map(|at| line[at].to_owned()).collect()
         };
         assert_eq!(met("A heron, two HERONS, a heron.", "heron"), ["heron", "heron"]);
+        assert_eq!(met("A heron漢字 there", "heron"), ["heron"]);
         assert_eq!(met("A heron, two HERONS.", "heron*"), ["heron", "HERONS"]);
         assert_eq!(met("the quick, brown fox", "\"quick brown\""), ["quick, brown"]);
         assert_eq!(met("漢字検索です", "検索"), ["検索"]);

@@ -3,9 +3,11 @@
 use loom::plan::EditAs;
 use loom::{Mode, NodeId, Op, PositionId, Refusal, Slot, TreeId, ViewName, resolve};
 use store::{DraftEdit, DraftName, StoreError};
+use workspace::Accept;
 
 use super::telling::{count, first_words, passage, shown_at, word_change, words_of};
 use super::{editing, look, typed_role, words};
+use crate::app::input::argument_name;
 use crate::app::{App, NamedNode};
 use crate::args::NodeArg;
 use crate::args::tree::{Append, DraftArgs, Edit, EditAsArg};
@@ -112,7 +114,7 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
     let Some(node) = args.node.clone() else { return editing::edit_path(app, asker, args).await };
     let named = app.node(asker, &NodeArg { tree: args.tree.clone(), node }).await?;
     let shown = || says(app, asker, &named);
-    let (mut file, mut held) = (None, None);
+    let (mut file, mut held, mut saved) = (None, None, Vec::new());
     let (over, text) = match (&args.text, &args.file, args.replace.as_slice()) {
         (Some(text), ..) => {
             let text = app.text(text)?;
@@ -120,7 +122,8 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
             (None, if is_line { editing::with_break_of(&shown().await?, &text) } else { text })
         }
         (None, Some(path), _) => {
-            let mut text = app.file_text(path)?;
+            saved = app.file_bytes(path, Accept::RegularOrPipe)?;
+            let mut text = app.text_of(&argument_name(path), saved.clone())?;
             held = editing::text_before(app, asker, &named, (path, &text)).await?;
             let base = held.as_ref().map(|(text, _)| text.clone());
             let before = match &base {
@@ -159,8 +162,8 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
     };
     let done = change(app, asker, &named, (over, text), args.edit_as).await;
     if let (Ok(_), Some(path), Some((_, held))) = (&done, &args.file, held) {
-        held.end_one(app);
-        editing::remove_applied(app, path);
+        held.end_one(app, &saved);
+        editing::remove_applied(app, path, &saved);
     }
     match (done, file) {
         (Ok(done), Some(file)) => {
@@ -180,7 +183,7 @@ async fn is_document(app: &App, asker: &Asker, tree: TreeId) -> Result<bool, Com
 async fn says(app: &App, asker: &Asker, named: &NamedNode) -> Result<String, CommandError> {
     let (name, position) = (named.view.clone(), named.position);
     let said = look(app, asker, named.tree, &named.view, move |rows, _| {
-        let shown = shown_at(rows, &name, position)?.node.text().into_owned();
+        let shown = shown_at(rows, &name, position)?.node.said().into_owned();
         let Some(draft) = rows.draft(&name, Slot::Edit(position))? else { return Ok(shown) };
         let base = draft.base.map(|base| rows.node(base)).transpose()?.flatten();
         // One that says what it was made from holds nothing.

@@ -256,3 +256,22 @@ fn a_pipe_that_gives_a_byte_and_stops_is_said_to_be_waited_for() {
         assert!(child.wait().unwrap().success(), "{arguments:?}");
     }
 }
+
+#[test]
+fn a_conversation_is_asked_as_its_agent_says_unless_something_nearer_says_otherwise() {
+    let (world, near) = home();
+    let config = world.read("config.toml");
+    world.write(
+        "config.toml",
+        &format!("{config}[presets.warm]\nmodel = \"box/warm\"\n[agents.assistant]\nmodel = \"box/own\"\npreset = \"cold\"\n"),
+    );
+    let asked = |flags: &[&str]| {
+        world.ok(&[&["chat", "-m", "Hello."], flags].concat());
+        let body = asked_last(&near);
+        (body["model"].as_str().unwrap().to_owned(), body["temperature"].clone())
+    };
+    assert_eq!(asked(&[]), ("own".into(), json!(0.125)));
+    assert_eq!(asked(&["--model", "box/m"]), ("m".into(), json!(0.125)));
+    assert_eq!(asked(&["--preset", "warm"]), ("warm".into(), Value::Null));
+    assert_eq!(asked(&["--temperature", "0.5"]), ("own".into(), json!(0.5)));
+}

@@ -86,6 +86,11 @@ fn a_shell_is_offered_titles_short_ids_sessions_and_models() {
     let short = trees["trees"][0]["short_id"].as_str().unwrap().to_owned();
     assert!(fish(&["tree", "text", &short[..2]]).contains(&short));
     assert_eq!(fish(&["tree", "switch", "Tale", &id]), format!("{id}\tThen it stopped.\n"));
+    assert_eq!(
+        fish(&["tree", "switch", "--view", "main", "Tale", &id]),
+        format!("{id}\tThen it stopped.\n"),
+        "the value of a flag is no tree"
+    );
     assert!(fish(&["chat", "--session", "pl"]).contains("plans"));
     assert!(fish(&["sessions", "archive", ""]).contains("plans"));
     let turned = world.json(&["tree", "new", "--title", "Turned \u{202e}elat", "--text", "It rained."]).1;
@@ -104,4 +109,6 @@ fn a_shell_is_offered_titles_short_ids_sessions_and_models() {
     let elsewhere = world.path("none");
     assert_eq!(fish(&["--home", elsewhere.to_str().unwrap(), "tree", "show", "T"]), "");
     assert!(!elsewhere.exists());
+    let joined = format!("--home={}", elsewhere.display());
+    assert_eq!(fish(&[&joined, "tree", "show", "T"]), "");
 }

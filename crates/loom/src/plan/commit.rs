@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cell::{CellKey, CellValue, OpTarget};
-use crate::content::{Block, content_hash, is_empty, plain_text};
+use crate::content::{Block, content_hash, is_empty};
 use crate::digest::Digest;
 use crate::draft::{Draft, Slot};
 use crate::id::{NodeId, PositionId};
@@ -280,7 +280,7 @@ fn same_text(
 /// The content of an edited node: the new text where the first text stood. What a provider wanted back
 /// unchanged does not outlive the change (spec: loom §5 *opaque*).
 pub(super) fn edited(from: &Node, text: &str) -> Arc<Vec<Block>> {
-    if plain_text(&from.content) == text {
+    if from.said() == text {
         return Arc::clone(&from.content);
     }
     let mut new = Some(Block::text(text));
@@ -289,8 +289,10 @@ pub(super) fn edited(from: &Node, text: &str) -> Arc<Vec<Block>> {
     for block in from.content.iter() {
         match block {
             // What a tool said stands in its result.
-            Block::ToolResult { call_id, status, .. } if !has_text && new.is_some() => {
-                let (call_id, blocks) = (call_id.clone(), new.take().into_iter().collect());
+            Block::ToolResult { call_id, status, blocks } if !has_text && new.is_some() => {
+                let others = blocks.iter().filter(|block| !matches!(block, Block::Text { .. }));
+                let blocks = new.take().into_iter().chain(others.cloned()).collect();
+                let call_id = call_id.clone();
                 content.push(Block::ToolResult { call_id, status: *status, blocks });
             }
             Block::Text { .. } => content.extend(new.take()),

@@ -28,7 +28,7 @@ pub(super) fn edit(
     if let Some(over) = over {
         let now = builder.node(builder.shown(at)?)?;
         // Where somebody wrote the same there is nothing to lose.
-        if now.text() != over && now.text() != text {
+        if now.said() != over && now.said() != text {
             return Err(Refusal::ChangedMeanwhile(at).into());
         }
     }
@@ -57,12 +57,18 @@ pub(super) fn edit_path(
     let behind = behind.filter(|_| !texts.is_empty());
     let gone = off_the_path(builder, edits.iter().map(|edit| edit.position).chain(behind))?;
     commit::commit(builder)?;
+    let mut left = BTreeSet::new();
     for edit in edits {
-        let position = edit.position;
-        if !gone.contains(&position) && builder.shown(position)? == edit.from {
-            set_edited(builder, edit)?;
+        if gone.contains(&edit.position) || builder.shown(edit.position)? != edit.from {
+            left.insert(edit.position);
+        }
+    }
+    leave_whole_moves(edits, &mut left);
+    for edit in edits {
+        if left.contains(&edit.position) {
+            builder.skip(CellKey::Selected { view: builder.view(), position: edit.position });
         } else {
-            builder.skip(CellKey::Selected { view: builder.view(), position });
+            set_edited(builder, edit)?;
         }
     }
     if behind.is_some_and(|behind| gone.contains(&behind)) {
@@ -74,6 +80,16 @@ pub(super) fn edit_path(
         builder.rename(OpKind::Edit);
     }
     Ok(())
+}
+
+/// Leaves what went from one passage to another whole: each may hold up the next.
+fn leave_whole_moves(edits: &[PassageEdit], left: &mut BTreeSet<PositionId>) {
+    let ways: Vec<_> = edits.iter().filter_map(|edit| Some([edit.position, edit.moved_to?])).collect();
+    let is_half =
+        |left: &BTreeSet<PositionId>, way: &[PositionId; 2]| left.contains(&way[0]) != left.contains(&way[1]);
+    while let Some(way) = ways.iter().find(|way| is_half(left, way)) {
+        left.extend(way);
+    }
 }
 
 /// Makes a passage show what it was edited to.

@@ -65,7 +65,8 @@ fn group(builder: &PlanBuilder<'_, '_>, last: OpRecord) -> Result<Vec<OpRecord>,
     let mut group = vec![last];
     while let Some(newest) = group.last().filter(|record| record.seq != first) {
         let seq = newest.undo_prev.ok_or(Refusal::NothingToUndo)?;
-        let page = (seq.0.saturating_sub(PAGE).max(first.0)..=seq.0).map(|seq| ReadKey::Operation(Seq(seq)));
+        // From a multiple on: the next ones are of the same page.
+        let page = ((seq.0 - seq.0 % PAGE).max(first.0)..=seq.0).map(|seq| ReadKey::Operation(Seq(seq)));
         builder.slice.require(page)?;
         group.push(record(builder, seq)?);
     }

@@ -117,7 +117,7 @@ fn rounds_do_not_grow_with_pending_edits_selections_or_views() {
         desk.run(Op::Commit).unwrap();
         let edits = at[..count].iter().map(|place| {
             let from = resolve::shown(&desk.tree, &main_view(), *place).unwrap();
-            PassageEdit { position: *place, from, text: "edited".into(), moved: None }
+            PassageEdit { position: *place, from, text: "edited".into(), moved: None, moved_to: None }
         });
         let edits = Op::EditPath { edits: edits.collect(), texts: Vec::new(), behind: None };
         let edits = cost(&mut desk, edits).1;

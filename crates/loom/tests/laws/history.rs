@@ -345,3 +345,22 @@ fn a_draft_given_back_keeps_its_base_though_that_is_pruned() {
     }
     assert_eq!(desk.run(Op::Redo), Err(Refusal::NothingToRedo));
 }
+
+/// A turn of an agent may have hundreds of calls.
+#[test]
+fn a_turn_of_many_operations_is_one_step() {
+    let mut desk = Fixture::new(drawloom_loom::Mode::Dialogue);
+    desk.append("before");
+    let before = desk.text();
+    desk.append("asked");
+    let part_of = desk.tree.timeline(&main_view()).unwrap().undo;
+    for number in 0..600 {
+        let texts = vec![NewText::owner(format!("result {number}"), desk.role())];
+        desk.run(Op::Reply { to: None, texts, exclude: Vec::new(), part_of }).unwrap();
+    }
+    let after = desk.text();
+    desk.run(Op::Undo).unwrap();
+    assert_eq!(desk.text(), before);
+    desk.run(Op::Redo).unwrap();
+    assert_eq!(desk.text(), after);
+}

@@ -9,8 +9,6 @@ use std::ops::Range;
 
 use loom::attribution::{Stretch, matching, stretches};
 
-use super::marks::rising;
-
 /// Steps that comparing the lines of a stretch may cost; beyond them what is left counts as replaced. It is work, not
 /// time: which passage holds a text is the same on every machine.
 const MOST_STEPS: usize = 2_000_000;
@@ -236,11 +234,32 @@ impl<'t> Lines<'t> {
     }
 }
 
+/// Indices of a longest rising run of numbers, none of them twice.
+pub(super) fn rising(numbers: &[usize]) -> Vec<usize> {
+    // The index that ends the best run of each length, and what stands before each.
+    let (mut ends, mut before): (Vec<usize>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
+    for (at, number) in numbers.iter().enumerate() {
+        let length = ends.partition_point(|end| numbers[*end] < *number);
+        before.push(length.checked_sub(1).map(|shorter| ends[shorter]));
+        if length == ends.len() { ends.push(at) } else { ends[length] = at }
+    }
+    let mut run: Vec<usize> = std::iter::successors(ends.last().copied(), |at| before[*at]).collect();
+    run.reverse();
+    run
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{distribute, replace};
+    use super::{distribute, replace, rising};
+
+    #[test]
+    fn the_longest_rising_run_stays() {
+        assert_eq!(rising(&[1, 2, 0, 3]), [0, 1, 3]);
+        assert_eq!(rising(&[5, 1, 2]), [1, 2]);
+        assert!(rising(&[]).is_empty());
+    }
 
     #[test]
     fn what_stayed_stays_and_what_is_new_goes_where_it_was_written() {

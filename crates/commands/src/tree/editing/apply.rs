@@ -61,6 +61,7 @@ impl OpenText {
         asker: &Asker,
         mut texts: Vec<String>,
     ) -> Result<PathEdited, CommandError> {
+        self.require_forgotten_apart(app, asker, &texts).await?;
         let Moves { quoted: mut moved, ways } = moves(&self.passages, &texts);
         // What was moved to the end is quoted by the last passage.
         let is_at_end = self.passages.last().is_some_and(|last| moved.contains_key(&last.position));
@@ -77,7 +78,7 @@ impl OpenText {
             let tip = tip(rows, &view)?;
             let shown = at.iter().map(|at| {
                 let row = shown_at(rows, &view, *at)?;
-                let is_gone = row.purged || (*at != tip && !is_ancestor(rows, *at, tip)?);
+                let is_gone = row.purged || !is_ancestor(rows, *at, tip)?;
                 Ok((is_gone, row.node.id, row.node.text().into_owned()))
             });
             shown.collect::<Result<Vec<_>, loom::RowError>>()
@@ -102,7 +103,8 @@ impl OpenText {
             if !left.contains(&passage.position) && text != says {
                 app.fits_node(&format!("the text of {}", passage.short_id), &text, false)?;
                 let (position, from) = (passage.position, passage.node);
-                edits.push(PassageEdit { position, from, text, moved: moved.remove(&position) });
+                let moved_to = ways.iter().find(|way| way[0] == position).map(|way| way[1]);
+                edits.push(PassageEdit { position, from, text, moved: moved.remove(&position), moved_to });
             }
         }
         app.fits_node("the text at the end", &added, true)?;
@@ -115,19 +117,47 @@ impl OpenText {
         Ok(done)
     }
 
+    /// Refuses texts in which words of a forgotten passage stand elsewhere, or may, as they are gone from their own place:
+    /// what was forgotten is not stored again.
+    async fn require_forgotten_apart(
+        &self,
+        app: &App,
+        asker: &Asker,
+        texts: &[String],
+    ) -> Result<(), CommandError> {
+        let nodes: Vec<NodeId> = self.passages.iter().map(|passage| passage.node).collect();
+        let rows = app.read(asker, self.tree, move |rows| rows.nodes(&nodes)).await?;
+        let pairs = || self.passages.iter().zip(texts);
+        for ((passage, text), _) in pairs().zip(&rows).filter(|(_, row)| row.purged) {
+            // What a file says of one that was forgotten before is all that is known of it.
+            let said = if passage.is_forgotten { text } else { &passage.text }.trim();
+            let is_elsewhere = |(other, text): (&OpenPassage, &String)| {
+                other.position != passage.position && text.contains(said) && !other.text.contains(said)
+            };
+            let is_gone = said.is_empty() && passage.is_forgotten || !text.contains(said);
+            if is_gone || (!said.is_empty() && pairs().any(is_elsewhere)) {
+                return Err(forgotten(&passage.short_id));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether what was written at the end stands there already: somebody took the same text in.
     async fn stands_behind(&self, app: &App, asker: &Asker, added: &str) -> Result<bool, CommandError> {
-        let Some(last) = self.passages.last().map(|last| last.position).filter(|_| !added.is_empty()) else {
+        if added.is_empty() {
             return Ok(false);
-        };
+        }
+        let last = self.passages.last().map(|last| last.position);
         let texts: Vec<String> = split(added, Division::Paragraph).into_iter().map(str::to_owned).collect();
         let view = self.view.clone();
         let found = app.read(asker, self.tree, move |rows| {
             let path = ViewOverrides::read(rows, &view, tip(rows, &view)?)?;
-            if last != path.tip.id && !is_ancestor(rows, last, path.tip.id)? {
-                return Ok(false);
-            }
-            let depth = loom::path::position(rows, last)?.depth;
+            // Of a document that has no passage the end is its beginning.
+            let depth = match last {
+                Some(last) if !is_ancestor(rows, last, path.tip.id)? => return Ok(false),
+                Some(last) => loom::path::position(rows, last)?.depth,
+                None => 0,
+            };
             let many = u32::try_from(texts.len()).unwrap_or(u32::MAX);
             if path.tip.depth < depth.saturating_add(many) {
                 return Ok(false);
@@ -246,4 +276,14 @@ impl OpenText {
             _ => String::new(),
         }
     }
+}
+
+/// The error of a text in which forgotten words cannot be told from others.
+pub(super) fn forgotten(short_id: &str) -> CommandError {
+    CommandError::new(
+        "forgotten",
+        3,
+        format!("{short_id} was forgotten since, and what it said may stand elsewhere in the text now"),
+        "take what was forgotten out of a copy, with the first line and the marks, and bring that in as the whole text",
+    )
 }

@@ -153,8 +153,12 @@ impl HeldBase {
         let Some(name) = found else {
             return if named.is_some() || beside.is_some() { Err(gone()) } else { Ok(None) };
         };
-        let base = EditBase::read(app, &name)?;
         let file = file_of(&folder, &name);
+        if !fs::metadata(&file).is_ok_and(|found| found.is_file()) {
+            // A pipe is not waited for: it says why it is none.
+            EditBase::read(app, &name)?;
+            return Err(gone());
+        }
         let lock = File::open(&file).map_err(|error| CommandError::file("cannot read", &file, &error))?;
         if lock.try_lock().is_err() {
             let what = format!("another command takes {} in", path.display());
@@ -165,7 +169,8 @@ impl HeldBase {
         if is_it.is_none_or(|(held, there)| held.ino() != there.ino()) {
             return Err(gone());
         }
-        Ok(Some(Self { base, name, _lock: lock }))
+        // Once it is locked: what was there before may have been taken in.
+        Ok(Some(Self { base: EditBase::read(app, &name)?, name, _lock: lock }))
     }
 
     /// All of `taken` is in: it goes from where editors' files lie, and a copy of it is refused from now on. Where another
@@ -189,8 +194,9 @@ impl HeldBase {
 
 impl HeldBase {
     /// The text of the one passage is in.
-    pub(in crate::tree) fn end_one(self, app: &App) {
-        self.end(app, &[], None);
+    pub(in crate::tree) fn end_one(self, app: &App, taken: &[u8]) {
+        let base = self.base.clone();
+        self.end(app, taken, Some(&base));
     }
 }
 
@@ -226,7 +232,8 @@ fn name_in_edits(app: &App, path: &Path) -> Option<String> {
     let path = fs::canonicalize(path).ok()?;
     let edits = fs::canonicalize(edits(app)).ok()?;
     let is_there = path.parent() == Some(edits.as_path());
-    path.file_stem().filter(|_| is_there).map(|name| name.to_string_lossy().into_owned())
+    let is_text = path.extension().is_some_and(|ending| ending == "md");
+    path.file_stem().filter(|_| is_there && is_text).map(|name| name.to_string_lossy().into_owned())
 }
 
 /// What the passage of a file said that an editor got from here, with what is held of it; none of another file.

@@ -29,10 +29,12 @@ const NAMED: usize = 3;
 pub(in crate::tree) struct EditFile {
     path: PathBuf,
     written: String,
+    /// What the editor left; what was written, before it ends.
+    saved: Vec<u8>,
     /// The command that takes it in later.
     later_command: String,
-    /// Locked as long as the command runs.
-    _held: File,
+    /// The file and its base, locked as long as the command runs.
+    _held: [File; 2],
 }
 
 impl EditFile {
@@ -53,13 +55,13 @@ impl EditFile {
         let folder = folder.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
         sweep(&folder);
         let prefix = format!("edit-{short_id}-");
-        let is_of_it = |file: &PathBuf| name_of(file).starts_with(&prefix);
+        let is_of_it = |file: &PathBuf| is_text(file) && name_of(file).starts_with(&prefix);
         let mut waiting: Vec<_> = edit_files(app.runtime.home.root()).into_iter().filter(is_of_it).collect();
         let same = waiting.iter().enumerate().find_map(|(at, path)| {
             let name = name_of(path);
             let held = EditBase::read(app, &name).ok().filter(|held| held == base);
             let text = held.map(|_| render(&name))?;
-            Some((at, unchanged(path, &text)?, text))
+            Some((at, [unchanged(path, &text)?, locked_base(&folder, &name).ok()?], text))
         });
         let same = same.map(|(at, held, text)| (held, waiting.swap_remove(at), text));
         if !waiting.is_empty() {
@@ -82,13 +84,15 @@ impl EditFile {
             base.write(&folder, &name)?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
+            let base = locked_base(&folder, &name)?;
             let (held, path) = file.keep()?;
-            Ok((held, path, text))
+            Ok(([held, base], path, text))
         };
         let made = same.map_or_else(written, Ok);
         let (held, path, written) =
             made.map_err(|error: io::Error| CommandError::file("cannot write", &folder, &error))?;
-        Ok(Self { path, written, later_command: later_command.to_owned(), _held: held })
+        let saved = written.clone().into_bytes();
+        Ok(Self { path, written, saved, later_command: later_command.to_owned(), _held: held })
     }
 
     pub(super) fn name(&self) -> String {
@@ -99,7 +103,7 @@ impl EditFile {
     ///
     /// # Errors
     /// When there is no editor, it failed, or its file cannot be read; it says what became of the file.
-    pub(super) async fn edit(&self, app: &App) -> Result<Option<Vec<u8>>, CommandError> {
+    pub(super) async fn edit(&mut self, app: &App) -> Result<Option<Vec<u8>>, CommandError> {
         let (frontend, path) = (Arc::clone(&app.frontend), self.path.clone());
         let begin = Instant::now();
         let ended = tokio::task::spawn_blocking(move || frontend.edit(&path)).await;
@@ -110,6 +114,7 @@ impl EditFile {
             problem => self.unread(problem),
         })?;
         if saved != self.written.as_bytes() {
+            self.saved.clone_from(&saved);
             return Ok(Some(saved));
         }
         if begin.elapsed() >= AT_ONCE {
@@ -187,9 +192,9 @@ impl EditFile {
         self.path.clone()
     }
 
-    /// What it held was taken in.
-    pub(in crate::tree) fn remove(&self) {
-        remove(&self.path);
+    /// Removes it, unless it was saved again since it was read. Whether it is gone.
+    pub(in crate::tree) fn remove(&self) -> bool {
+        remove(&self.path, &self.saved)
     }
 }
 
@@ -214,10 +219,10 @@ fn not_edited(error: &EditorError) -> CommandError {
     }
 }
 
-/// Removes a file of an editor that was taken in; any other stays.
-pub(in crate::tree) fn remove_applied(app: &App, path: &Path) {
+/// Removes a file of an editor of which this was taken in; any other stays, and one that was saved again.
+pub(in crate::tree) fn remove_applied(app: &App, path: &Path, taken: &[u8]) {
     if let Some(path) = in_edits(app, path) {
-        remove(&path);
+        remove(&path, taken);
     }
 }
 
@@ -232,16 +237,35 @@ pub(super) fn keep_rest(app: &App, name: &str, base: &EditBase) {
 fn in_edits(app: &App, path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).ok()?;
     let is_it = |of: &PathBuf| fs::canonicalize(of).is_ok_and(|of| of == path);
-    edit_files(app.runtime.home.root()).into_iter().find(is_it)
+    edit_files(app.runtime.home.root()).into_iter().filter(|file| is_text(file)).find(is_it)
 }
 
-fn remove(path: &Path) {
-    if let Err(error) = fs::remove_file(path) {
-        return tracing::warn!(%error, path = %path.display(), "the file of an editor was not removed");
+/// Removes a file that says this, with its base. Whether it did not say anything else.
+fn remove(path: &Path, said: &[u8]) -> bool {
+    if fs::read(path).is_ok_and(|there| there != said) {
+        return false;
     }
-    if let Some(folder) = path.parent() {
-        fs::remove_file(file_of(folder, &name_of(path))).ok();
+    match fs::remove_file(path) {
+        Ok(()) => {
+            if let Some(folder) = path.parent() {
+                fs::remove_file(file_of(folder, &name_of(path))).ok();
+            }
+        }
+        Err(error) => tracing::warn!(%error, path = %path.display(), "the file of an editor was not removed"),
     }
+    true
+}
+
+/// Whether it is the text of an editor, and not what editors leave beside theirs.
+fn is_text(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "md")
+}
+
+/// The base of this name, locked: no other command takes its text in meanwhile.
+fn locked_base(folder: &Path, name: &str) -> io::Result<File> {
+    let base = File::open(file_of(folder, name))?;
+    base.try_lock()?;
+    Ok(base)
 }
 
 /// The name of a file without its ending.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use loom::short_id;
 
-use super::align::distribute;
+use super::align::{distribute, rising};
 
 const OPEN: char = '⟦';
 const CLOSE: char = '⟧';
@@ -348,20 +348,6 @@ fn bracket(text: &str) -> Option<usize> {
         }
         (depth == 0).then_some(at + c.len_utf8())
     })
-}
-
-/// Indices of a longest rising run of numbers, none of them twice.
-pub(super) fn rising(numbers: &[usize]) -> Vec<usize> {
-    // The index that ends the best run of each length, and what stands before each.
-    let (mut ends, mut before): (Vec<usize>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
-    for (at, number) in numbers.iter().enumerate() {
-        let length = ends.partition_point(|end| numbers[*end] < *number);
-        before.push(length.checked_sub(1).map(|shorter| ends[shorter]));
-        if length == ends.len() { ends.push(at) } else { ends[length] = at }
-    }
-    let mut run: Vec<usize> = std::iter::successors(ends.last().copied(), |at| before[*at]).collect();
-    run.reverse();
-    run
 }
 
 #[cfg(test)]

@@ -316,6 +316,7 @@ impl Pair {
                         from: self.ids[*place][*from],
                         text: text.clone(),
                         moved: None,
+                        moved_to: None,
                     })
                     .collect(),
                 texts: texts.iter().map(|text| NewText::owner(text, None)).collect(),

@@ -126,13 +126,6 @@ fn a_mark_that_is_half_there_is_named() {
     assert_eq!(texts, ["⟦aaaa was\n", "Two ⟦zzzz"]);
 }
 
-#[test]
-fn the_longest_rising_run_stays() {
-    assert_eq!(rising(&[1, 2, 0, 3]), [0, 1, 3]);
-    assert_eq!(rising(&[5, 1, 2]), [1, 2]);
-    assert!(rising(&[]).is_empty());
-}
-
 proptest! {
     /// What the editor saved is what the passages say together, whatever became of the marks.
     #[test]
