@@ -2,8 +2,8 @@
 //! sent.
 
 use context::body::{self, EarlierRequest};
-use context::document::WindowBeginning;
 use context::manifest::{COUNTED, COUNTED_TEXTS, RequestTarget, VERSION};
+use context::window_beginning::WindowBeginning;
 use context::{Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse};
 use loom::content::NotCanonical;
 use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, GenerationSettings, NodeId, Op};

@@ -71,6 +71,8 @@ pub struct PathRequest {
     pub context: Vec<NodeId>,
     /// Nodes sent besides the path, as instructions.
     pub instruction: Vec<NodeId>,
+    /// Whether plan mode is on, which is told.
+    pub plan: bool,
     pub variant: RequestVariant,
 }
 
@@ -237,6 +239,7 @@ impl PathRequest {
                     context,
                     instruction,
                     said: self.variant.said.clone(),
+                    plan: self.plan,
                     again,
                     ..DialogueRequest::new(view, target, budget)
                 };

@@ -10,6 +10,7 @@ mod exchanges;
 mod model_choice;
 mod navigation;
 mod next_request;
+mod plan_mode;
 pub(crate) mod position;
 mod regenerate;
 mod reload;

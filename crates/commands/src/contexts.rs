@@ -3,7 +3,7 @@
 mod next;
 mod replay;
 
-use context::document::{WindowBeginning, first_words};
+use context::window_beginning::{WindowBeginning, first_words};
 use context::{Manifest, PathRun, Segment, Zone};
 use loom::path::{ViewOverrides, child_toward};
 use loom::render::tip;

@@ -104,6 +104,7 @@ pub enum CommandOutcome {
     Reloaded(slash::Reloaded),
     /// `/think`.
     Think(slash::ThinkShown),
+    Plan(slash::PlanShown),
     System(slash::SystemShown),
     Sampling(slash::SamplingShown),
     /// `/zone`.

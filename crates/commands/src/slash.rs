@@ -118,6 +118,10 @@ pub enum SlashCommand {
     Think {
         think: Option<Think>,
     },
+    /// Turns plan mode on or off; shows it, if nothing is said.
+    Plan {
+        plan: Option<bool>,
+    },
     /// Gives the session a system prompt; shows it, if there is no text.
     System {
         text: Option<String>,
@@ -208,10 +212,10 @@ impl Section {
 }
 
 /// Every slash command, in the order in which they are completed.
-pub const TABLE: [SlashSpec; 39] = [
+pub const TABLE: [SlashSpec; 40] = [
     HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, REGENERATE, SIBLINGS, NEXT,
-    PREV, UNDO, REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, SYSTEM, SET, ZONE, COST, SEARCH,
-    VERIFY, DIFF, EXPORT, DOCTOR, POLICY, APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
+    PREV, UNDO, REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, PLAN, SYSTEM, SET, ZONE, COST,
+    SEARCH, VERIFY, DIFF, EXPORT, DOCTOR, POLICY, APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
 ];
 
 const HELP: SlashSpec = SlashSpec {
@@ -490,6 +494,20 @@ const THINK: SlashSpec = SlashSpec {
         _ => Err("it takes off, low or high"),
     },
 };
+const PLAN: SlashSpec = SlashSpec {
+    name: "plan",
+    section: Section::Settings,
+    arguments: "[on|off]",
+    right: Right::Act,
+    help: "let tools only look in this session, or change things again; without a word, show it",
+    candidates: Candidates::Words(&["on", "off"]),
+    read: |rest| match rest {
+        "" => Ok(SlashCommand::Plan { plan: None }),
+        "on" => Ok(SlashCommand::Plan { plan: Some(true) }),
+        "off" => Ok(SlashCommand::Plan { plan: Some(false) }),
+        _ => Err("it takes on, off or nothing"),
+    },
+};
 const SYSTEM: SlashSpec = SlashSpec {
     name: "system",
     section: Section::Settings,
@@ -678,6 +696,7 @@ impl SlashCommand {
             Self::File { .. } => FILE,
             Self::Model { .. } => MODEL,
             Self::Think { .. } => THINK,
+            Self::Plan { .. } => PLAN,
             Self::System { .. } => SYSTEM,
             Self::Set { .. } => SET,
             Self::Zone => ZONE,

@@ -175,11 +175,9 @@ impl Command {
         }
     }
 
-    /// Whether it needs all of the configuration although it only reads: it vouches that no known secret is in what it
-    /// writes, or says what the rules are.
-    pub const fn needs_whole_config(&self) -> bool {
+    /// Whether it vouches that no known secret is in what it writes, for which all of them must be known.
+    pub const fn vouches_for_secrets(&self) -> bool {
         matches!(self, Self::Tree(TreeCommand::Export(export)) if export.share)
-            || matches!(self, Self::Policy(_))
     }
 
     /// Whether the surface runs it, which holds the files: configuration, diagnosis, benchmarks.

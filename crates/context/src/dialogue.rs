@@ -44,6 +44,8 @@ pub struct DialogueRequest {
     pub previous: Previous,
     /// What is to be shown, unless it stands in the window.
     pub offers: Vec<Offer>,
+    /// Whether nothing may be changed: it is told when that begins, and when it ends.
+    pub plan: bool,
     /// How a conversation that is too long is cut.
     pub strategy: Strategy,
     /// Nodes sent before the newest turn.
@@ -67,6 +69,7 @@ impl DialogueRequest {
             bootstrap: Arc::default(),
             previous: Previous::default(),
             offers: Vec::new(),
+            plan: false,
             strategy: Strategy::default(),
             context: Vec::new(),
             instruction: Vec::new(),

@@ -42,6 +42,21 @@ impl Offer {
         Some(Self { topic, version, trust: Trust::Owner, text: text.to_owned() })
     }
 
+    /// The notice that plan mode begins, or that it ended where it stands that it began.
+    pub(crate) fn plan(is_on: bool, standing: &Standing<'_>) -> Option<Self> {
+        let (version, text) = if is_on {
+            let text = "[Plan mode is on: nothing is changed. Calls that write, send or reach the network are refused until \
+                        the owner ends it. Look, think, and say what you would do.]";
+            ("on", text)
+        } else if standing.version(PLAN) == Some("on") {
+            ("off", "[Plan mode is off: changes may be made again.]")
+        } else {
+            return None;
+        };
+        let (topic, version) = (PLAN.to_owned(), version.to_owned());
+        Some(Self { topic, version, trust: Trust::Owner, text: text.to_owned() })
+    }
+
     /// The notice that a session goes in circles, which counts as that of this zone.
     pub(crate) fn circling(zone: Zone, signal: Signal) -> Self {
         let sign = match signal {
@@ -64,6 +79,9 @@ impl Offer {
 
 /// The topic of notices of zones.
 pub(crate) const ZONE: &str = "zone";
+
+/// The topic of notices of plan mode.
+const PLAN: &str = "plan";
 
 /// The version of each topic that was shown last and still stands in the window.
 #[derive(Debug, Default)]

@@ -44,6 +44,7 @@ pub mod target;
 pub mod tools;
 pub mod trim;
 mod units;
+pub mod window_beginning;
 pub mod wrap;
 pub mod zone;
 

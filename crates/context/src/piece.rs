@@ -4,10 +4,10 @@ use loom::reader::Injection;
 use loom::{NodeId, OriginRole, RowError, Run, TextOffset, Trust};
 use model::{PartId, Prompt};
 
-use crate::document::WindowBeginning;
 use crate::manifest::{ContinuationForm, PathRun};
 use crate::prefix::Prefix;
 use crate::segment::{Kind, SegmentOutcome, Source};
+use crate::window_beginning::WindowBeginning;
 
 /// One piece of a request: a segment without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

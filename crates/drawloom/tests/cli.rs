@@ -71,6 +71,8 @@ mod paging;
 mod passages;
 #[path = "cli/pictures.rs"]
 mod pictures;
+#[path = "cli/planning.rs"]
+mod planning;
 #[path = "cli/policy.rs"]
 mod policy;
 #[path = "shared/program.rs"]

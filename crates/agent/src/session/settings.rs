@@ -15,6 +15,8 @@ pub struct SessionSettings {
     /// System prompt in place of the built-in one.
     pub system: Option<String>,
     pub sampling: SessionSampling,
+    /// Whether plan mode is on.
+    pub plan: bool,
     /// Files that go along with the next thing said.
     pub files: Vec<PathBuf>,
 }
@@ -74,6 +76,8 @@ struct WrittenSettings {
     seed: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     preset: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    plan: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<PathBuf>,
 }
@@ -86,19 +90,29 @@ impl TryFrom<WrittenSettings> for SessionSettings {
     type Error = &'static str;
 
     fn try_from(written: WrittenSettings) -> Result<Self, Self::Error> {
-        let WrittenSettings { model, place, thinking, system, temperature, max_tokens, seed, preset, files } =
-            written;
+        let WrittenSettings {
+            model,
+            place,
+            thinking,
+            system,
+            temperature,
+            max_tokens,
+            seed,
+            preset,
+            plan,
+            files,
+        } = written;
         if model.is_none() && place.is_some() {
             return Err("the place of a model, and no model");
         }
         let sampling = SessionSampling { temperature, max_tokens, seed, preset };
         let model = model.map(|name| ChosenModel { name, place });
-        Ok(Self { model, thinking, system, sampling, files })
+        Ok(Self { model, thinking, system, sampling, plan, files })
     }
 }
 
 impl From<SessionSettings> for WrittenSettings {
-    fn from(SessionSettings { model, thinking, system, sampling, files }: SessionSettings) -> Self {
+    fn from(SessionSettings { model, thinking, system, sampling, plan, files }: SessionSettings) -> Self {
         let place = model.as_ref().and_then(|model| model.place);
         let SessionSampling { temperature, max_tokens, seed, preset } = sampling;
         Self {
@@ -110,6 +124,7 @@ impl From<SessionSettings> for WrittenSettings {
             max_tokens,
             seed,
             preset,
+            plan,
             files,
         }
     }
@@ -160,6 +175,7 @@ impl SessionSettings {
                 seed: changed(mine.seed, &was.seed, now.seed),
                 preset: changed(mine.preset, &was.preset, now.preset),
             },
+            plan: changed(self.plan, &before.plan, theirs.plan),
             files,
         }
     }
@@ -201,6 +217,7 @@ mod tests {
         assert_eq!(SessionSettings::read(&bare).unwrap(), all);
         all.model = all.model.map(|model| ChosenModel { place: Some(ModelPlace::Local), ..model });
         all.system = Some("Speak plainly.".to_owned());
+        all.plan = true;
         let preset = Some("cold".to_owned());
         all.sampling =
             SessionSampling { temperature: Some(0.5), max_tokens: Some(9), seed: Some(-1), preset };

@@ -396,7 +396,7 @@ impl Turn<'_> {
             };
             let Some(registry) = &config.tools else { break Ok(generated) };
             let Some(node) = generated.nodes.first().map(|node| node.id) else { break Ok(generated) };
-            let place = CallSite { held, tree, view: &written.view, call: &call };
+            let place = CallSite { held, tree, view: &written.view, call: &call, plan: config.plan };
             match self.run_calls(&place, registry, node, limits).await {
                 Ok(Called::Here(part_of)) => written.part_of = part_of,
                 Ok(Called::Nothing) => break Ok(generated),

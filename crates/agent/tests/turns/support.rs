@@ -212,6 +212,7 @@ pub(crate) fn config(model: &Arc<dyn Model>) -> TurnConfig {
         params: Params { n: 1, ..Params::default() },
         bootstrap: Arc::new(Bootstrap::default()),
         strategy: context::Strategy::default(),
+        plan: false,
         tools: None,
     }
 }

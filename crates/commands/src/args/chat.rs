@@ -35,6 +35,10 @@ pub struct ChatArgs {
     #[arg(long, conflicts_with_all = ["session", "new"])]
     #[serde(default)]
     pub private: bool,
+    /// Let tools change nothing in this call: they look, and the model says what it would do.
+    #[arg(long)]
+    #[serde(default)]
+    pub plan: bool,
     /// Earlier name of `--private`.
     #[arg(long, hide = true)]
     #[serde(skip)]
@@ -127,7 +131,7 @@ impl ChatArgs {
     /// Whether it is one slash command that needs the right to read alone, and sets nothing.
     pub fn only_reads(&self) -> bool {
         let message = self.message.as_deref().filter(|message| *message != "-");
-        let sets = self.new || self.private || self.request != RequestArgs::default();
+        let sets = self.new || self.private || self.plan || self.request != RequestArgs::default();
         let command = message.filter(|_| !sets).map(slash::parse);
         matches!(command, Some(Input::Command(command)) if command.row().right == Right::Read)
     }

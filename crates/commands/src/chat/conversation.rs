@@ -37,6 +37,10 @@ pub struct Conversation {
     pub(super) think: Option<Thinking>,
     /// System prompt that was given in the session.
     pub(super) system: Option<String>,
+    /// Whether plan mode is on, as was said in the session or cannot be known.
+    pub(super) plan: bool,
+    /// Whether a flag of this call turns it on.
+    pub(super) plan_flag: bool,
     /// Sampling that was chosen in the session.
     pub(super) sampling: SessionSampling,
     /// Sampling as flags of this call say, which goes before that of the session.
@@ -121,6 +125,8 @@ impl Conversation {
             config: None,
             think: None,
             system: None,
+            plan: false,
+            plan_flag: args.plan,
             sampling: SessionSampling::default(),
             sampling_flags: SessionSampling {
                 temperature: args.request.temperature,

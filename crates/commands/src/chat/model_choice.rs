@@ -142,6 +142,7 @@ impl Conversation {
             params: self.thinking(app, Params { n: 1, schema, ..generate::params(&preset, &sampling) }),
             bootstrap: self.bootstrap(app, tools.as_deref()),
             strategy: app.settings.strategy,
+            plan: self.is_planning(),
             tools,
         })
     }

@@ -39,6 +39,7 @@ impl Conversation {
             }
             SlashCommand::Model { name: Some(_) }
             | SlashCommand::Think { think: Some(_) }
+            | SlashCommand::Plan { plan: Some(_) }
             | SlashCommand::File { path: Some(_) }
             | SlashCommand::System { text: Some(_) }
                 if self.seen.is_none() =>

@@ -94,6 +94,8 @@ impl Conversation {
         self.think = flag.or(settings.thinking);
         self.kept_model = settings.model;
         (self.system, self.sampling) = (settings.system, settings.sampling);
+        // Where it is not known nothing is changed.
+        self.plan = settings.plan || self.is_damaged;
         if let Some(preset) = self.sampling.preset.as_deref().filter(|preset| is_gone(app, preset)) {
             app.frontend.note(&format!(
                 "the preset {} of this session is not in the configuration any more and is left out",
@@ -192,6 +194,11 @@ impl Conversation {
             (self.system, self.sampling, self.config) = (settings.system, settings.sampling, None);
             app.frontend.note("system prompt or sampling of this session was set by another process");
         }
+        if settings.plan != self.plan {
+            (self.plan, self.config) = (settings.plan, None);
+            let word = if self.plan { "on" } else { "off" };
+            app.frontend.note(&format!("plan mode is {word} now, as another process set it"));
+        }
         self.attached.retain(|file| file.waits_as.as_ref().is_none_or(|path| settings.files.contains(path)));
         let here: Vec<_> = self.attached.iter().filter_map(|file| file.waits_as.clone()).collect();
         for path in settings.files.iter().filter(|path| !here.contains(path)) {
@@ -241,6 +248,7 @@ impl Conversation {
             thinking: self.kept_thinking,
             system: self.system.clone(),
             sampling: self.sampling.clone(),
+            plan: self.plan,
             files: self.attached.iter().filter_map(|file| file.waits_as.clone()).collect(),
         }
     }

@@ -61,6 +61,16 @@ pub struct ThinkShown {
     pub notice: Option<String>,
 }
 
+/// `/plan`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlanShown {
+    /// Whether tools change nothing.
+    pub plan: bool,
+    /// Whether that was said just now: it holds for the session.
+    #[serde(skip)]
+    pub set: bool,
+}
+
 /// `/system`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SystemShown {
@@ -137,6 +147,8 @@ pub struct SessionStatus {
     pub named: Option<String>,
     /// How much the model is asked to think; none where it is left to the model.
     pub thinking: Option<Thinking>,
+    /// Whether plan mode is on.
+    pub plan: bool,
     /// Tokens of the last request and its answer; none where no model was asked yet.
     pub used: Option<u64>,
     /// The used share of the window, 0 to 1.

@@ -157,6 +157,9 @@ impl App {
                     conversation.keep_settings(self, asker).await?;
                     CommandOutcome::Think(shown)
                 }
+                SlashCommand::Plan { plan } => {
+                    CommandOutcome::Plan(conversation.set_plan(self, asker, plan).await?)
+                }
                 SlashCommand::System { text } => CommandOutcome::System(match text {
                     Some(text) => conversation.speak_as(self, asker, &text).await?,
                     None => conversation.system_shown(),
@@ -361,6 +364,7 @@ async fn status(
         model: conversation.model_shown(),
         named: conversation.model_named(app),
         thinking: conversation.thinks(app)?,
+        plan: conversation.is_planning(),
         used: None,
         share: None,
         measured: None,

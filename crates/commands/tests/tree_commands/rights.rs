@@ -134,6 +134,7 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/file a.png", Admin),
         ("/model m", Act),
         ("/think low", Act),
+        ("/plan on", Act),
         ("/system", Act),
         ("/set seed=1", Act),
         ("/zone", Read),

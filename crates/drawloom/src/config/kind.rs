@@ -92,7 +92,8 @@ impl Kind {
             (Self::Rules, value) => {
                 let read: Result<Vec<PolicyRule>, _> = value.clone().try_into();
                 let rules = read.map_err(|error| format!("{}: {}", self.wanted(), error.message()))?;
-                PolicySection { rules }.rules()?;
+                let checked = PolicySection { rules }.rules();
+                checked.map_err(|why| format!("{}: {why}", self.wanted()))?;
                 true
             }
             _ => false,

@@ -12,6 +12,7 @@ use super::file::{self, CONFIG, KEYS, ParsedFile, Problem, SecretRule};
 use super::keys::{self, Key};
 use super::last_good;
 use super::path::segments;
+use super::policy::RULES;
 use super::sections::Config;
 
 /// Which layer a value stands in; a later one wins.
@@ -136,11 +137,11 @@ impl Layers {
     /// # Errors
     /// As [`Self::config`].
     pub(crate) fn config_for(&self, command: &Command, note: &dyn Fn(&str)) -> Result<Config, CommandError> {
-        let config = if command.only_reads() && !command.needs_whole_config() {
-            self.lenient()?
-        } else {
-            self.config()?
-        };
+        // A rule that is left out is no rule: what is said of the others would be wrong.
+        let lacks_rules = || self.problems.iter().any(|problem| problem.key.as_deref() == Some(RULES));
+        let needs_all =
+            command.vouches_for_secrets() || matches!(command, Command::Policy(_)) && lacks_rules();
+        let config = if command.only_reads() && !needs_all { self.lenient()? } else { self.config()? };
         for problem in &self.problems {
             let refused = if problem.blocks {
                 " (left out; commands that write or ask a model are refused)"

@@ -4,6 +4,9 @@ use ::policy::{Pattern, Policy, PolicyRule};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+/// The key of the rules.
+pub(super) const RULES: &str = "policy.rules";
+
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PolicySection {

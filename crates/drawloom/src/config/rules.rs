@@ -12,12 +12,9 @@ use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
 use super::commands::home;
 use super::file::{CONFIG, Problem, SecretRule, parse};
 use super::layers::{Layers, Source};
-use super::policy::PolicySection;
+use super::policy::{PolicySection, RULES};
 use super::set::{document, rewrite, without};
 use crate::paths::InvocationPaths;
-
-/// The key of the rules.
-const RULES: &str = "policy.rules";
 
 /// Runs one that changes rules.
 ///
@@ -67,6 +64,8 @@ fn add(
     layers: &Layers,
     note: &dyn Fn(&str),
 ) -> Result<PolicyRules, CommandError> {
+    let alone = PolicySection { rules: vec![rule.clone()] }.rules();
+    alone.map_err(|why| CommandError::usage(format!("{rule}: {why}"), "nothing was written"))?;
     let home = home(RULES, paths, layers)?;
     let (policy, is_new) = rewrite(home.root(), (CONFIG, SecretRule::Refused), |old| {
         changed(old, |tables, rules| {
@@ -220,8 +219,9 @@ mod tests {
 
     #[test]
     fn a_rule_that_would_be_about_nothing_is_not_written() {
-        assert!(added("", "wirte", Decision::Deny).unwrap_err().contains("no such tool"));
-        assert!(added("", "exec sh *", Decision::Allow).unwrap_err().contains("allows nothing"));
+        for (rule, decision) in [("wirte", Decision::Deny), ("exec sh *", Decision::Allow)] {
+            assert!(added("", rule, decision).unwrap_err().contains("policy.rules does not fit"));
+        }
         let broken = "[[policy.rules]]\ndecision = \"deny\"\n";
         assert!(added(broken, "write", Decision::Deny).unwrap_err().contains("policy.rules"));
     }

@@ -7,8 +7,8 @@ use ::context::WrapDecision;
 use ::context::segment::SegmentOutcome;
 use commands::results::context::ContextShown;
 use commands::results::slash::{
-    ContextForm, ContextStatus, Help, HelpLine, ModelStatus, Reloaded, SamplingShown, SessionMoved,
-    SessionStatus, SystemShown, ThinkShown, TipMoved, ZoneShown,
+    ContextForm, ContextStatus, Help, HelpLine, ModelStatus, PlanShown, Reloaded, SamplingShown,
+    SessionMoved, SessionStatus, SystemShown, ThinkShown, TipMoved, ZoneShown,
 };
 use commands::slash::Section;
 use model::{ModelPlace, Thinking};
@@ -142,6 +142,9 @@ pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
     };
     line("model", &model);
     line("thinking", thinking(found.thinking));
+    if found.plan {
+        line("plan mode", "on: tools change nothing");
+    }
     let of = found.model.as_ref().map_or_else(String::new, |model| format!(" of {}", model.window));
     let window = match (found.used, found.share, found.zone, &found.model) {
         (Some(used), Some(share), Some(zone), _) => {
@@ -174,6 +177,15 @@ pub(super) fn think(found: &ThinkShown) -> RenderedOutcome {
     let until = if found.set { ", in this session (model.think sets it for all)" } else { "" };
     RenderedOutcome::new(format!("thinking: {}{until}\n", thinking(found.thinking)))
         .noting(found.notice.clone())
+}
+
+pub(super) fn plan(found: &PlanShown) -> String {
+    let (word, what) = match found.plan {
+        true => ("on", "tools change nothing"),
+        false => ("off", "tools may change things, as policy says"),
+    };
+    let until = if found.set { ", in this session" } else { "" };
+    format!("plan mode: {word}{until} ({what})\n")
 }
 
 pub(super) fn system(found: &SystemShown, to: OutputStyle) -> String {

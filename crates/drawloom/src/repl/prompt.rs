@@ -12,21 +12,26 @@ use reedline::{Color, Prompt, PromptEditMode, PromptHistorySearch};
 pub(super) struct Standing {
     session: String,
     zone: Zone,
+    /// Whether plan mode is on.
+    plan: bool,
 }
 
 impl Standing {
     /// Where it stands now. What cannot be read is said by the next turn.
     pub(super) async fn of(app: &App, conversation: &Conversation) -> Self {
         let zone = conversation.zone(app, &Asker::owner()).await.ok().flatten();
-        Self { session: conversation.name(), zone: zone.unwrap_or(Zone::Green) }
+        let (session, plan) = (conversation.name(), conversation.is_planning());
+        Self { session, zone: zone.unwrap_or(Zone::Green), plan }
     }
 }
 
 impl Prompt for Standing {
     fn render_prompt_left(&self) -> Cow<'_, str> {
-        match self.zone {
-            Zone::Green => Cow::Borrowed(&self.session),
-            zone => Cow::Owned(format!("{} ({zone})", self.session)),
+        match (self.zone, self.plan) {
+            (Zone::Green, false) => Cow::Borrowed(&self.session),
+            (Zone::Green, true) => Cow::Owned(format!("{} (plan)", self.session)),
+            (zone, false) => Cow::Owned(format!("{} ({zone})", self.session)),
+            (zone, true) => Cow::Owned(format!("{} (plan, {zone})", self.session)),
         }
     }
 
@@ -60,9 +65,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_window_stands_in_the_prompt() {
-        let prompt = |zone| Standing { session: "main".to_owned(), zone };
-        assert_eq!(prompt(Zone::Green).render_prompt_left(), "main");
-        assert_eq!(prompt(Zone::Orange).render_prompt_left(), "main (orange)");
+    fn a_full_window_and_plan_mode_stand_in_the_prompt() {
+        let prompt = |zone, plan| {
+            let standing = Standing { session: "main".to_owned(), zone, plan };
+            standing.render_prompt_left().into_owned()
+        };
+        assert_eq!(prompt(Zone::Green, false), "main");
+        assert_eq!(prompt(Zone::Orange, false), "main (orange)");
+        assert_eq!(prompt(Zone::Green, true), "main (plan)");
+        assert_eq!(prompt(Zone::Red, true), "main (plan, red)");
     }
 }

@@ -46,7 +46,7 @@ impl Turn<'_> {
             attendance: if site.call.attended { Attendance::Attended } else { Attendance::Unattended },
             sandbox: SandboxLevel::None,
             tainted: trust == Trust::Outside,
-            plan_mode: false,
+            plan_mode: site.plan,
             keeps_old_bytes: true,
         };
         let verdict = checked.decide(&facts);

@@ -30,6 +30,8 @@ pub(super) struct CallSite<'a> {
     pub(super) tree: TreeId,
     pub(super) view: &'a ViewName,
     pub(super) call: &'a Call,
+    /// Whether calls that change something are refused.
+    pub(super) plan: bool,
 }
 
 /// What came of the calls of an answer.

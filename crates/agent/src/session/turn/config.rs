@@ -25,6 +25,8 @@ pub struct TurnConfig {
     pub bootstrap: Arc<Bootstrap>,
     /// How a conversation that is too long is cut.
     pub strategy: Strategy,
+    /// Whether calls that change something are refused.
+    pub plan: bool,
     /// The tools it may call; what the model is told of them stands in the bootstrap.
     pub tools: Option<Arc<ToolRegistry>>,
 }
@@ -57,6 +59,7 @@ impl TurnConfig {
             from,
             follow: true,
             bootstrap: Arc::clone(&self.bootstrap),
+            plan: self.plan,
             variant: RequestVariant { strategy: self.strategy, ..RequestVariant::default() },
             ..PathRequest::default()
         };
@@ -92,6 +95,7 @@ impl TurnConfig {
             schema,
             self.bootstrap.system,
             self.bootstrap.tools,
+            self.plan,
             format!("{:?}", self.strategy)
         ]);
         TurnIdentity {
