@@ -1,6 +1,7 @@
 //! A call: on whose behalf work is done, who hears of it, and what stops it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loom::{Author, Trust};
 use model::Cancel;
@@ -19,8 +20,8 @@ pub struct Call {
     pub trust: Trust,
     pub events: Arc<dyn EventSink>,
     pub cancel: Cancel,
-    /// Whether somebody may answer a question; where nobody can, it is denied at once.
-    pub attended: bool,
+    /// How long somebody may take to answer a question; none where nobody answers.
+    pub answer_within: Option<Duration>,
 }
 
 impl Call {
@@ -33,7 +34,7 @@ impl Call {
             who,
             events,
             cancel: Cancel::never(),
-            attended: false,
+            answer_within: None,
         }
     }
 

@@ -166,7 +166,7 @@ impl QuestionKind {
 pub struct AskedQuestion {
     pub id: QuestionId,
     pub kind: QuestionKind,
-    /// What is asked, in one line.
+    /// What is asked, in one line, and the lines it is about ([`crate::questions::parts`]).
     pub text: String,
     /// When it is denied unless it was answered, in ms since 1970.
     pub expires: Millis,

@@ -25,10 +25,15 @@ pub use store::{Decision, QuestionId};
 /// Reason of a question that was denied because its work was stopped.
 pub const STOPPED: &str = "the work was stopped";
 
-/// How long a question stands.
+/// How long a question stands, at most.
 pub const DEADLINE: Duration = Duration::from_secs(10 * 60);
 /// How often it is looked whether a question is past its deadline by the store's clock, once it is by this process's.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// What a question asks, in one line, and the lines that it is about, as a difference; none where the line says it all.
+pub fn parts(text: &str) -> (&str, Option<&str>) {
+    text.split_once('\n').map_or((text, None), |(asks, about)| (asks, Some(about)))
+}
 
 pub(crate) struct QuestionContext<'a> {
     pub(crate) call: &'a Call,
@@ -115,7 +120,7 @@ impl Runtime {
         }
     }
 
-    /// Asks, and waits for the answer. What stops the work denies it.
+    /// Asks a text of [`parts`], and waits for the answer. What stops the work denies it.
     pub(crate) async fn ask(
         &self,
         asker: &QuestionContext<'_>,
@@ -123,9 +128,10 @@ impl Runtime {
         text: String,
     ) -> Result<Answer, AgentError> {
         let QuestionContext { call, tree, guards } = asker;
-        if !call.attended {
+        let Some(within) = call.answer_within else {
             return Ok(Answer::denied("nobody is here to answer"));
-        }
+        };
+        let within = within.min(DEADLINE);
         let newest = self.store.newest()?;
         let fence = guards.first().map_or(Fence(1), |guard| guard.fence);
         let question = NewQuestion {
@@ -135,7 +141,7 @@ impl Runtime {
             asker: self.name_for(&call.who),
             payload: text.clone(),
             answers: vec!["yes".to_owned()],
-            ttl: DEADLINE,
+            ttl: within,
             claim: Claim { owner: LeaseOwner::new(self.instance.to_string()), fence },
             guards: guards.to_vec(),
         };
@@ -152,7 +158,7 @@ impl Runtime {
         call.events.emit(SessionEvent::Question { question: AskedQuestion { id, kind, text, expires } });
         let mut cancel = call.cancel.clone();
         let answer = tokio::select! {
-            answer = self.answered(&call.who, id, newest) => Some(answer?),
+            answer = self.answered(&call.who, (id, within), newest) => Some(answer?),
             () = cancel.cancelled() => None,
         };
         let (decision, by, reason) = match answer {
@@ -172,10 +178,10 @@ impl Runtime {
     async fn answered(
         &self,
         who: &Principal,
-        id: QuestionId,
+        (id, within): (QuestionId, Duration),
         mut newest: watch::Receiver<Cursor>,
     ) -> Result<QuestionAnswer, AgentError> {
-        let mut deadline = Instant::now() + DEADLINE;
+        let mut deadline = Instant::now() + within;
         loop {
             // Seen before reading: what is answered meanwhile wakes.
             newest.borrow_and_update();

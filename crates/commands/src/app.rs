@@ -102,7 +102,7 @@ impl App {
             trust: asker.trust,
             events: Arc::new(self.shown()),
             cancel: self.cancel.clone(),
-            attended: self.frontend.is_attended(),
+            answer_within: self.frontend.answer_within(),
         }
     }
 

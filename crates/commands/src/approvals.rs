@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use agent::questions::Decision;
+use agent::questions::{Decision, parts};
 use futures_util::future::BoxFuture;
 use store::{Principal, QuestionId, SessionId, Store, StoreError};
 
@@ -30,6 +30,8 @@ pub(crate) async fn list(app: &App, asker: &Asker) -> Result<CommandOutcome, Com
         trees.insert(question.tree, (entry.title, entry.short_id));
     }
     let approval = |question: store::Question| {
+        let (asks, about) = parts(&question.payload);
+        let (text, about) = (asks.to_owned(), about.map(str::to_owned));
         let (title, tree_short) = trees.get(&question.tree).cloned().unwrap_or_default();
         Approval {
             id: question.id,
@@ -40,7 +42,8 @@ pub(crate) async fn list(app: &App, asker: &Asker) -> Result<CommandOutcome, Com
             tree: question.tree,
             tree_short,
             asker: question.asker,
-            text: question.payload,
+            text,
+            about,
             answers: question.answers,
             asked: question.created,
             expires: question.expires,
@@ -71,7 +74,8 @@ async fn answered(
     let id = named(app, asker, name).await?;
     let question = app.runtime.store.question(&asker.principal, id).await?;
     app.runtime.answer_question(&asker.principal, id, decision, answer).await?;
-    Ok(CommandOutcome::Decided(Decided { ok: true, decision, asker: question.asker, text: question.payload }))
+    let text = parts(&question.payload).0.to_owned();
+    Ok(CommandOutcome::Decided(Decided { ok: true, decision, asker: question.asker, text }))
 }
 
 /// The question that stands in a session, if it is one alone.

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent::event::AskedQuestion;
-use agent::questions::{Decision, QuestionId};
+use agent::questions::{DEADLINE, Decision, QuestionId, parts};
 use agent::{AgentError, EventSink, Runtime, SessionEvent};
 use loom::NodeId;
 use store::Principal;
-use text::terminal::one_line;
+use text::terminal::{explicit, one_line};
 use workspace::{FileError, StoreGuard};
 
 use crate::approvals::is_named;
@@ -42,6 +42,12 @@ pub trait Frontend: Send + Sync {
     fn is_attended(&self) -> bool {
         false
     }
+    /// How long somebody, here or elsewhere, may take to answer a question of the work itself; none where nobody does.
+    fn answer_within(&self) -> Option<Duration> {
+        self.is_attended().then_some(DEADLINE)
+    }
+    /// An event of the session with its number, as it comes.
+    fn event(&self, _number: u64, _event: &SessionEvent) {}
     /// The person's answer to a question of the work itself; none where it was answered elsewhere meanwhile. It is
     /// waited for on a thread of its own. `names` says whether a word names a question, this one or another.
     fn decide(&self, _question: &AskedQuestion, _names: &dyn Fn(&str) -> bool) -> Option<Decision> {
@@ -162,11 +168,11 @@ impl Shown {
     /// Asks whoever is there, where somebody is.
     fn ask(&self, question: AskedQuestion) {
         if !self.frontend.is_attended() {
-            return self.frontend.note(&format!(
-                "{} (`drawloom approve {}`)",
-                question.text,
-                question.id.short()
-            ));
+            let (asks, about) = parts(&question.text);
+            for line in about.iter().flat_map(|about| about.lines()) {
+                self.frontend.note(&explicit(line));
+            }
+            return self.frontend.note(&format!("{asks} (`drawloom approve {}`)", question.id.short()));
         }
         let (frontend, runtime, id) = (Arc::clone(&self.frontend), self.runtime.clone(), question.id);
         let (asked, tasks) = (runtime.clone(), tokio::runtime::Handle::current());

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Parser as _;
 use commands::args::chat::{AskArgs, ChatArgs};
@@ -59,6 +60,8 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
     };
     if let Command::Chat(chat) = &command {
         chat.check()?;
+        // What is a line of a program is none for a person.
+        output.json |= chat.events;
     }
     let command = with_colors(command, output);
     let Global { home, workspace, model, model_file, verbose, .. } = cli.global;
@@ -118,6 +121,10 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             let ends = matches!(&command, Command::Chat(ChatArgs { message: Some(_), .. }) | Command::Ask(_));
             if ends {
                 person = person.unattended();
+            }
+            if let Command::Chat(chat) = &command {
+                let within = chat.wait.map(|seconds| Duration::from_secs(seconds.into()));
+                person = person.waiting_for_answer(within).printing_events(chat.events);
             }
             let person = Arc::new(person);
             if let Command::Chat(chat) = &command

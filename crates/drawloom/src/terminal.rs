@@ -23,8 +23,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use agent::SessionEvent;
 use agent::event::AskedQuestion;
-use agent::questions::{Decision, QuestionId, STOPPED};
+use agent::questions::{DEADLINE, Decision, QuestionId, STOPPED, parts};
 use asking::{ask, decision_of, is_yes, typed};
 use commands::frontend::{EditorError, Frontend};
 pub(crate) use hidden::hidden_line;
@@ -56,6 +57,10 @@ pub(crate) struct Terminal {
     first: bool,
     /// Whether nobody is there to decide what it may cost, whatever terminal there is.
     unattended: bool,
+    /// How long a question may wait for an answer in another process.
+    wait_for_answer: Option<Duration>,
+    /// Whether events are printed on standard output.
+    events: bool,
     /// Whether thinking is shown dimmed.
     dims: bool,
     stream: Mutex<Streamed>,
@@ -118,6 +123,8 @@ impl Terminal {
             answers: false,
             first: false,
             unattended: false,
+            wait_for_answer: None,
+            events: false,
             dims: false,
             stream: Mutex::default(),
             wait: WaitLine::new(Arc::clone(&below)),
@@ -149,6 +156,18 @@ impl Terminal {
     /// The same, for a call that ends with its one answer: what it may cost is decided beforehand.
     pub(crate) fn unattended(mut self) -> Self {
         self.unattended = true;
+        self
+    }
+
+    /// The same, for a call whose questions wait for an answer in another process.
+    pub(crate) fn waiting_for_answer(mut self, within: Option<Duration>) -> Self {
+        self.wait_for_answer = within;
+        self
+    }
+
+    /// The same, with events printed as they come.
+    pub(crate) fn printing_events(mut self, events: bool) -> Self {
+        self.events = events;
         self
     }
 
@@ -369,13 +388,36 @@ impl Frontend for Terminal {
         !self.unattended && (io::stdin().is_terminal() || io::stderr().is_terminal())
     }
 
+    fn answer_within(&self) -> Option<Duration> {
+        self.wait_for_answer.or_else(|| self.is_attended().then_some(DEADLINE))
+    }
+
+    fn event(&self, number: u64, event: &SessionEvent) {
+        #[derive(serde::Serialize)]
+        struct Line<'a> {
+            n: u64,
+            #[serde(flatten)]
+            event: &'a SessionEvent,
+        }
+        if self.events
+            && let Ok(line) = crate::json::line(&Line { n: number, event })
+        {
+            // A reader that went away does not end the work.
+            let _ = crate::output::bytes(&line);
+        }
+    }
+
     fn decide(&self, question: &AskedQuestion, names: &dyn Fn(&str) -> bool) -> Option<Decision> {
         // One at a time: two could not be told apart.
         let _turn = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.questions().begin(question.id) {
             return None;
         }
-        let asks = format!("{} (or `drawloom approve {}`)", question.text, question.id.short());
+        let (asks, about) = parts(&question.text);
+        for line in about.iter().flat_map(|about| about.lines()) {
+            self.note(&explicit(line));
+        }
+        let asks = format!("{asks} (or `drawloom approve {}`)", question.id.short());
         ASKING.store(true, Ordering::SeqCst);
         let decision = self.decision(&asks, names, &|| self.questions().open.is_none());
         ASKING.store(false, Ordering::SeqCst);

@@ -51,6 +51,8 @@ mod files;
 mod finding;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
+#[path = "cli/headless.rs"]
+mod headless;
 #[path = "cli/illustrations.rs"]
 mod illustrations;
 #[path = "cli/keeping.rs"]

@@ -83,7 +83,7 @@ pub struct NewQuestion {
     pub kind: String,
     /// Who asks, for people.
     pub asker: String,
-    /// What is asked, in one line.
+    /// What is asked, in one line, and the lines it is about.
     pub payload: String,
     /// Words with which it can be approved; the first is meant where none is said.
     pub answers: Vec<String>,

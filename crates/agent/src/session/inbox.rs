@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use loom::{Author, PositionId, Trust, ViewName};
 use model::CancelHandle;
@@ -16,6 +17,7 @@ use super::turn::{TurnConfig, TurnIdentity};
 use super::{EventLog, Input, TreeChoice, TurnInput};
 use crate::error::AgentError;
 use crate::event::{SayId, SessionEvent};
+use crate::questions::DEADLINE;
 use crate::runtime::Runtime;
 
 /// Inputs that may wait for a session (spec: scale §4 `steering`).
@@ -46,7 +48,7 @@ pub(super) struct Pending {
     pub(super) reply_to: Option<PositionId>,
     pub(super) author: Author,
     pub(super) trust: Trust,
-    pub(super) attended: bool,
+    pub(super) answer_within: Option<Duration>,
     /// Whether the turn it is said in ends with its answer.
     pub(super) hands_back: bool,
     /// The process that said it, if it was another one.
@@ -56,9 +58,22 @@ pub(super) struct Pending {
 
 impl Pending {
     fn said(say: Say) -> Self {
-        let Say { key, input, tree, view, config, reply_to, author, trust, attended, hands_back } = say;
+        let Say { key, input, tree, view, config, reply_to, author, trust, answer_within, hands_back } = say;
         let (config, remote, when) = (Some(config), None, When::InOrder);
-        Self { key, input, tree, view, config, reply_to, author, trust, attended, hands_back, remote, when }
+        Self {
+            key,
+            input,
+            tree,
+            view,
+            config,
+            reply_to,
+            author,
+            trust,
+            answer_within,
+            hands_back,
+            remote,
+            when,
+        }
     }
 
     fn text(FollowUp { key, text, view, author, trust }: FollowUp, when: When) -> Self {
@@ -81,7 +96,7 @@ impl Pending {
             reply_to: None,
             author,
             trust,
-            attended: true,
+            answer_within: Some(DEADLINE),
             hands_back: false,
             remote: None,
             when,
@@ -92,10 +107,10 @@ impl Pending {
         // Their pictures and sounds are in the home already.
         let (texts, waiting) = (std::mem::take(&mut remote.texts), std::mem::take(&mut remote.waiting));
         let input = TurnInput::New { texts, media: Vec::new(), waiting };
-        let (attended, reply_to) = (remote.attended, remote.reply_to);
+        let (answer_within, reply_to) = (remote.answer_within, remote.reply_to);
         let by = (remote.author.clone(), remote.trust);
         let pending = Self::unasked((remote.key.clone(), remote.view.clone()), input, by, When::Steers);
-        Self { remote: Some(remote), attended, reply_to, ..pending }
+        Self { remote: Some(remote), answer_within, reply_to, ..pending }
     }
 
     /// Whether it can be said in a turn of this kind.

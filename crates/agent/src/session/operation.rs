@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use loom::plan::NewText;
@@ -48,8 +49,8 @@ pub struct Say {
     pub author: Author,
     /// Trust of what is written for it.
     pub trust: Trust,
-    /// Whether somebody may answer a question.
-    pub attended: bool,
+    /// How long somebody may take to answer a question; none where nobody answers.
+    pub answer_within: Option<Duration>,
     /// Whether the turn ends with its answer: what other processes said meanwhile is given back, and they take the
     /// session themselves.
     pub hands_back: bool,

@@ -27,6 +27,8 @@ mod link;
 mod listener;
 mod remote;
 
+use std::time::Duration;
+
 use loom::plan::NewText;
 use loom::{Author, Block, NodeId, PositionId, Role, Trust, ViewName};
 use serde::{Deserialize, Serialize};
@@ -95,9 +97,9 @@ struct Message {
     author: Author,
     /// Trust of what is written for it.
     trust: Trust,
-    /// Whether somebody there may answer a question.
+    /// How long somebody may take to answer a question; none where nobody answers.
     #[serde(default)]
-    attended: bool,
+    answer_within: Option<Duration>,
 }
 
 /// A text of a message. Its author is the message's.

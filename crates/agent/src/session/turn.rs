@@ -55,7 +55,7 @@ struct AnswerSite<'a> {
     config: &'a TurnConfig,
     /// The turn, as far as spending goes.
     turn: &'a str,
-    attended: bool,
+    answer_within: Option<Duration>,
     /// Whether what others say meanwhile is theirs.
     hands_back: bool,
 }
@@ -139,7 +139,7 @@ impl Turn<'_> {
                     // A message names them; whoever takes it in looks whether they are still there.
                     drop(runtime.keep_blobs(media.clone()).await?);
                 }
-                let Pending { key, reply_to, author, trust, attended, .. } = first;
+                let Pending { key, reply_to, author, trust, answer_within, .. } = first;
                 let said = OutgoingSay {
                     key,
                     texts,
@@ -147,7 +147,7 @@ impl Turn<'_> {
                     reply_to: *reply_to,
                     author: author.clone(),
                     trust: *trust,
-                    attended: *attended,
+                    answer_within: *answer_within,
                     stop: cancel.clone(),
                     notice: Some((&notice, by.as_str())),
                 };
@@ -190,12 +190,14 @@ impl Turn<'_> {
             Ok((tree, spending)) => {
                 self.inbox.turn_holds(held.fence(), config.identity(tree));
                 self.end_lost_calls(&held, tree, config).await;
-                let (mut batch, mut attended, mut limits) = (vec![first], false, TurnLimits::default());
+                let (mut batch, mut answer_within, mut limits) = (vec![first], None, TurnLimits::default());
                 while !batch.is_empty() {
-                    attended |= batch.iter().any(|pending| pending.attended);
+                    answer_within =
+                        batch.iter().filter_map(|pending| pending.answer_within).max().max(answer_within);
                     let hands_back = batch.iter().any(|pending| pending.hands_back);
                     if let Some(written) = self.write(&held, (tree, None), batch).await {
-                        let asked = AnswerSite { tree, config, turn: spending.turn(), attended, hands_back };
+                        let asked =
+                            AnswerSite { tree, config, turn: spending.turn(), answer_within, hands_back };
                         self.answer(&held, &asked, written, &mut limits).await;
                     }
                     let is_stopped = self.cancel.is_cancelled() || held.cancel().is_cancelled();
@@ -360,7 +362,7 @@ impl Turn<'_> {
         mut written: Written,
         limits: &mut TurnLimits,
     ) {
-        let AnswerSite { tree, config, turn, attended, hands_back } = *site;
+        let AnswerSite { tree, config, turn, answer_within, hands_back } = *site;
         let (mut from, mut cost) = (written.from, None);
         let mut ended = loop {
             let call = Call {
@@ -370,7 +372,7 @@ impl Turn<'_> {
                 events: Arc::new(self.log.clone()),
                 // Stopped as well when the session is lost: its result would be refused.
                 cancel: held.cancel(),
-                attended,
+                answer_within,
             };
             let request = GenerationRequest {
                 part_of: written.part_of,

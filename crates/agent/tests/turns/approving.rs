@@ -29,13 +29,18 @@ async fn answered(
     let mut events = session.events(1);
     let asked = Arc::new(with_tools(WRITES, folder));
     let key = process.runtime.new_id().unwrap();
-    let say = Say { attended: true, ..said(key, asked, TurnInput::text("write")) };
+    let say = Say {
+        answer_within: Some(drawloom_agent::questions::DEADLINE),
+        ..said(key, asked, TurnInput::text("write"))
+    };
     session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
     let (mut shown, mut questions) = (Vec::new(), 0);
     loop {
         match events.next().await.unwrap().event {
-            SessionEvent::Notice { text } if questions == 0 => shown.push(text),
             SessionEvent::Question { question } => {
+                if questions == 0 {
+                    shown = question.text.lines().map(str::to_owned).collect();
+                }
                 questions += 1;
                 assert!(question.text.contains("only after a person saw the difference"), "{question:?}");
                 meanwhile();

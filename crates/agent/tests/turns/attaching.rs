@@ -373,7 +373,8 @@ async fn a_client_that_is_attached_hears_of_a_question_and_of_its_answer() {
     let entered = owner.enter().await;
     let session = spawn(&owner.runtime, &owner.sessions, &entered.session);
     let say = said(owner.runtime.new_id().unwrap(), Arc::new(config(&model)), TurnInput::text("one"));
-    let say = drawloom_agent::session::Say { attended: true, ..say };
+    let say =
+        drawloom_agent::session::Say { answer_within: Some(drawloom_agent::questions::DEADLINE), ..say };
     let mut own = session.events(1);
     session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
     while !matches!(own.next().await.unwrap().event, SessionEvent::Question { .. }) {}
@@ -423,7 +424,8 @@ async fn one_question_too_many_of_a_session_is_denied_at_once_and_says_why() {
     let (model, _requests) = Gated::dear();
     let session = spawn(&owner.runtime, &owner.sessions, &entered.session);
     let say = said(owner.runtime.new_id().unwrap(), Arc::new(config(&model)), TurnInput::text("one"));
-    let say = drawloom_agent::session::Say { attended: true, ..say };
+    let say =
+        drawloom_agent::session::Say { answer_within: Some(drawloom_agent::questions::DEADLINE), ..say };
     let mut events = session.events(1);
     session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
     let (mut notes, mut error) = (String::new(), None);

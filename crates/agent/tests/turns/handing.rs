@@ -162,7 +162,10 @@ async fn a_question_is_asked_and_answered_where_something_was_said() {
                     let key: SayId = runtime.new_id().unwrap();
                     let place = (&entered.session, &entered.view, mine);
                     let texts = [NewText::owner("two?", Some(Role::User))];
-                    let say = OutgoingSay { attended: true, ..outgoing(&key, &texts) };
+                    let say = OutgoingSay {
+                        answer_within: Some(drawloom_agent::questions::DEADLINE),
+                        ..outgoing(&key, &texts)
+                    };
                     hand_over(&runtime, &WHO, place, say, &log).await
                 }
             });
@@ -348,7 +351,7 @@ pub(crate) fn outgoing<'a>(key: &'a SayId, texts: &'a [NewText]) -> OutgoingSay<
         reply_to: None,
         author: Author::owner(),
         trust: Trust::Owner,
-        attended: false,
+        answer_within: None,
         stop: Cancel::never(),
         notice: None,
     }

@@ -235,7 +235,11 @@ impl<'a> Rig<'a> {
 
     async fn say(&mut self, FollowUp { key, text, .. }: FollowUp, tree: TreeChoice) {
         let say = said(key, Arc::new(config(&self.model)), TurnInput::text(text));
-        let say = drawloom_agent::session::Say { tree, attended: self.is_dear, ..say };
+        let say = drawloom_agent::session::Say {
+            tree,
+            answer_within: self.is_dear.then_some(drawloom_agent::questions::DEADLINE),
+            ..say
+        };
         self.session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
     }
 

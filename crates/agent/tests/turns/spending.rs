@@ -245,7 +245,10 @@ async fn say_and_allow(process: &Process, entered: &OpenedSession, model: &Arc<d
     let session = spawn(&process.runtime, &process.sessions, &entered.session);
     let mut events = session.events(session.next_event());
     let key = process.runtime.new_id().unwrap();
-    let say = Say { attended: true, ..said(key, Arc::new(config(model)), TurnInput::text("go on")) };
+    let say = Say {
+        answer_within: Some(drawloom_agent::questions::DEADLINE),
+        ..said(key, Arc::new(config(model)), TurnInput::text("go on"))
+    };
     session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
     let mut questions = Vec::new();
     loop {

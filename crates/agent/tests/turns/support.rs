@@ -192,7 +192,7 @@ pub(crate) fn said(key: SayId, config: Arc<TurnConfig>, input: TurnInput) -> Say
         reply_to: None,
         author: Author::owner(),
         trust: Trust::Owner,
-        attended: false,
+        answer_within: None,
         hands_back: false,
     }
 }

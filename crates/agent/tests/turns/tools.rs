@@ -175,7 +175,10 @@ async fn a_limit_is_a_question_to_whoever_is_there() {
         let mut events = session.events(1);
         let asked = Arc::new(with_tools(&lines, folder.path()));
         let key = process.runtime.new_id().unwrap();
-        let say = Say { attended: true, ..said(key, asked, TurnInput::text("first")) };
+        let say = Say {
+            answer_within: Some(drawloom_agent::questions::DEADLINE),
+            ..said(key, asked, TurnInput::text("first"))
+        };
         session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
         let outcome = loop {
             match events.next().await.unwrap().event {

@@ -39,6 +39,14 @@ pub struct ChatArgs {
     #[arg(long)]
     #[serde(default)]
     pub plan: bool,
+    /// Let questions of the turn wait this long for `drawloom approve` in another process; without it they are denied.
+    #[arg(long, value_name = "SECONDS", requires = "message", value_parser = clap::value_parser!(u32).range(1..=600))]
+    #[serde(default)]
+    pub wait: Option<u32>,
+    /// Print each event of the turn as it comes, one JSON object a line, and the result as the last.
+    #[arg(long, requires = "message")]
+    #[serde(default)]
+    pub events: bool,
     /// Earlier name of `--private`.
     #[arg(long, hide = true)]
     #[serde(skip)]

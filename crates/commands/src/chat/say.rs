@@ -1,5 +1,6 @@
 //! Saying something, and what is shown of its turn.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,10 +8,9 @@ use agent::session::{
     EventStream, Handle, Numbered, Say, SessionOperation, SessionSettings, TreeChoice, TurnInput,
     WaitingFile, spawn,
 };
-use agent::{AgentError, OpenedSession, SayId, SessionEvent, TurnOutcome};
-use context::Zone;
+use agent::{AgentError, OpenedSession, SayId, SessionEvent};
 use loom::plan::NewText;
-use loom::{Finish, Role, ViewName};
+use loom::{NodeId, Role, ToolStatus, ViewName};
 use model::ModelPlace;
 
 use super::session_settings::SeenSession;
@@ -19,8 +19,7 @@ use crate::app::App;
 use crate::egress_notice;
 use crate::error::CommandError;
 use crate::frontend::Shown;
-use crate::results::chat::{Chatted, MediaShown};
-use crate::results::tree::UsageShown;
+use crate::results::chat::Chatted;
 use crate::rights::{Asker, Right};
 use crate::slash::{self, Input, SlashOutcome};
 
@@ -42,6 +41,10 @@ pub(super) struct TurnShown {
     is_stopped: bool,
     /// What is said once its request is about to be sent.
     egress: Option<EgressNotice>,
+    /// Calls that have no result yet, by their answer and number.
+    called: HashMap<(NodeId, u32), String>,
+    /// Calls that were refused, with the nodes of their results.
+    denied: Vec<(String, NodeId)>,
 }
 
 /// That text leaves this machine, before the first request that takes it there.
@@ -217,7 +220,7 @@ impl Conversation {
             reply_to: None,
             author: asker.author.clone(),
             trust: asker.trust,
-            attended: app.frontend.is_attended(),
+            answer_within: app.frontend.answer_within(),
             hands_back: self.is_single(),
         };
         session.send(SessionOperation::Say(Box::new(say))).await?;
@@ -236,6 +239,8 @@ impl Conversation {
             is_over,
             is_stopped,
             egress,
+            called: HashMap::new(),
+            denied: Vec::new(),
         });
         Ok(())
     }
@@ -288,15 +293,24 @@ impl Conversation {
                     continue;
                 }
             };
-            let Some(Numbered { event, .. }) = event else {
+            let Some(Numbered { n, event }) = event else {
                 let failed = !std::mem::replace(&mut turn.is_over, true);
                 self.turn = None;
                 return failed.then(|| TurnStep::Done(Box::new(Err(AgentError::Closed.into()))));
             };
+            app.frontend.event(n, &event);
             turn.shown.show(&event);
             match event {
                 SessionEvent::Started { place: ModelPlace::Remote, .. } if turn.is_accepted => {
                     self.tell_egress(app);
+                }
+                SessionEvent::Call { answer, number, tool, .. } => {
+                    turn.called.insert((answer, number), tool);
+                }
+                SessionEvent::Result { answer, number, status, node } => {
+                    let tool = turn.called.remove(&(answer, number));
+                    turn.denied
+                        .extend(tool.filter(|_| status == ToolStatus::Denied).map(|tool| (tool, node)));
                 }
                 SessionEvent::Accepted { say, text, remote, .. } => {
                     if say != turn.key {
@@ -306,6 +320,7 @@ impl Conversation {
                 }
                 SessionEvent::Finished { says, outcome } => {
                     let (own, entered) = (says.contains(&turn.key), turn.entered.clone());
+                    let denied = std::mem::take(&mut turn.denied);
                     turn.is_over |= own;
                     self.reload &= !own || outcome.manifest.is_none();
                     if own && outcome.manifest.is_some() {
@@ -318,7 +333,7 @@ impl Conversation {
                     if let Some(seen) = &mut self.seen {
                         seen.tree = Some(outcome.tree);
                     }
-                    let done = self.ended(app, asker, &entered, *outcome).await;
+                    let done = self.ended(app, asker, &entered, (*outcome, denied)).await;
                     if own {
                         self.note_choice(&done);
                     }
@@ -376,113 +391,6 @@ impl Conversation {
             }
         }
         Err(AgentError::Closed.into())
-    }
-
-    /// What came of something said, as it is shown. The process that answered says how full the window is.
-    async fn ended(
-        &self,
-        app: &App,
-        asker: &Asker,
-        entered: &OpenedSession,
-        outcome: TurnOutcome,
-    ) -> Result<Chatted, CommandError> {
-        let place = OpenedSession { tree: outcome.tree, ..entered.clone() };
-        let is_here = !outcome.elsewhere;
-        let done = self.chatted(app, outcome)?;
-        if is_here {
-            self.note_zone(app, asker, &place).await;
-        }
-        Ok(done)
-    }
-
-    fn chatted(&self, app: &App, outcome: TurnOutcome) -> Result<Chatted, CommandError> {
-        let TurnOutcome {
-            said,
-            tree,
-            answer,
-            manifest,
-            usage,
-            model,
-            cost,
-            reusable,
-            share,
-            measured,
-            error,
-            ..
-        } = outcome;
-        let error = error.map(|error| CommandError::from(error.0.as_ref()));
-        match (answer, error) {
-            (Some(answer), None) => Ok(Chatted {
-                media: answer
-                    .media
-                    .iter()
-                    .filter_map(|blob| app.runtime.shown(*blob))
-                    .map(MediaShown::of)
-                    .collect(),
-                session: self.name(),
-                tree,
-                node: answer.id,
-                short_id: answer.short_id,
-                said,
-                text: answer.text.to_string(),
-                code: None,
-                misfit: None,
-                model,
-                usage: UsageShown::of(usage),
-                cost: cost.map(model::Money::dollars),
-                reusable,
-                share,
-                measured,
-                zone: Zone::of(share),
-                manifest,
-                finish: answer.finish,
-                answers: Vec::new(),
-                streamed: app.frontend.shows_answers(),
-            }),
-            (Some(answer), Some(mut error)) => {
-                // A turn may end behind an answer that is whole.
-                let kept = match answer.finish {
-                    Finish::ToolUse | Finish::Stop => "the last answer is",
-                    _ => "the part received is kept as",
-                };
-                error.message = format!("{}: {kept} {}", error.message, answer.short_id);
-                if self.chosen.kind != store::SessionKind::Isolated
-                    && !(self.is_temporary() && self.is_single())
-                {
-                    let again = format!("{} asks your message again", self.again_command(app));
-                    let hint = std::mem::take(&mut error.hint);
-                    error.hint = if hint.is_empty() { again } else { format!("{hint}; {again}") };
-                }
-                Err(error)
-            }
-            // Stopped before anything came of it.
-            (None, Some(mut error)) if error.code == "cancelled" => {
-                error.message = format!("{}: your message is kept as {said}", error.message);
-                error.hint = format!("{}, or take it back with /undo", self.how_to_go_on(app));
-                Err(error)
-            }
-            (None, Some(mut error)) => {
-                error.hint = format!("{}; {}", error.hint, self.how_to_go_on(app));
-                Err(error)
-            }
-            (None, None) => Err(AgentError::Empty.into()),
-        }
-    }
-
-    /// What becomes of a message that was not answered.
-    fn how_to_go_on(&self, app: &App) -> String {
-        if self.is_temporary() && self.is_single() {
-            return "it is forgotten with this call; ask it again".to_owned();
-        }
-        if self.chosen.kind == store::SessionKind::Isolated {
-            return format!("your question is kept: {} asks it again", self.again_command(app));
-        }
-        format!("{} asks your message again, and the next one is sent without it", self.again_command(app))
-    }
-
-    /// What asks again, as it is typed here.
-    fn again_command(&self, app: &App) -> String {
-        if self.is_single() { format!("`{}`", self.command(app, "-m /retry")) } else { "/retry".to_owned() }
     }
 }
 

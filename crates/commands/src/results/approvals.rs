@@ -40,6 +40,9 @@ pub struct Approval {
     /// The process that asks.
     pub asker: String,
     pub text: String,
+    /// Lines that it is about, as a difference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
     /// Words that approve it; the first is meant where none is said.
     pub answers: Vec<String>,
     pub asked: Millis,

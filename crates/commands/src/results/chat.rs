@@ -8,6 +8,16 @@ use serde::Serialize;
 
 use super::tree::UsageShown;
 
+/// A call of a tool that policy or a person refused.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeniedCall {
+    pub tool: String,
+    /// The node of its result.
+    pub node: NodeId,
+    /// What the model was told.
+    pub why: String,
+}
+
 /// `chat -m`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chatted {
@@ -50,6 +60,9 @@ pub struct Chatted {
     pub manifest: Option<Digest>,
     /// How the answer ended.
     pub finish: Finish,
+    /// Calls of tools that were refused on the way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<DeniedCall>,
     /// All answers, this one first, where several were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Chatted>,

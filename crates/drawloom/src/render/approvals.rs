@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use agent::questions::Decision;
 use commands::results::approvals::{Approvals, Decided};
 
+use text::terminal::explicit;
+
 use super::OutputStyle;
 use super::columns::{moment, wrapped};
 
@@ -29,6 +31,9 @@ pub(super) fn list(found: &Approvals, to: OutputStyle) -> String {
         let text = wrapped(&to.line(&one.text), INDENT, to);
         let _ = write!(out, "{:<10}{}", one.short_id, text.trim_start());
         out += &wrapped(&to.dim(&to.line(&about)), INDENT, to);
+        for line in one.about.iter().flat_map(|about| about.lines()) {
+            out += &wrapped(&to.line(&explicit(line)), INDENT, to);
+        }
         if one.answers.len() > 1 {
             let answers = format!("--answer {}", one.answers.join("|"));
             out += &wrapped(&to.dim(&to.line(&answers)), INDENT, to);

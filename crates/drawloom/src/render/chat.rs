@@ -53,7 +53,8 @@ pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
         body.push_str(&picture(medium));
         body.push('\n');
     }
-    let shown = RenderedOutcome::new(body);
+    let denied = done.denied.iter().map(|call| to.line(&call.why).into_owned());
+    let shown = RenderedOutcome::new(body).noting(denied);
     if to.terminal { shown.noting(footer(done, to.columns.unwrap_or(usize::MAX))) } else { shown }
 }
 

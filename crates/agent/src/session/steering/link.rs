@@ -68,8 +68,8 @@ pub struct OutgoingSay<'a> {
     pub author: Author,
     /// Trust of what is written for it.
     pub trust: Trust,
-    /// Whether somebody here may answer a question.
-    pub attended: bool,
+    /// How long somebody may take to answer a question; none where nobody answers.
+    pub answer_within: Option<Duration>,
     /// Withdraws it.
     pub stop: Cancel,
     /// What says that it waits, and for whom.
@@ -135,7 +135,7 @@ pub async fn hand_over(
         waiting: say.waiting.to_vec(),
         author: say.author,
         trust: say.trust,
-        attended: say.attended,
+        answer_within: say.answer_within,
     };
     let line =
         line_of(&SteeringRequest::Say(Box::new(message))).map_err(|error| AgentError::socket(&error))?;

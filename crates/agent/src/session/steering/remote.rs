@@ -41,8 +41,8 @@ pub(crate) struct RemoteInput {
     pub(crate) waiting: Vec<WaitingFile>,
     pub(crate) author: Author,
     pub(crate) trust: Trust,
-    /// Whether somebody there may answer a question.
-    pub(crate) attended: bool,
+    /// How long somebody may take to answer a question; none where nobody answers.
+    pub(crate) answer_within: Option<Duration>,
     replies: mpsc::Sender<Receipt>,
 }
 
@@ -50,11 +50,34 @@ impl RemoteInput {
     /// A message, and where what becomes of it is heard.
     pub(super) fn new(message: Message) -> (Self, mpsc::Receiver<Receipt>) {
         let (replies, heard) = mpsc::channel(MAX_REPLIES);
-        let Message { key, view, fence, identity, reply_to, texts, waiting, author, trust, attended, .. } =
-            message;
+        let Message {
+            key,
+            view,
+            fence,
+            identity,
+            reply_to,
+            texts,
+            waiting,
+            author,
+            trust,
+            answer_within,
+            ..
+        } = message;
         let texts = texts.into_iter().map(Into::into).collect();
         (
-            Self { key, view, fence, identity, reply_to, texts, waiting, author, trust, attended, replies },
+            Self {
+                key,
+                view,
+                fence,
+                identity,
+                reply_to,
+                texts,
+                waiting,
+                author,
+                trust,
+                answer_within,
+                replies,
+            },
             heard,
         )
     }
@@ -124,7 +147,7 @@ mod tests {
             waiting: Vec::new(),
             author: Author::owner(),
             trust: Trust::Owner,
-            attended: false,
+            answer_within: None,
         }
     }
 

@@ -43,7 +43,11 @@ impl Turn<'_> {
         let ProposedCall { tool, arguments, checked, trust } = call;
         let facts = SessionFacts {
             kind: checked.session(),
-            attendance: if site.call.attended { Attendance::Attended } else { Attendance::Unattended },
+            attendance: if site.call.answer_within.is_some() {
+                Attendance::Attended
+            } else {
+                Attendance::Unattended
+            },
             sandbox: SandboxLevel::None,
             tainted: trust == Trust::Outside,
             plan_mode: site.plan,
@@ -73,11 +77,10 @@ impl Turn<'_> {
             let why = format!("its difference has {} lines, more than a question shows", lines.len());
             return Ok(Some(refused(&why)));
         }
-        for line in lines {
-            site.call.note(text::terminal::explicit(line));
-        }
         let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
-        let text = format!("{tool} asks to run: {}: allow it once?", verdict.reason);
+        let asks = format!("{tool} asks to run: {}: allow it once?", verdict.reason);
+        // Whoever is asked sees it whole, wherever that is.
+        let text = [asks.as_str()].into_iter().chain(lines).collect::<Vec<_>>().join("\n");
         let Answer { decision, reason } = self.runtime.ask(&asker, QuestionKind::Approval, text).await?;
         if decision == Decision::Denied {
             denied.0.insert(key);

@@ -1,0 +1,137 @@
+//! What came of something said, as it is shown.
+
+use agent::{AgentError, OpenedSession, TurnOutcome};
+use context::Zone;
+use loom::{Finish, NodeId, TreeId};
+
+use super::Conversation;
+use crate::app::App;
+use crate::error::CommandError;
+use crate::results::chat::{Chatted, DeniedCall, MediaShown};
+use crate::results::tree::UsageShown;
+use crate::rights::Asker;
+
+impl Conversation {
+    /// What came of something said, as it is shown. The process that answered says how full the window is.
+    pub(super) async fn ended(
+        &self,
+        app: &App,
+        asker: &Asker,
+        entered: &OpenedSession,
+        (outcome, denied): (TurnOutcome, Vec<(String, NodeId)>),
+    ) -> Result<Chatted, CommandError> {
+        let place = OpenedSession { tree: outcome.tree, ..entered.clone() };
+        let is_here = !outcome.elsewhere;
+        let mut done = self.chatted(app, outcome)?;
+        done.denied = denied_calls(app, asker, (done.tree, denied)).await?;
+        if is_here {
+            self.note_zone(app, asker, &place).await;
+        }
+        Ok(done)
+    }
+
+    fn chatted(&self, app: &App, outcome: TurnOutcome) -> Result<Chatted, CommandError> {
+        let TurnOutcome {
+            said,
+            tree,
+            answer,
+            manifest,
+            usage,
+            model,
+            cost,
+            reusable,
+            share,
+            measured,
+            error,
+            ..
+        } = outcome;
+        let error = error.map(|error| CommandError::from(error.0.as_ref()));
+        match (answer, error) {
+            (Some(answer), None) => Ok(Chatted {
+                media: answer
+                    .media
+                    .iter()
+                    .filter_map(|blob| app.runtime.shown(*blob))
+                    .map(MediaShown::of)
+                    .collect(),
+                session: self.name(),
+                tree,
+                node: answer.id,
+                short_id: answer.short_id,
+                said,
+                text: answer.text.to_string(),
+                code: None,
+                misfit: None,
+                model,
+                usage: UsageShown::of(usage),
+                cost: cost.map(model::Money::dollars),
+                reusable,
+                share,
+                measured,
+                zone: Zone::of(share),
+                manifest,
+                finish: answer.finish,
+                denied: Vec::new(),
+                answers: Vec::new(),
+                streamed: app.frontend.shows_answers(),
+            }),
+            (Some(answer), Some(mut error)) => {
+                // A turn may end behind an answer that is whole.
+                let kept = match answer.finish {
+                    Finish::ToolUse | Finish::Stop => "the last answer is",
+                    _ => "the part received is kept as",
+                };
+                error.message = format!("{}: {kept} {}", error.message, answer.short_id);
+                if self.chosen.kind != store::SessionKind::Isolated
+                    && !(self.is_temporary() && self.is_single())
+                {
+                    let again = format!("{} asks your message again", self.again_command(app));
+                    let hint = std::mem::take(&mut error.hint);
+                    error.hint = if hint.is_empty() { again } else { format!("{hint}; {again}") };
+                }
+                Err(error)
+            }
+            // Stopped before anything came of it.
+            (None, Some(mut error)) if error.code == "cancelled" => {
+                error.message = format!("{}: your message is kept as {said}", error.message);
+                error.hint = format!("{}, or take it back with /undo", self.how_to_go_on(app));
+                Err(error)
+            }
+            (None, Some(mut error)) => {
+                error.hint = format!("{}; {}", error.hint, self.how_to_go_on(app));
+                Err(error)
+            }
+            (None, None) => Err(AgentError::Empty.into()),
+        }
+    }
+
+    /// What becomes of a message that was not answered.
+    fn how_to_go_on(&self, app: &App) -> String {
+        if self.is_temporary() && self.is_single() {
+            return "it is forgotten with this call; ask it again".to_owned();
+        }
+        if self.chosen.kind == store::SessionKind::Isolated {
+            return format!("your question is kept: {} asks it again", self.again_command(app));
+        }
+        format!("{} asks your message again, and the next one is sent without it", self.again_command(app))
+    }
+
+    /// What asks again, as it is typed here.
+    fn again_command(&self, app: &App) -> String {
+        if self.is_single() { format!("`{}`", self.command(app, "-m /retry")) } else { "/retry".to_owned() }
+    }
+}
+
+/// Calls that were refused, with what the model was told.
+async fn denied_calls(
+    app: &App,
+    asker: &Asker,
+    (tree, denied): (TreeId, Vec<(String, NodeId)>),
+) -> Result<Vec<DeniedCall>, CommandError> {
+    let results: Vec<NodeId> = denied.iter().map(|(_, node)| *node).collect();
+    let results = app.read(asker, tree, move |rows| rows.nodes(&results)).await?;
+    let calls = denied.into_iter().zip(results);
+    Ok(calls
+        .map(|((tool, node), row)| DeniedCall { tool, node, why: row.node.said().into_owned() })
+        .collect())
+}

@@ -1,0 +1,123 @@
+//! A turn that a program follows: its events, its questions answered by another process, and what was refused in it
+//! (spec: agent §1, §4; cli §1).
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::world::{World, text};
+
+/// A world whose model writes AGENTS.md, which is asked about.
+fn world() -> World {
+    let world = World::new();
+    let call = json!({"tool_calls": [
+        {"name": "write", "arguments": {"path": "AGENTS.md", "content": "Be brief.\nBe kind.\n"}}
+    ]});
+    world.write("lines.jsonl", &format!("{call}\n{}\n", json!({"text": "Done."})));
+    let file = text(&world.home().join("lines.jsonl"));
+    world.write(
+        "config.toml",
+        &format!("[model]\ndefault = \"script:{file}\"\n[agents.assistant]\ntools = [\"write\"]\n"),
+    );
+    fs::create_dir_all(world.path("project")).unwrap();
+    world
+}
+
+fn chat(world: &World, more: &[&str]) -> Command {
+    let project = text(&world.path("project"));
+    let mut command = world.command(&[&["--workspace", &project, "chat", "-m", "Write it."], more].concat());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The one question that waits, once it does.
+fn question(world: &World, child: &mut Child) -> Value {
+    loop {
+        let (_, found) = world.json(&["approvals", "list"]);
+        if let Some(question) = found["approvals"].as_array().and_then(|all| all.first()) {
+            return question.clone();
+        }
+        assert!(child.try_wait().unwrap().is_none(), "it ended without a question");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn written(world: &World) -> Option<String> {
+    fs::read_to_string(world.path("project/AGENTS.md")).ok()
+}
+
+#[test]
+fn a_question_that_waits_is_answered_by_another_process_which_sees_the_difference() {
+    let world = world();
+    let mut child = chat(&world, &["--wait", "60", "--json"]).spawn().unwrap();
+    let asked = question(&world, &mut child);
+    let about = asked["about"].as_str().unwrap();
+    assert!(about.contains("+Be brief.") && about.contains("+Be kind."), "{asked}");
+    assert!(asked["text"].as_str().unwrap().starts_with("write asks to run"), "{asked}");
+    let shown = world.ok(&["approvals", "list"]);
+    assert!(shown.contains("+Be kind."), "{shown}");
+    assert_eq!(written(&world), None, "nothing before the answer");
+    world.ok(&["approve", asked["short_id"].as_str().unwrap()]);
+    let done = child.wait_with_output().unwrap();
+    let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!((done.status.code(), &said["text"], said.get("denied")), (Some(0), &json!("Done."), None));
+    assert_eq!(written(&world).as_deref(), Some("Be brief.\nBe kind.\n"));
+}
+
+#[test]
+fn what_is_refused_stands_in_the_result_with_its_reason() {
+    // By a person in another process, by nobody in time, and at once where nobody is waited for.
+    for (more, why) in [
+        (&["--wait", "60"][..], "too loud"),
+        (&["--wait", "1"], "it was denied"),
+        (&[], "only after a person saw the difference"),
+    ] {
+        let world = world();
+        let mut child = chat(&world, &[more, &["--json"]].concat()).spawn().unwrap();
+        if why == "too loud" {
+            let asked = question(&world, &mut child);
+            world.ok(&["deny", asked["short_id"].as_str().unwrap(), "--reason", why]);
+        }
+        let done = child.wait_with_output().unwrap();
+        let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!((done.status.code(), &said["text"]), (Some(0), &json!("Done.")), "{said}");
+        let [denied] = &said["denied"].as_array().unwrap()[..] else { panic!("{said}") };
+        assert_eq!(denied["tool"], "write");
+        assert!(denied["why"].as_str().unwrap().contains(why), "{denied}");
+        assert_eq!(written(&world), None);
+        assert_eq!(world.json(&["approvals", "list"]).1["approvals"], json!([]));
+    }
+}
+
+#[test]
+fn events_are_a_line_each_and_the_last_line_is_the_result() {
+    let world = world();
+    let done = chat(&world, &["--events"]).output().unwrap();
+    let lines: Vec<Value> = String::from_utf8(done.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    let (last, events) = lines.split_last().unwrap();
+    assert_eq!((&last["text"], last["denied"][0]["tool"].as_str()), (&json!("Done."), Some("write")));
+    let numbers: Vec<u64> = events.iter().map(|event| event["n"].as_u64().unwrap()).collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
+    let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    for (name, times) in [("accepted", 1), ("started", 2), ("call", 1), ("result", 1), ("finished", 1)] {
+        assert_eq!(names.iter().filter(|found| **found == name).count(), times, "{name}: {names:?}");
+    }
+    let refused = world.run(&["chat", "--events"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+}
+
+#[test]
+fn an_error_is_a_line_of_its_own_too() {
+    let world = world();
+    world.write("lines.jsonl", &format!("{}\n", json!({"status": 500, "text": "broken"})));
+    let done = chat(&world, &["--events"]).output().unwrap();
+    let out = String::from_utf8(done.stdout).unwrap();
+    let last: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert!(done.status.code() != Some(0) && last["error"].is_object(), "{out}");
+}
