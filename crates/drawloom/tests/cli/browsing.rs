@@ -257,3 +257,25 @@ fn a_model_is_named_where_its_text_is_shown() {
     world.ok(&["tree", "generate", "Tale", "--agent", "poet"]);
     assert!(world.ok(&["tree", "show", "Tale"]).contains("poet (script/echo)"));
 }
+
+/// Of several agents the one whose request leaves this machine is reckoned with, whichever is named first.
+#[test]
+fn an_estimate_speaks_of_the_model_that_is_elsewhere() {
+    let world = World::new();
+    world.write(
+        "config.toml",
+        "[providers.far]\nbase_url = \"http://127.0.0.1:9\"\nplace = \"remote\"\nkind = \"openai\"\nwindow = 128000\n\
+         [models.\"far/m\"]\nprice_input = 1.0\nprice_output = 1.0\n\
+         [agents.near]\nmodel = \"script:echo\"\n[agents.cloud]\nmodel = \"far/m\"\n",
+    );
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    for agents in [["near", "cloud"], ["cloud", "near"]] {
+        let words = ["tree", "generate", "Tale", "--dry-run", "--agent", agents[0], "--agent", agents[1]];
+        let (code, found) = world.json(&words);
+        assert_eq!(
+            (code, &found["place"], &found["model"]),
+            (Some(0), &Value::from("remote"), &Value::from("far/m")),
+            "{agents:?}: {found}"
+        );
+    }
+}
