@@ -20,27 +20,44 @@ pub enum FileState {
         mode: Option<u32>,
         blob: Digest,
     },
-    Folder,
+    /// A folder: its permission bits, if they are known.
+    Folder {
+        mode: Option<u32>,
+    },
+    /// A symbolic link: the blob that holds the path it leads to.
+    Link {
+        target: Digest,
+    },
 }
 
 impl FileState {
     /// The blob of what stands there.
     pub const fn blob(self) -> Option<Digest> {
         match self {
-            Self::File { blob, .. } => Some(blob),
-            Self::Absent | Self::Folder => None,
+            Self::File { blob, .. } | Self::Link { target: blob } => Some(blob),
+            Self::Absent | Self::Folder { .. } => None,
         }
+    }
+
+    pub const fn is_folder(self) -> bool {
+        matches!(self, Self::Folder { .. })
     }
 }
 
-/// A change that a running call is about to make.
+/// Changes that a running call is about to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewFileChange {
+pub struct NewFileChanges {
     pub call: CallId,
     /// Who runs the call; refused unless it still is theirs.
     pub claim: Claim,
     /// Leases that must still be held.
     pub guards: Vec<Guard>,
+    pub changes: Vec<NewFileChange>,
+}
+
+/// A change of one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewFileChange {
     /// The folder its path lies beneath, as a canonical path.
     pub root: PathBuf,
     /// The path below it.

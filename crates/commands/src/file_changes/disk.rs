@@ -1,0 +1,178 @@
+//! Paths as they stand on the disk: examined, and brought back to what they were. All of it blocks.
+
+use std::path::{Path, PathBuf};
+
+use ::tools::FileContent;
+use loom::Digest;
+use store::{FileChangeId, FileState};
+use workspace::{FileKind, FileProblem, LinkPolicy, ReadRules, RelativePath, Root, StoreGuard};
+
+use super::path_changes::{PathChange, is_same};
+
+/// Bytes of a file that is compared.
+const MAX_BYTES: u64 = 10 << 20;
+/// What an owner may do in a folder that is filled: its own bits come when it is full.
+const FILLABLE: u32 = 0o700;
+
+/// What files are reached with.
+#[derive(Debug, Clone)]
+pub(super) struct Disk {
+    pub(super) guard: StoreGuard,
+    pub(super) locks: PathBuf,
+    pub(super) umask: u32,
+}
+
+/// What stands at a path that can be given back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    /// Whether it is what it was already.
+    pub(super) is_back: bool,
+    pub(super) state: FileState,
+    /// What it becomes.
+    pub(super) target: FileState,
+    /// Which of its changes are given back by that: those from this one on.
+    first: usize,
+}
+
+impl Found {
+    /// The changes of its path that are given back.
+    pub(super) fn ids(&self, change: &PathChange) -> Vec<FileChangeId> {
+        change.ids[self.first..].to_vec()
+    }
+}
+
+/// The bytes of a blob.
+pub(super) type ReadBlob<'a> = &'a dyn Fn(Digest) -> Result<Vec<u8>, String>;
+
+impl Disk {
+    /// What stands at a path, or why it is left.
+    pub(super) fn examine(&self, change: &PathChange) -> Result<Found, String> {
+        let root = self.root(&change.root)?;
+        let (state, _) = state_at(&root, &relative(&change.path)?)?;
+        let left = [change.after, change.before_last];
+        let found = |is_back| Found { is_back, state, target: change.before, first: 0 };
+        let is_back = match (change.before, state) {
+            // A folder that somebody made anew has their bits.
+            (FileState::Folder { mode }, FileState::Folder { .. }) => {
+                mode.is_none() || state == change.before || !left.contains(&state)
+            }
+            (before, state) => before == state,
+        };
+        if is_back {
+            return Ok(found(true));
+        }
+        if let Some(since) = change.interruption {
+            // Where nothing is by now, what somebody left there comes back and covers nothing.
+            let is_gone = (state, change.after) == (FileState::Absent, FileState::Absent);
+            return if is_gone && since.before != FileState::Absent {
+                Ok(Found { target: since.before, first: since.first, ..found(false) })
+            } else {
+                Err("somebody changed it between two changes of tools".to_owned())
+            };
+        }
+        let is_ours = left.into_iter().any(|left| is_same(left, state));
+        if is_ours || is_same(change.before, state) {
+            Ok(found(false))
+        } else {
+            Err("somebody changed it since".to_owned())
+        }
+    }
+
+    /// Brings paths to their targets. What comes back goes first, so that nothing is gone in between, a folder before
+    /// what it holds; what goes follows, a folder after it.
+    pub(super) fn bring_back(
+        &self,
+        paths: Vec<(PathChange, Found)>,
+        blob: ReadBlob<'_>,
+    ) -> Vec<(PathChange, Found, Result<(), String>)> {
+        let goes = |found: &Found| match (found.target, found.state) {
+            (FileState::Absent, _) => true,
+            // What came into the folder has to go before.
+            (target, FileState::Folder { .. }) => !target.is_folder(),
+            _ => false,
+        };
+        let (mut going, mut coming): (Vec<_>, Vec<_>) = paths.into_iter().partition(|(_, found)| goes(found));
+        let place = |(change, _): &(PathChange, Found)| (change.root.clone(), change.path.clone());
+        coming.sort_by_key(place);
+        going.sort_by_key(|path| std::cmp::Reverse(place(path)));
+        let mut done = Vec::new();
+        for (change, found) in coming.into_iter().chain(going) {
+            let target = match found.target {
+                FileState::Folder { mode: Some(mode) } => FileState::Folder { mode: Some(mode | FILLABLE) },
+                other => other,
+            };
+            let brought = self.bring(&change, (found.state, target), blob);
+            done.push((change, found, brought));
+        }
+        for (change, found, brought) in &mut done {
+            if let FileState::Folder { mode: Some(mode) } = found.target
+                && mode & FILLABLE != FILLABLE
+                && brought.is_ok()
+            {
+                let filled = FileState::Folder { mode: Some(mode | FILLABLE) };
+                *brought = self.bring(change, (filled, found.target), blob);
+            }
+        }
+        done
+    }
+
+    /// Brings one path from what was found there to something else.
+    fn bring(
+        &self,
+        change: &PathChange,
+        (from, to): (FileState, FileState),
+        blob: ReadBlob<'_>,
+    ) -> Result<(), String> {
+        let (root, path) = (self.root(&change.root)?, relative(&change.path)?);
+        let (now, bytes) = state_at(&root, &path)?;
+        // A folder above it may have come with what came before.
+        let is_folder = now.is_folder() && to.is_folder();
+        if now != from && !is_folder {
+            return Err("somebody changed it since".to_owned());
+        }
+        let kept = to.blob().map(blob).transpose()?.unwrap_or_default();
+        let states = (content(to, &kept), content(now, &bytes));
+        ::tools::give_back(&self.locks, &root, &path, states, self.umask)
+    }
+
+    fn root(&self, path: &Path) -> Result<Root, String> {
+        Root::open(path, &self.guard).map_err(|error| error.to_string())
+    }
+}
+
+fn relative(path: &Path) -> Result<RelativePath, String> {
+    let path = path.to_str().ok_or("its name is no text")?;
+    // A name may begin with `~`.
+    RelativePath::parse(&format!("./{path}")).map_err(|error| error.to_string())
+}
+
+/// What stands at a path now, with its bytes.
+fn state_at(root: &Root, path: &RelativePath) -> Result<(FileState, Vec<u8>), String> {
+    let found = match root.stat(path, LinkPolicy::Refuse) {
+        Ok(found) => found,
+        Err(error) if matches!(error.problem, FileProblem::NotFound) => {
+            return Ok((FileState::Absent, Vec::new()));
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    match found.kind {
+        FileKind::Folder => Ok((FileState::Folder { mode: Some(found.mode) }, Vec::new())),
+        FileKind::Symlink => {
+            let target = root.link_target(path).map_err(|error| error.to_string())?;
+            Ok((FileState::Link { target: Digest::of(&target) }, target))
+        }
+        _ => {
+            let read = root.read(path, &ReadRules::at_most(MAX_BYTES)).map_err(|error| error.to_string())?;
+            Ok((FileState::File { mode: Some(read.metadata.mode), blob: read.digest() }, read.bytes))
+        }
+    }
+}
+
+const fn content(state: FileState, bytes: &[u8]) -> FileContent<'_> {
+    match state {
+        FileState::Absent => FileContent::Absent,
+        FileState::File { mode, .. } => FileContent::File { mode, bytes },
+        FileState::Folder { mode } => FileContent::Folder { mode },
+        FileState::Link { .. } => FileContent::Link { target: bytes },
+    }
+}
