@@ -8,13 +8,14 @@ mod disk;
 #[cfg(test)]
 mod laws;
 mod path_changes;
+mod restore;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use loom::operation::TimelineEffect;
 use loom::{Digest, NodeId, Seq, TreeId, TreeReader};
 use store::home::HomeDir;
-use store::{FileChange, LIST_PAGE, SessionId};
+use store::{FileChange, LIST_PAGE, SessionId, TreeEntry, TreeFilter};
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -24,6 +25,18 @@ use crate::rights::Asker;
 use differences::differences;
 use disk::{Disk, Found};
 use path_changes::{PathChange, by_path};
+pub(crate) use restore::{Restoration, restore};
+
+/// Which changes are shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DiffScope {
+    /// Those of the tree of a conversation.
+    Conversation,
+    /// Those of all trees of its session.
+    Session,
+    /// Those of the turn of this node.
+    Turn(NodeId),
+}
 
 /// Lines of differences that are shown before a question.
 const SHOWN_LINES: usize = 400;
@@ -36,9 +49,37 @@ async fn standing(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<FileChan
     Ok(all)
 }
 
-/// Shows what tools changed in the files of a conversation and nobody gave back.
-pub(crate) async fn diff(app: &App, asker: &Asker, tree: TreeId) -> Result<CommandOutcome, CommandError> {
-    let paths = by_path(standing(app, asker, tree).await?);
+/// Shows what tools changed in files and nobody gave back.
+pub(crate) async fn diff(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    scope: DiffScope,
+) -> Result<CommandOutcome, CommandError> {
+    let changes = match scope {
+        DiffScope::Conversation => standing(app, asker, tree).await?,
+        DiffScope::Session => {
+            let store = &app.runtime.store;
+            let session = store.tree(&asker.principal, tree).await?.session;
+            let page = |after| store.trees(&asker.principal, TreeFilter::All, after, LIST_PAGE);
+            let mut trees = store::all_pages(TreeEntry::place, page).await?;
+            trees.retain(|other| other.id == tree || (session.is_some() && other.session == session));
+            let mut changes = Vec::new();
+            for tree in trees {
+                changes.extend(standing(app, asker, tree.id).await?);
+            }
+            changes.sort_by_key(|change| change.at);
+            changes
+        }
+        DiffScope::Turn(node) => {
+            let mut changes = standing(app, asker, tree).await?;
+            let answers = changes.iter().map(|change| change.id.call.answer).chain([node]);
+            let turns = turns_of(app, asker, tree, answers.collect()).await?;
+            changes.retain(|change| turns.get(&change.id.call.answer) == turns.get(&node));
+            changes
+        }
+    };
+    let paths = by_path(changes);
     Ok(CommandOutcome::FilesChanged(FilesChanged { files: differences(app, paths.iter()).await? }))
 }
 
@@ -157,13 +198,7 @@ async fn confirm(app: &App, paths: &[(PathChange, Found)], question: &str) -> Re
 /// The changes that stand, a turn each, the newest first.
 async fn by_turn(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<Vec<FileChange>>, CommandError> {
     let all = standing(app, asker, tree).await?;
-    let mut answers: Vec<NodeId> = all.iter().map(|change| change.id.call.answer).collect();
-    answers.dedup();
-    let read = move |rows: &dyn TreeReader| {
-        let turns = answers.into_iter().map(|answer| Ok((answer, turn_of(rows, answer)?)));
-        turns.collect::<Result<BTreeMap<_, _>, loom::RowError>>()
-    };
-    let turns = app.read(asker, tree, read).await?;
+    let turns = turns_of(app, asker, tree, all.iter().map(|change| change.id.call.answer).collect()).await?;
     let mut found: BTreeMap<Option<Seq>, Vec<FileChange>> = BTreeMap::new();
     for change in all {
         let turn = turns.get(&change.id.call.answer).copied().flatten();
@@ -172,9 +207,22 @@ async fn by_turn(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<Vec<FileC
     Ok(found.into_values().rev().collect())
 }
 
-/// The operation that began the turn of an answer.
-fn turn_of(rows: &dyn TreeReader, answer: NodeId) -> Result<Option<Seq>, loom::RowError> {
-    let Some(row) = rows.node(answer)? else { return Ok(None) };
+/// The operations that began the turns of nodes.
+async fn turns_of(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    nodes: BTreeSet<NodeId>,
+) -> Result<BTreeMap<NodeId, Option<Seq>>, CommandError> {
+    let read = move |rows: &dyn TreeReader| {
+        let turns = nodes.into_iter().map(|node| Ok((node, turn_of(rows, node)?)));
+        turns.collect::<Result<BTreeMap<_, _>, loom::RowError>>()
+    };
+    app.read(asker, tree, read).await
+}
+
+fn turn_of(rows: &dyn TreeReader, node: NodeId) -> Result<Option<Seq>, loom::RowError> {
+    let Some(row) = rows.node(node)? else { return Ok(None) };
     let record = rows.operation(row.seq)?;
     Ok(record.map(|record| match record.op.timeline {
         TimelineEffect::Join(first) => first,

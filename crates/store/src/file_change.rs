@@ -87,3 +87,18 @@ pub struct FileChangeId {
     /// Which of its call's, from 0.
     pub number: u32,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_was_written_without_its_mode_is_read() {
+        let read = |text| serde_json::from_str::<FileState>(text).unwrap();
+        assert_eq!(read(r#"{"is":"folder"}"#), FileState::Folder { mode: None });
+        let link = FileState::Link { target: Digest::of(b"elsewhere") };
+        for state in [FileState::Absent, FileState::Folder { mode: Some(0o750) }, link] {
+            assert_eq!(read(&serde_json::to_string(&state).unwrap()), state);
+        }
+    }
+}

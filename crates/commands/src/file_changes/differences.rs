@@ -1,10 +1,12 @@
 //! Changes of paths as a person reads them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::fmt::Write as _;
+use std::path::Path;
 
 use loom::Digest;
 use store::FileState;
+use text::mask::Masker;
 use text::terminal::{explicit, one_line};
 
 use super::path_changes::PathChange;
@@ -83,57 +85,57 @@ fn name(path: &Path) -> String {
 }
 
 async fn difference(app: &App, change: &PathChange) -> Result<String, CommandError> {
-    let path = name(&change.path);
+    let mut sides = Vec::new();
+    for state in [change.before, change.after] {
+        let bytes = match state.blob() {
+            Some(blob) => app.runtime.read_blob(blob).await?,
+            None => Vec::new(),
+        };
+        sides.push((state, bytes));
+    }
+    let [before, after] = [&sides[0], &sides[1]].map(|(state, bytes)| (*state, bytes.as_slice()));
+    Ok(difference_of(&change.path, before, after, &app.runtime.masker))
+}
+
+/// What stands at a path before and after, with the bytes of files and the targets of links, as a difference.
+pub(super) fn difference_of(
+    path: &Path,
+    before: (FileState, &[u8]),
+    after: (FileState, &[u8]),
+    masker: &Masker,
+) -> String {
+    let path = name(path);
+    let masked = |bytes: &[u8]| masker.mask(&String::from_utf8_lossy(bytes)).text.into_owned();
     let mut out = String::new();
-    for (state, did) in [(change.before, "deleted"), (change.after, "new")] {
+    for ((state, bytes), did) in [(before, "deleted"), (after, "new")] {
         match state {
-            FileState::Folder { .. } => out += &format!("{did} folder {path}\n"),
-            FileState::Link { target } => {
-                let target = name(&PathBuf::from(text_of(app, target).await?.unwrap_or_default()));
-                out += &format!("{did} link {path} to {target}\n");
+            FileState::Folder { .. } => drop(writeln!(out, "{did} folder {path}")),
+            FileState::Link { .. } => {
+                let _ = writeln!(out, "{did} link {path} to {}", name(Path::new(&masked(bytes))));
             }
             FileState::Absent | FileState::File { .. } => {}
         }
     }
-    let file = |state| match state {
-        FileState::File { mode, blob } => Some((mode, blob)),
+    let file = |(state, bytes): (FileState, _)| match state {
+        FileState::File { mode, blob } => Some((mode, blob, bytes)),
         _ => None,
     };
-    let (before, after) = (file(change.before), file(change.after));
-    if let (Some((Some(before), _)), Some((Some(after), _))) = (before, after)
-        && before != after
+    let (before, after): (Option<(_, _, &[u8])>, Option<(_, _, &[u8])>) = (file(before), file(after));
+    if let (Some((Some(old), ..)), Some((Some(new), ..))) = (before, after)
+        && old != new
     {
-        out += &format!("old mode {before:o}\nnew mode {after:o}\n");
+        let _ = writeln!(out, "old mode {old:o}\nnew mode {new:o}");
     }
-    let (before, after) = (before.map(|(_, blob)| blob), after.map(|(_, blob)| blob));
-    if before != after {
-        let texts = (text_or_none(app, before).await?, text_or_none(app, after).await?);
-        out += &match texts {
-            (Some(before), Some(after)) => ::tools::unified_diff(&path, before.as_deref(), after.as_deref()),
-            _ => {
-                let told = |blob: Option<Digest>| {
-                    blob.map_or_else(|| "nothing".to_owned(), |blob| format!("bytes with SHA-256 {blob}"))
-                };
-                format!("{path}: {} becomes {}\n", told(before), told(after))
-            }
+    if before.map(|(_, blob, _)| blob) == after.map(|(_, blob, _)| blob) {
+        return out;
+    }
+    if [before, after].iter().flatten().any(|(.., bytes)| bytes.contains(&0)) {
+        let told = |file: Option<(_, Digest, &[u8])>| {
+            file.map_or_else(|| "nothing".to_owned(), |(_, blob, _)| format!("bytes with SHA-256 {blob}"))
         };
+        let _ = writeln!(out, "{path}: {} becomes {}", told(before), told(after));
+        return out;
     }
-    Ok(out)
-}
-
-/// The text of a file or of nothing; none of bytes that are no text.
-async fn text_or_none(app: &App, blob: Option<Digest>) -> Result<Option<Option<String>>, CommandError> {
-    match blob {
-        None => Ok(Some(None)),
-        Some(blob) => Ok(text_of(app, blob).await?.map(Some)),
-    }
-}
-
-/// The text of a blob, with secrets masked; none of one that holds zero bytes.
-async fn text_of(app: &App, blob: Digest) -> Result<Option<String>, CommandError> {
-    let bytes = app.runtime.read_blob(blob).await?;
-    if bytes.contains(&0) {
-        return Ok(None);
-    }
-    Ok(Some(app.runtime.masker.mask(&String::from_utf8_lossy(&bytes)).text.into_owned()))
+    let text = |file: Option<(_, _, &[u8])>| file.map(|(.., bytes)| masked(bytes));
+    out + &::tools::unified_diff(&path, text(before).as_deref(), text(after).as_deref())
 }

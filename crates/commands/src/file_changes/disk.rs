@@ -35,6 +35,11 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// Something that is to become something else, with all its changes.
+    pub(super) const fn of(state: FileState, target: FileState) -> Self {
+        Self { is_back: false, state, target, first: 0 }
+    }
+
     /// The changes of its path that are given back.
     pub(super) fn ids(&self, change: &PathChange) -> Vec<FileChangeId> {
         change.ids[self.first..].to_vec()
@@ -50,7 +55,7 @@ impl Disk {
         let root = self.root(&change.root)?;
         let (state, _) = state_at(&root, &relative(&change.path)?)?;
         let left = [change.after, change.before_last];
-        let found = |is_back| Found { is_back, state, target: change.before, first: 0 };
+        let found = |is_back| Found { is_back, ..Found::of(state, change.before) };
         let is_back = match (change.before, state) {
             // A folder that somebody made anew has their bits.
             (FileState::Folder { mode }, FileState::Folder { .. }) => {
@@ -76,6 +81,13 @@ impl Disk {
         } else {
             Err("somebody changed it since".to_owned())
         }
+    }
+
+    /// What stands at the path of a change, with its bytes, and whether tools left it there.
+    pub(super) fn stands(&self, change: &PathChange) -> Result<(FileState, Vec<u8>, bool), String> {
+        let (state, bytes) = state_at(&self.root(&change.root)?, &relative(&change.path)?)?;
+        let is_ours = [change.after, change.before_last].into_iter().any(|left| is_same(left, state));
+        Ok((state, bytes, is_ours && change.interruption.is_none()))
     }
 
     /// Brings paths to their targets. What comes back goes first, so that nothing is gone in between, a folder before
