@@ -436,7 +436,7 @@ const DIFF: SlashSpec = SlashSpec {
     section: Section::Looking,
     arguments: "[@NODE|session]",
     right: Right::Read,
-    help: "show what tools changed in files: in this conversation, in the turn of NODE, or in the whole session",
+    help: "show what tools changed in files here, in the turn of NODE, or in the whole session",
     candidates: Candidates::Words(&["session"]),
     read: |rest| {
         let of = match word(rest)?.as_deref() {

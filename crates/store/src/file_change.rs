@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_was_written_without_its_mode_is_read() {
-        let read = |text| serde_json::from_str::<FileState>(text).unwrap();
+        let read = |text: &str| serde_json::from_str::<FileState>(text).unwrap();
         assert_eq!(read(r#"{"is":"folder"}"#), FileState::Folder { mode: None });
         let link = FileState::Link { target: Digest::of(b"elsewhere") };
         for state in [FileState::Absent, FileState::Folder { mode: Some(0o750) }, link] {
