@@ -99,12 +99,15 @@ pub(crate) async fn give_back(
 async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<CommandOutcome, CommandError> {
     let mut done = FilesGivenBack::default();
     for changes in by_turn(app, asker, tree).await? {
-        let (mut back, mut paths) = (Vec::new(), Vec::new());
+        let (mut back, mut paths, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for (path, examined) in examine(app, by_path(changes)).await? {
             match examined {
                 Ok(found) if found.is_back => back.extend(found.ids(&path)),
                 Ok(found) => paths.push((path, found)),
-                Err(why) => done.left.push(LeftFile { path: path.path, why }),
+                Err(why) => {
+                    done.left.push(LeftFile { path: path.path.clone(), why });
+                    left.push(path);
+                }
             }
         }
         app.runtime.store.take_back_file_changes(&asker.principal, tree, back).await?;
@@ -113,7 +116,7 @@ async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<Comma
         }
         let number = paths.len();
         confirm(app, &paths, &format!("Give back {number} paths as they were before?")).await?;
-        bring_back(app, asker, tree, paths, &mut done).await?;
+        bring_back(app, asker, tree, (paths, left), &mut done).await?;
         break;
     }
     Ok(CommandOutcome::FilesGivenBack(done))
@@ -141,14 +144,14 @@ async fn bring_back(
     app: &App,
     asker: &Asker,
     tree: TreeId,
-    paths: Vec<(PathChange, Found)>,
+    (paths, left): (Vec<(PathChange, Found)>, Vec<PathChange>),
     done: &mut FilesGivenBack,
 ) -> Result<(), CommandError> {
     let (disk, runtime) = (disk(app)?, app.runtime.clone());
     let tasks = tokio::runtime::Handle::current();
     let bring = move || {
         let blob = |blob: Digest| tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string());
-        disk.bring_back(paths, &blob)
+        disk.bring_back(paths, &left, &blob)
     };
     let mut back = Vec::new();
     for (path, found, brought) in on_disk(bring).await {

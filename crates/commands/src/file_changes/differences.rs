@@ -116,26 +116,41 @@ pub(super) fn difference_of(
             FileState::Absent | FileState::File { .. } => {}
         }
     }
-    let file = |(state, bytes): (FileState, _)| match state {
-        FileState::File { mode, blob } => Some((mode, blob, bytes)),
-        _ => None,
-    };
-    let (before, after): (Option<(_, _, &[u8])>, Option<(_, _, &[u8])>) = (file(before), file(after));
-    if let (Some((Some(old), ..)), Some((Some(new), ..))) = (before, after)
+    let [before, after] = [before, after].map(FileSide::of);
+    if let (Some(FileSide { mode: Some(old), .. }), Some(FileSide { mode: Some(new), .. })) =
+        (&before, &after)
         && old != new
     {
         let _ = writeln!(out, "old mode {old:o}\nnew mode {new:o}");
     }
-    if before.map(|(_, blob, _)| blob) == after.map(|(_, blob, _)| blob) {
+    let blob = |side: &Option<FileSide<'_>>| side.as_ref().map(|side| side.blob);
+    if blob(&before) == blob(&after) {
         return out;
     }
-    if [before, after].iter().flatten().any(|(.., bytes)| bytes.contains(&0)) {
-        let told = |file: Option<(_, Digest, &[u8])>| {
-            file.map_or_else(|| "nothing".to_owned(), |(_, blob, _)| format!("bytes with SHA-256 {blob}"))
+    if [&before, &after].into_iter().flatten().any(|side| side.bytes.contains(&0)) {
+        let told = |side: &Option<FileSide<'_>>| {
+            blob(side).map_or_else(|| "nothing".to_owned(), |blob| format!("bytes with SHA-256 {blob}"))
         };
-        let _ = writeln!(out, "{path}: {} becomes {}", told(before), told(after));
+        let _ = writeln!(out, "{path}: {} becomes {}", told(&before), told(&after));
         return out;
     }
-    let text = |file: Option<(_, _, &[u8])>| file.map(|(.., bytes)| masked(bytes));
-    out + &::tools::unified_diff(&path, text(before).as_deref(), text(after).as_deref())
+    let [before, after] = [before, after].map(|side| side.map(|side| masked(side.bytes)));
+    out + &::tools::unified_diff(&path, before.as_deref(), after.as_deref())
+}
+
+/// A file on one side of a difference.
+struct FileSide<'b> {
+    mode: Option<u32>,
+    blob: Digest,
+    bytes: &'b [u8],
+}
+
+impl<'b> FileSide<'b> {
+    /// None of anything but a file.
+    const fn of((state, bytes): (FileState, &'b [u8])) -> Option<Self> {
+        match state {
+            FileState::File { mode, blob } => Some(Self { mode, blob, bytes }),
+            _ => None,
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Paths as they stand on the disk: examined, and brought back to what they were. All of it blocks.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ::tools::FileContent;
@@ -40,10 +41,35 @@ impl Found {
         Self { is_back: false, state, target, first: 0 }
     }
 
+    const fn step(&self) -> Step {
+        match (self.state, self.target) {
+            (_, FileState::Absent) => Step::Go,
+            (FileState::Absent, _) | (_, FileState::Folder { .. }) => Step::Come,
+            (FileState::Folder { .. }, _) => Step::Go,
+            _ => Step::Change,
+        }
+    }
+
     /// The changes of its path that are given back.
     pub(super) fn ids(&self, change: &PathChange) -> Vec<FileChangeId> {
         change.ids[self.first..].to_vec()
     }
+}
+
+/// When a path is brought back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    /// Nothing is there, or a file in the place of a folder.
+    Come,
+    Change,
+    /// It goes, or is a folder in the place of a file, whose content goes before.
+    Go,
+}
+
+/// The blob that tools took from a path.
+fn taken(change: &PathChange) -> Option<(Digest, PathBuf)> {
+    let blob = change.before_last.blob().filter(|_| change.after == FileState::Absent)?;
+    Some((blob, change.path.clone()))
 }
 
 /// The bytes of a blob.
@@ -90,30 +116,35 @@ impl Disk {
         Ok((state, bytes, is_ours && change.interruption.is_none()))
     }
 
-    /// Brings paths to their targets. What comes back goes first, so that nothing is gone in between, a folder before
-    /// what it holds; what goes follows, a folder after it.
+    /// Brings paths to their targets. What comes back where nothing is goes first, a folder before what it holds, so that
+    /// nothing is gone in between; what goes is last, a folder after it. What was taken from a path that is left, or
+    /// could not come back there, stays where it is by now.
     pub(super) fn bring_back(
         &self,
         paths: Vec<(PathChange, Found)>,
+        left: &[PathChange],
         blob: ReadBlob<'_>,
     ) -> Vec<(PathChange, Found, Result<(), String>)> {
-        let goes = |found: &Found| match (found.target, found.state) {
-            (FileState::Absent, _) => true,
-            // What came into the folder has to go before.
-            (target, FileState::Folder { .. }) => !target.is_folder(),
-            _ => false,
-        };
-        let (mut going, mut coming): (Vec<_>, Vec<_>) = paths.into_iter().partition(|(_, found)| goes(found));
-        let place = |(change, _): &(PathChange, Found)| (change.root.clone(), change.path.clone());
-        coming.sort_by_key(place);
-        going.sort_by_key(|path| std::cmp::Reverse(place(path)));
+        let mut paths: Vec<_> =
+            paths.into_iter().map(|(change, found)| (found.step(), change, found)).collect();
+        paths.sort_by(|(step, change, _), (other_step, other, _)| {
+            let by_path = (&change.root, &change.path).cmp(&(&other.root, &other.path));
+            step.cmp(other_step).then(if *step == Step::Go { by_path.reverse() } else { by_path })
+        });
+        let mut homeless: BTreeMap<Digest, PathBuf> = left.iter().filter_map(taken).collect();
         let mut done = Vec::new();
-        for (change, found) in coming.into_iter().chain(going) {
+        for (_, change, found) in paths {
             let target = match found.target {
                 FileState::Folder { mode: Some(mode) } => FileState::Folder { mode: Some(mode | FILLABLE) },
                 other => other,
             };
-            let brought = self.bring(&change, (found.state, target), blob);
+            let brought = match found.state.blob().and_then(|blob| homeless.get(&blob)) {
+                Some(from) => Err(format!("it holds what stood at {}, which is left", from.display())),
+                None => self.bring(&change, (found.state, target), blob),
+            };
+            if brought.is_err() {
+                homeless.extend(taken(&change));
+            }
             done.push((change, found, brought));
         }
         for (change, found, brought) in &mut done {
@@ -162,7 +193,8 @@ fn relative(path: &Path) -> Result<RelativePath, String> {
 fn state_at(root: &Root, path: &RelativePath) -> Result<(FileState, Vec<u8>), String> {
     let found = match root.stat(path, LinkPolicy::Refuse) {
         Ok(found) => found,
-        Err(error) if matches!(error.problem, FileProblem::NotFound) => {
+        // A file on the way has nothing below it.
+        Err(error) if matches!(error.problem, FileProblem::NotFound | FileProblem::NotAFolder) => {
             return Ok((FileState::Absent, Vec::new()));
         }
         Err(error) => return Err(error.to_string()),

@@ -74,11 +74,24 @@ enum Standing {
     Link(PathBuf),
 }
 
+impl Standing {
+    /// The bytes of a file, or where a link leads.
+    fn content(&self) -> &[u8] {
+        match self {
+            Self::File(bytes, _) => bytes,
+            Self::Link(target) => target.as_os_str().as_encoded_bytes(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Snapshot {
     files: BTreeMap<PathBuf, Standing>,
     folders: BTreeSet<PathBuf>,
 }
+
+/// What an act found at a path, and what it left there.
+type Transition = (Option<Standing>, Option<Standing>);
 
 /// A workspace with a person and an agent in it.
 struct Shared {
@@ -87,7 +100,7 @@ struct Shared {
     disk: Disk,
     records: Records,
     /// By path: what each act of the agent found and left there.
-    acts: BTreeMap<PathBuf, Vec<(Option<Standing>, Option<Standing>)>>,
+    acts: BTreeMap<PathBuf, Vec<Transition>>,
     /// Folders that the agent did not make.
     folders: BTreeSet<PathBuf>,
 }
@@ -229,9 +242,11 @@ impl Shared {
         let now = self.snapshot().files;
         let paths: BTreeSet<&PathBuf> = now.keys().chain(self.acts.keys()).collect();
         let mut expected = BTreeMap::new();
-        for path in paths {
-            let now = now.get(path);
-            let wanted = match self.acts.get(path) {
+        // What was taken from paths at which a person put something else since.
+        let mut homeless = Vec::new();
+        for path in &paths {
+            let now = now.get(*path);
+            let wanted = match self.acts.get(*path) {
                 None => now,
                 Some(acts) => {
                     // A cut off act may have left what it found.
@@ -247,22 +262,36 @@ impl Shared {
                     }
                 }
             };
-            if let Some(wanted) = wanted {
-                expected.insert(path.clone(), wanted.clone());
+            if let Some((Some(taken), None)) = self.acts.get(*path).and_then(|acts| acts.last())
+                && now.is_some()
+                && wanted == now
+                && now != self.acts[*path][0].0.as_ref()
+            {
+                homeless.push(taken.content());
             }
+            if let Some(wanted) = wanted {
+                expected.insert((*path).clone(), wanted.clone());
+            }
+        }
+        for (path, now) in now.iter().filter(|(_, now)| homeless.contains(&now.content())) {
+            expected.insert(path.clone(), now.clone());
         }
         expected
     }
 
     fn give_back(&self) {
         let rows = self.records.rows.lock().unwrap().clone();
-        let examined = by_path(rows).into_iter().filter_map(|path| {
-            let found = self.disk.examine(&path).ok().filter(|found| !found.is_back)?;
-            Some((path, found))
-        });
+        let (mut examined, mut left) = (Vec::new(), Vec::new());
+        for path in by_path(rows) {
+            match self.disk.examine(&path) {
+                Ok(found) if found.is_back => {}
+                Ok(found) => examined.push((path, found)),
+                Err(_) => left.push(path),
+            }
+        }
         let blobs = self.records.blobs.lock().unwrap();
         let blob = |blob: Digest| blobs.get(&blob).cloned().ok_or_else(|| "it was not kept".to_owned());
-        self.disk.bring_back(examined.collect(), &blob);
+        self.disk.bring_back(examined, &left, &blob);
     }
 }
 
@@ -320,6 +349,27 @@ fn act() -> impl Strategy<Value = Act> {
         1 => file().prop_map(Act::PersonDeletes),
         1 => file().prop_map(Act::PersonChangesMode),
     ]
+}
+
+#[test]
+fn a_file_that_became_a_folder_and_a_folder_that_became_a_file_come_back() {
+    let mut shared = Shared::new();
+    fs::set_permissions(shared.folder.join("d0/d2"), fs::Permissions::from_mode(0o550)).unwrap();
+    let (before, mode) =
+        (shared.snapshot(), |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777);
+    for (tool, arguments) in [
+        ("delete", json!({"path": "f0"})),
+        ("write", json!({"path": "f0/sub/x", "content": "x"})),
+        ("move", json!({"from": "d0", "to": "d1"})),
+        ("write", json!({"path": "d0", "content": "a file"})),
+        ("delete", json!({"path": "d1/l0"})),
+        ("mkdir", json!({"path": "d1/l0"})),
+    ] {
+        assert!(shared.call(tool, &arguments), "{tool} {arguments}");
+    }
+    shared.give_back();
+    assert_eq!(shared.snapshot(), before);
+    assert_eq!(mode(&shared.folder.join("d0/d2")), 0o550);
 }
 
 proptest! {

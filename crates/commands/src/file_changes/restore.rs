@@ -79,7 +79,7 @@ async fn restore_alone(
     }
     confirm(app, &name, &paths, asked.yes)?;
     let paths = paths.into_iter().map(|path| (path.change, path.found)).collect();
-    bring_back(app, asker, tree, paths, &mut done).await?;
+    bring_back(app, asker, tree, (paths, Vec::new()), &mut done).await?;
     Ok(CommandOutcome::FilesGivenBack(done))
 }
 
