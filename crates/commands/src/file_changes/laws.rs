@@ -372,6 +372,22 @@ fn a_file_that_became_a_folder_and_a_folder_that_became_a_file_come_back() {
     assert_eq!(mode(&shared.folder.join("d0/d2")), 0o550);
 }
 
+#[test]
+fn what_cannot_go_back_stays_where_it_is() {
+    let mut shared = Shared::new();
+    assert!(shared.call("move", &json!({"from": "d0", "to": "d1"})));
+    assert!(shared.call("move", &json!({"from": "f0", "to": "f1"})));
+    shared.put("d0", "a person's", 0o644);
+    shared.put("f0", "a person's", 0o644);
+    let before = shared.snapshot();
+    shared.give_back();
+    assert_eq!(shared.snapshot(), before);
+    fs::remove_file(shared.folder.join("d0")).unwrap();
+    fs::remove_file(shared.folder.join("f0")).unwrap();
+    shared.give_back();
+    assert_eq!(shared.snapshot(), Shared::new().snapshot());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
