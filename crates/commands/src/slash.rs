@@ -93,7 +93,16 @@ pub enum SlashCommand {
         code: bool,
     },
     /// What tools changed in files.
-    Diff,
+    Diff {
+        of: DiffArgument,
+    },
+    /// Has a file, or a folder, be what it was before tools changed it.
+    Restore {
+        file: PathBuf,
+        /// The node before whose turn it was so; before the last change, if none.
+        node: Option<String>,
+        yes: bool,
+    },
     /// Takes the last thing back.
     Undo,
     /// Gives back what tools changed in files in the last turn that changed any.
@@ -159,6 +168,17 @@ pub enum SlashCommand {
     Quit,
 }
 
+/// Which changes `/diff` shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DiffArgument {
+    /// Those of this conversation.
+    Conversation,
+    /// Those of all conversations of this session.
+    Session,
+    /// Those of the turn of a node.
+    Node(String),
+}
+
 /// What the table says of a slash command.
 #[derive(Debug, Clone, Copy)]
 pub struct SlashSpec {
@@ -212,10 +232,10 @@ impl Section {
 }
 
 /// Every slash command, in the order in which they are completed.
-pub const TABLE: [SlashSpec; 40] = [
+pub const TABLE: [SlashSpec; 41] = [
     HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, REGENERATE, SIBLINGS, NEXT,
     PREV, UNDO, REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, PLAN, SYSTEM, SET, ZONE, COST,
-    SEARCH, VERIFY, DIFF, EXPORT, DOCTOR, POLICY, APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
+    SEARCH, VERIFY, DIFF, RESTORE, EXPORT, DOCTOR, POLICY, APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
 ];
 
 const HELP: SlashSpec = SlashSpec {
@@ -419,11 +439,36 @@ const UNDO: SlashSpec = SlashSpec {
 const DIFF: SlashSpec = SlashSpec {
     name: "diff",
     section: Section::Looking,
-    arguments: "",
+    arguments: "[@NODE|session]",
     right: Right::Read,
-    help: "show what tools changed in files",
+    help: "show what tools changed in files here, in the turn of NODE, or in the whole session",
+    candidates: Candidates::Words(&["session"]),
+    read: |rest| {
+        let of = match word(rest)?.as_deref() {
+            None => DiffArgument::Conversation,
+            Some("session") => DiffArgument::Session,
+            Some(node) => DiffArgument::Node(node.strip_prefix('@').unwrap_or(node).to_owned()),
+        };
+        Ok(SlashCommand::Diff { of })
+    },
+};
+const RESTORE: SlashSpec = SlashSpec {
+    name: "restore",
+    section: Section::Moving,
+    arguments: "FILE [@NODE] [--yes]",
+    right: Right::Write,
+    help: "make a file or folder what it was before the last change by a tool, or before the turn of NODE",
     candidates: Candidates::None,
-    read: |rest| nothing(rest, SlashCommand::Diff),
+    read: |rest| {
+        let mut words = shlex::split(rest).ok_or("a quote is not closed")?;
+        let yes = words.iter().position(|word| word == "--yes").map(|at| words.remove(at)).is_some();
+        let (file, node) = match words.as_slice() {
+            [file] => (file, None),
+            [file, node] => (file, Some(node.strip_prefix('@').unwrap_or(node).to_owned())),
+            _ => return Err("it takes a file (in quotes, if it has spaces), and a node"),
+        };
+        Ok(SlashCommand::Restore { file: PathBuf::from(file), node, yes })
+    },
 };
 const REDO: SlashSpec = SlashSpec {
     name: "redo",
@@ -689,7 +734,8 @@ impl SlashCommand {
             Self::History { .. } => HISTORY,
             Self::Copy { .. } => COPY,
             Self::Undo | Self::UndoFiles => UNDO,
-            Self::Diff => DIFF,
+            Self::Diff { .. } => DIFF,
+            Self::Restore { .. } => RESTORE,
             Self::Redo => REDO,
             Self::Compact { .. } => COMPACT,
             Self::Reload => RELOAD,

@@ -45,6 +45,8 @@ mod editing_later;
 mod editing_passages;
 #[path = "cli/errors.rs"]
 mod errors;
+#[path = "cli/file_tools.rs"]
+mod file_tools;
 #[path = "cli/files.rs"]
 mod files;
 #[path = "cli/finding.rs"]

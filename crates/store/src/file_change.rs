@@ -20,27 +20,44 @@ pub enum FileState {
         mode: Option<u32>,
         blob: Digest,
     },
-    Folder,
+    /// A folder: its permission bits, if they are known.
+    Folder {
+        mode: Option<u32>,
+    },
+    /// A symbolic link: the blob that holds the path it leads to.
+    Link {
+        target: Digest,
+    },
 }
 
 impl FileState {
     /// The blob of what stands there.
     pub const fn blob(self) -> Option<Digest> {
         match self {
-            Self::File { blob, .. } => Some(blob),
-            Self::Absent | Self::Folder => None,
+            Self::File { blob, .. } | Self::Link { target: blob } => Some(blob),
+            Self::Absent | Self::Folder { .. } => None,
         }
+    }
+
+    pub const fn is_folder(self) -> bool {
+        matches!(self, Self::Folder { .. })
     }
 }
 
-/// A change that a running call is about to make.
+/// Changes that a running call is about to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewFileChange {
+pub struct NewFileChanges {
     pub call: CallId,
     /// Who runs the call; refused unless it still is theirs.
     pub claim: Claim,
     /// Leases that must still be held.
     pub guards: Vec<Guard>,
+    pub changes: Vec<NewFileChange>,
+}
+
+/// A change of one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewFileChange {
     /// The folder its path lies beneath, as a canonical path.
     pub root: PathBuf,
     /// The path below it.
@@ -69,4 +86,19 @@ pub struct FileChangeId {
     pub call: CallId,
     /// Which of its call's, from 0.
     pub number: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_was_written_without_its_mode_is_read() {
+        let read = |text: &str| serde_json::from_str::<FileState>(text).unwrap();
+        assert_eq!(read(r#"{"is":"folder"}"#), FileState::Folder { mode: None });
+        let link = FileState::Link { target: Digest::of(b"elsewhere") };
+        for state in [FileState::Absent, FileState::Folder { mode: Some(0o750) }, link] {
+            assert_eq!(read(&serde_json::to_string(&state).unwrap()), state);
+        }
+    }
 }

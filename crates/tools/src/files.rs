@@ -1,11 +1,16 @@
 //! Tools that look at files beneath the roots of a session, and those that change them.
 
+mod copy;
+mod delete;
 mod edit;
 mod glob;
 mod grep;
 mod list;
+mod mkdir;
+mod moving;
 mod patch;
 mod read;
+mod relocation;
 mod walk;
 mod write;
 
@@ -15,13 +20,21 @@ use workspace::{FileError, FileKind, LinkPolicy, ReadRules, RelativePath, Root, 
 use crate::tool::{Tool, ToolScope};
 
 /// All of them.
-pub(crate) fn tools() -> [Tool; 7] {
+pub(crate) fn tools() -> [Tool; 11] {
     [
+        Tool::writing("copy", copy::DESCRIPTION, copy::run, copy::paths, copy::preview).beside_the_core(),
+        Tool::writing("delete", delete::DESCRIPTION, delete::run, delete::paths, delete::preview)
+            .beside_the_core(),
         Tool::writing("edit", edit::DESCRIPTION, edit::run, edit::paths, edit::preview),
         Tool::reading("glob", glob::DESCRIPTION, glob::run),
         Tool::reading("grep", grep::DESCRIPTION, grep::run),
         Tool::reading("list", list::DESCRIPTION, list::run),
-        Tool::writing("patch", patch::DESCRIPTION, patch::run, patch::paths, patch::preview),
+        Tool::writing("mkdir", mkdir::DESCRIPTION, mkdir::run, mkdir::paths, mkdir::preview)
+            .beside_the_core(),
+        Tool::writing("move", moving::DESCRIPTION, moving::run, moving::paths, moving::preview)
+            .beside_the_core(),
+        Tool::writing("patch", patch::DESCRIPTION, patch::run, patch::paths, patch::preview)
+            .beside_the_core(),
         Tool::reading("read", read::DESCRIPTION, read::run),
         Tool::writing("write", write::DESCRIPTION, write::run, write::paths, write::preview),
     ]
@@ -71,5 +84,9 @@ const fn sign(kind: FileKind) -> &'static str {
 
 #[cfg(test)]
 mod changing_tests;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod relocating_tests;
 #[cfg(test)]
 mod tests;

@@ -69,10 +69,7 @@ impl ToolRegistry {
     /// Clears away what a process that died left beside files it was about to change, by their absolute paths. Returns
     /// what the owner is told. It blocks.
     pub fn recover(&self, paths: &[PathBuf]) -> Vec<String> {
-        let told = paths.iter().map(|path| changes::recover(&self.scope, path));
-        let told =
-            told.map(|told| told.unwrap_or_else(|why| vec![format!("a change that was cut off: {why}")]));
-        told.flatten().collect()
+        changes::recover(&self.scope, paths)
     }
 
     /// Checks a call before anything is decided on it.
@@ -112,7 +109,7 @@ impl CheckedCall {
         self.tool.effects.iter().all(|effect| *effect == Effect::Read)
     }
 
-    /// What policy says of it.
+    /// What policy says of it. It blocks: of a folder, what is in it counts.
     pub fn decide(&self, session: &SessionFacts) -> Verdict {
         let effects = self.tool.effects.iter().copied().collect();
         let paths = self.tool.paths(&self.scope, &self.arguments);
@@ -120,7 +117,7 @@ impl CheckedCall {
         self.scope.policy.decide(&facts, session)
     }
 
-    /// The paths it is about, each written one way.
+    /// The paths it is about, each written one way. It blocks.
     pub fn paths(&self) -> Vec<String> {
         let paths = self.tool.paths(&self.scope, &self.arguments).into_iter();
         paths.map(|path| path.path.as_path().display().to_string()).collect()

@@ -37,6 +37,12 @@ pub struct ToolScope {
 }
 
 impl ToolScope {
+    /// A path as it was given, for a decision on the call; none of one that lies nowhere.
+    pub(crate) fn path_use(&self, path: &str, access: PathAccess) -> Option<PathUse> {
+        let place = self.roots.place(path).ok()?;
+        Some(PathUse { path: place.path, access, place: PathPlace::WritableRoot })
+    }
+
     /// Refuses what is read of a file on the way, which no decision on the call named.
     pub(crate) fn require_read(&self, path: &RelativePath) -> Result<(), String> {
         // Without rules everything beneath the roots is read.
@@ -107,8 +113,8 @@ pub struct Tool {
 
 /// It blocks: whoever runs it does so on a thread that may wait for the disk.
 type Run = dyn Fn(&CallScope<'_>, Value) -> ToolOutput + Send + Sync;
-/// The paths it is about, with what it does to them.
-type Paths = dyn Fn(&Value) -> Vec<(String, PathAccess)> + Send + Sync;
+/// The paths it is about, with what it does to them. It blocks.
+type Paths = dyn Fn(&ToolScope, &Value) -> Vec<PathUse> + Send + Sync;
 /// The difference it would make. It blocks.
 type Preview = dyn Fn(&ToolScope, Value) -> Result<String, String> + Send + Sync;
 
@@ -120,9 +126,9 @@ impl Tool {
         run: fn(&ToolScope, &A, &Cancel) -> Result<String, String>,
     ) -> Self {
         let run = move |call: &CallScope<'_>, arguments: &A| run(call.scope, arguments, call.cancel);
-        let paths = |arguments: &Value| {
+        let paths = |scope: &ToolScope, arguments: &Value| {
             let path = arguments.get("path").and_then(Value::as_str);
-            path.map(|path| (path.to_owned(), PathAccess::Read)).into_iter().collect()
+            path.and_then(|path| scope.path_use(path, PathAccess::Read)).into_iter().collect()
         };
         Self {
             spec: spec::<A>(name, description),
@@ -138,12 +144,12 @@ impl Tool {
         name: &str,
         description: &str,
         run: fn(&CallScope<'_>, &A) -> Result<String, String>,
-        paths: fn(&A) -> Vec<(String, PathAccess)>,
+        paths: fn(&ToolScope, &A) -> Vec<PathUse>,
         preview: fn(&ToolScope, &A) -> Result<String, String>,
     ) -> Self {
-        let paths = move |arguments: &Value| {
+        let paths = move |scope: &ToolScope, arguments: &Value| {
             serde_json::from_value::<A>(arguments.clone())
-                .map(|arguments| paths(&arguments))
+                .map(|arguments| paths(scope, &arguments))
                 .unwrap_or_default()
         };
         let preview = move |scope: &ToolScope, arguments: Value| {
@@ -176,15 +182,15 @@ impl Tool {
         self.preview.as_ref().map(|preview| preview(scope, arguments.clone()))
     }
 
-    /// The paths of a call. One that lies nowhere is none of them: the tool refuses it.
+    /// The same, where it is sent only while all tools fit.
+    pub(crate) fn beside_the_core(mut self) -> Self {
+        self.spec.core = false;
+        self
+    }
+
+    /// The paths of a call. One that lies nowhere is none of them: the tool refuses it. It blocks.
     pub(crate) fn paths(&self, scope: &ToolScope, arguments: &Value) -> Vec<PathUse> {
-        let named = (self.paths)(arguments).into_iter();
-        named
-            .filter_map(|(path, access)| {
-                let place = scope.roots.place(&path).ok()?;
-                Some(PathUse { path: place.path, access, place: PathPlace::WritableRoot })
-            })
-            .collect()
+        (self.paths)(scope, arguments)
     }
 }
 

@@ -10,7 +10,9 @@ use loom::plan::{CallResult, NewText};
 use loom::render::{tip, window};
 use loom::{Author, AuthorKind, Block, Digest, Op, Role, ToolStatus, Trust};
 use model::Cancel;
-use store::{AttachedWrites, CallId, Claim, Fence, FileState, LeaseOwner, NewCall, NewFileChange};
+use store::{
+    AttachedWrites, CallId, Claim, Fence, FileState, LeaseOwner, NewCall, NewFileChange, NewFileChanges,
+};
 use text::mask::Masker;
 use tools::{ToolRegistry, ToolScope};
 use workspace::{AllowedRoots, Root, StoreGuard};
@@ -258,15 +260,13 @@ async fn what_a_cut_off_change_left_beside_a_file_is_cleared_away() {
     let tree = process.enter().await.tree;
     let call = process.runtime.store.running_calls(&WHO, None, 9).await.unwrap().remove(0);
     let change = NewFileChange {
-        call: call.id,
-        claim: call.claim,
-        guards: Vec::new(),
         root: folder.path().canonicalize().unwrap(),
         path: "a.txt".into(),
         before: FileState::Absent,
         after: FileState::File { mode: None, blob: Digest::of(b"new") },
     };
-    process.runtime.store.keep_file_change(&WHO, tree, change).await.unwrap();
+    let new = NewFileChanges { call: call.id, claim: call.claim, guards: Vec::new(), changes: vec![change] };
+    process.runtime.store.keep_file_changes(&WHO, tree, new).await.unwrap();
     let hash: String = Digest::of(b"new").0[..16].iter().map(|byte| format!("{byte:02x}")).collect();
     let ours = folder.path().join(format!(".a.txt.drawloom-0123456789abcdef-{hash}.new"));
     let other = folder.path().join(format!(".a.txt.drawloom-0123456789abcdee-{hash}.new"));

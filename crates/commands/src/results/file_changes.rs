@@ -22,6 +22,9 @@ pub struct FileDifference {
     pub is_new: bool,
     /// Whether it was deleted.
     pub is_gone: bool,
+    /// The path below its folder that it had before, where nothing but that changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<PathBuf>,
     /// As a unified diff, with secrets masked.
     pub diff: String,
 }

@@ -63,7 +63,7 @@ mod tests {
             models: vec!["script:echo".into()],
         };
         let of = |line| complete(line, &known);
-        assert_eq!(of("/re").1, ["/rename", "/retry", "/regenerate", "/redo", "/reload"]);
+        assert_eq!(of("/re").1, ["/rename", "/retry", "/regenerate", "/redo", "/reload", "/restore"]);
         assert_eq!(
             of("/s").1,
             ["/status", "/sessions", "/switch", "/siblings", "/system", "/set", "/search", "/stop"]

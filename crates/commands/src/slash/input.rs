@@ -164,12 +164,28 @@ mod tests {
     }
 
     #[test]
+    fn a_file_to_restore_may_have_spaces_and_a_node_behind_it() {
+        let of = |line: &str| match parse(line) {
+            Input::Command(SlashCommand::Restore { file, node, yes }) => {
+                Some((file.display().to_string(), node, yes))
+            }
+            _ => None,
+        };
+        assert_eq!(of("/restore a.txt"), Some(("a.txt".into(), None, false)));
+        assert_eq!(of("/restore 'a b' @9c3d --yes"), Some(("a b".into(), Some("9c3d".into()), true)));
+        assert_eq!(of("/restore --yes a 9c3d"), Some(("a".into(), Some("9c3d".into()), true)));
+        for line in ["/restore", "/restore --yes", "/restore a b c", "/restore 'a"] {
+            assert!(matches!(parse(line), Input::Misused { .. }), "{line}");
+        }
+    }
+
+    #[test]
     fn every_row_is_read_as_its_own_command() {
         for row in TABLE {
             assert!(row.name.chars().all(|c| c.is_ascii_lowercase()), "{}", row.name);
             assert!(!row.help.is_empty());
-            let line =
-                format!("/{} {}", row.name, if row.arguments.starts_with('[') { "" } else { row.arguments });
+            let needed = row.arguments.split('[').next().unwrap_or_default();
+            let line = format!("/{} {needed}", row.name);
             let Input::Command(command) = parse(&line) else {
                 assert_eq!(row.name, "edit", "{line}");
                 continue;

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use loom::{Op, TreeId, ViewName};
 use store::SessionId;
 
-use super::{Section, SlashCommand, SlashSpec, TABLE, export, input};
+use super::{DiffArgument, Section, SlashCommand, SlashSpec, TABLE, export, input};
 use crate::app::App;
 use crate::args::approvals::{Approve, Deny};
 use crate::args::think::Think;
@@ -14,6 +14,7 @@ use crate::args::{TreeArg, ViewArg};
 use crate::chat::Conversation;
 use crate::chat::position::{Last, view_position};
 use crate::error::CommandError;
+use crate::file_changes::{DiffScope, Restoration};
 use crate::results::chat::{Copied, Exchanges};
 use crate::results::context::ContextShown;
 use crate::results::slash::{ContextForm, ContextStatus, Help, HelpLine, SessionStatus, TipMoved};
@@ -116,9 +117,24 @@ impl App {
                 SlashCommand::Copy { code } => {
                     CommandOutcome::Copied(copied(self, asker, conversation, code).await?)
                 }
-                SlashCommand::Diff => {
+                SlashCommand::Diff { of } => {
                     let (tree, _) = place(self, asker, conversation).await?;
-                    file_changes::diff(self, asker, tree).await?
+                    let scope = match of {
+                        DiffArgument::Conversation => DiffScope::Conversation,
+                        DiffArgument::Session => DiffScope::Session,
+                        DiffArgument::Node(name) => {
+                            DiffScope::Turn(self.node_anywhere(asker, Some(tree), &name).await?.node)
+                        }
+                    };
+                    file_changes::diff(self, asker, tree, scope).await?
+                }
+                SlashCommand::Restore { file, node, yes } => {
+                    let (tree, _) = place(self, asker, conversation).await?;
+                    let before = match node {
+                        Some(name) => Some(self.node_anywhere(asker, Some(tree), &name).await?.node),
+                        None => None,
+                    };
+                    file_changes::restore(self, asker, tree, &Restoration { file, before, yes }).await?
                 }
                 SlashCommand::UndoFiles => {
                     let (tree, _) = place(self, asker, conversation).await?;

@@ -142,6 +142,7 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/search x", Read),
         ("/verify", Read),
         ("/diff", Read),
+        ("/restore a.txt", Write),
         ("/export", Admin),
         ("/doctor", Read),
         ("/policy", Admin),

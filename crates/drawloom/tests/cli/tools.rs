@@ -23,19 +23,19 @@ fn world(lines: &[Value]) -> World {
     world
 }
 
-fn chat(world: &World, text: &str) -> (Option<i32>, Value) {
+pub(crate) fn chat(world: &World, text: &str) -> (Option<i32>, Value) {
     let project = world.path("project");
     world.json(&["--workspace", project.to_str().unwrap(), "chat", "-m", text])
 }
 
-fn nodes(world: &World) -> Vec<Value> {
+pub(crate) fn nodes(world: &World) -> Vec<Value> {
     let (_, trees) = world.json(&["tree", "list"]);
     let tree = trees["trees"][0]["short_id"].as_str().unwrap().to_owned();
     let (_, shown) = world.json(&["tree", "show", &tree]);
     shown["nodes"].as_array().unwrap()[1..].to_vec()
 }
 
-fn calls(calls: &Value) -> Value {
+pub(crate) fn calls(calls: &Value) -> Value {
     json!({"tool_calls": calls})
 }
 
@@ -228,10 +228,10 @@ fn what_a_stranger_says_in_an_untrusted_folder_taints_the_answer() {
 }
 
 /// A world whose model may change files, too.
-fn writing(lines: &[Value], policy: &str) -> World {
+pub(crate) fn writing(lines: &[Value], policy: &str) -> World {
     let world = world(lines);
     let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
-    let tools = "tools = [\"edit\", \"list\", \"patch\", \"read\", \"write\"]";
+    let tools = "tools = [\"copy\", \"delete\", \"edit\", \"list\", \"mkdir\", \"move\", \"patch\", \"read\", \"write\"]";
     let config = config.replace("tools = [\"glob\", \"grep\", \"list\", \"read\"]", tools);
     world.write("config.toml", &format!("{config}{policy}"));
     world

@@ -14,42 +14,55 @@ use crate::call::CallId;
 use crate::db::{Db, TreeKey, get, id16, unsigned};
 use crate::engine::{Row, params};
 use crate::error::StoreError;
-use crate::file_change::{FileChange, FileChangeId, FileState, NewFileChange};
+use crate::file_change::{FileChange, FileChangeId, FileState, NewFileChange, NewFileChanges};
 use crate::principal::Principal;
 
-/// As [`crate::Store::keep_file_change`].
+/// As [`crate::Store::keep_file_changes`].
 pub(crate) fn keep(
     db: &Db<'_>,
     who: &Principal,
     tree: TreeId,
-    new: &NewFileChange,
-) -> Result<FileChangeId, StoreError> {
+    new: &NewFileChanges,
+) -> Result<Vec<FileChangeId>, StoreError> {
     let tree = find_mut(db, who, tree)?;
     leases::check_guards(db, who, &new.guards)?;
     is_running(db, tree, new.call, &new.claim)?;
-    let key = key_of(db, tree, new.call)?;
+    let (key, now) = (key_of(db, tree, new.call)?, db.now()?);
     let sql = "SELECT COUNT(*) FROM file_changes WHERE node = ?1 AND call = ?2";
-    let before = db.one(sql, params![key, new.call.number], |row| unsigned(row, 0))?;
-    let number = u32::try_from(before.unwrap_or(0))
-        .map_err(|_| StoreError::Damaged("a call has too many changes of files".to_owned()))?;
+    let before = db.one(sql, params![key, new.call.number], |row| unsigned(row, 0))?.unwrap_or(0);
+    let keep = |(number, change): (u64, &NewFileChange)| {
+        let number = u32::try_from(number)
+            .map_err(|_| StoreError::Damaged("a call has too many changes of files".to_owned()))?;
+        keep_one(db, (key, now), (new.call, number), change)?;
+        Ok(FileChangeId { call: new.call, number })
+    };
+    (before..).zip(&new.changes).map(keep).collect()
+}
+
+fn keep_one(
+    db: &Db<'_>,
+    (key, now): (i64, Millis),
+    (call, number): (CallId, u32),
+    change: &NewFileChange,
+) -> Result<(), StoreError> {
     db.run(
         "INSERT INTO file_changes (node, call, n, root, path, before, after, at, taken_back)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0)",
         params![
             key,
-            new.call.number,
+            call.number,
             number,
-            new.root.as_os_str().as_bytes(),
-            new.path.as_os_str().as_bytes(),
-            written(new.before)?,
-            written(new.after)?,
-            db.now()?.0
+            change.root.as_os_str().as_bytes(),
+            change.path.as_os_str().as_bytes(),
+            written(change.before)?,
+            written(change.after)?,
+            now.0
         ],
     )?;
-    for blob in [new.before.blob(), new.after.blob()].into_iter().flatten() {
+    for blob in [change.before.blob(), change.after.blob()].into_iter().flatten() {
         db.run("INSERT INTO blobs (digest, node) VALUES (?1, ?2) ON CONFLICT DO NOTHING", (blob.0, key))?;
     }
-    Ok(FileChangeId { call: new.call, number })
+    Ok(())
 }
 
 /// As [`crate::Store::file_changes`].

@@ -8,7 +8,7 @@ use super::Store;
 use crate::call::{CallId, NewCall, RunningCall};
 use crate::error::StoreError;
 use crate::fence::{Claim, Fence, Lease, LeaseOwner};
-use crate::file_change::{FileChange, FileChangeId, NewFileChange};
+use crate::file_change::{FileChange, FileChangeId, NewFileChanges};
 use crate::generation::{Generation, GenerationFilter, Reservation, Spending, SpentAfter, SpentRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::principal::Principal;
@@ -121,12 +121,12 @@ forward! {
     /// [`StoreError::Fenced`] when it is no longer its owner's, or has a result.
     write fn take_over_call(call: RunningCall, to: &LeaseOwner) -> Claim = calls::take_over(&call, &to);
 
-    /// Makes durable that a running call is about to change a file. Its blobs are kept from then on.
+    /// Makes durable that a running call is about to change files. Their blobs are kept from then on.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] when the call is no longer this claim's, or a guard no longer holds.
-    write fn keep_file_change(tree: TreeId, change: NewFileChange) -> FileChangeId
-        = file_changes::keep(tree, &change);
+    write fn keep_file_changes(tree: TreeId, new: NewFileChanges) -> Vec<FileChangeId>
+        = file_changes::keep(tree, &new);
 
     /// What tools changed in files in a tree, behind one, at most `limit`, the oldest first.
     read fn file_changes(tree: TreeId, after: Option<FileChangeId>, limit: usize) -> Vec<FileChange>

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use loom::{Digest, Millis, Mode, Op, TreeReader};
 use store::{
     AttachedWrites, CallEnd, CallId, Claim, Fence, FileState, Forget, LeaseOwner, NewCall, NewFileChange,
-    StoreError, read,
+    NewFileChanges, StoreError, read,
 };
 
 use super::both::each;
@@ -56,25 +56,26 @@ fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer()
         let store = &page.home.store;
         let claim = Claim { owner: LeaseOwner::new("one"), fence: Fence(1) };
         let call = CallId { answer, number: 3 };
-        let change = |path: &str, claim: &Claim| NewFileChange {
-            call,
-            claim: claim.clone(),
-            guards: Vec::new(),
-            root: "/w".into(),
-            path: OsStr::from_bytes(path.as_bytes()).into(),
-            before: FileState::Absent,
-            after: FileState::File { mode: Some(0o644), blob: Digest::of(path.as_bytes()) },
+        let change = |paths: &[&str], claim: &Claim| {
+            let of = |path: &&str| NewFileChange {
+                root: "/w".into(),
+                path: OsStr::from_bytes(path.as_bytes()).into(),
+                before: FileState::Absent,
+                after: FileState::File { mode: Some(0o644), blob: Digest::of(path.as_bytes()) },
+            };
+            let changes = paths.iter().map(of).collect();
+            NewFileChanges { call, claim: claim.clone(), guards: Vec::new(), changes }
         };
-        let early = store.keep_file_change(OWNER, page.tree, change("a", &claim)).await;
+        let early = store.keep_file_changes(OWNER, page.tree, change(&["a"], &claim)).await;
         assert!(matches!(early, Err(StoreError::Fenced { .. })), "it is not started: {early:?}");
         let new = NewCall { id: call, claim: claim.clone(), guards: Vec::new() };
         store.start_call(OWNER, page.tree, new).await.unwrap();
         let other = Claim { fence: Fence(2), ..claim.clone() };
-        let foreign = store.keep_file_change(OWNER, page.tree, change("a", &other)).await;
+        let foreign = store.keep_file_changes(OWNER, page.tree, change(&["a"], &other)).await;
         assert!(matches!(foreign, Err(StoreError::Fenced { .. })), "{foreign:?}");
         let mut ids = Vec::new();
-        for path in ["a", "b", "a"] {
-            ids.push(store.keep_file_change(OWNER, page.tree, change(path, &claim)).await.unwrap());
+        for paths in [&["a", "b"][..], &["a"]] {
+            ids.extend(store.keep_file_changes(OWNER, page.tree, change(paths, &claim)).await.unwrap());
         }
         assert_eq!(ids.iter().map(|id| id.number).collect::<Vec<_>>(), [0, 1, 2]);
         let kept = store.file_changes(OWNER, page.tree, None, 9).await.unwrap();

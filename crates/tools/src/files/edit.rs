@@ -1,6 +1,6 @@
 //! `edit`: a passage of a file becomes another one.
 
-use policy::PathAccess;
+use policy::{PathAccess, PathUse};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -26,8 +26,8 @@ pub(super) struct Arguments {
     replace_all: bool,
 }
 
-pub(super) fn paths(asked: &Arguments) -> Vec<(String, PathAccess)> {
-    vec![(asked.path.clone(), PathAccess::Write)]
+pub(super) fn paths(scope: &ToolScope, asked: &Arguments) -> Vec<PathUse> {
+    scope.path_use(&asked.path, PathAccess::Write).into_iter().collect()
 }
 
 /// The edit, how many places it changes, and the first line of them.

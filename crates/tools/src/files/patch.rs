@@ -1,6 +1,6 @@
 //! `patch`: changes of several files, all of them or none.
 
-use policy::PathAccess;
+use policy::{PathAccess, PathUse};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use workspace::RelativePath;
@@ -20,14 +20,15 @@ pub(super) struct Arguments {
     patch: String,
 }
 
-pub(super) fn paths(asked: &Arguments) -> Vec<(String, PathAccess)> {
+pub(super) fn paths(scope: &ToolScope, asked: &Arguments) -> Vec<PathUse> {
     let Ok(patch) = Patch::parse(&asked.patch) else { return Vec::new() };
     let of = |file: FilePatch| match file.action {
         FileAction::Add { path } | FileAction::Update { path } => vec![(path, PathAccess::Write)],
         FileAction::Delete { path } => vec![(path, PathAccess::Remove)],
         FileAction::Move { from, to } => vec![(from, PathAccess::Remove), (to, PathAccess::Write)],
     };
-    patch.files.into_iter().flat_map(of).collect()
+    let named = patch.files.into_iter().flat_map(of);
+    named.filter_map(|(path, access)| scope.path_use(&path, access)).collect()
 }
 
 /// Edits of a patch, in its order: a path that stands there twice is changed on top of its first change.

@@ -244,12 +244,51 @@ fn what_does_not_fit_is_told_whole_and_near_names_are_named() {
     assert!(refused(folder.path(), "Read", &json!({})).contains("did you mean read?"));
     assert!(
         refused(folder.path(), "weave", &json!({}))
-            .contains("the tools are edit, glob, grep, list, patch, read, write")
+            .contains("the tools are copy, delete, edit, glob, grep, list, mkdir, move, patch, read, write")
     );
     let scope = scope(folder.path(), Vec::new(), &[]);
     let registry = ToolRegistry::new(scope, &["read".to_owned()]).unwrap();
     let call = Arc::new(registry).check("read", &json!({"path": "a"})).ok().unwrap();
     assert!(call.run(&Cancel::never(), &Unread).text.contains("no workspace"));
-    let specs: usize = ToolRegistry::names().len();
-    assert_eq!(specs, 7);
+    assert_eq!(ToolRegistry::names().len(), 11);
+}
+
+#[test]
+fn f6_f7_without_the_restriction_absolute_paths_resolve_and_without_a_workspace_none() {
+    let (folder, outside) = (workspace(), tempfile::tempdir().unwrap());
+    fs::write(outside.path().join("there.txt"), "there\n").unwrap();
+    let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
+    let mut open = scope(folder.path(), Vec::new(), &[]);
+    open.roots = AllowedRoots::unrestricted(vec![root], &StoreGuard::new()).unwrap();
+    let open = ToolRegistry::new(open, &ToolRegistry::names()).unwrap();
+    let there = outside.path().join("there.txt").canonicalize().unwrap();
+    let call = open.check("read", &json!({"path": there})).ok().unwrap();
+    assert_eq!(call.run(&Cancel::never(), &Unread).text, "     1\tthere\n");
+    let none = ToolRegistry::new(scope(folder.path(), Vec::new(), &[]), &ToolRegistry::names()).unwrap();
+    for (tool, arguments) in [
+        ("read", json!({"path": "a"})),
+        ("write", json!({"path": "a", "content": ""})),
+        ("move", json!({"from": "a", "to": "b"})),
+        ("delete", json!({"path": "a"})),
+    ] {
+        let output = none.check(tool, &arguments).ok().unwrap().run(&Cancel::never(), &Unread);
+        assert!(output.text.contains("no workspace is configured"), "{tool}: {output:?}");
+    }
+}
+
+#[test]
+fn schemas_of_the_core_have_at_most_2500_tokens() {
+    let scope = scope(Path::new("/"), Vec::new(), &[]);
+    let specs = ToolRegistry::new(scope, &ToolRegistry::names()).unwrap().specs();
+    let size = |core: bool| {
+        let specs = specs.iter().filter(|spec| spec.core == core);
+        let text = |spec: &context::ToolSpec| {
+            let (name, description, parameters) = (&spec.name, &spec.description, &spec.parameters);
+            json!({"name": name, "description": description, "parameters": parameters}).to_string()
+        };
+        context::Estimator::default().estimated(&specs.map(text).collect::<String>())
+    };
+    assert!(size(true) > 300 && size(true) + size(false) < 2_500, "{} and {}", size(true), size(false));
+    let core: Vec<&str> = specs.iter().filter(|spec| spec.core).map(|spec| spec.name.as_str()).collect();
+    assert_eq!(core, ["edit", "glob", "grep", "list", "read", "write"]);
 }

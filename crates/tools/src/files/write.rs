@@ -1,6 +1,6 @@
 //! `write`: a whole file.
 
-use policy::PathAccess;
+use policy::{PathAccess, PathUse};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,8 +20,8 @@ pub(super) struct Arguments {
     content: String,
 }
 
-pub(super) fn paths(asked: &Arguments) -> Vec<(String, PathAccess)> {
-    vec![(asked.path.clone(), PathAccess::Write)]
+pub(super) fn paths(scope: &ToolScope, asked: &Arguments) -> Vec<PathUse> {
+    scope.path_use(&asked.path, PathAccess::Write).into_iter().collect()
 }
 
 fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<FileEdit<'s>, String> {

@@ -1,6 +1,9 @@
 //! Removing a document without losing a text that was saved meanwhile.
 
+use std::ffi::OsStr;
+
 use loom::Digest;
+use rustix::fs::readlinkat;
 use rustix::io::Errno;
 
 use super::conflict::kept_name;
@@ -40,6 +43,45 @@ impl Documents<'_> {
         done.map_err(|failure| self.failed(path, Some(&spot), failure))
     }
 
+    /// Removes a symbolic link if it leads where the caller last saw, in the same way.
+    ///
+    /// # Errors
+    /// As [`Documents::replace`].
+    pub fn remove_link(
+        &self,
+        path: &RelativePath,
+        target: &[u8],
+        stamp: &Stamp,
+    ) -> Result<RemoveOutcome, DocumentError> {
+        let spot = self.spot(path).map_err(|problem| self.failed(path, None, problem.into()))?;
+        let done = self.remove_link_at(&spot, target, stamp);
+        done.map_err(|failure| self.failed(path, Some(&spot), failure))
+    }
+
+    fn remove_link_at(
+        &self,
+        spot: &Location,
+        target: &[u8],
+        stamp: &Stamp,
+    ) -> Result<RemoveOutcome, Failure> {
+        let leads_there = |name: &OsStr| {
+            readlinkat(spot.folder(), name, Vec::new()).is_ok_and(|found| found.as_bytes() == target)
+        };
+        if !leads_there(&spot.name) {
+            let found = self.digest_at(spot, &spot.name);
+            return Ok(RemoveOutcome::Conflict { found, others: Vec::new() });
+        }
+        let fresh = WorkName::fresh(&spot.name, Digest::of(target), Purpose::Old);
+        let aside = step("naming the old link", fresh)?;
+        step("moving the link aside", self.calls.rename(spot.folder(), &spot.name, &aside))?;
+        if leads_there(&aside) {
+            step("removing the link", self.calls.unlink(spot.folder(), &aside))?;
+            step("syncing the folder", self.calls.sync(spot.folder()))?;
+            return Ok(RemoveOutcome::Removed);
+        }
+        self.put_aside_back(spot, &aside, stamp)
+    }
+
     fn remove_at(
         &self,
         path: &RelativePath,
@@ -70,12 +112,22 @@ impl Documents<'_> {
             step("syncing the folder", self.calls.sync(spot.folder()))?;
             return Ok(RemoveOutcome::Removed);
         }
-        let others = match self.move_to_free(spot, &aside, &spot.name) {
+        tracing::warn!(path = %path.as_path().display(), "a text was saved while it was about to be removed");
+        self.put_aside_back(spot, &aside, stamp)
+    }
+
+    /// Gives what stepped aside and is somebody's its name back; another one where that was taken again.
+    fn put_aside_back(
+        &self,
+        spot: &Location,
+        aside: &OsStr,
+        stamp: &Stamp,
+    ) -> Result<RemoveOutcome, Failure> {
+        let others = match self.move_to_free(spot, aside, &spot.name) {
             Ok(()) => Vec::new(),
-            Err(Errno::EXIST) => vec![self.keep_as(spot, &aside, &kept_name(&spot.name, stamp))?],
+            Err(Errno::EXIST) => vec![self.keep_as(spot, aside, &kept_name(&spot.name, stamp))?],
             Err(errno) => return Err(Failure::Step("putting their text back", errno)),
         };
-        tracing::warn!(path = %path.as_path().display(), "a text was saved while it was about to be removed");
         Ok(RemoveOutcome::Conflict { found: self.digest_at(spot, &spot.name), others })
     }
 }

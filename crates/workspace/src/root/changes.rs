@@ -3,17 +3,18 @@
 //! Nothing here replaces anything: a taken name is an error. Texts that exist already are changed
 //! by [`Documents`](crate::Documents) alone.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, chmod, fstat, mkdirat, openat, renameat_with, statat,
-    unlinkat,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, chmod, fstat, fsync, mkdirat, openat, readlinkat,
+    renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
-use super::{LinkPolicy, Root};
+use super::{LinkPolicy, Root, reopen};
 use crate::descriptor::descriptor_path;
 use crate::error::{FileError, FileKind, FileProblem};
 use crate::identity::FileId;
@@ -87,20 +88,57 @@ impl Root {
         set().map_err(|problem| FileError::new(path, problem))
     }
 
-    /// Gives a file or folder another name beneath the same root.
+    /// The path a symbolic link leads to, as it stands in the link.
     ///
     /// # Errors
-    /// [`FileProblem::Exists`] if the new name is taken; the store's files are refused.
-    pub fn rename(&self, from: &RelativePath, to: &RelativePath) -> Result<(), FileError> {
+    /// [`FileProblem::NotRegular`]: it is no link; as the way there says.
+    pub fn link_target(&self, path: &RelativePath) -> Result<Vec<u8>, FileError> {
+        let read = || -> Result<Vec<u8>, FileProblem> {
+            let found = self.walk(path, LinkPolicy::Refuse, false)?;
+            match FileKind::of(FileType::from_raw_mode(fstat(&found)?.st_mode)) {
+                FileKind::Symlink => Ok(readlinkat(&found, "", Vec::new())?.into_bytes()),
+                other => Err(FileProblem::NotRegular(other)),
+            }
+        };
+        read().map_err(|problem| FileError::new(path, problem))
+    }
+
+    /// Makes a symbolic link. Where it leads is not looked at: nothing here follows it out of the root.
+    ///
+    /// # Errors
+    /// [`FileProblem::Exists`] if anything has the name.
+    pub fn create_link(&self, path: &RelativePath, target: &[u8]) -> Result<(), FileError> {
+        let create = || -> Result<(), FileProblem> {
+            let (folder, name) = self.split(path)?;
+            Ok(symlinkat(OsStr::from_bytes(target), folder, &name)?)
+        };
+        create().map_err(|problem| FileError::new(path, problem))
+    }
+
+    /// Gives a file, a link or a folder with all it holds another name, in one step, and makes that durable. The new
+    /// name may lie beneath another root of the same file system.
+    ///
+    /// # Errors
+    /// [`FileProblem::Exists`] if the new name is taken, [`FileProblem::OtherDevice`] if it lies on another file
+    /// system; the store's files are refused.
+    pub fn rename(&self, from: &RelativePath, to_root: &Self, to: &RelativePath) -> Result<(), FileError> {
         let (old_folder, old_name) = self.split(from).map_err(|problem| FileError::new(from, problem))?;
-        let (new_folder, new_name) = self.split(to).map_err(|problem| FileError::new(to, problem))?;
+        let (new_folder, new_name) = to_root.split(to).map_err(|problem| FileError::new(to, problem))?;
         let stat = statat(&old_folder, &old_name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|errno| FileError::new(from, errno))?;
         if self.guard().covers(FileId::of(&stat)) {
             return Err(FileError::new(from, FileProblem::StoreFile));
         }
-        renameat_with(old_folder, &old_name, new_folder, &new_name, RenameFlags::NOREPLACE)
-            .map_err(|errno| FileError::new(to, errno))
+        renameat_with(&old_folder, &old_name, &new_folder, &new_name, RenameFlags::NOREPLACE).map_err(
+            |errno| match errno {
+                Errno::XDEV => FileError::new(to, FileProblem::OtherDevice),
+                other => FileError::new(to, other),
+            },
+        )?;
+        for (path, folder) in [(to, &new_folder), (from, &old_folder)] {
+            sync(folder).map_err(|problem| FileError::new(path, problem))?;
+        }
+        Ok(())
     }
 
     /// The folder a path lies in, and its name there, which must not be one of the store's.
@@ -112,4 +150,10 @@ impl Root {
         }
         Ok((folder, name))
     }
+}
+
+/// Brings the names in a folder to the device.
+fn sync(folder: &OwnedFd) -> Result<(), FileProblem> {
+    // An `O_PATH` descriptor cannot be synced.
+    Ok(fsync(reopen(folder.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY)?)?)
 }

@@ -262,7 +262,7 @@ fn f11_to_f16_names_are_made_inside_and_never_replace() {
     for (number, root) in field.roots.iter().enumerate() {
         assert!(matches!(problem(root.create_file(&path("out/escape.txt"))), FileProblem::Symlink));
         assert!(matches!(problem(root.create_folder(&path("out/escape"))), FileProblem::Symlink));
-        let away = root.rename(&path("allowed.txt"), &path("out/escaped.txt"));
+        let away = root.rename(&path("allowed.txt"), root, &path("out/escaped.txt"));
         assert!(matches!(problem(away), FileProblem::Symlink));
         assert!(field.inside.join("allowed.txt").exists());
         let folder = format!("new{number}/deep");
@@ -271,11 +271,41 @@ fn f11_to_f16_names_are_made_inside_and_never_replace() {
         let file = format!("{folder}/file");
         root.create_file(&path(&file)).unwrap();
         assert!(matches!(problem(root.create_file(&path(&file))), FileProblem::Exists));
-        let taken = root.rename(&path(&file), &path("allowed.txt"));
+        let taken = root.rename(&path(&file), root, &path("allowed.txt"));
         assert!(matches!(problem(taken), FileProblem::Exists));
-        root.rename(&path(&file), &path(&format!("moved{number}"))).unwrap();
+        root.rename(&path(&file), root, &path(&format!("moved{number}"))).unwrap();
     }
     assert!(!field.outside.join("escape.txt").exists() && !field.outside.join("escape").exists());
+}
+
+#[test]
+fn x1_a_link_is_read_made_and_moved_as_itself() {
+    let field = field();
+    fs::create_dir(field.inside.join("sub")).unwrap();
+    symlink(field.outside.join("secret.txt"), field.inside.join("sub/link")).unwrap();
+    let target = field.outside.join("secret.txt");
+    for (number, root) in field.roots.iter().enumerate() {
+        let found = root.link_target(&path("sub/link")).unwrap();
+        assert_eq!(found, target.as_os_str().as_encoded_bytes());
+        assert!(matches!(problem(root.link_target(&path("allowed.txt"))), FileProblem::NotRegular(_)));
+        let made = format!("made{number}");
+        root.create_link(&path(&made), &found).unwrap();
+        assert!(matches!(problem(root.create_link(&path(&made), b"x")), FileProblem::Exists));
+        assert_eq!(fs::read_link(field.inside.join(&made)).unwrap(), target);
+        root.rename(&path(&made), root, &path(&format!("moved{number}"))).unwrap();
+        assert!(field.inside.join(format!("moved{number}")).is_symlink());
+    }
+    assert_eq!(fs::read_to_string(target).unwrap(), "secret");
+}
+
+#[test]
+fn a_folder_moves_whole_into_another_root() {
+    let field = field();
+    let other = Root::open(&field.outside.join("w-other"), &field.guard).unwrap();
+    field.roots[0].rename(&path("docs"), &other, &path("docs")).unwrap();
+    assert!(field.outside.join("w-other/docs/capabilities").is_dir() && !field.inside.join("docs").exists());
+    let away = field.roots[0].rename(&path("allowed.txt"), &other, &path("secret"));
+    assert!(matches!(problem(away), FileProblem::Exists));
 }
 
 #[test]
@@ -303,7 +333,7 @@ fn s8_the_stores_files_are_never_opened_under_any_name() {
             assert!(matches!(refused, Err(FileProblem::StoreFile)), "{name}");
         }
         assert_eq!(read(root, "home/other.db", RULES).unwrap(), b"free");
-        let moved = root.rename(&path("home/loom.db"), &path("taken.db"));
+        let moved = root.rename(&path("home/loom.db"), root, &path("taken.db"));
         assert!(matches!(problem(moved), FileProblem::StoreFile));
     }
     // A database that was moved away by someone else is still the store's.
@@ -332,7 +362,7 @@ fn s8_a_name_of_the_store_is_never_planted() {
     field.guard.protect(&field.inside.join("loom.db")).unwrap();
     for root in &field.roots {
         assert!(matches!(problem(root.create_file(&journal)), FileProblem::StoreFile));
-        let renamed = root.rename(&path("allowed.txt"), &journal);
+        let renamed = root.rename(&path("allowed.txt"), root, &journal);
         assert!(matches!(problem(renamed), FileProblem::StoreFile));
         assert!(root.stat(&path("docs/loom.db-journal"), LinkPolicy::Refuse).is_err());
     }

@@ -53,7 +53,7 @@ impl Turn<'_> {
             plan_mode: site.plan,
             keeps_old_bytes: true,
         };
-        let verdict = checked.decide(&facts);
+        let verdict = on_disk(checked, move |checked| checked.decide(&facts)).await;
         let refused = |why: &str| ToolOutput::denied(format!("{tool} was not run: {why}"));
         match verdict.decision {
             PolicyDecision::Allow => return Ok(None),
@@ -61,12 +61,12 @@ impl Turn<'_> {
             PolicyDecision::Ask => {}
         }
         // The same file by another name is the same call.
-        let paths = checked.paths();
+        let paths = on_disk(checked, CheckedCall::paths).await;
         let key = (tool.to_owned(), if paths.is_empty() { arguments } else { paths.join("\n") });
         if denied.0.contains(&key) {
             return Ok(Some(refused("it was denied before in this turn")));
         }
-        let shown = match preview(checked).await {
+        let shown = match on_disk(checked, CheckedCall::preview).await {
             // It would change nothing.
             Some(Err(why)) => return Ok(Some(checked.failed(why))),
             Some(Ok(diff)) => Some(diff),
@@ -88,7 +88,7 @@ impl Turn<'_> {
             return Ok(Some(refused(&format!("{}, and it was denied{why}", verdict.reason))));
         }
         // What was shown is what is done.
-        if preview(checked).await.and_then(Result::ok) != shown {
+        if on_disk(checked, CheckedCall::preview).await.and_then(Result::ok) != shown {
             return Ok(Some(refused(
                 "what it changes became another text while it was asked about: call it again",
             )));
@@ -97,9 +97,12 @@ impl Turn<'_> {
     }
 }
 
-/// The difference that a call would make, read on a thread that may wait for the disk.
-async fn preview(checked: &Arc<CheckedCall>) -> Option<Result<String, String>> {
+/// What a call says of itself, on a thread that may wait for the disk.
+async fn on_disk<T: Send + 'static>(
+    checked: &Arc<CheckedCall>,
+    ask: impl FnOnce(&CheckedCall) -> T + Send + 'static,
+) -> T {
     let checked = Arc::clone(checked);
-    let read = tokio::task::spawn_blocking(move || checked.preview()).await;
-    read.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
+    let said = tokio::task::spawn_blocking(move || ask(&checked)).await;
+    said.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
 }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use loom::{Digest, TreeId};
-use store::{CallId, Claim, FileChangeId, FileState, Guard, NewFileChange, Principal};
+use store::{CallId, Claim, FileChangeId, FileState, Guard, NewFileChange, NewFileChanges, Principal};
 use tools::{ChangeRecorder, FileContent, PlannedChange};
 
 use crate::runtime::Runtime;
@@ -22,33 +22,31 @@ pub(super) struct CallChanges {
 
 impl ChangeRecorder for CallChanges {
     fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
-        let contents = || changes.iter().flat_map(|change| [change.before, change.after]);
-        let bytes: Vec<Vec<u8>> = contents()
+        let contents = changes.iter().flat_map(|change| [change.before, change.after]);
+        let bytes: Vec<Vec<u8>> = contents
             .filter_map(|content| match content {
-                FileContent::File { bytes, .. } => Some(bytes.to_vec()),
-                FileContent::Absent | FileContent::Folder => None,
+                FileContent::File { bytes, .. } | FileContent::Link { target: bytes } => Some(bytes.to_vec()),
+                FileContent::Absent | FileContent::Folder { .. } => None,
             })
             .collect();
-        let rows: Vec<NewFileChange> = changes
-            .iter()
-            .map(|change| NewFileChange {
-                call: self.call,
-                claim: self.claim.clone(),
-                guards: vec![self.guard.clone()],
-                root: change.root.to_owned(),
-                path: change.path.as_path().to_owned(),
-                before: state(change.before),
-                after: state(change.after),
-            })
-            .collect();
+        let of = |change: &PlannedChange<'_>| NewFileChange {
+            root: change.root.to_owned(),
+            path: change.path.as_path().to_owned(),
+            before: state(change.before),
+            after: state(change.after),
+        };
+        let new = NewFileChanges {
+            call: self.call,
+            claim: self.claim.clone(),
+            guards: vec![self.guard.clone()],
+            changes: changes.iter().map(of).collect(),
+        };
         self.tasks.block_on(async {
             let kept = |error: crate::error::AgentError| format!("the old bytes could not be kept: {error}");
             let _hold = self.runtime.keep_blobs(bytes).await.map_err(kept)?;
-            for row in rows {
-                let kept = self.runtime.store.keep_file_change(&Principal::Owner, self.tree, row).await;
-                let id = kept.map_err(|error| format!("the change could not be written down: {error}"))?;
-                self.recorded.lock().unwrap_or_else(PoisonError::into_inner).push(id);
-            }
+            let written = self.runtime.store.keep_file_changes(&Principal::Owner, self.tree, new).await;
+            let ids = written.map_err(|error| format!("the change could not be written down: {error}"))?;
+            self.recorded.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
             Ok(())
         })
     }
@@ -67,6 +65,7 @@ fn state(content: FileContent<'_>) -> FileState {
     match content {
         FileContent::Absent => FileState::Absent,
         FileContent::File { mode, bytes } => FileState::File { mode, blob: Digest::of(bytes) },
-        FileContent::Folder => FileState::Folder,
+        FileContent::Folder { mode } => FileState::Folder { mode },
+        FileContent::Link { target } => FileState::Link { target: Digest::of(target) },
     }
 }

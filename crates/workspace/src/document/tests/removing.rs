@@ -84,3 +84,19 @@ fn a_link_is_refused_where_links_are() {
     assert!(matches!(followed, ReplaceOutcome::Saved(_)), "control: they are followed else");
     assert_eq!(desk.text("HANDOFF.md"), OURS);
 }
+
+#[test]
+fn a_link_is_removed_as_it_was_seen_and_what_it_leads_to_stays() {
+    let desk = desk();
+    std::os::unix::fs::symlink("HANDOFF.md", desk.file("link")).unwrap();
+    let documents = Documents::new(&desk.root, &desk.lock).unwrap();
+    let stamp = Stamp::new("1").unwrap();
+    let path = |text: &str| RelativePath::parse(text).unwrap();
+    let other = documents.remove_link(&path("link"), b"elsewhere", &stamp).unwrap();
+    assert!(matches!(other, RemoveOutcome::Conflict { .. }) && desk.file("link").is_symlink());
+    let file = documents.remove_link(&path("HANDOFF.md"), b"HANDOFF.md", &stamp).unwrap();
+    assert!(matches!(file, RemoveOutcome::Conflict { .. }));
+    assert_eq!(documents.remove_link(&path("link"), b"HANDOFF.md", &stamp).unwrap(), RemoveOutcome::Removed);
+    assert!(!desk.file("link").is_symlink());
+    assert_eq!(desk.text("HANDOFF.md"), OLD);
+}

@@ -1,0 +1,156 @@
+//! Changes of paths as a person reads them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use loom::Digest;
+use store::FileState;
+use text::mask::Masker;
+use text::terminal::{explicit, one_line};
+
+use super::path_changes::PathChange;
+use crate::app::App;
+use crate::error::CommandError;
+use crate::results::file_changes::FileDifference;
+
+/// Bytes of differences after which a file is only named.
+const SHOWN_BYTES: usize = 4 << 20;
+
+/// The change of each path, a file that only went elsewhere as one; a folder is named where nothing in it is.
+pub(super) async fn differences(
+    app: &App,
+    paths: impl Iterator<Item = &PathChange>,
+) -> Result<Vec<FileDifference>, CommandError> {
+    let paths: Vec<&PathChange> = paths.filter(|path| path.before != path.after).collect();
+    let moves = moves(&paths);
+    let left: BTreeSet<(&Path, &Path)> = moves.values().map(|from| (&*from.root, &*from.path)).collect();
+    let mut shown: BTreeSet<(&Path, &Path)> = BTreeSet::new();
+    for path in paths.iter().filter(|path| !(path.before.is_folder() || path.after.is_folder())) {
+        shown.extend(path.path.ancestors().skip(1).map(|above| (&*path.root, above)));
+    }
+    let (mut files, mut sum) = (Vec::new(), 0);
+    for path in paths {
+        let place = (&*path.root, &*path.path);
+        let is_folder = path.before.is_folder() || path.after.is_folder();
+        if left.contains(&place) || (is_folder && shown.contains(&place)) {
+            continue;
+        }
+        let from = moves.get(&place).copied();
+        let diff = match from {
+            Some(from) => format!("move from {}\nmove to {}\n", name(&from.path), name(&path.path)),
+            None if sum > SHOWN_BYTES => format!("{}: too much to show\n", name(&path.path)),
+            None => difference(app, path).await?,
+        };
+        sum += diff.len();
+        files.push(FileDifference {
+            root: path.root.clone(),
+            path: path.path.clone(),
+            is_new: path.before == FileState::Absent,
+            is_gone: path.after == FileState::Absent,
+            moved_from: from.map(|from| from.path.clone()),
+            diff,
+        });
+    }
+    Ok(files)
+}
+
+/// Files and links that stand elsewhere as they were, by where they stand.
+fn moves<'p>(paths: &[&'p PathChange]) -> BTreeMap<(&'p Path, &'p Path), &'p PathChange> {
+    let mut gone: BTreeMap<(Digest, Option<u32>), Vec<&PathChange>> = BTreeMap::new();
+    for path in paths.iter().rev().filter(|path| path.after == FileState::Absent) {
+        if let Some(key) = key(path.before) {
+            gone.entry(key).or_default().push(path);
+        }
+    }
+    let new = paths.iter().filter(|path| path.before == FileState::Absent);
+    let from = |path: &&'p PathChange| {
+        let from = gone.get_mut(&key(path.after)?)?.pop()?;
+        Some(((&*path.root, &*path.path), from))
+    };
+    new.filter_map(from).collect()
+}
+
+fn key(state: FileState) -> Option<(Digest, Option<u32>)> {
+    match state {
+        FileState::File { mode, blob } => Some((blob, mode)),
+        FileState::Link { target } => Some((target, None)),
+        FileState::Absent | FileState::Folder { .. } => None,
+    }
+}
+
+/// A path in a line of a difference: a name of several lines would look like lines of it.
+fn name(path: &Path) -> String {
+    explicit(&one_line(&path.display().to_string())).into_owned()
+}
+
+async fn difference(app: &App, change: &PathChange) -> Result<String, CommandError> {
+    let mut sides = Vec::new();
+    for state in [change.before, change.after] {
+        let bytes = match state.blob() {
+            Some(blob) => app.runtime.read_blob(blob).await?,
+            None => Vec::new(),
+        };
+        sides.push((state, bytes));
+    }
+    let [before, after] = [&sides[0], &sides[1]].map(|(state, bytes)| (*state, bytes.as_slice()));
+    Ok(difference_of(&change.path, before, after, &app.runtime.masker))
+}
+
+/// What stands at a path before and after, with the bytes of files and the targets of links, as a difference.
+pub(super) fn difference_of(
+    path: &Path,
+    before: (FileState, &[u8]),
+    after: (FileState, &[u8]),
+    masker: &Masker,
+) -> String {
+    let path = name(path);
+    let masked = |bytes: &[u8]| masker.mask(&String::from_utf8_lossy(bytes)).text.into_owned();
+    let mut out = String::new();
+    for ((state, bytes), did) in [(before, "deleted"), (after, "new")] {
+        match state {
+            FileState::Folder { .. } => drop(writeln!(out, "{did} folder {path}")),
+            FileState::Link { .. } => {
+                let _ = writeln!(out, "{did} link {path} to {}", name(Path::new(&masked(bytes))));
+            }
+            FileState::Absent | FileState::File { .. } => {}
+        }
+    }
+    let [before, after] = [before, after].map(FileSide::of);
+    if let (Some(FileSide { mode: Some(old), .. }), Some(FileSide { mode: Some(new), .. })) =
+        (&before, &after)
+        && old != new
+    {
+        let _ = writeln!(out, "old mode {old:o}\nnew mode {new:o}");
+    }
+    let blob = |side: &Option<FileSide<'_>>| side.as_ref().map(|side| side.blob);
+    if blob(&before) == blob(&after) {
+        return out;
+    }
+    if [&before, &after].into_iter().flatten().any(|side| side.bytes.contains(&0)) {
+        let told = |side: &Option<FileSide<'_>>| {
+            blob(side).map_or_else(|| "nothing".to_owned(), |blob| format!("bytes with SHA-256 {blob}"))
+        };
+        let _ = writeln!(out, "{path}: {} becomes {}", told(&before), told(&after));
+        return out;
+    }
+    let [before, after] = [before, after].map(|side| side.map(|side| masked(side.bytes)));
+    out + &::tools::unified_diff(&path, before.as_deref(), after.as_deref())
+}
+
+/// A file on one side of a difference.
+struct FileSide<'b> {
+    mode: Option<u32>,
+    blob: Digest,
+    bytes: &'b [u8],
+}
+
+impl<'b> FileSide<'b> {
+    /// None of anything but a file.
+    const fn of((state, bytes): (FileState, &'b [u8])) -> Option<Self> {
+        match state {
+            FileState::File { mode, blob } => Some(Self { mode, blob, bytes }),
+            _ => None,
+        }
+    }
+}

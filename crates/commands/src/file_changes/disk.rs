@@ -1,0 +1,222 @@
+//! Paths as they stand on the disk: examined, and brought back to what they were. All of it blocks.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ::tools::FileContent;
+use loom::Digest;
+use store::{FileChangeId, FileState};
+use workspace::{FileKind, FileProblem, LinkPolicy, ReadRules, RelativePath, Root, StoreGuard};
+
+use super::path_changes::{PathChange, is_same};
+
+/// Bytes of a file that is compared.
+const MAX_BYTES: u64 = 10 << 20;
+/// What an owner may do in a folder that is filled: its own bits come when it is full.
+const FILLABLE: u32 = 0o700;
+
+/// What files are reached with.
+#[derive(Debug, Clone)]
+pub(super) struct Disk {
+    pub(super) guard: StoreGuard,
+    pub(super) locks: PathBuf,
+    pub(super) umask: u32,
+}
+
+/// What stands at a path that can be given back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    /// Whether it is what it was already.
+    pub(super) is_back: bool,
+    pub(super) state: FileState,
+    /// What it becomes.
+    pub(super) target: FileState,
+    /// Which of its changes are given back by that: those from this one on.
+    first: usize,
+}
+
+impl Found {
+    /// Something that is to become something else, with all its changes.
+    pub(super) const fn of(state: FileState, target: FileState) -> Self {
+        Self { is_back: false, state, target, first: 0 }
+    }
+
+    const fn step(&self) -> Step {
+        match (self.state, self.target) {
+            (_, FileState::Absent) => Step::Go,
+            (FileState::Absent, _) | (_, FileState::Folder { .. }) => Step::Come,
+            (FileState::Folder { .. }, _) => Step::Go,
+            _ => Step::Change,
+        }
+    }
+
+    /// The changes of its path that are given back.
+    pub(super) fn ids(&self, change: &PathChange) -> Vec<FileChangeId> {
+        change.ids[self.first..].to_vec()
+    }
+}
+
+/// When a path is brought back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    /// Nothing is there, or a file in the place of a folder.
+    Come,
+    Change,
+    /// It goes, or is a folder in the place of a file, whose content goes before.
+    Go,
+}
+
+/// The blob that tools took from a path.
+fn taken(change: &PathChange) -> Option<(Digest, PathBuf)> {
+    let blob = change.before_last.blob().filter(|_| change.after == FileState::Absent)?;
+    Some((blob, change.path.clone()))
+}
+
+/// The bytes of a blob.
+pub(super) type ReadBlob<'a> = &'a dyn Fn(Digest) -> Result<Vec<u8>, String>;
+
+impl Disk {
+    /// What stands at a path, or why it is left.
+    pub(super) fn examine(&self, change: &PathChange) -> Result<Found, String> {
+        let root = self.root(&change.root)?;
+        let (state, _) = state_at(&root, &relative(&change.path)?)?;
+        let left = [change.after, change.before_last];
+        let found = |is_back| Found { is_back, ..Found::of(state, change.before) };
+        let is_back = match (change.before, state) {
+            // A folder that somebody made anew has their bits.
+            (FileState::Folder { mode }, FileState::Folder { .. }) => {
+                mode.is_none() || state == change.before || !left.contains(&state)
+            }
+            (before, state) => before == state,
+        };
+        if is_back {
+            return Ok(found(true));
+        }
+        if let Some(since) = change.interruption {
+            // Where nothing is by now, what somebody left there comes back and covers nothing.
+            let is_gone = (state, change.after) == (FileState::Absent, FileState::Absent);
+            return if is_gone && since.before != FileState::Absent {
+                Ok(Found { target: since.before, first: since.first, ..found(false) })
+            } else {
+                Err("somebody changed it between two changes of tools".to_owned())
+            };
+        }
+        let is_ours = left.into_iter().any(|left| is_same(left, state));
+        if is_ours || is_same(change.before, state) {
+            Ok(found(false))
+        } else {
+            Err("somebody changed it since".to_owned())
+        }
+    }
+
+    /// What stands at the path of a change, with its bytes, and whether tools left it there.
+    pub(super) fn stands(&self, change: &PathChange) -> Result<(FileState, Vec<u8>, bool), String> {
+        let (state, bytes) = state_at(&self.root(&change.root)?, &relative(&change.path)?)?;
+        let is_ours = [change.after, change.before_last].into_iter().any(|left| is_same(left, state));
+        Ok((state, bytes, is_ours && change.interruption.is_none()))
+    }
+
+    /// Brings paths to their targets. What comes back where nothing is goes first, a folder before what it holds, so that
+    /// nothing is gone in between; what goes is last, a folder after it. What was taken from a path that is left, or
+    /// could not come back there, stays where it is by now.
+    pub(super) fn bring_back(
+        &self,
+        paths: Vec<(PathChange, Found)>,
+        left: &[PathChange],
+        blob: ReadBlob<'_>,
+    ) -> Vec<(PathChange, Found, Result<(), String>)> {
+        let mut paths: Vec<_> =
+            paths.into_iter().map(|(change, found)| (found.step(), change, found)).collect();
+        paths.sort_by(|(step, change, _), (other_step, other, _)| {
+            let by_path = (&change.root, &change.path).cmp(&(&other.root, &other.path));
+            step.cmp(other_step).then(if *step == Step::Go { by_path.reverse() } else { by_path })
+        });
+        let mut homeless: BTreeMap<Digest, PathBuf> = left.iter().filter_map(taken).collect();
+        let mut done = Vec::new();
+        for (_, change, found) in paths {
+            let target = match found.target {
+                FileState::Folder { mode: Some(mode) } => FileState::Folder { mode: Some(mode | FILLABLE) },
+                other => other,
+            };
+            let brought = match found.state.blob().and_then(|blob| homeless.get(&blob)) {
+                Some(from) => Err(format!("it holds what stood at {}, which is left", from.display())),
+                None => self.bring(&change, (found.state, target), blob),
+            };
+            if brought.is_err() {
+                homeless.extend(taken(&change));
+            }
+            done.push((change, found, brought));
+        }
+        for (change, found, brought) in &mut done {
+            if let FileState::Folder { mode: Some(mode) } = found.target
+                && mode & FILLABLE != FILLABLE
+                && brought.is_ok()
+            {
+                let filled = FileState::Folder { mode: Some(mode | FILLABLE) };
+                *brought = self.bring(change, (filled, found.target), blob);
+            }
+        }
+        done
+    }
+
+    /// Brings one path from what was found there to something else.
+    fn bring(
+        &self,
+        change: &PathChange,
+        (from, to): (FileState, FileState),
+        blob: ReadBlob<'_>,
+    ) -> Result<(), String> {
+        let (root, path) = (self.root(&change.root)?, relative(&change.path)?);
+        let (now, bytes) = state_at(&root, &path)?;
+        // A folder above it may have come with what came before.
+        let is_folder = now.is_folder() && to.is_folder();
+        if now != from && !is_folder {
+            return Err("somebody changed it since".to_owned());
+        }
+        let kept = to.blob().map(blob).transpose()?.unwrap_or_default();
+        let states = (content(to, &kept), content(now, &bytes));
+        ::tools::give_back(&self.locks, &root, &path, states, self.umask)
+    }
+
+    fn root(&self, path: &Path) -> Result<Root, String> {
+        Root::open(path, &self.guard).map_err(|error| error.to_string())
+    }
+}
+
+fn relative(path: &Path) -> Result<RelativePath, String> {
+    let path = path.to_str().ok_or("its name is no text")?;
+    // A name may begin with `~`.
+    RelativePath::parse(&format!("./{path}")).map_err(|error| error.to_string())
+}
+
+/// What stands at a path now, with its bytes.
+fn state_at(root: &Root, path: &RelativePath) -> Result<(FileState, Vec<u8>), String> {
+    let found = match root.stat(path, LinkPolicy::Refuse) {
+        Ok(found) => found,
+        // A file on the way has nothing below it.
+        Err(error) if matches!(error.problem, FileProblem::NotFound | FileProblem::NotAFolder) => {
+            return Ok((FileState::Absent, Vec::new()));
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    match found.kind {
+        FileKind::Folder => Ok((FileState::Folder { mode: Some(found.mode) }, Vec::new())),
+        FileKind::Symlink => {
+            let target = root.link_target(path).map_err(|error| error.to_string())?;
+            Ok((FileState::Link { target: Digest::of(&target) }, target))
+        }
+        _ => {
+            let read = root.read(path, &ReadRules::at_most(MAX_BYTES)).map_err(|error| error.to_string())?;
+            Ok((FileState::File { mode: Some(read.metadata.mode), blob: read.digest() }, read.bytes))
+        }
+    }
+}
+
+const fn content(state: FileState, bytes: &[u8]) -> FileContent<'_> {
+    match state {
+        FileState::Absent => FileContent::Absent,
+        FileState::File { mode, .. } => FileContent::File { mode, bytes },
+        FileState::Folder { mode } => FileContent::Folder { mode },
+        FileState::Link { .. } => FileContent::Link { target: bytes },
+    }
+}

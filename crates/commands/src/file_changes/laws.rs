@@ -1,0 +1,411 @@
+//! What comes of any sequence of the file tools and a person's edits once it is given back, against plain maps of paths.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use ::tools::{ChangeRecorder, FileContent, PlannedChange, SeenFiles, ToolRegistry, ToolScope};
+use loom::{Digest, Millis, NodeId, ToolStatus, Trust};
+use model::Cancel;
+use policy::{Policy, SessionType};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use store::{CallId, FileChange, FileChangeId, FileState};
+use text::mask::Masker;
+use workspace::{AllowedRoots, Root, StoreGuard};
+
+use super::disk::Disk;
+use super::path_changes::by_path;
+
+/// What was written down, and the bytes that were kept.
+#[derive(Default)]
+struct Records {
+    rows: Mutex<Vec<FileChange>>,
+    blobs: Mutex<HashMap<Digest, Vec<u8>>>,
+    /// Where the rows of the present call begin.
+    first: Mutex<usize>,
+}
+
+impl Records {
+    fn state(&self, content: FileContent<'_>) -> FileState {
+        let keep = |bytes: &[u8]| {
+            self.blobs.lock().unwrap().insert(Digest::of(bytes), bytes.to_vec());
+            Digest::of(bytes)
+        };
+        match content {
+            FileContent::Absent => FileState::Absent,
+            FileContent::File { mode, bytes } => FileState::File { mode, blob: keep(bytes) },
+            FileContent::Folder { mode } => FileState::Folder { mode },
+            FileContent::Link { target } => FileState::Link { target: keep(target) },
+        }
+    }
+}
+
+impl ChangeRecorder for Records {
+    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
+        for change in changes {
+            let mut rows = self.rows.lock().unwrap();
+            let call = CallId { answer: NodeId::from_bytes([1; 16]), number: 0 };
+            let number = u32::try_from(rows.len()).unwrap();
+            rows.push(FileChange {
+                id: FileChangeId { call, number },
+                root: change.root.to_owned(),
+                path: change.path.as_path().to_owned(),
+                before: self.state(change.before),
+                after: self.state(change.after),
+                at: Millis(1),
+                taken_back: false,
+            });
+        }
+        Ok(())
+    }
+
+    fn take_back(&self) {
+        self.rows.lock().unwrap().truncate(*self.first.lock().unwrap());
+    }
+}
+
+/// What stands at a path that is no folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Standing {
+    File(Vec<u8>, u32),
+    Link(PathBuf),
+}
+
+impl Standing {
+    /// The bytes of a file, or where a link leads.
+    fn content(&self) -> &[u8] {
+        match self {
+            Self::File(bytes, _) => bytes,
+            Self::Link(target) => target.as_os_str().as_encoded_bytes(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Snapshot {
+    files: BTreeMap<PathBuf, Standing>,
+    folders: BTreeSet<PathBuf>,
+}
+
+/// What an act found at a path, and what it left there.
+type Transition = (Option<Standing>, Option<Standing>);
+
+/// A workspace with a person and an agent in it.
+struct Shared {
+    _temp: tempfile::TempDir,
+    folder: PathBuf,
+    disk: Disk,
+    records: Records,
+    /// By path: what each act of the agent found and left there.
+    acts: BTreeMap<PathBuf, Vec<Transition>>,
+    /// Folders that the agent did not make.
+    folders: BTreeSet<PathBuf>,
+}
+
+impl Shared {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("w").canonicalize().unwrap_or_else(|_| temp.path().join("w"));
+        fs::create_dir_all(folder.join("d0/d2")).unwrap();
+        let disk = Disk { guard: StoreGuard::new(), locks: temp.path().join("locks"), umask: 0o022 };
+        let (acts, records) = (BTreeMap::new(), Records::default());
+        let mut shared = Self { _temp: temp, folder, disk, records, acts, folders: BTreeSet::new() };
+        for (path, text) in [("f0", "zero"), ("d0/f1", "one"), ("d0/d2/f2", "two"), ("d0/d2/f3", "two")] {
+            shared.put(path, text, 0o640);
+        }
+        symlink("../f0", shared.folder.join("d0/l0")).unwrap();
+        shared.folders = shared.snapshot().folders;
+        shared
+    }
+
+    fn put(&self, path: &str, text: &str, mode: u32) {
+        let path = self.folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::remove_file(&path).ok();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        fn below(folder: &Path, from: &Path, found: &mut Snapshot) {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.strip_prefix(from).unwrap().to_owned();
+                if path.is_symlink() {
+                    found.files.insert(name, Standing::Link(fs::read_link(&path).unwrap()));
+                } else if path.is_dir() {
+                    found.folders.insert(name);
+                    below(&path, from, found);
+                } else {
+                    let mode = path.metadata().unwrap().permissions().mode() & 0o7777;
+                    found.files.insert(name, Standing::File(fs::read(&path).unwrap(), mode));
+                }
+            }
+        }
+        let mut found = Snapshot::default();
+        below(&self.folder, &self.folder, &mut found);
+        found
+    }
+
+    /// The agent calls a tool; whether it did anything.
+    fn call(&mut self, tool: &str, arguments: &Value) -> bool {
+        let scope = ToolScope {
+            roots: AllowedRoots::within(vec![Root::open(&self.folder, &self.disk.guard).unwrap()]),
+            trust: Trust::Workspace,
+            masker: Arc::new(Masker::new(&[]).unwrap()),
+            policy: Policy::default(),
+            session: SessionType::Main,
+            locks: self.disk.locks.clone(),
+            umask: self.disk.umask,
+            seen: SeenFiles::default(),
+        };
+        let registry = Arc::new(ToolRegistry::new(scope, &["read".to_owned(), tool.to_owned()]).unwrap());
+        if tool == "write" {
+            let read = registry.check("read", &json!({"path": arguments["path"]})).unwrap();
+            read.run(&Cancel::never(), &self.records);
+        }
+        *self.records.first.lock().unwrap() = self.records.rows.lock().unwrap().len();
+        let before = self.snapshot();
+        let output = registry.check(tool, arguments).unwrap().run(&Cancel::never(), &self.records);
+        let after = self.snapshot();
+        let paths: BTreeSet<&PathBuf> = before.files.keys().chain(after.files.keys()).collect();
+        for path in paths {
+            let states = (before.files.get(path).cloned(), after.files.get(path).cloned());
+            if states.0 != states.1 {
+                self.acts.entry(path.clone()).or_default().push(states);
+            }
+        }
+        output.status == ToolStatus::Ok
+    }
+
+    fn act(&mut self, act: &Act) {
+        match act {
+            Act::Write(path, text) => drop(self.call("write", &json!({"path": path, "content": text}))),
+            Act::Mkdir(path) => drop(self.call("mkdir", &json!({"path": path}))),
+            Act::Delete(path) => drop(self.call("delete", &json!({"path": path}))),
+            Act::Relocate { copy, from, to, overwrite } => {
+                let tool = if *copy { "copy" } else { "move" };
+                self.call(tool, &json!({"from": from, "to": to, "overwrite": overwrite}));
+            }
+            Act::Killed(act, undone) => {
+                let before = self.snapshot();
+                self.act(act);
+                self.cut_off(&before, matches!(**act, Act::Relocate { copy: false, .. }), *undone);
+            }
+            Act::PersonWrites(path, text) => {
+                self.put(path, text, 0o644);
+                let above = Path::new(path).ancestors().skip(1).filter(|path| *path != Path::new(""));
+                self.folders.extend(above.map(Path::to_owned));
+            }
+            Act::PersonDeletes(path) => drop(fs::remove_file(self.folder.join(path))),
+            Act::PersonChangesMode(path) => {
+                let path = self.folder.join(path);
+                if !path.is_symlink() {
+                    fs::set_permissions(path, fs::Permissions::from_mode(0o750)).ok();
+                }
+            }
+        }
+    }
+
+    /// Leaves some paths, or all, as they were before what was done last, as a process does that is killed. A move is
+    /// one step.
+    fn cut_off(&self, before: &Snapshot, all: bool, undone: u8) {
+        let after = self.snapshot();
+        let changed = before.files.keys().chain(after.files.keys()).collect::<BTreeSet<_>>().into_iter();
+        let changed = changed.filter(|path| before.files.get(*path) != after.files.get(*path));
+        for (number, path) in changed.enumerate() {
+            if !all && undone >> (number % 8) & 1 == 0 {
+                continue;
+            }
+            let at = self.folder.join(path);
+            fs::remove_file(&at).ok();
+            match before.files.get(path) {
+                Some(Standing::File(bytes, mode)) => {
+                    fs::create_dir_all(at.parent().unwrap()).unwrap();
+                    fs::write(&at, bytes).unwrap();
+                    fs::set_permissions(&at, fs::Permissions::from_mode(*mode)).unwrap();
+                }
+                Some(Standing::Link(target)) => {
+                    fs::create_dir_all(at.parent().unwrap()).unwrap();
+                    symlink(target, &at).unwrap();
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// What stands at each path once the agent's acts are given back, as plain maps say it.
+    fn expected(&self) -> BTreeMap<PathBuf, Standing> {
+        let now = self.snapshot().files;
+        let paths: BTreeSet<&PathBuf> = now.keys().chain(self.acts.keys()).collect();
+        let mut expected = BTreeMap::new();
+        // What was taken from paths at which a person put something else since.
+        let mut homeless = Vec::new();
+        for path in &paths {
+            let now = now.get(*path);
+            let wanted = match self.acts.get(*path) {
+                None => now,
+                Some(acts) => {
+                    // A cut off act may have left what it found.
+                    let follows = |at: usize| acts[at].0 == acts[at - 1].1 || acts[at].0 == acts[at - 1].0;
+                    let touched = (1..acts.len()).rev().find(|at| !follows(*at));
+                    let (before, last) = (acts[0].0.as_ref(), &acts[acts.len() - 1]);
+                    let is_agents = now == last.1.as_ref() || now == last.0.as_ref();
+                    match touched {
+                        None if is_agents => before,
+                        // What the person left goes back to where nothing is.
+                        Some(at) if now != before && now.is_none() && last.1.is_none() => acts[at].0.as_ref(),
+                        _ => now,
+                    }
+                }
+            };
+            if let Some((Some(taken), None)) = self.acts.get(*path).and_then(|acts| acts.last())
+                && now.is_some()
+                && wanted == now
+                && now != self.acts[*path][0].0.as_ref()
+            {
+                homeless.push(taken.content());
+            }
+            if let Some(wanted) = wanted {
+                expected.insert((*path).clone(), wanted.clone());
+            }
+        }
+        for (path, now) in now.iter().filter(|(_, now)| homeless.contains(&now.content())) {
+            expected.insert(path.clone(), now.clone());
+        }
+        expected
+    }
+
+    fn give_back(&self) {
+        let rows = self.records.rows.lock().unwrap().clone();
+        let (mut examined, mut left) = (Vec::new(), Vec::new());
+        for path in by_path(rows) {
+            match self.disk.examine(&path) {
+                Ok(found) if found.is_back => {}
+                Ok(found) => examined.push((path, found)),
+                Err(_) => left.push(path),
+            }
+        }
+        let blobs = self.records.blobs.lock().unwrap();
+        let blob = |blob: Digest| blobs.get(&blob).cloned().ok_or_else(|| "it was not kept".to_owned());
+        self.disk.bring_back(examined, &left, &blob);
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Act {
+    Write(String, String),
+    Mkdir(String),
+    Delete(String),
+    Relocate { copy: bool, from: String, to: String, overwrite: bool },
+    Killed(Box<Act>, u8),
+    PersonWrites(String, String),
+    PersonDeletes(String),
+    PersonChangesMode(String),
+}
+
+fn folder() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["d0", "d1", "d0/d1", "d0/d2", "d1/d2", "d0/d2/d1"]).prop_map(str::to_owned)
+}
+
+/// A path that is never a folder's.
+fn file() -> impl Strategy<Value = String> {
+    let folder = prop_oneof![1 => Just(String::new()), 3 => folder().prop_map(|folder| folder + "/")];
+    (folder, prop::sample::select(vec!["f0", "f1", "f2", "f3", "l0"]))
+        .prop_map(|(folder, name)| folder + name)
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["", "one", "two", "three\n", "\u{feff}four\r\n"]).prop_map(str::to_owned)
+}
+
+fn agents() -> impl Strategy<Value = Act> {
+    let relocate = |from: BoxedStrategy<String>, to: BoxedStrategy<String>| {
+        (any::<bool>(), from, to, any::<bool>()).prop_map(|(copy, from, to, overwrite)| Act::Relocate {
+            copy,
+            from,
+            to,
+            overwrite,
+        })
+    };
+    prop_oneof![
+        3 => (file(), text()).prop_map(|(path, text)| Act::Write(path, text)),
+        1 => folder().prop_map(Act::Mkdir),
+        2 => file().prop_map(Act::Delete),
+        1 => folder().prop_map(Act::Delete),
+        3 => relocate(file().boxed(), file().boxed()),
+        3 => relocate(folder().boxed(), folder().boxed()),
+    ]
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        6 => agents(),
+        1 => (agents(), any::<u8>()).prop_map(|(act, undone)| Act::Killed(Box::new(act), undone)),
+        2 => (file(), text()).prop_map(|(path, text)| Act::PersonWrites(path, text)),
+        1 => file().prop_map(Act::PersonDeletes),
+        1 => file().prop_map(Act::PersonChangesMode),
+    ]
+}
+
+#[test]
+fn a_file_that_became_a_folder_and_a_folder_that_became_a_file_come_back() {
+    let mut shared = Shared::new();
+    fs::set_permissions(shared.folder.join("d0/d2"), fs::Permissions::from_mode(0o550)).unwrap();
+    let (before, mode) =
+        (shared.snapshot(), |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777);
+    for (tool, arguments) in [
+        ("delete", json!({"path": "f0"})),
+        ("write", json!({"path": "f0/sub/x", "content": "x"})),
+        ("move", json!({"from": "d0", "to": "d1"})),
+        ("write", json!({"path": "d0", "content": "a file"})),
+        ("delete", json!({"path": "d1/l0"})),
+        ("mkdir", json!({"path": "d1/l0"})),
+    ] {
+        assert!(shared.call(tool, &arguments), "{tool} {arguments}");
+    }
+    shared.give_back();
+    assert_eq!(shared.snapshot(), before);
+    assert_eq!(mode(&shared.folder.join("d0/d2")), 0o550);
+}
+
+#[test]
+fn what_cannot_go_back_stays_where_it_is() {
+    let mut shared = Shared::new();
+    assert!(shared.call("move", &json!({"from": "d0", "to": "d1"})));
+    assert!(shared.call("move", &json!({"from": "f0", "to": "f1"})));
+    shared.put("d0", "a person's", 0o644);
+    shared.put("f0", "a person's", 0o644);
+    let before = shared.snapshot();
+    shared.give_back();
+    assert_eq!(shared.snapshot(), before);
+    fs::remove_file(shared.folder.join("d0")).unwrap();
+    fs::remove_file(shared.folder.join("f0")).unwrap();
+    shared.give_back();
+    assert_eq!(shared.snapshot(), Shared::new().snapshot());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_only_the_agent_touched_is_what_it_was_and_every_other_byte_stays(
+        acts in prop::collection::vec(act(), 1..24)
+    ) {
+        let mut shared = Shared::new();
+        acts.iter().for_each(|act| shared.act(act));
+        let expected = shared.expected();
+        shared.give_back();
+        let found = shared.snapshot();
+        prop_assert_eq!(&found.files, &expected);
+        let holds = |folder: &PathBuf| expected.keys().any(|path| path.starts_with(folder));
+        for folder in found.folders.iter().filter(|folder| !shared.folders.contains(*folder)) {
+            prop_assert!(holds(folder), "{} is the agent's and holds nothing", folder.display());
+        }
+        shared.give_back();
+        prop_assert_eq!(shared.snapshot(), found);
+    }
+}

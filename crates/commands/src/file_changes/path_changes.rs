@@ -1,0 +1,113 @@
+//! All that tools did to one path, as one change.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use store::{FileChange, FileChangeId, FileState};
+
+/// All that was done to one path, as one change.
+#[derive(Debug, Clone)]
+pub(super) struct PathChange {
+    pub(super) root: PathBuf,
+    pub(super) path: PathBuf,
+    pub(super) before: FileState,
+    /// What stood there before the last of them, which may have failed.
+    pub(super) before_last: FileState,
+    pub(super) after: FileState,
+    pub(super) interruption: Option<Interruption>,
+    pub(super) ids: Vec<FileChangeId>,
+}
+
+/// Somebody changed the path between two changes of tools: the changes since.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Interruption {
+    /// What stood there before the first of them.
+    pub(super) before: FileState,
+    /// Which of all changes that is.
+    pub(super) first: usize,
+}
+
+/// Changes by path, in the order of the first change of each.
+pub(super) fn by_path(changes: Vec<FileChange>) -> Vec<PathChange> {
+    let mut paths: Vec<PathChange> = Vec::new();
+    let mut known: BTreeMap<(PathBuf, PathBuf), usize> = BTreeMap::new();
+    for change in changes {
+        let key = (change.root.clone(), change.path.clone());
+        match known.get(&key).map(|at| &mut paths[*at]) {
+            Some(path) => {
+                if !is_same(path.after, change.before) && !is_same(path.before_last, change.before) {
+                    path.interruption = Some(Interruption { before: change.before, first: path.ids.len() });
+                }
+                (path.before_last, path.after) = (change.before, change.after);
+                path.ids.push(change.id);
+            }
+            None => {
+                known.insert(key, paths.len());
+                let FileChange { id, root, path, before, after, .. } = change;
+                paths.push(PathChange {
+                    root,
+                    path,
+                    before,
+                    before_last: before,
+                    after,
+                    interruption: None,
+                    ids: vec![id],
+                });
+            }
+        }
+    }
+    paths
+}
+
+/// Permission bits of a file before it gets its own.
+const PRIVATE: u32 = 0o600;
+
+/// Whether what stands there is what a change left.
+pub(super) fn is_same(left: FileState, found: FileState) -> bool {
+    match (left, found) {
+        // A process that died in between left it as its own files are.
+        (FileState::File { blob, mode }, FileState::File { blob: other, mode: found }) if blob == other => {
+            mode.is_none() || mode == found || found == Some(PRIVATE)
+        }
+        // What a folder holds is told path by path.
+        (FileState::Folder { .. }, FileState::Folder { .. }) => true,
+        (left, found) => left == found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loom::{Digest, NodeId};
+    use store::CallId;
+
+    use super::*;
+
+    fn file(text: &str) -> FileState {
+        FileState::File { mode: Some(0o644), blob: Digest::of(text.as_bytes()) }
+    }
+
+    fn is_whole(states: &[(FileState, FileState)]) -> bool {
+        let answer = NodeId::from_bytes([1; 16]);
+        let changes = (0..).zip(states).map(|(number, (before, after))| FileChange {
+            id: FileChangeId { call: CallId { answer, number }, number: 0 },
+            root: "/w".into(),
+            path: "a".into(),
+            before: *before,
+            after: *after,
+            at: loom::Millis(1),
+            taken_back: false,
+        });
+        let [path] = by_path(changes.collect()).try_into().ok().unwrap();
+        path.interruption.is_none()
+    }
+
+    #[test]
+    fn changes_that_follow_each_other_are_one_also_where_one_failed() {
+        let (a, b, c, d) = (file("a"), file("b"), file("c"), file("d"));
+        let new = FileState::File { mode: None, blob: Digest::of(b"b") };
+        assert!(is_whole(&[(a, b), (b, c)]));
+        assert!(is_whole(&[(FileState::Absent, new), (b, c)]), "the mode of a new file is the system's");
+        assert!(is_whole(&[(a, b), (a, c), (c, d)]), "the first failed");
+        assert!(!is_whole(&[(a, b), (d, c)]), "somebody wrote in between");
+    }
+}

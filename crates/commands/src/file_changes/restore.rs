@@ -1,0 +1,157 @@
+//! `/restore`: a file as it was before tools changed it, whoever changed it since.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use loom::{Digest, NodeId, Seq, TreeId};
+use store::{FileChange, SessionId};
+use text::terminal::explicit;
+use workspace::RelativePath;
+
+use super::differences::difference_of;
+use super::disk::Found;
+use super::path_changes::{PathChange, by_path};
+use super::{SHOWN_LINES, bring_back, disk, on_disk, standing, turns_of};
+use crate::app::App;
+use crate::error::CommandError;
+use crate::results::CommandOutcome;
+use crate::results::file_changes::FilesGivenBack;
+use crate::rights::Asker;
+
+/// What is to be restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Restoration {
+    /// A file, or a folder with all that was in it.
+    pub(crate) file: PathBuf,
+    /// It becomes what it was before the turn of this node; what it was before the last change, if none.
+    pub(crate) before: Option<NodeId>,
+    /// Whether nobody is asked.
+    pub(crate) yes: bool,
+}
+
+/// A path that is to become what it was.
+struct Restored {
+    change: PathChange,
+    found: Found,
+    diff: String,
+    is_ours: bool,
+}
+
+/// Restores a file while nobody answers in the session.
+pub(crate) async fn restore(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    asked: &Restoration,
+) -> Result<CommandOutcome, CommandError> {
+    let session = app.runtime.store.tree(&asker.principal, tree).await?.session;
+    let Some(session) = session.map(SessionId) else { return restore_alone(app, asker, tree, asked).await };
+    let restore = |_| Box::pin(restore_alone(app, asker, tree, asked));
+    app.runtime.between_turns(&asker.principal, &session, restore).await?
+}
+
+async fn restore_alone(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    asked: &Restoration,
+) -> Result<CommandOutcome, CommandError> {
+    let changes = undone(app, asker, tree, asked).await?;
+    let name = asked.file.display().to_string();
+    if changes.is_empty() {
+        let hint = "/diff shows what tools changed here; a path is one below the workspace";
+        return Err(CommandError::not_found("change of tools", &name, hint));
+    }
+    let mut done = FilesGivenBack::default();
+    let (mut paths, mut back) = (Vec::new(), Vec::new());
+    for restored in look(app, changes).await? {
+        let restored =
+            restored.map_err(|why| CommandError::refused("not_restored", why, "name a file in it"))?;
+        if restored.diff.is_empty() {
+            back.extend(restored.change.ids);
+        } else {
+            paths.push(restored);
+        }
+    }
+    app.runtime.store.take_back_file_changes(&asker.principal, tree, back).await?;
+    if paths.is_empty() {
+        return Ok(CommandOutcome::FilesGivenBack(done));
+    }
+    confirm(app, &name, &paths, asked.yes)?;
+    let paths = paths.into_iter().map(|path| (path.change, path.found)).collect();
+    bring_back(app, asker, tree, (paths, Vec::new()), &mut done).await?;
+    Ok(CommandOutcome::FilesGivenBack(done))
+}
+
+/// The changes that are undone by it, the oldest first.
+async fn undone(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    asked: &Restoration,
+) -> Result<Vec<PathChange>, CommandError> {
+    let mut changes = standing(app, asker, tree).await?;
+    changes.retain(|change| is_meant(&asked.file, change));
+    // The same path beneath another root is another file.
+    if let Some(root) = changes.first().map(|change| change.root.clone()) {
+        changes.retain(|change| change.root == root);
+    }
+    let Some(node) = asked.before else {
+        let mut seen = BTreeSet::new();
+        changes.reverse();
+        changes.retain(|change| seen.insert(change.path.clone()));
+        return Ok(by_path(changes));
+    };
+    let nodes = changes.iter().map(|change| change.id.call.answer).chain([node]);
+    let turns = turns_of(app, asker, tree, nodes.collect()).await?;
+    let turn = |node: NodeId| -> Option<Seq> { turns.get(&node).copied().flatten() };
+    let from = turn(node);
+    changes.retain(|change| turn(change.id.call.answer) >= from);
+    Ok(by_path(changes))
+}
+
+/// Whether a change is one of a file, or of something in a folder, of this name.
+fn is_meant(file: &Path, change: &FileChange) -> bool {
+    if file.is_absolute() {
+        return change.root.join(&change.path).starts_with(file);
+    }
+    let named = file.to_str().and_then(|file| RelativePath::parse(&format!("./{file}")).ok());
+    named.is_some_and(|named| !named.is_root() && change.path.starts_with(named.as_path()))
+}
+
+/// What each path is and becomes.
+async fn look(app: &App, changes: Vec<PathChange>) -> Result<Vec<Result<Restored, String>>, CommandError> {
+    let (disk, runtime) = (disk(app)?, app.runtime.clone());
+    let tasks = tokio::runtime::Handle::current();
+    let look = move |change: PathChange| {
+        let target = change.before;
+        let blob = |blob: Digest| tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string());
+        let kept = target.blob().map(blob).transpose()?.unwrap_or_default();
+        let (state, bytes, is_ours) = disk.stands(&change)?;
+        let is_folder = state.is_folder() && target.is_folder();
+        let diff = match (state, target) {
+            _ if state == target || is_folder => String::new(),
+            (state, target) => difference_of(&change.path, (state, &bytes), (target, &kept), &runtime.masker),
+        };
+        Ok(Restored { found: Found::of(state, target), change, diff, is_ours })
+    };
+    Ok(on_disk(move || changes.into_iter().map(look).collect()).await)
+}
+
+/// Shows what is restored and asks, unless a yes was given.
+fn confirm(app: &App, name: &str, paths: &[Restored], yes: bool) -> Result<(), CommandError> {
+    let lines: Vec<&str> = paths.iter().flat_map(|path| path.diff.lines()).collect();
+    for line in lines.iter().take(SHOWN_LINES) {
+        app.frontend.note(&explicit(line));
+    }
+    if lines.len() > SHOWN_LINES {
+        app.frontend.note(&format!("[{} more lines.]", lines.len() - SHOWN_LINES));
+    }
+    let name = explicit(name);
+    let others = if paths.iter().all(|path| path.is_ours) { "" } else { ", which somebody changed since" };
+    if yes || app.frontend.confirm(&format!("Restore {name}{others}?")) {
+        return Ok(());
+    }
+    let message = format!("{name} was not restored");
+    Err(CommandError::refused("not_confirmed", message, "answer yes at a terminal, or give --yes"))
+}

@@ -1,0 +1,195 @@
+//! Tools that move, copy and delete: what they did is shown, given back and restored.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::tools::{calls, chat, nodes, writing};
+use crate::world::{Run, World, piped};
+
+fn relocation(tool: &str, from: &str, to: &str) -> Value {
+    json!({"name": tool, "arguments": {"from": from, "to": to}})
+}
+
+fn named(tool: &str, path: &str) -> Value {
+    json!({"name": tool, "arguments": {"path": path}})
+}
+
+fn say(world: &World, text: &str) -> Run {
+    let project = world.path("project");
+    world.run(&["--workspace", project.to_str().unwrap(), "chat", "-m", text])
+}
+
+/// Every path below a folder with its mode and what it holds.
+fn listed(folder: &Path) -> Vec<(String, u32, String)> {
+    fn below(folder: &Path, from: &Path, found: &mut Vec<(String, u32, String)>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let mode = path.symlink_metadata().unwrap().permissions().mode() & 0o7777;
+            let holds = if path.is_symlink() {
+                fs::read_link(&path).unwrap().display().to_string()
+            } else if path.is_dir() {
+                below(&path, from, found);
+                String::new()
+            } else {
+                String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned()
+            };
+            found.push((path.strip_prefix(from).unwrap().display().to_string(), mode, holds));
+        }
+    }
+    let mut found = Vec::new();
+    below(folder, folder, &mut found);
+    found.sort();
+    found
+}
+
+#[test]
+fn folders_that_were_moved_copied_and_deleted_come_back_with_modes_and_links() {
+    let world = writing(
+        &[
+            calls(&json!([
+                relocation("move", "src", "lib/core"),
+                relocation("copy", "lib/core", "copy"),
+                named("delete", "lib/core/deep"),
+                named("delete", "gone"),
+                named("mkdir", "made/empty"),
+                relocation("move", "../outside", "in"),
+                relocation("copy", "copy/main.rs", ".git/hooks/pre-commit"),
+                relocation("move", "AGENTS.md", "old.md"),
+            ])),
+            json!({"text": "Done.", "expect": [
+                "moved src to lib/core (files: 2)", "copied lib/core to copy (files: 2)", "deleted gone (files: 1)",
+                "made made/empty", "outside the allowed workspace", "never written by a tool", "move was not run"
+            ]}),
+        ],
+        "",
+    );
+    let project = world.path("project");
+    fs::create_dir_all(project.join("src/deep")).unwrap();
+    fs::create_dir(project.join("gone")).unwrap();
+    fs::write(project.join("gone/bytes"), b"\0\x01\xff").unwrap();
+    fs::write(project.join("src/deep/run.sh"), "run\n").unwrap();
+    fs::write(project.join("AGENTS.md"), "Be kind.\n").unwrap();
+    fs::set_permissions(project.join("src/deep/run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(project.join("src/deep"), fs::Permissions::from_mode(0o550)).unwrap();
+    fs::set_permissions(project.join("gone"), fs::Permissions::from_mode(0o750)).unwrap();
+    symlink("/etc/passwd", project.join("src/link")).unwrap();
+    let before = listed(&project);
+    let done = say(&world, "Tidy up.");
+    assert!(done.out.contains("Done."), "{done:?}");
+    assert!(project.join("copy/deep/run.sh").exists() && !project.join("src").exists());
+    assert_eq!(fs::read_link(project.join("copy/link")).unwrap(), Path::new("/etc/passwd"));
+    let shown = say(&world, "/diff").out;
+    for line in [
+        "move from src/main.rs",
+        "move to lib/core/main.rs",
+        "new folder made/empty",
+        "gone/bytes: bytes with",
+    ] {
+        assert!(shown.lines().any(|shown| shown.starts_with(line)), "{line}: {shown}");
+    }
+    assert!(!shown.contains("root:"), "{shown}");
+    let back = say(&world, "/undo --files");
+    assert_eq!((back.code, back.err.as_str()), (Some(0), ""), "{back:?}");
+    assert_eq!(listed(&project), before);
+    assert_eq!(say(&world, "/diff").out, "");
+}
+
+#[test]
+fn what_a_person_changed_after_a_move_stays_where_it_is() {
+    let moves = calls(&json!([relocation("move", "src", "lib")]));
+    let world = writing(&[moves, json!({"text": "Done."})], "");
+    let project = world.path("project");
+    fs::write(project.join("src/other.rs"), "other\n").unwrap();
+    assert_eq!(chat(&world, "Move it.").0, Some(0));
+    fs::write(project.join("lib/main.rs"), "mine\n").unwrap();
+    fs::write(project.join("lib/new.rs"), "new\n").unwrap();
+    let back = say(&world, "/undo --files");
+    assert!(back.err.contains("left as it is: lib/main.rs: somebody changed it since"), "{back:?}");
+    let files: Vec<_> = listed(&project).into_iter().map(|(path, _, holds)| (path, holds)).collect();
+    let expected = [
+        ("lib", ""),
+        ("lib/main.rs", "mine\n"),
+        ("lib/new.rs", "new\n"),
+        ("src", ""),
+        ("src/main.rs", "fn weave() {}\n"),
+        ("src/other.rs", "other\n"),
+    ];
+    assert_eq!(files, expected.map(|(path, holds)| (path.to_owned(), holds.to_owned())));
+}
+
+#[test]
+fn a_file_is_restored_to_what_it_was_before_the_last_change_or_a_turn() {
+    let edit = |old: &str, new: &str| json!({"name": "edit", "arguments": {"path": "a b.txt", "old": old, "new": new}});
+    let world =
+        writing(&[calls(&json!([edit("one", "two"), edit("two", "three")])), json!({"text": "Done."})], "");
+    let project = world.path("project");
+    let at = || fs::read_to_string(project.join("a b.txt")).ok();
+    fs::write(project.join("a b.txt"), "one\n").unwrap();
+    assert_eq!(chat(&world, "First.").0, Some(0));
+    let first = nodes(&world)[0]["short_id"].as_str().unwrap().to_owned();
+    let second =
+        [calls(&json!([edit("three", "four"), relocation("move", "src", "lib")])), json!({"text": "Done."})];
+    world.write("lines.jsonl", &second.map(|line| format!("{line}\n")).concat());
+    assert_eq!(chat(&world, "Second.").0, Some(0));
+    assert_eq!(at().as_deref(), Some("four\n"));
+
+    let shown = say(&world, &format!("/diff @{first}")).out;
+    assert!(shown.contains("-one") && shown.contains("+three") && !shown.contains("four"), "{shown}");
+    let shown = say(&world, "/diff session").out;
+    assert!(
+        shown.contains("-one") && shown.contains("+four") && shown.contains("move to lib/main.rs"),
+        "{shown}"
+    );
+
+    let refused = say(&world, "/restore 'a b.txt'");
+    assert!(refused.code != Some(0) && refused.err.contains("--yes"), "{refused:?}");
+    assert!(
+        refused.err.contains("-four") && refused.err.contains("+three"),
+        "the difference first: {refused:?}"
+    );
+    assert_eq!(at().as_deref(), Some("four\n"));
+    let (code, done) = chat(&world, "/restore 'a b.txt' --yes");
+    assert_eq!((code, &done["given"]), (Some(0), &json!(["a b.txt"])), "{done}");
+    assert_eq!(at().as_deref(), Some("three\n"));
+    fs::write(project.join("a b.txt"), "mine\n").unwrap();
+    assert_eq!(say(&world, &format!("/restore 'a b.txt' @{first} --yes")).code, Some(0));
+    assert_eq!(at().as_deref(), Some("one\n"));
+    let shown = say(&world, "/diff").out;
+    assert!(!shown.contains("a b.txt") && shown.contains("move to lib/main.rs"), "{shown}");
+
+    assert_eq!(say(&world, "/restore src --yes").code, Some(0));
+    assert_eq!(fs::read_to_string(project.join("src/main.rs")).unwrap(), "fn weave() {}\n");
+    let missing = say(&world, "/restore no-such.txt --yes");
+    assert!(missing.code != Some(0) && missing.err.contains("no-such.txt"), "{missing:?}");
+}
+
+/// A process that is killed in the middle of a deletion: the files that are gone were kept.
+#[test]
+fn a_deletion_that_is_killed_in_the_middle_is_given_back() {
+    let world = writing(&[calls(&json!([named("delete", "many")])), json!({"text": "Done."})], "");
+    let project = world.path("project");
+    fs::create_dir(project.join("many")).unwrap();
+    for number in 0..600 {
+        fs::write(project.join(format!("many/{number:04}")), format!("{number}\n")).unwrap();
+    }
+    let before = listed(&project);
+    let words = ["--workspace", project.to_str().unwrap(), "chat", "-m", "Delete it."];
+    let mut child = piped(&mut world.command(&words));
+    let start = Instant::now();
+    while fs::read_dir(project.join("many")).map_or(0, Iterator::count) > 590 {
+        assert!(start.elapsed() < Duration::from_secs(60), "nothing is deleted");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left = fs::read_dir(project.join("many")).map_or(0, Iterator::count);
+    world.write("lines.jsonl", &format!("{}\n", json!({"text": "Again.", "expect": ["unknown"]})));
+    assert_eq!(chat(&world, "Go on.").0, Some(0), "{left} were left");
+    let back = say(&world, "/undo --files");
+    assert_eq!(back.code, Some(0), "{back:?}");
+    assert_eq!(listed(&project), before, "{left} were left");
+}

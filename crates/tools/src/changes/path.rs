@@ -1,0 +1,131 @@
+//! The change of one path from what it is expected to hold to something else.
+
+use std::path::Path;
+
+use loom::Digest;
+use workspace::{
+    Documents, Expected, LinkPolicy, RelativePath, RemoveOutcome, ReplaceOutcome, Replacement, Root,
+    Unmerged, WorkspaceLock,
+};
+
+use super::{FileContent, PATIENCE, stamp};
+
+/// Permission bits of new files and folders, before the owner's umask.
+pub(super) const NEW_FILE: u32 = 0o666;
+pub(super) const NEW_FOLDER: u32 = 0o777;
+
+pub(super) fn make_folder(root: &Root, path: &RelativePath, mode: u32) -> Result<(), String> {
+    let made = root.create_folder(path).and_then(|()| root.set_mode(path, mode));
+    made.map_err(|error| error.to_string())
+}
+
+/// Brings one path from what it is expected to hold to something else, with these permission bits.
+///
+/// # Errors
+/// It holds another text, which stays; or the system refused.
+pub(super) fn change_file(
+    locks: &Path,
+    (root, path): (&Root, &RelativePath),
+    expected: Option<Digest>,
+    (to, mode): (Option<&[u8]>, u32),
+) -> Result<(), String> {
+    let lock = WorkspaceLock::acquire(locks, root.id(), PATIENCE).map_err(|error| error.to_string())?;
+    let documents = Documents::new(root, &lock).map_err(|error| error.to_string())?.refuse_links();
+    let stamp = stamp();
+    let changed = |kept: &str| format!("{path} was changed by somebody else meanwhile, and stays so{kept}");
+    match (expected, to) {
+        (Some(expected), None) => match documents.remove(path, expected, &stamp) {
+            Ok(RemoveOutcome::Removed) => Ok(()),
+            Ok(RemoveOutcome::Conflict { .. }) => Err(changed("")),
+            Err(error) => Err(error.to_string()),
+        },
+        (_, Some(text)) => {
+            let expected = expected.map_or(Expected::Absent, Expected::Text);
+            let replacement = Replacement { text, expected, stamp, unmerged: Unmerged::Beside };
+            match documents.replace(path, &replacement) {
+                Ok(ReplaceOutcome::Saved(_)) => root.set_mode(path, mode).map_err(|error| error.to_string()),
+                Ok(ReplaceOutcome::Conflict { ours, .. }) => {
+                    Err(changed(&format!("; the new text lies in {ours}")))
+                }
+                Err(error) => Err(error.to_string()),
+            }
+        }
+        (None, None) => Ok(()),
+    }
+}
+
+/// Removes a link that leads where it is expected to.
+///
+/// # Errors
+/// It is another thing by now, which stays; or the system refused.
+pub(super) fn remove_link(
+    locks: &Path,
+    root: &Root,
+    path: &RelativePath,
+    target: &[u8],
+) -> Result<(), String> {
+    let lock = WorkspaceLock::acquire(locks, root.id(), PATIENCE).map_err(|error| error.to_string())?;
+    let documents = Documents::new(root, &lock).map_err(|error| error.to_string())?;
+    match documents.remove_link(path, target, &stamp()) {
+        Ok(RemoveOutcome::Removed) => Ok(()),
+        Ok(RemoveOutcome::Conflict { .. }) => {
+            Err(format!("{path} was changed by somebody else meanwhile, and stays so"))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Brings a path back from what a change made of it to what stood there before.
+///
+/// # Errors
+/// Somebody changed it since: it is left; or the system refused.
+pub fn give_back(
+    locks: &Path,
+    root: &Root,
+    path: &RelativePath,
+    (before, after): (FileContent<'_>, FileContent<'_>),
+    umask: u32,
+) -> Result<(), String> {
+    let failed = |error: workspace::FileError| error.to_string();
+    let mode_of = |mode: Option<u32>, new: u32| mode.unwrap_or(new & !umask);
+    match (after, before) {
+        (FileContent::File { bytes: now, .. }, FileContent::File { mode, bytes }) => {
+            let mode = mode_of(mode, NEW_FILE);
+            return change_file(locks, (root, path), Some(Digest::of(now)), (Some(bytes), mode));
+        }
+        (FileContent::Folder { .. }, FileContent::Folder { mode }) => {
+            return root.set_mode(path, mode_of(mode, NEW_FOLDER)).map_err(failed);
+        }
+        (FileContent::File { bytes: now, .. }, _) => {
+            change_file(locks, (root, path), Some(Digest::of(now)), (None, NEW_FILE))?;
+        }
+        (FileContent::Folder { .. }, _) => root.remove_folder(path).map_err(failed)?,
+        (FileContent::Link { target }, _) => remove_link(locks, root, path, target)?,
+        (FileContent::Absent, _) => {}
+    }
+    if before == FileContent::Absent {
+        return Ok(());
+    }
+    make_folders_above(root, path, umask)?;
+    match before {
+        FileContent::Absent => Ok(()),
+        FileContent::File { mode, bytes } => {
+            change_file(locks, (root, path), None, (Some(bytes), mode_of(mode, NEW_FILE)))
+        }
+        FileContent::Folder { mode } => make_folder(root, path, mode_of(mode, NEW_FOLDER)),
+        FileContent::Link { target } => root.create_link(path, target).map_err(failed),
+    }
+}
+
+/// The folder a path was in may have gone with it.
+fn make_folders_above(root: &Root, path: &RelativePath, umask: u32) -> Result<(), String> {
+    let (folder, _) = path.split().map_err(|error| error.to_string())?;
+    let mut so_far = RelativePath::root();
+    for name in folder.as_path() {
+        so_far = so_far.join(name).map_err(|error| error.to_string())?;
+        if root.stat(&so_far, LinkPolicy::Refuse).is_err() {
+            make_folder(root, &so_far, NEW_FOLDER & !umask)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! A workspace in a temporary folder, the tools in it, and what was written down before it was done.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use loom::{ToolStatus, Trust};
+use model::Cancel;
+use policy::{Policy, SessionType};
+use serde_json::Value;
+use text::mask::Masker;
+use workspace::{AllowedRoots, Root, StoreGuard};
+
+use crate::{ChangeRecorder, FileContent, PlannedChange, SeenFiles, ToolRegistry, ToolScope};
+
+/// How a folder stands in a row.
+pub(super) const FOLDER: &str = "(folder)";
+
+/// What stands at a path, as a row says it.
+fn standing(path: &Path) -> Option<String> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some(if found.is_dir() {
+        FOLDER.to_owned()
+    } else if found.is_symlink() {
+        format!("-> {}", fs::read_link(path).unwrap().display())
+    } else {
+        String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned()
+    })
+}
+
+/// Path, text before, text after.
+pub(super) type Row = (String, Option<String>, Option<String>);
+
+/// What was written down before it was done.
+#[derive(Default)]
+pub(super) struct Recorded {
+    pub(super) rows: Mutex<Vec<Row>>,
+    pub(super) refuses: bool,
+}
+
+impl ChangeRecorder for Recorded {
+    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
+        if self.refuses {
+            return Err("the disk is full".to_owned());
+        }
+        let text = |content: FileContent<'_>| match content {
+            FileContent::File { bytes, .. } => Some(String::from_utf8_lossy(bytes).into_owned()),
+            FileContent::Folder { .. } => Some(FOLDER.to_owned()),
+            FileContent::Link { target } => Some(format!("-> {}", String::from_utf8_lossy(target))),
+            FileContent::Absent => None,
+        };
+        let row = |change: &PlannedChange<'_>| {
+            let path = change.path.as_path().display().to_string();
+            let before = text(change.before);
+            assert_eq!(standing(&change.root.join(&path)), before, "{path}: nothing is done yet");
+            (path, before, text(change.after))
+        };
+        self.rows.lock().unwrap().extend(changes.iter().map(row));
+        Ok(())
+    }
+
+    fn take_back(&self) {
+        self.rows.lock().unwrap().clear();
+    }
+}
+
+pub(super) struct Fixture {
+    pub(super) temp: tempfile::TempDir,
+    pub(super) registry: Arc<ToolRegistry>,
+    pub(super) recorded: Recorded,
+}
+
+impl Fixture {
+    pub(super) fn new() -> Self {
+        Self::with(Policy::default())
+    }
+
+    pub(super) fn with(policy: Policy) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("w");
+        fs::create_dir(&folder).unwrap();
+        let scope = ToolScope {
+            roots: AllowedRoots::within(vec![Root::open(&folder, &StoreGuard::new()).unwrap()]),
+            trust: Trust::Workspace,
+            masker: Arc::new(Masker::new(&[]).unwrap()),
+            policy,
+            session: SessionType::Main,
+            locks: temp.path().join("locks"),
+            umask: 0o022,
+            seen: SeenFiles::default(),
+        };
+        let registry = Arc::new(ToolRegistry::new(scope, &ToolRegistry::names()).unwrap());
+        Self { temp, registry, recorded: Recorded::default() }
+    }
+
+    pub(super) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.temp.path().join("w").join(name)
+    }
+
+    pub(super) fn put(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.path(name)).ok()
+    }
+
+    pub(super) fn call(&self, name: &str, arguments: &Value) -> Result<String, String> {
+        let output = match self.registry.check(name, arguments) {
+            Ok(call) => call.run(&Cancel::never(), &self.recorded),
+            Err(output) => output,
+        };
+        if output.status == ToolStatus::Ok { Ok(output.text) } else { Err(output.text) }
+    }
+
+    pub(super) fn refused(&self, name: &str, arguments: &Value, why: &str) {
+        let refused = self.call(name, arguments).unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+    }
+
+    /// Names of everything below the folder.
+    pub(super) fn names(&self) -> Vec<String> {
+        fn below(folder: &Path, from: &Path, names: &mut Vec<String>) {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                names.push(path.strip_prefix(from).unwrap().display().to_string());
+                if path.is_dir() && !path.is_symlink() {
+                    below(&path, from, names);
+                }
+            }
+        }
+        let (mut names, root) = (Vec::new(), self.path(""));
+        below(&root, &root, &mut names);
+        names.sort();
+        names
+    }
+}
