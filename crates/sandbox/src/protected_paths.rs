@@ -1,0 +1,140 @@
+//! Protected paths that exist below a root.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use workspace::protected::{self, DEPENDENCY_FOLDERS};
+
+use crate::walls::Walls;
+
+/// Entries of folders that are looked at, of all roots together.
+const MOST_ENTRIES: usize = 200_000;
+/// Folders of a git folder without anything that runs.
+const DATA_OF_GIT: [&str; 6] = ["objects", "refs", "logs", "lfs", "annex", "rr-cache"];
+
+/// Protected paths below the writable roots and git folders of some walls.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct ProtectedPaths {
+    /// Absolute; nothing below one of them.
+    pub(crate) paths: BTreeSet<PathBuf>,
+    /// Git folders, `.git` or bare: absolute.
+    pub(crate) git_folders: BTreeSet<PathBuf>,
+    /// Root in which the look ended, as it has too many entries.
+    pub(crate) cut_at: Option<PathBuf>,
+    entries: usize,
+}
+
+impl ProtectedPaths {
+    pub(crate) fn of(walls: &Walls) -> Self {
+        let mut found = Self::default();
+        for root in walls.writable_roots() {
+            found.look_below(root, walls);
+        }
+        for folder in &walls.git_folders {
+            found.git_folder(folder, walls);
+        }
+        found
+    }
+
+    fn look_below(&mut self, root: &Path, walls: &Walls) {
+        let mut folders = vec![PathBuf::new()];
+        while let Some(folder) = folders.pop() {
+            let here = root.join(&folder);
+            let entries = self.entries_of(&here);
+            if self.entries > MOST_ENTRIES {
+                self.cut_at = Some(root.to_owned());
+                return;
+            }
+            let has = |name: &str| entries.iter().any(|entry| entry.text == name && entry.is_folder);
+            if has("objects") && has("refs") && entries.iter().any(|entry| entry.text == "HEAD") {
+                self.git_folder(&here, walls);
+                continue;
+            }
+            for entry in entries {
+                let path = folder.join(&entry.name);
+                if protected::is_git_folder(&entry.text) {
+                    match entry.is_folder {
+                        true => self.git_folder(&root.join(path), walls),
+                        // It names the folder that git reads configuration from.
+                        false => _ = self.paths.insert(root.join(path)),
+                    }
+                } else if protected::is_mounted(&path) {
+                    self.paths.insert(root.join(path));
+                } else if entry.is_folder && !is_dependency_folder(&entry.text, walls) {
+                    folders.push(path);
+                }
+            }
+        }
+    }
+
+    /// The parts of a git folder that run programs, and those of its submodules and of worktrees elsewhere.
+    fn git_folder(&mut self, folder: &Path, walls: &Walls) {
+        self.git_folders.insert(folder.to_owned());
+        for entry in self.entries_of(folder) {
+            let path = folder.join(&entry.name);
+            if protected::runs_in_git_folder(&entry.text) {
+                self.paths.insert(path);
+            } else if entry.text == "modules" && entry.is_folder {
+                self.modules(&path, walls);
+            } else if entry.text == "worktrees" && entry.is_folder {
+                self.worktrees(&path, walls);
+            }
+        }
+    }
+
+    /// Submodules' names may have several parts, so that a folder here is a git folder or on the way to one.
+    fn modules(&mut self, folder: &Path, walls: &Walls) {
+        for entry in self.entries_of(folder) {
+            let path = folder.join(&entry.name);
+            if !entry.is_folder || DATA_OF_GIT.contains(&entry.text.as_str()) {
+                continue;
+            }
+            if path.join("HEAD").symlink_metadata().is_ok() {
+                self.git_folder(&path, walls);
+            } else {
+                self.modules(&path, walls);
+            }
+        }
+    }
+
+    fn worktrees(&mut self, folder: &Path, walls: &Walls) {
+        for entry in self.entries_of(folder) {
+            let path = folder.join(&entry.name);
+            let place = fs::read_to_string(path.join("gitdir")).unwrap_or_default();
+            let place = Path::new(place.trim_end());
+            if walls.writable_roots().any(|root| place.starts_with(root)) {
+                let names = self.entries_of(&path);
+                let names = names.into_iter().filter(|entry| protected::runs_in_git_folder(&entry.text));
+                let names: Vec<PathBuf> = names.map(|entry| path.join(entry.name)).collect();
+                self.paths.extend(names);
+            } else {
+                self.paths.insert(path);
+            }
+        }
+    }
+
+    fn entries_of(&mut self, folder: &Path) -> Vec<NamedEntry> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| NamedEntry {
+            text: entry.file_name().to_string_lossy().into_owned(),
+            name: entry.file_name(),
+            is_folder: entry.file_type().is_ok_and(|kind| kind.is_dir()),
+        });
+        let entries: Vec<NamedEntry> = entries.collect();
+        self.entries += entries.len();
+        entries
+    }
+}
+
+/// Entry of a folder.
+struct NamedEntry {
+    name: OsString,
+    /// The name to compare. One that is no text is none that is protected; it is only walked through.
+    text: String,
+    is_folder: bool,
+}
+
+fn is_dependency_folder(name: &str, walls: &Walls) -> bool {
+    DEPENDENCY_FOLDERS.contains(&name) || walls.dependency_folders.iter().any(|folder| folder == name)
+}

@@ -1,0 +1,45 @@
+//! Program of the escape suite: supervisor, helper, and what runs inside the walls.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a program of tests")]
+
+use std::process::ExitCode;
+
+use drawloom_sandbox::{Outcome, Protection, Run, Sandbox, run_helper, run_helper_without};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [_, "__exec"] => run_helper(),
+        [_, "__exec-without", omitted @ ..] => {
+            let omitted: Vec<Protection> =
+                omitted.iter().map(|name| Protection::parse(name).expect("a protection")).collect();
+            run_helper_without(&omitted)
+        }
+        [_, "probe"] => {
+            println!(
+                "{}",
+                serde_json::to_string(&Sandbox::of_this_program().expect("/proc").probe()).unwrap()
+            );
+            ExitCode::SUCCESS
+        }
+        [_, "supervise", run, omitted @ ..] => {
+            println!("{}", serde_json::to_string(&supervise(run, omitted)).unwrap());
+            ExitCode::SUCCESS
+        }
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn supervise(run: &str, omitted: &[&str]) -> Result<Outcome, String> {
+    let run: Run = serde_json::from_str(run).expect("a run");
+    let sandbox = match omitted {
+        [] => Sandbox::of_this_program(),
+        omitted => Sandbox::of_this_program_with(
+            ["__exec-without"].iter().chain(omitted).map(std::ffi::OsString::from).collect(),
+        ),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let outcome = runtime.block_on(sandbox.expect("/proc").run(run, None));
+    outcome.map_err(|error| error.to_string())
+}
