@@ -10,10 +10,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, symlinkat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, openat, symlinkat, unlinkat};
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::process::{fchdir, pivot_root};
 
@@ -88,11 +89,9 @@ fn below(path: &Path) -> &Path {
 fn source(path: &Path, access: MountAccess) -> Result<Source, Failure> {
     let step = || format!("source {}", path.display());
     let place = open_place(path).step(&step())?;
-    let kind = rustix::fs::fstat(&place).step(&step())?;
-    let is_folder = rustix::fs::FileType::from_raw_mode(kind.st_mode) == rustix::fs::FileType::Directory;
+    let kind = kind_of(&place).step(&step())?;
     let copy = copy_of(&place).step(&step())?;
     restrict(&copy, access, true).step(&step())?;
-    let kind = if is_folder { PlaceKind::Folder } else { PlaceKind::File };
     Ok(Source { path: path.to_owned(), copy, kind })
 }
 
@@ -160,9 +159,7 @@ fn hide(root: &OwnedFd, hidden: &[PathBuf]) -> Result<(), Failure> {
     let folder = make_place(root, Path::new(".empty-folder"), PlaceKind::Folder).step("empty folder")?;
     for path in hidden {
         let Ok(place) = open_below(root, below(path)) else { continue };
-        let metadata = rustix::fs::fstat(&place).step("hidden file")?;
-        let is_folder =
-            rustix::fs::FileType::from_raw_mode(metadata.st_mode) == rustix::fs::FileType::Directory;
+        let is_folder = kind_of(&place).step("hidden file")? == PlaceKind::Folder;
         let cover = copy_of(if is_folder { &folder } else { &file }).step("empty file")?;
         restrict(&cover, MountAccess::ReadOnly, false).step("empty file")?;
         attach(cover, place).step(&format!("cover of {}", path.display()))?;
@@ -216,7 +213,7 @@ fn protect(root: &OwnedFd, request: &HelperRequest, protections: &Protections) -
             continue;
         }
         let is_ours = path.file_name().is_some_and(|name| name == ".drawloom");
-        if is_ours && protections.has(Protection::HiddenDrawloom) && path.is_dir() {
+        if is_ours && protections.has(Protection::HiddenDrawloom) && is_folder(root, path) {
             hide_ours(root, path)?;
         } else {
             cover_with_itself(root, path, MountAccess::ReadOnly)?;
@@ -230,12 +227,23 @@ fn protect(root: &OwnedFd, request: &HelperRequest, protections: &Protections) -
     Ok(())
 }
 
+/// Whether a path is a folder in the new root. By its own path it would be looked up in the old one.
+fn is_folder(root: &OwnedFd, path: &Path) -> bool {
+    open_below(root, below(path))
+        .is_ok_and(|place| kind_of(&place).is_ok_and(|kind| kind == PlaceKind::Folder))
+}
+
+fn kind_of(place: &OwnedFd) -> io::Result<PlaceKind> {
+    let kind = FileType::from_raw_mode(fstat(place)?.st_mode);
+    Ok(if kind == FileType::Directory { PlaceKind::Folder } else { PlaceKind::File })
+}
+
 /// Mounts a file or folder over itself. One that is gone meanwhile is passed over: what comes in its place is found
 /// after the command.
 fn cover_with_itself(root: &OwnedFd, path: &Path, access: MountAccess) -> Result<(), Failure> {
     let step = || format!("protection of {}", path.display());
     let place = match open_below(root, below(path)) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other.step(&step())?,
     };
     let copy = copy_of(&place).step(&step())?;
