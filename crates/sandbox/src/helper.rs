@@ -52,7 +52,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    fn new(step: impl Into<String>, problem: impl ToString) -> Self {
+    fn new(step: impl Into<String>, problem: &impl ToString) -> Self {
         Self { step: step.into(), problem: problem.to_string() }
     }
 }
@@ -64,7 +64,7 @@ trait Step<T> {
 
 impl<T, E: ToString> Step<T> for Result<T, E> {
     fn step(self, step: &str) -> Result<T, Failure> {
-        self.map_err(|error| Failure::new(step, error))
+        self.map_err(|error| Failure::new(step, &error))
     }
 }
 

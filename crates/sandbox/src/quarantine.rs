@@ -54,7 +54,7 @@ fn new_git_folder<'a>(path: &'a Path, before: &ProtectedPaths, after: &Protected
 
 /// Moves a file or folder. Its folder is walked to without following a link: another command of the session may be at
 /// work in the root.
-fn move_away(path: &Path, to: &Path, walls: &Walls) -> io::Result<()> {
+pub(crate) fn move_away(path: &Path, to: &Path, walls: &Walls) -> io::Result<()> {
     let (Some(parent), Some(name), Some(target)) = (path.parent(), path.file_name(), to.parent()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };

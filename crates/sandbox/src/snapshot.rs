@@ -7,8 +7,11 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use workspace::FileId;
+
 use crate::outcome::Notice;
 use crate::protected_paths::ProtectedPaths;
+use crate::quarantine::move_away;
 use crate::walls::Walls;
 
 /// Bytes that are kept of all files together.
@@ -34,6 +37,8 @@ enum KeptEntry {
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     entries: BTreeMap<PathBuf, KeptEntry>,
+    /// Git folders, by what they are rather than where: one that was moved is moved back, with all it holds.
+    git_folders: Vec<(PathBuf, FileId)>,
     /// Paths of which nothing could be kept, with the reason.
     not_kept: Vec<(PathBuf, String)>,
 }
@@ -41,6 +46,8 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(crate) fn take(paths: &ProtectedPaths, walls: &Walls) -> Self {
         let mut snapshot = Self::default();
+        let folders = paths.git_folders.iter();
+        snapshot.git_folders = folders.filter_map(|path| Some((path.clone(), identity(path)?))).collect();
         let mut room = MOST_BYTES;
         for path in &paths.paths {
             if walls.touches.iter().any(|touched| path.starts_with(touched)) {
@@ -55,8 +62,8 @@ impl Snapshot {
     }
 
     /// Gives back what differs, and says what it was.
-    pub(crate) fn restore(&self, walls: &Walls) -> Vec<Notice> {
-        let mut notices = Vec::new();
+    pub(crate) fn restore(&self, walls: &Walls, quarantine: &Path) -> Vec<Notice> {
+        let mut notices = self.move_back(walls, quarantine);
         for (path, entry) in &self.entries {
             // More room than before: a file that grew differs, it is not read to its end.
             let now = keep(path, walls, &mut (MOST_BYTES * 2));
@@ -75,6 +82,39 @@ impl Snapshot {
         notices.extend(not_kept);
         notices
     }
+}
+
+impl Snapshot {
+    /// Moves git folders back that are elsewhere in the roots now. What stands in their place goes to quarantine.
+    fn move_back(&self, walls: &Walls, quarantine: &Path) -> Vec<Notice> {
+        let gone = |(path, id): &&(PathBuf, FileId)| identity(path) != Some(*id);
+        let gone: Vec<_> = self.git_folders.iter().filter(gone).collect();
+        if gone.is_empty() {
+            return Vec::new();
+        }
+        let now = ProtectedPaths::of(walls).git_folders;
+        let found = |id: &FileId| now.iter().find(|path| identity(path).as_ref() == Some(id));
+        gone.into_iter()
+            .enumerate()
+            .filter_map(|(index, (path, id))| {
+                // One that is nowhere was removed; what of it is kept is made again.
+                let now = found(id)?;
+                let to = quarantine.join(format!("in-place-{index}"));
+                let moved = match path.symlink_metadata() {
+                    Ok(_) => move_away(path, &to.join(path.file_name().unwrap_or_default()), walls),
+                    Err(_) => Ok(()),
+                };
+                Some(match moved.and_then(|()| fs::rename(now, path)) {
+                    Ok(()) => Notice::Restored(path.clone()),
+                    Err(error) => Notice::NotRestored { path: path.clone(), problem: error.to_string() },
+                })
+            })
+            .collect()
+    }
+}
+
+fn identity(path: &Path) -> Option<FileId> {
+    rustix::fs::lstat(path).ok().map(|stat| FileId { device: stat.st_dev, inode: stat.st_ino })
 }
 
 fn is_touched(path: &Path, walls: &Walls) -> bool {
@@ -174,9 +214,11 @@ mod tests {
         fs::create_dir_all(root.join("skills/a")).unwrap();
         fs::write(root.join("skills/a/SKILL.md"), "skill").unwrap();
         fs::write(root.join(".envrc"), "export A=1").unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let quarantine = elsewhere.path().to_owned();
         let paths = ProtectedPaths::of(&walls);
         let snapshot = Snapshot::take(&paths, &walls);
-        assert_eq!(snapshot.restore(&walls), []);
+        assert_eq!(snapshot.restore(&walls, &quarantine), []);
 
         fs::write(root.join("AGENTS.md"), "theirs").unwrap();
         fs::remove_dir_all(root.join("skills/a")).unwrap();
@@ -185,11 +227,11 @@ mod tests {
         symlink("/etc/passwd", root.join(".envrc")).unwrap();
         let restored: Vec<Notice> =
             [".envrc", "AGENTS.md", "skills"].map(|name| Notice::Restored(root.join(name))).into();
-        assert_eq!(snapshot.restore(&walls), restored);
+        assert_eq!(snapshot.restore(&walls, &quarantine), restored);
         assert_eq!(fs::read_to_string(root.join("AGENTS.md")).unwrap(), "ours");
         assert_eq!(fs::read_to_string(root.join("skills/a/SKILL.md")).unwrap(), "skill");
         assert!(!root.join("skills/new.md").exists());
         assert_eq!(fs::read_to_string(root.join(".envrc")).unwrap(), "export A=1");
-        assert_eq!(snapshot.restore(&walls), []);
+        assert_eq!(snapshot.restore(&walls, &quarantine), []);
     }
 }

@@ -169,14 +169,14 @@ impl Sandbox {
         };
         let deadline = started + Duration::from_millis(request.walls.limits.time_ms);
         let mut conversation = self.converse(&request, sink)?;
-        let (ending, mut notices) = conversation.to_its_end(Deadline { deadline, cancelled })?;
+        let (ending, mut notices) = conversation.until_its_end(Deadline { deadline, cancelled })?;
         let program = || request_program(&request);
         let ending = ending.map_err(|failure| match failure.step.as_str() {
             "run" => SandboxError::Program { program: program(), problem: failure.problem },
             _ => SandboxError::Walls { step: failure.step, problem: failure.problem },
         })?;
 
-        notices.extend(snapshot.restore(&request.walls));
+        notices.extend(snapshot.restore(&request.walls, &run.quarantine));
         let after = ProtectedPaths::of(&request.walls);
         notices.extend(move_new(&before, &after, &request.walls, &run.quarantine));
         notices.extend(after.cut_at.or(before.cut_at).map(Notice::NotAllScanned));

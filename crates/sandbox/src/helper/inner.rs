@@ -72,7 +72,7 @@ fn follow(alive: BorrowedFd<'_>) -> Result<(), Failure> {
     let mut gone = [PollFd::new(&alive, PollFlags::empty())];
     poll(&mut gone, Some(&Timespec::default())).step("death of the helper")?;
     if gone[0].revents().contains(PollFlags::HUP) {
-        return Err(Failure::new("death of the helper", "it is gone"));
+        return Err(Failure::new("death of the helper", &"it is gone"));
     }
     Ok(())
 }
@@ -100,7 +100,7 @@ fn command(
     directory: &Path,
 ) -> Result<Command, Failure> {
     let [program, arguments @ ..] = arguments else {
-        return Err(Failure::new("run", "no program is named"));
+        return Err(Failure::new("run", &"no program is named"));
     };
     let walls = &request.walls;
     let mut command = Command::new(program);
@@ -127,7 +127,7 @@ fn start_and_watch(
     let child = command.spawn().map_err(|error| not_run(&error))?;
     report(control, &HelperReport::Started);
     let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let id = id.ok_or_else(|| Failure::new("run", "a process without a number"))?;
+    let id = id.ok_or_else(|| Failure::new("run", &"a process without a number"))?;
     let scope = match protections.has(Protection::PidNamespace) {
         true => ProcessScope::Namespace,
         false => ProcessScope::DescendantsOf(rustix::process::getpid().as_raw_nonzero().get()),

@@ -27,6 +27,6 @@ pub(super) fn bring_up() -> Result<(), Failure> {
     // After the header stands the error, 0 for none.
     match answer.get(16..20).filter(|_| length >= 20) {
         Some([0, 0, 0, 0]) => Ok(()),
-        _ => Err(Failure::new("loopback", "the kernel refused to bring it up")),
+        _ => Err(Failure::new("loopback", &"the kernel refused to bring it up")),
     }
 }

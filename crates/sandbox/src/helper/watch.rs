@@ -20,6 +20,9 @@ use crate::walls::Walls;
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// How long an inner process may take to say what it leaves.
 pub(super) const GRACE: Timespec = Timespec { tv_sec: 0, tv_nsec: 30_000_000 };
+/// How often, and how far apart, it is looked whether what a command left ends by itself.
+const LAST_LOOKS: usize = 10;
+const LAST_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 /// How long the outer process looks for processes that it ended and that are still there.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -38,7 +41,7 @@ pub(super) fn watch(
         let mut events = [PollFd::new(&ended, PollFlags::IN), PollFd::new(control, PollFlags::IN)];
         match poll(&mut events, Some(&TICK)) {
             Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(Failure::new("wait", error)),
+            Err(error) => return Err(Failure::new("wait", &error)),
         }
         let asked = !events[1].revents().is_empty();
         while let Ok(Some((process, ended))) = wait(WaitOptions::NOHANG) {
@@ -54,6 +57,9 @@ pub(super) fn watch(
             false => None,
         };
         if asked || status.is_some() || over.is_some() {
+            if !asked && over.is_none() {
+                let_others_end(control, scope, command);
+            }
             say_what_is_left(control, scope, command);
             if let Some(limit) = over {
                 report(control, &HelperReport::OverLimit(limit));
@@ -62,6 +68,22 @@ pub(super) fn watch(
                 report(control, &exited(status));
             }
             return Ok(());
+        }
+    }
+}
+
+/// Waits a moment for processes that are about to end, so that only what goes on is named.
+fn let_others_end(control: &UnixStream, scope: ProcessScope, command: Pid) {
+    let command = command.as_raw_nonzero().get();
+    for _ in 0..LAST_LOOKS {
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        if processes(scope).iter().all(|process| process.id == command) {
+            return;
+        }
+        // Whoever wishes the end gets it at once.
+        let mut events = [PollFd::new(control, PollFlags::IN)];
+        if poll(&mut events, Some(&LAST_LOOK)).is_ok_and(|happened| happened > 0) {
+            return;
         }
     }
 }

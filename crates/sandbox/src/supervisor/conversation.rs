@@ -22,6 +22,7 @@ const GRACE: Duration = Duration::from_secs(2);
 const READING: Duration = Duration::from_secs(5);
 
 /// When a command is to be ended.
+#[derive(Clone, Copy)]
 pub(super) struct Deadline<'a> {
     pub(super) deadline: Instant,
     /// Readable, or hung up, once somebody cancels.
@@ -75,7 +76,7 @@ impl Conversation {
     }
 
     /// Waits until the helper and all it started are gone.
-    pub(super) fn to_its_end(
+    pub(super) fn until_its_end(
         &mut self,
         until: Deadline<'_>,
     ) -> Result<(Result<Ending, HelperFailure>, Vec<Notice>), SandboxError> {

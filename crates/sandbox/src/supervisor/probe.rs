@@ -103,7 +103,7 @@ fn try_at(sandbox: &Sandbox, level: Level, scratch: &Scratch) -> Result<Vec<Stri
     let (cancelled, _keep) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| error.to_string())?;
     let mut conversation = sandbox.converse(&request, None).map_err(|error| error.to_string())?;
     let deadline = Deadline { deadline: Instant::now() + AT_MOST, cancelled: &cancelled };
-    let (ending, notices) = conversation.to_its_end(deadline).map_err(|error| error.to_string())?;
+    let (ending, notices) = conversation.until_its_end(deadline).map_err(|error| error.to_string())?;
     ending.map_err(|failure| format!("{}: {}", failure.step, failure.problem))?;
     let mut escapes: Vec<String> = notices
         .into_iter()

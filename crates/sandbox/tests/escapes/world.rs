@@ -15,11 +15,11 @@ use drawloom_sandbox::{CommandLine, Level, Limits, Outcome, Run, Walls};
 use tempfile::TempDir;
 
 /// Value that no command may learn.
-pub const SECRET: &str = "s3cret-of-the-owner";
+pub(crate) const SECRET: &str = "s3cret-of-the-owner";
 
 /// Who runs an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum User {
+pub(crate) enum User {
     /// Whoever runs the tests: in CI the administrator.
     Own,
     Nobody,
@@ -27,7 +27,7 @@ pub enum User {
 
 impl User {
     /// Users that these tests can be: another one only if they are run by the administrator.
-    pub fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         let own = fs::metadata("/proc/self").unwrap();
         match std::os::unix::fs::MetadataExt::uid(&own) {
             0 => vec![Self::Own, Self::Nobody],
@@ -43,7 +43,7 @@ impl User {
 }
 
 /// The program of the suite, where every user can read it.
-pub fn program() -> &'static Path {
+pub(crate) fn program() -> &'static Path {
     static PROGRAM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     &PROGRAM
         .get_or_init(|| {
@@ -57,8 +57,8 @@ pub fn program() -> &'static Path {
 }
 
 /// Surroundings of one attempt.
-pub struct World {
-    pub user: User,
+pub(crate) struct World {
+    pub(crate) user: User,
     folder: TempDir,
     victim: Child,
     unix: UnixListener,
@@ -70,7 +70,7 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(user: User) -> Self {
+    pub(crate) fn new(user: User) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         for name in ["root", "home/sandbox/this", "home/sandbox/other", "outside/folder", "other.git"] {
@@ -129,16 +129,16 @@ impl World {
         }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn text(&self, name: &str) -> Option<String> {
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.path(name)).ok()
     }
 
     /// Whether a datagram arrived at one of the servers.
-    pub fn was_told(&self) -> bool {
+    pub(crate) fn was_told(&self) -> bool {
         let mut buffer = [0; 64];
         self.udp.recv(&mut buffer).is_ok()
             || self.udp6.as_ref().is_some_and(|socket| socket.recv(&mut buffer).is_ok())
@@ -168,13 +168,14 @@ impl World {
     }
 
     /// Runs a line without walls; whether it ended well.
-    pub fn run_freely(&self, line: &str) -> bool {
+    pub(crate) fn run_freely(&self, line: &str) -> bool {
         let mut command = Command::new("/bin/sh");
         // A descriptor and an input that are there to be had, and a secret in the environment.
-        let line = format!("exec 9<\"$OUTSIDE/file\"\n{line}");
-        command.args(["-c", &line]).current_dir(self.path("root"));
+        // The line has a parent of its own user.
+        let around = "exec 9<\"$OUTSIDE/file\"; /bin/sh -c \"$LINE\"; exit $?";
+        command.args(["-c", around]).current_dir(self.path("root"));
         command.env_clear().envs(self.targets()).env("HOME", self.path("home/sandbox/this"));
-        command.env("TMPDIR", self.folder.path()).env("OWNERS_KEY", SECRET);
+        command.env("TMPDIR", self.folder.path()).env("OWNERS_KEY", SECRET).env("LINE", line);
         command.stdin(fs::File::open(self.path("outside/file")).unwrap());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         self.user.apply(&mut command);
@@ -182,7 +183,7 @@ impl World {
     }
 
     /// Walls of the workspace.
-    pub fn walls(&self, limits: Limits) -> Walls {
+    pub(crate) fn walls(&self, limits: Limits) -> Walls {
         let mut walls = Walls::around(&self.path("root"), &self.path("home/sandbox/this"));
         walls.readable.push(program().parent().unwrap().to_owned());
         walls.git_folders = vec![self.path("other.git")];
@@ -192,7 +193,7 @@ impl World {
     }
 
     /// Runs a line in the walls of the workspace.
-    pub fn run_in_walls(
+    pub(crate) fn run_in_walls(
         &self,
         line: &str,
         level: Level,
@@ -202,7 +203,13 @@ impl World {
         self.run(line, level, self.walls(limits), omitted)
     }
 
-    pub fn run(&self, line: &str, level: Level, walls: Walls, omitted: &[&str]) -> Result<Outcome, String> {
+    pub(crate) fn run(
+        &self,
+        line: &str,
+        level: Level,
+        walls: Walls,
+        omitted: &[&str],
+    ) -> Result<Outcome, String> {
         let run = Run {
             walls,
             command: CommandLine::Shell(line.to_owned()),
