@@ -1,8 +1,9 @@
 //! Protected paths that exist below a root.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use workspace::protected::{self, DEPENDENCY_FOLDERS};
@@ -38,14 +39,29 @@ impl ProtectedPaths {
         found
     }
 
+    /// Protected files that have a second name, by which they could be written.
+    pub(crate) fn with_other_names(&self) -> Self {
+        let mut found = Self::default();
+        let mut rest: Vec<PathBuf> = self.paths.iter().cloned().collect();
+        while let Some(path) = rest.pop() {
+            let Ok(metadata) = path.symlink_metadata() else { continue };
+            if metadata.is_dir() {
+                rest.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+            } else if metadata.is_file() && metadata.nlink() > 1 {
+                found.paths.insert(path);
+            }
+        }
+        found
+    }
+
     fn look_below(&mut self, root: &Path, walls: &Walls) {
-        let mut folders = vec![PathBuf::new()];
-        while let Some(folder) = folders.pop() {
+        // What lies higher first, so that no flood of files below hides it.
+        let mut folders = VecDeque::from([PathBuf::new()]);
+        while let Some(folder) = folders.pop_front() {
             let here = root.join(&folder);
             let entries = self.entries_of(&here);
-            if self.entries > MOST_ENTRIES {
+            if self.entries >= MOST_ENTRIES {
                 self.cut_at = Some(root.to_owned());
-                return;
             }
             let has = |name: &str| entries.iter().any(|entry| entry.text == name && entry.is_folder);
             if has("objects") && has("refs") && entries.iter().any(|entry| entry.text == "HEAD") {
@@ -63,7 +79,7 @@ impl ProtectedPaths {
                 } else if protected::is_mounted(&path) {
                     self.paths.insert(root.join(path));
                 } else if entry.is_folder && !is_dependency_folder(&entry.text, walls) {
-                    folders.push(path);
+                    folders.push_back(path);
                 }
             }
         }
@@ -116,15 +132,30 @@ impl ProtectedPaths {
     }
 
     fn entries_of(&mut self, folder: &Path) -> Vec<NamedEntry> {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| NamedEntry {
+        let room = MOST_ENTRIES.saturating_sub(self.entries);
+        let read = fs::read_dir(folder).into_iter().flatten().flatten().take(room);
+        let entries = read.map(|entry| NamedEntry {
             text: entry.file_name().to_string_lossy().into_owned(),
             name: entry.file_name(),
             is_folder: entry.file_type().is_ok_and(|kind| kind.is_dir()),
         });
-        let entries: Vec<NamedEntry> = entries.collect();
+        let mut entries: Vec<NamedEntry> = entries.collect();
         self.entries += entries.len();
+        if entries.len() == room {
+            entries.extend(named_entries(folder));
+        }
         entries
     }
+}
+
+/// Entries of a folder too large to be read that have a name as the table of protected names spells it.
+fn named_entries(folder: &Path) -> impl Iterator<Item = NamedEntry> {
+    let names =
+        protected::PROTECTED.iter().filter_map(|row| row.path.first().map(|name| name.trim_end_matches('*')));
+    names.filter_map(|name| {
+        let metadata = folder.join(name).symlink_metadata().ok()?;
+        Some(NamedEntry { text: name.to_owned(), name: name.into(), is_folder: metadata.is_dir() })
+    })
 }
 
 /// Entry of a folder.

@@ -157,7 +157,8 @@ impl Sandbox {
         let directory = directory(&run.directory, &walls)?;
         let before = ProtectedPaths::of(&walls);
         let snapshot = match run.level {
-            Level::Full => Snapshot::default(),
+            // No mount holds a file that has another name.
+            Level::Full => Snapshot::take(&before.with_other_names(), &walls),
             Level::Partial | Level::None => Snapshot::take(&before, &walls),
         };
         let request = HelperRequest {
@@ -231,7 +232,7 @@ fn resolved(walls: &Walls) -> Result<Walls, SandboxError> {
         Ok(())
     };
     walls.roots.iter_mut().map(|root| &mut root.path).try_for_each(resolve)?;
-    walls.git_folders.iter_mut().try_for_each(resolve)?;
+    walls.git_folders.iter_mut().chain(&mut walls.private).try_for_each(resolve)?;
     walls.temp.iter_mut().chain([&mut walls.home]).try_for_each(resolve)?;
     walls.touches.iter_mut().try_for_each(resolve)?;
     for path in &walls.touches {

@@ -15,6 +15,8 @@ pub struct Walls {
     /// Folders and files that may be read and run: the system's and those of toolchains. Those that do not exist are
     /// passed over.
     pub readable: Vec<PathBuf>,
+    /// Folders that no command sees, also where a root holds them: the home of Drawloom with its store and keys.
+    pub private: Vec<PathBuf>,
     /// `HOME` of the command: `<home>/sandbox/<workspace>`. It must exist.
     pub home: PathBuf,
     /// Folder shown as `/tmp`, of the session; without one `/tmp` lasts as long as the command.
@@ -98,6 +100,7 @@ impl Walls {
             roots: vec![WallRoot { path: root.to_owned(), access: RootAccess::ReadWrite }],
             git_folders: Vec::new(),
             readable: SYSTEM.iter().map(PathBuf::from).collect(),
+            private: Vec::new(),
             home: home.to_owned(),
             temp: None,
             touches: Vec::new(),

@@ -22,10 +22,10 @@ use super::mount_calls::{
     MountAccess, PlaceKind, attach, copy_of, make_place, memory_folder, open_below, open_place,
     process_folder, restrict,
 };
-use super::{Failure, Step};
+use super::{Failure, Step, hardening};
 use crate::protection::{Protection, Protections};
 use crate::request::HelperRequest;
-use crate::walls::RootAccess;
+use crate::walls::{RootAccess, Walls};
 
 /// Size of the new root itself, which holds only places to mount on.
 const ROOT_BYTES: u64 = 4 << 20;
@@ -65,6 +65,13 @@ pub(super) fn build(request: &HelperRequest, protections: &Protections) -> Resul
         let place = place.step(&format!("place of {}", source.path.display()))?;
         attach(&source.copy, &place).step(&format!("mount of {}", source.path.display()))?;
     }
+    for path in private(&request.walls) {
+        // Filled with the places of what is mounted in it by now.
+        let cover = sources.iter().find(|source| source.path == *path);
+        cover
+            .map_or(Ok(()), |cover| restrict(&cover.copy, MountAccess::ReadOnly, false))
+            .step("private folder")?;
+    }
     hide(&root, &request.hidden)?;
     let device_folder = memory_folder(ROOT_BYTES, "755").step("/dev")?;
     let device_place = make_place(&root, Path::new("dev"), PlaceKind::Folder).step("/dev")?;
@@ -74,7 +81,7 @@ pub(super) fn build(request: &HelperRequest, protections: &Protections) -> Resul
         attach(device?.copy, place).step(&format!("/dev/{name}"))?;
     }
     device_links(&device_folder, request)?;
-    processes(&root, host_processes)?;
+    processes(&root, host_processes, request, protections)?;
     if protections.has(Protection::ProtectedMounts) {
         protect(&root, request, protections)?;
     }
@@ -122,8 +129,22 @@ fn sources(request: &HelperRequest) -> Result<Vec<Source>, Failure> {
     if let Some(temp) = &walls.temp {
         sources.push(Source { path: "/tmp".into(), ..source(temp, MountAccess::ReadWrite)? });
     }
+    for path in private(walls) {
+        let copy = memory_folder(ROOT_BYTES, "755").step("private folder")?;
+        sources.push(Source { path: path.clone(), copy, kind: PlaceKind::Folder });
+    }
     sources.sort_by_key(|source| source.path.components().count());
     Ok(sources)
+}
+
+/// Private folders that would be seen.
+fn private(walls: &Walls) -> impl Iterator<Item = &PathBuf> {
+    let shown = |path: &&PathBuf| {
+        let mut shown =
+            walls.roots.iter().map(|root| &root.path).chain(&walls.readable).chain(&walls.git_folders);
+        shown.any(|folder| path.starts_with(folder))
+    };
+    walls.private.iter().filter(shown)
 }
 
 /// Folders that programs expect, and links of the system's folders.
@@ -179,11 +200,22 @@ fn device_links(devices: &OwnedFd, request: &HelperRequest) -> Result<(), Failur
     restrict(devices, MountAccess::ReadOnly, false).step("/dev")
 }
 
-fn processes(root: &OwnedFd, host: Option<Source>) -> Result<(), Failure> {
+fn processes(
+    root: &OwnedFd,
+    host: Option<Source>,
+    request: &HelperRequest,
+    protections: &Protections,
+) -> Result<(), Failure> {
     let place = make_place(root, Path::new("proc"), PlaceKind::Folder).step("/proc")?;
     let folder = match host {
         Some(host) => host.copy,
-        None => process_folder().step("/proc")?,
+        None => {
+            let folder = process_folder().step("/proc")?;
+            if protections.has(Protection::Limits) {
+                hardening::limit_processes(&folder, &request.walls.limits).step("number of processes")?;
+            }
+            folder
+        }
     };
     // The administrator of the machine, who is nobody else inside, owns what would change the kernel.
     restrict(&folder, MountAccess::ReadOnly, false).step("/proc")?;
@@ -196,7 +228,7 @@ fn protect(root: &OwnedFd, request: &HelperRequest, protections: &Protections) -
     let tops: Vec<&Path> =
         walls.writable_roots().chain(walls.git_folders.iter().map(PathBuf::as_path)).collect();
     let mut between = BTreeSet::new();
-    for path in request.protected.iter().chain(&walls.touches) {
+    for path in request.protected.iter().chain(&walls.touches).chain(private(walls)) {
         let Some(top) =
             tops.iter().filter(|top| path.starts_with(top)).max_by_key(|top| top.as_os_str().len())
         else {

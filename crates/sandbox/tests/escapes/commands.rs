@@ -155,3 +155,27 @@ fn x2_a_working_directory_outside_of_the_roots_is_refused() {
     walls.roots[0].path = world.path("root/src");
     assert!(world.run("true", Level::Full, walls, &[]).unwrap_err().contains("outside of the roots"));
 }
+
+#[test]
+fn a_home_in_a_root_is_not_seen_and_not_moved() {
+    let world = World::new(User::Own);
+    let mut walls = world.walls(Limits::default());
+    walls.roots[0].path = world.path("");
+    walls.private = vec![world.path("home")];
+    walls.git_folders = Vec::new();
+    let line =
+        "cd ..; ! test -e home/loom.db && ! touch home/x && ! mv home h2 && touch \"$HOME/mine\" && ls home";
+    let outcome = world.run(line, Level::Full, walls, &[]).unwrap();
+    assert_eq!((outcome.ending, outcome.standard.text()), (Ending::Exited(0), "sandbox\n".to_owned()));
+    assert!(world.path("home/sandbox/this/mine").exists() && !world.path("home/x").exists());
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let world = World::new(User::Own);
+    for level in [Level::Full, Level::Partial, Level::None] {
+        let run = |program: &str| world.run_program(&[program], level);
+        assert!(run("/no/such/program").unwrap_err().contains("/no/such/program cannot be run"), "{level}");
+        assert_eq!(run("true").unwrap().ending, Ending::Exited(0), "{level}");
+    }
+}

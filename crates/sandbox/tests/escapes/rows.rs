@@ -118,6 +118,8 @@ pub(crate) const PROTECTED: &[Row] = &[
 ];
 
 pub(crate) const ANCESTORS: &[Row] = &[
+    row("a second name that was there before", "echo x >> second-name")
+        .seen_by(|w| differs(w, "root/BOOT.md", "ours")),
     row("move the git folder", "mv .git g2 && mkdir -p .git/hooks && echo x > .git/hooks/pre-commit")
         .seen_by(|w| is_there(w, "root/.git/hooks/pre-commit") || !is_there(w, "root/.git/HEAD")),
     row(

@@ -96,6 +96,8 @@ impl World {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         }
+        fs::write(path("root/BOOT.md"), "ours").unwrap();
+        fs::hard_link(path("root/BOOT.md"), path("root/second-name")).unwrap();
         std::os::unix::fs::symlink("AGENTS.md", path("root/CLAUDE.md")).unwrap();
         let unix = UnixListener::bind(path("outside/socket")).unwrap();
         let datagrams = UnixDatagram::bind(path("outside/datagrams")).unwrap();
@@ -210,13 +212,23 @@ impl World {
         walls: Walls,
         omitted: &[&str],
     ) -> Result<Outcome, String> {
-        let run = Run {
-            walls,
-            command: CommandLine::Shell(line.to_owned()),
-            directory: self.path("root"),
-            level,
-            quarantine: self.path("quarantine"),
-        };
+        self.supervise(CommandLine::Shell(line.to_owned()), level, walls, omitted)
+    }
+
+    pub(crate) fn run_program(&self, arguments: &[&str], level: Level) -> Result<Outcome, String> {
+        let command = CommandLine::Program(arguments.iter().map(Into::into).collect());
+        self.supervise(command, level, self.walls(Limits::default()), &[])
+    }
+
+    fn supervise(
+        &self,
+        command: CommandLine,
+        level: Level,
+        walls: Walls,
+        omitted: &[&str],
+    ) -> Result<Outcome, String> {
+        let run =
+            Run { walls, command, directory: self.path("root"), level, quarantine: self.path("quarantine") };
         let mut command = Command::new("/bin/sh");
         // The supervisor has what a program may have: a descriptor that is not closed, an input, a secret.
         command.args(["-c", "exec 9<\"$OUTSIDE/file\"; exec \"$@\"", "sh"]);
