@@ -34,6 +34,7 @@ mod protection;
 mod quarantine;
 #[cfg(target_os = "linux")]
 mod request;
+mod serving_git;
 #[cfg(target_os = "linux")]
 mod snapshot;
 #[cfg(target_os = "linux")]
@@ -51,6 +52,7 @@ pub use output::{BoundedOutput, OutputStream};
 #[cfg(target_os = "linux")]
 #[doc(hidden)]
 pub use protection::Protection;
+pub use serving_git::git_folders_serving;
 #[cfg(target_os = "linux")]
 pub use supervisor::{CommandLine, OutputSink, Run, RunningCommand, Sandbox};
 pub use walls::{Limits, Network, RootAccess, WallRoot, Walls};

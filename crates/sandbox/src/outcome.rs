@@ -43,6 +43,9 @@ pub enum Notice {
     Restored(PathBuf),
     /// A protected path that was changed and could not be given back.
     NotRestored { path: PathBuf, problem: String },
+    /// Protected files of which git's index has another text than the folder, since the command changed the index: the
+    /// next `commit -a` would commit the folder's.
+    DiffersFromIndex(Vec<PathBuf>),
     /// The folder has more entries than are looked at: protected names beyond them were not found.
     NotAllScanned(PathBuf),
     /// The output looks as if the command had needed a network.

@@ -7,6 +7,7 @@
 
 mod conversation;
 mod hidden_files;
+mod index_check;
 mod probe;
 
 use std::ffi::OsString;
@@ -32,6 +33,7 @@ use crate::request::{HelperRequest, HelperTask};
 use crate::snapshot::Snapshot;
 use crate::walls::Walls;
 use conversation::{Conversation, Deadline};
+use index_check::IndexStamps;
 
 /// Listener of output, as it comes. It is called on the thread of the command and should not wait for long: meanwhile the
 /// command cannot print.
@@ -161,6 +163,7 @@ impl Sandbox {
             Level::Full => Snapshot::take(&before.with_other_names(), &walls),
             Level::Partial | Level::None => Snapshot::take(&before, &walls),
         };
+        let indexes = IndexStamps::of(&before);
         let request = HelperRequest {
             level: run.level,
             walls,
@@ -178,6 +181,10 @@ impl Sandbox {
         })?;
 
         notices.extend(snapshot.restore(&request.walls, &run.quarantine));
+        let differing = index_check::differing(self, &request, &indexes);
+        if !differing.is_empty() {
+            notices.push(Notice::DiffersFromIndex(differing));
+        }
         let after = ProtectedPaths::of(&request.walls);
         notices.extend(move_new(&before, &after, &request.walls, &run.quarantine));
         notices.extend(after.cut_at.or(before.cut_at).map(Notice::NotAllScanned));

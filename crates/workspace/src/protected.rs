@@ -284,10 +284,14 @@ mod tests {
 
     #[test]
     fn what_the_sandbox_mounts_is_the_path_itself() {
-        for path in ["AGENTS.md", "sub/.envrc", "a/b/.cargo/config.toml", "skills", "docs/capabilities", ".drawloom"] {
+        for path in
+            ["AGENTS.md", "sub/.envrc", "a/b/.cargo/config.toml", "skills", "docs/capabilities", ".drawloom"]
+        {
             assert!(is_mounted(Path::new(path)), "{path}");
         }
-        for path in ["sub/skills", "skills/x", ".git", "docs", "src", "sub/docs/capabilities", ".cargo", "config"] {
+        for path in
+            ["sub/skills", "skills/x", ".git", "docs", "src", "sub/docs/capabilities", ".cargo", "config"]
+        {
             assert!(!is_mounted(Path::new(path)), "{path}");
         }
         assert!(is_git_folder(".GIT") && !is_git_folder(".gitignore"));

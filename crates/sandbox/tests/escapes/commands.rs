@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use drawloom_sandbox::{Ending, Level, Limits, Network, Outcome, RootAccess, WallRoot};
+use drawloom_sandbox::{Ending, Level, Limits, Network, Notice, Outcome, RootAccess, WallRoot};
 
 use crate::world::{User, World};
 
@@ -73,6 +73,24 @@ fn git_makes_a_folder_and_commits() {
         let refused = outcome(&world, "cd n && git config core.fsmonitor x");
         assert_ne!(refused.ending, Ending::Exited(0));
     }
+}
+
+#[test]
+fn a_checkout_over_a_protected_file_is_named() {
+    if !is_there("git") {
+        println!("not run: there is no git");
+        return;
+    }
+    let world = World::new(User::Own);
+    let commit = "git -c user.name=n -c user.email=n@example.com commit -q -m";
+    let line = format!("git init -q n && cd n && echo one > CLAUDE.md && git add . && {commit} one");
+    outcome(&world, &line);
+    // What a command made is a person's once it lies there when the next one begins.
+    std::fs::write(world.path("root/n/CLAUDE.md"), "two\n").unwrap();
+    assert_eq!(outcome(&world, &format!("cd n && {commit} two -a")).notices, []);
+    let checkout = outcome(&world, "cd n && git checkout -q HEAD~ 2>&1");
+    assert_eq!(checkout.notices, [Notice::DiffersFromIndex(vec![world.path("root/n/CLAUDE.md")])]);
+    assert_eq!(world.text("root/n/CLAUDE.md").unwrap(), "two\n");
 }
 
 #[test]

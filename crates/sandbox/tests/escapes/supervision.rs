@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use drawloom_sandbox::{Ending, Level, Limits, Notice};
+use drawloom_sandbox::{Ending, Level, Limits, Notice, Outcome};
 
 use crate::world::{User, World};
 
@@ -93,5 +93,33 @@ fn ending_the_helper_from_inside_frees_nothing() {
             until test -s left; do :; done; kill -9 $PPID; echo on";
         let outcome = world.run_in_walls(line, level, Limits::default(), &[]).unwrap();
         assert!(!crate::rows::still_holds(&world), "{level}: {outcome:?}");
+    }
+}
+
+/// A command that says when its process in another session holds a pipe, and goes on.
+const HOLDS: &str = "mkfifo pipe; setsid sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' & \
+    until test -s left; do :; done; echo on; sleep 60";
+
+#[test]
+fn a_command_that_is_cancelled_ends_with_all_it_started() {
+    for level in LEVELS {
+        let world = World::new(User::Own);
+        let output = world.run_otherwise("cancel", HOLDS, level);
+        let outcome: Result<Outcome, String> = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(outcome.unwrap().ending, Ending::Cancelled, "{level}");
+        assert!(!crate::rows::still_holds(&world), "{level}");
+    }
+}
+
+#[test]
+fn a_command_does_not_outlive_the_process_that_started_it() {
+    for level in [Level::Full] {
+        let world = World::new(User::Own);
+        assert!(world.run_otherwise("abandon", HOLDS, level).status.success());
+        let until = Instant::now() + Duration::from_secs(5);
+        while crate::rows::still_holds(&world) {
+            assert!(Instant::now() < until, "{level}");
+            std::thread::yield_now();
+        }
     }
 }

@@ -227,18 +227,35 @@ impl World {
         walls: Walls,
         omitted: &[&str],
     ) -> Result<Outcome, String> {
+        let output = self.program_with("supervise", command, level, walls, omitted);
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// Runs the program of the suite on a line, in another way than to its end.
+    pub(crate) fn run_otherwise(&self, way: &str, line: &str, level: Level) -> std::process::Output {
+        let command = CommandLine::Shell(line.to_owned());
+        self.program_with(way, command, level, self.walls(Limits::default()), &[])
+    }
+
+    fn program_with(
+        &self,
+        way: &str,
+        command: CommandLine,
+        level: Level,
+        walls: Walls,
+        omitted: &[&str],
+    ) -> std::process::Output {
         let run =
             Run { walls, command, directory: self.path("root"), level, quarantine: self.path("quarantine") };
         let mut command = Command::new("/bin/sh");
         // The supervisor has what a program may have: a descriptor that is not closed, an input, a secret.
         command.args(["-c", "exec 9<\"$OUTSIDE/file\"; exec \"$@\"", "sh"]);
-        command.arg(program()).arg("supervise").arg(serde_json::to_string(&run).unwrap()).args(omitted);
+        command.arg(program()).arg(way).arg(serde_json::to_string(&run).unwrap()).args(omitted);
         command.env("OWNERS_KEY", SECRET).env("OUTSIDE", self.path("outside"));
         command.stdin(fs::File::open(self.path("outside/file")).unwrap());
         self.user.apply(&mut command);
-        let output = command.output().unwrap();
-        serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+        command.output().unwrap()
     }
 }
 
