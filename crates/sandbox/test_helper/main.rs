@@ -55,7 +55,7 @@ fn main() -> ExitCode {
 fn started(run: &str) -> (RunningCommand, std::sync::mpsc::Receiver<()>) {
     let run: Run = serde_json::from_str(run).expect("a run");
     let (sender, first) = std::sync::mpsc::channel();
-    let sink = Box::new(move |_, _: &[u8]| drop(sender.send(())));
+    let sink = Box::new(move |_, _: &[u8]| _ = sender.send(()));
     let sandbox = Sandbox::of_this_program().expect("/proc");
     (sandbox.start(run, Some(sink)).expect("a thread"), first)
 }

@@ -57,7 +57,7 @@ pub(super) fn differing(sandbox: &Sandbox, request: &HelperRequest, before: &Ind
             Ok(names) => differing
                 .extend(names.into_iter().filter(|name| is_protected(name)).map(|name| tree.join(name))),
             Err(error) => {
-                tracing::debug!(%error, tree = %tree.display(), "git could not be asked what differs")
+                tracing::debug!(%error, tree = %tree.display(), "git could not be asked what differs");
             }
         }
     }
