@@ -5,7 +5,7 @@
 //! its owner calls git, or an editor does.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Largest configuration that is read, in bytes; a fresh one has a few hundred.
 const LARGEST: u64 = 64 << 10;
@@ -41,6 +41,29 @@ pub(crate) fn is_fresh(folder: &Path) -> bool {
         && !exists(&folder.join("config.worktree"))
         && !exists(&folder.join("info").join("attributes"))
         && !exists(&folder.join("modules"))
+}
+
+/// Files and folders that a configuration names as hooks, or to be read as configuration, and that exist. `config` lies
+/// in `folder`.
+pub(crate) fn named_in_configuration(config: &Path, folder: &Path) -> Vec<PathBuf> {
+    let Ok(metadata) = config.symlink_metadata() else { return Vec::new() };
+    if !metadata.is_file() || metadata.len() > LARGEST {
+        return Vec::new();
+    }
+    let text = fs::read_to_string(config).unwrap_or_default();
+    let named = text.lines().filter_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        // The key may stand behind its section's head.
+        let key = key.rsplit([' ', '\t', ']']).find(|word| !word.is_empty())?.to_ascii_lowercase();
+        let value = value.trim().trim_matches('"');
+        match key.as_str() {
+            // Relative to where hooks run: the working tree, or the folder itself if it is bare.
+            "hookspath" if folder.ends_with(".git") => folder.parent()?.join(value).canonicalize().ok(),
+            "hookspath" | "path" => folder.join(value).canonicalize().ok(),
+            _ => None,
+        }
+    });
+    named.collect()
 }
 
 fn exists(path: &Path) -> bool {

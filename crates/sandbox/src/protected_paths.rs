@@ -1,6 +1,6 @@
 //! Protected paths that exist below a root.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use workspace::protected::{self, DEPENDENCY_FOLDERS};
 
+use crate::git_folder;
 use crate::walls::Walls;
 
 /// Entries of folders that are looked at, of all roots together.
@@ -22,6 +23,8 @@ pub(crate) struct ProtectedPaths {
     pub(crate) paths: BTreeSet<PathBuf>,
     /// Git folders, `.git` or bare: absolute.
     pub(crate) git_folders: BTreeSet<PathBuf>,
+    /// Git folder that a protected path is a part of.
+    owners: BTreeMap<PathBuf, PathBuf>,
     /// Root in which the look ended, as it has too many entries.
     pub(crate) cut_at: Option<PathBuf>,
     entries: usize,
@@ -64,12 +67,15 @@ impl ProtectedPaths {
                 self.cut_at = Some(root.to_owned());
             }
             let has = |name: &str| entries.iter().any(|entry| entry.text == name && entry.is_folder);
+            // Git takes a folder for its own by these names; all else in it counts as ever.
             if has("objects") && has("refs") && entries.iter().any(|entry| entry.text == "HEAD") {
                 self.git_folder(&here, walls);
-                continue;
             }
             for entry in entries {
                 let path = folder.join(&entry.name);
+                if entry.is_link {
+                    self.link(root, &path, walls);
+                }
                 if protected::is_git_folder(&entry.text) {
                     match entry.is_folder {
                         true => self.git_folder(&root.join(path), walls),
@@ -85,12 +91,58 @@ impl ProtectedPaths {
         }
     }
 
+    /// What a link of a protected name, or of one on the way to some, leads to in the roots: it is read by that name.
+    fn link(&mut self, root: &Path, path: &Path, walls: &Walls) {
+        let Ok(target) = root.join(path).canonicalize() else { return };
+        // One that holds a root, or is one, would close the root.
+        let holds_root = walls.roots.iter().any(|root| root.path.starts_with(&target));
+        if holds_root || !walls.writable_roots().any(|root| target.starts_with(root)) {
+            return;
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if protected::is_git_folder(&name) {
+            if target.is_dir() {
+                self.git_folder(&target, walls);
+            }
+        } else if protected::is_mounted(path) {
+            self.paths.insert(target);
+        } else if protected::is_on_the_way(path) {
+            let below = self.entries_of(&target).into_iter();
+            let below = below.filter(|entry| protected::is_mounted(&path.join(&entry.name)));
+            let below: Vec<PathBuf> = below.map(|entry| target.join(entry.name)).collect();
+            self.paths.extend(below);
+        }
+    }
+
+    /// Outermost git folder that a protected path is a part of and that another look did not find.
+    pub(crate) fn new_owner(&self, path: &Path, before: &Self) -> Option<&Path> {
+        let mut owner = self.owners.get(path).filter(|owner| !before.git_folders.contains(*owner))?;
+        while let Some(above) = self
+            .git_folders
+            .iter()
+            .find(|folder| owner.starts_with(folder.join("modules")) && !before.git_folders.contains(*folder))
+        {
+            owner = above;
+        }
+        Some(owner)
+    }
+
     /// The parts of a git folder that run programs, and those of its submodules and of worktrees elsewhere.
     fn git_folder(&mut self, folder: &Path, walls: &Walls) {
-        self.git_folders.insert(folder.to_owned());
+        if !self.git_folders.insert(folder.to_owned()) {
+            return;
+        }
         for entry in self.entries_of(folder) {
             let path = folder.join(&entry.name);
             if protected::runs_in_git_folder(&entry.text) {
+                if entry.text.eq_ignore_ascii_case("config") {
+                    let named = git_folder::named_in_configuration(&path, folder);
+                    let within = |path: &PathBuf| {
+                        walls.writable_roots().any(|root| path.starts_with(root) && path != root)
+                    };
+                    self.paths.extend(named.into_iter().filter(within));
+                }
+                self.owners.insert(path.clone(), folder.to_owned());
                 self.paths.insert(path);
             } else if entry.text == "modules" && entry.is_folder {
                 self.modules(&path, walls);
@@ -137,6 +189,7 @@ impl ProtectedPaths {
         let entries = read.map(|entry| NamedEntry {
             text: entry.file_name().to_string_lossy().into_owned(),
             name: entry.file_name(),
+            is_link: entry.file_type().is_ok_and(|kind| kind.is_symlink()),
             is_folder: entry.file_type().is_ok_and(|kind| kind.is_dir()),
         });
         let mut entries: Vec<NamedEntry> = entries.collect();
@@ -154,7 +207,12 @@ fn named_entries(folder: &Path) -> impl Iterator<Item = NamedEntry> {
         protected::PROTECTED.iter().filter_map(|row| row.path.first().map(|name| name.trim_end_matches('*')));
     names.filter_map(|name| {
         let metadata = folder.join(name).symlink_metadata().ok()?;
-        Some(NamedEntry { text: name.to_owned(), name: name.into(), is_folder: metadata.is_dir() })
+        Some(NamedEntry {
+            text: name.to_owned(),
+            name: name.into(),
+            is_folder: metadata.is_dir(),
+            is_link: metadata.is_symlink(),
+        })
     })
 }
 
@@ -164,6 +222,7 @@ struct NamedEntry {
     /// The name to compare. One that is no text is none that is protected; it is only walked through.
     text: String,
     is_folder: bool,
+    is_link: bool,
 }
 
 fn is_dependency_folder(name: &str, walls: &Walls) -> bool {

@@ -26,10 +26,11 @@ pub(crate) fn move_new(
     // What a new git folder holds goes with it, or passes with it.
     let new: BTreeSet<&Path> = new
         .filter(allowed)
-        .filter_map(|path| match new_git_folder(path, before, after) {
+        .filter_map(|path| match after.new_owner(path, before) {
             Some(folder) if is_fresh(folder) => None,
-            Some(folder) => Some(folder),
-            None => Some(path),
+            // Of a bare one, which may be any folder by the names in it, the part.
+            Some(folder) if folder.ends_with(".git") => Some(folder),
+            _ => Some(path.as_path()),
         })
         .collect();
     new.into_iter()
@@ -43,13 +44,6 @@ pub(crate) fn move_new(
             }
         })
         .collect()
-}
-
-/// The outermost git folder above a path that did not exist before.
-fn new_git_folder<'a>(path: &'a Path, before: &ProtectedPaths, after: &ProtectedPaths) -> Option<&'a Path> {
-    let is_new =
-        |folder: &&Path| after.git_folders.contains(*folder) && !before.git_folders.contains(*folder);
-    path.ancestors().filter(is_new).last()
 }
 
 /// Moves a file or folder. Its folder is walked to without following a link: another command of the session may be at

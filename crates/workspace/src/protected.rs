@@ -131,6 +131,16 @@ pub fn is_mounted(path: &Path) -> bool {
     })
 }
 
+/// Whether a path below a root ends on the way to one that the sandbox mounts read-only: `docs`, `sub/.cargo`.
+pub fn is_on_the_way(path: &Path) -> bool {
+    let names: Vec<String> =
+        path.components().map(|name| folded(&name.as_os_str().to_string_lossy())).collect();
+    PROTECTED.iter().filter(|row| row.mounted).any(|row| {
+        let starts = if row.scope == Top { 0..1 } else { 0..names.len() };
+        starts.into_iter().any(|start| matches!(compare(&names[start..], row.path), Match::Above))
+    })
+}
+
 /// Whether a name is that of a git folder, or of the file that stands for one in a linked worktree.
 pub fn is_git_folder(name: &str) -> bool {
     matches(&folded(name), ".git")
@@ -294,6 +304,8 @@ mod tests {
         {
             assert!(!is_mounted(Path::new(path)), "{path}");
         }
+        assert!(is_on_the_way(Path::new("docs")) && is_on_the_way(Path::new("sub/.cargo")));
+        assert!(!is_on_the_way(Path::new("sub/docs")) && !is_on_the_way(Path::new("src")));
         assert!(is_git_folder(".GIT") && !is_git_folder(".gitignore"));
         for name in ["hooks", "config", "config.worktree", "info", "commondir", "Hooks"] {
             assert!(runs_in_git_folder(name), "{name}");

@@ -73,7 +73,7 @@ fn is_there(world: &World, name: &str) -> bool {
     world.path(name).symlink_metadata().is_ok()
 }
 
-const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n";
+const CONFIG: &str = crate::world::CONFIG;
 
 pub(crate) const PROTECTED: &[Row] = &[
     row("hook", "echo x > .git/hooks/pre-commit").seen_by(|w| is_there(w, "root/.git/hooks/pre-commit")),
@@ -98,6 +98,16 @@ pub(crate) const PROTECTED: &[Row] = &[
         "mkdir -p n/objects n/refs && echo x > n/HEAD && echo '[core]fsmonitor=x' > n/config",
     )
     .seen_by(|w| is_there(w, "root/n/config")),
+    row("behind a folder that looks like git's", "mkdir objects refs && echo x > HEAD && echo x > .envrc")
+        .seen_by(|w| is_there(w, "root/.envrc")),
+    row("hooks where the configuration looks for them", r#"echo x > "$ROOT/elsewhere/hooks/pre-commit""#)
+        .seen_by(|w| is_there(w, "root/elsewhere/hooks/pre-commit")),
+    row("configuration that is included", r#"echo '[core]fsmonitor=x' > "$ROOT/elsewhere/shared""#)
+        .seen_by(|w| differs(w, "root/elsewhere/shared", "")),
+    row("target of a protected link", "echo x > settings/tasks.json")
+        .seen_by(|w| is_there(w, "root/settings/tasks.json")),
+    row("target of a link on the way", "echo x > tools/config.toml")
+        .seen_by(|w| differs(w, "root/tools/config.toml", "")),
     row("file in place of a git folder", "mkdir n && echo 'gitdir: ../evil' > n/.git")
         .seen_by(|w| is_there(w, "root/n/.git")),
     row("truncate instructions", ": > AGENTS.md").seen_by(|w| differs(w, "root/AGENTS.md", "ours")),
@@ -112,8 +122,8 @@ pub(crate) const PROTECTED: &[Row] = &[
     row("new environment file", "echo x > .envrc").seen_by(|w| is_there(w, "root/.envrc")),
     row("new settings of an editor below", "mkdir -p src/.vscode && echo x > src/.vscode/tasks.json")
         .seen_by(|w| is_there(w, "root/src/.vscode")),
-    row("new configuration of cargo", "mkdir .cargo && echo x > .cargo/config.toml")
-        .seen_by(|w| is_there(w, "root/.cargo/config.toml")),
+    row("new configuration of cargo", "mkdir -p src/.cargo && echo x > src/.cargo/config.toml")
+        .seen_by(|w| is_there(w, "root/src/.cargo/config.toml")),
     row("another spelling", "echo x > .EnvRC").seen_by(|w| is_there(w, "root/.EnvRC")),
 ];
 

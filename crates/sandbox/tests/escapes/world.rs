@@ -17,6 +17,10 @@ use tempfile::TempDir;
 /// Value that no command may learn.
 pub(crate) const SECRET: &str = "s3cret-of-the-owner";
 
+/// Configuration of the git folders.
+pub(crate) const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\thooksPath = elsewhere/hooks\n\
+    [include]\n\tpath = ../elsewhere/shared\n";
+
 /// Who runs an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User {
@@ -89,6 +93,10 @@ impl World {
             (".github/workflows/ci.yml", "ours"),
             ("skills/one/SKILL.md", "ours"),
             ("src/main.txt", "text"),
+            ("elsewhere/hooks/pre-push", ""),
+            ("elsewhere/shared", ""),
+            ("settings/settings.json", ""),
+            ("tools/config.toml", ""),
             ("node_modules/package/AGENTS.md", "theirs"),
         ];
         for (name, text) in files {
@@ -98,6 +106,8 @@ impl World {
         }
         fs::write(path("root/BOOT.md"), "ours").unwrap();
         fs::hard_link(path("root/BOOT.md"), path("root/second-name")).unwrap();
+        std::os::unix::fs::symlink("settings", path("root/.vscode")).unwrap();
+        std::os::unix::fs::symlink("tools", path("root/.cargo")).unwrap();
         std::os::unix::fs::symlink("AGENTS.md", path("root/CLAUDE.md")).unwrap();
         let unix = UnixListener::bind(path("outside/socket")).unwrap();
         let datagrams = UnixDatagram::bind(path("outside/datagrams")).unwrap();
@@ -278,7 +288,7 @@ fn git_folder(path: &Path) {
         fs::create_dir_all(path.join(name)).unwrap();
     }
     fs::write(path.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-    fs::write(path.join("config"), "[core]\n\trepositoryformatversion = 0\n\tbare = false\n").unwrap();
+    fs::write(path.join("config"), CONFIG).unwrap();
     fs::write(path.join("hooks/pre-commit.sample"), "#!/bin/sh\n").unwrap();
 }
 
