@@ -39,6 +39,7 @@ use rustix::process::{
 use crate::level::Level;
 use crate::protection::{Protection, Protections};
 use crate::request::{HelperReport, HelperRequest, receive, send};
+pub(crate) use attempts::SIGNALS;
 pub(crate) use landlock::kernel_abi;
 
 /// Exit code of a helper that was not started by a supervisor, or could not build the walls.
@@ -74,10 +75,10 @@ pub fn run_helper() -> ExitCode {
     run(&Protections::all())
 }
 
-/// The helper of the tests, which lacks some protections.
+/// The helper of the tests, which lacks some protections, or takes the kernel for an older one.
 #[doc(hidden)]
-pub fn run_helper_without(omitted: &[Protection]) -> ExitCode {
-    run(&Protections::without(omitted))
+pub fn run_helper_without(omitted: &[Protection], landlock_at_most: Option<u32>) -> ExitCode {
+    run(&Protections::without(omitted, landlock_at_most))
 }
 
 fn run(protections: &Protections) -> ExitCode {

@@ -74,6 +74,8 @@ impl Protection {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Protections {
     omitted: Vec<Protection>,
+    /// Version of Landlock's interface that the kernel is taken to have at most.
+    landlock_at_most: Option<u32>,
 }
 
 impl Protections {
@@ -81,8 +83,12 @@ impl Protections {
         Self::default()
     }
 
-    pub(crate) fn without(omitted: &[Protection]) -> Self {
-        Self { omitted: omitted.to_vec() }
+    pub(crate) fn without(omitted: &[Protection], landlock_at_most: Option<u32>) -> Self {
+        Self { omitted: omitted.to_vec(), landlock_at_most }
+    }
+
+    pub(crate) fn landlock_version(&self, kernel: u32) -> u32 {
+        self.landlock_at_most.map_or(kernel, |most| most.min(kernel))
     }
 
     pub(crate) fn has(&self, protection: Protection) -> bool {

@@ -84,7 +84,8 @@ fn restrict(request: &HelperRequest, protections: &Protections, own_root: bool) 
     }
     capabilities::refuse_new()?;
     if protections.has(Protection::Landlock) {
-        landlock::restrict(request, own_root)?;
+        let version = protections.landlock_version(landlock::kernel_abi());
+        landlock::restrict(request, own_root, version)?;
     }
     // The command is of the same user, and is to see nothing of this process.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step("dumpable")?;

@@ -34,13 +34,12 @@ pub(crate) fn kernel_abi() -> u32 {
 }
 
 /// Restricts this process and all it starts.
-pub(super) fn restrict(request: &HelperRequest, own_root: bool) -> Result<(), Failure> {
-    let kernel = kernel_abi();
-    // In level full what is needed is required; in partial what there is.
-    let version = match request.level {
-        Level::Full => NEEDED.max(kernel),
-        Level::Partial | Level::None => kernel,
-    };
+pub(super) fn restrict(request: &HelperRequest, own_root: bool, version: u32) -> Result<(), Failure> {
+    // In level full what is needed is required; in partial it is what there is.
+    if request.level == Level::Full && version < NEEDED {
+        let lacking = format!("the kernel has version {version} of its interface, and {NEEDED} is needed");
+        return Err(Failure::new("Landlock", &lacking));
+    }
     let abi = match version {
         0 => return Ok(()),
         version if version >= SOCKETS => ABI::V9,

@@ -11,7 +11,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::Sandbox;
 use super::conversation::Deadline;
-use crate::helper::kernel_abi;
+use crate::helper::{SIGNALS, kernel_abi};
 use crate::level::{Level, LevelReport};
 use crate::outcome::Notice;
 use crate::request::{HelperRequest, HelperTask, ProbeTargets};
@@ -24,11 +24,12 @@ pub(super) fn probe(sandbox: &Sandbox) -> LevelReport {
     let mut missing = Vec::new();
     for level in [Level::Full, Level::Partial] {
         match escapes(sandbox, level) {
-            Ok(escapes) if escapes.is_empty() => {
-                return LevelReport { level, missing, landlock: kernel_abi() };
-            }
             Ok(escapes) => {
+                let is_level = escapes.iter().all(|escape| level == Level::Partial && escape == SIGNALS);
                 missing.extend(escapes.into_iter().map(|escape| format!("{level}: {escape} is not held")));
+                if is_level {
+                    return LevelReport { level, missing, landlock: kernel_abi() };
+                }
             }
             Err(problem) => missing.push(format!("{level}: {problem}")),
         }

@@ -110,3 +110,16 @@ classes! {
     home_and_store_are_not_reached, home_and_store_at_partial: "home", rows::HOME;
     terminal_and_descriptors_are_not_reached, terminal_at_partial: "terminal", rows::TERMINAL;
 }
+
+/// Kernels of 6.1 and 6.8 have these versions of Landlock.
+#[test]
+fn older_kernels_hold_files_and_network_at_partial() {
+    for version in ["landlock=2", "landlock=4"] {
+        for (class, rows) in [("outside", rows::OUTSIDE), ("network", rows::NETWORK), ("home", rows::HOME)] {
+            for row in rows.iter().filter(|row| row.partial.is_none()) {
+                let (succeeded, outcome) = succeeds(row, User::Own, Level::Partial, &[version]);
+                assert!(!succeeded, "{class}, {}, {version}: {outcome:?}", row.name);
+            }
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use drawloom_sandbox::{Ending, Level, Limits, Notice, Outcome};
+use drawloom_sandbox::{Ending, Level, LevelReport, Limits, Notice, Outcome};
 
 use crate::world::{User, World};
 
@@ -78,11 +78,31 @@ fn what_appeared_is_in_quarantine_and_named() {
     assert_eq!(std::fs::read_to_string(to).unwrap(), "evil\n");
 }
 
+fn probe(omitted: &[&str]) -> LevelReport {
+    let probe = std::process::Command::new(crate::world::program()).arg("probe").args(omitted).output();
+    serde_json::from_slice(&probe.unwrap().stdout).unwrap()
+}
+
 #[test]
 fn the_machine_of_the_tests_allows_the_highest_level() {
-    let probe = std::process::Command::new(crate::world::program()).arg("probe").output().unwrap();
-    let report: drawloom_sandbox::LevelReport = serde_json::from_slice(&probe.stdout).unwrap();
+    let report = probe(&[]);
     assert_eq!((report.level, report.missing), (Level::Full, Vec::new()));
+}
+
+#[test]
+fn what_is_missing_lowers_the_level_and_is_named() {
+    for (omitted, level, named) in [
+        ("landlock=4", Level::Partial, "full: Landlock: the kernel has version 4"),
+        ("landlock=4", Level::Partial, "partial: signals to other processes is not held"),
+        ("landlock=0", Level::None, "partial: reading outside of the walls is not held"),
+        ("seccomp", Level::None, "full: io_uring is not held"),
+        ("net-namespace", Level::Partial, "full: UDP to the machine is not held"),
+        ("protected-mounts", Level::Partial, "full: writing the protected set is not held"),
+    ] {
+        let report = probe(&[omitted]);
+        assert_eq!(report.level, level, "{omitted}: {report:?}");
+        assert!(report.missing.iter().any(|missing| missing.starts_with(named)), "{omitted}: {report:?}");
+    }
 }
 
 #[test]
