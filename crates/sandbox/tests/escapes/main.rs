@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, in its helpers too, and says what it could not run"
 )]
 
+mod classes;
 mod commands;
 mod removals;
 mod rows;
@@ -81,45 +82,4 @@ fn all_are_held(class: &str, rows: &[Row], level: Level) {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-macro_rules! classes {
-    ($($full:ident, $partial:ident: $name:literal, $rows:expr;)*) => {$(
-        #[test]
-        fn $full() {
-            all_are_held($name, $rows, Level::Full);
-        }
-
-        #[test]
-        fn $partial() {
-            all_are_held($name, $rows, Level::Partial);
-        }
-    )*};
-}
-
-classes! {
-    keys_and_environment_are_not_reached, keys_and_environment_at_partial: "keys", rows::KEYS;
-    nothing_is_written_outside, nothing_is_written_outside_at_partial: "outside", rows::OUTSIDE;
-    the_protected_set_stays_as_it_is, the_protected_set_is_given_back_at_partial: "protected set", rows::PROTECTED;
-    ancestors_and_links_lead_nowhere, ancestors_and_links_at_partial: "ancestors and links", rows::ANCESTORS;
-    other_processes_are_not_reached, other_processes_at_partial: "processes", rows::PROCESSES;
-    no_namespace_and_no_mount_is_made, no_namespace_at_partial: "namespaces", rows::NAMESPACES;
-    no_network_is_reached, no_network_at_partial: "network", rows::NETWORK;
-    nothing_outlives_its_command, nothing_outlives_its_command_at_partial: "outliving", rows::OUTLIVING;
-    floods_are_ended, floods_at_partial: "floods", rows::FLOODS;
-    home_and_store_are_not_reached, home_and_store_at_partial: "home", rows::HOME;
-    terminal_and_descriptors_are_not_reached, terminal_at_partial: "terminal", rows::TERMINAL;
-}
-
-/// Kernels of 6.1 and 6.8 have these versions of Landlock.
-#[test]
-fn older_kernels_hold_files_and_network_at_partial() {
-    for version in ["landlock=2", "landlock=4"] {
-        for (class, rows) in [("outside", rows::OUTSIDE), ("network", rows::NETWORK), ("home", rows::HOME)] {
-            for row in rows.iter().filter(|row| row.partial.is_none()) {
-                let (succeeded, outcome) = succeeds(row, User::Own, Level::Partial, &[version]);
-                assert!(!succeeded, "{class}, {}, {version}: {outcome:?}", row.name);
-            }
-        }
-    }
 }
