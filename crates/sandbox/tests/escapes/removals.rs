@@ -14,6 +14,8 @@ const FULL: &[(&str, &[Row], &str)] = &[
     ("net-namespace", rows::NETWORK, "UDP"),
     ("mount-namespace", rows::OUTSIDE, "permissions"),
     ("pid-namespace", rows::OUTLIVING, "own session"),
+    ("ipc-namespace", rows::PROCESSES, "message queue"),
+    ("uts-namespace", rows::PROCESSES, "name of the machine"),
     ("pid-namespace", rows::KEYS, "arguments of any process"),
     ("seccomp", rows::NETWORK, "io_uring"),
     ("seccomp", rows::NAMESPACES, "new user namespace"),

@@ -71,6 +71,8 @@ pub(crate) struct World {
     udp: UdpSocket,
     udp6: Option<UdpSocket>,
     datagrams: UnixDatagram,
+    /// Number of a message queue of System V.
+    queue: String,
 }
 
 impl World {
@@ -125,6 +127,10 @@ impl World {
         victim.arg0(format!("victim-{SECRET}")).env_clear().env("SECRET", SECRET).stdin(Stdio::piped());
         user.apply(&mut victim);
         let victim = victim.spawn().unwrap();
+        let mut queue = Command::new("/usr/bin/ipcmk");
+        user.apply(queue.arg("-Q"));
+        let queue = String::from_utf8(queue.output().unwrap().stdout).unwrap();
+        let queue = queue.split_whitespace().last().unwrap().to_owned();
         if user == User::Nobody {
             own(folder.path());
         }
@@ -137,6 +143,7 @@ impl World {
             udp,
             udp6,
             datagrams,
+            queue,
             folder,
         }
     }
@@ -173,6 +180,8 @@ impl World {
             ("TCP", self.tcp.local_addr().unwrap().port().to_string()),
             ("UDP", self.udp.local_addr().unwrap().port().to_string()),
             ("UDP6", udp6.to_string()),
+            ("QUEUE", self.queue.clone()),
+            ("MACHINE", rustix::system::uname().nodename().to_string_lossy().into_owned()),
             ("ATTEMPT", program().to_string_lossy().into_owned()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
@@ -273,6 +282,7 @@ impl Drop for World {
     fn drop(&mut self) {
         let _ = self.victim.kill();
         let _ = self.victim.wait();
+        let _ = Command::new("/usr/bin/ipcrm").args(["-q", &self.queue]).status();
         // What a control left running says so here.
         if let Some(left) = self.text("root/left") {
             for process in left.split_whitespace() {
