@@ -210,6 +210,9 @@ fn matches(name: &str, pattern: &str) -> bool {
 
 /// A name as the most forgiving file system compares it.
 fn folded(name: &str) -> String {
+    if name.is_ascii() {
+        return name.trim_end_matches(['.', ' ']).to_ascii_lowercase();
+    }
     let kept: String = name.chars().filter(|c| !is_ignored(*c)).collect();
     kept.trim_end_matches(['.', ' ']).to_lowercase()
 }
