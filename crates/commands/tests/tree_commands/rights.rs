@@ -98,6 +98,7 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("config path", Admin),
         ("doctor", Read),
         ("bench", Write),
+        ("sandbox -- true", Admin),
     ]
 }
 
