@@ -165,7 +165,7 @@ pub(crate) const PROCESSES: &[Row] = &[
     row("settings of the kernel", r#""$ATTEMPT" attempt kernel-settings"#),
     row("capabilities", r#""$ATTEMPT" attempt capabilities"#),
     row("new privileges", r#""$ATTEMPT" attempt privileges"#),
-    row("message queue", r#"grep -q "^ *[0-9]* *$QUEUE " /proc/sysvipc/msg"#)
+    row("message queue", r#"grep -q "^ *-*[0-9]* *$QUEUE " /proc/sysvipc/msg"#)
         .not_in_partial("there is no IPC namespace"),
     row("name of the machine", r#"test "$(uname -n)" = "$MACHINE""#)
         .not_in_partial("there is no UTS namespace"),
