@@ -164,7 +164,7 @@ fn told(outcome: &Outcome, report: &LevelReport) -> Sandboxed {
             Notice::Quarantined { path, to } => told.protected.push(changed(path, Some(to))),
             Notice::Restored(path) => told.protected.push(changed(path, None)),
             Notice::Ended(names) => {
-                told.notices.push(format!("ended what it left running: {}", names.join(", ")))
+                told.notices.push(format!("ended what it left running: {}", names.join(", ")));
             }
             Notice::NotRestored { path, problem } => {
                 told.notices
@@ -178,7 +178,7 @@ fn told(outcome: &Outcome, report: &LevelReport) -> Sandboxed {
                 told.notices.push(format!("git has another text of {} than the folder", paths.join(", ")));
             }
             Notice::NetworkSeemsMissing => {
-                told.notices.push("it seems to need a network, which it has not".into())
+                told.notices.push("it seems to need a network, which it has not".into());
             }
             Notice::Lacks(what) => told.notices.push(what.clone()),
         }
