@@ -17,6 +17,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("drawloom-workspace", 1),
     ("drawloom-context", 2),
     ("drawloom-policy", 2),
+    ("drawloom-sandbox", 2),
     ("drawloom-interop", 3),
     ("drawloom-tools", 3),
     ("drawloom-agent", 4),

@@ -91,7 +91,8 @@ impl App {
             | Command::Model(_)
             | Command::Init(_)
             | Command::Doctor(_)
-            | Command::Bench(_)) => Err(command.not_here()),
+            | Command::Bench(_)
+            | Command::Sandbox(_)) => Err(command.not_here()),
         }
     }
 

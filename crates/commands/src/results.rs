@@ -143,6 +143,8 @@ pub enum CommandOutcome {
     Health(maintenance::Health),
     /// `bench`.
     Rows(maintenance::BenchRows),
+    /// `sandbox`.
+    Sandboxed(maintenance::Sandboxed),
     /// `context show`.
     Context(context::ContextShown),
     /// `context diff`.
@@ -157,10 +159,14 @@ pub enum CommandOutcome {
 
 impl CommandOutcome {
     /// The exit code of a program that ends with it: 1 where a check found errors, a part of a file or edit was left
-    /// out, or what was to be taken out of an answer is not in it; 5 where an answer does not fit its schema.
+    /// out, or what was to be taken out of an answer is not in it; 5 where an answer does not fit its
+    /// schema; that of the command for a command in the sandbox.
     pub fn exit(&self) -> u8 {
         if matches!(self, Self::Chatted(done) if done.misfit.is_some()) {
             return 5;
+        }
+        if let Self::Sandboxed(done) = self {
+            return done.exit;
         }
         let failed = match self {
             Self::Verified(found) => found.status == loom::verify::Status::Invalid,

@@ -8,7 +8,8 @@ use crate::args::chat::{AskArgs, ChatArgs, LogArgs, SessionsCommand};
 use crate::args::context::ContextCommand;
 use crate::args::cost::Cost;
 use crate::args::maintenance::{
-    BackupArgs, Bench, ConfigCommand, Doctor, ForgetArgs, ImportArgs, Restore, Search, StoreCommand,
+    BackupArgs, Bench, ConfigCommand, Doctor, ForgetArgs, ImportArgs, Restore, SandboxArgs, Search,
+    StoreCommand,
 };
 use crate::args::model::{Init, ModelCommand};
 use crate::args::policy::PolicyCommand;
@@ -91,6 +92,9 @@ pub enum Command {
     Doctor(Doctor),
     /// Measure speed and size on this machine.
     Bench(Bench),
+    /// Run a command in the walls of the workspace, as an agent's commands run.
+    #[command(after_help = "Example: drawloom sandbox -- make test")]
+    Sandbox(SandboxArgs),
 }
 
 /// What the table says of a command.
@@ -145,6 +149,7 @@ impl Command {
             Self::Config(ConfigCommand::Path) => spec("config path", Admin),
             Self::Doctor(_) => spec("doctor", Read),
             Self::Bench(_) => spec("bench", Write),
+            Self::Sandbox(_) => spec("sandbox", Admin),
         }
     }
 }
@@ -180,9 +185,9 @@ impl Command {
         matches!(self, Self::Tree(TreeCommand::Export(export)) if export.share)
     }
 
-    /// Whether the surface runs it, which holds the files: configuration, diagnosis, benchmarks.
+    /// Whether the surface runs it, which holds the files: configuration, diagnosis, benchmarks, the sandbox.
     pub(crate) const fn is_of_the_surface(&self) -> bool {
-        matches!(self, Self::Config(_) | Self::Init(_) | Self::Doctor(_) | Self::Bench(_))
+        matches!(self, Self::Config(_) | Self::Init(_) | Self::Doctor(_) | Self::Bench(_) | Self::Sandbox(_))
     }
 
     /// The error where no such surface is.

@@ -34,6 +34,7 @@ mod provider;
 mod render;
 mod repl;
 mod run;
+mod sandboxed;
 mod secrets;
 mod terminal;
 mod usage;
@@ -45,6 +46,11 @@ use std::process::ExitCode;
 use output::Output;
 
 fn main() -> ExitCode {
+    // Before anything else: the helper enters namespaces, which a process with threads cannot.
+    #[cfg(target_os = "linux")]
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == sandbox::HELPER_ARGUMENT) {
+        return sandbox::run_helper();
+    }
     allocator::return_freed();
     store::home::restrict_umask();
     #[cfg(feature = "embedded-model")]

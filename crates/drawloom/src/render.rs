@@ -196,6 +196,10 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Paths(found) => RenderedOutcome::new(maintenance::paths(found, to)),
         CommandOutcome::Health(found) => RenderedOutcome::new(maintenance::health(found, to)),
         CommandOutcome::Rows(found) => RenderedOutcome::new(maintenance::rows(found, to)),
+        // What it printed was shown as it came.
+        CommandOutcome::Sandboxed(done) => {
+            RenderedOutcome::default().noting(maintenance::sandboxed(done, to))
+        }
         CommandOutcome::Context(found) => RenderedOutcome::new(context::show(found, to)),
         CommandOutcome::ContextDiff(found) => RenderedOutcome::new(context::differences(found, to)),
         CommandOutcome::Replayed(done) => context::replayed(done, to),

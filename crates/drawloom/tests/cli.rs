@@ -89,6 +89,8 @@ mod reference;
 mod regenerating;
 #[path = "cli/replaying.rs"]
 mod replaying;
+#[path = "cli/sandbox.rs"]
+mod sandbox;
 #[path = "cli/secrets.rs"]
 mod secrets;
 #[path = "cli/seeing.rs"]

@@ -8,6 +8,8 @@
 //! case, trailing dots and spaces, characters that some file systems ignore, and the short name
 //! `GIT~1`. A name that only looks different must not be a way around.
 
+use std::path::Path;
+
 use crate::path::RelativePath;
 
 /// Folders in which a protected path counts.
@@ -51,8 +53,11 @@ pub const PROTECTED: &[Protected] = &[
     // Git runs its hooks and what its configuration names; tools use the sandboxed git instead.
     Protected { path: &[".git"], scope: Anywhere, tools: Never, mounted: false },
     row(&[".git", "hooks"], Anywhere, Never),
-    row(&[".git", "config"], Anywhere, Never),
+    // `config.worktree` too.
+    row(&[".git", "config*"], Anywhere, Never),
     row(&[".git", "info"], Anywhere, Never),
+    // It names a folder whose configuration git reads instead.
+    row(&[".git", "commondir"], Anywhere, Never),
     row(&[".gitmodules"], Anywhere, Ask),
     // Ours, and what we remember.
     row(&[".drawloom"], Anywhere, Never),
@@ -104,6 +109,51 @@ pub enum ProtectionMatch {
     OnTheWay(Protection),
 }
 
+/// Folders below which names that are protected anywhere are ordinary: packages bring them along, and nothing is loaded
+/// from there.
+pub const DEPENDENCY_FOLDERS: [&str; 6] =
+    ["node_modules", "target", ".venv", "venv", "vendor", "site-packages"];
+
+/// Whether a path below a root is one that the sandbox mounts read-only: the path itself, not what lies below it.
+pub fn is_mounted(path: &Path) -> bool {
+    let Some(last) = path.file_name() else { return false };
+    let last = folded(&last.to_string_lossy());
+    let depth = path.components().count();
+    let is = |row: &&Protected| {
+        let ends = row.path.last().is_some_and(|pattern| matches(&last, pattern));
+        ends && (row.path.len() == depth || (row.scope == Anywhere && row.path.len() < depth))
+    };
+    let mut rows = PROTECTED.iter().filter(|row| row.mounted).filter(is);
+    rows.any(|row| {
+        let names = path.components().skip(depth - row.path.len());
+        let names = names.map(|name| folded(&name.as_os_str().to_string_lossy()));
+        names.zip(row.path).all(|(name, pattern)| matches(&name, pattern))
+    })
+}
+
+/// Whether a path below a root ends on the way to one that the sandbox mounts read-only: `docs`, `sub/.cargo`.
+pub fn is_on_the_way(path: &Path) -> bool {
+    let names: Vec<String> =
+        path.components().map(|name| folded(&name.as_os_str().to_string_lossy())).collect();
+    PROTECTED.iter().filter(|row| row.mounted).any(|row| {
+        let starts = if row.scope == Top { 0..1 } else { 0..names.len() };
+        starts.into_iter().any(|start| matches!(compare(&names[start..], row.path), Match::Above))
+    })
+}
+
+/// Whether a name is that of a git folder, or of the file that stands for one in a linked worktree.
+pub fn is_git_folder(name: &str) -> bool {
+    matches(&folded(name), ".git")
+}
+
+/// Whether a name directly in a git folder is one that runs programs, or makes git read another configuration: those of
+/// `.git` in the table, for bare folders and submodules too.
+pub fn runs_in_git_folder(name: &str) -> bool {
+    let name = folded(name);
+    let rows = PROTECTED.iter().filter(|row| row.mounted && row.path.first() == Some(&".git"));
+    rows.filter_map(|row| row.path.get(1)).any(|pattern| matches(&name, pattern))
+}
+
 /// Judges a path below a root.
 pub fn touches(path: &RelativePath) -> ProtectionMatch {
     let names: Vec<String> = path.as_path().iter().map(|name| folded(&name.to_string_lossy())).collect();
@@ -150,16 +200,19 @@ fn compare(names: &[String], row: &[&str]) -> Match {
     }
 }
 
+/// Whether a folded name is that of a pattern, whose letters are ASCII.
 fn matches(name: &str, pattern: &str) -> bool {
-    let pattern = pattern.to_lowercase();
     match pattern.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => name == pattern || (pattern == ".git" && name == "git~1"),
+        Some(start) => name.get(..start.len()).is_some_and(|name| name.eq_ignore_ascii_case(start)),
+        None => name.eq_ignore_ascii_case(pattern) || (pattern == ".git" && name == "git~1"),
     }
 }
 
 /// A name as the most forgiving file system compares it.
 fn folded(name: &str) -> String {
+    if name.is_ascii() {
+        return name.trim_end_matches(['.', ' ']).to_ascii_lowercase();
+    }
     let kept: String = name.chars().filter(|c| !is_ignored(*c)).collect();
     kept.trim_end_matches(['.', ' ']).to_lowercase()
 }
@@ -240,6 +293,27 @@ mod tests {
             assert!(!matches!(judged(path), ProtectionMatch::Protected(_)), "{path}");
         }
         assert_eq!(judged("src/hooks/useThing.ts"), ProtectionMatch::Nothing);
+    }
+
+    #[test]
+    fn what_the_sandbox_mounts_is_the_path_itself() {
+        for path in
+            ["AGENTS.md", "sub/.envrc", "a/b/.cargo/config.toml", "skills", "docs/capabilities", ".drawloom"]
+        {
+            assert!(is_mounted(Path::new(path)), "{path}");
+        }
+        for path in
+            ["sub/skills", "skills/x", ".git", "docs", "src", "sub/docs/capabilities", ".cargo", "config"]
+        {
+            assert!(!is_mounted(Path::new(path)), "{path}");
+        }
+        assert!(is_on_the_way(Path::new("docs")) && is_on_the_way(Path::new("sub/.cargo")));
+        assert!(!is_on_the_way(Path::new("sub/docs")) && !is_on_the_way(Path::new("src")));
+        assert!(is_git_folder(".GIT") && !is_git_folder(".gitignore"));
+        for name in ["hooks", "config", "config.worktree", "info", "commondir", "Hooks"] {
+            assert!(runs_in_git_folder(name), "{name}");
+        }
+        assert!(!runs_in_git_folder("objects") && !runs_in_git_folder("HEAD"));
     }
 
     #[test]

@@ -166,6 +166,29 @@ const fn million() -> u64 {
     1_000_000
 }
 
+/// `sandbox`.
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
+pub struct SandboxArgs {
+    /// A protected file or folder of the workspace that this command may write; several times for several.
+    #[arg(long, value_name = "PATH")]
+    #[serde(default)]
+    pub touches: Vec<PathBuf>,
+    /// End the command after this many seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = DAY)]
+    #[serde(default = "day")]
+    pub timeout: u64,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<String>,
+}
+
+/// Seconds of a day.
+const DAY: u64 = 24 * 60 * 60;
+
+const fn day() -> u64 {
+    DAY
+}
+
 /// What there is to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

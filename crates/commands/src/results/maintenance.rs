@@ -268,6 +268,33 @@ pub struct BenchRows {
     pub rows: Vec<BenchRow>,
 }
 
+/// `sandbox`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sandboxed {
+    /// Level of the walls: `full` or `partial`.
+    pub level: String,
+    /// Exit code; 128 and the signal's number if one ended the command, 124 if its time was over.
+    pub exit: u8,
+    /// Duration in milliseconds.
+    pub ms: u64,
+    /// What the command printed, head and tail of what is long.
+    pub output: String,
+    pub errors: String,
+    /// Protected paths that were given back or moved away, each with where it is now.
+    pub protected: Vec<ProtectedChange>,
+    /// What else is to be known of it.
+    pub notices: Vec<String>,
+}
+
+/// Protected path that a command changed or made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProtectedChange {
+    pub path: String,
+    /// Where it was moved; none where the path was given back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved_to: Option<String>,
+}
+
 /// One measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BenchRow {

@@ -104,6 +104,7 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("config path", Admin),
         ("doctor", Read),
         ("bench", Write),
+        ("sandbox -- true", Admin),
     ]
 }
 

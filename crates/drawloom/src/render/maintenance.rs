@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use commands::results::maintenance::{
-    BenchRows, Checked, Exported, Health, Imported, Paths, Removed, Restored, Setting, SettingsShown,
-    Skipped, State,
+    BenchRows, Checked, Exported, Health, Imported, Paths, Removed, Restored, Sandboxed, Setting,
+    SettingsShown, Skipped, State,
 };
 
 use super::columns::{count, wrapped};
@@ -125,6 +125,15 @@ pub(super) fn health(found: &Health, to: OutputStyle) -> String {
         vec![state, check.name.clone(), format!("{}{fix}", to.line(&check.why))]
     });
     explained(&rows.collect::<Vec<_>>(), to)
+}
+
+/// What the command printed was shown as it came; these are the notices.
+pub(super) fn sandboxed(done: &Sandboxed, to: OutputStyle) -> Vec<String> {
+    let protected = done.protected.iter().map(|change| match &change.moved_to {
+        Some(moved) => format!("moved {}, which is protected, to {}", to.line(&change.path), to.line(moved)),
+        None => format!("gave {}, which is protected, back as it was", to.line(&change.path)),
+    });
+    protected.chain(done.notices.iter().map(|notice| to.line(notice).into_owned())).collect()
 }
 
 pub(super) fn rows(found: &BenchRows, to: OutputStyle) -> String {

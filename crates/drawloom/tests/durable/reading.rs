@@ -60,7 +60,7 @@ const WRITING: &str = "chat; ask; sessions rename; sessions archive; sessions re
     tree note; tree undo; tree redo; tree view new; tree view delete; tree seal; tree trust; tree rename; \
     tree delete; tree undelete; tree import; workspace trust; workspace untrust; model pull; model use; \
     model test; init; import; restore; config set; config unset; config get; config check; config show; \
-    config path; bench";
+    config path; bench; sandbox";
 
 /// What of an answer is the same wherever the home lies, and whatever room there is.
 fn comparable(row: &str, stdout: &str) -> String {

@@ -1,0 +1,201 @@
+//! `drawloom sandbox -- CMD`: a command of the owner in the walls that an agent's commands have.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, IsTerminal as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use commands::args::maintenance::SandboxArgs;
+use commands::results::maintenance::{ProtectedChange, Sandboxed};
+use commands::{CommandError, CommandOutcome};
+use model::Clock;
+use sandbox::{
+    CommandLine, Ending, Level, LevelReport, Notice, Outcome, OutputSink, OutputStream, RootAccess, Run,
+    Sandbox, SandboxError, Walls, git_folders_serving,
+};
+use text::terminal::{VisibleStream, one_line};
+
+use crate::interrupt;
+use crate::paths::InvocationPaths;
+
+/// Exit code of a command whose time was over, and of one that went over a limit; as `timeout` has it.
+const OVER: u8 = 124;
+
+/// Runs the command and prints what it prints, as it comes.
+///
+/// # Errors
+/// When the workspace cannot be found, or the walls cannot be built.
+pub(crate) fn run(
+    arguments: &SandboxArgs,
+    paths: &InvocationPaths,
+    json: bool,
+) -> Result<CommandOutcome, CommandError> {
+    let sandbox = Sandbox::of_this_program().map_err(|error| refused(&SandboxError::Start(error)))?;
+    let report = sandbox.probe();
+    if report.level == Level::None {
+        return Err(CommandError::refused(
+            "no_sandbox",
+            format!("there are no walls on this machine: {}", report.missing.join("; ")),
+            "run the command yourself, if you trust it",
+        ));
+    }
+    let run = walled(arguments, paths, &report)?;
+    let runtime = interrupt::runtime()?;
+    let mut running = sandbox.start(run, (!json).then(printing)).map_err(|error| refused(&error))?;
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            outcome = running.outcome() => return outcome,
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        // What it leaves is still looked at.
+        running.cancel();
+        running.outcome().await
+    });
+    runtime.shutdown_background();
+    outcome.map(|outcome| CommandOutcome::Sandboxed(told(&outcome, &report))).map_err(|error| refused(&error))
+}
+
+fn refused(error: &SandboxError) -> CommandError {
+    let message = one_line(&error.to_string()).into_owned();
+    match error {
+        SandboxError::Program { .. } => CommandError::not_found("such command:", &message, "check its name"),
+        SandboxError::Directory(_) | SandboxError::Path { .. } => {
+            CommandError::refused("outside", message, "name a path of the workspace")
+        }
+        _ => CommandError::refused("no_sandbox", message, "`drawloom doctor` looks at the installation"),
+    }
+}
+
+/// The walls of the workspace that was chosen.
+fn walled(
+    arguments: &SandboxArgs,
+    paths: &InvocationPaths,
+    report: &LevelReport,
+) -> Result<Run, CommandError> {
+    let chosen = paths.workspace()?;
+    let name = workspace::file_name_of_key(&paths.key(&chosen));
+    let home = folder(&paths.home.join("sandbox").join(name))?;
+    let mut walls = Walls::around(&chosen.folder, &home);
+    if paths.refused_as_root(&chosen).is_some() {
+        walls.roots[0].access = RootAccess::ReadOnly;
+    }
+    walls.git_folders = git_folders_serving(&chosen.folder);
+    walls.private = vec![paths.home.clone()];
+    let here = std::env::current_dir()
+        .map_err(|error| CommandError::file("cannot find", Path::new("the working directory"), &error))?;
+    walls.touches = arguments.touches.iter().map(|path| here.join(path)).collect();
+    walls.limits.time_ms = arguments.timeout.saturating_mul(1_000);
+    let inside = here.canonicalize().is_ok_and(|here| here.starts_with(&chosen.folder));
+    Ok(Run {
+        walls,
+        command: CommandLine::Program(arguments.command.iter().map(Into::into).collect()),
+        directory: if inside { here } else { chosen.folder },
+        level: report.level,
+        quarantine: paths.home.join("quarantine").join(format!(
+            "{}-{}",
+            Clock::system().now(),
+            std::process::id()
+        )),
+    })
+}
+
+/// A folder of the home, closed to others.
+fn folder(path: &Path) -> Result<PathBuf, CommandError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.and_then(|()| fs::canonicalize(path))
+        .map_err(|error| CommandError::file("cannot make", path, &error))
+}
+
+/// Prints output as it comes: to a pipe its bytes, to a terminal what it would not obey.
+fn printing() -> OutputSink {
+    let mut standard = Shown::new(io::stdout().is_terminal());
+    let mut error = Shown::new(io::stderr().is_terminal());
+    Box::new(move |stream, bytes| {
+        // A reader that is gone ends the printing, not the command.
+        let _ = match stream {
+            OutputStream::Standard => standard.print(bytes, io::stdout().lock()),
+            OutputStream::Error => error.print(bytes, io::stderr().lock()),
+        };
+    })
+}
+
+struct Shown {
+    at_terminal: Option<VisibleStream>,
+}
+
+impl Shown {
+    fn new(is_terminal: bool) -> Self {
+        Self { at_terminal: is_terminal.then(VisibleStream::new) }
+    }
+
+    fn print(&mut self, bytes: &[u8], mut to: impl io::Write) -> io::Result<()> {
+        match &mut self.at_terminal {
+            Some(shown) => to.write_all(shown.push(bytes).as_bytes())?,
+            None => to.write_all(bytes)?,
+        }
+        to.flush()
+    }
+}
+
+fn told(outcome: &Outcome, report: &LevelReport) -> Sandboxed {
+    let mut told = Sandboxed {
+        level: outcome.level.to_string(),
+        exit: exit(&outcome.ending),
+        ms: u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
+        output: outcome.standard.text(),
+        errors: outcome.error.text(),
+        protected: Vec::new(),
+        notices: Vec::new(),
+    };
+    match &outcome.ending {
+        Ending::Exited(_) => {}
+        Ending::Signaled(number) => told.notices.push(format!("ended by signal {number}")),
+        Ending::TimedOut => told.notices.push("ended: its time was over".into()),
+        Ending::Cancelled => told.notices.push("ended by Ctrl-C".into()),
+        Ending::OverLimit(limit) => told.notices.push(format!("ended: over the limit of {limit}")),
+    }
+    if outcome.level < Level::Full {
+        let missing = report.missing.join("; ");
+        told.notices.push(format!("the walls are at level {}: {missing}", outcome.level));
+    }
+    for notice in &outcome.notices {
+        match notice {
+            Notice::Quarantined { path, to } => told.protected.push(changed(path, Some(to))),
+            Notice::Restored(path) => told.protected.push(changed(path, None)),
+            Notice::Ended(names) => {
+                told.notices.push(format!("ended what it left running: {}", names.join(", ")));
+            }
+            Notice::NotRestored { path, problem } => {
+                told.notices
+                    .push(format!("{} was changed and could not be given back: {problem}", path.display()));
+            }
+            Notice::NotAllScanned(path) => {
+                told.notices.push(format!("{} has too many files to look at all of them", path.display()));
+            }
+            Notice::DiffersFromIndex(paths) => {
+                let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
+                told.notices.push(format!("git has another text of {} than the folder", paths.join(", ")));
+            }
+            Notice::NetworkSeemsMissing => {
+                told.notices.push("it seems to need a network, which it has not".into());
+            }
+            Notice::Lacks(what) => told.notices.push(what.clone()),
+        }
+    }
+    told
+}
+
+fn changed(path: &Path, to: Option<&PathBuf>) -> ProtectedChange {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    ProtectedChange { path: text(path), moved_to: to.map(|to| text(to)) }
+}
+
+fn exit(ending: &Ending) -> u8 {
+    match ending {
+        Ending::Exited(code) => u8::try_from(*code).unwrap_or(u8::MAX),
+        Ending::Signaled(number) => u8::try_from(128 + number).unwrap_or(u8::MAX),
+        Ending::TimedOut | Ending::OverLimit(_) => OVER,
+        Ending::Cancelled => crate::run::INTERRUPTED,
+    }
+}

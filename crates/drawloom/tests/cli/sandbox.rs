@@ -1,0 +1,61 @@
+//! `drawloom sandbox`: a command in the walls of the workspace.
+
+use std::fs;
+
+use crate::world::World;
+
+fn world() -> World {
+    let world = World::new();
+    fs::write(world.path("here/AGENTS.md"), "ours").unwrap();
+    fs::write(world.path("here/text.txt"), "text").unwrap();
+    world
+}
+
+fn instructions(world: &World) -> String {
+    fs::read_to_string(world.path("here/AGENTS.md")).unwrap()
+}
+
+#[test]
+fn a_command_runs_in_the_workspace_with_its_own_output_and_exit_code() {
+    let world = world();
+    let run = world.run(&["sandbox", "--", "sh", "-c", "cat text.txt; echo oh >&2; exit 7"]);
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(7), "text", "oh\n"));
+    assert_eq!(world.run(&["sandbox", "--", "sh", "-c", "kill -9 $$"]).code, Some(137));
+    assert_eq!(world.run(&["sandbox", "--", "no-such-program"]).code, Some(3));
+    assert_eq!(world.run(&["sandbox", "--timeout", "1", "--", "sleep", "60"]).code, Some(124));
+}
+
+#[test]
+fn it_reaches_neither_the_home_nor_the_environment_nor_the_protected_set() {
+    let world = world();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    let store = world.home().join("loom.db");
+    let reads = format!("cat {}", store.display());
+    assert_ne!(world.run(&["sandbox", "--", "sh", "-c", &reads]).code, Some(0));
+    let run = world.run(&["sandbox", "--", "sh", "-c", "env; echo x >> AGENTS.md"]);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(!run.out.contains("DRAWLOOM") && run.err.contains("Read-only"), "{run:?}");
+    assert_eq!(instructions(&world), "ours");
+    let run = world.run(&["sandbox", "--", "sh", "-c", "echo evil > .envrc"]);
+    assert!(run.err.contains(".envrc, which is protected, to"), "{run:?}");
+    assert!(!world.path("here/.envrc").exists());
+}
+
+#[test]
+fn what_is_allowed_by_name_is_written() {
+    let world = world();
+    let run = world.run(&["sandbox", "--touches", "AGENTS.md", "--", "sh", "-c", "echo x > AGENTS.md"]);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    assert_eq!(instructions(&world), "x\n");
+}
+
+#[test]
+fn as_json_it_says_what_became_of_the_command() {
+    let world = world();
+    // All behind the two dashes is the command's.
+    let run = world.run(&["--json", "sandbox", "--", "sh", "-c", "echo a; echo evil > .envrc; exit 3"]);
+    let told: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((run.code, told["exit"].as_u64(), told["output"].as_str()), (Some(3), Some(3), Some("a\n")));
+    assert_eq!(told["level"], "full");
+    assert!(told["protected"][0]["path"].as_str().unwrap().ends_with("here/.envrc"), "{told}");
+}

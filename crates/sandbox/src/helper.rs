@@ -1,0 +1,193 @@
+//! The helper: makes the walls around itself, runs the command in them, and ends what it leaves.
+//!
+//! Two processes. The outer one never runs foreign code and stays outside of the walls: it waits for the inner one,
+//! and ends it when the supervisor asks or is gone. In level *full* the inner one is the first process of its own
+//! process namespace: it restricts itself in the order below, starts the command, and reaps; when it ends, the kernel
+//! ends the whole tree. In the other levels the inner one becomes the command, and the outer one is the reaper of all
+//! that the command leaves, which it ends until nobody is left.
+//!
+//! Order (spec: security §9): session, input, descriptors, namespaces, mounts, limits, capabilities, new privileges,
+//! Landlock, seccomp. A step that fails ends the helper; nothing runs behind weaker walls than were asked for.
+
+mod attempts;
+mod capabilities;
+mod hardening;
+mod inner;
+mod landlock;
+mod loopback;
+mod mount_calls;
+mod mounts;
+mod namespaces;
+mod process_list;
+mod seccomp;
+mod watch;
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{FileType, fstat};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{
+    DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open,
+    set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setsid, waitpid,
+};
+
+use crate::level::Level;
+use crate::protection::{Protection, Protections};
+use crate::request::{HelperReport, HelperRequest, receive, send};
+pub(crate) use attempts::SIGNALS;
+pub(crate) use landlock::kernel_abi;
+
+/// Exit code of a helper that was not started by a supervisor, or could not build the walls.
+const FAILED: u8 = 125;
+
+/// Step that failed, and why.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    step: String,
+    problem: String,
+}
+
+impl Failure {
+    fn new(step: impl Into<String>, problem: &impl ToString) -> Self {
+        Self { step: step.into(), problem: problem.to_string() }
+    }
+}
+
+/// Names the step of an error.
+trait Step<T> {
+    fn step(self, step: &str) -> Result<T, Failure>;
+}
+
+impl<T, E: ToString> Step<T> for Result<T, E> {
+    fn step(self, step: &str) -> Result<T, Failure> {
+        self.map_err(|error| Failure::new(step, &error))
+    }
+}
+
+/// Runs the helper of a [`Sandbox`](crate::Sandbox). `main` calls it before anything else when the first argument is
+/// [`HELPER_ARGUMENT`](crate::HELPER_ARGUMENT): no thread may run yet, as a namespace is entered by a process of one thread.
+pub fn run_helper() -> ExitCode {
+    run(&Protections::all())
+}
+
+/// The helper of the tests, which lacks some protections, or takes the kernel for an older one.
+#[doc(hidden)]
+pub fn run_helper_without(omitted: &[Protection], landlock_at_most: Option<u32>) -> ExitCode {
+    run(&Protections::without(omitted, landlock_at_most))
+}
+
+fn run(protections: &Protections) -> ExitCode {
+    let control = match take_control(protections) {
+        Ok(control) => control,
+        Err(error) => {
+            // Nobody listens who could be told otherwise.
+            let _ = io::Write::write_all(
+                &mut io::stderr(),
+                format!("drawloom: this is started by Drawloom itself: {error}\n").as_bytes(),
+            );
+            return ExitCode::from(FAILED);
+        }
+    };
+    let outcome = receive(&control)
+        .and_then(|request| request.ok_or_else(|| io::ErrorKind::UnexpectedEof.into()))
+        .step("request")
+        .and_then(|request| outer(&request, &control, protections));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            report(&control, &HelperReport::Failed { step: failure.step, problem: failure.problem });
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// Tells the supervisor. One that is gone needs no telling: its end of the socket is seen where the helper waits.
+fn report(control: &UnixStream, report: &HelperReport) {
+    let _ = send(report, control);
+}
+
+/// Takes the supervisor's socket from the standard input, and closes what else was inherited.
+fn take_control(protections: &Protections) -> io::Result<UnixStream> {
+    let input = rustix::stdio::stdin();
+    if FileType::from_raw_mode(fstat(input)?.st_mode) != FileType::Socket {
+        return Err(io::Error::other("the standard input is no supervisor"));
+    }
+    if protections.has(Protection::CloseDescriptors) {
+        hardening::close_from(3)?;
+    }
+    let control = rustix::io::fcntl_dupfd_cloexec(input, 3)?;
+    if protections.has(Protection::EmptyInput) {
+        let null = std::fs::File::open("/dev/null")?;
+        rustix::stdio::dup2_stdin(null)?;
+    }
+    Ok(UnixStream::from(control))
+}
+
+fn outer(request: &HelperRequest, control: &UnixStream, protections: &Protections) -> Result<(), Failure> {
+    if protections.has(Protection::NewSession) {
+        setsid().step("session")?;
+    }
+    let namespaced = request.level == Level::Full;
+    if namespaced {
+        namespaces::enter(protections)?;
+    } else if protections.has(Protection::EndTree) {
+        set_child_subreaper(Some(getpid())).step("reaper")?;
+    }
+    // After the namespaces, as a change of credentials takes it back.
+    set_parent_process_death_signal(Some(Signal::KILL)).step("death of the supervisor")?;
+    let (alive, keep_alive) = pipe_with(PipeFlags::CLOEXEC).step("pipe")?;
+
+    match namespaces::fork().step("fork")? {
+        None => {
+            drop(keep_alive);
+            let end = inner::run(request, control, protections, alive.as_fd());
+            if let Err(failure) = end {
+                report(control, &HelperReport::Failed { step: failure.step, problem: failure.problem });
+            }
+            namespaces::end_now(0)
+        }
+        Some(inner) => {
+            drop(alive);
+            set_dumpable_behavior(DumpableBehavior::NotDumpable).step("dumpable")?;
+            let ended = if namespaced {
+                wait_for_namespace(control, inner)
+            } else {
+                watch::watch_tree(request, control, inner, protections)
+            };
+            drop(keep_alive);
+            ended
+        }
+    }
+}
+
+/// Waits for the first process of the namespace, with whose end the kernel ends all others before it can be reaped.
+fn wait_for_namespace(control: &UnixStream, inner: Pid) -> Result<(), Failure> {
+    let ended = pidfd_open(inner, PidfdFlags::empty()).step("process descriptor")?;
+    let mut asked = false;
+    loop {
+        let mut events = vec![PollFd::new(&ended, PollFlags::IN)];
+        if !asked {
+            events.push(PollFd::new(control, PollFlags::IN));
+        }
+        // Once asked, the inner one has this long to say what it leaves.
+        let grace = asked.then_some(watch::GRACE);
+        let happened = match poll(&mut events, grace.as_ref()) {
+            Err(Errno::INTR) => continue,
+            other => other.step("wait")?,
+        };
+        if happened == 0 {
+            let _ = kill_process(inner, Signal::KILL);
+        }
+        if !events[0].revents().is_empty() {
+            break;
+        }
+        asked = true;
+    }
+    waitpid(Some(inner), WaitOptions::empty()).step("wait")?;
+    Ok(())
+}

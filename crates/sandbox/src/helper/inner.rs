@@ -1,0 +1,137 @@
+//! The inner process: restricts itself and runs the command.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::Mode;
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, set_dumpable_behavior, set_parent_process_death_signal, umask,
+};
+
+use super::process_list::ProcessScope;
+use super::{
+    Failure, Step, attempts, capabilities, hardening, landlock, loopback, mounts, report, seccomp, watch,
+};
+use crate::level::Level;
+use crate::protection::{Protection, Protections};
+use crate::request::{HelperReport, HelperRequest, HelperTask};
+
+/// Permissions that files of a command get, as a person's shell gives them.
+const UMASK: u32 = 0o022;
+
+pub(super) fn run(
+    request: &HelperRequest,
+    control: &UnixStream,
+    protections: &Protections,
+    alive: BorrowedFd<'_>,
+) -> Result<(), Failure> {
+    follow(alive)?;
+    let full = request.level == Level::Full;
+    let own_root = full && protections.has(Protection::MountNamespace);
+    if own_root {
+        mounts::build(request, protections)?;
+    }
+    if full && protections.has(Protection::NetNamespace) {
+        loopback::bring_up()?;
+    }
+    if full && protections.has(Protection::UtsNamespace) {
+        rustix::system::sethostname(b"sandbox").step("host name")?;
+    }
+    umask(Mode::from_raw_mode(UMASK));
+    if protections.has(Protection::Limits) {
+        hardening::limit(&request.walls.limits)?;
+    }
+    if request.level != Level::None {
+        restrict(request, protections, own_root)?;
+    }
+    match &request.task {
+        HelperTask::Probe(targets) => {
+            report(control, &HelperReport::Escapes(attempts::escapes(targets)));
+            Ok(())
+        }
+        HelperTask::Command { arguments, directory } => {
+            let mut command = command(request, arguments, directory)?;
+            if full {
+                start_and_watch(request, control, protections, &mut command)
+            } else {
+                report(control, &HelperReport::Started);
+                Err(not_run(&command.exec()))
+            }
+        }
+    }
+}
+
+/// Dies with the outer process.
+fn follow(alive: BorrowedFd<'_>) -> Result<(), Failure> {
+    set_parent_process_death_signal(Some(Signal::KILL)).step("death of the helper")?;
+    let mut gone = [PollFd::new(&alive, PollFlags::empty())];
+    poll(&mut gone, Some(&Timespec::default())).step("death of the helper")?;
+    if gone[0].revents().contains(PollFlags::HUP) {
+        return Err(Failure::new("death of the helper", &"it is gone"));
+    }
+    Ok(())
+}
+
+/// The last steps: from here on this process is bound as the command is.
+fn restrict(request: &HelperRequest, protections: &Protections, own_root: bool) -> Result<(), Failure> {
+    if protections.has(Protection::DropCapabilities) {
+        capabilities::drop_all()?;
+    }
+    capabilities::refuse_new()?;
+    if protections.has(Protection::Landlock) {
+        let version = protections.landlock_version(landlock::kernel_abi());
+        landlock::restrict(request, own_root, version)?;
+    }
+    // The command is of the same user, and is to see nothing of this process.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).step("dumpable")?;
+    if protections.has(Protection::Seccomp) {
+        seccomp::restrict(request.level, request.walls.network)?;
+    }
+    Ok(())
+}
+
+fn command(
+    request: &HelperRequest,
+    arguments: &[std::ffi::OsString],
+    directory: &Path,
+) -> Result<Command, Failure> {
+    let [program, arguments @ ..] = arguments else {
+        return Err(Failure::new("run", &"no program is named"));
+    };
+    let walls = &request.walls;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(directory).env_clear().envs(&walls.environment);
+    command.env("HOME", &walls.home);
+    let temp = match (&walls.temp, request.level) {
+        (_, Level::Full) => Path::new("/tmp"),
+        (temp, Level::Partial | Level::None) => temp.as_ref().unwrap_or(&walls.home),
+    };
+    command.env("TMPDIR", temp);
+    Ok(command)
+}
+
+fn not_run(error: &io::Error) -> Failure {
+    Failure::new("run", error)
+}
+
+fn start_and_watch(
+    request: &HelperRequest,
+    control: &UnixStream,
+    protections: &Protections,
+    command: &mut Command,
+) -> Result<(), Failure> {
+    let child = command.spawn().map_err(|error| not_run(&error))?;
+    report(control, &HelperReport::Started);
+    let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let id = id.ok_or_else(|| Failure::new("run", &"a process without a number"))?;
+    let scope = match protections.has(Protection::PidNamespace) {
+        true => ProcessScope::Namespace,
+        false => ProcessScope::DescendantsOf(rustix::process::getpid().as_raw_nonzero().get()),
+    };
+    watch::watch(request, control, id, scope, protections)
+}

@@ -1,0 +1,163 @@
+//! Calls of the kernel's mount interface, by descriptors throughout: no path is looked up twice.
+
+use std::ffi::{CStr, OsStr};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
+    fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
+};
+
+/// Access through a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MountAccess {
+    ReadOnly,
+    ReadWrite,
+    /// A device node, which the others are kept from being.
+    Device,
+}
+
+const EMPTY: &CStr = c"";
+
+/// A detached copy of what is mounted at and below a file or folder.
+pub(super) fn copy_of(place: impl AsFd) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    Ok(open_tree(place.as_fd(), EMPTY, flags)?)
+}
+
+/// Opens an absolute path that leads through no link.
+pub(super) fn open_place(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Ok(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)?)
+}
+
+/// Opens a path below a folder that leads through no link; the last name may be one.
+pub(super) fn open_below(folder: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let Some(name) = path.file_name() else {
+        return Ok(openat(folder, c".", flags, Mode::empty())?);
+    };
+    let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let parent = match path.parent() {
+        Some(parent) if parent != Path::new("") => {
+            openat2(&folder, parent, flags | OFlags::DIRECTORY, Mode::empty(), inside)?
+        }
+        _ => openat(&folder, c".", flags, Mode::empty())?,
+    };
+    Ok(openat(&parent, name, flags, Mode::empty())?)
+}
+
+/// Restricts a mount, and with `deep` those below it.
+pub(super) fn restrict(mount: impl AsFd, access: MountAccess, deep: bool) -> io::Result<()> {
+    let mut set = MountAttrFlags::MOUNT_ATTR_NOSUID;
+    let mut clear = MountAttrFlags::empty();
+    if access != MountAccess::Device {
+        set |= MountAttrFlags::MOUNT_ATTR_NODEV;
+    }
+    if access == MountAccess::ReadOnly {
+        set |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    } else {
+        clear |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    set_attributes(mount.as_fd(), set, clear, deep)
+}
+
+fn set_attributes(
+    mount: BorrowedFd<'_>,
+    set: MountAttrFlags,
+    clear: MountAttrFlags,
+    deep: bool,
+) -> io::Result<()> {
+    let attributes = libc::mount_attr {
+        attr_set: u64::from(set.bits()),
+        attr_clr: u64::from(clear.bits()),
+        propagation: libc::MS_PRIVATE,
+        userns_fd: 0,
+    };
+    let flags = libc::AT_EMPTY_PATH | if deep { libc::AT_RECURSIVE } else { 0 };
+    #[allow(unsafe_code, reason = "rustix offers no mount_setattr")]
+    // SAFETY: the descriptor is open, the path is a C string, and the attributes live as long as the call, which gets
+    // their size.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            EMPTY.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Mounts a detached mount at a place.
+pub(super) fn attach(mount: impl AsFd, place: impl AsFd) -> io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(mount.as_fd(), EMPTY, place.as_fd(), EMPTY, flags)?)
+}
+
+/// A new file system in memory.
+pub(super) fn memory_folder(bytes: u64, mode: &str) -> io::Result<OwnedFd> {
+    let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(&context, c"size", bytes.to_string())?;
+    fsconfig_set_string(&context, c"nr_inodes", (bytes / 4096).max(1024).to_string())?;
+    fsconfig_set_string(&context, c"mode", mode)?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+}
+
+/// The processes of this namespace as files.
+pub(super) fn process_folder() -> io::Result<OwnedFd> {
+    let context = fsopen(c"proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+}
+
+/// Kind of a place to mount on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum PlaceKind {
+    Folder,
+    File,
+}
+
+/// Opens a place below a folder, made with the folders on its way where they are missing. No link is followed: a
+/// session's `/tmp` may hold links that an earlier command left.
+pub(super) fn make_place(folder: impl AsFd, path: &Path, kind: PlaceKind) -> io::Result<OwnedFd> {
+    let names: Vec<&OsStr> = path
+        .components()
+        .filter_map(|component| match component {
+            Component::Normal(name) => Some(name),
+            _ => None,
+        })
+        .collect();
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut here = openat(&folder, c".", flags, Mode::empty())?;
+    for (index, name) in names.iter().enumerate() {
+        let is_folder = index + 1 < names.len() || kind == PlaceKind::Folder;
+        here = match openat(&here, *name, flags, Mode::empty()) {
+            Err(Errno::NOENT) if is_folder => {
+                mkdirat(&here, *name, Mode::from_raw_mode(0o755))?;
+                openat(&here, *name, flags | OFlags::DIRECTORY, Mode::empty())?
+            }
+            Err(Errno::NOENT) => {
+                let create = OFlags::CREATE | OFlags::EXCL | OFlags::RDONLY | OFlags::CLOEXEC;
+                drop(openat(&here, *name, create, Mode::from_raw_mode(0o444))?);
+                openat(&here, *name, flags, Mode::empty())?
+            }
+            other => other?,
+        };
+    }
+    Ok(here)
+}

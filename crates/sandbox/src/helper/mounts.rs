@@ -1,0 +1,311 @@
+//! The file system that a command sees (spec: security §1, *full*).
+//!
+//! A new root in memory, and in it what the walls name, each at its own path. Every source is opened before the new
+//! root is mounted, so that nothing planted in a writable folder is looked up from outside; every place is walked to
+//! without following a link.
+//!
+//! The protected set lies over the roots as mounts of its own, read-only. Every folder between a protected path and
+//! its root is a mount, too: `mv .git g2` would else carry the protection away with the folder, and leave its name
+//! free. Nothing is mounted over what does not exist: a stub would stay behind in the folder.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, openat, symlinkat, unlinkat};
+use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
+use rustix::process::{fchdir, pivot_root};
+
+use super::mount_calls::{
+    MountAccess, PlaceKind, attach, copy_of, make_place, memory_folder, open_below, open_place,
+    process_folder, restrict,
+};
+use super::{Failure, Step, hardening};
+use crate::protection::{Protection, Protections};
+use crate::request::HelperRequest;
+use crate::walls::{RootAccess, Walls};
+
+/// Size of the new root itself, which holds only places to mount on.
+const ROOT_BYTES: u64 = 4 << 20;
+const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+const DEVICE_LINKS: [(&str, &str); 4] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+];
+
+/// A copy of a file or folder of the machine, not yet mounted.
+struct Source {
+    path: PathBuf,
+    copy: OwnedFd,
+    kind: PlaceKind,
+}
+
+/// Builds the file system and moves this process into it.
+pub(super) fn build(request: &HelperRequest, protections: &Protections) -> Result<(), Failure> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).step("private mounts")?;
+    let sources = sources(request)?;
+    let devices = DEVICES.map(|name| (name, source(&Path::new("/dev").join(name), MountAccess::Device)));
+    let host_processes = match protections.has(Protection::PidNamespace) {
+        true => None,
+        false => Some(source(Path::new("/proc"), MountAccess::ReadWrite)?),
+    };
+
+    let root = memory_folder(ROOT_BYTES, "755").step("root in memory")?;
+    let base = ["/tmp", "/run", "/usr"].into_iter().find(|base| Path::new(base).is_dir());
+    let base = open_place(Path::new(base.unwrap_or("/"))).step("place of the root")?;
+    attach(&root, &base).step("root in memory")?;
+
+    folders(&root, request)?;
+    for source in &sources {
+        let place = make_place(&root, below(&source.path), source.kind);
+        let place = place.step(&format!("place of {}", source.path.display()))?;
+        attach(&source.copy, &place).step(&format!("mount of {}", source.path.display()))?;
+    }
+    for path in private(&request.walls) {
+        // Filled with the places of what is mounted in it by now.
+        let cover = sources.iter().find(|source| source.path == *path);
+        cover
+            .map_or(Ok(()), |cover| restrict(&cover.copy, MountAccess::ReadOnly, false))
+            .step("private folder")?;
+    }
+    hide(&root, &request.hidden)?;
+    let device_folder = memory_folder(ROOT_BYTES, "755").step("/dev")?;
+    let device_place = make_place(&root, Path::new("dev"), PlaceKind::Folder).step("/dev")?;
+    attach(&device_folder, device_place).step("/dev")?;
+    for (name, device) in devices {
+        let place = make_place(&device_folder, Path::new(name), PlaceKind::File).step("/dev")?;
+        attach(device?.copy, place).step(&format!("/dev/{name}"))?;
+    }
+    device_links(&device_folder, request)?;
+    processes(&root, host_processes, request, protections)?;
+    if protections.has(Protection::ProtectedMounts) {
+        protect(&root, request, protections)?;
+    }
+    enter(&root)
+}
+
+/// Path below the root directory.
+fn below(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}
+
+fn source(path: &Path, access: MountAccess) -> Result<Source, Failure> {
+    let step = || format!("source {}", path.display());
+    let place = open_place(path).step(&step())?;
+    let kind = kind_of(&place).step(&step())?;
+    let copy = copy_of(&place).step(&step())?;
+    restrict(&copy, access, true).step(&step())?;
+    Ok(Source { path: path.to_owned(), copy, kind })
+}
+
+/// All that is bound at its own path, shallow first, so that what lies deeper is mounted over it.
+fn sources(request: &HelperRequest) -> Result<Vec<Source>, Failure> {
+    let walls = &request.walls;
+    let mut sources = Vec::new();
+    let mut readable = BTreeSet::new();
+    for path in &walls.readable {
+        // What is a link of the system (`/bin`) becomes one in the new root.
+        if let Ok(target) = path.canonicalize() {
+            readable.insert(target);
+        }
+    }
+    for path in readable {
+        sources.push(source(&path, MountAccess::ReadOnly)?);
+    }
+    for root in &walls.roots {
+        let access = match root.access {
+            RootAccess::ReadOnly => MountAccess::ReadOnly,
+            RootAccess::ReadWrite => MountAccess::ReadWrite,
+        };
+        sources.push(source(&root.path, access)?);
+    }
+    for path in walls.git_folders.iter().chain([&walls.home]) {
+        sources.push(source(path, MountAccess::ReadWrite)?);
+    }
+    if let Some(temp) = &walls.temp {
+        sources.push(Source { path: "/tmp".into(), ..source(temp, MountAccess::ReadWrite)? });
+    }
+    for path in private(walls) {
+        let copy = memory_folder(ROOT_BYTES, "755").step("private folder")?;
+        sources.push(Source { path: path.clone(), copy, kind: PlaceKind::Folder });
+    }
+    sources.sort_by_key(|source| source.path.components().count());
+    Ok(sources)
+}
+
+/// Private folders that would be seen.
+fn private(walls: &Walls) -> impl Iterator<Item = &PathBuf> {
+    let shown = |path: &&PathBuf| {
+        let mut shown =
+            walls.roots.iter().map(|root| &root.path).chain(&walls.readable).chain(&walls.git_folders);
+        shown.any(|folder| path.starts_with(folder))
+    };
+    walls.private.iter().filter(shown)
+}
+
+/// Folders that programs expect, and links of the system's folders.
+fn folders(root: &OwnedFd, request: &HelperRequest) -> Result<(), Failure> {
+    for name in ["proc", "dev", "run", "var", "tmp"] {
+        mkdirat(root, name, Mode::from_raw_mode(0o755)).step("folders")?;
+    }
+    symlinkat(c"/tmp", root, c"var/tmp").step("folders")?;
+    if request.walls.temp.is_none() {
+        let temp = memory_folder(request.walls.limits.memory / 2, "1777").step("/tmp")?;
+        let place = make_place(root, Path::new("tmp"), PlaceKind::Folder).step("/tmp")?;
+        attach(temp, place).step("/tmp")?;
+    }
+    for path in &request.walls.readable {
+        let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+        let named = below(path);
+        if is_link
+            && named.components().count() == 1
+            && let Ok(target) = fs::read_link(path)
+        {
+            symlinkat(&target, root, named).step("links of the system")?;
+        }
+    }
+    Ok(())
+}
+
+/// Covers files and folders of the system that not everybody may read, with empty ones.
+fn hide(root: &OwnedFd, hidden: &[PathBuf]) -> Result<(), Failure> {
+    if hidden.is_empty() {
+        return Ok(());
+    }
+    let file = make_place(root, Path::new(".empty-file"), PlaceKind::File).step("empty file")?;
+    let folder = make_place(root, Path::new(".empty-folder"), PlaceKind::Folder).step("empty folder")?;
+    for path in hidden {
+        let Ok(place) = open_below(root, below(path)) else { continue };
+        let is_folder = kind_of(&place).step("hidden file")? == PlaceKind::Folder;
+        let cover = copy_of(if is_folder { &folder } else { &file }).step("empty file")?;
+        restrict(&cover, MountAccess::ReadOnly, false).step("empty file")?;
+        attach(cover, place).step(&format!("cover of {}", path.display()))?;
+    }
+    unlinkat(root, c".empty-file", AtFlags::empty()).step("empty file")?;
+    unlinkat(root, c".empty-folder", AtFlags::REMOVEDIR).step("empty folder")
+}
+
+fn device_links(devices: &OwnedFd, request: &HelperRequest) -> Result<(), Failure> {
+    for (name, target) in DEVICE_LINKS {
+        symlinkat(target, devices, name).step("/dev")?;
+    }
+    let shared = memory_folder(request.walls.limits.memory / 2, "1777").step("/dev/shm")?;
+    let place = make_place(devices, Path::new("shm"), PlaceKind::Folder).step("/dev/shm")?;
+    attach(shared, place).step("/dev/shm")?;
+    // Only the folder itself: the devices are written to.
+    restrict(devices, MountAccess::ReadOnly, false).step("/dev")
+}
+
+fn processes(
+    root: &OwnedFd,
+    host: Option<Source>,
+    request: &HelperRequest,
+    protections: &Protections,
+) -> Result<(), Failure> {
+    let place = make_place(root, Path::new("proc"), PlaceKind::Folder).step("/proc")?;
+    let folder = match host {
+        Some(host) => host.copy,
+        None => {
+            let folder = process_folder().step("/proc")?;
+            if protections.has(Protection::Limits) {
+                hardening::limit_processes(&folder, &request.walls.limits).step("number of processes")?;
+            }
+            folder
+        }
+    };
+    // The administrator of the machine, who is nobody else inside, owns what would change the kernel.
+    restrict(&folder, MountAccess::ReadOnly, false).step("/proc")?;
+    attach(folder, place).step("/proc")
+}
+
+/// Mounts the protected set over the roots.
+fn protect(root: &OwnedFd, request: &HelperRequest, protections: &Protections) -> Result<(), Failure> {
+    let walls = &request.walls;
+    let tops: Vec<&Path> =
+        walls.writable_roots().chain(walls.git_folders.iter().map(PathBuf::as_path)).collect();
+    let mut between = BTreeSet::new();
+    for path in request.protected.iter().chain(&walls.touches).chain(private(walls)) {
+        let Some(top) =
+            tops.iter().filter(|top| path.starts_with(top)).max_by_key(|top| top.as_os_str().len())
+        else {
+            continue;
+        };
+        between.extend(path.ancestors().skip(1).take_while(|folder| folder != top).map(Path::to_path_buf));
+    }
+    // In the order of paths a folder stands before what it holds.
+    for folder in between {
+        cover_with_itself(root, &folder, MountAccess::ReadWrite)?;
+    }
+    for path in &request.protected {
+        if walls.touches.iter().any(|touched| path.starts_with(touched)) {
+            continue;
+        }
+        let is_ours = path.file_name().is_some_and(|name| name == ".drawloom");
+        if is_ours && protections.has(Protection::HiddenDrawloom) && is_folder(root, path) {
+            hide_ours(root, path)?;
+        } else {
+            cover_with_itself(root, path, MountAccess::ReadOnly)?;
+        }
+    }
+    for touched in &walls.touches {
+        if request.protected.iter().any(|path| touched != path && touched.starts_with(path)) {
+            cover_with_itself(root, touched, MountAccess::ReadWrite)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a path is a folder in the new root. By its own path it would be looked up in the old one.
+fn is_folder(root: &OwnedFd, path: &Path) -> bool {
+    open_below(root, below(path))
+        .is_ok_and(|place| kind_of(&place).is_ok_and(|kind| kind == PlaceKind::Folder))
+}
+
+fn kind_of(place: &OwnedFd) -> io::Result<PlaceKind> {
+    let kind = FileType::from_raw_mode(fstat(place)?.st_mode);
+    Ok(if kind == FileType::Directory { PlaceKind::Folder } else { PlaceKind::File })
+}
+
+/// Mounts a file or folder over itself. One that is gone meanwhile is passed over: what comes in its place is found
+/// after the command.
+fn cover_with_itself(root: &OwnedFd, path: &Path, access: MountAccess) -> Result<(), Failure> {
+    let step = || format!("protection of {}", path.display());
+    let place = match open_below(root, below(path)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.step(&step())?,
+    };
+    let copy = copy_of(&place).step(&step())?;
+    restrict(&copy, access, true).step(&step())?;
+    attach(copy, place).step(&step())
+}
+
+/// Covers `.drawloom` with an empty folder that holds only `run`.
+fn hide_ours(root: &OwnedFd, path: &Path) -> Result<(), Failure> {
+    let step = || format!("cover of {}", path.display());
+    let place = open_below(root, below(path)).step(&step())?;
+    let run = open_below(&place, Path::new("run")).and_then(copy_of).ok();
+    let cover = memory_folder(ROOT_BYTES, "755").step(&step())?;
+    attach(&cover, place).step(&step())?;
+    if let Some(run) = run {
+        restrict(&run, MountAccess::ReadWrite, true).step(&step())?;
+        let place = make_place(&cover, Path::new("run"), PlaceKind::Folder).step(&step())?;
+        attach(run, place).step(&step())?;
+    }
+    restrict(&cover, MountAccess::ReadOnly, false).step(&step())
+}
+
+/// Makes the new root the only one.
+fn enter(root: &OwnedFd) -> Result<(), Failure> {
+    restrict(root, MountAccess::ReadOnly, false).step("new root")?;
+    // Through a descriptor that may be changed to; the mount's own is only a place.
+    let root = openat(root, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    fchdir(root.step("new root")?.as_fd()).step("new root")?;
+    pivot_root(c".", c".").step("new root")?;
+    // The old root lies over the new one now.
+    unmount(c".", UnmountFlags::DETACH).step("old root")?;
+    rustix::process::chdir(c"/").step("new root")
+}

@@ -1,0 +1,51 @@
+//! Namespaces, and the processes that enter them.
+
+use std::fs;
+use std::io;
+
+use rustix::process::{Pid, getegid, geteuid};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+use super::{Failure, Step};
+use crate::protection::{Protection, Protections};
+
+/// Enters new namespaces. The process namespace is that of children only.
+pub(super) fn enter(protections: &Protections) -> Result<(), Failure> {
+    let wished = [
+        (Protection::MountNamespace, UnshareFlags::NEWNS),
+        (Protection::PidNamespace, UnshareFlags::NEWPID),
+        (Protection::IpcNamespace, UnshareFlags::NEWIPC),
+        (Protection::NetNamespace, UnshareFlags::NEWNET),
+        (Protection::UtsNamespace, UnshareFlags::NEWUTS),
+    ];
+    let flags = wished.iter().filter(|(protection, _)| protections.has(*protection));
+    let flags = flags.fold(UnshareFlags::NEWUSER, |flags, (_, flag)| flags | *flag);
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    #[allow(unsafe_code, reason = "rustix marks all of unshare unsafe for the sake of the flag FILES")]
+    // SAFETY: the flag FILES is not among those above.
+    unsafe { unshare_unsafe(flags) }.step("namespaces")?;
+    // The user is itself inside too: files of the roots keep their owner, and no other user can be become.
+    fs::write("/proc/self/setgroups", "deny").step("groups of the user namespace")?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1")).step("user of the user namespace")?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1")).step("group of the user namespace")
+}
+
+/// Forks; nothing in the child.
+pub(super) fn fork() -> io::Result<Option<Pid>> {
+    #[allow(unsafe_code, reason = "neither std nor rustix offers a fork that goes on in the same program")]
+    // SAFETY: the helper runs before any thread exists, so that no lock is held that the child would wait for.
+    let pid = unsafe { libc::fork() };
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Pid::from_raw(pid))
+}
+
+/// Ends the process without running what was registered for its end before the fork.
+pub(super) fn end_now(code: i32) -> ! {
+    #[allow(unsafe_code, reason = "std offers no exit without handlers")]
+    // SAFETY: ends the process; it has no preconditions.
+    unsafe {
+        libc::_exit(code)
+    }
+}

@@ -1,0 +1,61 @@
+//! Commands behind walls (spec: security §1, §9).
+//!
+//! A command runs as a grandchild of this process. Between the two stands the helper: this program
+//! executed again as `__exec` ([`run_helper`], dispatched first in `main`), which makes the walls and
+//! ends whatever the command leaves. [`Sandbox`] is the side of this process: it starts the helper,
+//! reads a bounded part of the output, ends the tree in time, and looks afterwards at the protected set.
+//!
+//! Three levels, found out once by [`Sandbox::probe`]:
+//!
+//! * **full**: namespaces of its own hold the command's files, processes and network; Landlock and
+//!   seccomp stand behind them, so that no single one of the three is trusted alone.
+//! * **partial**: where namespaces are refused, Landlock and seccomp. Neither can take away what lies
+//!   below a writable root, so the protected set is kept before a command and restored after it.
+//! * **none**: the command is only supervised.
+//!
+//! The walls travel to the helper as JSON over the helper's standard input, never in arguments or the
+//! environment, which other processes of the machine read. What the helper reports comes back the same
+//! way; the command has neither end.
+//!
+//! It rests on Linux. Elsewhere the level is *none* and nothing runs.
+
+#[cfg(target_os = "linux")]
+mod git_folder;
+#[cfg(target_os = "linux")]
+mod helper;
+mod level;
+mod outcome;
+mod output;
+#[cfg(target_os = "linux")]
+mod protected_paths;
+#[cfg(target_os = "linux")]
+mod protection;
+#[cfg(target_os = "linux")]
+mod quarantine;
+#[cfg(target_os = "linux")]
+mod request;
+mod serving_git;
+#[cfg(target_os = "linux")]
+mod snapshot;
+#[cfg(target_os = "linux")]
+mod supervisor;
+mod walls;
+
+#[cfg(target_os = "linux")]
+pub use helper::run_helper;
+#[cfg(target_os = "linux")]
+#[doc(hidden)]
+pub use helper::run_helper_without;
+pub use level::{Level, LevelReport};
+pub use outcome::{Ending, Notice, Outcome, SandboxError};
+pub use output::{BoundedOutput, OutputStream};
+#[cfg(target_os = "linux")]
+#[doc(hidden)]
+pub use protection::Protection;
+pub use serving_git::git_folders_serving;
+#[cfg(target_os = "linux")]
+pub use supervisor::{CommandLine, OutputSink, Run, RunningCommand, Sandbox};
+pub use walls::{Limits, Network, RootAccess, WallRoot, Walls};
+
+/// First argument that makes this program the helper.
+pub const HELPER_ARGUMENT: &str = "__exec";

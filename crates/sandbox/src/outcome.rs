@@ -1,0 +1,72 @@
+//! What became of a command.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::level::Level;
+use crate::output::BoundedOutput;
+
+/// Outcome of a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    pub ending: Ending,
+    pub standard: BoundedOutput,
+    pub error: BoundedOutput,
+    pub duration: Duration,
+    pub level: Level,
+    pub notices: Vec<Notice>,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    Exited(i32),
+    Signaled(i32),
+    TimedOut,
+    Cancelled,
+    /// A limit was passed; its name.
+    OverLimit(String),
+}
+
+/// What a reader of the result should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Notice {
+    /// Processes that still ran and were ended, by name.
+    Ended(Vec<String>),
+    /// A protected path that did not exist before, moved to quarantine.
+    Quarantined { path: PathBuf, to: PathBuf },
+    /// A protected path that was changed or removed, given back as it was.
+    Restored(PathBuf),
+    /// A protected path that was changed and could not be given back.
+    NotRestored { path: PathBuf, problem: String },
+    /// Protected files of which git's index has another text than the folder, since the command changed the index: the
+    /// next `commit -a` would commit the folder's.
+    DiffersFromIndex(Vec<PathBuf>),
+    /// The folder has more entries than are looked at: protected names beyond them were not found.
+    NotAllScanned(PathBuf),
+    /// The output looks as if the command had needed a network.
+    NetworkSeemsMissing,
+    /// What is weaker than the level says.
+    Lacks(String),
+}
+
+/// A command could not be run in its walls.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    #[error("cannot start the sandbox helper: {0}")]
+    Start(#[source] std::io::Error),
+    #[error("the sandbox could not be built ({step}): {problem}")]
+    Walls { step: String, problem: String },
+    #[error("{program} cannot be run: {problem}")]
+    Program { program: String, problem: String },
+    #[error("{} cannot be used as working directory: it is outside of the roots of the command", .0.display())]
+    Directory(PathBuf),
+    #[error("{} is needed by the sandbox and cannot be used: {problem}", path.display())]
+    Path { path: PathBuf, problem: String },
+    #[error("the sandbox helper ended without saying how the command ended")]
+    Vanished,
+}

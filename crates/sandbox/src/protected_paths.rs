@@ -1,0 +1,230 @@
+//! Protected paths that exist below a root.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use workspace::protected::{self, DEPENDENCY_FOLDERS};
+
+use crate::git_folder;
+use crate::walls::Walls;
+
+/// Entries of folders that are looked at, of all roots together.
+const MOST_ENTRIES: usize = 200_000;
+/// Folders of a git folder without anything that runs.
+const DATA_OF_GIT: [&str; 6] = ["objects", "refs", "logs", "lfs", "annex", "rr-cache"];
+
+/// Protected paths below the writable roots and git folders of some walls.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct ProtectedPaths {
+    /// Absolute; nothing below one of them.
+    pub(crate) paths: BTreeSet<PathBuf>,
+    /// Git folders, `.git` or bare: absolute.
+    pub(crate) git_folders: BTreeSet<PathBuf>,
+    /// Git folder that a protected path is a part of.
+    owners: BTreeMap<PathBuf, PathBuf>,
+    /// Root in which the look ended, as it has too many entries.
+    pub(crate) cut_at: Option<PathBuf>,
+    entries: usize,
+}
+
+impl ProtectedPaths {
+    pub(crate) fn of(walls: &Walls) -> Self {
+        let mut found = Self::default();
+        for root in walls.writable_roots() {
+            found.look_below(root, walls);
+        }
+        for folder in &walls.git_folders {
+            found.git_folder(folder, walls);
+        }
+        found
+    }
+
+    /// Protected files that have a second name, by which they could be written.
+    pub(crate) fn with_other_names(&self) -> Self {
+        let mut found = Self::default();
+        let mut rest: Vec<PathBuf> = self.paths.iter().cloned().collect();
+        while let Some(path) = rest.pop() {
+            let Ok(metadata) = path.symlink_metadata() else { continue };
+            if metadata.is_dir() {
+                rest.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+            } else if metadata.is_file() && metadata.nlink() > 1 {
+                found.paths.insert(path);
+            }
+        }
+        found
+    }
+
+    fn look_below(&mut self, root: &Path, walls: &Walls) {
+        // What lies higher first, so that no flood of files below hides it.
+        let mut folders = VecDeque::from([PathBuf::new()]);
+        while let Some(folder) = folders.pop_front() {
+            let here = root.join(&folder);
+            let entries = self.entries_of(&here);
+            if self.entries >= MOST_ENTRIES {
+                self.cut_at = Some(root.to_owned());
+            }
+            let has = |name: &str| entries.iter().any(|entry| entry.text == name && entry.is_folder);
+            // Git takes a folder for its own by these names; all else in it counts as ever.
+            if has("objects") && has("refs") && entries.iter().any(|entry| entry.text == "HEAD") {
+                self.git_folder(&here, walls);
+            }
+            for entry in entries {
+                let path = folder.join(&entry.name);
+                if entry.is_link {
+                    self.link(root, &path, walls);
+                }
+                if protected::is_git_folder(&entry.text) {
+                    match entry.is_folder {
+                        true => self.git_folder(&root.join(path), walls),
+                        // It names the folder that git reads configuration from.
+                        false => _ = self.paths.insert(root.join(path)),
+                    }
+                } else if protected::is_mounted(&path) {
+                    self.paths.insert(root.join(path));
+                } else if entry.is_folder && !is_dependency_folder(&entry.text, walls) {
+                    folders.push_back(path);
+                }
+            }
+        }
+    }
+
+    /// What a link of a protected name, or of one on the way to some, leads to in the roots: it is read by that name.
+    fn link(&mut self, root: &Path, path: &Path, walls: &Walls) {
+        let Ok(target) = root.join(path).canonicalize() else { return };
+        // One that holds a root, or is one, would close the root.
+        let holds_root = walls.roots.iter().any(|root| root.path.starts_with(&target));
+        if holds_root || !walls.writable_roots().any(|root| target.starts_with(root)) {
+            return;
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if protected::is_git_folder(&name) {
+            if target.is_dir() {
+                self.git_folder(&target, walls);
+            }
+        } else if protected::is_mounted(path) {
+            self.paths.insert(target);
+        } else if protected::is_on_the_way(path) {
+            let below = self.entries_of(&target).into_iter();
+            let below = below.filter(|entry| protected::is_mounted(&path.join(&entry.name)));
+            let below: Vec<PathBuf> = below.map(|entry| target.join(entry.name)).collect();
+            self.paths.extend(below);
+        }
+    }
+
+    /// Outermost git folder that a protected path is a part of and that another look did not find.
+    pub(crate) fn new_owner(&self, path: &Path, before: &Self) -> Option<&Path> {
+        let mut owner = self.owners.get(path).filter(|owner| !before.git_folders.contains(*owner))?;
+        while let Some(above) = self
+            .git_folders
+            .iter()
+            .find(|folder| owner.starts_with(folder.join("modules")) && !before.git_folders.contains(*folder))
+        {
+            owner = above;
+        }
+        Some(owner)
+    }
+
+    /// The parts of a git folder that run programs, and those of its submodules and of worktrees elsewhere.
+    fn git_folder(&mut self, folder: &Path, walls: &Walls) {
+        if !self.git_folders.insert(folder.to_owned()) {
+            return;
+        }
+        for entry in self.entries_of(folder) {
+            let path = folder.join(&entry.name);
+            if protected::runs_in_git_folder(&entry.text) {
+                if entry.text.eq_ignore_ascii_case("config") {
+                    let named = git_folder::named_in_configuration(&path, folder);
+                    let within = |path: &PathBuf| {
+                        walls.writable_roots().any(|root| path.starts_with(root) && path != root)
+                    };
+                    self.paths.extend(named.into_iter().filter(within));
+                }
+                self.owners.insert(path.clone(), folder.to_owned());
+                self.paths.insert(path);
+            } else if entry.text == "modules" && entry.is_folder {
+                self.modules(&path, walls);
+            } else if entry.text == "worktrees" && entry.is_folder {
+                self.worktrees(&path, walls);
+            }
+        }
+    }
+
+    /// Submodules' names may have several parts, so that a folder here is a git folder or on the way to one.
+    fn modules(&mut self, folder: &Path, walls: &Walls) {
+        for entry in self.entries_of(folder) {
+            let path = folder.join(&entry.name);
+            if !entry.is_folder || DATA_OF_GIT.contains(&entry.text.as_str()) {
+                continue;
+            }
+            if path.join("HEAD").symlink_metadata().is_ok() {
+                self.git_folder(&path, walls);
+            } else {
+                self.modules(&path, walls);
+            }
+        }
+    }
+
+    fn worktrees(&mut self, folder: &Path, walls: &Walls) {
+        for entry in self.entries_of(folder) {
+            let path = folder.join(&entry.name);
+            let place = fs::read_to_string(path.join("gitdir")).unwrap_or_default();
+            let place = Path::new(place.trim_end());
+            if walls.writable_roots().any(|root| place.starts_with(root)) {
+                let names = self.entries_of(&path);
+                let names = names.into_iter().filter(|entry| protected::runs_in_git_folder(&entry.text));
+                let names: Vec<PathBuf> = names.map(|entry| path.join(entry.name)).collect();
+                self.paths.extend(names);
+            } else {
+                self.paths.insert(path);
+            }
+        }
+    }
+
+    fn entries_of(&mut self, folder: &Path) -> Vec<NamedEntry> {
+        let room = MOST_ENTRIES.saturating_sub(self.entries);
+        let read = fs::read_dir(folder).into_iter().flatten().flatten().take(room);
+        let entries = read.map(|entry| NamedEntry {
+            text: entry.file_name().to_string_lossy().into_owned(),
+            name: entry.file_name(),
+            is_link: entry.file_type().is_ok_and(|kind| kind.is_symlink()),
+            is_folder: entry.file_type().is_ok_and(|kind| kind.is_dir()),
+        });
+        let mut entries: Vec<NamedEntry> = entries.collect();
+        self.entries += entries.len();
+        if entries.len() == room {
+            entries.extend(named_entries(folder));
+        }
+        entries
+    }
+}
+
+/// Entries of a folder too large to be read that have a name as the table of protected names spells it.
+fn named_entries(folder: &Path) -> impl Iterator<Item = NamedEntry> {
+    let names =
+        protected::PROTECTED.iter().filter_map(|row| row.path.first().map(|name| name.trim_end_matches('*')));
+    names.filter_map(|name| {
+        let metadata = folder.join(name).symlink_metadata().ok()?;
+        Some(NamedEntry {
+            text: name.to_owned(),
+            name: name.into(),
+            is_folder: metadata.is_dir(),
+            is_link: metadata.is_symlink(),
+        })
+    })
+}
+
+/// Entry of a folder.
+struct NamedEntry {
+    name: OsString,
+    /// The name to compare. One that is no text is none that is protected; it is only walked through.
+    text: String,
+    is_folder: bool,
+    is_link: bool,
+}
+
+fn is_dependency_folder(name: &str, walls: &Walls) -> bool {
+    DEPENDENCY_FOLDERS.contains(&name) || walls.dependency_folders.iter().any(|folder| folder == name)
+}

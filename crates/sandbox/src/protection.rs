@@ -1,0 +1,97 @@
+//! Protections of the helper, one name each.
+//!
+//! The shipped helper has all of them. The suite of escapes runs a helper of its own that lacks one at a time, to see
+//! that an attempt then succeeds: a suite that passes without a protection tests nothing.
+
+/// One protection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// A session without a controlling terminal.
+    NewSession,
+    EmptyInput,
+    CloseDescriptors,
+    MountNamespace,
+    PidNamespace,
+    IpcNamespace,
+    NetNamespace,
+    UtsNamespace,
+    /// The protected set mounted read-only, the folders above it mount points.
+    ProtectedMounts,
+    HiddenDrawloom,
+    DropCapabilities,
+    Landlock,
+    Seccomp,
+    /// Ending what the command left running.
+    EndTree,
+    Limits,
+}
+
+impl Protection {
+    pub const ALL: [Self; 15] = [
+        Self::NewSession,
+        Self::EmptyInput,
+        Self::CloseDescriptors,
+        Self::MountNamespace,
+        Self::PidNamespace,
+        Self::IpcNamespace,
+        Self::NetNamespace,
+        Self::UtsNamespace,
+        Self::ProtectedMounts,
+        Self::HiddenDrawloom,
+        Self::DropCapabilities,
+        Self::Landlock,
+        Self::Seccomp,
+        Self::EndTree,
+        Self::Limits,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NewSession => "new-session",
+            Self::EmptyInput => "empty-input",
+            Self::CloseDescriptors => "close-descriptors",
+            Self::MountNamespace => "mount-namespace",
+            Self::PidNamespace => "pid-namespace",
+            Self::IpcNamespace => "ipc-namespace",
+            Self::NetNamespace => "net-namespace",
+            Self::UtsNamespace => "uts-namespace",
+            Self::ProtectedMounts => "protected-mounts",
+            Self::HiddenDrawloom => "hidden-drawloom",
+            Self::DropCapabilities => "drop-capabilities",
+            Self::Landlock => "landlock",
+            Self::Seccomp => "seccomp",
+            Self::EndTree => "end-tree",
+            Self::Limits => "limits",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|protection| protection.name() == name)
+    }
+}
+
+/// Protections that a helper has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Protections {
+    omitted: Vec<Protection>,
+    /// Version of Landlock's interface that the kernel is taken to have at most.
+    landlock_at_most: Option<u32>,
+}
+
+impl Protections {
+    pub(crate) fn all() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn without(omitted: &[Protection], landlock_at_most: Option<u32>) -> Self {
+        Self { omitted: omitted.to_vec(), landlock_at_most }
+    }
+
+    pub(crate) fn landlock_version(&self, kernel: u32) -> u32 {
+        self.landlock_at_most.map_or(kernel, |most| most.min(kernel))
+    }
+
+    pub(crate) fn has(&self, protection: Protection) -> bool {
+        !self.omitted.contains(&protection)
+    }
+}

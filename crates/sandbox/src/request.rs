@@ -1,0 +1,101 @@
+//! What goes between the supervisor and the helper: one request, then lines of reports.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::level::Level;
+use crate::walls::Walls;
+
+/// Longest message, in bytes: paths of a large workspace, far above any real one.
+const LONGEST: u32 = 64 << 20;
+
+/// Task of a helper.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct HelperRequest {
+    pub(crate) level: Level,
+    pub(crate) walls: Walls,
+    /// Protected paths that exist, absolute.
+    pub(crate) protected: Vec<PathBuf>,
+    /// Files and folders of the system that not everybody may read.
+    pub(crate) hidden: Vec<PathBuf>,
+    pub(crate) task: HelperTask,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum HelperTask {
+    Command {
+        arguments: Vec<OsString>,
+        directory: PathBuf,
+    },
+    /// Attempts to leave the walls, made by the helper's own code.
+    Probe(ProbeTargets),
+}
+
+/// What the attempts of a probe aim at, made by the supervisor.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ProbeTargets {
+    /// File outside of the walls.
+    pub(crate) outside: PathBuf,
+    /// Listening Unix socket outside of the walls.
+    pub(crate) socket: PathBuf,
+    /// TCP port on the loopback of the machine that somebody listens on.
+    pub(crate) tcp_port: u16,
+    pub(crate) udp_port: u16,
+    /// Process of the supervisor.
+    pub(crate) process: i32,
+    /// File of the protected set in a writable root.
+    pub(crate) protected: PathBuf,
+}
+
+/// Line of a helper.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum HelperReport {
+    /// The walls stand and the command runs.
+    Started,
+    /// The command did not run.
+    Failed {
+        step: String,
+        problem: String,
+    },
+    Exited {
+        code: Option<i32>,
+        signal: Option<i32>,
+    },
+    /// Names of processes that still ran when the command ended, or was ended.
+    Left(Vec<String>),
+    /// The limit that the command went over; the tree is ended.
+    OverLimit(String),
+    /// What the command reaches less well than it should, but runs with.
+    Lacks(String),
+    /// Attempts of a probe that succeeded.
+    Escapes(Vec<String>),
+}
+
+/// Writes one message: its length, then JSON.
+pub(crate) fn send<T: Serialize>(message: &T, mut to: impl Write) -> io::Result<()> {
+    let body = serde_json::to_vec(message)?;
+    let length = u32::try_from(body.len()).map_err(io::Error::other)?;
+    let mut bytes = length.to_le_bytes().to_vec();
+    bytes.extend(body);
+    to.write_all(&bytes)
+}
+
+/// Reads one message; nothing at the end.
+pub(crate) fn receive<T: DeserializeOwned>(mut from: impl Read) -> io::Result<Option<T>> {
+    let mut length = [0; 4];
+    match from.read_exact(&mut length) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        other => other?,
+    }
+    let length = u32::from_le_bytes(length);
+    if length > LONGEST {
+        return Err(io::Error::other(format!("a message of {length} bytes")));
+    }
+    let mut body = Vec::new();
+    from.take(u64::from(length)).read_to_end(&mut body)?;
+    Ok(Some(serde_json::from_slice(&body)?))
+}

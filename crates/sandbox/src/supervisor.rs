@@ -1,0 +1,284 @@
+//! The side of this process: starts a helper, reads its command's output, ends it in time, and looks afterwards at the
+//! protected set.
+//!
+//! Each command has a thread of its own, which only waits in `poll`. The helper dies with the thread that started it, so
+//! that the thread stays until the helper is gone; and what is to be done after a command is done also when nobody
+//! waits for its outcome any more.
+
+mod conversation;
+mod hidden_files;
+mod index_check;
+mod probe;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+use crate::HELPER_ARGUMENT;
+use crate::level::{Level, LevelReport};
+use crate::outcome::{Ending, Notice, Outcome, SandboxError};
+use crate::output::OutputStream;
+use crate::protected_paths::ProtectedPaths;
+use crate::quarantine::move_new;
+use crate::request::{HelperRequest, HelperTask};
+use crate::snapshot::Snapshot;
+use crate::walls::Walls;
+use conversation::{Conversation, Deadline};
+use index_check::IndexStamps;
+
+/// Listener of output, as it comes. It is called on the thread of the command and should not wait for long: meanwhile the
+/// command cannot print.
+pub type OutputSink = Box<dyn FnMut(OutputStream, &[u8]) + Send>;
+
+/// Command to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CommandLine {
+    /// Program and arguments.
+    Program(Vec<OsString>),
+    /// Line of a shell.
+    Shell(String),
+}
+
+impl CommandLine {
+    fn arguments(&self) -> Vec<OsString> {
+        match self {
+            Self::Program(arguments) => arguments.clone(),
+            Self::Shell(line) => ["/bin/sh", "-c", line].map(OsString::from).into(),
+        }
+    }
+}
+
+/// One command in its walls.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Run {
+    pub walls: Walls,
+    pub command: CommandLine,
+    /// Working directory, in a root.
+    pub directory: PathBuf,
+    /// Level to run at: not above what the probe found.
+    pub level: Level,
+    /// Folder of this run, made when it is needed, for protected names that the command made.
+    pub quarantine: PathBuf,
+}
+
+/// Sandbox of this program, which is its own helper.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    program: Arc<File>,
+    arguments: Vec<OsString>,
+}
+
+/// Command that runs. Dropping it ends the command; what is done after a command is done all the same.
+#[derive(Debug)]
+pub struct RunningCommand {
+    cancel: Option<OwnedFd>,
+    outcome: oneshot::Receiver<Result<Outcome, SandboxError>>,
+}
+
+impl RunningCommand {
+    /// Ends the command with all it started. Its outcome comes as always.
+    pub fn cancel(&mut self) {
+        self.cancel = None;
+    }
+
+    /// Waits for the outcome. Cancel-safe only in that dropping it ends the command.
+    ///
+    /// # Errors
+    /// If the command could not be run in its walls.
+    pub async fn outcome(&mut self) -> Result<Outcome, SandboxError> {
+        (&mut self.outcome).await.unwrap_or(Err(SandboxError::Vanished))
+    }
+}
+
+impl Sandbox {
+    /// The sandbox whose helper is this very program, whatever is at its path by now.
+    ///
+    /// # Errors
+    /// If `/proc` is not mounted.
+    pub fn of_this_program() -> io::Result<Self> {
+        Ok(Self { program: Arc::new(File::open("/proc/self/exe")?), arguments: vec![HELPER_ARGUMENT.into()] })
+    }
+
+    /// A sandbox with a helper of other arguments, for tests.
+    #[doc(hidden)]
+    pub fn of_this_program_with(arguments: Vec<OsString>) -> io::Result<Self> {
+        Ok(Self { arguments, ..Self::of_this_program()? })
+    }
+
+    /// Finds out which level this machine allows, by a child that tries the escapes. Blocks for some 20 ms; the answer
+    /// holds for the life of the process.
+    pub fn probe(&self) -> LevelReport {
+        probe::probe(self)
+    }
+
+    /// Runs a command to its end, and tells a listener of its output meanwhile. Dropping the future ends the command with
+    /// all it started.
+    ///
+    /// # Errors
+    /// If the command could not be run in its walls. What it does itself is an outcome.
+    pub async fn run(&self, run: Run, sink: Option<OutputSink>) -> Result<Outcome, SandboxError> {
+        self.start(run, sink)?.outcome().await
+    }
+
+    /// Starts a command.
+    ///
+    /// # Errors
+    /// If there can be no thread for it.
+    pub fn start(&self, run: Run, sink: Option<OutputSink>) -> Result<RunningCommand, SandboxError> {
+        let (cancelled, cancel) =
+            pipe_with(PipeFlags::CLOEXEC).map_err(|error| SandboxError::Start(error.into()))?;
+        let (sender, outcome) = oneshot::channel();
+        let sandbox = self.clone();
+        let work = move || {
+            let outcome = sandbox.supervise(&run, &cancelled, sink);
+            if let Err(outcome) = sender.send(outcome) {
+                tracing::debug!(?outcome, "nobody waits for the outcome of a command");
+            }
+        };
+        thread::Builder::new().name("sandbox".into()).spawn(work).map_err(SandboxError::Start)?;
+        Ok(RunningCommand { cancel: Some(cancel), outcome })
+    }
+
+    fn supervise(
+        &self,
+        run: &Run,
+        cancelled: &OwnedFd,
+        sink: Option<OutputSink>,
+    ) -> Result<Outcome, SandboxError> {
+        let started = Instant::now();
+        let walls = resolved(&run.walls)?;
+        let directory = directory(&run.directory, &walls)?;
+        let before = ProtectedPaths::of(&walls);
+        let snapshot = match run.level {
+            // No mount holds a file that has another name.
+            Level::Full => Snapshot::take(&before.with_other_names(), &walls),
+            Level::Partial | Level::None => Snapshot::take(&before, &walls),
+        };
+        let indexes = IndexStamps::of(&before);
+        let request = HelperRequest {
+            level: run.level,
+            walls,
+            protected: before.paths.iter().cloned().collect(),
+            hidden: hidden_files::of_the_system().to_vec(),
+            task: HelperTask::Command { arguments: run.command.arguments(), directory },
+        };
+        let deadline = started + Duration::from_millis(request.walls.limits.time_ms);
+        let mut conversation = self.converse(&request, sink)?;
+        let (ending, mut notices) = conversation.until_its_end(Deadline { deadline, cancelled })?;
+        let program = || request_program(&request);
+        let ending = ending.map_err(|failure| match failure.step.as_str() {
+            "run" => SandboxError::Program { program: program(), problem: failure.problem },
+            _ => SandboxError::Walls { step: failure.step, problem: failure.problem },
+        })?;
+
+        notices.extend(snapshot.restore(&request.walls, &run.quarantine));
+        let differing = index_check::differing(self, &request, &indexes);
+        if !differing.is_empty() {
+            notices.push(Notice::DiffersFromIndex(differing));
+        }
+        let after = ProtectedPaths::of(&request.walls);
+        notices.extend(move_new(&before, &after, &request.walls, &run.quarantine));
+        notices.extend(after.cut_at.or(before.cut_at).map(Notice::NotAllScanned));
+        let (standard, error) = conversation.into_output();
+        if ending != Ending::Exited(0)
+            && [&standard, &error].iter().any(|output| seems_offline(&output.text()))
+        {
+            notices.push(Notice::NetworkSeemsMissing);
+        }
+        Ok(Outcome { ending, standard, error, duration: started.elapsed(), level: run.level, notices })
+    }
+
+    /// Starts a helper and hands it its request.
+    fn converse(
+        &self,
+        request: &HelperRequest,
+        sink: Option<OutputSink>,
+    ) -> Result<Conversation, SandboxError> {
+        let (control, theirs) = std::os::unix::net::UnixStream::pair().map_err(SandboxError::Start)?;
+        let child = self.helper(theirs.into()).map_err(SandboxError::Start)?;
+        let conversation = Conversation::begin(child, control, request, sink);
+        conversation.map_err(SandboxError::Start)
+    }
+
+    fn helper(&self, control: OwnedFd) -> io::Result<Child> {
+        // Looked up by the child, whose descriptors are still those of this process then.
+        let program = format!("/proc/self/fd/{}", self.program.as_raw_fd());
+        let mut command = Command::new(program);
+        std::os::unix::process::CommandExt::arg0(&mut command, "drawloom");
+        command.args(&self.arguments).env_clear().current_dir("/");
+        command.stdin(Stdio::from(control)).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn()
+    }
+}
+
+fn request_program(request: &HelperRequest) -> String {
+    match &request.task {
+        HelperTask::Command { arguments, .. } => {
+            arguments.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default()
+        }
+        HelperTask::Probe(_) => String::new(),
+    }
+}
+
+/// Walls with every path as the kernel knows it, without links. A root that is not there ends the run.
+fn resolved(walls: &Walls) -> Result<Walls, SandboxError> {
+    let mut walls = walls.clone();
+    let resolve = |path: &mut PathBuf| {
+        *path = path
+            .canonicalize()
+            .map_err(|error| SandboxError::Path { path: path.clone(), problem: error.to_string() })?;
+        Ok(())
+    };
+    walls.roots.iter_mut().map(|root| &mut root.path).try_for_each(resolve)?;
+    walls.git_folders.iter_mut().chain(&mut walls.private).try_for_each(resolve)?;
+    walls.temp.iter_mut().chain([&mut walls.home]).try_for_each(resolve)?;
+    walls.touches.iter_mut().try_for_each(resolve)?;
+    for path in &walls.touches {
+        let below = walls.roots.iter().find_map(|root| path.strip_prefix(&root.path).ok());
+        let forbidden = below.is_none_or(|below| {
+            below.iter().any(|name| {
+                let name = name.to_string_lossy();
+                workspace::protected::is_git_folder(&name) || name.eq_ignore_ascii_case(".drawloom")
+            })
+        });
+        if forbidden {
+            let problem = "a command may not write it, whoever allows it".to_owned();
+            return Err(SandboxError::Path { path: path.clone(), problem });
+        }
+    }
+    Ok(walls)
+}
+
+fn directory(directory: &Path, walls: &Walls) -> Result<PathBuf, SandboxError> {
+    let outside = || SandboxError::Directory(directory.to_owned());
+    let resolved = directory.canonicalize().map_err(|_| outside())?;
+    let inside = walls.roots.iter().any(|root| resolved.starts_with(&root.path));
+    if inside { Ok(resolved) } else { Err(outside()) }
+}
+
+/// What programs say when there is no network.
+const OFFLINE: [&str; 9] = [
+    "could not resolve host",
+    "temporary failure in name resolution",
+    "name or service not known",
+    "network is unreachable",
+    "getaddrinfo",
+    "enotfound",
+    "eai_again",
+    "no address associated with hostname",
+    "failed to lookup address information",
+];
+
+fn seems_offline(output: &str) -> bool {
+    let output = output.to_lowercase();
+    OFFLINE.iter().any(|words| output.contains(words))
+}

@@ -1,0 +1,119 @@
+//! What a command may reach.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Walls of one command. All paths are absolute.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Walls {
+    pub roots: Vec<WallRoot>,
+    /// Git folders that serve a root and lie outside of it (of a larger repository, a linked worktree, a submodule):
+    /// writable, their hooks, configuration and other worktrees not.
+    pub git_folders: Vec<PathBuf>,
+    /// Folders and files that may be read and run: the system's and those of toolchains. Those that do not exist are
+    /// passed over.
+    pub readable: Vec<PathBuf>,
+    /// Folders that no command sees, also where a root holds them: the home of Drawloom with its store and keys.
+    pub private: Vec<PathBuf>,
+    /// `HOME` of the command: `<home>/sandbox/<workspace>`. It must exist.
+    pub home: PathBuf,
+    /// Folder shown as `/tmp`, of the session; without one `/tmp` lasts as long as the command.
+    pub temp: Option<PathBuf>,
+    /// Protected paths that this command may write, as a person allowed: absolute, below a root, never in `.git` or
+    /// `.drawloom`.
+    pub touches: Vec<PathBuf>,
+    /// Folders below which names that are protected anywhere are ordinary, beside those of
+    /// [`workspace::protected::DEPENDENCY_FOLDERS`].
+    pub dependency_folders: Vec<String>,
+    pub network: Network,
+    pub limits: Limits,
+    /// The whole environment of the command, beside `HOME` and `TMPDIR`.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Folder that a command works in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WallRoot {
+    pub path: PathBuf,
+    pub access: RootAccess,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RootAccess {
+    ReadOnly,
+    ReadWrite,
+}
+
+/// Network of a command. Named hosts and an open network come as further variants, each through a proxy of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// Nothing but the command's own loopback.
+    Off,
+}
+
+/// Limits of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Memory of all processes together, in bytes, counted every 50 ms.
+    pub memory: u64,
+    /// Processes at a time, counted every 50 ms.
+    pub processes: u64,
+    /// Bytes of one file that is written.
+    pub file_size: u64,
+    /// Free space that a command must leave on the file system of each writable root, in bytes.
+    pub free_space: u64,
+    /// Bytes that are kept of each output stream, head and tail together; the rest is read and counted.
+    pub output: usize,
+    pub time_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory: 4 << 30,
+            processes: 512,
+            file_size: 4 << 30,
+            free_space: 256 << 20,
+            output: 1 << 20,
+            time_ms: 60_000,
+        }
+    }
+}
+
+/// Folders of the system that programs are run from. `/etc` is among them: what not everybody may read there is hidden.
+const SYSTEM: [&str; 9] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/nix/store", "/run/current-system"];
+
+impl Walls {
+    /// Walls around one writable root, with the folders of the system and the smallest environment.
+    pub fn around(root: &Path, home: &Path) -> Self {
+        let environment = [
+            ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+            ("LANG", "C.UTF-8"),
+            ("TERM", "dumb"),
+        ];
+        Self {
+            roots: vec![WallRoot { path: root.to_owned(), access: RootAccess::ReadWrite }],
+            git_folders: Vec::new(),
+            readable: SYSTEM.iter().map(PathBuf::from).collect(),
+            private: Vec::new(),
+            home: home.to_owned(),
+            temp: None,
+            touches: Vec::new(),
+            dependency_folders: Vec::new(),
+            network: Network::Off,
+            limits: Limits::default(),
+            environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        }
+    }
+
+    /// Roots that may be written.
+    pub fn writable_roots(&self) -> impl Iterator<Item = &Path> {
+        let writable = self.roots.iter().filter(|root| root.access == RootAccess::ReadWrite);
+        writable.map(|root| root.path.as_path())
+    }
+}

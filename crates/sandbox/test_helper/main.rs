@@ -1,0 +1,89 @@
+//! Program of the escape suite: supervisor, helper, and what runs inside the walls.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a program of tests fails by panicking"
+)]
+
+mod attempts;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, channel};
+
+use drawloom_sandbox::{Outcome, Protection, Run, RunningCommand, Sandbox, run_helper, run_helper_without};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [_, "__exec"] => return run_helper(),
+        [_, "__exec-without", weaker @ ..] => return weaker_helper(weaker),
+        [_, "probe", weaker @ ..] => print(&sandbox(weaker).probe()),
+        [_, "supervise", run, weaker @ ..] => print(&supervise(run, weaker)),
+        [_, "cancel", run] => print(&cancel_at_output(run)),
+        // Ends with its command still running.
+        [_, "abandon", run] => {
+            let (running, first) = started(run);
+            first.recv().expect("output");
+            std::mem::forget(running);
+        }
+        [_, "attempt", name] if attempts::attempt(name) => {}
+        _ => return ExitCode::FAILURE,
+    }
+    ExitCode::SUCCESS
+}
+
+/// A helper without some protections, or as on a kernel with an older Landlock (`landlock=4`).
+fn weaker_helper(weaker: &[&str]) -> ExitCode {
+    let at_most = weaker.iter().find_map(|name| name.strip_prefix("landlock=")?.parse().ok());
+    let omitted: Vec<Protection> = weaker.iter().filter_map(|name| Protection::parse(name)).collect();
+    assert_eq!(
+        omitted.len() + usize::from(at_most.is_some()),
+        weaker.len(),
+        "no such protection: {weaker:?}"
+    );
+    run_helper_without(&omitted, at_most)
+}
+
+fn sandbox(weaker: &[&str]) -> Sandbox {
+    let sandbox = match weaker {
+        [] => Sandbox::of_this_program(),
+        weaker => Sandbox::of_this_program_with(
+            ["__exec-without"].iter().chain(weaker).map(OsString::from).collect(),
+        ),
+    };
+    sandbox.expect("/proc")
+}
+
+fn print(value: &impl serde::Serialize) {
+    println!("{}", serde_json::to_string(value).unwrap());
+}
+
+fn supervise(run: &str, weaker: &[&str]) -> Result<Outcome, String> {
+    let run: Run = serde_json::from_str(run).expect("a run");
+    waiting(sandbox(weaker).run(run, None))
+}
+
+/// A command that runs, and what tells of its first output.
+fn started(run: &str) -> (RunningCommand, Receiver<()>) {
+    let run: Run = serde_json::from_str(run).expect("a run");
+    let (sender, first) = channel();
+    let sink = Box::new(move |_, _: &[u8]| _ = sender.send(()));
+    (sandbox(&[]).start(run, Some(sink)).expect("a thread"), first)
+}
+
+fn cancel_at_output(run: &str) -> Result<Outcome, String> {
+    let (mut running, first) = started(run);
+    first.recv().expect("output");
+    running.cancel();
+    waiting(running.outcome())
+}
+
+fn waiting<E: ToString>(work: impl Future<Output = Result<Outcome, E>>) -> Result<Outcome, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(work).map_err(|error| error.to_string())
+}

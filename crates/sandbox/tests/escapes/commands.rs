@@ -1,0 +1,199 @@
+//! Everyday commands that must work behind the walls.
+
+use std::process::Command;
+
+use drawloom_sandbox::{Ending, Level, Limits, Network, Notice, Outcome, RootAccess, WallRoot};
+
+use crate::world::{User, World};
+
+fn outcome(world: &World, line: &str) -> Outcome {
+    let limits = Limits { time_ms: 60_000, free_space: 1 << 20, ..Limits::default() };
+    world.run_in_walls(line, Level::Full, limits, &[]).unwrap()
+}
+
+fn works(world: &World, line: &str) -> String {
+    let outcome = outcome(world, line);
+    assert_eq!(
+        outcome.ending,
+        Ending::Exited(0),
+        "{line}: {}{}",
+        outcome.standard.text(),
+        outcome.error.text()
+    );
+    assert_eq!(outcome.notices, [], "{line}");
+    outcome.standard.text()
+}
+
+fn is_there(program: &str) -> bool {
+    let line = format!("PATH=/usr/local/bin:/usr/bin:/bin command -v {program}");
+    let mut found = Command::new("/bin/sh");
+    found.args(["-c", &line]);
+    found.output().is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn x6_a_line_of_a_shell_runs() {
+    for user in User::all() {
+        let world = World::new(user);
+        assert_eq!(works(&world, "echo a; ls src | wc -l"), "a\n1\n");
+        assert_eq!(
+            works(&world, "cd src; ls *.txt; echo $HOME"),
+            format!("main.txt\n{}\n", world.path("home/sandbox/this").display())
+        );
+        assert_eq!(works(&world, "cat src/main.txt"), "text");
+    }
+}
+
+#[test]
+fn x7_the_environment_is_what_was_given() {
+    let world = World::new(User::Own);
+    let text = works(&world, "env");
+    assert!(!text.contains("OWNERS_KEY") && !text.contains("s3cret"), "{text}");
+}
+
+#[test]
+fn git_makes_a_folder_and_commits() {
+    if !is_there("git") {
+        println!("not run: there is no git");
+        return;
+    }
+    for user in User::all() {
+        let world = World::new(user);
+        // No upkeep in the background, of which a slow machine would see the end.
+        let quiet =
+            "git config --global maintenance.autoDetach false; git config --global gc.autoDetach false";
+        works(&world, quiet);
+        let line = "git init -q n && cd n && echo a > a && git add a \
+            && git -c user.name=n -c user.email=n@example.com commit -q -m one && git log --format=%s";
+        assert_eq!(works(&world, line), "one\n");
+        // What it made the first time is protected the second time, and git works all the same.
+        let line = "cd n && echo b > b && git add b && git -c user.name=n -c user.email=n@example.com commit -q -m two \
+            && git checkout -q -b branch && git log --format=%s && git gc -q && git status --short";
+        assert_eq!(works(&world, line), "two\none\n");
+        let refused = outcome(&world, "cd n && git config core.fsmonitor x");
+        assert_ne!(refused.ending, Ending::Exited(0));
+    }
+}
+
+#[test]
+fn a_checkout_over_a_protected_file_is_named() {
+    if !is_there("git") {
+        println!("not run: there is no git");
+        return;
+    }
+    let world = World::new(User::Own);
+    let commit = "git -c user.name=n -c user.email=n@example.com commit -q -m";
+    let line = format!("git init -q n && cd n && echo one > CLAUDE.md && git add . && {commit} one");
+    outcome(&world, &line);
+    // What a command made is a person's once it lies there when the next one begins.
+    std::fs::write(world.path("root/n/CLAUDE.md"), "two\n").unwrap();
+    assert_eq!(outcome(&world, &format!("cd n && {commit} two -a")).notices, []);
+    let checkout = outcome(&world, "cd n && git checkout -q HEAD~ 2>&1");
+    assert_eq!(checkout.notices, [Notice::DiffersFromIndex(vec![world.path("root/n/CLAUDE.md")])]);
+    assert_eq!(world.text("root/n/CLAUDE.md").unwrap(), "two\n");
+}
+
+#[test]
+fn python_makes_an_environment() {
+    if Command::new("/usr/bin/python3")
+        .args(["-c", "import venv, ensurepip"])
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        works(
+            &World::new(User::Own),
+            "/usr/bin/python3 -m venv --without-pip env && env/bin/python -c 'print(1)'",
+        );
+    } else {
+        println!("not run: there is no python3 with venv");
+    }
+}
+
+#[test]
+fn make_and_a_compiler_run() {
+    if !is_there("make") || !is_there("cc") {
+        println!("not run: there is no make, or no compiler");
+        return;
+    }
+    let line = "printf 'int main(void){return 0;}' > m.c; printf 'm: m.c\\n\\tcc -o m m.c\\n' > Makefile; make -s && ./m";
+    works(&World::new(User::Own), line);
+}
+
+#[test]
+fn a_server_on_the_own_loopback_answers() {
+    if !is_there("python3") {
+        println!("not run: there is no python3");
+        return;
+    }
+    let script = "import socket\ns=socket.socket(); s.bind(('127.0.0.1',0)); s.listen()\n\
+        c=socket.create_connection(s.getsockname()); s.accept()[0].send(b'x'); print(c.recv(1))";
+    assert_eq!(works(&World::new(User::Own), &format!("/usr/bin/python3 -c \"{script}\"")), "b'x'\n");
+}
+
+#[test]
+fn what_packages_bring_is_ordinary() {
+    let world = World::new(User::Own);
+    works(
+        &world,
+        "echo x >> node_modules/package/AGENTS.md; mkdir -p node_modules/p/.idea .venv/lib target/.vscode",
+    );
+}
+
+#[test]
+fn a_root_that_is_read_is_not_written_and_one_beside_it_is() {
+    let world = World::new(User::Own);
+    let mut walls = world.walls(Limits::default());
+    walls.roots.push(WallRoot { path: world.path("outside"), access: RootAccess::ReadOnly });
+    assert_eq!(walls.network, Network::Off);
+    let line = "cat \"$OUTSIDE/file\" && ! touch \"$OUTSIDE/new\" && touch new";
+    assert_eq!(world.run(line, Level::Full, walls, &[]).unwrap().ending, Ending::Exited(0));
+}
+
+#[test]
+fn what_a_person_allowed_is_written_by_that_command() {
+    let world = World::new(User::Own);
+    for name in ["root/AGENTS.md", "root/skills/one"] {
+        let mut walls = world.walls(Limits::default());
+        walls.touches = vec![world.path(name)];
+        let line = "echo x >> AGENTS.md; echo x > skills/one/new; echo x > skills/new";
+        let outcome = world.run(line, Level::Full, walls, &[]).unwrap();
+        assert_eq!(outcome.notices, [], "{name}");
+    }
+    assert_eq!(world.text("root/AGENTS.md").unwrap(), "oursx\n");
+    assert!(world.path("root/skills/one/new").exists() && !world.path("root/skills/new").exists());
+    let mut walls = world.walls(Limits::default());
+    walls.touches = vec![world.path("root/.git/hooks")];
+    assert!(world.run("true", Level::Full, walls, &[]).is_err());
+}
+
+#[test]
+fn x2_a_working_directory_outside_of_the_roots_is_refused() {
+    let world = World::new(User::Own);
+    let mut walls = world.walls(Limits::default());
+    walls.roots[0].path = world.path("root/src");
+    assert!(world.run("true", Level::Full, walls, &[]).unwrap_err().contains("outside of the roots"));
+}
+
+#[test]
+fn a_home_in_a_root_is_not_seen_and_not_moved() {
+    let world = World::new(User::Own);
+    let mut walls = world.walls(Limits::default());
+    walls.roots[0].path = world.path("");
+    walls.private = vec![world.path("home")];
+    walls.git_folders = Vec::new();
+    let line =
+        "cd ..; ! test -e home/loom.db && ! touch home/x && ! mv home h2 && touch \"$HOME/mine\" && ls home";
+    let outcome = world.run(line, Level::Full, walls, &[]).unwrap();
+    assert_eq!((outcome.ending, outcome.standard.text()), (Ending::Exited(0), "sandbox\n".to_owned()));
+    assert!(world.path("home/sandbox/this/mine").exists() && !world.path("home/x").exists());
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let world = World::new(User::Own);
+    for level in [Level::Full, Level::Partial, Level::None] {
+        let run = |program: &str| world.run_program(&[program], level);
+        assert!(run("/no/such/program").unwrap_err().contains("/no/such/program cannot be run"), "{level}");
+        assert_eq!(run("true").unwrap().ending, Ending::Exited(0), "{level}");
+    }
+}

@@ -1,0 +1,85 @@
+//! The escape suite (spec: security §1, §9, §29): every attempt is made twice, without walls and within. One that does
+//! not succeed without walls shows nothing within; it counts as not run, and is printed.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, in its helpers too, and says what it could not run"
+)]
+
+mod classes;
+mod commands;
+mod removals;
+mod rows;
+mod supervision;
+mod world;
+
+use drawloom_sandbox::{Ending, Level, Limits, Outcome};
+use rows::Row;
+use world::{User, World};
+
+/// Rows that cannot run, with the reason. Any other one that does not is a failure.
+const CANNOT_RUN: &[(&str, User, &str)] = &[
+    ("passwords of the machine", User::Nobody, "another user's file"),
+    ("settings of the kernel", User::Nobody, "the administrator's file"),
+    ("capabilities", User::Nobody, "there are none"),
+    ("join a namespace", User::Nobody, "needs capabilities"),
+    ("another root", User::Nobody, "needs capabilities"),
+    ("open by handle", User::Nobody, "needs capabilities"),
+    ("raw socket", User::Nobody, "needs capabilities"),
+    ("typing into a terminal", User::Nobody, "needs capabilities"),
+];
+
+fn limits(row: &Row) -> Limits {
+    let mut limits = Limits { time_ms: 20_000, free_space: 1 << 20, ..Limits::default() };
+    if let Some(change) = row.limits {
+        change(&mut limits);
+    }
+    limits
+}
+
+/// Whether an attempt succeeds without walls.
+fn succeeds_freely(row: &Row, user: User) -> bool {
+    let world = World::new(user);
+    world.run_freely(row.line) && row.effect.is_none_or(|seen| seen(&world))
+}
+
+/// Whether an attempt succeeds behind walls, with the outcome of its command.
+pub(crate) fn succeeds(row: &Row, user: User, level: Level, omitted: &[&str]) -> (bool, Outcome) {
+    let world = World::new(user);
+    let outcome = world.run_in_walls(row.line, level, limits(row), omitted);
+    let outcome = outcome.unwrap_or_else(|error| panic!("{}: {error}", row.name));
+    let succeeded = match row.effect {
+        Some(seen) => seen(&world),
+        None => outcome.ending == Ending::Exited(0),
+    };
+    (succeeded, outcome)
+}
+
+/// Makes all attempts of a class at a level.
+fn all_are_held(class: &str, rows: &[Row], level: Level) {
+    let mut wrong = Vec::new();
+    for user in User::all() {
+        for row in rows {
+            let name = format!("{class}, {}, {user:?}", row.name);
+            let cannot = CANNOT_RUN.iter().find(|(name, who, _)| *name == row.name && *who == user);
+            if let Some(reason) = row.partial.filter(|_| level == Level::Partial) {
+                println!("not held at partial: {name}: {reason}");
+                continue;
+            }
+            if !succeeds_freely(row, user) {
+                match cannot {
+                    Some((_, _, reason)) => println!("not run: {name}: {reason}"),
+                    None => wrong.push(format!("the control of {name} failed: the row was not run")),
+                }
+                continue;
+            }
+            let (succeeded, outcome) = succeeds(row, user, level, &[]);
+            if succeeded {
+                wrong.push(format!("{name} succeeded at {level}: {outcome:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,143 @@
+//! Time, output, and what is said of a command.
+
+use std::time::{Duration, Instant};
+
+use drawloom_sandbox::{Ending, Level, LevelReport, Limits, Notice, Outcome};
+
+use crate::world::{User, World};
+
+const LEVELS: [Level; 3] = [Level::Full, Level::Partial, Level::None];
+
+#[test]
+fn x8_a_grandchild_that_holds_the_output_does_not_hold_the_command() {
+    for level in LEVELS {
+        let world = World::new(User::Own);
+        let limits = Limits { time_ms: 1_000, free_space: 1, ..Limits::default() };
+        let begun = Instant::now();
+        let outcome = world.run_in_walls("(setsid sleep 47 &); sleep 50", level, limits, &[]).unwrap();
+        assert_eq!(outcome.ending, Ending::TimedOut, "{level}");
+        assert!(outcome.duration < Duration::from_millis(1_100), "{level}: {:?}", outcome.duration);
+        assert!(begun.elapsed() < Duration::from_secs(3));
+        let names = outcome
+            .notices
+            .iter()
+            .any(|notice| matches!(notice, Notice::Ended(names) if names[0] == "sleep"));
+        assert!(names, "{:?}", outcome.notices);
+    }
+}
+
+#[test]
+fn x9_a_flood_of_output_is_kept_in_part_and_counted() {
+    let world = World::new(User::Own);
+    let limits = Limits { output: 64 << 10, free_space: 1, ..Limits::default() };
+    let outcome = world.run_in_walls("yes | head -c 300000000; echo end", Level::Full, limits, &[]).unwrap();
+    assert_eq!(outcome.ending, Ending::Exited(0));
+    assert_eq!(outcome.standard.total(), 300_000_004);
+    assert!(outcome.standard.head.len() + outcome.standard.tail.len() <= 64 << 10);
+    assert!(outcome.standard.text().ends_with("y\nend\n"));
+}
+
+#[test]
+fn what_a_command_leaves_running_is_ended_and_named() {
+    for level in LEVELS {
+        let world = World::new(User::Own);
+        let outcome = world.run_in_walls("sleep 60 & echo a", level, Limits::default(), &[]).unwrap();
+        assert_eq!((outcome.ending, outcome.standard.text()), (Ending::Exited(0), "a\n".to_owned()));
+        assert_eq!(outcome.notices, [Notice::Ended(vec!["sleep".into()])], "{level}");
+    }
+}
+
+#[test]
+fn the_end_of_a_command_is_told_as_it_was() {
+    let world = World::new(User::Own);
+    let end = |line: &str, level| {
+        world.run_in_walls(line, level, Limits::default(), &[]).map(|outcome| outcome.ending)
+    };
+    for level in LEVELS {
+        assert_eq!(end("exit 3", level), Ok(Ending::Exited(3)));
+        assert_eq!(end("kill -9 $$", level), Ok(Ending::Signaled(9)));
+    }
+}
+
+#[test]
+fn what_looks_like_a_missing_network_says_so() {
+    let world = World::new(User::Own);
+    let line = "echo 'curl: (6) Could not resolve host: example.com' >&2; exit 6";
+    let outcome = world.run_in_walls(line, Level::Full, Limits::default(), &[]).unwrap();
+    assert_eq!(outcome.notices, [Notice::NetworkSeemsMissing]);
+}
+
+#[test]
+fn what_appeared_is_in_quarantine_and_named() {
+    let world = World::new(User::Own);
+    let outcome = world.run_in_walls("echo evil > .envrc", Level::Full, Limits::default(), &[]).unwrap();
+    let [Notice::Quarantined { path, to }] = outcome.notices.as_slice() else {
+        panic!("{:?}", outcome.notices)
+    };
+    assert!(path.ends_with("root/.envrc") && to.starts_with(world.path("quarantine")));
+    assert_eq!(std::fs::read_to_string(to).unwrap(), "evil\n");
+}
+
+fn probe(omitted: &[&str]) -> LevelReport {
+    let probe = std::process::Command::new(crate::world::program()).arg("probe").args(omitted).output();
+    serde_json::from_slice(&probe.unwrap().stdout).unwrap()
+}
+
+#[test]
+fn the_machine_of_the_tests_allows_the_highest_level() {
+    let report = probe(&[]);
+    assert_eq!((report.level, report.missing), (Level::Full, Vec::new()));
+}
+
+#[test]
+fn what_is_missing_lowers_the_level_and_is_named() {
+    for (omitted, level, named) in [
+        ("landlock=4", Level::Partial, "full: Landlock: the kernel has version 4"),
+        ("landlock=4", Level::Partial, "partial: signals to other processes is not held"),
+        ("landlock=0", Level::None, "partial: reading outside of the walls is not held"),
+        ("seccomp", Level::None, "full: io_uring is not held"),
+        ("net-namespace", Level::Partial, "full: UDP to the machine is not held"),
+        ("protected-mounts", Level::Partial, "full: writing the protected set is not held"),
+    ] {
+        let report = probe(&[omitted]);
+        assert_eq!(report.level, level, "{omitted}: {report:?}");
+        assert!(report.missing.iter().any(|missing| missing.starts_with(named)), "{omitted}: {report:?}");
+    }
+}
+
+#[test]
+fn ending_the_helper_from_inside_frees_nothing() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        let line = "mkfifo pipe; setsid sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' & \
+            until test -s left; do :; done; kill -9 $PPID; echo on";
+        let outcome = world.run_in_walls(line, level, Limits::default(), &[]).unwrap();
+        assert!(!crate::rows::still_holds(&world), "{level}: {outcome:?}");
+    }
+}
+
+/// A command that says when its process in another session holds a pipe, and goes on.
+const HOLDS: &str = "mkfifo pipe; setsid sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' & \
+    until test -s left; do :; done; echo on; sleep 60";
+
+#[test]
+fn a_command_that_is_cancelled_ends_with_all_it_started() {
+    for level in LEVELS {
+        let world = World::new(User::Own);
+        let output = world.run_otherwise("cancel", HOLDS, level);
+        let outcome: Result<Outcome, String> = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(outcome.unwrap().ending, Ending::Cancelled, "{level}");
+        assert!(!crate::rows::still_holds(&world), "{level}");
+    }
+}
+
+#[test]
+fn a_command_does_not_outlive_the_process_that_started_it() {
+    let world = World::new(User::Own);
+    assert!(world.run_otherwise("abandon", HOLDS, Level::Full).status.success());
+    let until = Instant::now() + Duration::from_secs(5);
+    while crate::rows::still_holds(&world) {
+        assert!(Instant::now() < until);
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,312 @@
+//! One attempt's surroundings: a workspace, what lies outside of it, servers and a process to reach.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use drawloom_sandbox::{CommandLine, Level, Limits, Outcome, Run, Walls};
+use tempfile::TempDir;
+
+/// Value that no command may learn.
+pub(crate) const SECRET: &str = "s3cret-of-the-owner";
+
+/// Configuration of the git folders.
+pub(crate) const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\thooksPath = elsewhere/hooks\n\
+    [include]\n\tpath = ../elsewhere/shared\n";
+
+/// Who runs an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum User {
+    /// Whoever runs the tests: in CI the administrator.
+    Own,
+    Nobody,
+}
+
+impl User {
+    /// Users that these tests can be: another one only if they are run by the administrator.
+    pub(crate) fn all() -> Vec<Self> {
+        let own = fs::metadata("/proc/self").unwrap();
+        match std::os::unix::fs::MetadataExt::uid(&own) {
+            0 => vec![Self::Own, Self::Nobody],
+            _ => vec![Self::Own],
+        }
+    }
+
+    fn apply(self, command: &mut Command) {
+        if self == Self::Nobody {
+            command.uid(65534).gid(65534);
+        }
+    }
+}
+
+/// The program of the suite, where every user can read it.
+pub(crate) fn program() -> &'static Path {
+    static PROGRAM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    &PROGRAM
+        .get_or_init(|| {
+            let folder = tempfile::tempdir().unwrap();
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+            let program = folder.path().join("attempt");
+            fs::copy(env!("CARGO_BIN_EXE_sandbox-test-helper"), &program).unwrap();
+            (folder, program)
+        })
+        .1
+}
+
+/// Surroundings of one attempt.
+pub(crate) struct World {
+    pub(crate) user: User,
+    folder: TempDir,
+    victim: Child,
+    unix: UnixListener,
+    abstract_unix: UnixListener,
+    tcp: TcpListener,
+    udp: UdpSocket,
+    udp6: Option<UdpSocket>,
+    datagrams: UnixDatagram,
+    /// Number of a message queue of System V.
+    queue: String,
+}
+
+impl World {
+    pub(crate) fn new(user: User) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["root", "home/sandbox/this", "home/sandbox/other", "outside/folder", "other.git"] {
+            fs::create_dir_all(path(name)).unwrap();
+        }
+        fs::write(path("outside/file"), SECRET).unwrap();
+        fs::write(path("home/loom.db"), SECRET).unwrap();
+        git_folder(&path("root/.git"));
+        git_folder(&path("root/.git/modules/libs/sub"));
+        git_folder(&path("other.git"));
+        let files = [
+            ("AGENTS.md", "ours"),
+            (".drawloom/workspace.toml", SECRET),
+            (".drawloom/run/log", ""),
+            ("docs/capabilities/card.md", "ours"),
+            (".github/workflows/ci.yml", "ours"),
+            ("skills/one/SKILL.md", "ours"),
+            ("src/main.txt", "text"),
+            ("elsewhere/hooks/pre-push", ""),
+            ("elsewhere/shared", ""),
+            ("settings/settings.json", ""),
+            ("tools/config.toml", ""),
+            ("node_modules/package/AGENTS.md", "theirs"),
+        ];
+        for (name, text) in files {
+            let file = path("root").join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        fs::write(path("root/BOOT.md"), "ours").unwrap();
+        fs::hard_link(path("root/BOOT.md"), path("root/second-name")).unwrap();
+        std::os::unix::fs::symlink("settings", path("root/.vscode")).unwrap();
+        std::os::unix::fs::symlink("tools", path("root/.cargo")).unwrap();
+        std::os::unix::fs::symlink("AGENTS.md", path("root/CLAUDE.md")).unwrap();
+        let unix = UnixListener::bind(path("outside/socket")).unwrap();
+        let datagrams = UnixDatagram::bind(path("outside/datagrams")).unwrap();
+        datagrams.set_nonblocking(true).unwrap();
+        let name = folder.path().to_string_lossy().into_owned();
+        let address = SocketAddr::from_abstract_name(name.as_bytes()).unwrap();
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        udp.set_nonblocking(true).unwrap();
+        let udp6 = UdpSocket::bind("[::1]:0").ok();
+        if let Some(socket) = &udp6 {
+            socket.set_nonblocking(true).unwrap();
+        }
+        // The same user's, so that without walls everything of it can be reached.
+        let mut victim = Command::new("/bin/cat");
+        victim.arg0(format!("victim-{SECRET}")).env_clear().env("SECRET", SECRET).stdin(Stdio::piped());
+        user.apply(&mut victim);
+        let victim = victim.spawn().unwrap();
+        let mut queue = Command::new("/usr/bin/ipcmk");
+        user.apply(queue.arg("-Q"));
+        let queue = String::from_utf8(queue.output().unwrap().stdout).unwrap();
+        let queue = queue.split_whitespace().last().unwrap().to_owned();
+        if user == User::Nobody {
+            own(folder.path());
+        }
+        Self {
+            user,
+            victim,
+            unix,
+            abstract_unix: UnixListener::bind_addr(&address).unwrap(),
+            tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
+            udp,
+            udp6,
+            datagrams,
+            queue,
+            folder,
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.path(name)).ok()
+    }
+
+    /// Whether a datagram arrived at one of the servers.
+    pub(crate) fn was_told(&self) -> bool {
+        let mut buffer = [0; 64];
+        self.udp.recv(&mut buffer).is_ok()
+            || self.udp6.as_ref().is_some_and(|socket| socket.recv(&mut buffer).is_ok())
+            || self.datagrams.recv(&mut buffer).is_ok()
+    }
+
+    /// What an attempt aims at, as its environment.
+    fn targets(&self) -> BTreeMap<String, String> {
+        let path = |name: &str| self.path(name).to_string_lossy().into_owned();
+        let udp6 = self.udp6.as_ref().map_or(0, |socket| socket.local_addr().unwrap().port());
+        let _ = (&self.unix, &self.abstract_unix);
+        [
+            ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+            ("ROOT", path("root")),
+            ("OUTSIDE", path("outside")),
+            ("OWNER_HOME", path("home")),
+            ("OTHER_GIT", path("other.git")),
+            ("BASE", self.folder.path().to_string_lossy().into_owned()),
+            ("VICTIM", self.victim.id().to_string()),
+            ("TCP", self.tcp.local_addr().unwrap().port().to_string()),
+            ("UDP", self.udp.local_addr().unwrap().port().to_string()),
+            ("UDP6", udp6.to_string()),
+            ("QUEUE", self.queue.clone()),
+            ("MACHINE", rustix::system::uname().nodename().to_string_lossy().into_owned()),
+            ("ATTEMPT", program().to_string_lossy().into_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    /// Runs a line without walls; whether it ended well.
+    pub(crate) fn run_freely(&self, line: &str) -> bool {
+        let mut command = Command::new("/bin/sh");
+        // A descriptor and an input that are there to be had, and a secret in the environment.
+        // The line has a parent of its own user.
+        let around = "exec 9<\"$OUTSIDE/file\"; /bin/sh -c \"$LINE\"; exit $?";
+        command.args(["-c", around]).current_dir(self.path("root"));
+        command.env_clear().envs(self.targets()).env("HOME", self.path("home/sandbox/this"));
+        command.env("TMPDIR", self.folder.path()).env("OWNERS_KEY", SECRET).env("LINE", line);
+        command.stdin(fs::File::open(self.path("outside/file")).unwrap());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        self.user.apply(&mut command);
+        command.status().unwrap().success()
+    }
+
+    /// Walls of the workspace.
+    pub(crate) fn walls(&self, limits: Limits) -> Walls {
+        let mut walls = Walls::around(&self.path("root"), &self.path("home/sandbox/this"));
+        walls.readable.push(program().parent().unwrap().to_owned());
+        walls.git_folders = vec![self.path("other.git")];
+        walls.environment = self.targets();
+        walls.limits = limits;
+        walls
+    }
+
+    /// Runs a line in the walls of the workspace.
+    pub(crate) fn run_in_walls(
+        &self,
+        line: &str,
+        level: Level,
+        limits: Limits,
+        omitted: &[&str],
+    ) -> Result<Outcome, String> {
+        self.run(line, level, self.walls(limits), omitted)
+    }
+
+    pub(crate) fn run(
+        &self,
+        line: &str,
+        level: Level,
+        walls: Walls,
+        omitted: &[&str],
+    ) -> Result<Outcome, String> {
+        self.supervise(CommandLine::Shell(line.to_owned()), level, walls, omitted)
+    }
+
+    pub(crate) fn run_program(&self, arguments: &[&str], level: Level) -> Result<Outcome, String> {
+        let command = CommandLine::Program(arguments.iter().map(Into::into).collect());
+        self.supervise(command, level, self.walls(Limits::default()), &[])
+    }
+
+    fn supervise(
+        &self,
+        command: CommandLine,
+        level: Level,
+        walls: Walls,
+        omitted: &[&str],
+    ) -> Result<Outcome, String> {
+        let output = self.program_with("supervise", command, level, walls, omitted);
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// Runs the program of the suite on a line, in another way than to its end.
+    pub(crate) fn run_otherwise(&self, way: &str, line: &str, level: Level) -> std::process::Output {
+        let command = CommandLine::Shell(line.to_owned());
+        self.program_with(way, command, level, self.walls(Limits::default()), &[])
+    }
+
+    fn program_with(
+        &self,
+        way: &str,
+        command: CommandLine,
+        level: Level,
+        walls: Walls,
+        omitted: &[&str],
+    ) -> std::process::Output {
+        let run =
+            Run { walls, command, directory: self.path("root"), level, quarantine: self.path("quarantine") };
+        let mut command = Command::new("/bin/sh");
+        // The supervisor has what a program may have: a descriptor that is not closed, an input, a secret.
+        command.args(["-c", "exec 9<\"$OUTSIDE/file\"; exec \"$@\"", "sh"]);
+        command.arg(program()).arg(way).arg(serde_json::to_string(&run).unwrap()).args(omitted);
+        command.env("OWNERS_KEY", SECRET).env("OUTSIDE", self.path("outside"));
+        command.stdin(fs::File::open(self.path("outside/file")).unwrap());
+        self.user.apply(&mut command);
+        command.output().unwrap()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+        let _ = Command::new("/usr/bin/ipcrm").args(["-q", &self.queue]).status();
+        // What a control left running says so here.
+        if let Some(left) = self.text("root/left") {
+            for process in left.split_whitespace() {
+                let _ = Command::new("/bin/kill").args(["-9", process]).stderr(Stdio::null()).status();
+            }
+        }
+    }
+}
+
+/// A git folder as git makes it, without running git for each attempt.
+fn git_folder(path: &Path) {
+    for name in ["hooks", "info", "objects", "refs/heads"] {
+        fs::create_dir_all(path.join(name)).unwrap();
+    }
+    fs::write(path.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(path.join("config"), CONFIG).unwrap();
+    fs::write(path.join("hooks/pre-commit.sample"), "#!/bin/sh\n").unwrap();
+}
+
+fn own(path: &Path) {
+    std::os::unix::fs::lchown(path, Some(65534), Some(65534)).unwrap();
+    if path.symlink_metadata().unwrap().is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            own(&entry.unwrap().path());
+        }
+    }
+}
