@@ -10,6 +10,7 @@ mod servers;
 use commands::results::maintenance::{Check, Health, Sandbox, State};
 use commands::workspaces::InspectedFolder;
 use commands::{CommandError, CommandOutcome};
+use sandbox::{Level, LevelReport};
 use store::home::DATABASE;
 use workspace::trust::decide;
 
@@ -30,10 +31,29 @@ pub(crate) fn examine(
     checks.extend(disk::checks(paths, &config, quick));
     checks.push(workspace(paths));
     checks.extend(servers::checks(layers, &config, quick)?);
-    checks.push(ok("sandbox", "not used yet: this version runs no programs"));
+    let (walls, sandbox) = walls();
+    checks.push(walls);
     let ok = checks.iter().all(|check| check.state != State::Fail);
-    let sandbox = Sandbox { level: "unused", abi: None, missing: Vec::new() };
     Ok(CommandOutcome::Health(Health { ok, checks, sandbox }))
+}
+
+/// The walls that this machine allows commands.
+fn walls() -> (Check, Sandbox) {
+    let report = match sandbox::Sandbox::of_this_program() {
+        Ok(sandbox) => sandbox.probe(),
+        Err(error) => LevelReport { level: Level::None, missing: vec![error.to_string()], landlock: 0 },
+    };
+    let (level, state, why) = match report.level {
+        Level::Full => ("full", State::Ok, "full: commands run behind all walls".to_owned()),
+        Level::Partial => ("partial", State::Warn, format!("partial: {}", report.missing.join("; "))),
+        Level::None => ("none", State::Warn, format!("none: {}", report.missing.join("; "))),
+    };
+    let fix = match state {
+        State::Ok => "",
+        _ => "allow user namespaces and Landlock on this machine",
+    };
+    let abi = (report.landlock > 0).then_some(report.landlock);
+    (check("sandbox", state, why, fix), Sandbox { level, abi, missing: report.missing })
 }
 
 fn ok(name: &str, why: impl Into<String>) -> Check {

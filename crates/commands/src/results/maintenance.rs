@@ -228,9 +228,9 @@ pub struct Health {
 /// What holds programs that are run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sandbox {
-    /// How much it holds: `unused` as long as nothing is run.
+    /// How much it holds: `full`, `partial` or `none`.
     pub level: &'static str,
-    /// The version of the kernel's Landlock that is used; none where it is not.
+    /// The version of the kernel's Landlock; none where it has none.
     pub abi: Option<u32>,
     /// What it should have and does not.
     pub missing: Vec<String>,

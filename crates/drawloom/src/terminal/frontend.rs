@@ -1,0 +1,172 @@
+//! The terminal as what a command shows its work at, and asks its questions.
+
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal as _, Read};
+use std::path::Path;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use agent::SessionEvent;
+use agent::event::AskedQuestion;
+use agent::questions::{DEADLINE, Decision, QuestionId, STOPPED, parts};
+use commands::frontend::{EditorError, Frontend};
+use loom::NodeId;
+use text::terminal::{explicit, one_line};
+use workspace::{FileArgument, FileError, StoreGuard};
+
+use super::asking::{ask, is_yes};
+use super::input::{self, ToldInput};
+use super::size::can_redraw;
+use super::{ASKING, TERMINAL, Terminal, editor};
+
+impl Frontend for Terminal {
+    fn is_attended(&self) -> bool {
+        !self.unattended && (io::stdin().is_terminal() || io::stderr().is_terminal())
+    }
+
+    fn answer_within(&self) -> Option<Duration> {
+        self.wait_for_answer.or_else(|| self.is_attended().then_some(DEADLINE))
+    }
+
+    fn event(&self, number: u64, event: &SessionEvent) {
+        #[derive(serde::Serialize)]
+        struct Line<'a> {
+            n: u64,
+            #[serde(flatten)]
+            event: &'a SessionEvent,
+        }
+        if self.events
+            && let Ok(line) = crate::json::line(&Line { n: number, event })
+        {
+            // A reader that went away does not end the work.
+            let _ = crate::output::bytes(&line);
+        }
+    }
+
+    fn decide(&self, question: &AskedQuestion, names: &dyn Fn(&str) -> bool) -> Option<Decision> {
+        // One at a time: two could not be told apart.
+        let _turn = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.questions().begin(question.id) {
+            return None;
+        }
+        let (asks, about) = parts(&question.text);
+        for line in about.iter().flat_map(|about| about.lines()) {
+            self.note(&explicit(line));
+        }
+        let asks = format!("{asks} (or `drawloom approve {}`)", question.id.short());
+        ASKING.store(true, Ordering::SeqCst);
+        let decision = self.decision(&asks, names, &|| self.questions().open.is_none());
+        ASKING.store(false, Ordering::SeqCst);
+        self.questions().open.take()?;
+        let decision = decision.unwrap_or(Decision::Denied);
+        if decision == Decision::Denied {
+            crate::output::to_stderr("denied");
+        }
+        Some(decision)
+    }
+
+    fn answered(&self, question: QuestionId, decision: Decision, by: &str, reason: Option<&str>) {
+        if !self.questions().end(question) {
+            return;
+        }
+        let own = format!("process {} ", std::process::id());
+        let said = match (decision, reason) {
+            (Decision::Denied, Some(STOPPED)) if by.starts_with(&own) => "cancelled by you".to_owned(),
+            (Decision::Approved, _) => format!("approved by {by}"),
+            (Decision::Denied, None) => format!("denied by {by}"),
+            (Decision::Denied, Some(reason)) => format!("denied by {by}: {reason}"),
+        };
+        // The question's line has no end yet.
+        crate::output::to_stderr(&format!("\n{}", one_line(&said)));
+    }
+
+    fn note(&self, line: &str) {
+        if !self.quiet {
+            self.apart(|| crate::output::to_stderr(&one_line(line)));
+        }
+    }
+
+    fn sent(&self, model: &str, tokens: u64) {
+        let is_writing = || self.stream.lock().unwrap_or_else(PoisonError::into_inner).open;
+        if !self.quiet && io::stderr().is_terminal() && !is_writing() {
+            self.wait.begin(model, tokens, !can_redraw());
+        }
+    }
+
+    fn reading(&self, done: u64, total: u64) {
+        self.wait.reading(done, total);
+    }
+
+    fn arrived(&self) {
+        self.wait.end();
+    }
+
+    fn delta(&self, node: NodeId, text: &str) {
+        self.stream(node, |stream| {
+            let thought = stream.thoughts.end(self.dims);
+            let shown = stream.visible.push(text.as_bytes());
+            if let Some(last) = shown.chars().last() {
+                stream.open = last != '\n';
+                stream.said = true;
+            }
+            thought + &shown
+        });
+    }
+
+    fn thinking(&self, node: NodeId, text: &str) {
+        self.stream(node, |stream| {
+            // It stands on lines of its own, also where it goes on behind something that was said.
+            let end = if std::mem::take(&mut stream.open) { "\n" } else { "" };
+            end.to_owned() + &stream.thoughts.more(text, self.dims)
+        });
+    }
+
+    fn shows_answers(&self) -> bool {
+        self.answers
+    }
+
+    fn has_shown(&self, node: NodeId) -> bool {
+        let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        self.first && stream.said && stream.node == Some(node)
+    }
+
+    fn confirm(&self, question: &str) -> bool {
+        self.end_line();
+        let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL);
+        let was_asking = ASKING.swap(true, Ordering::SeqCst);
+        let asked = terminal.and_then(|terminal| ask(&terminal, question, &|| false));
+        ASKING.store(was_asking, Ordering::SeqCst);
+        asked.is_ok_and(|line| line.is_some_and(|line| is_yes(&line)))
+    }
+
+    fn find_editor(&self) -> Result<(), EditorError> {
+        editor::find()
+    }
+
+    fn edit(&self, file: &Path) -> Result<(), EditorError> {
+        self.end_line();
+        editor::edit(file)
+    }
+
+    fn input(&self, guard: &StoreGuard, timeout: Duration) -> Result<Box<dyn Read + Send>, FileError> {
+        let input = FileArgument::standard_input(guard, timeout)?;
+        Ok(Box::new(self.input_wait.watch(ToldInput::asked_for(input, timeout, self.quiet))))
+    }
+
+    fn piped_input(
+        &self,
+        guard: &StoreGuard,
+        timeout: Duration,
+    ) -> Result<Option<Box<dyn Read + Send>>, FileError> {
+        if !FileArgument::is_input_piped() {
+            return Ok(None);
+        }
+        let input = FileArgument::standard_input(guard, timeout)?;
+        Ok(Some(Box::new(self.input_wait.watch(ToldInput::along(input, timeout, self.quiet)))))
+    }
+
+    fn leaves_input(&self) -> bool {
+        input::is_left()
+    }
+}
