@@ -56,7 +56,7 @@ pub struct Agent {
     /// The preset by which it is asked.
     pub preset: Option<String>,
     /// The tools it may call in a conversation: `glob`, `grep`, `list` and `read`, which look at files of the workspace,
-    /// and `edit`, `patch` and `write`, which change them; none unless they are named.
+    /// and `copy`, `delete`, `edit`, `mkdir`, `move`, `patch` and `write`, which change them; none unless they are named.
     pub tools: Option<Vec<String>>,
 }
 
