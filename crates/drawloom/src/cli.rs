@@ -174,7 +174,7 @@ mod tests {
             .iter()
             .fold(line, |line, end| line.split(end).next().unwrap_or(line));
         let word = |word: String| match &*word {
-            "N" | "OFFSET" | "RANK" => "3".to_owned(),
+            "N" | "OFFSET" | "RANK" | "SECONDS" => "3".to_owned(),
             "COMMAND" => "tree".to_owned(),
             "FORMAT" => "text".to_owned(),
             "SHELL" => "bash".to_owned(),

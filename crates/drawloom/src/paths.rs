@@ -61,6 +61,12 @@ impl InvocationPaths {
             .map_err(|error| CommandError::file("cannot look into", &self.home, &error))
     }
 
+    /// The same, with the working directory as the workspace where there is none.
+    pub(crate) fn or_here(self) -> Self {
+        let has_none = self.given.is_none() && self.workspace().is_ok_and(|found| !found.folder.is_dir());
+        if has_none { Self { given: Some(PathBuf::from(".")), ..self } } else { self }
+    }
+
     /// The workspace: the one written out, or the one discovered from the working directory.
     ///
     /// # Errors

@@ -74,7 +74,10 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         }
         (model, _) => model,
     };
-    let paths = InvocationPaths::of(home, workspace)?;
+    let mut paths = InvocationPaths::of(home, workspace)?;
+    if matches!(command, Command::Policy(_) | Command::Sandbox(_)) {
+        paths = paths.or_here();
+    }
     let flags = [("model.default", model.as_deref()), ("log.level", verbose.then_some("debug"))];
     let layers = Layers::read(&paths.home, std::env::vars_os(), &flags);
     let outcome = match command {

@@ -120,3 +120,17 @@ fn a_stronger_rule_is_named_and_one_that_is_there_is_not_written_twice() {
     let said = world.ok(&["policy", "remove", "write"]);
     assert!(said.starts_with("deny write, allow write: removed from"), "{said}");
 }
+
+#[test]
+fn where_there_is_no_workspace_the_folder_one_stands_in_is_meant() {
+    let world = World::new();
+    let plain = world.path("plain");
+    fs::create_dir_all(&plain).unwrap();
+    let tested = |words: &[&str]| {
+        let out = world.command(words).current_dir(&plain).output().unwrap();
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let guide = r#"{"path":"AGENTS.md","content":"x"}"#;
+    assert!(tested(&["policy", "test", "write", guide]).starts_with("ask: this file runs"));
+    assert_eq!(tested(&["sandbox", "--", "pwd"]), format!("{}\n", plain.canonicalize().unwrap().display()));
+}
