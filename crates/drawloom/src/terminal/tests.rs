@@ -1,3 +1,4 @@
+use std::io::Read as _;
 use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
