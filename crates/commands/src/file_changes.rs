@@ -185,17 +185,22 @@ async fn confirm(app: &App, paths: &[(PathChange, Found)], question: &str) -> Re
         return Ok(());
     }
     let files = differences(app, paths.iter().map(|(path, _)| path)).await?;
-    let lines: Vec<&str> = files.iter().flat_map(|file| file.diff.lines()).collect();
-    for line in lines.iter().take(SHOWN_LINES) {
-        app.frontend.note(&text::terminal::explicit(line));
-    }
-    if lines.len() > SHOWN_LINES {
-        app.frontend.note(&format!("[{} more lines.]", lines.len() - SHOWN_LINES));
-    }
-    if app.frontend.confirm(question) {
+    let lines = shown_lines(files.iter().flat_map(|file| file.diff.lines()));
+    if app.frontend.confirm_shown(&lines, question) {
         return Ok(());
     }
     Err(CommandError::refused("not_confirmed", "nothing was given back", "say yes to give it back"))
+}
+
+/// Lines of differences as they stand before a question: the first of them, and how many follow.
+fn shown_lines<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<String> {
+    let mut lines: Vec<String> = lines.map(|line| text::terminal::explicit(line).into_owned()).collect();
+    let more = lines.len().saturating_sub(SHOWN_LINES);
+    if more > 0 {
+        lines.truncate(SHOWN_LINES);
+        lines.push(format!("[{more} more lines.]"));
+    }
+    lines
 }
 
 /// The changes that stand, a turn each, the newest first.

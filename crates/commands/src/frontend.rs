@@ -57,6 +57,11 @@ pub trait Frontend: Send + Sync {
     fn answered(&self, _question: QuestionId, _decision: Decision, _by: &str, _reason: Option<&str>) {}
     /// Whether the person says yes. Nobody there means no.
     fn confirm(&self, question: &str) -> bool;
+    /// As [`Self::confirm`], with lines that the question is about: they are shown where no notices are wanted, too.
+    fn confirm_shown(&self, lines: &[String], question: &str) -> bool {
+        lines.iter().for_each(|line| self.note(line));
+        self.confirm(question)
+    }
     /// Opens a file in the person's editor, and waits until it is closed, on a thread of its own.
     ///
     /// # Errors

@@ -65,7 +65,10 @@ fn main() -> ExitCode {
     completing::answer();
     crash::remember_panics();
     // Errors in the arguments themselves have the form that was asked for, too.
-    let json = arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json");
+    let json = arguments
+        .iter()
+        .take_while(|argument| *argument != "--")
+        .any(|argument| argument == "--json" || argument == "--events");
     let mut output = Output::before_arguments(json);
     file_limit::watch();
     let code = crash::guarded(|| run::run(&arguments, &mut output)).unwrap_or_else(|error| {

@@ -59,9 +59,9 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         Action::Command(command) => *command,
     };
     if let Command::Chat(chat) = &command {
-        chat.check()?;
         // What is a line of a program is none for a person.
         output.json |= chat.events;
+        chat.check()?;
     }
     let command = with_colors(command, output);
     let Global { home, workspace, model, model_file, verbose, .. } = cli.global;

@@ -70,6 +70,8 @@ pub enum PathAccess {
     Read,
     /// The path is created, or its content replaced.
     Write,
+    /// A link comes to stand there: what lies below its name is elsewhere from then on.
+    Link,
     /// The path goes: it is moved or deleted, with all below it. A decision knows no folder's content, so a caller
     /// lists what lies below as well, at least the paths that `workspace::protected` knows.
     Remove,

@@ -350,7 +350,7 @@ fn protection(path: &PathUse) -> Option<Protection> {
         | (_, PathAccess::Read)
         | (ProtectionMatch::OnTheWay(_), PathAccess::Write) => None,
         (ProtectionMatch::Protected(protection), _)
-        | (ProtectionMatch::OnTheWay(protection), PathAccess::Remove) => Some(protection),
+        | (ProtectionMatch::OnTheWay(protection), PathAccess::Link | PathAccess::Remove) => Some(protection),
     }
 }
 

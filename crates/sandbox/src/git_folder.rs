@@ -7,6 +7,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::small_file::read_small;
+
 /// Largest configuration that is read, in bytes; a fresh one has a few hundred.
 const LARGEST: u64 = 64 << 10;
 
@@ -84,9 +86,7 @@ fn has_only_samples(hooks: &Path) -> bool {
 
 fn is_harmless_file(config: &Path) -> bool {
     let Ok(metadata) = config.symlink_metadata() else { return true };
-    metadata.is_file()
-        && metadata.len() <= LARGEST
-        && fs::read_to_string(config).is_ok_and(|text| is_harmless(&text))
+    metadata.is_file() && metadata.len() <= LARGEST && read_small(config).is_ok_and(|text| is_harmless(&text))
 }
 
 /// Whether a configuration has only known keys. What is not understood is not harmless.
@@ -98,7 +98,7 @@ fn is_harmless(text: &str) -> bool {
         }
         if let Some(head) = line.strip_prefix('[') {
             // The rest of the line could hold a key.
-            let Some(head) = head.strip_suffix(']') else { return false };
+            let Some(head) = head.strip_suffix(']').filter(|head| !head.contains(']')) else { return false };
             let name = head.split([' ', '"', '.']).next().unwrap_or_default();
             section = name.to_ascii_lowercase();
             return HARMLESS.iter().any(|(known, _)| *known == section);
@@ -123,6 +123,10 @@ mod tests {
     fn what_git_makes_is_harmless() {
         assert!(is_harmless(FRESH));
         assert!(is_harmless(""));
+        assert!(
+            !is_harmless("[remote \"origin\"] uploadpack = ./evil ;]\n"),
+            "a key behind a section's head"
+        );
     }
 
     #[test]

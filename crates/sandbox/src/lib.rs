@@ -35,6 +35,7 @@ mod quarantine;
 #[cfg(target_os = "linux")]
 mod request;
 mod serving_git;
+mod small_file;
 #[cfg(target_os = "linux")]
 mod snapshot;
 #[cfg(target_os = "linux")]

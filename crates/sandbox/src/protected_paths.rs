@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use workspace::protected::{self, DEPENDENCY_FOLDERS};
 
 use crate::git_folder;
+use crate::small_file::read_small;
 use crate::walls::Walls;
 
 /// Entries of folders that are looked at, of all roots together.
@@ -170,7 +171,7 @@ impl ProtectedPaths {
     fn worktrees(&mut self, folder: &Path, walls: &Walls) {
         for entry in self.entries_of(folder) {
             let path = folder.join(&entry.name);
-            let place = fs::read_to_string(path.join("gitdir")).unwrap_or_default();
+            let place = read_small(&path.join("gitdir")).unwrap_or_default();
             let place = Path::new(place.trim_end());
             if walls.writable_roots().any(|root| place.starts_with(root)) {
                 let names = self.entries_of(&path);

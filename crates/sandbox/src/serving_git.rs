@@ -3,8 +3,9 @@
 //! A `.git` file is a file of the workspace: whoever wrote it may name any folder. One is believed only if that folder
 //! points back at the root, which nobody can have done who only writes below the root.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::small_file::read_small;
 
 /// Git folders outside of a root that git uses in it: of the repository that the root is a folder, a linked worktree or
 /// a submodule of. None where git would look in the root itself.
@@ -24,13 +25,13 @@ pub fn git_folders_serving(root: &Path) -> Vec<PathBuf> {
 
 /// The folder that a `.git` file leads to: of a submodule its own, of a worktree the one that all worktrees share.
 fn linked(worktree: &Path, file: &Path) -> Option<PathBuf> {
-    let own = path_in(fs::read_to_string(file).ok()?.strip_prefix("gitdir:")?, worktree)?;
-    if let Ok(back) = fs::read_to_string(own.join("gitdir")) {
-        let common = path_in(&fs::read_to_string(own.join("commondir")).ok()?, &own)?;
+    let own = path_in(read_small(file).ok()?.strip_prefix("gitdir:")?, worktree)?;
+    if let Ok(back) = read_small(&own.join("gitdir")) {
+        let common = path_in(&read_small(&own.join("commondir")).ok()?, &own)?;
         let is_ours = path_in(&back, &own)? == file.canonicalize().ok()?;
         return (is_ours && own.parent() == Some(&common.join("worktrees"))).then_some(common);
     }
-    let config = fs::read_to_string(own.join("config")).ok()?;
+    let config = read_small(&own.join("config")).ok()?;
     let back =
         config.lines().find_map(|line| line.trim().strip_prefix("worktree")?.trim().strip_prefix('='))?;
     (path_in(back, &own)? == worktree).then_some(own)
@@ -42,6 +43,8 @@ fn path_in(text: &str, folder: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn write(path: &Path, text: &str) {

@@ -23,6 +23,9 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
+use workspace::RelativePath;
+use workspace::protected::{Protection, ProtectionMatch, touches};
+
 use crate::HELPER_ARGUMENT;
 use crate::level::{Level, LevelReport};
 use crate::outcome::{Ending, Notice, Outcome, SandboxError};
@@ -186,7 +189,10 @@ impl Sandbox {
             notices.push(Notice::DiffersFromIndex(differing));
         }
         let after = ProtectedPaths::of(&request.walls);
-        notices.extend(move_new(&before, &after, &request.walls, &run.quarantine));
+        // Where not all was seen before, what is seen now need not be new.
+        if before.cut_at.is_none() {
+            notices.extend(move_new(&before, &after, &request.walls, &run.quarantine));
+        }
         notices.extend(after.cut_at.or(before.cut_at).map(Notice::NotAllScanned));
         let (standard, error) = conversation.into_output();
         if ending != Ending::Exited(0)
@@ -244,16 +250,19 @@ fn resolved(walls: &Walls) -> Result<Walls, SandboxError> {
     walls.touches.iter_mut().try_for_each(resolve)?;
     for path in &walls.touches {
         let below = walls.roots.iter().find_map(|root| path.strip_prefix(&root.path).ok());
-        let forbidden = below.is_none_or(|below| {
-            below.iter().any(|name| {
-                let name = name.to_string_lossy();
-                workspace::protected::is_git_folder(&name) || name.eq_ignore_ascii_case(".drawloom")
-            })
-        });
-        if forbidden {
-            let problem = "a command may not write it, whoever allows it".to_owned();
-            return Err(SandboxError::Path { path: path.clone(), problem });
-        }
+        let named =
+            below.and_then(Path::to_str).and_then(|path| RelativePath::parse(&format!("./{path}")).ok());
+        let problem = match named.as_ref().map(touches) {
+            Some(ProtectionMatch::Protected(Protection::Ask)) => continue,
+            // A folder on the way is open anyhow; with it, what it holds would be.
+            Some(ProtectionMatch::Nothing | ProtectionMatch::OnTheWay(_)) => {
+                "it is not protected itself: name the protected path"
+            }
+            Some(ProtectionMatch::Protected(Protection::Never)) | None => {
+                "a command may not write it, whoever allows it"
+            }
+        };
+        return Err(SandboxError::Path { path: path.clone(), problem: problem.to_owned() });
     }
     Ok(walls)
 }

@@ -155,8 +155,9 @@ impl Tool {
         let preview = move |scope: &ToolScope, arguments: Value| {
             let read = serde_json::from_value::<A>(arguments).map_err(|error| error.to_string());
             let shown = read.and_then(|arguments| preview(scope, &arguments));
-            let mask = |text: String| bounded(scope.masker.mask(&text).text.into_owned());
-            shown.map(mask).map_err(mask)
+            // It is shown whole or not at all: a question refuses one that is too long.
+            let mask = |text: String| scope.masker.mask(&text).text.into_owned();
+            shown.map(mask).map_err(|why| bounded(mask(why)))
         };
         Self {
             spec: spec::<A>(name, description),

@@ -209,9 +209,9 @@ impl Conversation {
     /// Notes that what another process wrote is not known: without a model of its own the conversation would go on with
     /// the default one.
     fn lose_settings(&mut self) {
-        if self.kept_model.is_none() {
-            (self.is_damaged, self.config) = (true, None);
-        }
+        // Whether plan mode is on is not known either: nothing is changed.
+        (self.plan, self.config) = (true, None);
+        self.is_damaged |= self.kept_model.is_none();
     }
 
     /// Refuses to change one of the settings while they are damaged: it could not be kept.

@@ -10,8 +10,8 @@ use workspace::RelativePath;
 
 use super::differences::difference_of;
 use super::disk::Found;
-use super::path_changes::{PathChange, by_path};
-use super::{SHOWN_LINES, bring_back, disk, on_disk, standing, turns_of};
+use super::path_changes::{PathChange, by_path, is_same};
+use super::{bring_back, disk, on_disk, shown_lines, standing, turns_of};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
@@ -78,8 +78,19 @@ async fn restore_alone(
         return Ok(CommandOutcome::FilesGivenBack(done));
     }
     confirm(app, &name, &paths, asked.yes)?;
+    // What came from a path that stays as it is may stand nowhere else.
+    let mut left = by_path(standing(app, asker, tree).await?);
+    left.retain(|other| {
+        !paths.iter().any(|path| (&path.change.root, &path.change.path) == (&other.root, &other.path))
+    });
+    let disk = disk(app)?;
+    let is_there = move |other: &PathChange| {
+        disk.stands(other).is_ok_and(|(state, ..)| is_same(other.before_last, state))
+    };
+    let left: Vec<PathChange> =
+        on_disk(move || left.into_iter().filter(|other| !is_there(other)).collect()).await;
     let paths = paths.into_iter().map(|path| (path.change, path.found)).collect();
-    bring_back(app, asker, tree, (paths, Vec::new()), &mut done).await?;
+    bring_back(app, asker, tree, (paths, left), &mut done).await?;
     Ok(CommandOutcome::FilesGivenBack(done))
 }
 
@@ -140,16 +151,10 @@ async fn look(app: &App, changes: Vec<PathChange>) -> Result<Vec<Result<Restored
 
 /// Shows what is restored and asks, unless a yes was given.
 fn confirm(app: &App, name: &str, paths: &[Restored], yes: bool) -> Result<(), CommandError> {
-    let lines: Vec<&str> = paths.iter().flat_map(|path| path.diff.lines()).collect();
-    for line in lines.iter().take(SHOWN_LINES) {
-        app.frontend.note(&explicit(line));
-    }
-    if lines.len() > SHOWN_LINES {
-        app.frontend.note(&format!("[{} more lines.]", lines.len() - SHOWN_LINES));
-    }
+    let lines = shown_lines(paths.iter().flat_map(|path| path.diff.lines()));
     let name = explicit(name);
     let others = if paths.iter().all(|path| path.is_ours) { "" } else { ", which somebody changed since" };
-    if yes || app.frontend.confirm(&format!("Restore {name}{others}?")) {
+    if yes || app.frontend.confirm_shown(&lines, &format!("Restore {name}{others}?")) {
         return Ok(());
     }
     let message = format!("{name} was not restored");

@@ -7,13 +7,13 @@ use commands::CommandError;
 use commands::args::policy::{PolicyCommand, RuleArgs};
 use commands::results::policy::PolicyRules;
 use text::terminal::one_line;
-use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
+use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, RawString, Table, TableLike, Value};
 
 use super::commands::home;
 use super::file::{CONFIG, Problem, SecretRule, parse};
 use super::layers::{Layers, Source};
 use super::policy::{PolicySection, RULES};
-use super::set::{document, rewrite, without};
+use super::set::{below_remarks, document, rewrite, without};
 use crate::paths::InvocationPaths;
 
 /// Runs one that changes rules.
@@ -68,10 +68,10 @@ fn add(
     alone.map_err(|why| CommandError::usage(format!("{rule}: {why}"), "nothing was written"))?;
     let home = home(RULES, paths, layers)?;
     let (policy, is_new) = rewrite(home.root(), (CONFIG, SecretRule::Refused), |old| {
-        changed(old, |tables, rules| {
+        changed(old, |written, rules| {
             let is_new = !rules.contains(rule);
             if is_new {
-                tables.push(table(rule)?);
+                written.push(table(rule)?);
             }
             Ok(is_new)
         })
@@ -93,7 +93,7 @@ fn remove(
 ) -> Result<PolicyRules, CommandError> {
     let home = home(RULES, paths, layers)?;
     let (policy, gone) = rewrite(home.root(), (CONFIG, SecretRule::Refused), |old| {
-        changed(old, |tables, rules| {
+        changed(old, |written, rules| {
             let having: Vec<_> =
                 rules.iter().enumerate().filter(|(_, rule)| rule.tool.contains(pattern)).collect();
             if having.is_empty() {
@@ -102,14 +102,9 @@ fn remove(
             }
             // From the last: the places of those before stay.
             for (index, rule) in having.iter().rev() {
-                let left: Vec<_> = rule.tool.iter().filter(|other| *other != pattern).collect();
-                match tables.get_mut(*index) {
-                    Some(table) if !left.is_empty() => {
-                        let left: toml_edit::Array = left.into_iter().map(ToString::to_string).collect();
-                        table["tool"] = toml_edit::value(left);
-                    }
-                    _ => drop(tables.remove(*index)),
-                }
+                let left: Array =
+                    rule.tool.iter().filter(|other| *other != pattern).map(ToString::to_string).collect();
+                if left.is_empty() { written.remove(*index) } else { written.set_patterns(*index, left) }
             }
             let gone = having.iter().map(|(_, rule)| format!("{} {pattern}", rule.decision.name()));
             Ok(gone.collect::<Vec<_>>().join(", "))
@@ -130,35 +125,85 @@ fn file_of(home: &Path) -> String {
     one_line(&home.join(CONFIG).display().to_string()).into_owned()
 }
 
-/// Changes the tables of the rules in the text of a file. Returns the new text with the rules it has then.
+/// The rules as a file has them: a table each, or values of one array. What a person wrote around them stays.
+enum WrittenRules<'d> {
+    Tables(&'d mut ArrayOfTables),
+    Array(&'d mut Array),
+}
+
+impl WrittenRules<'_> {
+    fn push(&mut self, rule: Table) {
+        match self {
+            Self::Tables(tables) => tables.push(rule),
+            Self::Array(array) => array.push(rule.into_inline_table()),
+        }
+    }
+
+    fn set_patterns(&mut self, index: usize, patterns: Array) {
+        let rule = match self {
+            Self::Tables(tables) => tables.get_mut(index).map(|table| table as &mut dyn TableLike),
+            Self::Array(array) => {
+                let inline = array.get_mut(index).and_then(Value::as_inline_table_mut);
+                inline.map(|inline| inline as &mut dyn TableLike)
+            }
+        };
+        if let Some(rule) = rule {
+            rule.insert("tool", toml_edit::value(patterns));
+        }
+    }
+
+    /// Removes a rule. A remark above it goes to the one behind it.
+    fn remove(&mut self, index: usize) {
+        match self {
+            Self::Array(array) => drop(array.remove(index)),
+            Self::Tables(tables) => {
+                let above = |table: &Table| {
+                    let prefix = table.decor().prefix().and_then(RawString::as_str);
+                    prefix.unwrap_or_default().to_owned()
+                };
+                let remark = above(&tables.remove(index));
+                if let Some(next) = tables.get_mut(index).filter(|_| remark.contains('#')) {
+                    let whole = remark + &above(next);
+                    next.decor_mut().set_prefix(whole);
+                }
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Tables(tables) => tables.is_empty(),
+            Self::Array(array) => array.is_empty(),
+        }
+    }
+}
+
+/// Changes the rules in the text of a file. Returns the new text with the rules it has then.
 fn changed<T>(
     old: &str,
-    change: impl FnOnce(&mut ArrayOfTables, &[PolicyRule]) -> Result<T, CommandError>,
+    change: impl FnOnce(&mut WrittenRules<'_>, &[PolicyRule]) -> Result<T, CommandError>,
 ) -> Result<(String, (Policy, T)), CommandError> {
     let rules = read(old)?;
     let mut document = document(CONFIG, old)?;
+    let only_comments = document.as_table().is_empty();
+    let no_tables = || CommandError::usage(format!("{CONFIG}: {RULES} are no tables"), "correct it first");
     let section = document.entry("policy").or_insert_with(|| {
         let mut section = Table::new();
         section.set_implicit(true);
         Item::Table(section)
     });
-    // A section may have been written in one line, `policy = { … }`.
-    if let Item::Value(value) = section
-        && let Some(inline) = value.as_inline_table()
-    {
-        *section = Item::Table(inline.clone().into_table());
-    }
-    let no_tables = || CommandError::usage(format!("{CONFIG}: {RULES} are no tables"), "correct it first");
-    let item = section.as_table_mut().ok_or_else(no_tables)?.entry("rules").or_insert(Item::None);
-    // Rules may have been written in one line, `rules = [{ … }]`.
-    let mut tables = match std::mem::take(item) {
-        Item::None => ArrayOfTables::new(),
-        written => written.into_array_of_tables().map_err(|_| no_tables())?,
+    let none = match section {
+        Item::Value(_) => toml_edit::value(Array::new()),
+        _ => Item::ArrayOfTables(ArrayOfTables::new()),
     };
-    let done = change(&mut tables, rules.rules())?;
-    let is_empty = tables.is_empty();
-    *item = Item::ArrayOfTables(tables);
-    let text = document.to_string();
+    let section = section.as_table_like_mut().ok_or_else(no_tables)?;
+    let mut written = match section.entry("rules").or_insert(none) {
+        Item::ArrayOfTables(tables) => WrittenRules::Tables(tables),
+        item => WrittenRules::Array(item.as_array_mut().ok_or_else(no_tables)?),
+    };
+    let done = change(&mut written, rules.rules())?;
+    let is_empty = written.is_empty();
+    let text = below_remarks(old, only_comments, document.to_string());
     let text = if is_empty { without(CONFIG, &text, RULES)? } else { text };
     let rules = read(&text)?;
     Ok((text, (rules, done)))
@@ -210,11 +255,35 @@ mod tests {
     }
 
     #[test]
-    fn rules_on_one_line_become_tables() {
-        let old = "policy = { rules = [{ decision = \"ask\", tool = [\"edit\"] }] }\n";
-        let new = added(old, "write", Decision::Deny).unwrap();
-        let names: Vec<String> = read(&new).unwrap().rules().iter().map(ToString::to_string).collect();
-        assert_eq!(names, ["ask edit", "deny write"], "{new}");
+    fn rules_in_an_array_stay_there_with_what_stands_around_them() {
+        for old in [
+            "policy = { rules = [{ decision = \"ask\", tool = [\"edit\"] }] } # mine\n",
+            "[policy]\n# mine\nrules = [\n  # edits\n  { decision = \"ask\", tool = [\"edit\"] },\n]\n",
+            "policy.rules = [{ decision = \"ask\", tool = [\"edit\"] }] # mine\n",
+        ] {
+            let new = added(old, "write", Decision::Deny).unwrap();
+            let names: Vec<String> = read(&new).unwrap().rules().iter().map(ToString::to_string).collect();
+            assert_eq!(names, ["ask edit", "deny write"], "{new}");
+            assert_eq!(new.matches("# mine").count(), 1, "{new}");
+            assert_eq!(new.contains("# edits"), old.contains("# edits"), "{new}");
+        }
+        for old in ["policy.rules = []\n", "[policy]\nrules = []\n", "policy = {}\n"] {
+            let new = added(old, "write", Decision::Deny).unwrap();
+            assert_eq!(read(&new).unwrap().rules().len(), 1, "{new}");
+        }
+    }
+
+    #[test]
+    fn remarks_stay() {
+        let new = added("# mine\n", "write", Decision::Deny).unwrap();
+        assert!(new.starts_with("# mine\n\n[[policy.rules]]\n"), "{new}");
+        let two = added(&new, "edit", Decision::Ask).unwrap();
+        let (one, _) = changed(&two, |written, _| {
+            written.remove(0);
+            Ok(())
+        })
+        .unwrap();
+        assert!(one.starts_with("# mine\n") && !one.contains("deny") && one.contains("ask"), "{one}");
     }
 
     #[test]

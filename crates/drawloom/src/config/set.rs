@@ -190,9 +190,12 @@ fn changed(name: &str, old: &str, path: &str, value: &toml::Value) -> Result<Str
         }
         _ => drop(table.insert(&last, Item::Value(value))),
     }
-    let text = document.to_string();
-    // With nothing but comments in it, they would come to stand below what is new.
-    Ok(if only_comments { format!("{old}{}", text.strip_suffix(old).unwrap_or(&text)) } else { text })
+    Ok(below_remarks(old, only_comments, document.to_string()))
+}
+
+/// The new text of a file that held nothing but comments: they would come to stand below what is new.
+pub(super) fn below_remarks(old: &str, only_comments: bool, text: String) -> String {
+    if only_comments { format!("{old}{}", text.strip_suffix(old).unwrap_or(&text)) } else { text }
 }
 
 #[cfg(test)]

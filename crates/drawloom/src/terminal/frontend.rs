@@ -51,8 +51,9 @@ impl Frontend for Terminal {
             return None;
         }
         let (asks, about) = parts(&question.text);
+        // Whoever wants no notices is asked with the difference all the same.
         for line in about.iter().flat_map(|about| about.lines()) {
-            self.note(&explicit(line));
+            self.apart(|| crate::output::to_stderr(&one_line(&explicit(line))));
         }
         let asks = format!("{asks} (or `drawloom approve {}`)", question.id.short());
         ASKING.store(true, Ordering::SeqCst);
@@ -138,6 +139,13 @@ impl Frontend for Terminal {
         let asked = terminal.and_then(|terminal| ask(&terminal, question, &|| false));
         ASKING.store(was_asking, Ordering::SeqCst);
         asked.is_ok_and(|line| line.is_some_and(|line| is_yes(&line)))
+    }
+
+    fn confirm_shown(&self, lines: &[String], question: &str) -> bool {
+        for line in lines {
+            self.apart(|| crate::output::to_stderr(&one_line(line)));
+        }
+        self.confirm(question)
     }
 
     fn find_editor(&self) -> Result<(), EditorError> {

@@ -57,3 +57,17 @@ fn a_conversation_with_a_model_of_its_own_writes_damaged_settings_over() {
     assert_eq!(think["thinking"], "high");
     assert_eq!(world.ok(&["chat", "-m", "again"]), "from the other\n");
 }
+
+#[test]
+fn plan_mode_is_on_where_the_settings_are_not_known() {
+    let world = World::new();
+    let mut terminal =
+        Terminal::start(world.command(&["--model", "script:echo", "chat", "--color", "never"]));
+    terminal.says("hello\r");
+    damage(&world);
+    terminal.says("/plan\r");
+    terminal.shows("plan mode: on");
+    terminal.shows("main (plan)>");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+}

@@ -161,6 +161,8 @@ fn a_file_is_restored_to_what_it_was_before_the_last_change_or_a_turn() {
     let shown = say(&world, "/diff").out;
     assert!(!shown.contains("a b.txt") && shown.contains("move to lib/main.rs"), "{shown}");
 
+    let left = say(&world, "/restore lib --yes");
+    assert!(project.join("lib/main.rs").exists(), "it stands nowhere else: {left:?}");
     assert_eq!(say(&world, "/restore src --yes").code, Some(0));
     assert_eq!(fs::read_to_string(project.join("src/main.rs")).unwrap(), "fn weave() {}\n");
     let missing = say(&world, "/restore no-such.txt --yes");

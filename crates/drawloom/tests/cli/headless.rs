@@ -121,3 +121,24 @@ fn an_error_is_a_line_of_its_own_too() {
     let last: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
     assert!(done.status.code() != Some(0) && last["error"].is_object(), "{out}");
 }
+
+#[test]
+fn a_difference_that_cannot_be_shown_whole_is_not_asked_about() {
+    let world = world();
+    let call = json!({"tool_calls": [
+        {"name": "write", "arguments": {"path": "AGENTS.md", "content": "x".repeat(80 << 10)}}
+    ]});
+    world.write("lines.jsonl", &format!("{call}\n{}\n", json!({"text": "Done."})));
+    let done = chat(&world, &["--wait", "60", "--json"]).output().unwrap();
+    let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert!(said["denied"][0]["why"].as_str().unwrap().contains("more than a question shows"), "{said}");
+    assert_eq!(written(&world), None);
+}
+
+#[test]
+fn wrong_arguments_are_a_line_of_json_too() {
+    let world = world();
+    let done = chat(&world, &["--events", "--wait", "0"]).output().unwrap();
+    let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert!(done.status.code() == Some(2) && said["error"].is_object(), "{said}");
+}

@@ -32,7 +32,7 @@ pub(crate) fn file(access: PathAccess, path: &str) -> CallFacts {
     let (tool, effect) = match access {
         PathAccess::Read => ("read", Effect::Read),
         PathAccess::Write => ("write", Effect::Write),
-        PathAccess::Remove => ("move", Effect::Write),
+        PathAccess::Link | PathAccess::Remove => ("move", Effect::Write),
     };
     CallFacts { paths: vec![path], ..call(tool, &[effect]) }
 }

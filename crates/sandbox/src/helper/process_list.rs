@@ -50,7 +50,7 @@ fn descendants(mut rest: Vec<ProcessEntry>, ancestor: i32) -> Vec<ProcessEntry> 
 
 /// What `stat` says of a process; nothing for one that has ended, or is gone.
 fn entry_of(id: i32) -> Option<ProcessEntry> {
-    parse(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
+    parse(id, &String::from_utf8_lossy(&fs::read(format!("/proc/{id}/stat")).ok()?))
 }
 
 /// The name stands in parentheses and may hold some, and spaces.

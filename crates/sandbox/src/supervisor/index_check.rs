@@ -74,14 +74,31 @@ fn changed_files(
     request: &HelperRequest,
     tree: &Path,
 ) -> Result<Vec<PathBuf>, SandboxError> {
-    let arguments = ["git", "--no-optional-locks", "diff-files", "--name-only", "-z"];
+    // What a configuration names to be run is not: the command may have written it.
+    let arguments = [
+        "git",
+        "--no-optional-locks",
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "core.hooksPath=/dev/null",
+        "diff-files",
+        "--ignore-submodules",
+        "--name-only",
+        "-z",
+    ];
     let mut walls = request.walls.clone();
     walls.roots.iter_mut().for_each(|root| root.access = RootAccess::ReadOnly);
     walls.touches.clear();
+    walls.readable.append(&mut walls.git_folders);
+    walls.environment.extend(
+        [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+    );
     let request = HelperRequest {
         level: request.level,
         walls,
-        protected: Vec::new(),
+        protected: request.protected.clone(),
         hidden: request.hidden.clone(),
         task: HelperTask::Command {
             arguments: arguments.map(OsString::from).into(),

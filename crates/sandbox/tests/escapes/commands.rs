@@ -162,8 +162,11 @@ fn what_a_person_allowed_is_written_by_that_command() {
     assert_eq!(world.text("root/AGENTS.md").unwrap(), "oursx\n");
     assert!(world.path("root/skills/one/new").exists() && !world.path("root/skills/new").exists());
     let mut walls = world.walls(Limits::default());
-    walls.touches = vec![world.path("root/.git/hooks")];
-    assert!(world.run("true", Level::Full, walls, &[]).is_err());
+    // A folder that holds protected ones would open them with it.
+    for name in ["root/.git/hooks", "root", "root/src"] {
+        walls.touches = vec![world.path(name)];
+        assert!(world.run("true", Level::Full, walls.clone(), &[]).is_err(), "{name}");
+    }
 }
 
 #[test]

@@ -348,3 +348,31 @@ fn a_question_shows_what_comes_and_what_goes() {
     let over = shown("move", &json!({"from": "d/a.txt", "to": "long", "overwrite": true}));
     assert!(over.contains("+++ long") && over.contains("-line") && over.contains("--- d/a.txt"), "{over}");
 }
+
+#[test]
+fn two_names_of_one_file_stay() {
+    let fixture = Fixture::new();
+    fixture.put("a.txt", "one\n");
+    fs::hard_link(fixture.path("a.txt"), fixture.path("b.txt")).unwrap();
+    for tool in ["move", "copy"] {
+        let asked = json!({"from": "a.txt", "to": "b.txt", "overwrite": true});
+        let why = fixture.call(tool, &asked).unwrap_err();
+        assert!(why.contains("are one file"), "{tool}: {why}");
+    }
+    assert!(fixture.path("a.txt").exists() && fixture.path("b.txt").exists());
+}
+
+/// By a link of such a name files are read as protected ones that were written by another name.
+#[test]
+fn a_link_on_the_way_to_a_protected_path_is_asked_about() {
+    let fixture = furnished();
+    symlink("d/sub", fixture.path("latest")).unwrap();
+    for (from, to, wanted) in [
+        ("latest", ".cargo", Decision::Ask),
+        ("latest", ".github", Decision::Ask),
+        ("latest", "other", Decision::Allow),
+        ("d/sub", ".cargo", Decision::Allow),
+    ] {
+        assert_eq!(decision(&fixture, "copy", &relocation(from, to)), wanted, "{from} {to}");
+    }
+}

@@ -64,10 +64,12 @@ pub(super) fn paths_used(
     let used =
         |path: &RelativePath, access| PathUse { path: path.clone(), access, place: PathPlace::WritableRoot };
     // What cannot be listed is not changed either.
-    let below = paths_below(&from).unwrap_or_default().into_iter().map(|(path, _)| path);
+    let below = paths_below(&from).unwrap_or_default();
+    let first = below.first().map_or(FileKind::Regular, |(_, kind)| *kind);
     let mut paths = Vec::new();
-    for path in std::iter::once(from.path.clone()).chain(below.skip(1)) {
+    for (path, kind) in std::iter::once((from.path.clone(), first)).chain(below.into_iter().skip(1)) {
         let is_first = path == from.path;
+        let comes = if kind == FileKind::Symlink { PathAccess::Link } else { PathAccess::Write };
         if is_first || counts(&path) {
             paths.extend(accesses.iter().map(|access| used(&path, *access)));
         }
@@ -75,7 +77,7 @@ pub(super) fn paths_used(
             && let Ok(there) = path_at(&path, from.path.as_path(), &to.path)
             && (is_first || counts(&there))
         {
-            paths.push(used(&there, PathAccess::Write));
+            paths.push(used(&there, comes));
         }
     }
     paths
@@ -114,6 +116,14 @@ impl<'s> Relocation<'s> {
         let at = |place: &RootedPath<'_>| place.root.path().join(place.path.as_path());
         if at(&to).starts_with(at(&from)) {
             return Err(format!("{} is, or lies in, {}", asked.to, asked.from));
+        }
+        let id =
+            |place: &RootedPath<'_>| place.root.stat(&place.path, LinkPolicy::Refuse).map(|found| found.id);
+        if let (Ok(one), Ok(other)) = (id(&from), id(&to))
+            && one == other
+        {
+            // In a folder that does not tell letters by their case, or by a second name.
+            return Err(format!("{} and {} are one file: it stays as it is", asked.from, asked.to));
         }
         let over = Self::over(scope, asked, &to)?;
         let subtree = Subtree::read(&from, cancel)?;

@@ -13,8 +13,9 @@ use crate::error::AgentError;
 use crate::event::QuestionKind;
 use crate::questions::{Answer, Decision, QuestionContext};
 
-/// Lines of a difference that a question shows; one that is longer is not asked about.
+/// Lines of a difference that a question shows, and bytes of it; one that is longer is not asked about.
 const DIFF_LINES: usize = 400;
+const DIFF_BYTES: usize = 64 << 10;
 
 /// Calls that were denied in a turn, by tool and arguments: none of them is asked about again (spec: security §14).
 #[derive(Debug, Default)]
@@ -73,9 +74,10 @@ impl Turn<'_> {
             None => None,
         };
         let lines: Vec<&str> = shown.iter().flat_map(|diff| diff.lines()).collect();
-        if lines.len() > DIFF_LINES {
-            let why = format!("its difference has {} lines, more than a question shows", lines.len());
-            return Ok(Some(refused(&why)));
+        let bytes = shown.as_ref().map_or(0, String::len);
+        if lines.len() > DIFF_LINES || bytes > DIFF_BYTES {
+            let size = format!("{} lines and {}", lines.len(), text::bytes::size(bytes as u64));
+            return Ok(Some(refused(&format!("its difference has {size}, more than a question shows"))));
         }
         let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
         let asks = format!("{tool} asks to run: {}: allow it once?", verdict.reason);

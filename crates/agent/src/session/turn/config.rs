@@ -38,7 +38,7 @@ pub struct TurnIdentity {
     pub tree: TreeId,
     pub model: String,
     pub place: ModelPlace,
-    /// Digest of agent, sampling parameters, schema, system prompt and strategy.
+    /// Digest of agent, sampling parameters, schema, system prompt, tools, plan mode and strategy.
     pub settings: Digest,
 }
 

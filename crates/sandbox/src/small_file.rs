@@ -1,0 +1,37 @@
+//! Small files of a workspace, whatever stands at their path.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// Bytes of a file that names another one, or is a configuration of git.
+const LONGEST: u64 = 1 << 20;
+
+/// Text of a regular file, its beginning if it is longer. A pipe or a device is not waited for.
+pub(crate) fn read_small(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_not_waited_for_and_a_device_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gitdir");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        assert!(read_small(&path).is_err());
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert!(read_small(&path).is_err());
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "there\n").unwrap();
+        assert_eq!(read_small(&path).unwrap(), "there\n");
+    }
+}
