@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn remarks_stay() {
         let new = added("# mine\n", "write", Decision::Deny).unwrap();
-        assert!(new.starts_with("# mine\n\n[[policy.rules]]\n"), "{new}");
+        assert!(new.starts_with("# mine\n[[policy.rules]]\n"), "{new}");
         let two = added(&new, "edit", Decision::Ask).unwrap();
         let (one, _) = changed(&two, |written, _| {
             written.remove(0);
