@@ -41,6 +41,8 @@ mod discovery;
 mod editing;
 #[path = "cli/editing_later.rs"]
 mod editing_later;
+#[path = "cli/editing_meanwhile.rs"]
+mod editing_meanwhile;
 #[path = "cli/editing_passages.rs"]
 mod editing_passages;
 #[path = "cli/errors.rs"]

@@ -1,0 +1,125 @@
+//! What happens beside an editor while it is open: passages are forgotten or typed in, its file is copied or taken in.
+
+use std::fs;
+
+use crate::editing::{edited, novel, rendered};
+use crate::editing_later::one_kept;
+use crate::world::{World, text};
+
+/// An editor whose author forgot a passage in another process while it was open, and which then does this to its file.
+fn forgetting(world: &World, node: &str, then: &str) -> crate::world::Run {
+    let program = env!("CARGO_BIN_EXE_drawloom");
+    let home = text(&world.home());
+    let script = format!(
+        "sh -c '{program} --home {home} --quiet forget Novel:{node} --yes --yes >/dev/null && {then}' -"
+    );
+    edited(world, &script, &[])
+}
+
+#[test]
+fn words_forgotten_while_an_editor_is_open_are_not_stored_in_another_passage() {
+    let moved = "sed -i -e \"/^All day/d\" -e \"s/It rained./It rained. All day it rained./\" \"$1\"";
+    let copied = "sed -i \"s/It rained./It rained. All day it rained./\" \"$1\"";
+    for then in [moved, copied] {
+        let world = World::new();
+        let before = novel(&world);
+        let done = forgetting(&world, &before[2], then);
+        assert!(done.code == Some(3) && done.err.contains("was forgotten since"), "{then}: {done:?}");
+        assert!(!rendered(&world).contains("All day"), "{then}");
+    }
+    let world = World::new();
+    let before = novel(&world);
+    forgetting(&world, &before[2], "sed -i \"s/It rained/It snowed/\" \"$1\"");
+    assert!(rendered(&world).contains("It snowed."), "control: what was not forgotten goes in");
+}
+
+#[test]
+fn a_move_into_a_passage_that_is_being_typed_is_left_whole() {
+    let world = World::new();
+    let before = novel(&world);
+    // The last passage goes behind the title, while another client types there.
+    let program = env!("CARGO_BIN_EXE_drawloom");
+    let home = text(&world.home());
+    let last = format!("/⟦{}⟧/{{h;d}}", before[3]);
+    let typed =
+        format!("{program} --home {home} --quiet tree draft Novel --at {} \"# Snow\" >/dev/null", before[0]);
+    let script = format!(
+        "sh -c 'tac \"$1\" | sed -e \"{last}\" -e \"/# Rain/{{G}}\" | tac > x && cp x \"$1\"; {typed}' -"
+    );
+    let done = edited(&world, &script, &[]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(rendered(&world).contains("The rain stopped."), "{}", rendered(&world));
+    assert!(done.err.contains(&before[0]) && done.err.contains(&before[3]), "{done:?}");
+}
+
+#[test]
+fn what_an_editor_leaves_beside_a_text_is_none() {
+    let world = World::new();
+    novel(&world);
+    let done = edited(&world, "sh -c 'cp \"$1\" \"$1~\"; sed -i s/stopped/ended/ \"$1\"; false' -", &[]);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    let file = one_kept(&world);
+    // The backup holds what the document says: it is not opened in place of the text.
+    let seen = edited(&world, "sh -c 'test \"${1##*.}\" = md' -", &[]);
+    assert_eq!(seen.code, Some(0), "{seen:?}");
+    world.ok(&["tree", "edit", "Novel", "--file", &file]);
+    assert!(rendered(&world).contains("The rain ended."), "{}", rendered(&world));
+}
+
+#[test]
+fn a_first_text_that_is_in_already_is_there_once() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Novel"]);
+    let done = edited(&world, "sh -c 'echo It rained. >> \"$1\"; false' -", &[]);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    let file = one_kept(&world);
+    let base = std::path::Path::new(&file);
+    let base = base.with_file_name(format!(".{}.json", base.file_stem().unwrap().to_str().unwrap()));
+    let (held, saved) = (fs::read(&base).unwrap(), fs::read(&file).unwrap());
+    world.ok(&["tree", "edit", "Novel", "--file", &file]);
+    let once = rendered(&world);
+    assert_eq!(once.matches("It rained.").count(), 1, "{once}");
+    // As where its process died before it could say that it is in.
+    fs::write(&base, held).unwrap();
+    fs::write(&file, saved).unwrap();
+    world.ok(&["tree", "edit", "Novel", "--file", &file]);
+    assert_eq!(rendered(&world), once);
+}
+
+#[test]
+fn a_text_that_an_editor_has_open_is_taken_in_by_nobody_else() {
+    let world = World::new();
+    novel(&world);
+    let program = env!("CARGO_BIN_EXE_drawloom");
+    let home = text(&world.home());
+    let other = format!("{program} --home {home} tree edit Novel --file \"$1\" 2>busy");
+    let script = format!("sh -c 'echo Ending. >> \"$1\"; {other}; test $? = 6' -");
+    let done = edited(&world, &script, &[]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(rendered(&world).matches("Ending.").count(), 1);
+}
+
+#[test]
+fn a_result_of_a_tool_opens_with_what_the_tool_said() {
+    let world = World::new();
+    world.write(
+        "lines.jsonl",
+        "{\"tool_calls\": [{\"name\": \"list\", \"arguments\": {}}]}\n{\"text\": \"Seen.\"}\n",
+    );
+    let script = text(&world.home().join("lines.jsonl"));
+    world.write(
+        "config.toml",
+        &format!("[model]\ndefault = \"script:{script}\"\n[agents.assistant]\ntools = [\"list\"]\n"),
+    );
+    fs::create_dir_all(world.path("project")).unwrap();
+    fs::write(world.path("project/rain.md"), "It rained.").unwrap();
+    world.ok(&["--workspace", &text(&world.path("project")), "chat", "-m", "Look."]);
+    let (_, trees) = world.json(&["tree", "list"]);
+    let tree = trees["trees"][0]["short_id"].as_str().unwrap().to_owned();
+    let (_, shown) = world.json(&["tree", "show", &tree]);
+    let nodes = shown["nodes"].as_array().unwrap();
+    let result = nodes.iter().find(|node| node["author"] == "list").unwrap()["short_id"].as_str().unwrap();
+    world.ok(&["tree", "edit", &tree, result, "--replace", "rain.md", "snow.md"]);
+    let (_, shown) = world.json(&["tree", "show", &tree]);
+    assert!(shown["nodes"].to_string().contains("snow.md"), "{shown}");
+}
