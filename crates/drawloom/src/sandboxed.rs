@@ -14,6 +14,7 @@ use sandbox::{
     Sandbox, SandboxError, Walls, git_folders_serving,
 };
 use text::terminal::{VisibleStream, one_line};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::interrupt;
 use crate::paths::InvocationPaths;
@@ -41,12 +42,17 @@ pub(crate) fn run(
     }
     let run = walled(arguments, paths, &report)?;
     let runtime = interrupt::runtime()?;
+    // Heard from before the command begins: none of them may end this process with the command not yet looked at.
+    let mut signals = {
+        let _within = runtime.enter();
+        EndSignals::listen().map_err(|error| refused(&SandboxError::Start(error)))?
+    };
     let mut running = sandbox.start(run, (!json).then(printing)).map_err(|error| refused(&error))?;
     let outcome = runtime.block_on(async {
         tokio::select! {
             biased;
             outcome = running.outcome() => return outcome,
-            _ = tokio::signal::ctrl_c() => {}
+            () = signals.heard() => {}
         }
         // What it leaves is still looked at.
         running.cancel();
@@ -54,6 +60,26 @@ pub(crate) fn run(
     });
     runtime.shutdown_background();
     outcome.map(|outcome| CommandOutcome::Sandboxed(told(&outcome, &report))).map_err(|error| refused(&error))
+}
+
+/// Signals that end a command: Ctrl-C, the wish of another program, the end of the terminal.
+struct EndSignals([Signal; 3]);
+
+impl EndSignals {
+    fn listen() -> io::Result<Self> {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let [interrupt, terminate, hangup] = kinds.map(signal);
+        Ok(Self([interrupt?, terminate?, hangup?]))
+    }
+
+    async fn heard(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
 }
 
 fn refused(error: &SandboxError) -> CommandError {
@@ -152,7 +178,7 @@ fn told(outcome: &Outcome, report: &LevelReport) -> Sandboxed {
         Ending::Exited(_) => {}
         Ending::Signaled(number) => told.notices.push(format!("ended by signal {number}")),
         Ending::TimedOut => told.notices.push("ended: its time was over".into()),
-        Ending::Cancelled => told.notices.push("ended by Ctrl-C".into()),
+        Ending::Cancelled => told.notices.push("ended by Ctrl-C or a signal".into()),
         Ending::OverLimit(limit) => told.notices.push(format!("ended: over the limit of {limit}")),
     }
     if outcome.level < Level::Full {

@@ -18,7 +18,6 @@ mod loopback;
 mod mount_calls;
 mod mounts;
 mod namespaces;
-mod process_list;
 mod seccomp;
 mod watch;
 
@@ -32,7 +31,7 @@ use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open,
+    DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions, getpid, getppid, kill_process, pidfd_open,
     set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setsid, waitpid,
 };
 
@@ -138,14 +137,18 @@ fn outer(request: &HelperRequest, control: &UnixStream, protections: &Protection
     } else if protections.has(Protection::EndTree) {
         set_child_subreaper(Some(getpid())).step("reaper")?;
     }
-    // After the namespaces, as a change of credentials takes it back.
-    set_parent_process_death_signal(Some(Signal::KILL)).step("death of the supervisor")?;
+    if namespaced {
+        // After the namespaces, as a change of credentials takes it back. Elsewhere this process sees that the supervisor
+        // is gone, and has a tree to end then.
+        set_parent_process_death_signal(Some(Signal::KILL)).step("death of the supervisor")?;
+    }
+    let guarded = [getpid(), getppid().unwrap_or_else(getpid)];
     let (alive, keep_alive) = pipe_with(PipeFlags::CLOEXEC).step("pipe")?;
 
     match namespaces::fork().step("fork")? {
         None => {
             drop(keep_alive);
-            let end = inner::run(request, control, protections, alive.as_fd());
+            let end = inner::run(request, control, protections, alive.as_fd(), &guarded);
             if let Err(failure) = end {
                 report(control, &HelperReport::Failed { step: failure.step, problem: failure.problem });
             }

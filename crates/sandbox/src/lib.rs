@@ -23,9 +23,13 @@
 mod git_folder;
 #[cfg(target_os = "linux")]
 mod helper;
+#[cfg(target_os = "linux")]
+mod kept_entry;
 mod level;
 mod outcome;
 mod output;
+#[cfg(target_os = "linux")]
+mod process_list;
 #[cfg(target_os = "linux")]
 mod protected_paths;
 #[cfg(target_os = "linux")]
@@ -34,6 +38,8 @@ mod protection;
 mod quarantine;
 #[cfg(target_os = "linux")]
 mod request;
+#[cfg(target_os = "linux")]
+mod root_folders;
 mod serving_git;
 mod small_file;
 #[cfg(target_os = "linux")]

@@ -1,95 +1,206 @@
-//! Protected names that a command made: moved out of the root, where nothing reads them.
+//! Quarantine of a command: what it made of protected names, and what was taken from their places, moved out of the roots to
+//! where nothing reads it. Nothing that a command or a person wrote is removed.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2, renameat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, openat, readlinkat, renameat_with, unlinkat,
+};
 use rustix::io::Errno;
 
 use crate::git_folder::is_fresh;
 use crate::outcome::Notice;
 use crate::protected_paths::ProtectedPaths;
+use crate::root_folders::{RootFolders, kind_and_identity, names_in, open_folder, unused_name};
 use crate::walls::Walls;
 
-/// Moves what appeared between two looks into a folder, and says so.
-pub(crate) fn move_new(
-    before: &ProtectedPaths,
-    after: &ProtectedPaths,
-    walls: &Walls,
-    quarantine: &Path,
-) -> Vec<Notice> {
-    let new = after.paths.difference(&before.paths);
-    let allowed = |path: &&PathBuf| !walls.touches.iter().any(|touched| path.starts_with(touched));
-    // What a new git folder holds goes with it, or passes with it.
-    let new: BTreeSet<&Path> = new
-        .filter(allowed)
-        .filter_map(|path| match after.new_owner(path, before) {
-            Some(folder) if is_fresh(folder) => None,
-            // Of a bare one, which may be any folder by the names in it, the part.
-            Some(folder) if folder.ends_with(".git") => Some(folder),
-            _ => Some(path.as_path()),
-        })
-        .collect();
-    new.into_iter()
-        .enumerate()
-        .map(|(index, path)| {
-            let name = path.file_name().unwrap_or_default();
-            let to = quarantine.join(format!("{index}")).join(name);
-            match move_away(path, &to, walls) {
-                Ok(()) => Notice::Quarantined { path: path.to_owned(), to },
-                Err(error) => Notice::NotRestored { path: path.to_owned(), problem: error.to_string() },
+/// Folder that things are moved to, each into a numbered folder of its own.
+#[derive(Debug)]
+pub(crate) struct Quarantine {
+    folder: PathBuf,
+    next: usize,
+    notices: Vec<Notice>,
+}
+
+impl Quarantine {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), next: 0, notices: Vec::new() }
+    }
+
+    /// Moves what stands under a name in a folder, and notes it. `path` is where it is told to have been.
+    ///
+    /// # Errors
+    /// If it cannot be moved; then it stands where it stood.
+    pub(crate) fn take(&mut self, folder: impl AsFd, name: &OsStr, path: &Path) -> io::Result<PathBuf> {
+        let to = self.keep(folder, name, path)?;
+        self.notices.push(Notice::Quarantined { path: path.to_owned(), to: to.clone() });
+        Ok(to)
+    }
+
+    /// Moves what stands under a name in a folder. The caller tells of it.
+    pub(crate) fn keep(&mut self, folder: impl AsFd, name: &OsStr, path: &Path) -> io::Result<PathBuf> {
+        let to = self.place()?.join(path.file_name().unwrap_or(name));
+        move_to(folder.as_fd(), name, &to)?;
+        Ok(to)
+    }
+
+    pub(crate) fn into_notices(self) -> Vec<Notice> {
+        self.notices
+    }
+
+    /// A new folder. Those of earlier commands with the same quarantine stay.
+    fn place(&mut self) -> io::Result<PathBuf> {
+        let mut folders = DirBuilder::new();
+        folders.mode(0o700);
+        folders.recursive(true).create(&self.folder)?;
+        loop {
+            let place = self.folder.join(self.next.to_string());
+            self.next += 1;
+            match folders.recursive(false).create(&place) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                other => return other.map(|()| place),
             }
-        })
-        .collect()
-}
-
-/// Moves a file or folder. Its folder is walked to without following a link: another command of the session may be at
-/// work in the root.
-pub(crate) fn move_away(path: &Path, to: &Path, walls: &Walls) -> io::Result<()> {
-    let (Some(parent), Some(name), Some(target)) = (path.parent(), path.file_name(), to.parent()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    fs::create_dir_all(target)?;
-    let parent = open_folder(parent, walls)?;
-    match renameat(&parent, name, CWD, to) {
-        Err(Errno::XDEV) => move_by_copy(&workspace::descriptor_path(&parent).join(name), to),
-        other => Ok(other?),
-    }
-}
-
-fn open_folder(path: &Path, walls: &Walls) -> io::Result<OwnedFd> {
-    let mut tops = walls.writable_roots().chain(walls.git_folders.iter().map(PathBuf::as_path));
-    let top = tops.find(|top| path.starts_with(top)).ok_or(io::ErrorKind::NotFound)?;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = openat(CWD, top, flags, Mode::empty())?;
-    let below = path.strip_prefix(top).unwrap_or(Path::new(""));
-    if below == Path::new("") {
-        return Ok(folder);
-    }
-    let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    Ok(openat2(&folder, below, flags, Mode::empty(), inside)?)
-}
-
-/// Copies links as links and only plain files; what is of another kind goes.
-fn move_by_copy(from: &Path, to: &Path) -> io::Result<()> {
-    let kind = from.symlink_metadata()?.file_type();
-    if kind.is_symlink() {
-        std::os::unix::fs::symlink(fs::read_link(from)?, to)?;
-        return fs::remove_file(from);
-    }
-    if kind.is_dir() {
-        fs::create_dir(to)?;
-        for entry in fs::read_dir(from)? {
-            let name = entry?.file_name();
-            move_by_copy(&from.join(&name), &to.join(&name))?;
         }
-        return fs::remove_dir(from);
     }
-    if kind.is_file() {
-        fs::copy(from, to)?;
+
+    /// Moves what appeared between two looks, and says so.
+    pub(crate) fn take_new(
+        &mut self,
+        before: &ProtectedPaths,
+        after: &ProtectedPaths,
+        walls: &Walls,
+        roots: &RootFolders,
+    ) {
+        let new = after.paths.difference(&before.paths);
+        let allowed = |path: &&PathBuf| !walls.touches.iter().any(|touched| path.starts_with(touched));
+        // What a new git folder holds goes with it, or passes with it.
+        let new: BTreeSet<&Path> = new
+            .filter(allowed)
+            .filter_map(|path| match after.new_owner(path, before) {
+                Some(folder) if is_fresh(folder) => None,
+                // Of a bare one, which may be any folder by the names in it, the part.
+                Some(folder) if folder.ends_with(".git") => Some(folder),
+                _ => Some(path.as_path()),
+            })
+            .collect();
+        for path in new {
+            let taken = roots.parent_of(path).and_then(|(folder, name)| self.take(&folder, name, path));
+            if let Err(error) = taken {
+                self.notices.push(Notice::NotRestored { path: path.to_owned(), problem: error.to_string() });
+            }
+        }
     }
-    fs::remove_file(from)
+}
+
+/// Moves a file, folder or link, by copying where the place is on another file system (or behind another mount of the same).
+fn move_to(folder: BorrowedFd<'_>, name: &OsStr, to: &Path) -> io::Result<()> {
+    match renameat_with(folder, name, CWD, to, RenameFlags::NOREPLACE) {
+        Err(Errno::XDEV) => {}
+        other => return Ok(other?),
+    }
+    // Out of the way first, so that what is copied is what is removed.
+    let aside = unused_name();
+    renameat_with(folder, name, folder, &aside, RenameFlags::NOREPLACE)?;
+    if let Err(error) = copy(folder, &aside, to) {
+        let _ = renameat_with(folder, &aside, folder, name, RenameFlags::NOREPLACE);
+        return Err(error);
+    }
+    remove(folder, &aside)
+}
+
+/// Copies links as links and only plain files; of another kind there is nothing to copy.
+pub(crate) fn copy(folder: BorrowedFd<'_>, name: &OsStr, to: &Path) -> io::Result<()> {
+    match kind_and_identity(folder, name)?.0 {
+        FileType::Symlink => {
+            use std::os::unix::ffi::OsStrExt as _;
+            let target = readlinkat(folder, name, Vec::new())?;
+            symlink(OsStr::from_bytes(target.as_bytes()), to)
+        }
+        FileType::Directory => {
+            DirBuilder::new().mode(0o700).create(to)?;
+            let below = open_folder(folder, name)?;
+            names_in(&below)?.iter().try_for_each(|name| copy(below.as_fd(), name, &to.join(name)))
+        }
+        FileType::RegularFile => {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let mut from = File::from(openat(folder, name, flags, Mode::empty())?);
+            if !from.metadata()?.is_file() {
+                return Err(io::Error::other("it was replaced meanwhile"));
+            }
+            let mut copy = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+            io::copy(&mut from, &mut copy)?;
+            copy.sync_all()
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes what was copied, or was never anybody's.
+pub(crate) fn remove(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+    if kind_and_identity(folder, name)?.0 != FileType::Directory {
+        return Ok(unlinkat(folder, name, AtFlags::empty())?);
+    }
+    let below = open_folder(folder, name)?;
+    names_in(&below)?.iter().try_for_each(|name| remove(below.as_fd(), name))?;
+    Ok(unlinkat(folder, name, AtFlags::REMOVEDIR)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+
+    #[test]
+    fn what_is_moved_to_another_file_system_is_copied_whole_and_gone() {
+        let memory = Path::new("/dev/shm");
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir_in(memory).unwrap();
+        if fs::metadata(folder.path()).unwrap().dev() == fs::metadata(elsewhere.path()).unwrap().dev() {
+            return;
+        }
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("skills/one")).unwrap();
+        fs::write(root.join("skills/one/SKILL.md"), "theirs").unwrap();
+        symlink("/etc/passwd", root.join("skills/link")).unwrap();
+        let walls = Walls::around(&root, &root);
+        let roots = RootFolders::open(&walls);
+        let path = root.join("skills");
+        let (parent, name) = roots.parent_of(&path).unwrap();
+        let to = Quarantine::new(&elsewhere.path().join("q")).take(&parent, name, &path).unwrap();
+        assert_eq!(fs::read_to_string(to.join("one/SKILL.md")).unwrap(), "theirs");
+        assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("/etc/passwd"));
+        assert!(!path.exists());
+        assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_became_a_link_leads_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().canonicalize().unwrap().join(name);
+        for name in ["root/docs", "outside", "quarantine"] {
+            fs::create_dir_all(path(name)).unwrap();
+        }
+        fs::write(path("outside/file"), "theirs").unwrap();
+        let roots = RootFolders::open(&Walls::around(&path("root"), &path("root")));
+        let mut quarantine = Quarantine::new(&path("quarantine"));
+        // Between the look and the move.
+        fs::remove_dir(path("root/docs")).unwrap();
+        symlink(path("outside"), path("root/docs")).unwrap();
+        let file = path("root/docs/file");
+        assert!(roots.parent_of(&file).is_err());
+        let (made, name) = roots.made_parent_of(&file, &mut quarantine).unwrap();
+        assert!(kind_and_identity(&made, name).is_err());
+        assert!(path("root/docs").symlink_metadata().unwrap().is_dir());
+        assert_eq!(fs::read_to_string(path("outside/file")).unwrap(), "theirs");
+        let to = path("quarantine/0/docs");
+        assert_eq!(fs::read_link(&to).unwrap(), path("outside"));
+        assert_eq!(quarantine.into_notices(), [Notice::Quarantined { path: path("root/docs"), to }]);
+    }
 }

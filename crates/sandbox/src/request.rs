@@ -22,6 +22,8 @@ pub(crate) struct HelperRequest {
     pub(crate) protected: Vec<PathBuf>,
     /// Files and folders of the system that not everybody may read.
     pub(crate) hidden: Vec<PathBuf>,
+    /// Mark of the command's processes.
+    pub(crate) mark: u64,
     pub(crate) task: HelperTask,
 }
 
@@ -45,7 +47,7 @@ pub(crate) struct ProbeTargets {
     /// TCP port on the loopback of the machine that somebody listens on.
     pub(crate) tcp_port: u16,
     pub(crate) udp_port: u16,
-    /// Process of the supervisor.
+    /// Process of the supervisor, by the number of a thread.
     pub(crate) process: i32,
     /// File of the protected set in a writable root.
     pub(crate) protected: PathBuf,

@@ -1,37 +1,31 @@
 //! The protected set as it was before a command that no mount keeps from changing it (levels *partial* and *none*).
+//!
+//! What differs afterwards is not written over: a person may have edited it while the command ran, and nobody can tell. What
+//! it was is written beside it and exchanged with what stands there, which goes to quarantine, whole; at no time does the
+//! name lead to nothing, or to half a file. What changes again between the comparison and the exchange was written by
+//! somebody who is not the command: it stays, and what it was goes to quarantine instead.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fs::{self, Permissions};
+use std::ffi::OsStr;
+use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, linkat, openat, renameat_with, unlinkat};
+use rustix::io::Errno;
 use workspace::FileId;
 
+use crate::kept_entry::{KeptEntry, is_touched};
 use crate::outcome::Notice;
 use crate::protected_paths::ProtectedPaths;
-use crate::quarantine::move_away;
+use crate::quarantine::{Quarantine, copy, remove};
+use crate::root_folders::{RootFolders, kind_and_identity, names_in, open_folder, unused_name};
 use crate::walls::Walls;
 
 /// Bytes that are kept of all files together.
 const MOST_BYTES: u64 = 64 << 20;
-
-/// A file, folder or link as it was.
-#[derive(Debug, PartialEq, Eq)]
-enum KeptEntry {
-    File {
-        bytes: Vec<u8>,
-        mode: u32,
-    },
-    Folder {
-        entries: BTreeMap<OsString, KeptEntry>,
-        mode: u32,
-    },
-    Link(PathBuf),
-    /// A socket, pipe or device, of which there is nothing to keep.
-    Other,
-}
 
 /// Protected set as it was.
 #[derive(Debug, Default)]
@@ -44,16 +38,20 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn take(paths: &ProtectedPaths, walls: &Walls) -> Self {
+    pub(crate) fn take(paths: &ProtectedPaths, walls: &Walls, roots: &RootFolders) -> Self {
         let mut snapshot = Self::default();
         let folders = paths.git_folders.iter();
-        snapshot.git_folders = folders.filter_map(|path| Some((path.clone(), identity(path)?))).collect();
+        snapshot.git_folders =
+            folders.filter_map(|path| Some((path.clone(), identity(path, roots)?))).collect();
         let mut room = MOST_BYTES;
         for path in &paths.paths {
             if walls.touches.iter().any(|touched| path.starts_with(touched)) {
                 continue;
             }
-            match keep(path, walls, &mut room) {
+            let kept = roots
+                .parent_of(path)
+                .and_then(|(folder, name)| KeptEntry::read(folder.as_fd(), name, path, walls, &mut room));
+            match kept {
                 Ok(entry) => _ = snapshot.entries.insert(path.clone(), entry),
                 Err(error) => snapshot.not_kept.push((path.clone(), error.to_string())),
             }
@@ -62,15 +60,23 @@ impl Snapshot {
     }
 
     /// Gives back what differs, and says what it was.
-    pub(crate) fn restore(&self, walls: &Walls, quarantine: &Path) -> Vec<Notice> {
-        let mut notices = self.move_back(walls, quarantine);
+    pub(crate) fn restore(
+        &self,
+        walls: &Walls,
+        roots: &RootFolders,
+        quarantine: &mut Quarantine,
+    ) -> Vec<Notice> {
+        let mut notices = self.move_back(walls, roots, quarantine);
         for (path, entry) in &self.entries {
-            // More room than before: a file that grew differs, it is not read to its end.
-            let now = keep(path, walls, &mut (MOST_BYTES * 2));
-            if now.is_ok_and(|now| now == *entry) {
+            if walls.touches.iter().any(|touched| path.starts_with(touched))
+                || stands(path, entry, walls, roots)
+            {
                 continue;
             }
-            notices.push(match give_back(path, entry, walls) {
+            let given_back = roots
+                .made_parent_of(path, quarantine)
+                .and_then(|(folder, name)| give_back(folder.as_fd(), name, path, entry, walls, quarantine));
+            notices.push(match given_back {
                 Ok(()) => Notice::Restored(path.clone()),
                 Err(error) => Notice::NotRestored { path: path.clone(), problem: error.to_string() },
             });
@@ -82,156 +88,181 @@ impl Snapshot {
         notices.extend(not_kept);
         notices
     }
-}
 
-impl Snapshot {
     /// Moves git folders back that are elsewhere in the roots now. What stands in their place goes to quarantine.
-    fn move_back(&self, walls: &Walls, quarantine: &Path) -> Vec<Notice> {
-        let gone = |(path, id): &&(PathBuf, FileId)| identity(path) != Some(*id);
+    fn move_back(&self, walls: &Walls, roots: &RootFolders, quarantine: &mut Quarantine) -> Vec<Notice> {
+        let gone = |(path, id): &&(PathBuf, FileId)| identity(path, roots) != Some(*id);
         let gone: Vec<_> = self.git_folders.iter().filter(gone).collect();
         if gone.is_empty() {
             return Vec::new();
         }
         let now = ProtectedPaths::of(walls).git_folders;
-        let found = |id: &FileId| now.iter().find(|path| identity(path).as_ref() == Some(id));
-        gone.into_iter()
-            .enumerate()
-            .filter_map(|(index, (path, id))| {
-                // One that is nowhere was removed; what of it is kept is made again.
-                let now = found(id)?;
-                let to = quarantine.join(format!("in-place-{index}"));
-                let moved = match path.symlink_metadata() {
-                    Ok(_) => move_away(path, &to.join(path.file_name().unwrap_or_default()), walls),
-                    Err(_) => Ok(()),
-                };
-                Some(match moved.and_then(|()| fs::rename(now, path)) {
-                    Ok(()) => Notice::Restored(path.clone()),
-                    Err(error) => Notice::NotRestored { path: path.clone(), problem: error.to_string() },
-                })
-            })
-            .collect()
-    }
-}
-
-fn identity(path: &Path) -> Option<FileId> {
-    rustix::fs::lstat(path).ok().map(|stat| FileId { device: stat.st_dev, inode: stat.st_ino })
-}
-
-fn is_touched(path: &Path, walls: &Walls) -> bool {
-    walls.touches.iter().any(|touched| touched == path)
-}
-
-fn keep(path: &Path, walls: &Walls, room: &mut u64) -> io::Result<KeptEntry> {
-    let metadata = path.symlink_metadata()?;
-    let mode = metadata.permissions().mode() & 0o7777;
-    if is_touched(path, walls) {
-        return Ok(KeptEntry::Other);
-    }
-    if metadata.is_symlink() {
-        return Ok(KeptEntry::Link(fs::read_link(path)?));
-    }
-    if metadata.is_dir() {
-        let mut entries = BTreeMap::new();
-        for entry in fs::read_dir(path)? {
-            let name = entry?.file_name();
-            let kept = keep(&path.join(&name), walls, room)?;
-            entries.insert(name, kept);
+        let mut notices = Vec::new();
+        for (path, id) in gone {
+            // One that is nowhere was removed; what of it is kept is made again.
+            let Some(now) = now.iter().find(|now| identity(now, roots) == Some(*id)) else { continue };
+            notices.push(match move_folder(now, path, *id, roots, quarantine) {
+                Ok(()) => Notice::Restored(path.clone()),
+                Err(error) => Notice::NotRestored { path: path.clone(), problem: error.to_string() },
+            });
         }
-        return Ok(KeptEntry::Folder { entries, mode });
+        notices
     }
-    if !metadata.is_file() {
-        return Ok(KeptEntry::Other);
-    }
-    *room = room.checked_sub(metadata.len()).ok_or_else(|| io::Error::other("there is too much of it"))?;
-    Ok(KeptEntry::File { bytes: fs::read(path)?, mode })
 }
 
-/// Makes a path what it was. The folder above it is the root, or one that the command may have replaced by a link, which
-/// is refused.
-fn give_back(path: &Path, entry: &KeptEntry, walls: &Walls) -> io::Result<()> {
-    let Some(parent) = path.parent() else { return Err(io::ErrorKind::InvalidInput.into()) };
-    if let Err(error) = fs::create_dir_all(parent) {
-        return Err(io::Error::other(format!("its folder cannot be made again: {error}")));
+fn identity(path: &Path, roots: &RootFolders) -> Option<FileId> {
+    let (folder, name) = roots.parent_of(path).ok()?;
+    kind_and_identity(&folder, name).ok().map(|(_, id)| id)
+}
+
+/// Whether a path is what it was.
+fn stands(path: &Path, entry: &KeptEntry, walls: &Walls, roots: &RootFolders) -> bool {
+    roots.parent_of(path).is_ok_and(|(folder, name)| is_as_kept(folder.as_fd(), name, path, entry, walls))
+}
+
+fn is_as_kept(folder: BorrowedFd<'_>, name: &OsStr, path: &Path, entry: &KeptEntry, walls: &Walls) -> bool {
+    // More room than before: a file that grew differs, it is not read to its end.
+    KeptEntry::read(folder, name, path, walls, &mut (MOST_BYTES * 2)).is_ok_and(|now| now == *entry)
+}
+
+fn move_folder(
+    now: &Path,
+    path: &Path,
+    id: FileId,
+    roots: &RootFolders,
+    quarantine: &mut Quarantine,
+) -> io::Result<()> {
+    let (from, from_name) = roots.parent_of(now)?;
+    let (to, name) = roots.made_parent_of(path, quarantine)?;
+    if kind_and_identity(&to, name).is_ok() {
+        quarantine.take(&to, name, path)?;
     }
-    if parent.canonicalize()? != parent {
-        return Err(io::Error::other("its folder is a link now"));
+    match renameat_with(&from, from_name, &to, name, RenameFlags::NOREPLACE) {
+        // Between two mounts of one file system; what is left behind is what was copied.
+        Err(Errno::XDEV) => {
+            copy(from.as_fd(), from_name, &workspace::descriptor_path(&to).join(name))?;
+            quarantine.take(&from, from_name, now).map(drop)
+        }
+        Err(error) => Err(error.into()),
+        Ok(()) if kind_and_identity(&to, name)?.1 == id => Ok(()),
+        // Another one took its name between the look and the move.
+        Ok(()) => {
+            renameat_with(&to, name, &from, from_name, RenameFlags::NOREPLACE)?;
+            Err(io::Error::other("it was moved again meanwhile"))
+        }
     }
+}
+
+/// What stands at a place when it is compared: its identity, and what it holds where that can be read.
+#[derive(PartialEq, Eq)]
+struct SeenEntry(FileType, FileId, Option<KeptEntry>);
+
+impl SeenEntry {
+    fn at(folder: BorrowedFd<'_>, name: &OsStr, path: &Path, walls: &Walls) -> Option<Self> {
+        let (kind, id) = kind_and_identity(folder, name).ok()?;
+        Some(Self(kind, id, KeptEntry::read(folder, name, path, walls, &mut (MOST_BYTES * 2)).ok()))
+    }
+}
+
+/// Makes a name in a folder what it was.
+fn give_back(
+    folder: BorrowedFd<'_>,
+    name: &OsStr,
+    path: &Path,
+    entry: &KeptEntry,
+    walls: &Walls,
+    quarantine: &mut Quarantine,
+) -> io::Result<()> {
     if is_touched(path, walls) {
         return Ok(());
     }
-    match entry {
-        KeptEntry::Other => Ok(()),
-        KeptEntry::Link(target) => {
-            remove(path)?;
-            symlink(target, path)
+    let seen = SeenEntry::at(folder, name, path, walls);
+    if let (KeptEntry::Folder { entries, mode }, Some(SeenEntry(FileType::Directory, ..))) = (entry, &seen) {
+        let place = openat(folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        // One that was closed cannot be listed.
+        let permissions =
+            || std::fs::set_permissions(workspace::descriptor_path(&place), Permissions::from_mode(*mode));
+        permissions()?;
+        let here = open_folder(&place, OsStr::new("."))?;
+        for name in names_in(&here)?.iter().filter(|name| !entries.contains_key(*name)) {
+            quarantine.take(&here, name, &path.join(name))?;
         }
-        KeptEntry::File { bytes, mode } => {
-            // Not written into: the name may lead to another file by now, and the file may have another name.
-            remove(path)?;
-            fs::write(path, bytes)?;
-            fs::set_permissions(path, Permissions::from_mode(*mode))
+        for (name, entry) in entries {
+            let below = path.join(name);
+            if !is_as_kept(here.as_fd(), name, &below, entry, walls) {
+                give_back(here.as_fd(), name, &below, entry, walls, quarantine)?;
+            }
         }
-        KeptEntry::Folder { entries, mode } => {
-            if !path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
-                remove(path)?;
-                fs::create_dir(path)?;
+        return Ok(());
+    }
+    let new = unused_name();
+    if let Err(error) = entry.make(folder, &new) {
+        let _ = remove(folder, &new);
+        return Err(error);
+    }
+    exchange(folder, &new, name, path, seen, walls, quarantine)
+}
+
+/// Puts what was made under a new name where it belongs, and what stands there into quarantine.
+fn exchange(
+    folder: BorrowedFd<'_>,
+    new: &OsStr,
+    name: &OsStr,
+    path: &Path,
+    seen: Option<SeenEntry>,
+    walls: &Walls,
+    quarantine: &mut Quarantine,
+) -> io::Result<()> {
+    let changed = |quarantine: &mut Quarantine| {
+        let kept = match quarantine.keep(folder, new, path) {
+            Ok(to) => format!("what it was is kept as {}", to.display()),
+            Err(error) => format!("what it was stays beside it as {}: {error}", new.display()),
+        };
+        Err(io::Error::other(format!("it was changed again while it was compared; {kept}")))
+    };
+    let Some(seen) = seen else {
+        return match place(folder, new, name) {
+            Err(Errno::EXIST) => changed(quarantine),
+            other => Ok(other?),
+        };
+    };
+    let left = match renameat_with(folder, new, folder, name, RenameFlags::EXCHANGE) {
+        Ok(()) => new.to_owned(),
+        // The file system cannot exchange: both stand under a name all the while.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            let aside = unused_name();
+            renameat_with(folder, name, folder, &aside, RenameFlags::empty())?;
+            match place(folder, new, name) {
+                Err(Errno::EXIST) => return changed(quarantine),
+                other => other?,
             }
-            for name in fs::read_dir(path)?.flatten().map(|entry| entry.file_name()) {
-                if !entries.contains_key(&name) {
-                    remove(&path.join(name))?;
-                }
-            }
-            for (name, entry) in entries {
-                let below = path.join(name);
-                if !keep(&below, walls, &mut (MOST_BYTES * 2)).is_ok_and(|now| now == *entry) {
-                    give_back(&below, entry, walls)?;
-                }
-            }
-            fs::set_permissions(path, Permissions::from_mode(*mode))
+            aside
         }
+        Err(error) => return Err(error.into()),
+    };
+    if SeenEntry::at(folder, &left, path, walls).as_ref() != Some(&seen) {
+        renameat_with(folder, &left, folder, name, RenameFlags::EXCHANGE)?;
+        return changed(quarantine);
+    }
+    match quarantine.take(folder, &left, path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(io::Error::other(format!(
+            "it was given back; what the command left stays beside it as {}: {error}",
+            left.display()
+        ))),
     }
 }
 
-fn remove(path: &Path) -> io::Result<()> {
-    match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
+/// Gives what was made a name that nothing has.
+fn place(folder: BorrowedFd<'_>, new: &OsStr, name: &OsStr) -> Result<(), Errno> {
+    match renameat_with(folder, new, folder, name, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            linkat(folder, new, folder, name, AtFlags::empty())?;
+            unlinkat(folder, new, AtFlags::empty())
+        }
+        other => other,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_changed_replaced_removed_or_added_is_as_it_was() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
-        let walls = Walls::around(&root, &root);
-        fs::write(root.join("AGENTS.md"), "ours").unwrap();
-        fs::create_dir_all(root.join("skills/a")).unwrap();
-        fs::write(root.join("skills/a/SKILL.md"), "skill").unwrap();
-        fs::write(root.join(".envrc"), "export A=1").unwrap();
-        let elsewhere = tempfile::tempdir().unwrap();
-        let quarantine = elsewhere.path().to_owned();
-        let paths = ProtectedPaths::of(&walls);
-        let snapshot = Snapshot::take(&paths, &walls);
-        assert_eq!(snapshot.restore(&walls, &quarantine), []);
-
-        fs::write(root.join("AGENTS.md"), "theirs").unwrap();
-        fs::remove_dir_all(root.join("skills/a")).unwrap();
-        fs::write(root.join("skills/new.md"), "new").unwrap();
-        fs::remove_file(root.join(".envrc")).unwrap();
-        symlink("/etc/passwd", root.join(".envrc")).unwrap();
-        let restored: Vec<Notice> =
-            [".envrc", "AGENTS.md", "skills"].map(|name| Notice::Restored(root.join(name))).into();
-        assert_eq!(snapshot.restore(&walls, &quarantine), restored);
-        assert_eq!(fs::read_to_string(root.join("AGENTS.md")).unwrap(), "ours");
-        assert_eq!(fs::read_to_string(root.join("skills/a/SKILL.md")).unwrap(), "skill");
-        assert!(!root.join("skills/new.md").exists());
-        assert_eq!(fs::read_to_string(root.join(".envrc")).unwrap(), "export A=1");
-        assert_eq!(snapshot.restore(&walls, &quarantine), []);
-    }
-}
+mod tests;

@@ -8,7 +8,9 @@
 mod conversation;
 mod hidden_files;
 mod index_check;
+mod look;
 mod probe;
+mod relay;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -30,16 +32,14 @@ use crate::HELPER_ARGUMENT;
 use crate::level::{Level, LevelReport};
 use crate::outcome::{Ending, Notice, Outcome, SandboxError};
 use crate::output::OutputStream;
-use crate::protected_paths::ProtectedPaths;
-use crate::quarantine::move_new;
+use crate::process_list::mark;
 use crate::request::{HelperRequest, HelperTask};
-use crate::snapshot::Snapshot;
 use crate::walls::Walls;
-use conversation::{Conversation, Deadline};
-use index_check::IndexStamps;
+use conversation::{Conversation, Deadline, HelperFailure};
+use look::LookBefore;
 
-/// Listener of output, as it comes. It is called on the thread of the command and should not wait for long: meanwhile the
-/// command cannot print.
+/// Listener of output, as it comes. It is called on a thread of its own. While it waits the command cannot print for long,
+/// but its time goes on; the outcome waits for the listener no longer than the command's time, or until it is cancelled.
 pub type OutputSink = Box<dyn FnMut(OutputStream, &[u8]) + Send>;
 
 /// Command to run.
@@ -160,47 +160,48 @@ impl Sandbox {
         let started = Instant::now();
         let walls = resolved(&run.walls)?;
         let directory = directory(&run.directory, &walls)?;
-        let before = ProtectedPaths::of(&walls);
-        let snapshot = match run.level {
-            // No mount holds a file that has another name.
-            Level::Full => Snapshot::take(&before.with_other_names(), &walls),
-            Level::Partial | Level::None => Snapshot::take(&before, &walls),
-        };
-        let indexes = IndexStamps::of(&before);
+        let look = LookBefore::new(run.level, &walls);
         let request = HelperRequest {
             level: run.level,
             walls,
-            protected: before.paths.iter().cloned().collect(),
+            protected: look.paths.paths.iter().cloned().collect(),
             hidden: hidden_files::of_the_system().to_vec(),
+            mark: mark(),
             task: HelperTask::Command { arguments: run.command.arguments(), directory },
         };
         let deadline = started + Duration::from_millis(request.walls.limits.time_ms);
         let mut conversation = self.converse(&request, sink)?;
-        let (ending, mut notices) = conversation.until_its_end(Deadline { deadline, cancelled })?;
-        let program = || request_program(&request);
-        let ending = ending.map_err(|failure| match failure.step.as_str() {
-            "run" => SandboxError::Program { program: program(), problem: failure.problem },
-            _ => SandboxError::Walls { step: failure.step, problem: failure.problem },
-        })?;
-
-        notices.extend(snapshot.restore(&request.walls, &run.quarantine));
-        let differing = index_check::differing(self, &request, &indexes);
-        if !differing.is_empty() {
-            notices.push(Notice::DiffersFromIndex(differing));
+        let until = Deadline { deadline, cancelled };
+        let end = conversation.until_its_end(until);
+        let duration = started.elapsed();
+        // Whatever became of the helper, what the command did is looked at.
+        let looked = look.after(self, &request, &run.quarantine);
+        let stalled = conversation.finish_telling(until);
+        let ending = end.ending;
+        let mut notices = end.notices;
+        match end.failure {
+            Some(failure) if failure.step == "run" => {
+                let program = request_program(&request);
+                return Err(SandboxError::Program { program, problem: failure.problem });
+            }
+            Some(HelperFailure { step, problem }) if !end.began => {
+                return Err(SandboxError::Walls { step, problem });
+            }
+            Some(HelperFailure { step, problem }) => {
+                notices.push(Notice::Lacks(format!("its supervisor failed ({step}): {problem}")));
+            }
+            None if !end.began => return Err(SandboxError::Vanished),
+            None => {}
         }
-        let after = ProtectedPaths::of(&request.walls);
-        // Where not all was seen before, what is seen now need not be new.
-        if before.cut_at.is_none() {
-            notices.extend(move_new(&before, &after, &request.walls, &run.quarantine));
-        }
-        notices.extend(after.cut_at.or(before.cut_at).map(Notice::NotAllScanned));
+        notices.extend(looked);
+        notices.extend(stalled);
         let (standard, error) = conversation.into_output();
         if ending != Ending::Exited(0)
             && [&standard, &error].iter().any(|output| seems_offline(&output.text()))
         {
             notices.push(Notice::NetworkSeemsMissing);
         }
-        Ok(Outcome { ending, standard, error, duration: started.elapsed(), level: run.level, notices })
+        Ok(Outcome { ending, standard, error, duration, level: run.level, notices })
     }
 
     /// Starts a helper and hands it its request.

@@ -27,6 +27,7 @@ pub(crate) fn attempt(name: &str) -> bool {
         "udp6" => send_datagram("::1", port("UDP6")),
         "unix" => UnixStream::connect(format!("{}/socket", target("OUTSIDE"))).is_ok(),
         "unix-datagram" => unix_datagram(),
+        "unix-raw" => unix_raw(&format!("{}/datagrams", target("OUTSIDE"))),
         "abstract" => {
             let address = SocketAddr::from_abstract_name(target("BASE").as_bytes());
             address.and_then(|address| UnixStream::connect_addr(&address)).is_ok()
@@ -61,6 +62,8 @@ pub(crate) fn attempt(name: &str) -> bool {
         }
         "forks" => forks(100),
         "memory" => memory(256 << 20),
+        "memory-of-threads" => without_first_thread(|| memory(256 << 20)),
+        "outlive-as-threads" => without_first_thread(outlive),
         "kernel-settings" => OpenOptions::new().write(true).open("/proc/sys/kernel/core_pattern").is_ok(),
         "capabilities" => {
             let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -112,6 +115,46 @@ fn send_datagram(host: &str, port: u16) -> bool {
 fn unix_datagram() -> bool {
     let socket = UnixDatagram::unbound();
     socket.and_then(|socket| socket.send_to(b"escaped", format!("{}/datagrams", target("OUTSIDE")))).is_ok()
+}
+
+/// The kernel makes a datagram socket of it.
+fn unix_raw(path: &str) -> bool {
+    let socket = call(libc::SYS_socket, [libc::AF_UNIX.into(), libc::SOCK_RAW.into(), 0, 0, 0]);
+    let mut address = vec![1, 0];
+    address.extend(path.as_bytes());
+    address.push(0);
+    let text = b"escaped";
+    let arguments = (text.as_ptr(), text.len(), 0, address.as_ptr(), address.len());
+    // SAFETY: text and address live as long as the call, and their lengths are given.
+    socket >= 0
+        && unsafe {
+            libc::syscall(
+                libc::SYS_sendto,
+                socket,
+                arguments.0,
+                arguments.1,
+                arguments.2,
+                arguments.3,
+                arguments.4,
+            )
+        } >= 0
+}
+
+/// Goes on in another thread, and ends the first one: the process then looks as if it had ended.
+fn without_first_thread(work: fn() -> bool) -> ! {
+    std::thread::spawn(move || std::process::exit(i32::from(!work())));
+    // SAFETY: ends only this thread, which holds nothing.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    unreachable!()
+}
+
+/// Holds the pipe of the working folder, and says so.
+fn outlive() -> bool {
+    let pipe = OpenOptions::new().read(true).write(true).open("pipe");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    fs::write("left", std::process::id().to_string()).unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(60));
+    pipe.is_ok()
 }
 
 fn trace_victim() -> bool {

@@ -25,6 +25,8 @@ fn main() -> ExitCode {
         [_, "probe", weaker @ ..] => print(&sandbox(weaker).probe()),
         [_, "supervise", run, weaker @ ..] => print(&supervise(run, weaker)),
         [_, "cancel", run] => print(&cancel_at_output(run)),
+        [_, "stall", run] => print(&stall(run, false)),
+        [_, "stall-and-cancel", run] => print(&stall(run, true)),
         // Ends with its command still running.
         [_, "abandon", run] => {
             let (running, first) = started(run);
@@ -80,6 +82,24 @@ fn cancel_at_output(run: &str) -> Result<Outcome, String> {
     let (mut running, first) = started(run);
     first.recv().expect("output");
     running.cancel();
+    waiting(running.outcome())
+}
+
+/// A command whose output is told to somebody who never listens to the end.
+fn stall(run: &str, cancels: bool) -> Result<Outcome, String> {
+    let run: Run = serde_json::from_str(run).expect("a run");
+    let (sender, first) = channel();
+    let sink = Box::new(move |_, _: &[u8]| {
+        let _ = sender.send(());
+        loop {
+            std::thread::park();
+        }
+    });
+    let mut running = sandbox(&[]).start(run, Some(sink)).expect("a thread");
+    first.recv().expect("output");
+    if cancels {
+        running.cancel();
+    }
     waiting(running.outcome())
 }
 

@@ -10,14 +10,14 @@ use std::process::Command;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, set_dumpable_behavior, set_parent_process_death_signal, umask,
+    DumpableBehavior, Pid, Signal, set_dumpable_behavior, set_parent_process_death_signal, setsid, umask,
 };
 
-use super::process_list::ProcessScope;
 use super::{
     Failure, Step, attempts, capabilities, hardening, landlock, loopback, mounts, report, seccomp, watch,
 };
 use crate::level::Level;
+use crate::process_list::ProcessScope;
 use crate::protection::{Protection, Protections};
 use crate::request::{HelperReport, HelperRequest, HelperTask};
 
@@ -29,9 +29,14 @@ pub(super) fn run(
     control: &UnixStream,
     protections: &Protections,
     alive: BorrowedFd<'_>,
+    guarded: &[Pid],
 ) -> Result<(), Failure> {
     follow(alive)?;
     let full = request.level == Level::Full;
+    if !full && protections.has(Protection::NewSession) {
+        // A signal to its own group is none to the outer process.
+        setsid().step("session")?;
+    }
     let own_root = full && protections.has(Protection::MountNamespace);
     if own_root {
         mounts::build(request, protections)?;
@@ -44,10 +49,13 @@ pub(super) fn run(
     }
     umask(Mode::from_raw_mode(UMASK));
     if protections.has(Protection::Limits) {
-        hardening::limit(&request.walls.limits)?;
+        hardening::limit(&request.walls.limits, request.level)?;
+    }
+    if protections.has(Protection::EndTree) {
+        hardening::set_mark(request.mark);
     }
     if request.level != Level::None {
-        restrict(request, protections, own_root)?;
+        restrict(request, protections, own_root, guarded)?;
     }
     match &request.task {
         HelperTask::Probe(targets) => {
@@ -78,19 +86,28 @@ fn follow(alive: BorrowedFd<'_>) -> Result<(), Failure> {
 }
 
 /// The last steps: from here on this process is bound as the command is.
-fn restrict(request: &HelperRequest, protections: &Protections, own_root: bool) -> Result<(), Failure> {
+fn restrict(
+    request: &HelperRequest,
+    protections: &Protections,
+    own_root: bool,
+    guarded: &[Pid],
+) -> Result<(), Failure> {
     if protections.has(Protection::DropCapabilities) {
         capabilities::drop_all()?;
     }
     capabilities::refuse_new()?;
+    let version = match protections.has(Protection::Landlock) {
+        true => protections.landlock_version(landlock::kernel_abi()),
+        false => 0,
+    };
     if protections.has(Protection::Landlock) {
-        let version = protections.landlock_version(landlock::kernel_abi());
         landlock::restrict(request, own_root, version)?;
     }
     // The command is of the same user, and is to see nothing of this process.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step("dumpable")?;
     if protections.has(Protection::Seccomp) {
-        seccomp::restrict(request.level, request.walls.network)?;
+        let holds_signals = request.level == Level::Full || version >= landlock::SIGNALS;
+        seccomp::restrict(request.level, request.walls.network, guarded, holds_signals)?;
     }
     Ok(())
 }

@@ -19,6 +19,8 @@ use crate::walls::{Network, RootAccess, Walls};
 /// Version of the interface that has every right that level *full* needs: truncation, device calls, scopes of signals
 /// and of abstract sockets.
 pub(crate) const NEEDED: u32 = 6;
+/// Version from which on signals to processes outside are held.
+pub(super) const SIGNALS: u32 = 6;
 /// Version from which on sockets in folders are held, too.
 const SOCKETS: u32 = 9;
 
@@ -49,7 +51,7 @@ pub(super) fn restrict(request: &HelperRequest, own_root: bool, version: u32) ->
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))
         .step("Landlock")?;
-    if version >= 6 {
+    if version >= SIGNALS {
         rules = rules.scope(Scope::from_all(abi)).step("Landlock")?;
     }
     // In level full the command has a loopback of its own, and servers on it.

@@ -7,6 +7,8 @@ use seccompiler::{
     TargetArch, apply_filter, sock_filter,
 };
 
+use rustix::process::Pid;
+
 use super::{Failure, Step};
 use crate::level::Level;
 use crate::walls::Network;
@@ -99,12 +101,26 @@ const NEW_TIME: u64 = 0x80;
 /// Families of sockets that stay: within the machine, IP in a network namespace of its own, questions to the kernel.
 const FAMILIES: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// Installs the filters, for this process and all it starts.
-pub(super) fn restrict(level: Level, network: Network) -> Result<(), Failure> {
+/// Installs the filters, for this process and all it starts. `guarded` are processes that must not be ended, for what is
+/// done after a command; `holds_signals` says whether another wall keeps signals from everybody outside.
+pub(super) fn restrict(
+    level: Level,
+    network: Network,
+    guarded: &[Pid],
+    holds_signals: bool,
+) -> Result<(), Failure> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH).step("seccomp")?;
-    let denied = program(denied(level, network)?, libc::EPERM, architecture)?;
+    let mut denied = denied(level, network)?;
     // Its flags lie in memory, where no filter looks; programs then use `clone`.
-    let unknown = program([(libc::SYS_clone3, Vec::new())].into(), libc::ENOSYS, architecture)?;
+    let mut unknown: Rules = [(libc::SYS_clone3, Vec::new())].into();
+    if level != Level::Full {
+        guard(&mut denied, guarded)?;
+        if !holds_signals {
+            no_indirect_signals(&mut denied, &mut unknown)?;
+        }
+    }
+    let denied = program(denied, libc::EPERM, architecture)?;
+    let unknown = program(unknown, libc::ENOSYS, architecture)?;
     apply_filter(&other_numbers()).step("seccomp")?;
     apply_filter(&unknown).step("seccomp")?;
     apply_filter(&denied).step("seccomp")
@@ -133,6 +149,12 @@ fn denied(level: Level, network: Network) -> Result<Rules, Failure> {
     let requests = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| request & 0xffff_ffff);
     let requests = requests.map(|request| rule(vec![condition(1, SeccompCmpOp::Eq, request)?]));
     rules.insert(libc::SYS_ioctl, requests.into_iter().collect::<Result<_, _>>()?);
+    // The mark of the command's processes.
+    let mark = u64::from(libc::RLIMIT_LOCKS);
+    let is_mark = |argument| condition(argument, SeccompCmpOp::Eq, mark);
+    rules.insert(libc::SYS_setrlimit, vec![rule(vec![is_mark(0)?])?]);
+    let sets = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0).step("seccomp")?;
+    rules.insert(libc::SYS_prlimit64, vec![rule(vec![is_mark(1)?, sets])?]);
     match (level, network) {
         (Level::Full, Network::Off) => {
             let others =
@@ -148,14 +170,57 @@ fn denied(level: Level, network: Network) -> Result<Rules, Failure> {
 /// Without a network namespace: no socket but those that begin and end in the command's own processes.
 fn no_network(rules: &mut Rules) -> Result<(), Failure> {
     let unix = u64::from(libc::AF_UNIX.unsigned_abs());
-    // A datagram socket sends to any address without connecting.
-    let datagram = || condition(1, SeccompCmpOp::MaskedEq(0xf), u64::from(libc::SOCK_DGRAM.unsigned_abs()));
-    let other = rule(vec![condition(0, SeccompCmpOp::Ne, unix)?])?;
-    rules.insert(libc::SYS_socket, vec![other, rule(vec![datagram()?])?]);
-    rules.insert(libc::SYS_socketpair, vec![rule(vec![datagram()?])?]);
+    // A datagram socket sends to any address without connecting, and the kernel makes one of a raw one.
+    let kind = |kind: libc::c_int| {
+        rule(vec![condition(1, SeccompCmpOp::MaskedEq(0xf), u64::from(kind.unsigned_abs()))?])
+    };
+    let datagrams = [kind(libc::SOCK_DGRAM)?, kind(libc::SOCK_RAW)?];
+    let mut sockets = vec![rule(vec![condition(0, SeccompCmpOp::Ne, unix)?])?];
+    sockets.extend(datagrams.clone());
+    rules.insert(libc::SYS_socket, sockets);
+    rules.insert(libc::SYS_socketpair, datagrams.into());
     rules.insert(libc::SYS_connect, Vec::new());
     Ok(())
 }
+
+/// Without a process namespace: no signal to processes known by number, nor to their groups, nor to everybody, and no
+/// limit for another process, which would end it as well.
+fn guard(rules: &mut Rules, guarded: &[Pid]) -> Result<(), Failure> {
+    let is = |argument, value: i32| {
+        rule(vec![condition(argument, SeccompCmpOp::Eq, u64::from(value.cast_unsigned()))?])
+    };
+    let mut kill = vec![is(0, -1)?];
+    let mut others = Vec::new();
+    for process in guarded {
+        let process = process.as_raw_nonzero().get();
+        kill.extend([is(0, process)?, is(0, -process)?]);
+        others.push(is(0, process)?);
+    }
+    rules.insert(libc::SYS_kill, kill);
+    let calls = [libc::SYS_tkill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo];
+    for call in calls.into_iter().chain([libc::SYS_pidfd_open]) {
+        rules.insert(call, others.clone());
+    }
+    let foreign = rule(vec![condition(0, SeccompCmpOp::Ne, 0)?])?;
+    rules.entry(libc::SYS_prlimit64).or_default().push(foreign);
+    Ok(())
+}
+
+/// Ways by which a signal goes to a process that is not named by number: a descriptor of its folder in `/proc`, and the
+/// owner of a descriptor.
+fn no_indirect_signals(denied: &mut Rules, unknown: &mut Rules) -> Result<(), Failure> {
+    unknown.insert(libc::SYS_pidfd_send_signal, Vec::new());
+    let is = |value| rule(vec![condition(1, SeccompCmpOp::Eq, value)?]);
+    denied.insert(libc::SYS_fcntl, vec![is(SET_OWNER)?, is(SET_OWNER_EX)?]);
+    denied.entry(libc::SYS_ioctl).or_default().extend([is(FILE_SET_OWNER)?, is(SOCKET_SET_OWNER)?]);
+    Ok(())
+}
+
+/// `F_SETOWN`, `F_SETOWN_EX`, `FIOSETOWN`, `SIOCSPGRP`.
+const SET_OWNER: u64 = 8;
+const SET_OWNER_EX: u64 = 15;
+const FILE_SET_OWNER: u64 = 0x8901;
+const SOCKET_SET_OWNER: u64 = 0x8902;
 
 fn condition(argument: u8, operator: SeccompCmpOp, value: u64) -> Result<SeccompCondition, Failure> {
     // The kernel looks at 32 bits of flags, families and requests; those above would only hide them.

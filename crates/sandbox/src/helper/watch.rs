@@ -10,8 +10,8 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open, wait,
 };
 
-use super::process_list::{ProcessScope, processes};
 use super::{Failure, Step, report};
+use crate::process_list::{ProcessScope, processes};
 use crate::protection::{Protection, Protections};
 use crate::request::{HelperReport, HelperRequest};
 use crate::walls::Walls;

@@ -1,20 +1,26 @@
 //! A helper from its start to its end: reports, output, time, cancelling.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, ChildStderr, ChildStdout};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ChildStderr, ChildStdout, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::level::Level;
 use crate::outcome::{Ending, Notice, SandboxError};
 use crate::output::{BoundedOutput, OutputStream};
+use crate::process_list::{ProcessScope, has_mark, processes};
 use crate::request::{HelperReport, HelperRequest, send};
 use crate::supervisor::OutputSink;
+use crate::supervisor::relay::{LOOK, OutputRelay};
 
 /// How long a helper that was asked to end its command may take before it is ended itself.
 const GRACE: Duration = Duration::from_secs(2);
@@ -29,10 +35,20 @@ pub(super) struct Deadline<'a> {
     pub(super) cancelled: &'a OwnedFd,
 }
 
-/// The helper's account of why a command did not run.
+/// The helper's account of why a command did not run, or not to its end.
 pub(super) struct HelperFailure {
     pub(super) step: String,
     pub(super) problem: String,
+}
+
+/// What is known of a command once its helper is gone.
+pub(super) struct HelperEnd {
+    /// Whether the command began. At levels below *full* it may still be that its program could not be run.
+    pub(super) began: bool,
+    /// How the command ended, or else the helper: a command may have ended that.
+    pub(super) ending: Ending,
+    pub(super) failure: Option<HelperFailure>,
+    pub(super) notices: Vec<Notice>,
 }
 
 /// Conversation with one helper.
@@ -42,7 +58,9 @@ pub(super) struct Conversation {
     received: Vec<u8>,
     standard: Pipe<ChildStdout>,
     error: Pipe<ChildStderr>,
-    sink: Option<OutputSink>,
+    relay: Option<OutputRelay>,
+    /// Mark of the command's processes, where no namespace holds them.
+    mark: Option<u64>,
 }
 
 /// Pipe of a command's output; closed once its end was read.
@@ -61,7 +79,11 @@ impl Conversation {
         let bound = request.walls.limits.output;
         let standard = Pipe { pipe: child.stdout.take(), kept: BoundedOutput::new(bound) };
         let error = Pipe { pipe: child.stderr.take(), kept: BoundedOutput::new(bound) };
-        let conversation = Self { child, control, received: Vec::new(), standard, error, sink };
+        let mark = (request.level != Level::Full).then_some(request.mark);
+        let relay = sink.map(OutputRelay::new).transpose();
+        let mut conversation =
+            Self { child, control, received: Vec::new(), standard, error, relay: None, mark };
+        conversation.relay = relay?;
         conversation.control.set_write_timeout(Some(READING))?;
         send(request, &conversation.control)?;
         conversation.control.set_nonblocking(true)?;
@@ -75,13 +97,11 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Waits until the helper and all it started are gone.
-    pub(super) fn until_its_end(
-        &mut self,
-        until: Deadline<'_>,
-    ) -> Result<(Result<Ending, HelperFailure>, Vec<Notice>), SandboxError> {
+    /// Waits until the helper and all it started are gone. What goes wrong meanwhile ends them, and is told.
+    pub(super) fn until_its_end(&mut self, until: Deadline<'_>) -> HelperEnd {
         let mut reports = Vec::new();
         let mut asked: Option<(Instant, Ending)> = None;
+        let mut problem = None;
         loop {
             let now = Instant::now();
             if asked.is_none() && now >= until.deadline {
@@ -93,30 +113,72 @@ impl Conversation {
                 // Its own tree dies with it.
                 let _ = self.child.kill();
             }
-            let cancelled = self.wait(next.saturating_duration_since(now), &until, asked.is_none());
-            if cancelled.map_err(SandboxError::Start)? && asked.is_none() {
-                asked = Some((Instant::now(), Ending::Cancelled));
-                let _ = self.control.shutdown(Shutdown::Write);
-            }
-            self.read_output();
-            if self.read_reports(&mut reports).map_err(SandboxError::Start)? {
-                break;
+            let behind = self.relay.as_mut().is_some_and(OutputRelay::is_behind);
+            let waited = self
+                .wait(next.saturating_duration_since(now), &until, asked.is_none(), behind)
+                .and_then(|cancelled| Ok((cancelled, self.read_reports(&mut reports)?)));
+            match waited {
+                Ok((cancelled, gone)) => {
+                    if cancelled && asked.is_none() {
+                        asked = Some((Instant::now(), Ending::Cancelled));
+                        let _ = self.control.shutdown(Shutdown::Write);
+                    }
+                    if gone {
+                        break;
+                    }
+                    if !behind {
+                        self.read_output();
+                    }
+                }
+                Err(error) => {
+                    problem = Some(error.to_string());
+                    let _ = self.child.kill();
+                    break;
+                }
             }
         }
-        self.child.wait().map_err(SandboxError::Start)?;
+        let status = self.child.wait();
+        let left = self.mark.map(end_marked).unwrap_or_default();
         // All that wrote is gone: what the pipes still hold is the rest.
         self.read_output();
-        conclude(reports, asked.map(|(_, ending)| ending))
+        let mut end = conclude(reports, asked.map(|(_, ending)| ending), status.ok(), problem);
+        // Usually the helper ended and named them.
+        end.notices.extend((!left.is_empty()).then_some(Notice::Ended(left)));
+        end
+    }
+
+    /// Waits until the listener of the output was told everything; a notice if it stalls for longer than the command may
+    /// take, or after somebody cancelled.
+    pub(super) fn finish_telling(&mut self, until: Deadline<'_>) -> Option<Notice> {
+        let relay = self.relay.as_mut()?;
+        let latest = until.deadline.max(Instant::now() + GRACE);
+        let patience = Instant::now() + GRACE / 4;
+        let cancelled = || {
+            let mut events = [PollFd::new(until.cancelled, PollFlags::IN)];
+            poll(&mut events, Some(&Timespec::default())).is_ok_and(|happened| happened > 0)
+        };
+        let is_told = relay.finish(|now| now >= latest || (now >= patience && cancelled()));
+        (!is_told)
+            .then(|| Notice::Lacks("whoever reads its output stalled, and was not told all of it".into()))
     }
 
     /// Waits for anything; whether somebody cancelled.
-    fn wait(&self, at_most: Duration, until: &Deadline<'_>, may_cancel: bool) -> io::Result<bool> {
+    fn wait(
+        &self,
+        mut at_most: Duration,
+        until: &Deadline<'_>,
+        may_cancel: bool,
+        behind: bool,
+    ) -> io::Result<bool> {
         let mut events = vec![PollFd::new(&self.control, PollFlags::IN)];
         if may_cancel {
             events.push(PollFd::new(until.cancelled, PollFlags::IN));
         }
         let pipes = [self.standard.pipe.as_ref().map(AsFd::as_fd), self.error.pipe.as_ref().map(AsFd::as_fd)];
-        let pipes: Vec<_> = pipes.into_iter().flatten().collect();
+        let pipes: Vec<_> = pipes.into_iter().flatten().filter(|_| !behind).collect();
+        if behind {
+            at_most = at_most.min(LOOK);
+        }
         events.extend(pipes.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
         // A little longer, so that the time is over when it returns.
         let timeout = Timespec::try_from(at_most + Duration::from_millis(1)).map_err(io::Error::other)?;
@@ -129,8 +191,8 @@ impl Conversation {
     /// Reads what there is of the output, a bounded piece of each pipe, so that no flood keeps the time from being seen.
     fn read_output(&mut self) {
         let mut tell = |stream, bytes: &[u8]| {
-            if let Some(sink) = &mut self.sink {
-                sink(stream, bytes);
+            if let Some(relay) = &mut self.relay {
+                relay.push(stream, bytes);
             }
         };
         self.standard.read(|bytes| tell(OutputStream::Standard, bytes));
@@ -168,6 +230,28 @@ impl Drop for Conversation {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.mark.map(end_marked);
+    }
+}
+
+/// Ends what a helper left that was ended itself; the names. Signals go by descriptor, so that none hits whoever has the
+/// number next.
+fn end_marked(mark: u64) -> Vec<String> {
+    let mut names = BTreeMap::new();
+    let until = Instant::now() + GRACE;
+    loop {
+        let left = processes(ProcessScope::Marked(mark));
+        if left.is_empty() || Instant::now() > until {
+            return names.into_values().collect();
+        }
+        for process in left {
+            let Some(id) = Pid::from_raw(process.id) else { continue };
+            let Ok(descriptor) = pidfd_open(id, PidfdFlags::empty()) else { continue };
+            if has_mark(process.id, mark) && pidfd_send_signal(&descriptor, Signal::KILL).is_ok() {
+                names.insert(process.id, process.name);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -194,14 +278,14 @@ impl<T: Read> Pipe<T> {
 fn conclude(
     reports: Vec<HelperReport>,
     asked: Option<Ending>,
-) -> Result<(Result<Ending, HelperFailure>, Vec<Notice>), SandboxError> {
-    let (mut ending, mut notices) = (None, Vec::new());
+    status: Option<ExitStatus>,
+    problem: Option<String>,
+) -> HelperEnd {
+    let (mut began, mut ending, mut failure, mut notices) = (false, None, None, Vec::new());
     for report in reports {
         match report {
-            HelperReport::Started => {}
-            HelperReport::Failed { step, problem } => {
-                return Ok((Err(HelperFailure { step, problem }), notices));
-            }
+            HelperReport::Started => began = true,
+            HelperReport::Failed { step, problem } => failure = Some(HelperFailure { step, problem }),
             HelperReport::Exited { code, signal } => {
                 let exited = signal.map(Ending::Signaled).or(code.map(Ending::Exited));
                 ending = ending.or(exited);
@@ -210,14 +294,25 @@ fn conclude(
             HelperReport::OverLimit(limit) => ending = Some(Ending::OverLimit(limit)),
             HelperReport::Lacks(what) => notices.push(Notice::Lacks(what)),
             HelperReport::Escapes(names) => {
+                began = true;
                 ending = Some(Ending::Exited(0));
                 notices.extend(names.into_iter().map(Notice::Lacks));
             }
         }
     }
-    // A command that ended by itself just when its time was over did end by itself.
-    match ending.or(asked) {
-        Some(ending) => Ok((Ok(ending), notices)),
-        None => Err(SandboxError::Vanished),
+    if let Some(problem) = problem {
+        notices.push(Notice::Lacks(format!("the command was ended, as its supervisor failed: {problem}")));
     }
+    // A command that ended by itself just when its time was over did end by itself.
+    let ending = ending.or(asked).unwrap_or_else(|| {
+        if failure.is_none() {
+            notices.push(Notice::Lacks(SandboxError::Vanished.to_string()));
+        }
+        let signal = status.and_then(|status| status.signal());
+        signal.map_or_else(
+            || Ending::Exited(status.and_then(|status| status.code()).unwrap_or(-1)),
+            Ending::Signaled,
+        )
+    });
+    HelperEnd { began, ending, failure, notices }
 }

@@ -15,6 +15,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::Sandbox;
 use super::conversation::Deadline;
 use crate::outcome::{Ending, SandboxError};
+use crate::process_list::mark;
 use crate::protected_paths::ProtectedPaths;
 use crate::request::{HelperRequest, HelperTask};
 use crate::walls::RootAccess;
@@ -100,6 +101,7 @@ fn changed_files(
         walls,
         protected: request.protected.clone(),
         hidden: request.hidden.clone(),
+        mark: mark(),
         task: HelperTask::Command {
             arguments: arguments.map(OsString::from).into(),
             directory: tree.to_owned(),
@@ -109,11 +111,12 @@ fn changed_files(
         pipe_with(PipeFlags::CLOEXEC).map_err(|error| SandboxError::Start(error.into()))?;
     let mut conversation = sandbox.converse(&request, None)?;
     let until = Deadline { deadline: Instant::now() + AT_MOST, cancelled: &cancelled };
-    let (ending, _) = conversation.until_its_end(until)?;
-    match ending {
-        Ok(Ending::Exited(0)) => {}
-        Ok(_) => return Err(SandboxError::Vanished),
-        Err(failure) => return Err(SandboxError::Walls { step: failure.step, problem: failure.problem }),
+    let end = conversation.until_its_end(until);
+    if let Some(failure) = end.failure {
+        return Err(SandboxError::Walls { step: failure.step, problem: failure.problem });
+    }
+    if end.ending != Ending::Exited(0) {
+        return Err(SandboxError::Vanished);
     }
     let (standard, _) = conversation.into_output();
     let names = standard.head.split(|byte| *byte == 0).filter(|name| !name.is_empty());

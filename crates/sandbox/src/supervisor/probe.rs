@@ -5,6 +5,8 @@ use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -13,7 +15,8 @@ use super::Sandbox;
 use super::conversation::Deadline;
 use crate::helper::{SIGNALS, kernel_abi};
 use crate::level::{Level, LevelReport};
-use crate::outcome::Notice;
+use crate::outcome::{Ending, Notice, SandboxError};
+use crate::process_list::mark;
 use crate::request::{HelperRequest, HelperTask, ProbeTargets};
 use crate::walls::Walls;
 
@@ -67,6 +70,31 @@ impl Drop for Scratch {
     }
 }
 
+/// Thread of this process. It can be signalled as if it were a process, and is not the one that every helper guards.
+struct Bystander {
+    id: i32,
+    end: mpsc::Sender<()>,
+}
+
+impl Bystander {
+    fn start() -> io::Result<Self> {
+        let (begun, id) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let work = move || {
+            let _ = begun.send(rustix::thread::gettid().as_raw_nonzero().get());
+            let _ = ended.recv();
+        };
+        thread::Builder::new().name("sandbox-probe".into()).spawn(work)?;
+        Ok(Self { id: id.recv().map_err(io::Error::other)?, end })
+    }
+}
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        let _ = self.end.send(());
+    }
+}
+
 /// Attempts that succeed at a level.
 fn escapes(sandbox: &Sandbox, level: Level) -> Result<Vec<String>, String> {
     let scratch = Scratch::make().map_err(|error| format!("no folder to try in: {error}"))?;
@@ -85,12 +113,13 @@ fn try_at(sandbox: &Sandbox, level: Level, scratch: &Scratch) -> Result<Vec<Stri
     let tcp = TcpListener::bind(("127.0.0.1", 0)).map_err(io)?;
     let udp = UdpSocket::bind(("127.0.0.1", 0)).map_err(io)?;
     udp.set_nonblocking(true).map_err(io)?;
+    let bystander = Bystander::start().map_err(io)?;
     let targets = ProbeTargets {
         outside,
         socket,
         tcp_port: tcp.local_addr().map_err(io)?.port(),
         udp_port: udp.local_addr().map_err(io)?.port(),
-        process: i32::try_from(std::process::id()).unwrap_or_default(),
+        process: bystander.id,
         // Without mounts it is written, and given back after a command.
         protected: if level == Level::Full { protected.clone() } else { Path::new("/").into() },
     };
@@ -99,14 +128,21 @@ fn try_at(sandbox: &Sandbox, level: Level, scratch: &Scratch) -> Result<Vec<Stri
         walls: Walls::around(&root, &home),
         protected: vec![protected],
         hidden: Vec::new(),
+        mark: mark(),
         task: HelperTask::Probe(targets),
     };
     let (cancelled, _keep) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| error.to_string())?;
     let mut conversation = sandbox.converse(&request, None).map_err(|error| error.to_string())?;
     let deadline = Deadline { deadline: Instant::now() + AT_MOST, cancelled: &cancelled };
-    let (ending, notices) = conversation.until_its_end(deadline).map_err(|error| error.to_string())?;
-    ending.map_err(|failure| format!("{}: {}", failure.step, failure.problem))?;
-    let mut escapes: Vec<String> = notices
+    let end = conversation.until_its_end(deadline);
+    if let Some(failure) = end.failure {
+        return Err(format!("{}: {}", failure.step, failure.problem));
+    }
+    if end.ending != Ending::Exited(0) {
+        return Err(SandboxError::Vanished.to_string());
+    }
+    let mut escapes: Vec<String> = end
+        .notices
         .into_iter()
         .filter_map(|notice| match notice {
             Notice::Lacks(what) => Some(what),

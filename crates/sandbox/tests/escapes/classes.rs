@@ -116,10 +116,10 @@ fn terminal_at_partial() {
     all_are_held("terminal", rows::TERMINAL, Level::Partial);
 }
 
-/// Kernels of 6.1 and 6.8 have these versions of Landlock.
+/// Kernels of 6.1, 6.8 and 6.15 have these versions of Landlock.
 #[test]
 fn older_kernels_hold_files_and_network_at_partial() {
-    for version in ["landlock=2", "landlock=4"] {
+    for version in ["landlock=2", "landlock=4", "landlock=7"] {
         for (class, rows) in [("outside", rows::OUTSIDE), ("network", rows::NETWORK), ("home", rows::HOME)] {
             for row in rows.iter().filter(|row| row.partial.is_none()) {
                 let (succeeded, outcome) = succeeds(row, User::Own, Level::Partial, &[version]);

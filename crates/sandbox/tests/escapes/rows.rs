@@ -188,6 +188,7 @@ pub(crate) const NETWORK: &[Row] = &[
     row("UDP by IPv6, as to a name server", r#""$ATTEMPT" attempt udp6"#).seen_by(World::was_told),
     row("Unix socket", r#""$ATTEMPT" attempt unix"#),
     row("Unix datagram", r#""$ATTEMPT" attempt unix-datagram"#).seen_by(World::was_told),
+    row("raw Unix socket", r#""$ATTEMPT" attempt unix-raw"#).seen_by(World::was_told),
     row("abstract Unix socket", r#""$ATTEMPT" attempt abstract"#),
     row("io_uring", r#""$ATTEMPT" attempt io-uring"#),
     row("socket of the host of a virtual machine", r#""$ATTEMPT" attempt vsock"#),
@@ -211,11 +212,15 @@ pub(crate) const OUTLIVING: &[Row] = &[
         .seen_by(still_holds),
     row("deaf to signals", r#"mkfifo pipe; (trap '' TERM HUP INT; setsid sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' &); until test -s left; do :; done"#)
         .seen_by(still_holds),
+    row("without its first thread", r#"mkfifo pipe; (setsid "$ATTEMPT" attempt outlive-as-threads &); until test -s left; do :; done"#)
+        .seen_by(still_holds),
 ];
 
 pub(crate) const FLOODS: &[Row] = &[
     row("processes", r#""$ATTEMPT" attempt forks"#).limited(|limits| limits.processes = 40),
     row("memory", r#""$ATTEMPT" attempt memory"#).limited(|limits| limits.memory = 64 << 20),
+    row("memory without the first thread", r#""$ATTEMPT" attempt memory-of-threads"#)
+        .limited(|limits| limits.memory = 64 << 20),
     row("a file", "head -c 40000000 /dev/zero > big").limited(|limits| limits.file_size = 8 << 20),
     row("temporary files", r#"head -c 40000000 /dev/zero > "$TMPDIR/big""#)
         .limited(|limits| limits.memory = 64 << 20)

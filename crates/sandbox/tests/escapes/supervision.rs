@@ -124,7 +124,7 @@ const HOLDS: &str = "mkfifo pipe; setsid sh -c 'exec 3<>pipe; echo $$ > left; ex
 fn a_command_that_is_cancelled_ends_with_all_it_started() {
     for level in LEVELS {
         let world = World::new(User::Own);
-        let output = world.run_otherwise("cancel", HOLDS, level);
+        let output = world.run_otherwise("cancel", HOLDS, level, Limits::default());
         let outcome: Result<Outcome, String> = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(outcome.unwrap().ending, Ending::Cancelled, "{level}");
         assert!(!crate::rows::still_holds(&world), "{level}");
@@ -133,11 +133,94 @@ fn a_command_that_is_cancelled_ends_with_all_it_started() {
 
 #[test]
 fn a_command_does_not_outlive_the_process_that_started_it() {
-    let world = World::new(User::Own);
-    assert!(world.run_otherwise("abandon", HOLDS, Level::Full).status.success());
-    let until = Instant::now() + Duration::from_secs(5);
-    while crate::rows::still_holds(&world) {
-        assert!(Instant::now() < until);
-        std::thread::yield_now();
+    for level in LEVELS {
+        let world = World::new(User::Own);
+        assert!(world.run_otherwise("abandon", HOLDS, level, Limits::default()).status.success());
+        let until = Instant::now() + Duration::from_secs(5);
+        while crate::rows::still_holds(&world) {
+            assert!(Instant::now() < until, "{level}");
+            std::thread::yield_now();
+        }
     }
+}
+
+/// At level *none* nothing keeps a command from ending its helper; what it left is ended by the process above.
+#[test]
+fn what_a_helper_leaves_that_was_ended_is_ended_and_named() {
+    let line = "mkfifo pipe; setsid sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' & \
+        until test -s left; do :; done; kill -9 $PPID; sleep 60";
+    let after = |omitted: &[&str]| {
+        let world = World::new(User::Own);
+        let outcome = world.run_in_walls(line, Level::None, Limits::default(), omitted).unwrap();
+        let ended =
+            |notice: &Notice| matches!(notice, Notice::Ended(names) if names.contains(&"sleep".into()));
+        (crate::rows::still_holds(&world), outcome.notices.iter().any(ended))
+    };
+    assert_eq!(after(&[]), (false, true));
+    assert_eq!(after(&["end-tree"]), (true, false), "the control");
+}
+
+/// Kernels before 6.12 hold no signals at level *partial*.
+#[test]
+fn a_command_cannot_end_its_supervisors_at_partial() {
+    let lines = ["kill -9 $PPID; echo on", "kill -9 $(sed -n 's/PPid:\t//p' /proc/$PPID/status); echo on"];
+    for line in lines {
+        for version in ["landlock=2", "landlock=7"] {
+            let world = World::new(User::Own);
+            let outcome = world.run_in_walls(line, Level::Partial, Limits::default(), &[version]).unwrap();
+            let text = outcome.standard.text();
+            assert_eq!((outcome.ending, text.as_str()), (Ending::Exited(0), "on\n"), "{line}, {version}");
+        }
+    }
+    let world = World::new(User::Own);
+    let omitted = ["landlock", "seccomp"];
+    let outcome = world.run_in_walls(lines[0], Level::Partial, Limits::default(), &omitted).unwrap();
+    assert_eq!(outcome.ending, Ending::Signaled(9), "the control");
+}
+
+#[test]
+fn processes_of_the_owner_do_not_count_for_a_command() {
+    let Some(user) = User::all().into_iter().find(|user| *user == User::Nobody) else {
+        return println!("not run: this is not the administrator, who can be somebody else");
+    };
+    let mut others: Vec<_> = (0..40).map(|_| user.sleeping_process()).collect();
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(user);
+        let limits = Limits { processes: 8, ..Limits::default() };
+        let outcome = world.run_in_walls("(true | true) && echo on", level, limits, &[]).unwrap();
+        assert_eq!(outcome.standard.text(), "on\n", "{level}: {}", outcome.error.text());
+    }
+    others.iter_mut().for_each(|process| process.kill().and_then(|()| process.wait()).map(drop).unwrap());
+}
+
+#[test]
+fn whoever_does_not_read_the_output_holds_neither_its_time_nor_its_end() {
+    for (way, time_ms, ending) in
+        [("stall", 1_000, Ending::TimedOut), ("stall-and-cancel", 60_000, Ending::Cancelled)]
+    {
+        let world = World::new(User::Own);
+        let limits = Limits { time_ms, free_space: 1, ..Limits::default() };
+        let begun = Instant::now();
+        let output = world.run_otherwise(way, "yes", Level::Full, limits);
+        let outcome: Result<Outcome, String> = serde_json::from_slice(&output.stdout).unwrap();
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.ending, ending, "{way}");
+        assert!(begun.elapsed() < Duration::from_secs(6), "{way}: {:?}", begun.elapsed());
+        let stalled = |notice: &Notice| matches!(notice, Notice::Lacks(what) if what.contains("stalled"));
+        assert!(outcome.notices.iter().any(stalled), "{way}: {:?}", outcome.notices);
+    }
+}
+
+#[test]
+fn a_command_that_ends_its_supervisor_is_looked_at_all_the_same() {
+    let world = World::new(User::Own);
+    let line = "echo theirs > AGENTS.md; echo theirs > .envrc; kill -9 $PPID; sleep 60";
+    let outcome = world.run_in_walls(line, Level::None, Limits::default(), &[]).unwrap();
+    assert_eq!(outcome.ending, Ending::Signaled(9));
+    assert_eq!(world.text("root/AGENTS.md").unwrap(), "ours");
+    assert!(!world.path("root/.envrc").exists());
+    let says =
+        |word: &str| outcome.notices.iter().any(|n| matches!(n, Notice::Lacks(what) if what.contains(word)));
+    assert!(says("without saying how"), "{outcome:?}");
+    assert!(outcome.notices.contains(&Notice::Restored(world.path("root/AGENTS.md"))), "{outcome:?}");
 }

@@ -39,6 +39,12 @@ impl User {
         }
     }
 
+    pub(crate) fn sleeping_process(self) -> Child {
+        let mut command = Command::new("/bin/sleep");
+        self.apply(command.arg("60"));
+        command.spawn().unwrap()
+    }
+
     fn apply(self, command: &mut Command) {
         if self == Self::Nobody {
             command.uid(65534).gid(65534);
@@ -252,9 +258,15 @@ impl World {
     }
 
     /// Runs the program of the suite on a line, in another way than to its end.
-    pub(crate) fn run_otherwise(&self, way: &str, line: &str, level: Level) -> std::process::Output {
+    pub(crate) fn run_otherwise(
+        &self,
+        way: &str,
+        line: &str,
+        level: Level,
+        limits: Limits,
+    ) -> std::process::Output {
         let command = CommandLine::Shell(line.to_owned());
-        self.program_with(way, command, level, self.walls(Limits::default()), &[])
+        self.program_with(way, command, level, self.walls(limits), &[])
     }
 
     fn program_with(

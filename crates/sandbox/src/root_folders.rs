@@ -1,0 +1,120 @@
+//! Folders that a command may write, held by descriptor.
+//!
+//! What is put back or moved after a command is named by a path below one of these, and whoever else writes there (another
+//! command of the session, at level *partial* what the command left) may put a link in place of any folder on the way. No
+//! step follows one: a path is walked from its top by the kernel, which refuses to leave it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, statat};
+use rustix::io::Errno;
+use workspace::FileId;
+
+use crate::quarantine::Quarantine;
+use crate::walls::Walls;
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Writable roots and git folders of some walls, opened before the command begins.
+#[derive(Debug)]
+pub(crate) struct RootFolders(Vec<(PathBuf, OwnedFd)>);
+
+impl RootFolders {
+    pub(crate) fn open(walls: &Walls) -> Self {
+        let tops = walls.writable_roots().chain(walls.git_folders.iter().map(PathBuf::as_path));
+        let opened =
+            tops.filter_map(|top| Some((top.to_owned(), openat(CWD, top, PLACE, Mode::empty()).ok()?)));
+        Self(opened.collect())
+    }
+
+    /// Folder above a path, and the path's name in it.
+    ///
+    /// # Errors
+    /// If the path lies below no top, or leads through a link.
+    pub(crate) fn parent_of<'a>(&self, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
+        let (top, below, name) = self.parted(path)?;
+        if below == Path::new("") {
+            return Ok((top.try_clone()?, name));
+        }
+        let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        Ok((openat2(top, below, PLACE, Mode::empty(), inside)?, name))
+    }
+
+    /// Folder above a path, made again where it is gone. What stands in place of a folder goes to quarantine.
+    ///
+    /// # Errors
+    /// If the path lies below no top, or a folder cannot be made.
+    pub(crate) fn made_parent_of<'a>(
+        &self,
+        path: &'a Path,
+        quarantine: &mut Quarantine,
+    ) -> io::Result<(OwnedFd, &'a OsStr)> {
+        let (top, below, name) = self.parted(path)?;
+        let mut here = top.try_clone()?;
+        let mut so_far = path.components().count() - 1 - below.components().count();
+        for component in below.components() {
+            let Component::Normal(folder) = component else { return Err(io::ErrorKind::InvalidInput.into()) };
+            so_far += 1;
+            here = match openat(&here, folder, PLACE, Mode::empty()) {
+                Err(error @ (Errno::NOENT | Errno::NOTDIR | Errno::LOOP)) => {
+                    if error != Errno::NOENT {
+                        let whole: PathBuf = path.components().take(so_far).collect();
+                        quarantine.take(&here, folder, &whole)?;
+                    }
+                    mkdirat(&here, folder, Mode::from_raw_mode(0o755))?;
+                    openat(&here, folder, PLACE, Mode::empty())?
+                }
+                other => other?,
+            };
+        }
+        Ok((here, name))
+    }
+
+    /// The innermost top above a path, the way between the two, and the name.
+    fn parted<'a>(&self, path: &'a Path) -> io::Result<(&OwnedFd, &'a Path, &'a OsStr)> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let tops = self.0.iter().filter(|(top, _)| parent.starts_with(top));
+        let (top, folder) = tops.max_by_key(|(top, _)| top.as_os_str().len()).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, "it lies below no folder that the command may write")
+        })?;
+        Ok((folder, parent.strip_prefix(top).unwrap_or(Path::new("")), name))
+    }
+}
+
+/// Opens a folder to list it; a link is none.
+pub(crate) fn open_folder(folder: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
+    Ok(openat(folder, name, FOLDER, Mode::empty())?)
+}
+
+/// Names in a folder that was opened to list it.
+pub(crate) fn names_in(folder: &OwnedFd) -> io::Result<Vec<OsString>> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// Kind and identity of what stands under a name, a link itself included.
+pub(crate) fn kind_and_identity(folder: impl AsFd, name: &OsStr) -> io::Result<(FileType, FileId)> {
+    let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok((FileType::from_raw_mode(stat.st_mode), FileId { device: stat.st_dev, inode: stat.st_ino }))
+}
+
+/// Name that nobody has in any folder: of this process, counted.
+pub(crate) fn unused_name() -> OsString {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!(".drawloom-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)).into()
+}
