@@ -19,6 +19,7 @@ mod mount_calls;
 mod mounts;
 mod namespaces;
 mod seccomp;
+mod session;
 mod watch;
 
 use std::io;
@@ -35,9 +36,10 @@ use rustix::process::{
     set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setsid, waitpid,
 };
 
+use crate::descriptors::{PassedDescriptors, receive_descriptors, send_descriptors};
 use crate::level::Level;
 use crate::protection::{Protection, Protections};
-use crate::request::{HelperReport, HelperRequest, receive, send};
+use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
 pub(crate) use attempts::SIGNALS;
 pub(crate) use landlock::kernel_abi;
 
@@ -95,7 +97,13 @@ fn run(protections: &Protections) -> ExitCode {
     let outcome = receive(&control)
         .and_then(|request| request.ok_or_else(|| io::ErrorKind::UnexpectedEof.into()))
         .step("request")
-        .and_then(|request| outer(&request, &control, protections));
+        .and_then(|request: HelperRequest| {
+            let passed = match request.descriptors {
+                0 => PassedDescriptors::default(),
+                _ => PassedDescriptors::of(receive_descriptors(&control).step("request")?.1),
+            };
+            outer(&request, passed, &control, protections)
+        });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -127,13 +135,23 @@ fn take_control(protections: &Protections) -> io::Result<UnixStream> {
     Ok(UnixStream::from(control))
 }
 
-fn outer(request: &HelperRequest, control: &UnixStream, protections: &Protections) -> Result<(), Failure> {
+fn outer(
+    request: &HelperRequest,
+    passed: PassedDescriptors,
+    control: &UnixStream,
+    protections: &Protections,
+) -> Result<(), Failure> {
     if protections.has(Protection::NewSession) {
         setsid().step("session")?;
     }
+    if let HelperTask::Session { temp_bytes } = request.task {
+        let made = session::make(temp_bytes)?;
+        return send_descriptors(control, &made.in_order()).step("session");
+    }
     let namespaced = request.level == Level::Full;
+    let mut place = inner::CommandPlace { temp: None, input: passed.input };
     if namespaced {
-        namespaces::enter(protections)?;
+        place.temp = namespaces::enter(protections, passed.session.as_ref())?;
     } else if protections.has(Protection::EndTree) {
         set_child_subreaper(Some(getpid())).step("reaper")?;
     }
@@ -148,14 +166,14 @@ fn outer(request: &HelperRequest, control: &UnixStream, protections: &Protection
     match namespaces::fork().step("fork")? {
         None => {
             drop(keep_alive);
-            let end = inner::run(request, control, protections, alive.as_fd(), &guarded);
+            let end = inner::run(request, place, control, protections, alive.as_fd(), &guarded);
             if let Err(failure) = end {
                 report(control, &HelperReport::Failed { step: failure.step, problem: failure.problem });
             }
             namespaces::end_now(0)
         }
         Some(inner) => {
-            drop(alive);
+            drop((alive, place, passed.session));
             set_dumpable_behavior(DumpableBehavior::NotDumpable).step("dumpable")?;
             let ended = if namespaced {
                 wait_for_namespace(control, inner)

@@ -17,8 +17,44 @@
 //! environment, which other processes of the machine read. What the helper reports comes back the same
 //! way; the command has neither end.
 //!
+//! # Sessions and background commands
+//!
+//! [`Sandbox::open_session`] makes what the commands of one conversation share: at level *full* a network in which there is
+//! only its loopback, and a `/tmp`; below it a folder as `/tmp`. No process keeps it; see [`Session`]. A background command
+//! is polled by place in its output, written to, and ended by itself, with its session, or with this process.
+//!
+//! ```no_run
+//! # async fn example(run: drawloom_sandbox::Run) -> Result<(), Box<dyn std::error::Error>> {
+//! use std::path::Path;
+//! use std::time::Duration;
+//! use drawloom_sandbox::{CommandLine, Run, Sandbox, TextWait};
+//!
+//! let sandbox = Sandbox::of_this_program()?;
+//! let session = sandbox.open_session(sandbox.probe().level, Path::new("/home/me/.drawloom/sandbox/tmp"), 1 << 30)?;
+//! let with = |line: &str| Run { command: CommandLine::Shell(line.into()), ..run.clone() };
+//!
+//! let mut server = session.start_background(with("python3 -m http.server 8000"), 64 << 20)?;
+//! if let TextWait::Printed(end) = server.wait_for(b"Serving", 0, Duration::from_secs(10)).await {
+//!     session.run(with("curl -s http://127.0.0.1:8000/"), None).await?;
+//!     let piece = server.output(end, 64 << 10);
+//!     println!("{} bytes since, {} lost", piece.bytes.len(), piece.omitted);
+//! }
+//! server.write(b"quit\n", Duration::from_secs(1)).await?;
+//! server.cancel();
+//! let _ended = server.outcome().await;
+//! session.end();
+//! # Ok(()) }
+//! ```
+//!
+//! Files that tools write while a command runs look like the command's when it ends: [`Session::accept`] names those that a
+//! person accepted, and what a command may write by its `touches` is accepted for all that run beside it.
+//!
 //! It rests on Linux. Elsewhere the level is *none* and nothing runs.
 
+#[cfg(target_os = "linux")]
+mod background;
+#[cfg(target_os = "linux")]
+mod descriptors;
 #[cfg(target_os = "linux")]
 mod git_folder;
 #[cfg(target_os = "linux")]
@@ -41,6 +77,10 @@ mod request;
 #[cfg(target_os = "linux")]
 mod root_folders;
 mod serving_git;
+#[cfg(target_os = "linux")]
+mod session;
+#[cfg(target_os = "linux")]
+mod session_folder;
 mod small_file;
 #[cfg(target_os = "linux")]
 mod snapshot;
@@ -48,6 +88,8 @@ mod snapshot;
 mod supervisor;
 mod walls;
 
+#[cfg(target_os = "linux")]
+pub use background::{BackgroundCommand, OutputPiece, TextWait};
 #[cfg(target_os = "linux")]
 pub use helper::run_helper;
 #[cfg(target_os = "linux")]
@@ -60,6 +102,8 @@ pub use output::{BoundedOutput, OutputStream};
 #[doc(hidden)]
 pub use protection::Protection;
 pub use serving_git::git_folders_serving;
+#[cfg(target_os = "linux")]
+pub use session::Session;
 #[cfg(target_os = "linux")]
 pub use supervisor::{CommandLine, OutputSink, Run, RunningCommand, Sandbox};
 pub use walls::{Limits, Network, RootAccess, WallRoot, Walls};

@@ -67,6 +67,8 @@ pub enum SandboxError {
     Directory(PathBuf),
     #[error("{} is needed by the sandbox and cannot be used: {problem}", path.display())]
     Path { path: PathBuf, problem: String },
+    #[error("the session of the command is over")]
+    SessionEnded,
     #[error("the sandbox helper ended without saying how the command ended")]
     Vanished,
 }

@@ -24,6 +24,8 @@ pub(crate) struct HelperRequest {
     pub(crate) hidden: Vec<PathBuf>,
     /// Mark of the command's processes.
     pub(crate) mark: u64,
+    /// Number of descriptors that come after the request: three of a session, one of an input.
+    pub(crate) descriptors: usize,
     pub(crate) task: HelperTask,
 }
 
@@ -32,6 +34,10 @@ pub(crate) enum HelperTask {
     Command {
         arguments: Vec<OsString>,
         directory: PathBuf,
+    },
+    /// Making the namespaces of a session, which the helper hands over.
+    Session {
+        temp_bytes: u64,
     },
     /// Attempts to leave the walls, made by the helper's own code.
     Probe(ProbeTargets),

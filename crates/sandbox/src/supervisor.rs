@@ -14,10 +14,10 @@ mod relay;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
@@ -29,14 +29,19 @@ use workspace::RelativePath;
 use workspace::protected::{Protection, ProtectionMatch, touches};
 
 use crate::HELPER_ARGUMENT;
+use crate::descriptors::{PassedDescriptors, SessionNamespaces, receive_descriptors};
 use crate::level::{Level, LevelReport};
 use crate::outcome::{Ending, Notice, Outcome, SandboxError};
 use crate::output::OutputStream;
 use crate::process_list::mark;
-use crate::request::{HelperRequest, HelperTask};
+use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
+use crate::session_folder::SessionFolder;
 use crate::walls::Walls;
 use conversation::{Conversation, Deadline, HelperFailure};
 use look::LookBefore;
+
+/// How long a helper may take to make the namespaces of a session.
+const MAKING: Duration = Duration::from_secs(5);
 
 /// Listener of output, as it comes. It is called on a thread of its own. While it waits the command cannot print for long,
 /// but its time goes on; the outcome waits for the listener no longer than the command's time, or until it is cancelled.
@@ -73,6 +78,32 @@ pub struct Run {
     pub quarantine: PathBuf,
 }
 
+/// What a command has of the session it runs in, and its input.
+#[derive(Debug, Default)]
+pub(crate) struct RunScope {
+    pub(crate) namespaces: Option<Arc<SessionNamespaces>>,
+    pub(crate) input: Option<OwnedFd>,
+    /// Ends of pipes that hang up when the command is to end.
+    pub(crate) cancelled: Vec<OwnedFd>,
+    /// Paths that persons accepted during the session, and how many of them before this command.
+    pub(crate) accepted: Arc<Mutex<Vec<PathBuf>>>,
+    pub(crate) accepted_before: usize,
+    /// Folder of the session below level *full*, kept until its last command ended.
+    pub(crate) _folder: Option<Arc<SessionFolder>>,
+}
+
+impl RunScope {
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        let session = self.namespaces.iter().flat_map(|namespaces| namespaces.in_order());
+        session.chain(self.input.iter().map(AsFd::as_fd)).collect()
+    }
+
+    fn accepted_meanwhile(&self) -> Vec<PathBuf> {
+        let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        accepted.get(self.accepted_before..).unwrap_or_default().to_vec()
+    }
+}
+
 /// Sandbox of this program, which is its own helper.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
@@ -91,6 +122,15 @@ impl RunningCommand {
     /// Ends the command with all it started. Its outcome comes as always.
     pub fn cancel(&mut self) {
         self.cancel = None;
+    }
+
+    /// Outcome, if the command is over; once it was given, there is none any more.
+    pub(crate) fn outcome_now(&mut self) -> Option<Result<Outcome, SandboxError>> {
+        match self.outcome.try_recv() {
+            Ok(outcome) => Some(outcome),
+            Err(oneshot::error::TryRecvError::Empty) => None,
+            Err(oneshot::error::TryRecvError::Closed) => Some(Err(SandboxError::Vanished)),
+        }
     }
 
     /// Waits for the outcome. Cancel-safe only in that dropping it ends the command.
@@ -137,12 +177,23 @@ impl Sandbox {
     /// # Errors
     /// If there can be no thread for it.
     pub fn start(&self, run: Run, sink: Option<OutputSink>) -> Result<RunningCommand, SandboxError> {
+        self.start_in(run, sink, RunScope::default())
+    }
+
+    /// Starts a command in a session, or with an input.
+    pub(crate) fn start_in(
+        &self,
+        run: Run,
+        sink: Option<OutputSink>,
+        mut scope: RunScope,
+    ) -> Result<RunningCommand, SandboxError> {
         let (cancelled, cancel) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|error| SandboxError::Start(error.into()))?;
+        scope.cancelled.push(cancelled);
         let (sender, outcome) = oneshot::channel();
         let sandbox = self.clone();
         let work = move || {
-            let outcome = sandbox.supervise(&run, &cancelled, sink);
+            let outcome = sandbox.supervise(&run, scope, sink);
             if let Err(outcome) = sender.send(outcome) {
                 tracing::debug!(?outcome, "nobody waits for the outcome of a command");
             }
@@ -154,27 +205,31 @@ impl Sandbox {
     fn supervise(
         &self,
         run: &Run,
-        cancelled: &OwnedFd,
+        mut scope: RunScope,
         sink: Option<OutputSink>,
     ) -> Result<Outcome, SandboxError> {
         let started = Instant::now();
         let walls = resolved(&run.walls)?;
         let directory = directory(&run.directory, &walls)?;
         let look = LookBefore::new(run.level, &walls);
-        let request = HelperRequest {
+        let mut request = HelperRequest {
             level: run.level,
             walls,
             protected: look.paths.paths.iter().cloned().collect(),
             hidden: hidden_files::of_the_system().to_vec(),
             mark: mark(),
+            descriptors: scope.descriptors().len(),
             task: HelperTask::Command { arguments: run.command.arguments(), directory },
         };
         let deadline = started + Duration::from_millis(request.walls.limits.time_ms);
-        let mut conversation = self.converse(&request, sink)?;
-        let until = Deadline { deadline, cancelled };
+        let mut conversation = self.converse(&request, &scope.descriptors(), sink)?;
+        // The other end is the command's alone now: whoever writes to it learns when nobody reads.
+        scope.input = None;
+        let until = Deadline { deadline, cancelled: &scope.cancelled };
         let end = conversation.until_its_end(until);
         let duration = started.elapsed();
         // Whatever became of the helper, what the command did is looked at.
+        request.walls.touches.extend(scope.accepted_meanwhile());
         let looked = look.after(self, &request, &run.quarantine);
         let stalled = conversation.finish_telling(until);
         let ending = end.ending;
@@ -208,12 +263,47 @@ impl Sandbox {
     fn converse(
         &self,
         request: &HelperRequest,
+        descriptors: &[BorrowedFd<'_>],
         sink: Option<OutputSink>,
     ) -> Result<Conversation, SandboxError> {
         let (control, theirs) = std::os::unix::net::UnixStream::pair().map_err(SandboxError::Start)?;
         let child = self.helper(theirs.into()).map_err(SandboxError::Start)?;
-        let conversation = Conversation::begin(child, control, request, sink);
+        let conversation = Conversation::begin(child, control, request, descriptors, sink);
         conversation.map_err(SandboxError::Start)
+    }
+
+    /// Makes the namespaces of a session. Blocks for some 10 ms.
+    pub(crate) fn make_namespaces(&self, temp_bytes: u64) -> Result<SessionNamespaces, SandboxError> {
+        let (control, theirs) = std::os::unix::net::UnixStream::pair().map_err(SandboxError::Start)?;
+        let mut child = self.helper(theirs.into()).map_err(SandboxError::Start)?;
+        let nothing = Walls::around(Path::new("/"), Path::new("/"));
+        let request = HelperRequest {
+            level: Level::Full,
+            walls: nothing,
+            protected: Vec::new(),
+            hidden: Vec::new(),
+            mark: mark(),
+            descriptors: 0,
+            task: HelperTask::Session { temp_bytes },
+        };
+        let answer = || -> io::Result<Result<SessionNamespaces, HelperReport>> {
+            control.set_read_timeout(Some(MAKING))?;
+            send(&request, &control)?;
+            let (byte, descriptors) = receive_descriptors(&control)?;
+            if let Some(made) = PassedDescriptors::of(descriptors).session {
+                return Ok(Ok(made));
+            }
+            let report = receive(io::Read::chain(byte.as_slice(), &control))?;
+            report.map(Err).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        };
+        let answer = answer();
+        let _ = child.kill();
+        let _ = child.wait();
+        match answer.map_err(SandboxError::Start)? {
+            Ok(made) => Ok(made),
+            Err(HelperReport::Failed { step, problem }) => Err(SandboxError::Walls { step, problem }),
+            Err(_) => Err(SandboxError::Vanished),
+        }
     }
 
     fn helper(&self, control: OwnedFd) -> io::Result<Child> {
@@ -232,7 +322,7 @@ fn request_program(request: &HelperRequest) -> String {
         HelperTask::Command { arguments, .. } => {
             arguments.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default()
         }
-        HelperTask::Probe(_) => String::new(),
+        HelperTask::Probe(_) | HelperTask::Session { .. } => String::new(),
     }
 }
 

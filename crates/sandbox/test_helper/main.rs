@@ -9,6 +9,7 @@
 )]
 
 mod attempts;
+mod sessions;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -33,6 +34,9 @@ fn main() -> ExitCode {
             first.recv().expect("output");
             std::mem::forget(running);
         }
+        [_, "sessions", run, steps] => print(&sessions::follow(run, steps)),
+        [_, "serve", port] => sessions::serve(port),
+        [_, "ask", port] => return sessions::ask(port),
         [_, "attempt", name] if attempts::attempt(name) => {}
         _ => return ExitCode::FAILURE,
     }

@@ -1,11 +1,11 @@
 //! The inner process: restricts itself and runs the command.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
@@ -24,8 +24,17 @@ use crate::request::{HelperReport, HelperRequest, HelperTask};
 /// Permissions that files of a command get, as a person's shell gives them.
 const UMASK: u32 = 0o022;
 
+/// What a command has beside its walls.
+pub(super) struct CommandPlace {
+    /// The session's `/tmp`, not yet mounted.
+    pub(super) temp: Option<OwnedFd>,
+    /// Standard input; without one it is empty.
+    pub(super) input: Option<OwnedFd>,
+}
+
 pub(super) fn run(
     request: &HelperRequest,
+    place: CommandPlace,
     control: &UnixStream,
     protections: &Protections,
     alive: BorrowedFd<'_>,
@@ -39,7 +48,7 @@ pub(super) fn run(
     }
     let own_root = full && protections.has(Protection::MountNamespace);
     if own_root {
-        mounts::build(request, protections)?;
+        mounts::build(request, place.temp, protections)?;
     }
     if full && protections.has(Protection::NetNamespace) {
         loopback::bring_up()?;
@@ -62,8 +71,10 @@ pub(super) fn run(
             report(control, &HelperReport::Escapes(attempts::escapes(targets)));
             Ok(())
         }
+        HelperTask::Session { .. } => Err(Failure::new("session", &"it has no command")),
         HelperTask::Command { arguments, directory } => {
             let mut command = command(request, arguments, directory)?;
+            command.stdin(place.input.map_or_else(Stdio::inherit, Stdio::from));
             if full {
                 start_and_watch(request, control, protections, &mut command)
             } else {

@@ -45,7 +45,11 @@ struct Source {
 }
 
 /// Builds the file system and moves this process into it.
-pub(super) fn build(request: &HelperRequest, protections: &Protections) -> Result<(), Failure> {
+pub(super) fn build(
+    request: &HelperRequest,
+    temp: Option<OwnedFd>,
+    protections: &Protections,
+) -> Result<(), Failure> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).step("private mounts")?;
     let sources = sources(request)?;
     let devices = DEVICES.map(|name| (name, source(&Path::new("/dev").join(name), MountAccess::Device)));
@@ -59,7 +63,7 @@ pub(super) fn build(request: &HelperRequest, protections: &Protections) -> Resul
     let base = open_place(Path::new(base.unwrap_or("/"))).step("place of the root")?;
     attach(&root, &base).step("root in memory")?;
 
-    folders(&root, request)?;
+    folders(&root, temp, request)?;
     for source in &sources {
         let place = make_place(&root, below(&source.path), source.kind);
         let place = place.step(&format!("place of {}", source.path.display()))?;
@@ -148,13 +152,16 @@ fn private(walls: &Walls) -> impl Iterator<Item = &PathBuf> {
 }
 
 /// Folders that programs expect, and links of the system's folders.
-fn folders(root: &OwnedFd, request: &HelperRequest) -> Result<(), Failure> {
+fn folders(root: &OwnedFd, temp: Option<OwnedFd>, request: &HelperRequest) -> Result<(), Failure> {
     for name in ["proc", "dev", "run", "var", "tmp"] {
         mkdirat(root, name, Mode::from_raw_mode(0o755)).step("folders")?;
     }
     symlinkat(c"/tmp", root, c"var/tmp").step("folders")?;
     if request.walls.temp.is_none() {
-        let temp = memory_folder(request.walls.limits.memory / 2, "1777").step("/tmp")?;
+        let temp = match temp {
+            Some(temp) => temp,
+            None => memory_folder(request.walls.limits.memory / 2, "1777").step("/tmp")?,
+        };
         let place = make_place(root, Path::new("tmp"), PlaceKind::Folder).step("/tmp")?;
         attach(temp, place).step("/tmp")?;
     }

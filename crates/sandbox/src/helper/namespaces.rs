@@ -2,15 +2,21 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, getegid, geteuid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-use super::{Failure, Step};
+use super::{Failure, Step, session};
+use crate::descriptors::SessionNamespaces;
 use crate::protection::{Protection, Protections};
 
-/// Enters new namespaces. The process namespace is that of children only.
-pub(super) fn enter(protections: &Protections) -> Result<(), Failure> {
+/// Enters new namespaces, but for those of a session, which are there. The process namespace is that of children only.
+/// Returns the session's `/tmp`.
+pub(super) fn enter(
+    protections: &Protections,
+    session: Option<&SessionNamespaces>,
+) -> Result<Option<OwnedFd>, Failure> {
     let wished = [
         (Protection::MountNamespace, UnshareFlags::NEWNS),
         (Protection::PidNamespace, UnshareFlags::NEWPID),
@@ -19,15 +25,32 @@ pub(super) fn enter(protections: &Protections) -> Result<(), Failure> {
         (Protection::UtsNamespace, UnshareFlags::NEWUTS),
     ];
     let flags = wished.iter().filter(|(protection, _)| protections.has(*protection));
-    let flags = flags.fold(UnshareFlags::NEWUSER, |flags, (_, flag)| flags | *flag);
+    let flags = flags.fold(UnshareFlags::empty(), |flags, (_, flag)| flags | *flag);
+    let Some(session) = session else {
+        return make(flags | UnshareFlags::NEWUSER).map(|()| None);
+    };
+    session::enter(session, protections.has(Protection::NetNamespace))?;
+    unshare(flags & !UnshareFlags::NEWNET)?;
+    match protections.has(Protection::MountNamespace) {
+        true => session::temp(session).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Enters new namespaces, a user namespace among them.
+pub(super) fn make(flags: UnshareFlags) -> Result<(), Failure> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    #[allow(unsafe_code, reason = "rustix marks all of unshare unsafe for the sake of the flag FILES")]
-    // SAFETY: the flag FILES is not among those above.
-    unsafe { unshare_unsafe(flags) }.step("namespaces")?;
+    unshare(flags)?;
     // The user is itself inside too: files of the roots keep their owner, and no other user can be become.
     fs::write("/proc/self/setgroups", "deny").step("groups of the user namespace")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1")).step("user of the user namespace")?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1")).step("group of the user namespace")
+}
+
+fn unshare(flags: UnshareFlags) -> Result<(), Failure> {
+    #[allow(unsafe_code, reason = "rustix marks all of unshare unsafe for the sake of the flag FILES")]
+    // SAFETY: the flag FILES is in no call of this function.
+    unsafe { unshare_unsafe(flags) }.step("namespaces")
 }
 
 /// Forks; nothing in the child.

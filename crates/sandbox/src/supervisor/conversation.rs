@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ChildStderr, ChildStdout, ExitStatus};
@@ -14,6 +14,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::descriptors::send_descriptors;
 use crate::level::Level;
 use crate::outcome::{Ending, Notice, SandboxError};
 use crate::output::{BoundedOutput, OutputStream};
@@ -31,8 +32,8 @@ const READING: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy)]
 pub(super) struct Deadline<'a> {
     pub(super) deadline: Instant,
-    /// Readable, or hung up, once somebody cancels.
-    pub(super) cancelled: &'a OwnedFd,
+    /// Each readable, or hung up, once somebody cancels.
+    pub(super) cancelled: &'a [OwnedFd],
 }
 
 /// The helper's account of why a command did not run, or not to its end.
@@ -74,6 +75,7 @@ impl Conversation {
         mut child: Child,
         control: UnixStream,
         request: &HelperRequest,
+        descriptors: &[BorrowedFd<'_>],
         sink: Option<OutputSink>,
     ) -> io::Result<Self> {
         let bound = request.walls.limits.output;
@@ -86,6 +88,9 @@ impl Conversation {
         conversation.relay = relay?;
         conversation.control.set_write_timeout(Some(READING))?;
         send(request, &conversation.control)?;
+        if !descriptors.is_empty() {
+            send_descriptors(&conversation.control, descriptors)?;
+        }
         conversation.control.set_nonblocking(true)?;
         let pipes = [
             conversation.standard.pipe.as_ref().map(AsFd::as_fd),
@@ -154,7 +159,8 @@ impl Conversation {
         let latest = until.deadline.max(Instant::now() + GRACE);
         let patience = Instant::now() + GRACE / 4;
         let cancelled = || {
-            let mut events = [PollFd::new(until.cancelled, PollFlags::IN)];
+            let mut events: Vec<_> =
+                until.cancelled.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)).collect();
             poll(&mut events, Some(&Timespec::default())).is_ok_and(|happened| happened > 0)
         };
         let is_told = relay.finish(|now| now >= latest || (now >= patience && cancelled()));
@@ -171,9 +177,8 @@ impl Conversation {
         behind: bool,
     ) -> io::Result<bool> {
         let mut events = vec![PollFd::new(&self.control, PollFlags::IN)];
-        if may_cancel {
-            events.push(PollFd::new(until.cancelled, PollFlags::IN));
-        }
+        let cancelling = if may_cancel { until.cancelled } else { &[] };
+        events.extend(cancelling.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
         let pipes = [self.standard.pipe.as_ref().map(AsFd::as_fd), self.error.pipe.as_ref().map(AsFd::as_fd)];
         let pipes: Vec<_> = pipes.into_iter().flatten().filter(|_| !behind).collect();
         if behind {
@@ -183,7 +188,8 @@ impl Conversation {
         // A little longer, so that the time is over when it returns.
         let timeout = Timespec::try_from(at_most + Duration::from_millis(1)).map_err(io::Error::other)?;
         match poll(&mut events, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => Ok(may_cancel && !events[1].revents().is_empty()),
+            Ok(_) => Ok(events[1..=cancelling.len()].iter().any(|event| !event.revents().is_empty())),
+            Err(Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

@@ -102,6 +102,7 @@ fn changed_files(
         protected: request.protected.clone(),
         hidden: request.hidden.clone(),
         mark: mark(),
+        descriptors: 0,
         task: HelperTask::Command {
             arguments: arguments.map(OsString::from).into(),
             directory: tree.to_owned(),
@@ -109,8 +110,8 @@ fn changed_files(
     };
     let (cancelled, _keep) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|error| SandboxError::Start(error.into()))?;
-    let mut conversation = sandbox.converse(&request, None)?;
-    let until = Deadline { deadline: Instant::now() + AT_MOST, cancelled: &cancelled };
+    let mut conversation = sandbox.converse(&request, &[], None)?;
+    let until = Deadline { deadline: Instant::now() + AT_MOST, cancelled: &[cancelled] };
     let end = conversation.until_its_end(until);
     if let Some(failure) = end.failure {
         return Err(SandboxError::Walls { step: failure.step, problem: failure.problem });

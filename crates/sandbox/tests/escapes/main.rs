@@ -12,6 +12,7 @@ mod classes;
 mod commands;
 mod removals;
 mod rows;
+mod sessions;
 mod supervision;
 mod world;
 

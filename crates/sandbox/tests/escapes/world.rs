@@ -277,16 +277,26 @@ impl World {
         walls: Walls,
         omitted: &[&str],
     ) -> std::process::Output {
+        self.program(way, command, level, walls, omitted).output().unwrap()
+    }
+
+    /// The program of the suite with commands in sessions.
+    pub(crate) fn sessions(&self, level: Level, steps: &str) -> Command {
+        let nothing = CommandLine::Shell(String::new());
+        self.program("sessions", nothing, level, self.walls(Limits::default()), &[steps])
+    }
+
+    fn program(&self, way: &str, command: CommandLine, level: Level, walls: Walls, more: &[&str]) -> Command {
         let run =
             Run { walls, command, directory: self.path("root"), level, quarantine: self.path("quarantine") };
         let mut command = Command::new("/bin/sh");
         // The supervisor has what a program may have: a descriptor that is not closed, an input, a secret.
         command.args(["-c", "exec 9<\"$OUTSIDE/file\"; exec \"$@\"", "sh"]);
-        command.arg(program()).arg(way).arg(serde_json::to_string(&run).unwrap()).args(omitted);
+        command.arg(program()).arg(way).arg(serde_json::to_string(&run).unwrap()).args(more);
         command.env("OWNERS_KEY", SECRET).env("OUTSIDE", self.path("outside"));
         command.stdin(fs::File::open(self.path("outside/file")).unwrap());
         self.user.apply(&mut command);
-        command.output().unwrap()
+        command
     }
 }
 

@@ -1,0 +1,135 @@
+//! Commands in sessions, by steps, and a server and a client to run in them.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use drawloom_sandbox::{BackgroundCommand, CommandLine, Run, Session, TextWait};
+use serde::{Deserialize, Serialize};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// One step: a session by its number, and what is done in it.
+#[derive(Deserialize)]
+pub(crate) struct Step {
+    session: usize,
+    action: Action,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    /// A line run to its end.
+    Run(String),
+    /// A line in the background, until it prints a text.
+    Background(String, String),
+    /// Text to the newest background command, and what is awaited from it.
+    Say(String, String),
+    CloseInput,
+    Cancel,
+    /// What the newest background command printed, once it ended.
+    Finish,
+    Accept(String),
+    /// A file that a person writes meanwhile, outside of all walls.
+    Write(String, String),
+    End,
+    /// Says that all before is done, and waits to be killed.
+    Wait,
+}
+
+/// What a step gave.
+#[derive(Serialize)]
+struct Given {
+    ending: String,
+    text: String,
+    notices: String,
+}
+
+pub(crate) fn follow(run: &str, steps: &str) -> impl Serialize {
+    let run: Run = serde_json::from_str(run).expect("a run");
+    let steps: Vec<Step> = serde_json::from_str(steps).expect("steps");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let place = run.quarantine.with_file_name("sessions");
+        let count = steps.iter().map(|step| step.session).max().unwrap_or(0) + 1;
+        let open = || super::sandbox(&[]).open_session(run.level, &place, 16 << 20).expect("a session");
+        let sessions: Vec<Session> = (0..count).map(|_| open()).collect();
+        let mut background = Vec::new();
+        let mut given = Vec::new();
+        for step in steps {
+            given.push(act(&sessions[step.session], &run, step.action, &mut background).await);
+        }
+        given
+    })
+}
+
+async fn act(
+    session: &Session,
+    run: &Run,
+    action: Action,
+    background: &mut Vec<(BackgroundCommand, u64)>,
+) -> Given {
+    let with = |line: String| Run { command: CommandLine::Shell(line), ..run.clone() };
+    let mut given = Given { ending: String::new(), text: String::new(), notices: String::new() };
+    match action {
+        Action::Run(line) => match session.run(with(line), None).await {
+            Ok(outcome) => {
+                given.ending = format!("{:?}", outcome.ending);
+                given.text = outcome.standard.text() + &outcome.error.text();
+                given.notices = format!("{:?}", outcome.notices);
+            }
+            Err(error) => given.ending = error.to_string(),
+        },
+        Action::Background(line, text) => {
+            let mut command = session.start_background(with(line), 1 << 20).expect("a command");
+            let waited = command.wait_for(text.as_bytes(), 0, LONG).await;
+            given.ending = format!("{waited:?}");
+            let end = if let TextWait::Printed(end) = waited { end } else { 0 };
+            background.push((command, end));
+        }
+        Action::Say(line, text) => {
+            let (command, end) = background.last_mut().expect("a background command");
+            command.write(line.as_bytes(), LONG).await.expect("an input");
+            let waited = command.wait_for(text.as_bytes(), *end, LONG).await;
+            given.ending = format!("{waited:?}");
+        }
+        Action::CloseInput => background.last_mut().expect("a background command").0.close_input(),
+        Action::Cancel => background.last_mut().expect("a background command").0.cancel(),
+        Action::Finish => {
+            let (mut command, _) = background.pop().expect("a background command");
+            let outcome = command.outcome().await.as_ref().expect("an outcome");
+            given.ending = format!("{:?}", outcome.ending);
+            given.notices = format!("{:?}", outcome.notices);
+            given.text = String::from_utf8(command.output(0, usize::MAX).bytes).expect("text");
+        }
+        Action::Accept(path) => session.accept([run.directory.join(path)]),
+        Action::Write(path, text) => std::fs::write(run.directory.join(path), text).expect("a file"),
+        Action::End => session.end(),
+        Action::Wait => {
+            println!("waiting");
+            std::thread::park();
+        }
+    }
+    given
+}
+
+/// A server that greets, on the loopback.
+pub(crate) fn serve(port: &str) {
+    let listener =
+        TcpListener::bind(("127.0.0.1", port.parse().expect("a port"))).expect("a port that is free");
+    println!("listening");
+    for connection in listener.incoming() {
+        connection.and_then(|mut connection| connection.write_all(b"hello")).expect("a connection");
+    }
+}
+
+pub(crate) fn ask(port: &str) -> ExitCode {
+    let mut text = String::new();
+    let asked = TcpStream::connect(("127.0.0.1", port.parse().expect("a port")));
+    match asked.and_then(|mut connection| connection.read_to_string(&mut text)) {
+        Ok(_) => println!("{text}"),
+        Err(error) => println!("{error}"),
+    }
+    ExitCode::from(u8::from(text.is_empty()))
+}

@@ -1,0 +1,191 @@
+//! Sessions: what their commands share, and that it ends with them.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use drawloom_sandbox::Level;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::rows::still_holds;
+use crate::world::{User, World};
+
+#[derive(Debug, Deserialize)]
+struct Given {
+    ending: String,
+    text: String,
+    notices: String,
+}
+
+fn follow(world: &World, level: Level, steps: &Value) -> Vec<Given> {
+    let output = world.sessions(level, &steps.to_string()).output().unwrap();
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+fn step(session: usize, name: &str, value: impl Into<Value>) -> Value {
+    let action = if name.is_empty() { value.into() } else { json!({ name: value.into() }) };
+    json!({ "session": session, "action": action })
+}
+
+fn background(session: usize, line: &str, until: &str) -> Value {
+    step(session, "background", json!([line, until]))
+}
+
+const SERVER: &str = r#"exec "$ATTEMPT" serve 8123"#;
+const CLIENT: &str = r#""$ATTEMPT" ask 8123"#;
+const EXITED: &str = "Exited(0)";
+
+#[test]
+fn a_server_and_a_file_of_a_session_are_found_by_its_next_command_and_by_no_other_session() {
+    for user in User::all() {
+        let world = World::new(user);
+        let given = follow(
+            &world,
+            Level::Full,
+            &json!([
+                background(0, SERVER, "listening"),
+                step(0, "run", "echo ours > /tmp/file"),
+                step(0, "run", format!("{CLIENT} && cat /tmp/file && ls /tmp")),
+                step(1, "run", CLIENT),
+                step(1, "run", "ls /tmp"),
+                step(0, "run", r"cat /proc/[0-9]*/cmdline"),
+            ]),
+        );
+        assert!(given[0].ending.starts_with("Printed"), "{user:?}: {given:?}");
+        assert_eq!(
+            (given[2].ending.as_str(), given[2].notices.as_str()),
+            (EXITED, "[]"),
+            "{user:?}: {given:?}"
+        );
+        assert!(given[2].text.starts_with("hello\nours\n"), "{user:?}: {given:?}");
+        assert_eq!(given[3].ending, "Exited(1)", "{user:?}: {given:?}");
+        assert!(!given[4].text.contains("file"), "{user:?}: {given:?}");
+        // Processes are those of each command.
+        assert!(!given[5].text.contains("serve"), "{user:?}: {given:?}");
+    }
+}
+
+#[test]
+fn a_session_holds_what_the_walls_of_a_command_hold() {
+    let world = World::new(User::Own);
+    let given = follow(
+        &world,
+        Level::Full,
+        &json!([
+            background(0, SERVER, "listening"),
+            step(0, "run", r#"! "$ATTEMPT" attempt tcp && ! test -e "$OUTSIDE/file""#),
+            step(0, "run", "echo evil > .envrc; ! touch AGENTS.md"),
+        ]),
+    );
+    assert_eq!(given[1].ending, EXITED, "{given:?}");
+    assert_eq!(given[2].ending, EXITED, "{given:?}");
+    assert!(given[2].notices.contains("Quarantined"), "{given:?}");
+}
+
+#[test]
+fn below_full_a_session_has_a_folder_and_no_network() {
+    let world = World::new(User::Own);
+    let given = follow(
+        &world,
+        Level::Partial,
+        &json!([
+            step(0, "run", "echo ours > $TMPDIR/file"),
+            step(0, "run", "cat $TMPDIR/file"),
+            step(1, "run", "cat $TMPDIR/file"),
+        ]),
+    );
+    assert_eq!(given[1].text, "ours\n", "{given:?}");
+    assert_eq!(given[2].ending, "Exited(1)", "{given:?}");
+    assert_eq!(std::fs::read_dir(world.path("sessions")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_background_command_is_spoken_to_and_ends_when_its_input_does_or_it_is_cancelled() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        let given = follow(
+            &world,
+            level,
+            &json!([
+                background(0, "echo ready; while read line; do echo got $line; done; echo over", "ready"),
+                step(0, "say", json!(["one\n", "got one"])),
+                step(0, "say", json!(["two\n", "got two"])),
+                step(0, "", "close_input"),
+                step(0, "", "finish"),
+                background(0, "echo ready; sleep 60", "ready"),
+                step(0, "", "cancel"),
+                step(0, "", "finish"),
+            ]),
+        );
+        assert!(given[2].ending.starts_with("Printed"), "{level}: {given:?}");
+        let all = "ready\ngot one\ngot two\nover\n";
+        assert_eq!((given[4].ending.as_str(), given[4].text.as_str()), (EXITED, all), "{level}: {given:?}");
+        assert_eq!(given[7].ending, "Cancelled", "{level}: {given:?}");
+    }
+}
+
+/// A background command whose process in another session holds a pipe.
+const HOLDS: &str = "mkfifo pipe; setsid sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' & \
+    until test -s left; do :; done; echo on; sleep 60";
+
+#[test]
+fn commands_end_with_their_session_and_none_begins_in_one_that_is_over() {
+    for level in [Level::Full, Level::Partial, Level::None] {
+        let world = World::new(User::Own);
+        let steps = json!([
+            background(0, HOLDS, "on"),
+            step(0, "", "end"),
+            step(0, "", "finish"),
+            step(0, "run", "true"),
+        ]);
+        let given = follow(&world, level, &steps);
+        assert_eq!(given[2].ending, "Cancelled", "{level}: {given:?}");
+        assert_eq!(given[3].ending, "the session of the command is over", "{level}: {given:?}");
+        assert!(!still_holds(&world), "{level}");
+    }
+}
+
+#[test]
+fn commands_end_with_a_process_of_a_session_that_is_killed() {
+    for level in [Level::Full, Level::Partial, Level::None] {
+        let world = World::new(User::Own);
+        let steps = json!([background(0, HOLDS, "on"), step(0, "", "wait")]);
+        let mut program = world.sessions(level, &steps.to_string()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "waiting\n");
+        assert!(still_holds(&world), "{level}: the control");
+        program.kill().unwrap();
+        program.wait().unwrap();
+        let until = Instant::now() + Duration::from_secs(5);
+        while still_holds(&world) {
+            assert!(Instant::now() < until, "{level}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn what_a_person_accepted_while_a_command_ran_stays() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        let steps = |accepts: bool| {
+            let accept = if accepts { step(0, "accept", ".envrc") } else { step(0, "accept", "other") };
+            json!([
+                background(0, "echo on; read line", "on"),
+                step(0, "write", json!([".envrc", "a person's"])),
+                accept,
+                step(0, "", "close_input"),
+                step(0, "", "finish"),
+            ])
+        };
+        let given = follow(&world, level, &steps(true));
+        assert_eq!(given[4].notices, "[]", "{level}: {given:?}");
+        assert_eq!(world.text("root/.envrc").unwrap(), "a person's");
+        std::fs::remove_file(world.path("root/.envrc")).unwrap();
+        let given = follow(&world, level, &steps(false));
+        assert!(given[4].notices.contains("Quarantined"), "{level}, the control: {given:?}");
+    }
+}
