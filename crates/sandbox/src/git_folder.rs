@@ -45,27 +45,74 @@ pub(crate) fn is_fresh(folder: &Path) -> bool {
         && !exists(&folder.join("modules"))
 }
 
-/// Files and folders that a configuration names as hooks, or to be read as configuration, and that exist. `config` lies
-/// in `folder`.
-pub(crate) fn named_in_configuration(config: &Path, folder: &Path) -> Vec<PathBuf> {
+/// Files that include one another, at most.
+const INCLUDES: usize = 5;
+
+/// Files and folders that a configuration names as hooks, or to be read as configuration, and that exist; also by way of
+/// those. Hooks are looked for from each of the `places` where they may run: working trees, and the folder if it is bare.
+pub(crate) fn named_in_configuration(config: &Path, places: &[PathBuf]) -> Vec<PathBuf> {
+    let mut named = Vec::new();
+    let mut files = vec![config.to_owned()];
+    for _ in 0..INCLUDES {
+        let mut included = Vec::new();
+        for file in files {
+            for (key, value) in values(&file) {
+                match key.as_str() {
+                    "hookspath" => {
+                        named
+                            .extend(places.iter().filter_map(|place| place.join(&value).canonicalize().ok()));
+                    }
+                    "path" => included
+                        .extend(file.parent().and_then(|folder| folder.join(&value).canonicalize().ok())),
+                    _ => {}
+                }
+            }
+        }
+        included.retain(|file| !named.contains(file));
+        named.extend(included.iter().cloned());
+        files = included;
+    }
+    named
+}
+
+/// Last words of the keys of a configuration, in lower case, and their values.
+fn values(config: &Path) -> Vec<(String, String)> {
     let Ok(metadata) = config.symlink_metadata() else { return Vec::new() };
     if !metadata.is_file() || metadata.len() > LARGEST {
         return Vec::new();
     }
-    let text = fs::read_to_string(config).unwrap_or_default();
-    let named = text.lines().filter_map(|line| {
+    let text = read_small(config).unwrap_or_default();
+    let values = text.lines().filter_map(|line| {
         let (key, value) = line.split_once('=')?;
         // The key may stand behind its section's head.
-        let key = key.rsplit([' ', '\t', ']']).find(|word| !word.is_empty())?.to_ascii_lowercase();
-        let value = value.trim().trim_matches('"');
-        match key.as_str() {
-            // Relative to where hooks run: the working tree, or the folder itself if it is bare.
-            "hookspath" if folder.ends_with(".git") => folder.parent()?.join(value).canonicalize().ok(),
-            "hookspath" | "path" => folder.join(value).canonicalize().ok(),
-            _ => None,
-        }
+        let key = key.rsplit([' ', '\t', ']']).find(|word| !word.is_empty())?;
+        Some((key.to_ascii_lowercase(), value.trim().trim_matches('"').to_owned()))
     });
-    named.collect()
+    values.collect()
+}
+
+/// Working tree of a git folder, and the index that git keeps of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct WorkingTree {
+    pub(crate) tree: PathBuf,
+    pub(crate) index: PathBuf,
+}
+
+/// Working trees of a git folder: its own, one that a configuration names (of a submodule), linked ones.
+pub(crate) fn working_trees(folder: &Path) -> Vec<WorkingTree> {
+    let mut named = values(&folder.join("config")).into_iter().filter(|(key, _)| key == "worktree");
+    let named = named.next_back().and_then(|(_, value)| folder.join(value).canonicalize().ok());
+    let own = folder.parent().filter(|_| folder.ends_with(".git")).map(Path::to_owned);
+    let mut trees = Vec::new();
+    trees.extend(named.or(own).map(|tree| WorkingTree { tree, index: folder.join("index") }));
+    for entry in fs::read_dir(folder.join("worktrees")).into_iter().flatten().flatten() {
+        let file = read_small(&entry.path().join("gitdir")).unwrap_or_default();
+        // Absolute, or from the folder that it lies in.
+        let file = entry.path().join(file.trim_end());
+        let tree = file.parent().and_then(|tree| tree.canonicalize().ok());
+        trees.extend(tree.map(|tree| WorkingTree { tree, index: entry.path().join("index") }));
+    }
+    trees
 }
 
 fn exists(path: &Path) -> bool {
@@ -149,6 +196,37 @@ mod tests {
         ] {
             assert!(!is_harmless(&format!("{FRESH}{more}\n")), "{more}");
         }
+    }
+
+    #[test]
+    fn hooks_are_looked_for_from_every_working_tree_and_by_way_of_included_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().canonicalize().unwrap().join(name);
+        for name in [
+            "main/.git/worktrees/tree",
+            "main/hooks",
+            "tree/hooks",
+            "main/.git/modules/sub",
+            "main/sub/hooks",
+        ] {
+            fs::create_dir_all(path(name)).unwrap();
+        }
+        let git = path("main/.git");
+        fs::write(git.join("config"), "[include]\n\tpath = more\n").unwrap();
+        fs::write(git.join("more"), "[core] hooksPath = hooks\n").unwrap();
+        fs::write(git.join("worktrees/tree/gitdir"), format!("{}\n", path("tree/.git").display())).unwrap();
+        let trees = working_trees(&git);
+        let tree = |tree: &str, index: &str| WorkingTree { tree: path(tree), index: path(index) };
+        assert_eq!(trees, [tree("main", "main/.git/index"), tree("tree", "main/.git/worktrees/tree/index")]);
+        let places: Vec<PathBuf> = trees.into_iter().map(|tree| tree.tree).collect();
+        let named = named_in_configuration(&git.join("config"), &places);
+        assert_eq!(named, [git.join("more"), path("main/hooks"), path("tree/hooks")]);
+
+        let module = git.join("modules/sub");
+        fs::write(module.join("config"), "[core]\n\tworktree = ../../../sub\n\thooksPath = hooks\n").unwrap();
+        assert_eq!(working_trees(&module), [tree("main/sub", "main/.git/modules/sub/index")]);
+        let named = named_in_configuration(&module.join("config"), &[path("main/sub")]);
+        assert_eq!(named, [path("main/sub/hooks")]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod hardening;
 mod inner;
 mod landlock;
 mod loopback;
+mod memory;
 mod mount_calls;
 mod mounts;
 mod namespaces;

@@ -67,9 +67,12 @@ impl ProtectedPaths {
             if self.entries >= MOST_ENTRIES {
                 self.cut_at = Some(root.to_owned());
             }
-            let has = |name: &str| entries.iter().any(|entry| entry.text == name && entry.is_folder);
-            // Git takes a folder for its own by these names; all else in it counts as ever.
-            if has("objects") && has("refs") && entries.iter().any(|entry| entry.text == "HEAD") {
+            let named = |name: &str| entries.iter().find(|entry| entry.text == name);
+            let has = |name: &str| named(name).is_some_and(|entry| entry.is_folder || entry.is_link);
+            // Git takes a folder for its own by these names, which may be links or stand in a folder that it names; all
+            // else in it counts as ever.
+            let common = has("objects") && has("refs") || named("commondir").is_some();
+            if common && named("HEAD").is_some() {
                 self.git_folder(&here, walls);
             }
             for entry in entries {
@@ -133,16 +136,15 @@ impl ProtectedPaths {
         if !self.git_folders.insert(folder.to_owned()) {
             return;
         }
+        let mut places: Vec<PathBuf> =
+            git_folder::working_trees(folder).into_iter().map(|tree| tree.tree).collect();
+        if places.is_empty() {
+            places.push(folder.to_owned());
+        }
         for entry in self.entries_of(folder) {
             let path = folder.join(&entry.name);
             if protected::runs_in_git_folder(&entry.text) {
-                if entry.text.eq_ignore_ascii_case("config") {
-                    let named = git_folder::named_in_configuration(&path, folder);
-                    let within = |path: &PathBuf| {
-                        walls.writable_roots().any(|root| path.starts_with(root) && path != root)
-                    };
-                    self.paths.extend(named.into_iter().filter(within));
-                }
+                self.configuration(&entry.text, &path, &places, walls);
                 self.owners.insert(path.clone(), folder.to_owned());
                 self.paths.insert(path);
             } else if entry.text == "modules" && entry.is_folder {
@@ -150,6 +152,16 @@ impl ProtectedPaths {
             } else if entry.text == "worktrees" && entry.is_folder {
                 self.worktrees(&path, walls);
             }
+        }
+    }
+
+    /// What a configuration of git names in the roots.
+    fn configuration(&mut self, name: &str, path: &Path, places: &[PathBuf], walls: &Walls) {
+        if name.get(..6).is_some_and(|name| name.eq_ignore_ascii_case("config")) {
+            let named = git_folder::named_in_configuration(path, places);
+            let within =
+                |path: &PathBuf| walls.writable_roots().any(|root| path.starts_with(root) && path != root);
+            self.paths.extend(named.into_iter().filter(within));
         }
     }
 
@@ -175,9 +187,12 @@ impl ProtectedPaths {
             let place = Path::new(place.trim_end());
             if walls.writable_roots().any(|root| place.starts_with(root)) {
                 let names = self.entries_of(&path);
-                let names = names.into_iter().filter(|entry| protected::runs_in_git_folder(&entry.text));
-                let names: Vec<PathBuf> = names.map(|entry| path.join(entry.name)).collect();
-                self.paths.extend(names);
+                let places: Vec<PathBuf> = place.parent().map(Path::to_owned).into_iter().collect();
+                for entry in names.into_iter().filter(|entry| protected::runs_in_git_folder(&entry.text)) {
+                    let file = path.join(&entry.name);
+                    self.configuration(&entry.text, &file, &places, walls);
+                    self.paths.insert(file);
+                }
             } else {
                 self.paths.insert(path);
             }

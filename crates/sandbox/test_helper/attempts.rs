@@ -62,6 +62,8 @@ pub(crate) fn attempt(name: &str) -> bool {
         }
         "forks" => forks(100),
         "memory" => memory(256 << 20),
+        "memory-in-file" => memory_in_file(256 << 20),
+        "shared-memory" => shared_memory(256 << 20),
         "memory-of-threads" => without_first_thread(|| memory(256 << 20)),
         "outlive-as-threads" => without_first_thread(outlive),
         "kernel-settings" => OpenOptions::new().write(true).open("/proc/sys/kernel/core_pattern").is_ok(),
@@ -75,6 +77,12 @@ pub(crate) fn attempt(name: &str) -> bool {
             let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
             status.lines().any(|line| line.trim() == "NoNewPrivs:\t0")
         }
+        "terminal-request" => [libc::TIOCSTI, libc::TIOCLINUX].into_iter().any(|request| {
+            // SAFETY: the byte lives as long as the call.
+            let done = unsafe { libc::ioctl(0, request, [b'x'].as_ptr()) } == 0;
+            // What is no terminal refuses it for that.
+            done || std::io::Error::last_os_error().raw_os_error() != Some(libc::EPERM)
+        }),
         "type-into-terminal" => type_into_terminal(),
         other => panic!("no attempt {other}"),
     }
@@ -286,6 +294,59 @@ fn memory(bytes: usize) -> bool {
         pieces.push(piece);
     }
     !pieces.is_empty() && outlasts_a_count()
+}
+
+fn memory_in_file(bytes: usize) -> bool {
+    use std::io::Write as _;
+    use std::os::fd::FromRawFd as _;
+    // SAFETY: the name is a C string.
+    let file = unsafe { libc::memfd_create(c"escape".as_ptr(), 0) };
+    if file < 0 {
+        return false;
+    }
+    // SAFETY: it was just made, and is nobody else's.
+    let mut file = unsafe { File::from_raw_fd(file) };
+    (0..bytes >> 20).all(|_| file.write_all(&[1; 1 << 20]).is_ok()) && outlasts_counts()
+}
+
+fn shared_memory(bytes: usize) -> bool {
+    // SAFETY: the segment is new, has so many bytes, and is let go before it is removed.
+    unsafe {
+        let segment = libc::shmget(libc::IPC_PRIVATE, bytes, 0o600);
+        let place = libc::shmat(segment, null_mut(), 0);
+        if segment < 0 || place as isize == -1 {
+            return false;
+        }
+        place.cast::<u8>().write_bytes(1, bytes);
+        libc::shmdt(place);
+        let outlasts = outlasts_counts();
+        libc::shmctl(segment, libc::IPC_RMID, null_mut());
+        outlasts
+    }
+}
+
+/// Lives on for longer than memory that no process maps may go uncounted.
+fn outlasts_counts() -> bool {
+    std::thread::sleep(std::time::Duration::from_millis(1_000));
+    true
+}
+
+/// Makes this process the leader of a session with a terminal.
+pub(crate) fn take_terminal() -> [File; 2] {
+    let ours = OpenOptions::new().read(true).write(true).open("/dev/ptmx").expect("a terminal");
+    let zero: libc::c_int = 0;
+    // SAFETY: the terminal is open, and the number lives as long as the call.
+    let theirs = unsafe {
+        libc::setsid();
+        libc::ioctl(ours.as_raw_fd(), libc::TIOCSPTLCK, &raw const zero);
+        libc::ioctl(ours.as_raw_fd(), libc::TIOCGPTPEER, libc::O_RDWR | libc::O_CLOEXEC)
+    };
+    assert!(theirs >= 0, "the other end of the terminal");
+    // SAFETY: it was just opened, and is nobody else's.
+    let theirs = unsafe { <File as std::os::fd::FromRawFd>::from_raw_fd(theirs) };
+    // SAFETY: the terminal is open.
+    assert_eq!(unsafe { libc::ioctl(theirs.as_raw_fd(), libc::TIOCSCTTY, 0) }, 0, "a session of its own");
+    [ours, theirs]
 }
 
 fn type_into_terminal() -> bool {

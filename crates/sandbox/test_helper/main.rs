@@ -25,6 +25,10 @@ fn main() -> ExitCode {
         [_, "__exec-without", weaker @ ..] => return weaker_helper(weaker),
         [_, "probe", weaker @ ..] => print(&sandbox(weaker).probe()),
         [_, "supervise", run, weaker @ ..] => print(&supervise(run, weaker)),
+        [_, "supervise-at-terminal", run, weaker @ ..] => {
+            let _terminal = attempts::take_terminal();
+            print(&supervise(run, weaker));
+        }
         [_, "cancel", run] => print(&cancel_at_output(run)),
         [_, "stall", run] => print(&stall(run, false)),
         [_, "stall-and-cancel", run] => print(&stall(run, true)),

@@ -10,7 +10,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open, wait,
 };
 
-use super::{Failure, Step, report};
+use super::{Failure, Step, memory, report};
 use crate::process_list::{ProcessScope, processes};
 use crate::protection::{Protection, Protections};
 use crate::request::{HelperReport, HelperRequest};
@@ -18,6 +18,8 @@ use crate::walls::Walls;
 
 /// How often what the kernel does not limit is counted.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// Each how many counts what no process maps is counted, which takes longer.
+const UNMAPPED_EVERY: u32 = 4;
 /// How long an inner process may take to say what it leaves.
 pub(super) const GRACE: Timespec = Timespec { tv_sec: 0, tv_nsec: 30_000_000 };
 /// How often, and how far apart, it is looked whether what a command left ends by itself.
@@ -37,6 +39,7 @@ pub(super) fn watch(
     let ended = pidfd_open(command, PidfdFlags::empty()).step("process descriptor")?;
     let mut status = None;
     let mut next_count = Instant::now();
+    let mut counts = 0_u32;
     loop {
         let mut events = [PollFd::new(&ended, PollFlags::IN), PollFd::new(control, PollFlags::IN)];
         match poll(&mut events, Some(&TICK)) {
@@ -52,7 +55,8 @@ pub(super) fn watch(
         let over = match protections.has(Protection::Limits) && Instant::now() >= next_count {
             true => {
                 next_count = Instant::now() + Duration::from_millis(50);
-                over_limit(&request.walls, scope)
+                counts += 1;
+                over_limit(&request.walls, scope, counts.is_multiple_of(UNMAPPED_EVERY))
             }
             false => None,
         };
@@ -105,14 +109,16 @@ fn say_what_is_left(control: &UnixStream, scope: ProcessScope, command: Pid) {
 /// Names of processes that are told.
 const MOST_NAMES: usize = 32;
 
-fn over_limit(walls: &Walls, scope: ProcessScope) -> Option<String> {
+fn over_limit(walls: &Walls, scope: ProcessScope, with_unmapped: bool) -> Option<String> {
     let running = processes(scope);
     let limits = &walls.limits;
     if running.len() as u64 > limits.processes {
         return Some(format!("{} processes", limits.processes));
     }
     let page = rustix::param::page_size() as u64;
-    if running.iter().map(|process| process.pages * page).sum::<u64>() > limits.memory {
+    let mapped = running.iter().map(|process| process.pages * page).sum::<u64>();
+    let unmapped = if with_unmapped { memory::unmapped(&running, scope) } else { 0 };
+    if mapped.saturating_add(unmapped) > limits.memory {
         return Some(format!("{} MiB of memory", limits.memory >> 20));
     }
     let is_full = |root| statvfs(root).is_ok_and(|space| space.f_bavail * space.f_frsize < limits.free_space);

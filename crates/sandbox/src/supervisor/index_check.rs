@@ -14,38 +14,57 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::Sandbox;
 use super::conversation::Deadline;
+use crate::git_folder::{WorkingTree, working_trees};
 use crate::outcome::{Ending, SandboxError};
 use crate::process_list::mark;
 use crate::protected_paths::ProtectedPaths;
 use crate::request::{HelperRequest, HelperTask};
-use crate::walls::RootAccess;
+use crate::walls::{RootAccess, Walls};
 
 /// How long git may take to compare.
 const AT_MOST: Duration = Duration::from_secs(10);
 
-/// Indexes of git as they were, to see which ones a command changed.
-pub(super) struct IndexStamps(Vec<(PathBuf, Option<Stamp>)>);
+/// Indexes of git as they were, to see which ones a command changed, with the folders to ask git in.
+pub(super) struct IndexStamps(Vec<IndexStamp>);
+
+struct IndexStamp {
+    index: PathBuf,
+    before: Option<Stamp>,
+    /// The working tree, or roots in it where it is larger than they.
+    folders: Vec<PathBuf>,
+}
 
 /// Inode, time of change in ns, size.
 type Stamp = (u64, i64, i64, u64);
 
 impl IndexStamps {
-    /// Of the working trees among the git folders of the roots.
-    pub(super) fn of(paths: &ProtectedPaths) -> Self {
-        let trees =
-            paths.git_folders.iter().filter(|folder| folder.file_name().is_some_and(|name| name == ".git"));
-        Self(trees.map(|folder| (folder.clone(), stamp(folder))).collect())
+    /// Of the working trees of all git folders that a command may write: their own, linked ones, of submodules.
+    pub(super) fn of(paths: &ProtectedPaths, walls: &Walls) -> Self {
+        let trees = paths.git_folders.iter().flat_map(|folder| working_trees(folder));
+        let stamps = trees.filter_map(|WorkingTree { tree, index }| {
+            let folders: Vec<PathBuf> = match walls.writable_roots().any(|root| tree.starts_with(root)) {
+                true => vec![tree],
+                false => walls
+                    .writable_roots()
+                    .filter(|root| root.starts_with(&tree))
+                    .map(Path::to_owned)
+                    .collect(),
+            };
+            let before = stamp(&index);
+            (!folders.is_empty()).then_some(IndexStamp { index, before, folders })
+        });
+        Self(stamps.collect())
     }
 
-    /// Working trees whose index is another one now.
+    /// Folders of which git has another index now.
     fn changed(&self) -> impl Iterator<Item = &Path> {
-        let changed = self.0.iter().filter(|(folder, before)| stamp(folder) != *before);
-        changed.filter_map(|(folder, _)| folder.parent())
+        let changed = self.0.iter().filter(|stamped| stamp(&stamped.index) != stamped.before);
+        changed.flat_map(|stamped| stamped.folders.iter().map(PathBuf::as_path))
     }
 }
 
-fn stamp(folder: &Path) -> Option<Stamp> {
-    let metadata = fs::symlink_metadata(folder.join("index")).ok()?;
+fn stamp(index: &Path) -> Option<Stamp> {
+    let metadata = fs::symlink_metadata(index).ok()?;
     Some((metadata.ino(), metadata.ctime(), metadata.ctime_nsec(), metadata.len()))
 }
 
@@ -86,6 +105,8 @@ fn changed_files(
         "diff-files",
         "--ignore-submodules",
         "--name-only",
+        // Of a larger repository only what the folder has.
+        "--relative",
         "-z",
     ];
     let mut walls = request.walls.clone();
@@ -93,8 +114,12 @@ fn changed_files(
     walls.touches.clear();
     walls.readable.append(&mut walls.git_folders);
     walls.environment.extend(
-        [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")]
-            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+        [
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_DISCOVERY_ACROSS_FILESYSTEM", "1"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned())),
     );
     let request = HelperRequest {
         level: request.level,
@@ -122,4 +147,33 @@ fn changed_files(
     let (standard, _) = conversation.into_output();
     let names = standard.head.split(|byte| *byte == 0).filter(|name| !name.is_empty());
     Ok(names.map(|name| PathBuf::from(std::ffi::OsStr::from_bytes(name))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn git_is_asked_in_a_root_below_a_repository_and_in_every_tree_of_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().canonicalize().unwrap().join(name);
+        for name in ["r/.git/worktrees/t", "r/.git/modules/s", "r/part", "r/s", "elsewhere"] {
+            fs::create_dir_all(path(name)).unwrap();
+        }
+        fs::write(path("r/.git/worktrees/t/gitdir"), path("elsewhere/.git").to_str().unwrap()).unwrap();
+        fs::write(path("r/.git/modules/s/config"), "[core]\n\tworktree = ../../../s\n").unwrap();
+        let asked = |root: &str, git: &str| {
+            let mut walls = Walls::around(&path(root), &path(root));
+            walls.git_folders = vec![path(git)];
+            let stamps = IndexStamps::of(&ProtectedPaths::of(&walls), &walls);
+            let asked = stamps.0.into_iter().map(|stamped| (stamped.index, stamped.folders));
+            asked.collect::<Vec<_>>()
+        };
+        assert_eq!(asked("r/part", "r/.git"), [(path("r/.git/index"), vec![path("r/part")])]);
+        assert_eq!(
+            asked("elsewhere", "r/.git"),
+            [(path("r/.git/worktrees/t/index"), vec![path("elsewhere")])]
+        );
+        assert_eq!(asked("r/s", "r/.git/modules/s"), [(path("r/.git/modules/s/index"), vec![path("r/s")])]);
+    }
 }

@@ -30,7 +30,7 @@ impl LookBefore {
             Level::Full => Snapshot::take(&paths.with_other_names(), walls, &roots),
             Level::Partial | Level::None => Snapshot::take(&paths, walls, &roots),
         };
-        let indexes = IndexStamps::of(&paths);
+        let indexes = IndexStamps::of(&paths, walls);
         Self { paths, roots, snapshot, indexes }
     }
 

@@ -94,6 +94,24 @@ fn a_checkout_over_a_protected_file_is_named() {
 }
 
 #[test]
+fn a_checkout_in_a_linked_worktree_is_named() {
+    if !is_there("git") {
+        println!("not run: there is no git");
+        return;
+    }
+    let world = World::new(User::Own);
+    let commit = "git -c user.name=n -c user.email=n@example.com commit -q -m";
+    // Made by a person: the file that leads to the git folder would not stay.
+    let line = format!(
+        "git init -q n && cd n && echo one > CLAUDE.md && git add . && {commit} one \
+            && git worktree add -q -b other ../tree && cd ../tree && echo two > CLAUDE.md && {commit} two -a"
+    );
+    assert!(world.run_freely(&line));
+    let checkout = outcome(&world, "cd tree && git checkout -q HEAD~ 2>&1");
+    assert_eq!(checkout.notices, [Notice::DiffersFromIndex(vec![world.path("root/tree/CLAUDE.md")])]);
+}
+
+#[test]
 fn python_makes_an_environment() {
     if Command::new("/usr/bin/python3")
         .args(["-c", "import venv, ensurepip"])

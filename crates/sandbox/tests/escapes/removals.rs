@@ -1,10 +1,10 @@
 //! A protection that is taken away lets a named attempt succeed (spec: security §29).
 
-use drawloom_sandbox::Level;
+use drawloom_sandbox::{Ending, Level};
 
 use crate::rows::{self, Row};
 use crate::succeeds;
-use crate::world::User;
+use crate::world::{User, World};
 
 /// Attempts that succeed without a protection at level *full*, all others in place.
 const FULL: &[(&str, &[Row], &str)] = &[
@@ -21,13 +21,20 @@ const FULL: &[(&str, &[Row], &str)] = &[
     ("seccomp", rows::NAMESPACES, "new user namespace"),
     ("close-descriptors", rows::TERMINAL, "inherited descriptor"),
     ("limits", rows::FLOODS, "processes"),
+    ("limits", rows::FLOODS, "memory in a file without a name"),
+    ("empty-input", rows::TERMINAL, "an input that is not empty"),
+    ("seccomp", rows::TERMINAL, "request to type into a terminal"),
 ];
 
 /// The same at level *partial*.
 const PARTIAL: &[(&str, &[Row], &str)] = &[
     ("landlock", rows::OUTSIDE, "create"),
     ("seccomp", rows::NETWORK, "UDP"),
+    ("seccomp", rows::NETWORK, "raw Unix socket"),
+    ("seccomp", rows::TERMINAL, "request to type into a terminal"),
+    ("empty-input", rows::TERMINAL, "an input that is not empty"),
     ("end-tree", rows::OUTLIVING, "own session"),
+    ("end-tree", rows::OUTLIVING, "without its first thread"),
 ];
 
 fn lets_through(level: Level, omitted: &str, rows: &[Row], name: &str) -> bool {
@@ -49,4 +56,24 @@ fn without_dropping_capabilities_the_administrator_has_some() {
     if User::all().len() > 1 {
         assert!(lets_through(Level::Full, "drop-capabilities", rows::PROCESSES, "capabilities"));
     }
+}
+
+/// In level *full* nothing is left to Landlock alone: it is seen once the mounts are gone.
+#[test]
+fn landlock_holds_files_where_no_mounts_do() {
+    let row = rows::OUTSIDE.iter().find(|row| row.name == "create").unwrap();
+    let succeeds = |omitted: &[&str]| succeeds(row, User::Own, Level::Full, omitted).0;
+    assert!(!succeeds(&["mount-namespace"]));
+    assert!(succeeds(&["mount-namespace", "landlock"]));
+}
+
+/// Other walls hold the device of the terminal, too: at level *none* it is left to the session alone.
+#[test]
+fn without_a_session_of_its_own_a_command_has_the_terminal_of_its_supervisor() {
+    let opens = |omitted: &[&str]| {
+        let world = World::new(User::Own);
+        world.supervise_at_terminal(": < /dev/tty", Level::None, omitted).ending == Ending::Exited(0)
+    };
+    assert!(!opens(&[]));
+    assert!(opens(&["new-session"]));
 }

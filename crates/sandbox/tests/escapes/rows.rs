@@ -98,6 +98,16 @@ pub(crate) const PROTECTED: &[Row] = &[
         "mkdir -p n/objects n/refs && echo x > n/HEAD && echo '[core]fsmonitor=x' > n/config",
     )
     .seen_by(|w| is_there(w, "root/n/config")),
+    row(
+        "bare git folder behind links",
+        "mkdir n a b; ln -s ../a n/objects; ln -s ../b n/refs; echo x > n/HEAD; echo '[core]fsmonitor=x' > n/config",
+    )
+    .seen_by(|w| is_there(w, "root/n/config")),
+    row(
+        "bare git folder with its data elsewhere",
+        "mkdir n; echo x > n/HEAD; echo ../.git > n/commondir; echo '[core]fsmonitor=x' > n/config.worktree",
+    )
+    .seen_by(|w| is_there(w, "root/n/config.worktree")),
     row("behind a folder that looks like git's", "mkdir objects refs && echo x > HEAD && echo x > .envrc")
         .seen_by(|w| is_there(w, "root/.envrc")),
     row("hooks where the configuration looks for them", r#"echo x > "$ROOT/elsewhere/hooks/pre-commit""#)
@@ -221,6 +231,11 @@ pub(crate) const FLOODS: &[Row] = &[
     row("memory", r#""$ATTEMPT" attempt memory"#).limited(|limits| limits.memory = 64 << 20),
     row("memory without the first thread", r#""$ATTEMPT" attempt memory-of-threads"#)
         .limited(|limits| limits.memory = 64 << 20),
+    row("memory in a file without a name", r#""$ATTEMPT" attempt memory-in-file"#)
+        .limited(|limits| limits.memory = 64 << 20),
+    row("shared memory that nobody maps", r#""$ATTEMPT" attempt shared-memory"#)
+        .limited(|limits| limits.memory = 64 << 20)
+        .not_in_partial("there is no IPC namespace: what is a command's cannot be told"),
     row("a file", "head -c 40000000 /dev/zero > big").limited(|limits| limits.file_size = 8 << 20),
     row("temporary files", r#"head -c 40000000 /dev/zero > "$TMPDIR/big""#)
         .limited(|limits| limits.memory = 64 << 20)
@@ -247,5 +262,7 @@ pub(crate) const HOME: &[Row] = &[
 pub(crate) const TERMINAL: &[Row] = &[
     row("inherited descriptor", "grep -q s3cret <&9"),
     row("input of the supervisor", "grep -q s3cret"),
+    row("an input that is not empty", "! test -c /proc/self/fd/0"),
+    row("request to type into a terminal", r#""$ATTEMPT" attempt terminal-request"#),
     row("typing into a terminal", r#""$ATTEMPT" attempt type-into-terminal"#),
 ];

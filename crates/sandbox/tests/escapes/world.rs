@@ -280,6 +280,14 @@ impl World {
         self.program(way, command, level, walls, omitted).output().unwrap()
     }
 
+    /// Runs a line under a supervisor with a controlling terminal.
+    pub(crate) fn supervise_at_terminal(&self, line: &str, level: Level, omitted: &[&str]) -> Outcome {
+        let command = CommandLine::Shell(line.to_owned());
+        let walls = self.walls(Limits::default());
+        let output = self.program_with("supervise-at-terminal", command, level, walls, omitted);
+        serde_json::from_slice::<Result<Outcome, String>>(&output.stdout).unwrap().unwrap()
+    }
+
     /// The program of the suite with commands in sessions.
     pub(crate) fn sessions(&self, level: Level, steps: &str) -> Command {
         let nothing = CommandLine::Shell(String::new());
