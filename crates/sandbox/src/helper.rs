@@ -28,7 +28,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -39,6 +39,7 @@ use rustix::process::{
 
 use crate::descriptors::{PassedDescriptors, receive_descriptors, send_descriptors};
 use crate::level::Level;
+use crate::look::LookBefore;
 use crate::protection::{Protection, Protections};
 use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
 pub(crate) use attempts::SIGNALS;
@@ -161,6 +162,10 @@ fn outer(
         // is gone, and has a tree to end then.
         set_parent_process_death_signal(Some(Signal::KILL)).step("death of the supervisor")?;
     }
+    // Nobody is told of it who could tell otherwise; what was taken away lies in quarantine.
+    let quarantine =
+        request.quarantine.as_ref().filter(|_| !namespaced && protections.has(Protection::LookAlone));
+    let look = quarantine.map(|quarantine| (LookBefore::new(request.level, &request.walls), quarantine));
     let guarded = [getpid(), getppid().unwrap_or_else(getpid)];
     let (alive, keep_alive) = pipe_with(PipeFlags::CLOEXEC).step("pipe")?;
 
@@ -182,9 +187,20 @@ fn outer(
                 watch::watch_tree(request, control, inner, protections)
             };
             drop(keep_alive);
+            if let Some((look, quarantine)) = look
+                && is_alone(control)
+            {
+                look.after(&request.walls, quarantine, || None);
+            }
             ended
         }
     }
+}
+
+/// Whether the supervisor is gone.
+fn is_alone(control: &UnixStream) -> bool {
+    let mut events = [PollFd::new(control, PollFlags::empty())];
+    poll(&mut events, Some(&Timespec::default())).is_ok() && events[0].revents().contains(PollFlags::HUP)
 }
 
 /// Waits for the first process of the namespace, with whose end the kernel ends all others before it can be reaped.

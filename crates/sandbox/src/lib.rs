@@ -62,6 +62,8 @@ mod helper;
 #[cfg(target_os = "linux")]
 mod kept_entry;
 mod level;
+#[cfg(target_os = "linux")]
+mod look;
 mod outcome;
 mod output;
 #[cfg(target_os = "linux")]

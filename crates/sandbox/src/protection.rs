@@ -23,11 +23,13 @@ pub enum Protection {
     Seccomp,
     /// Ending what the command left running.
     EndTree,
+    /// Looking after a command whose supervisor was killed (levels *partial* and *none*).
+    LookAlone,
     Limits,
 }
 
 impl Protection {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::NewSession,
         Self::EmptyInput,
         Self::CloseDescriptors,
@@ -42,6 +44,7 @@ impl Protection {
         Self::Landlock,
         Self::Seccomp,
         Self::EndTree,
+        Self::LookAlone,
         Self::Limits,
     ];
 
@@ -61,6 +64,7 @@ impl Protection {
             Self::Landlock => "landlock",
             Self::Seccomp => "seccomp",
             Self::EndTree => "end-tree",
+            Self::LookAlone => "look-alone",
             Self::Limits => "limits",
         }
     }

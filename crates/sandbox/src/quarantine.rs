@@ -91,7 +91,10 @@ impl Quarantine {
             .collect();
         for path in new {
             let taken = roots.parent_of(path).and_then(|(folder, name)| self.take(&folder, name, path));
-            if let Err(error) = taken {
+            // One that is gone was taken by the look of another command that ended meanwhile.
+            if let Err(error) = taken.as_ref().map(drop)
+                && error.kind() != io::ErrorKind::NotFound
+            {
                 self.notices.push(Notice::NotRestored { path: path.to_owned(), problem: error.to_string() });
             }
         }

@@ -22,6 +22,8 @@ pub(crate) struct HelperRequest {
     pub(crate) protected: Vec<PathBuf>,
     /// Files and folders of the system that not everybody may read.
     pub(crate) hidden: Vec<PathBuf>,
+    /// Folder for what the look after the command takes away, if there is one.
+    pub(crate) quarantine: Option<PathBuf>,
     /// Mark of the command's processes.
     pub(crate) mark: u64,
     /// Number of descriptors that come after the request: three of a session, one of an input.

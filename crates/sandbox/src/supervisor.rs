@@ -8,7 +8,6 @@
 mod conversation;
 mod hidden_files;
 mod index_check;
-mod look;
 mod probe;
 mod relay;
 
@@ -31,6 +30,7 @@ use workspace::protected::{Protection, ProtectionMatch, touches};
 use crate::HELPER_ARGUMENT;
 use crate::descriptors::{PassedDescriptors, SessionNamespaces, receive_descriptors};
 use crate::level::{Level, LevelReport};
+use crate::look::LookBefore;
 use crate::outcome::{Ending, Notice, Outcome, SandboxError};
 use crate::output::OutputStream;
 use crate::process_list::mark;
@@ -38,7 +38,7 @@ use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
 use crate::session_folder::SessionFolder;
 use crate::walls::Walls;
 use conversation::{Conversation, Deadline, HelperFailure};
-use look::LookBefore;
+use index_check::IndexStamps;
 
 /// How long a helper may take to make the namespaces of a session.
 const MAKING: Duration = Duration::from_secs(5);
@@ -212,11 +212,13 @@ impl Sandbox {
         let walls = resolved(&run.walls)?;
         let directory = directory(&run.directory, &walls)?;
         let look = LookBefore::new(run.level, &walls);
+        let indexes = IndexStamps::of(&look.paths, &walls);
         let mut request = HelperRequest {
             level: run.level,
             walls,
             protected: look.paths.paths.iter().cloned().collect(),
             hidden: hidden_files::of_the_system().to_vec(),
+            quarantine: Some(run.quarantine.clone()),
             mark: mark(),
             descriptors: scope.descriptors().len(),
             task: HelperTask::Command { arguments: run.command.arguments(), directory },
@@ -230,7 +232,10 @@ impl Sandbox {
         let duration = started.elapsed();
         // Whatever became of the helper, what the command did is looked at.
         request.walls.touches.extend(scope.accepted_meanwhile());
-        let looked = look.after(self, &request, &run.quarantine);
+        let looked = look.after(&request.walls, &run.quarantine, || {
+            let differing = index_check::differing(self, &request, &indexes);
+            (!differing.is_empty()).then_some(Notice::DiffersFromIndex(differing))
+        });
         let stalled = conversation.finish_telling(until);
         let ending = end.ending;
         let mut notices = end.notices;
@@ -282,6 +287,7 @@ impl Sandbox {
             walls: nothing,
             protected: Vec::new(),
             hidden: Vec::new(),
+            quarantine: None,
             mark: mark(),
             descriptors: 0,
             task: HelperTask::Session { temp_bytes },

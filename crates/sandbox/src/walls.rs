@@ -19,7 +19,7 @@ pub struct Walls {
     pub private: Vec<PathBuf>,
     /// `HOME` of the command: `<home>/sandbox/<workspace>`. It must exist.
     pub home: PathBuf,
-    /// Folder shown as `/tmp`, of the session; without one `/tmp` lasts as long as the command.
+    /// Folder shown as `/tmp`; without one it is that of the [`Session`](crate::Session), or lasts as long as the command.
     pub temp: Option<PathBuf>,
     /// Protected paths that this command may write, as a person allowed: absolute, below a root, never in `.git` or
     /// `.drawloom`.
@@ -51,7 +51,7 @@ pub enum RootAccess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// Nothing but the command's own loopback.
+    /// Nothing but a loopback: the command's own, or that of its session.
     Off,
 }
 

@@ -153,8 +153,7 @@ fn denied(level: Level, network: Network) -> Result<Rules, Failure> {
     let mark = u64::from(libc::RLIMIT_LOCKS);
     let is_mark = |argument| condition(argument, SeccompCmpOp::Eq, mark);
     rules.insert(libc::SYS_setrlimit, vec![rule(vec![is_mark(0)?])?]);
-    let sets = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0).step("seccomp")?;
-    rules.insert(libc::SYS_prlimit64, vec![rule(vec![is_mark(1)?, sets])?]);
+    rules.insert(libc::SYS_prlimit64, vec![rule(vec![is_mark(1)?, sets_a_limit()?])?]);
     match (level, network) {
         (Level::Full, Network::Off) => {
             let others =
@@ -201,9 +200,14 @@ fn guard(rules: &mut Rules, guarded: &[Pid]) -> Result<(), Failure> {
     for call in calls.into_iter().chain([libc::SYS_pidfd_open]) {
         rules.insert(call, others.clone());
     }
-    let foreign = rule(vec![condition(0, SeccompCmpOp::Ne, 0)?])?;
+    let foreign = rule(vec![condition(0, SeccompCmpOp::Ne, 0)?, sets_a_limit()?])?;
     rules.entry(libc::SYS_prlimit64).or_default().push(foreign);
     Ok(())
+}
+
+/// Of `prlimit64`: there is a new limit.
+fn sets_a_limit() -> Result<SeccompCondition, Failure> {
+    SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0).step("seccomp")
 }
 
 /// Ways by which a signal goes to a process that is not named by number: a descriptor of its folder in `/proc`, and the

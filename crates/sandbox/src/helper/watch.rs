@@ -154,15 +154,18 @@ fn end_tree(control: &UnixStream, scope: ProcessScope) {
                 let _ = kill_process(id, Signal::KILL);
             }
         }
-        // Nobody left to wait for is an error of the call.
-        match wait(WaitOptions::NOHANG) {
-            Err(Errno::CHILD) => return,
-            _ if Instant::now() > until => {
-                report(control, &HelperReport::Lacks("some processes could not be ended".into()));
-                return;
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                // Nobody is left to wait for.
+                Err(Errno::CHILD) => return,
+                Ok(None) => break,
+                _ => {}
             }
-            Ok(None) => std::thread::yield_now(),
-            _ => {}
         }
+        if Instant::now() > until {
+            report(control, &HelperReport::Lacks("some processes could not be ended".into()));
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -62,6 +62,8 @@ pub(super) struct Conversation {
     relay: Option<OutputRelay>,
     /// Mark of the command's processes, where no namespace holds them.
     mark: Option<u64>,
+    /// Whether the helper and what it started are gone.
+    is_over: bool,
 }
 
 /// Pipe of a command's output; closed once its end was read.
@@ -84,7 +86,7 @@ impl Conversation {
         let mark = (request.level != Level::Full).then_some(request.mark);
         let relay = sink.map(OutputRelay::new).transpose();
         let mut conversation =
-            Self { child, control, received: Vec::new(), standard, error, relay: None, mark };
+            Self { child, control, received: Vec::new(), standard, error, relay: None, mark, is_over: false };
         conversation.relay = relay?;
         conversation.control.set_write_timeout(Some(READING))?;
         send(request, &conversation.control)?;
@@ -143,7 +145,12 @@ impl Conversation {
             }
         }
         let status = self.child.wait();
-        let left = self.mark.map(end_marked).unwrap_or_default();
+        self.is_over = true;
+        // One that ended well left nobody.
+        let left = match &status {
+            Ok(status) if status.success() => Vec::new(),
+            _ => self.mark.map(end_marked).unwrap_or_default(),
+        };
         // All that wrote is gone: what the pipes still hold is the rest.
         self.read_output();
         let mut end = conclude(reports, asked.map(|(_, ending)| ending), status.ok(), problem);
@@ -236,6 +243,9 @@ impl Drop for Conversation {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if self.is_over {
+            return;
+        }
         self.mark.map(end_marked);
     }
 }

@@ -126,6 +126,7 @@ fn changed_files(
         walls,
         protected: request.protected.clone(),
         hidden: request.hidden.clone(),
+        quarantine: None,
         mark: mark(),
         descriptors: 0,
         task: HelperTask::Command {

@@ -128,6 +128,7 @@ fn try_at(sandbox: &Sandbox, level: Level, scratch: &Scratch) -> Result<Vec<Stri
         walls: Walls::around(&root, &home),
         protected: vec![protected],
         hidden: Vec::new(),
+        quarantine: None,
         mark: mark(),
         descriptors: 0,
         task: HelperTask::Probe(targets),

@@ -112,6 +112,26 @@ fn a_checkout_in_a_linked_worktree_is_named() {
 }
 
 #[test]
+fn a_checkout_in_a_root_below_a_repository_is_named() {
+    if !is_there("git") {
+        println!("not run: there is no git");
+        return;
+    }
+    let world = World::new(User::Own);
+    let commit = "git -c user.name=n -c user.email=n@example.com commit -q -m";
+    let line = format!(
+        "rm -rf .git && cd .. && git init -q && cd root && echo one > src/AGENTS.md && git add src && {commit} one \
+            && echo two > src/AGENTS.md && {commit} two -a"
+    );
+    assert!(world.run_freely(&line));
+    let mut walls = world.walls(Limits::default());
+    walls.git_folders = vec![world.path(".git")];
+    let line = "GIT_DISCOVERY_ACROSS_FILESYSTEM=1 git checkout -q HEAD~ 2>&1";
+    let checkout = world.run(line, Level::Full, walls, &[]).unwrap();
+    assert_eq!(checkout.notices, [Notice::DiffersFromIndex(vec![world.path("root/src/AGENTS.md")])]);
+}
+
+#[test]
 fn python_makes_an_environment() {
     if Command::new("/usr/bin/python3")
         .args(["-c", "import venv, ensurepip"])

@@ -77,8 +77,12 @@ fn a_session_holds_what_the_walls_of_a_command_hold() {
             background(0, SERVER, "listening"),
             step(0, "run", r#"! "$ATTEMPT" attempt tcp && ! test -e "$OUTSIDE/file""#),
             step(0, "run", "echo evil > .envrc; ! touch AGENTS.md"),
+            step(0, "run", "head -c 20000000 /dev/zero > /tmp/big"),
+            step(0, "run", r#""$ATTEMPT" attempt setns"#),
         ]),
     );
+    assert!(given[3].text.contains("No space left"), "{given:?}");
+    assert_ne!(given[4].ending, EXITED, "{given:?}");
     assert_eq!(given[1].ending, EXITED, "{given:?}");
     assert_eq!(given[2].ending, EXITED, "{given:?}");
     assert!(given[2].notices.contains("Quarantined"), "{given:?}");

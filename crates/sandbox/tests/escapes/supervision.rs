@@ -206,6 +206,8 @@ fn whoever_does_not_read_the_output_holds_neither_its_time_nor_its_end() {
         let outcome = outcome.unwrap();
         assert_eq!(outcome.ending, ending, "{way}");
         assert!(begun.elapsed() < Duration::from_secs(6), "{way}: {:?}", begun.elapsed());
+        // Nor does what it does not read pile up.
+        assert!(outcome.standard.total() < 16 << 20, "{way}: {}", outcome.standard.total());
         let stalled = |notice: &Notice| matches!(notice, Notice::Lacks(what) if what.contains("stalled"));
         assert!(outcome.notices.iter().any(stalled), "{way}: {:?}", outcome.notices);
     }
@@ -223,4 +225,23 @@ fn a_command_that_ends_its_supervisor_is_looked_at_all_the_same() {
         |word: &str| outcome.notices.iter().any(|n| matches!(n, Notice::Lacks(what) if what.contains(word)));
     assert!(says("without saying how"), "{outcome:?}");
     assert!(outcome.notices.contains(&Notice::Restored(world.path("root/AGENTS.md"))), "{outcome:?}");
+}
+
+/// Nobody is told of it, but no instruction stays that nobody wrote.
+#[test]
+fn what_a_command_changed_is_given_back_also_when_its_supervisor_is_killed() {
+    let line = "echo theirs > AGENTS.md; echo theirs > .envrc; echo on; sleep 60";
+    let is_as_it_was = |world: &World| {
+        world.text("root/AGENTS.md").as_deref() == Some("ours") && !world.path("root/.envrc").exists()
+    };
+    for level in [Level::Partial, Level::None] {
+        let world = World::new(User::Own);
+        assert!(world.run_otherwise("abandon", line, level, Limits::default()).status.success());
+        let until = Instant::now() + Duration::from_secs(10);
+        while !is_as_it_was(&world) {
+            assert!(Instant::now() < until, "{level}: {:?}", world.text("root/AGENTS.md"));
+            std::thread::yield_now();
+        }
+        assert!(world.path("quarantine").exists());
+    }
 }

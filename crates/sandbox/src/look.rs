@@ -1,28 +1,27 @@
 //! Look at the protected set before a command, and after it, however it ended.
+//!
+//! The supervisor looks. Where nothing but the look protects (below level *full*) the helper keeps one of its own, for a
+//! supervisor that is killed while the command runs.
 
 use std::path::Path;
 
-use super::{Sandbox, index_check};
 use crate::level::Level;
 use crate::outcome::Notice;
 use crate::protected_paths::ProtectedPaths;
 use crate::quarantine::Quarantine;
-use crate::request::HelperRequest;
 use crate::root_folders::RootFolders;
 use crate::snapshot::Snapshot;
 use crate::walls::Walls;
-use index_check::IndexStamps;
 
 /// Protected set as it stood before a command.
-pub(super) struct LookBefore {
-    pub(super) paths: ProtectedPaths,
+pub(crate) struct LookBefore {
+    pub(crate) paths: ProtectedPaths,
     roots: RootFolders,
     snapshot: Snapshot,
-    indexes: IndexStamps,
 }
 
 impl LookBefore {
-    pub(super) fn new(level: Level, walls: &Walls) -> Self {
+    pub(crate) fn new(level: Level, walls: &Walls) -> Self {
         let roots = RootFolders::open(walls);
         let paths = ProtectedPaths::of(walls);
         let snapshot = match level {
@@ -30,19 +29,19 @@ impl LookBefore {
             Level::Full => Snapshot::take(&paths.with_other_names(), walls, &roots),
             Level::Partial | Level::None => Snapshot::take(&paths, walls, &roots),
         };
-        let indexes = IndexStamps::of(&paths, walls);
-        Self { paths, roots, snapshot, indexes }
+        Self { paths, roots, snapshot }
     }
 
-    /// Gives back what was changed, moves away what is new, and says so.
-    pub(super) fn after(self, sandbox: &Sandbox, request: &HelperRequest, quarantine: &Path) -> Vec<Notice> {
-        let walls = &request.walls;
+    /// Gives back what was changed, moves away what is new, and says so; `between` is asked for more between the two.
+    pub(crate) fn after(
+        self,
+        walls: &Walls,
+        quarantine: &Path,
+        between: impl FnOnce() -> Option<Notice>,
+    ) -> Vec<Notice> {
         let mut quarantine = Quarantine::new(quarantine);
         let mut notices = self.snapshot.restore(walls, &self.roots, &mut quarantine);
-        let differing = index_check::differing(sandbox, request, &self.indexes);
-        if !differing.is_empty() {
-            notices.push(Notice::DiffersFromIndex(differing));
-        }
+        notices.extend(between());
         let after = ProtectedPaths::of(walls);
         // Where not all was seen before, what is seen now need not be new.
         if self.paths.cut_at.is_none() {
