@@ -2,7 +2,7 @@
 //!
 //! At level *full* it is one network, in which there is nothing but its loopback, and one `/tmp` in memory: a server that a
 //! background command runs answers a later command, and a file in `/tmp` is found by it. Processes, mounts, message queues
-//! and shared memory stay those of each command. Below *full* it is a `/tmp` alone, a folder; a command has no network there,
+//! and shared memory stay those of each command; of Unix sockets those in `/tmp` are reached by another command, abstract ones not. Below *full* it is a `/tmp` alone, a folder; a command has no network there,
 //! also not to another one of its session.
 //!
 //! No process keeps a session: its namespaces are descriptors of this one. When the last [`Session`] is dropped or

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, set_dumpable_behavior, set_parent_process_death_signal, setsid, umask,
+    DumpableBehavior, Pid, Signal, set_dumpable_behavior, set_parent_process_death_signal, setpgid, umask,
 };
 
 use super::{
@@ -43,8 +43,8 @@ pub(super) fn run(
     follow(alive)?;
     let full = request.level == Level::Full;
     if !full && protections.has(Protection::NewSession) {
-        // A signal to its own group is none to the outer process.
-        setsid().step("session")?;
+        // A signal to its own group is none to the outer process. No session: its leader could take a terminal.
+        setpgid(None, None).step("group")?;
     }
     let own_root = full && protections.has(Protection::MountNamespace);
     if own_root {

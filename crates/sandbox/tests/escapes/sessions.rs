@@ -130,6 +130,41 @@ fn a_background_command_is_spoken_to_and_ends_when_its_input_does_or_it_is_cance
     }
 }
 
+/// Abstract sockets are held by Landlock alone in a network that is shared.
+#[test]
+fn a_socket_in_tmp_answers_another_command_and_an_abstract_one_does_not() {
+    if !std::path::Path::new("/usr/bin/python3").exists() {
+        return println!("not run: there is no python3");
+    }
+    let world = World::new(User::Own);
+    let server = |address: &str| {
+        format!(
+            "/usr/bin/python3 -c 'import socket; s=socket.socket(socket.AF_UNIX); s.bind({address}); s.listen(); \
+            print(\"on\", flush=True); s.accept()[0].send(b\"x\")'"
+        )
+    };
+    let client = |address: &str| {
+        format!(
+            "/usr/bin/python3 -c 'import socket; s=socket.socket(socket.AF_UNIX); s.connect({address}); \
+            print(s.recv(1))' 2>&1"
+        )
+    };
+    let (file, free) = ("\"/tmp/socket\"", "\"\\0free\"");
+    let given = follow(
+        &world,
+        Level::Full,
+        &json!([
+            background(0, &server(file), "on"),
+            step(0, "run", client(file)),
+            background(0, &server(free), "on"),
+            step(0, "run", client(free)),
+        ]),
+    );
+    assert_eq!(given[1].ending, EXITED, "{given:?}");
+    assert!(given[2].ending.starts_with("Printed"), "{given:?}");
+    assert!(given[3].text.contains("PermissionError"), "{given:?}");
+}
+
 /// A background command whose process in another session holds a pipe.
 const HOLDS: &str = "mkfifo pipe; setsid sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' & \
     until test -s left; do :; done; echo on; sleep 60";
