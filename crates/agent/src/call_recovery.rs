@@ -9,14 +9,16 @@ use loom::{
     Ascent, Block, NodeId, Op, PositionId, Role, RowError, Seq, ToolStatus, TreeId, TreeReader, Trust,
     ViewName,
 };
+use store::home::{DATABASE, HomeDir};
 use store::{
-    AttachedWrites, CallEnd, CallId, FileChange, Guard, LIST_PAGE, LeaseOwner, Principal, RunningCall,
+    AttachedWrites, CallEnd, CallId, Claim, FileChange, Guard, LIST_PAGE, LeaseOwner, Principal, RunningCall,
     StoreError, all_pages,
 };
+use workspace::StoreGuard;
 
 use crate::error::AgentError;
 use crate::runtime::Runtime;
-use crate::session::{result, tool_author, turn_of};
+use crate::session::{CallChanges, result, tool_author, turn_of};
 
 /// What the model is told of such a call.
 const LOST: &str = "The outcome of this call is unknown: it was cut off. It may have had its effect.";
@@ -112,6 +114,7 @@ impl Runtime {
                 Err(StoreError::Fenced { .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
+            self.keep_changes(&call, &claim, guards).await;
             let with = AttachedWrites {
                 calls: vec![CallEnd { id: call.id, claim }],
                 guards: guards.to_vec(),
@@ -131,5 +134,22 @@ impl Runtime {
             ended += 1;
         }
         Ok(ended)
+    }
+
+    /// Writes down what a command of a lost call changed. Where that fails the call is ended all the same: it can be
+    /// given back no more, and that is said.
+    async fn keep_changes(&self, call: &RunningCall, claim: &Claim, guards: &[Guard]) {
+        let recorder = CallChanges::of(self, (call.tree, call.id), claim, guards);
+        let (records, database) = (self.home.dir(HomeDir::CheckpointCache), self.home.root().join(DATABASE));
+        let recover = move || {
+            let records = records.map_err(|error| error.to_string())?;
+            let guard = StoreGuard::of(&database).map_err(|error| error.to_string())?;
+            tools::recover_command(&records, &guard, &recorder)
+        };
+        let recovered = tokio::task::spawn_blocking(recover).await;
+        let recovered = recovered.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
+        if let Err(why) = recovered {
+            tracing::warn!(why, "what a command changed that was cut off cannot be given back");
+        }
     }
 }

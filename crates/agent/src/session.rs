@@ -36,8 +36,8 @@ pub use inbox::MAX_WAITING;
 pub use log::{EventLog, EventStream, Numbered};
 pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput, WaitingFile};
 pub use settings::{ChosenModel, SessionSampling, SessionSettings};
+pub(crate) use turn::{CallChanges, result, tool_author, turn_of};
 pub use turn::{TurnConfig, TurnIdentity};
-pub(crate) use turn::{result, tool_author, turn_of};
 
 /// What a task takes from its channel.
 #[derive(Debug)]

@@ -33,6 +33,7 @@ pub mod thinking;
 mod transfer;
 mod tree;
 mod verify;
+pub mod walls;
 pub mod workspaces;
 
 pub use app::App;

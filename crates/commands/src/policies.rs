@@ -1,7 +1,7 @@
 //! `policy list` and `policy test`: what is decided on calls of tools, and why (spec: agent §4).
 
 use ::tools::ToolRegistry;
-use policy::{Attendance, Reason, SandboxLevel, SessionFacts, SessionType};
+use policy::{Attendance, Reason, SessionFacts, SessionType};
 
 use crate::app::App;
 use crate::args::policy::TestArgs;
@@ -27,7 +27,7 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
             r#"write them as an object in single quotes: '{"path":"notes.md"}'"#,
         )
     })?;
-    let scope = tools::scope(app, kind)?;
+    let scope = tools::scope(app, kind, std::slice::from_ref(&args.tool))?;
     let registry = ToolRegistry::new(scope, &ToolRegistry::names())
         .map_err(|why| CommandError::usage(why, "please report this"))?;
     let checked = registry.check(&args.tool, &arguments).map_err(|refused| {
@@ -36,7 +36,7 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
     let verdict = checked.decide(&SessionFacts {
         kind,
         attendance: if args.unattended { Attendance::Unattended } else { Attendance::Attended },
-        sandbox: SandboxLevel::None,
+        sandbox: checked.sandbox(),
         tainted: args.tainted,
         plan_mode: args.plan,
         keeps_old_bytes: true,

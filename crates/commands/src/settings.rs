@@ -1,6 +1,7 @@
 //! Settings that commands read: presets and limits. The file they come from is read by the binary alone.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use loom::plan::MAX_NODE_BYTES;
@@ -56,8 +57,19 @@ pub struct Agent {
     /// The preset by which it is asked.
     pub preset: Option<String>,
     /// The tools it may call in a conversation: `glob`, `grep`, `list` and `read`, which look at files of the workspace,
-    /// and `copy`, `delete`, `edit`, `mkdir`, `move`, `patch` and `write`, which change them; none unless they are named.
+    /// `copy`, `delete`, `edit`, `mkdir`, `move`, `patch` and `write`, which change them, and `exec` and
+    /// `process`, which run commands in a sandbox; none unless they are named.
     pub tools: Option<Vec<String>>,
+}
+
+/// How commands of a shell run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExecSettings {
+    /// Folders of programs that commands may read, beside those of the system; without them those that are known and
+    /// there.
+    pub toolchains: Option<Vec<PathBuf>>,
+    /// Names of folders that packages are kept in, beside those that are known.
+    pub dependency_folders: Vec<String>,
 }
 
 /// Settings of commands.
@@ -75,6 +87,8 @@ pub struct Settings {
     pub policy: Policy,
     /// `[agents.NAME]`.
     pub agents: BTreeMap<String, Agent>,
+    /// `[exec]`.
+    pub exec: ExecSettings,
     /// `[limits]`.
     pub limits: ResourceLimits,
     /// How much is thought before an answer, where neither a flag nor a preset says so.

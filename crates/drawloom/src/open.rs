@@ -176,6 +176,7 @@ pub(crate) fn open(
         replay: config.model.replay.clone(),
         presets: config.presets.clone(),
         agents: config.agents.clone(),
+        exec: config.exec.of_commands(),
         policy: policy_of(&config)?,
         limits: config.limits.of_commands(),
         think: config.model.think,

@@ -96,7 +96,11 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             let person = Terminal::new(output.quiet, verbose);
             crate::model_commands::run(&command, &paths, (&layers, config), person)?
         }
-        Command::Sandbox(arguments) => crate::sandboxed::run(&arguments, &paths, output.json)?,
+        Command::Sandbox(_) => {
+            let config = layers.config_for(&command, &|line| output.note(line))?;
+            let Command::Sandbox(arguments) = command else { return Err(command.not_here()) };
+            crate::sandboxed::run(&arguments, &paths, &config.exec.of_commands(), output.json)?
+        }
         Command::Doctor(arguments) => doctor::examine(arguments.quick, &paths, &layers)?,
         Command::Restore(arguments) => restore(&arguments, &paths, &layers, output.quiet)?,
         command => {

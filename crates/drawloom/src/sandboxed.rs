@@ -1,17 +1,16 @@
 //! `drawloom sandbox -- CMD`: a command of the owner in the walls that an agent's commands have.
 
-use std::fs::{self, DirBuilder};
 use std::io::{self, IsTerminal as _};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use commands::args::maintenance::SandboxArgs;
 use commands::results::maintenance::{ProtectedChange, Sandboxed};
+use commands::settings::ExecSettings;
 use commands::{CommandError, CommandOutcome};
 use model::Clock;
 use sandbox::{
     CommandLine, Ending, Level, LevelReport, Notice, Outcome, OutputSink, OutputStream, RootAccess, Run,
-    Sandbox, SandboxError, Walls, git_folders_serving,
+    Sandbox, SandboxError,
 };
 use text::terminal::{VisibleStream, one_line};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -29,6 +28,7 @@ const OVER: u8 = 124;
 pub(crate) fn run(
     arguments: &SandboxArgs,
     paths: &InvocationPaths,
+    settings: &ExecSettings,
     json: bool,
 ) -> Result<CommandOutcome, CommandError> {
     let sandbox = Sandbox::of_this_program().map_err(|error| refused(&SandboxError::Start(error)))?;
@@ -40,7 +40,7 @@ pub(crate) fn run(
             "run the command yourself, if you trust it",
         ));
     }
-    let run = walled(arguments, paths, &report)?;
+    let run = walled(arguments, paths, settings, &report)?;
     let runtime = interrupt::runtime()?;
     // Heard from before the command begins: none of them may end this process with the command not yet looked at.
     let mut signals = {
@@ -97,17 +97,15 @@ fn refused(error: &SandboxError) -> CommandError {
 fn walled(
     arguments: &SandboxArgs,
     paths: &InvocationPaths,
+    settings: &ExecSettings,
     report: &LevelReport,
 ) -> Result<Run, CommandError> {
     let chosen = paths.workspace()?;
-    let name = workspace::file_name_of_key(&paths.key(&chosen));
-    let home = folder(&paths.home.join("sandbox").join(name))?;
-    let mut walls = Walls::around(&chosen.folder, &home);
+    let mut walls =
+        commands::walls::of_workspace(&paths.home, &chosen.folder, &paths.key(&chosen), settings)?;
     if paths.refused_as_root(&chosen).is_some() {
         walls.roots[0].access = RootAccess::ReadOnly;
     }
-    walls.git_folders = git_folders_serving(&chosen.folder);
-    walls.private = vec![paths.home.clone()];
     let here = std::env::current_dir()
         .map_err(|error| CommandError::file("cannot find", Path::new("the working directory"), &error))?;
     walls.touches = arguments.touches.iter().map(|path| here.join(path)).collect();
@@ -124,13 +122,6 @@ fn walled(
             std::process::id()
         )),
     })
-}
-
-/// A folder of the home, closed to others.
-fn folder(path: &Path) -> Result<PathBuf, CommandError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.and_then(|()| fs::canonicalize(path))
-        .map_err(|error| CommandError::file("cannot make", path, &error))
 }
 
 /// Prints output as it comes: to a pipe its bytes, to a terminal what it would not obey.

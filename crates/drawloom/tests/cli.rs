@@ -47,6 +47,8 @@ mod editing_meanwhile;
 mod editing_passages;
 #[path = "cli/errors.rs"]
 mod errors;
+#[path = "cli/exec.rs"]
+mod exec;
 #[path = "cli/file_tools.rs"]
 mod file_tools;
 #[path = "cli/files.rs"]

@@ -19,8 +19,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use loom::Digest;
 use workspace::{FileId, RelativePath, Root, Stamp};
 
-pub(crate) use difference::line_name;
 pub use difference::unified_diff;
+pub(crate) use difference::{line_name, lines_between};
 pub(crate) use edit::{FileEdit, FoundFile, apply, difference, found};
 pub(crate) use missing_folders::MissingFolders;
 pub use path::give_back;
@@ -68,6 +68,9 @@ pub trait ChangeRecorder: Send + Sync {
     /// # Errors
     /// Why nothing may be changed now.
     fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String>;
+
+    /// Name of the call, unlike that of any other, fit for a file.
+    fn name(&self) -> String;
 
     /// Says that none of them was made, or all were taken back. It blocks.
     fn take_back(&self);

@@ -1,16 +1,21 @@
-//! Tools of an agent (spec: agent §3): one table of them, the check of what they are called with, and those that look
-//! at files.
+//! Tools of an agent (spec: agent §3): one table of them, the check of what they are called with, those that look at
+//! files and change them, and the one that runs commands.
 //!
 //! A tool is a name, a description and a schema made of the type of its arguments, with its effects. Policy decides on
 //! each call before it runs; one that changes files says first, durably, what it will change.
 
 mod arguments;
 mod changes;
+mod checkpoint;
 pub mod edits;
+mod exec;
 mod files;
+mod ignores;
 mod registry;
 mod tool;
 
 pub use changes::{ChangeRecorder, FileContent, PlannedChange, SeenFiles, give_back, unified_diff};
+pub use checkpoint::{CheckpointRules, Checkpoints, remove_records};
+pub use exec::{ChangedFiles, CommandScope, Processes, recording, recover_command};
 pub use registry::{CheckedCall, ToolRegistry};
 pub use tool::{Tool, ToolOutput, ToolScope};

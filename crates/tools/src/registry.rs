@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use context::ToolSpec;
+use loom::Digest;
 use model::Cancel;
-use policy::{CallFacts, Effect, SessionFacts, SessionType, Verdict};
+use policy::{CallFacts, Effect, PathAccess, SandboxLevel, SessionFacts, SessionType, Verdict};
 use serde_json::Value;
 
 use crate::arguments::ArgumentSchema;
 use crate::changes::{self, ChangeRecorder};
+use crate::exec::{self, CommandScope, EXEC};
 use crate::files;
-use crate::tool::{Tool, ToolOutput, ToolScope};
+use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
 
 /// Letters of a name that a near one may differ in, for a hint.
 const NEAR: usize = 2;
@@ -32,6 +34,7 @@ pub struct CheckedCall {
     tool: Arc<Tool>,
     scope: Arc<ToolScope>,
     arguments: Value,
+    plan_mode: bool,
 }
 
 impl ToolRegistry {
@@ -41,7 +44,7 @@ impl ToolRegistry {
     /// The first name that no tool has, with those that are there.
     pub fn new(scope: ToolScope, names: &[String]) -> Result<Self, String> {
         let mut all: BTreeMap<String, Tool> =
-            files::tools().into_iter().map(|tool| (tool.spec.name.clone(), tool)).collect();
+            all_tools().map(|tool| (tool.spec.name.clone(), tool)).collect();
         let mut tools = BTreeMap::new();
         for name in names {
             let Some(tool) = all.remove(name) else {
@@ -58,7 +61,7 @@ impl ToolRegistry {
 
     /// The names of all tools there are.
     pub fn names() -> Vec<String> {
-        files::tools().into_iter().map(|tool| tool.spec.name).collect()
+        all_tools().map(|tool| tool.spec.name).collect()
     }
 
     /// What a model is told of them, by name.
@@ -91,8 +94,12 @@ impl ToolRegistry {
             .check(arguments)
             .map_err(|why| ToolOutput::error(format!("Invalid parameters of {name}: {why}")))?;
         let (tool, scope) = (Arc::clone(tool), Arc::clone(&self.scope));
-        Ok(CheckedCall { tool, scope, arguments: arguments.clone() })
+        Ok(CheckedCall { tool, scope, arguments: arguments.clone(), plan_mode: false })
     }
+}
+
+fn all_tools() -> impl Iterator<Item = Tool> {
+    files::tools().into_iter().chain(exec::tools())
 }
 
 /// Letters in which two names of one length differ; many where their lengths do.
@@ -113,14 +120,34 @@ impl CheckedCall {
     pub fn decide(&self, session: &SessionFacts) -> Verdict {
         let effects = self.tool.effects.iter().copied().collect();
         let paths = self.tool.paths(&self.scope, &self.arguments);
-        let facts = CallFacts { tool: self.tool.spec.name.clone(), effects, paths, ..CallFacts::default() };
+        let command = self.tool.command(&self.scope, &self.arguments);
+        // Whatever hands a line to a shell, rules on exec are about it.
+        let tool = if command.is_some() { EXEC.to_owned() } else { self.tool.spec.name.clone() };
+        let facts = CallFacts { tool, effects, paths, command, ..CallFacts::default() };
         self.scope.policy.decide(&facts, session)
     }
 
-    /// The paths it is about, each written one way. It blocks.
-    pub fn paths(&self) -> Vec<String> {
-        let paths = self.tool.paths(&self.scope, &self.arguments).into_iter();
-        paths.map(|path| path.path.as_path().display().to_string()).collect()
+    /// What tells it from another call of the same tool: the paths it is about, each written one way, or all its
+    /// arguments. It blocks.
+    pub fn subject(&self) -> String {
+        let paths = self.tool.paths(&self.scope, &self.arguments);
+        if paths.is_empty() || self.tool.effects.contains(&Effect::Exec) {
+            return self.arguments.to_string();
+        }
+        let paths = paths.into_iter().map(|path| path.path.as_path().display().to_string());
+        paths.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Level of the sandbox it would run in.
+    pub fn sandbox(&self) -> SandboxLevel {
+        self.scope.commands.as_ref().map_or(SandboxLevel::None, CommandScope::level)
+    }
+
+    /// What it rests on beside its arguments: the files that a command names. It blocks.
+    pub fn rests_on(&self) -> Option<Digest> {
+        let command = self.tool.command(&self.scope, &self.arguments)?;
+        let place = self.scope.roots.place(".").ok()?;
+        Some(exec::watched(place.root, &command))
     }
 
     /// Its result where it fails before it runs, for this reason, which may quote what its files say.
@@ -133,14 +160,28 @@ impl CheckedCall {
         self.scope.session
     }
 
-    /// The difference it would make to files, or why it would make none; none of a call that changes none. It blocks.
+    /// What it would do, as a question shows it, or why it would do nothing; none of a call that shows nothing. It
+    /// blocks.
     pub fn preview(&self) -> Option<Result<String, String>> {
         self.tool.preview(&self.scope, &self.arguments)
     }
 
+    /// The same call where nothing may be changed: a command sees its folders read-only.
+    #[must_use]
+    pub fn in_plan_mode(self) -> Self {
+        Self { plan_mode: true, ..self }
+    }
+
     /// Runs it. It blocks.
     pub fn run(&self, cancel: &Cancel, changes: &dyn ChangeRecorder) -> ToolOutput {
-        self.tool.run(&self.scope, self.arguments.clone(), (cancel, changes))
+        // What a file tool writes is not what a command did that runs beside it.
+        if let (Some(commands), Ok(top)) = (&self.scope.commands, self.scope.roots.place(".")) {
+            let paths = self.tool.paths(&self.scope, &self.arguments).into_iter();
+            let written = paths.filter(|path| path.access != PathAccess::Read);
+            commands.session.accept(written.map(|path| top.root.path().join(path.path.as_path())));
+        }
+        let call = CallScope { scope: &self.scope, cancel, changes, plan_mode: self.plan_mode };
+        self.tool.run(&call, self.arguments.clone())
     }
 }
 

@@ -7,8 +7,8 @@ use context::ToolSpec;
 use loom::{ToolStatus, Trust};
 use model::Cancel;
 use policy::{
-    Attendance, CallFacts, Decision, Effect, PathAccess, PathPlace, PathUse, Policy, SandboxLevel,
-    SessionFacts, SessionType,
+    Attendance, CallFacts, CommandFacts, Decision, Effect, PathAccess, PathPlace, PathUse, Policy,
+    SandboxLevel, SessionFacts, SessionType,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -17,6 +17,7 @@ use text::mask::Masker;
 use workspace::{AllowedRoots, RelativePath};
 
 use crate::changes::{ChangeRecorder, SeenFiles};
+use crate::exec::CommandScope;
 
 /// What the calls of a session work in.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub struct ToolScope {
     /// Permission bits that new files and folders do not get: the owner's.
     pub umask: u32,
     pub seen: SeenFiles,
+    /// Where commands run; none where no tool runs any.
+    pub commands: Option<CommandScope>,
 }
 
 impl ToolScope {
@@ -79,6 +82,8 @@ pub(crate) struct CallScope<'a> {
     pub(crate) scope: &'a ToolScope,
     pub(crate) cancel: &'a Cancel,
     pub(crate) changes: &'a dyn ChangeRecorder,
+    /// Whether nothing may be changed.
+    pub(crate) plan_mode: bool,
 }
 
 /// What a call said.
@@ -108,6 +113,7 @@ pub struct Tool {
     pub(crate) effects: &'static [Effect],
     run: Box<Run>,
     paths: Box<Paths>,
+    command: Option<Box<Command>>,
     preview: Option<Box<Preview>>,
 }
 
@@ -115,7 +121,9 @@ pub struct Tool {
 type Run = dyn Fn(&CallScope<'_>, Value) -> ToolOutput + Send + Sync;
 /// The paths it is about, with what it does to them. It blocks.
 type Paths = dyn Fn(&ToolScope, &Value) -> Vec<PathUse> + Send + Sync;
-/// The difference it would make. It blocks.
+/// The command it runs.
+type Command = dyn Fn(&ToolScope, &Value) -> Option<CommandFacts> + Send + Sync;
+/// What it would do, as a question shows it. It blocks.
 type Preview = dyn Fn(&ToolScope, Value) -> Result<String, String> + Send + Sync;
 
 impl Tool {
@@ -135,6 +143,7 @@ impl Tool {
             effects: &[Effect::Read],
             run: Box::new(running(run)),
             paths: Box::new(paths),
+            command: None,
             preview: None,
         }
     }
@@ -147,38 +156,62 @@ impl Tool {
         paths: fn(&ToolScope, &A) -> Vec<PathUse>,
         preview: fn(&ToolScope, &A) -> Result<String, String>,
     ) -> Self {
-        let paths = move |scope: &ToolScope, arguments: &Value| {
-            serde_json::from_value::<A>(arguments.clone())
-                .map(|arguments| paths(scope, &arguments))
-                .unwrap_or_default()
-        };
-        let preview = move |scope: &ToolScope, arguments: Value| {
-            let read = serde_json::from_value::<A>(arguments).map_err(|error| error.to_string());
-            let shown = read.and_then(|arguments| preview(scope, &arguments));
-            // It is shown whole or not at all: a question refuses one that is too long.
-            let mask = |text: String| scope.masker.mask(&text).text.into_owned();
-            shown.map(mask).map_err(|why| bounded(mask(why)))
-        };
         Self {
             spec: spec::<A>(name, description),
             effects: &[Effect::Read, Effect::Write],
             run: Box::new(running(run)),
-            paths: Box::new(paths),
-            preview: Some(Box::new(preview)),
+            paths: Box::new(of_arguments(paths)),
+            command: None,
+            preview: Some(Box::new(previewing(preview))),
+        }
+    }
+
+    /// A core tool that runs commands.
+    pub(crate) fn running_commands<A: DeserializeOwned + JsonSchema + 'static>(
+        (name, description): (&str, &str),
+        run: fn(&CallScope<'_>, &A) -> Result<String, String>,
+        command: fn(&ToolScope, &A) -> Option<CommandFacts>,
+        paths: fn(&ToolScope, &A) -> Vec<PathUse>,
+        preview: fn(&ToolScope, &A) -> Result<String, String>,
+    ) -> Self {
+        Self {
+            spec: spec::<A>(name, description),
+            effects: &[Effect::Exec],
+            run: Box::new(running(run)),
+            paths: Box::new(of_arguments(paths)),
+            command: Some(Box::new(of_arguments(command))),
+            preview: Some(Box::new(previewing(preview))),
+        }
+    }
+
+    /// A core tool that looks at commands which run; what it hands them is a command too.
+    pub(crate) fn steering_commands<A: DeserializeOwned + JsonSchema + 'static>(
+        (name, description): (&str, &str),
+        run: fn(&CallScope<'_>, &A) -> Result<String, String>,
+        command: fn(&ToolScope, &A) -> Option<CommandFacts>,
+        preview: fn(&ToolScope, &A) -> Result<String, String>,
+    ) -> Self {
+        Self {
+            spec: spec::<A>(name, description),
+            effects: &[Effect::Read],
+            run: Box::new(running(run)),
+            paths: Box::new(|_, _| Vec::new()),
+            command: Some(Box::new(of_arguments(command))),
+            preview: Some(Box::new(previewing(preview))),
         }
     }
 
     /// Runs it with arguments that were checked.
-    pub(crate) fn run(
-        &self,
-        scope: &ToolScope,
-        arguments: Value,
-        (cancel, changes): (&Cancel, &dyn ChangeRecorder),
-    ) -> ToolOutput {
-        (self.run)(&CallScope { scope, cancel, changes }, arguments)
+    pub(crate) fn run(&self, call: &CallScope<'_>, arguments: Value) -> ToolOutput {
+        (self.run)(call, arguments)
     }
 
-    /// The difference that it would make; none of a tool that shows none.
+    /// The command that a call runs; none of one that runs none.
+    pub(crate) fn command(&self, scope: &ToolScope, arguments: &Value) -> Option<CommandFacts> {
+        self.command.as_ref().and_then(|command| command(scope, arguments))
+    }
+
+    /// What it would do, as a question shows it; none of a tool that shows nothing.
     pub(crate) fn preview(&self, scope: &ToolScope, arguments: &Value) -> Option<Result<String, String>> {
         self.preview.as_ref().map(|preview| preview(scope, arguments.clone()))
     }
@@ -205,6 +238,29 @@ fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
         description: description.to_owned(),
         parameters: schema.to_value(),
         core: true,
+    }
+}
+
+/// A function of typed arguments as one of JSON; nothing where they are not of the type.
+fn of_arguments<A: DeserializeOwned, T: Default>(
+    of: fn(&ToolScope, &A) -> T,
+) -> impl Fn(&ToolScope, &Value) -> T {
+    move |scope, arguments| {
+        let read = serde_json::from_value::<A>(arguments.clone());
+        read.map(|arguments| of(scope, &arguments)).unwrap_or_default()
+    }
+}
+
+/// What a question shows, masked.
+fn previewing<A: DeserializeOwned>(
+    preview: fn(&ToolScope, &A) -> Result<String, String>,
+) -> impl Fn(&ToolScope, Value) -> Result<String, String> {
+    move |scope, arguments| {
+        let read = serde_json::from_value::<A>(arguments).map_err(|error| error.to_string());
+        let shown = read.and_then(|arguments| preview(scope, &arguments));
+        // It is shown whole or not at all: a question refuses one that is too long.
+        let mask = |text: String| scope.masker.mask(&text).text.into_owned();
+        shown.map(mask).map_err(|why| bounded(mask(why)))
     }
 }
 

@@ -6,9 +6,10 @@
 use std::fmt;
 
 use rustix::fs::Stat;
+use serde::{Deserialize, Serialize};
 
 /// Device and inode of a file or folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileId {
     /// Device number, as the kernel packs it.
     pub device: u64,

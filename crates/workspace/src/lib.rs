@@ -48,4 +48,6 @@ pub use guard::StoreGuard;
 pub use identity::FileId;
 pub use lock::{LockError, WorkspaceLock};
 pub use path::{PathProblem, RelativePath, file_name_of_key};
-pub use root::{Content, DirEntry, LinkPolicy, Listing, Metadata, ReadRules, Root};
+pub use root::{
+    Content, DirEntry, FileStamp, LinkPolicy, Listing, Metadata, ReadRules, Root, StampedListing,
+};

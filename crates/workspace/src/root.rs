@@ -26,7 +26,7 @@ use crate::guard::StoreGuard;
 use crate::identity::FileId;
 use crate::path::{PathProblem, RelativePath};
 
-pub use listing::{DirEntry, Listing};
+pub use listing::{DirEntry, FileStamp, Listing, StampedListing};
 pub use reading::Content;
 pub use rules::{LinkPolicy, Metadata, ReadRules};
 

@@ -29,6 +29,7 @@ use crate::runtime::Runtime;
 use calls::{CallSite, Called};
 pub(crate) use calls::{result, tool_author, turn_of};
 pub use config::{TurnConfig, TurnIdentity};
+pub(crate) use file_changes::CallChanges;
 use limits::TurnLimits;
 
 /// What is said where somebody goes elsewhere in a conversation while its tools run.

@@ -1,15 +1,25 @@
 //! The tools an agent may call in a session, and what they work in.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use ::tools::{SeenFiles, ToolRegistry, ToolScope};
+use ::tools::{CheckpointRules, Checkpoints, CommandScope, Processes, SeenFiles, ToolRegistry, ToolScope};
 use loom::Trust;
 use policy::SessionType;
-use store::home::HomeDir;
-use workspace::{AllowedRoots, Root};
+use sandbox::{RootAccess, Sandbox};
+use store::home::{HomeDir, HomeError};
+use workspace::discovery::check_writable_root;
+use workspace::{AllowedRoots, Root, file_name_of_key};
 
 use crate::app::App;
 use crate::error::CommandError;
+use crate::walls;
+
+/// The tools that run commands.
+const RUNNING: [&str; 2] = ["exec", "process"];
+
+/// Bytes that `/tmp` of a session holds at most.
+const TEMP_BYTES: u64 = 1 << 30;
 
 /// Those that the configuration names for an agent; none where it names none.
 ///
@@ -22,18 +32,18 @@ pub(super) fn of_agent(
 ) -> Result<Option<Arc<ToolRegistry>>, CommandError> {
     let names = app.settings.agents.get(agent).and_then(|agent| agent.tools.as_ref());
     let Some(names) = names.filter(|names| !names.is_empty()) else { return Ok(None) };
-    let registry = ToolRegistry::new(scope(app, session)?, names).map_err(|why| {
+    let registry = ToolRegistry::new(scope(app, session, names)?, names).map_err(|why| {
         let hint = format!("`drawloom config set agents.{agent}.tools …` with those that there are");
         CommandError::usage(why, hint)
     })?;
     Ok(Some(Arc::new(registry)))
 }
 
-/// What the tools of a session work in.
+/// What the tools of these names work in. Where one of them runs commands, it waits for the probe of the sandbox.
 ///
 /// # Errors
-/// The home has no place for locks.
-pub(crate) fn scope(app: &App, session: SessionType) -> Result<ToolScope, CommandError> {
+/// The home has no place for what they keep.
+pub(crate) fn scope(app: &App, session: SessionType, names: &[String]) -> Result<ToolScope, CommandError> {
     let workspace = &app.workspace;
     // What a folder says that was not trusted is from outside (spec: security §4).
     let (folder, trust) = match &workspace.root {
@@ -59,5 +69,44 @@ pub(crate) fn scope(app: &App, session: SessionType) -> Result<ToolScope, Comman
         locks,
         umask: store::home::former_umask(),
         seen: SeenFiles::default(),
+        commands: if names.iter().any(|name| RUNNING.contains(&name.as_str())) {
+            commands(app)?
+        } else {
+            None
+        },
     })
+}
+
+/// Where the commands of a session run; none where there is no workspace.
+fn commands(app: &App) -> Result<Option<CommandScope>, CommandError> {
+    let workspace = &app.workspace;
+    let Some(folder) = &workspace.folder else { return Ok(None) };
+    let at_home = |error: HomeError| CommandError::new("home", 6, error.to_string(), error.hint());
+    let home = &app.runtime.home;
+    let mut walls = walls::of_workspace(home.root(), folder, &workspace.key, &app.settings.exec)?;
+    let surroundings = workspace.surroundings.as_ref();
+    if surroundings.is_some_and(|surroundings| check_writable_root(folder, surroundings).is_err()) {
+        walls.roots.iter_mut().for_each(|root| root.access = RootAccess::ReadOnly);
+    }
+    let sandbox = Sandbox::of_this_program()
+        .map_err(|error| CommandError::file("cannot open", Path::new("/proc/self/exe"), &error))?;
+    let report = sandbox.probe();
+    let records = home.dir(HomeDir::CheckpointCache).map_err(at_home)?;
+    let rules = CheckpointRules {
+        dependency_folders: app.settings.exec.dependency_folders.clone(),
+        private: vec![home.root().to_owned()],
+        ..CheckpointRules::default()
+    };
+    let temp = home.dir(HomeDir::Sandbox).map_err(at_home)?.join("tmp");
+    let session = sandbox.open_session(report.level, &temp, TEMP_BYTES).map_err(|error| {
+        CommandError::new("no_sandbox", 6, error.to_string(), "`drawloom doctor` looks at it")
+    })?;
+    Ok(Some(CommandScope {
+        session,
+        report,
+        walls,
+        quarantine: home.dir(HomeDir::Quarantine).map_err(at_home)?,
+        checkpoints: Checkpoints::within(records.join(file_name_of_key(&workspace.key)), rules),
+        processes: Processes::default(),
+    }))
 }

@@ -6,7 +6,10 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use ::tools::{ChangeRecorder, FileContent, PlannedChange, SeenFiles, ToolRegistry, ToolScope};
+use ::tools::{
+    ChangeRecorder, CheckpointRules, Checkpoints, FileContent, PlannedChange, SeenFiles, ToolRegistry,
+    ToolScope, recording,
+};
 use loom::{Digest, Millis, NodeId, ToolStatus, Trust};
 use model::Cancel;
 use policy::{Policy, SessionType};
@@ -62,6 +65,10 @@ impl ChangeRecorder for Records {
         Ok(())
     }
 
+    fn name(&self) -> String {
+        "call-0".to_owned()
+    }
+
     fn take_back(&self) {
         self.rows.lock().unwrap().truncate(*self.first.lock().unwrap());
     }
@@ -99,6 +106,7 @@ struct Shared {
     folder: PathBuf,
     disk: Disk,
     records: Records,
+    checkpoints: Checkpoints,
     /// By path: what each act of the agent found and left there.
     acts: BTreeMap<PathBuf, Vec<Transition>>,
     /// Folders that the agent did not make.
@@ -112,7 +120,9 @@ impl Shared {
         fs::create_dir_all(folder.join("d0/d2")).unwrap();
         let disk = Disk { guard: StoreGuard::new(), locks: temp.path().join("locks"), umask: 0o022 };
         let (acts, records) = (BTreeMap::new(), Records::default());
-        let mut shared = Self { _temp: temp, folder, disk, records, acts, folders: BTreeSet::new() };
+        let checkpoints = Checkpoints::within(temp.path().join("records"), CheckpointRules::default());
+        let mut shared =
+            Self { _temp: temp, folder, disk, records, checkpoints, acts, folders: BTreeSet::new() };
         for (path, text) in [("f0", "zero"), ("d0/f1", "one"), ("d0/d2/f2", "two"), ("d0/d2/f3", "two")] {
             shared.put(path, text, 0o640);
         }
@@ -150,6 +160,16 @@ impl Shared {
         found
     }
 
+    /// The agent runs a command.
+    fn run(&mut self, steps: &[Step]) {
+        let before = self.snapshot();
+        let root = Root::open(&self.folder, &self.disk.guard).unwrap();
+        let recorder = (&self.records as &dyn ChangeRecorder, &Cancel::never());
+        let run = || steps.iter().for_each(|step| step.run(&self.folder));
+        recording(&self.checkpoints, &root, recorder, run).unwrap();
+        self.note_what_changed(&before);
+    }
+
     /// The agent calls a tool; whether it did anything.
     fn call(&mut self, tool: &str, arguments: &Value) -> bool {
         let scope = ToolScope {
@@ -161,6 +181,7 @@ impl Shared {
             locks: self.disk.locks.clone(),
             umask: self.disk.umask,
             seen: SeenFiles::default(),
+            commands: None,
         };
         let registry = Arc::new(ToolRegistry::new(scope, &["read".to_owned(), tool.to_owned()]).unwrap());
         if tool == "write" {
@@ -170,6 +191,11 @@ impl Shared {
         *self.records.first.lock().unwrap() = self.records.rows.lock().unwrap().len();
         let before = self.snapshot();
         let output = registry.check(tool, arguments).unwrap().run(&Cancel::never(), &self.records);
+        self.note_what_changed(&before);
+        output.status == ToolStatus::Ok
+    }
+
+    fn note_what_changed(&mut self, before: &Snapshot) {
         let after = self.snapshot();
         let paths: BTreeSet<&PathBuf> = before.files.keys().chain(after.files.keys()).collect();
         for path in paths {
@@ -178,7 +204,6 @@ impl Shared {
                 self.acts.entry(path.clone()).or_default().push(states);
             }
         }
-        output.status == ToolStatus::Ok
     }
 
     fn act(&mut self, act: &Act) {
@@ -190,6 +215,7 @@ impl Shared {
                 let tool = if *copy { "copy" } else { "move" };
                 self.call(tool, &json!({"from": from, "to": to, "overwrite": overwrite}));
             }
+            Act::Run(steps) => self.run(steps),
             Act::Killed(act, undone) => {
                 let before = self.snapshot();
                 self.act(act);
@@ -301,10 +327,68 @@ enum Act {
     Mkdir(String),
     Delete(String),
     Relocate { copy: bool, from: String, to: String, overwrite: bool },
+    Run(Vec<Step>),
     Killed(Box<Act>, u8),
     PersonWrites(String, String),
     PersonDeletes(String),
     PersonChangesMode(String),
+}
+
+/// What a command does in one step; where it cannot, it goes on.
+#[derive(Debug, Clone)]
+enum Step {
+    Write(String, String),
+    Append(String, String),
+    Delete(String),
+    DeleteFolder(String),
+    Rename(String, String),
+    Mode(String, u32),
+    Link(String, String),
+    HardLink(String, String),
+}
+
+impl Step {
+    fn run(&self, folder: &Path) {
+        let at = |path: &String| folder.join(path);
+        let above = |path: &String| drop(fs::create_dir_all(at(path).parent().unwrap()));
+        match self {
+            Self::Write(path, text) => {
+                above(path);
+                drop(fs::write(at(path), text));
+            }
+            Self::Append(path, text) => {
+                let old = fs::read(at(path)).unwrap_or_default();
+                drop(fs::write(at(path), [&old, text.as_bytes()].concat()));
+            }
+            Self::Delete(path) => drop(fs::remove_file(at(path))),
+            Self::DeleteFolder(path) => drop(fs::remove_dir_all(at(path))),
+            Self::Rename(from, to) => {
+                above(to);
+                drop(fs::rename(at(from), at(to)));
+            }
+            Self::Mode(path, mode) if !at(path).is_symlink() => {
+                drop(fs::set_permissions(at(path), fs::Permissions::from_mode(*mode)));
+            }
+            Self::Mode(..) => {}
+            Self::Link(target, path) => drop(symlink(target, at(path))),
+            Self::HardLink(from, to) if !at(from).is_symlink() => drop(fs::hard_link(at(from), at(to))),
+            Self::HardLink(..) => {}
+        }
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (file(), text()).prop_map(|(path, text)| Step::Write(path, text)),
+        2 => (file(), text()).prop_map(|(path, text)| Step::Append(path, text)),
+        2 => file().prop_map(Step::Delete),
+        1 => folder().prop_map(Step::DeleteFolder),
+        2 => (file(), file()).prop_map(|(from, to)| Step::Rename(from, to)),
+        2 => (folder(), folder()).prop_map(|(from, to)| Step::Rename(from, to)),
+        1 => (file(), prop::sample::select(vec![0o600, 0o755, 0o644])).prop_map(|(path, mode)| Step::Mode(path, mode)),
+        1 => (file(), file()).prop_map(|(target, path)| Step::Link(target, path)),
+        1 => (file(), file()).prop_map(|(from, to)| Step::HardLink(from, to)),
+    ]
 }
 
 fn folder() -> impl Strategy<Value = String> {
@@ -344,6 +428,7 @@ fn agents() -> impl Strategy<Value = Act> {
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         6 => agents(),
+        4 => prop::collection::vec(step(), 1..6).prop_map(Act::Run),
         1 => (agents(), any::<u8>()).prop_map(|(act, undone)| Act::Killed(Box::new(act), undone)),
         2 => (file(), text()).prop_map(|(path, text)| Act::PersonWrites(path, text)),
         1 => file().prop_map(Act::PersonDeletes),

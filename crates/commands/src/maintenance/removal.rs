@@ -1,10 +1,12 @@
 //! Forget and purge: the only exceptions to "append, never overwrite". Asked twice, never undone.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use agent::RemovalOutcome;
 use loom::content::plain_text;
 use loom::{NodeId, TreeId};
+use store::home::HomeDir;
 use store::{Forget, ForgottenPlace, QuotedAs, SHORTEST_TEXT};
 
 use super::input_history::{self, Sought};
@@ -221,6 +223,13 @@ fn finish(app: &App, done: RemovalOutcome, typed: u64) -> CommandOutcome {
         app.frontend.note(&format!("an old copy of the store could not be removed: {error}"));
     }
     let mut outcome = removed(app, &done.places, false);
+    // What stood in workspaces is recorded anew before the next command.
+    let records = app.runtime.home.dir(HomeDir::CheckpointCache).map_err(io::Error::other);
+    if let Err(error) = records.and_then(|records| tools::remove_records(&records)) {
+        let left = format!("what is recorded of workspaces could not be removed: {error}");
+        app.frontend.note(&left);
+        outcome.unreachable.push(left);
+    }
     outcome.removed.extend(typed_lines(typed));
     if done.blobs > 0 {
         outcome.removed.push(PlaceShown {

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use commands::CommandError;
-use commands::settings::{Agent, Preset, ResourceLimits as CommandLimits};
+use commands::settings::{Agent, ExecSettings, Preset, ResourceLimits as CommandLimits};
 use loom::plan::MAX_NODE_BYTES;
 use model::quirks::{LimitField, PrefillForm, ThinkingForm};
 use model::{DialectName, ModelPlace, Money, Thinking, Tokenizer};
@@ -35,6 +36,7 @@ pub(crate) struct Config {
     #[schemars(schema_with = "named::<Agent>")]
     pub(crate) agents: BTreeMap<String, Agent>,
     pub(crate) policy: PolicySection,
+    pub(crate) exec: Exec,
     pub(crate) budget: Budget,
     pub(crate) store: Store,
     pub(crate) limits: Limits,
@@ -257,6 +259,26 @@ pub(crate) fn loose_key(path: &str) -> CommandError {
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Exec {
+    /// Folders of programs that commands in the sandbox may read, beside those of the system. Without it those of cargo,
+    /// rustup, pyenv, nvm, volta and deno that are in your home.
+    pub(crate) toolchains: Option<Vec<PathBuf>>,
+    /// Names of folders that packages are kept in, beside node_modules, target, .venv, venv, vendor and site-packages:
+    /// file names that are protected elsewhere are ordinary there, and they are not recorded.
+    pub(crate) dependency_folders: Vec<String>,
+}
+
+impl Exec {
+    pub(crate) fn of_commands(&self) -> ExecSettings {
+        ExecSettings {
+            toolchains: self.toolchains.clone(),
+            dependency_folders: self.dependency_folders.clone(),
+        }
     }
 }
 

@@ -18,13 +18,13 @@ fn named(tool: &str, path: &str) -> Value {
     json!({"name": tool, "arguments": {"path": path}})
 }
 
-fn say(world: &World, text: &str) -> Run {
+pub(crate) fn say(world: &World, text: &str) -> Run {
     let project = world.path("project");
     world.run(&["--workspace", project.to_str().unwrap(), "chat", "-m", text])
 }
 
 /// Every path below a folder with its mode and what it holds.
-fn listed(folder: &Path) -> Vec<(String, u32, String)> {
+pub(crate) fn listed(folder: &Path) -> Vec<(String, u32, String)> {
     fn below(folder: &Path, from: &Path, found: &mut Vec<(String, u32, String)>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

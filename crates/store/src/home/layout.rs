@@ -20,12 +20,16 @@ pub enum HomeDir {
     VectorCache,
     /// Answers of MCP servers: derived.
     McpCache,
+    /// What stood in workspaces before commands ran: made anew where it is missing.
+    CheckpointCache,
     /// Capability cards of the owner.
     Capabilities,
     /// What Drawloom keeps about each workspace, by its id.
     Workspaces,
     /// Private folders of sandboxed programs.
     Sandbox,
+    /// Protected files that sandboxed programs made.
+    Quarantine,
     /// The workspace used where none is found.
     DefaultWorkspace,
     /// Locks on documents, and the second names of instance locks.
@@ -38,16 +42,18 @@ pub enum HomeDir {
 }
 
 impl HomeDir {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Blobs,
         Self::Spool,
         Self::Models,
         Self::Cache,
         Self::VectorCache,
         Self::McpCache,
+        Self::CheckpointCache,
         Self::Capabilities,
         Self::Workspaces,
         Self::Sandbox,
+        Self::Quarantine,
         Self::DefaultWorkspace,
         Self::Locks,
         Self::Run,
@@ -70,9 +76,11 @@ impl HomeDir {
             Self::Cache => "cache",
             Self::VectorCache => "cache/vectors",
             Self::McpCache => "cache/mcp",
+            Self::CheckpointCache => "cache/checkpoints",
             Self::Capabilities => "capabilities",
             Self::Workspaces => "workspaces",
             Self::Sandbox => "sandbox",
+            Self::Quarantine => "quarantine",
             Self::DefaultWorkspace => "workspace",
             Self::Locks => "locks",
             Self::Run => "run",

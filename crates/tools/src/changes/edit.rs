@@ -112,7 +112,7 @@ pub(crate) fn difference(edits: &[FileEdit<'_>]) -> String {
 /// # Errors
 /// Why none was, or what could not be given back.
 pub(crate) fn apply(call: &CallScope<'_>, edits: &[FileEdit<'_>]) -> Result<(), String> {
-    let CallScope { scope, changes: recorder, cancel } = call;
+    let CallScope { scope, changes: recorder, cancel, .. } = call;
     if cancel.is_cancelled() {
         return Err("it was stopped: nothing was changed".to_owned());
     }

@@ -59,6 +59,10 @@ impl ChangeRecorder for Recorded {
         Ok(())
     }
 
+    fn name(&self) -> String {
+        "call-0".to_owned()
+    }
+
     fn take_back(&self) {
         self.rows.lock().unwrap().clear();
     }
@@ -88,6 +92,7 @@ impl Fixture {
             locks: temp.path().join("locks"),
             umask: 0o022,
             seen: SeenFiles::default(),
+            commands: None,
         };
         let registry = Arc::new(ToolRegistry::new(scope, &ToolRegistry::names()).unwrap());
         Self { temp, registry, recorded: Recorded::default() }

@@ -19,6 +19,10 @@ impl ChangeRecorder for Unread {
         Err("nothing is to be changed here".to_owned())
     }
 
+    fn name(&self) -> String {
+        unreachable!("nothing is changed")
+    }
+
     fn take_back(&self) {}
 }
 
@@ -32,6 +36,7 @@ fn scope(folder: &Path, roots: Vec<Root>, secrets: &[Secret]) -> ToolScope {
         locks: folder.join(".locks"),
         umask: 0o022,
         seen: SeenFiles::default(),
+        commands: None,
     }
 }
 

@@ -3,10 +3,13 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use rustix::fs::{AtFlags, Dir, FileType, OFlags, statat};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, fstat, statat};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
-use super::{Root, reopen};
+use super::{LinkPolicy, Root, reopen};
 use crate::error::{FileError, FileKind, FileProblem};
+use crate::identity::FileId;
 use crate::path::RelativePath;
 use std::os::fd::AsFd;
 
@@ -29,7 +32,74 @@ pub struct Listing {
     pub incomplete: bool,
 }
 
+/// What tells that a file was not touched: equal stamps mean equal content, but for a file that was changed within the
+/// resolution of the clock of its file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileStamp {
+    pub id: FileId,
+    /// Size in bytes.
+    pub bytes: u64,
+    pub mode: u32,
+    /// Last change of content, in ns since 1970.
+    pub modified: i64,
+    /// Last change of content or metadata, in ns since 1970; no program can set it.
+    pub changed: i64,
+}
+
+impl FileStamp {
+    fn of(stat: &Stat) -> Self {
+        #[allow(clippy::useless_conversion, reason = "the width differs by architecture")]
+        let nanoseconds = |seconds, rest| {
+            let rest = i64::try_from(rest).unwrap_or(0);
+            i64::from(seconds).saturating_mul(1_000_000_000).saturating_add(rest)
+        };
+        Self {
+            id: FileId::of(stat),
+            bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            mode: stat.st_mode & 0o7777,
+            modified: nanoseconds(stat.st_mtime, stat.st_mtime_nsec),
+            changed: nanoseconds(stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+}
+
+/// Names of a folder with the stamps of those that are still there, and whether there are more.
+pub type StampedListing = (Vec<(DirEntry, FileStamp)>, bool);
+
 impl Root {
+    /// Lists a folder as [`Self::list`] does, with a stamp of each entry.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub fn list_stamped(&self, path: &RelativePath, max: usize) -> Result<StampedListing, FileError> {
+        let listing = self.list(path, max)?;
+        let folder = self.folder(path).map_err(|problem| FileError::new(path, problem))?;
+        let mut entries = Vec::with_capacity(listing.entries.len());
+        for mut entry in listing.entries {
+            match statat(&folder, &entry.name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => {
+                    entry.kind = FileKind::of(FileType::from_raw_mode(stat.st_mode));
+                    entries.push((entry, FileStamp::of(&stat)));
+                }
+                Err(Errno::NOENT) => {}
+                Err(error) => return Err(FileError::new(path, error)),
+            }
+        }
+        Ok((entries, listing.incomplete))
+    }
+
+    /// The stamp of one path; no link is followed.
+    ///
+    /// # Errors
+    /// If it cannot be reached.
+    pub fn stamp(&self, path: &RelativePath) -> Result<(FileKind, FileStamp), FileError> {
+        let stamp = || -> Result<_, FileProblem> {
+            let stat = fstat(self.walk(path, LinkPolicy::Refuse, false)?)?;
+            Ok((FileKind::of(FileType::from_raw_mode(stat.st_mode)), FileStamp::of(&stat)))
+        };
+        stamp().map_err(|problem| FileError::new(path, problem))
+    }
+
     /// Lists a folder, at most `max` entries. No link on the way to it is followed.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use loom::Trust;
-use policy::{Attendance, Decision as PolicyDecision, SandboxLevel, SessionFacts};
+use policy::{Attendance, Decision as PolicyDecision, SessionFacts};
 use tools::{CheckedCall, ToolOutput};
 
 use super::Turn;
@@ -17,14 +17,13 @@ use crate::questions::{Answer, Decision, QuestionContext};
 const DIFF_LINES: usize = 400;
 const DIFF_BYTES: usize = 64 << 10;
 
-/// Calls that were denied in a turn, by tool and arguments: none of them is asked about again (spec: security §14).
+/// Calls that were denied in a turn, by tool and subject: none of them is asked about again (spec: security §14).
 #[derive(Debug, Default)]
 pub(super) struct DeniedCalls(HashSet<(String, String)>);
 
 /// A call that is about to run.
 pub(super) struct ProposedCall<'a> {
     pub(super) tool: &'a str,
-    pub(super) arguments: String,
     pub(super) checked: &'a Arc<CheckedCall>,
     /// The lowest trust its request sent.
     pub(super) trust: Trust,
@@ -41,7 +40,7 @@ impl Turn<'_> {
         denied: &mut DeniedCalls,
         call: ProposedCall<'_>,
     ) -> Result<Option<ToolOutput>, AgentError> {
-        let ProposedCall { tool, arguments, checked, trust } = call;
+        let ProposedCall { tool, checked, trust } = call;
         let facts = SessionFacts {
             kind: checked.session(),
             attendance: if site.call.answer_within.is_some() {
@@ -49,7 +48,7 @@ impl Turn<'_> {
             } else {
                 Attendance::Unattended
             },
-            sandbox: SandboxLevel::None,
+            sandbox: checked.sandbox(),
             tainted: trust == Trust::Outside,
             plan_mode: site.plan,
             keeps_old_bytes: true,
@@ -62,13 +61,13 @@ impl Turn<'_> {
             PolicyDecision::Ask => {}
         }
         // The same file by another name is the same call.
-        let paths = on_disk(checked, CheckedCall::paths).await;
-        let key = (tool.to_owned(), if paths.is_empty() { arguments } else { paths.join("\n") });
+        let key = (tool.to_owned(), on_disk(checked, CheckedCall::subject).await);
         if denied.0.contains(&key) {
             return Ok(Some(refused("it was denied before in this turn")));
         }
+        let rests_on = on_disk(checked, CheckedCall::rests_on).await;
         let shown = match on_disk(checked, CheckedCall::preview).await {
-            // It would change nothing.
+            // It would do nothing.
             Some(Err(why)) => return Ok(Some(checked.failed(why))),
             Some(Ok(diff)) => Some(diff),
             None => None,
@@ -94,6 +93,9 @@ impl Turn<'_> {
             return Ok(Some(refused(
                 "what it changes became another text while it was asked about: call it again",
             )));
+        }
+        if on_disk(checked, CheckedCall::rests_on).await != rests_on {
+            return Ok(Some(refused("a file it names was changed while it was asked about: call it again")));
         }
         Ok(None)
     }

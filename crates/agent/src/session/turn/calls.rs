@@ -133,13 +133,9 @@ impl Turn<'_> {
                             self.keep((site, part_of), (last, trust), (answer, &asked), output, None).await?;
                     }
                     Ok(checked) => {
+                        let checked = if site.plan { checked.in_plan_mode() } else { checked };
                         let checked = Arc::new(checked);
-                        let proposed = ProposedCall {
-                            tool: &asked.tool,
-                            arguments: asked.arguments.to_string(),
-                            checked: &checked,
-                            trust,
-                        };
+                        let proposed = ProposedCall { tool: &asked.tool, checked: &checked, trust };
                         if let Some(output) = self.refusal(site, limits.denied(), proposed).await? {
                             let place = (site, part_of);
                             last = self.keep(place, (last, trust), (answer, &asked), output, None).await?;
@@ -147,7 +143,8 @@ impl Turn<'_> {
                         }
                         let id = CallId { answer, number: asked.number };
                         let claim = self.start(site, id).await?;
-                        let changes = self.changes(site, id, &claim);
+                        let guards = [site.held.guard()];
+                        let changes = CallChanges::of(self.runtime, (site.tree, id), &claim, &guards);
                         running.push(run(site.held, checked, changes, asked, claim));
                     }
                 }
@@ -176,19 +173,6 @@ impl Turn<'_> {
         let started = self.runtime.store.start_call(&Principal::Owner, site.tree, new).await;
         self.named(site.held, started.map_err(AgentError::from)).await?;
         Ok(claim)
-    }
-
-    /// Where a call writes down what it is about to change.
-    fn changes(&self, site: &CallSite<'_>, call: CallId, claim: &Claim) -> CallChanges {
-        CallChanges {
-            runtime: self.runtime.clone(),
-            tree: site.tree,
-            call,
-            claim: claim.clone(),
-            guard: site.held.guard(),
-            tasks: tokio::runtime::Handle::current(),
-            recorded: std::sync::Mutex::default(),
-        }
     }
 
     /// Makes a result a node below the one before it. Returns its position.

@@ -9,15 +9,35 @@ use tools::{ChangeRecorder, FileContent, PlannedChange};
 use crate::runtime::Runtime;
 
 /// Writes changes of one call down.
-pub(super) struct CallChanges {
-    pub(super) runtime: Runtime,
-    pub(super) tree: TreeId,
-    pub(super) call: CallId,
-    pub(super) claim: Claim,
-    pub(super) guard: Guard,
-    pub(super) tasks: tokio::runtime::Handle,
+pub(crate) struct CallChanges {
+    runtime: Runtime,
+    tree: TreeId,
+    call: CallId,
+    claim: Claim,
+    guards: Vec<Guard>,
+    tasks: tokio::runtime::Handle,
     /// What was written down.
-    pub(super) recorded: Mutex<Vec<FileChangeId>>,
+    recorded: Mutex<Vec<FileChangeId>>,
+}
+
+impl CallChanges {
+    /// Those of a call that is claimed, written while leases are held.
+    pub(crate) fn of(
+        runtime: &Runtime,
+        (tree, call): (TreeId, CallId),
+        claim: &Claim,
+        guards: &[Guard],
+    ) -> Self {
+        Self {
+            runtime: runtime.clone(),
+            tree,
+            call,
+            claim: claim.clone(),
+            guards: guards.to_vec(),
+            tasks: tokio::runtime::Handle::current(),
+            recorded: Mutex::default(),
+        }
+    }
 }
 
 impl ChangeRecorder for CallChanges {
@@ -38,7 +58,7 @@ impl ChangeRecorder for CallChanges {
         let new = NewFileChanges {
             call: self.call,
             claim: self.claim.clone(),
-            guards: vec![self.guard.clone()],
+            guards: self.guards.clone(),
             changes: changes.iter().map(of).collect(),
         };
         self.tasks.block_on(async {
@@ -49,6 +69,10 @@ impl ChangeRecorder for CallChanges {
             self.recorded.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
             Ok(())
         })
+    }
+
+    fn name(&self) -> String {
+        format!("{}-{}", self.call.answer, self.call.number)
     }
 
     fn take_back(&self) {

@@ -1,0 +1,70 @@
+//! The walls of a workspace's commands, an agent's and those of `drawloom sandbox` (spec: security §1).
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use sandbox::{Walls, git_folders_serving};
+
+use crate::error::CommandError;
+use crate::settings::ExecSettings;
+
+/// Folders of toolchains below a person's home that hold programs and no credentials.
+const TOOLCHAINS: [&str; 6] = [".cargo/bin", ".rustup", ".pyenv", ".nvm/versions", ".volta", ".deno/bin"];
+
+/// Variables by which programs of a toolchain find the rest of it, with the folder each names.
+const VARIABLES: [(&str, &str); 3] =
+    [("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv"), ("VOLTA_HOME", ".volta")];
+
+/// The walls around one workspace: it may be written, the system and toolchains be read, the home of Drawloom not be
+/// seen.
+///
+/// # Errors
+/// The home has no place for what its commands keep.
+pub fn of_workspace(
+    home: &Path,
+    folder: &Path,
+    key: &str,
+    settings: &ExecSettings,
+) -> Result<Walls, CommandError> {
+    let own = private_folder(&home.join("sandbox").join(workspace::file_name_of_key(key)))?;
+    let mut walls = Walls::around(folder, &own);
+    walls.git_folders = git_folders_serving(folder);
+    walls.private = vec![home.to_owned()];
+    walls.dependency_folders.clone_from(&settings.dependency_folders);
+    let user_home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let found = || user_home.iter().flat_map(|home| TOOLCHAINS.map(|folder| home.join(folder))).collect();
+    let toolchains: Vec<PathBuf> = settings.toolchains.clone().unwrap_or_else(found);
+    let toolchains: Vec<PathBuf> = toolchains.into_iter().filter(|folder| folder.is_dir()).collect();
+    let of_toolchains = search_path().filter(|entry| {
+        toolchains.iter().any(|toolchain| entry.starts_with(toolchain)) && !is_writable_by_others(entry)
+    });
+    let system = walls.environment.get("PATH").cloned().unwrap_or_default();
+    let path = of_toolchains.map(|entry| entry.to_string_lossy().into_owned()).chain([system]);
+    walls.environment.insert("PATH".to_owned(), path.collect::<Vec<_>>().join(":"));
+    for (variable, folder) in VARIABLES {
+        let folder = user_home.as_ref().map(|home| home.join(folder));
+        if let Some(folder) = folder.filter(|folder| toolchains.contains(folder)) {
+            walls.environment.insert(variable.to_owned(), folder.to_string_lossy().into_owned());
+        }
+    }
+    walls.readable.extend(toolchains);
+    Ok(walls)
+}
+
+/// Folders that the owner's programs are found in.
+fn search_path() -> impl Iterator<Item = PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).filter(|entry| entry.is_absolute()).collect::<Vec<_>>().into_iter()
+}
+
+fn is_writable_by_others(folder: &Path) -> bool {
+    fs::metadata(folder).is_ok_and(|found| found.permissions().mode() & 0o002 != 0)
+}
+
+/// A folder of the home, closed to others.
+fn private_folder(path: &Path) -> Result<PathBuf, CommandError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.and_then(|()| fs::canonicalize(path))
+        .map_err(|error| CommandError::file("cannot make", path, &error))
+}

@@ -1,0 +1,268 @@
+//! Commands that a model runs: behind walls, with what they changed told and given back.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::file_tools::{listed, say};
+use crate::tools::{calls, chat, nodes};
+use crate::world::{World, text};
+
+fn exec(command: &str) -> Value {
+    json!({"name": "exec", "arguments": {"command": command}})
+}
+
+/// A world whose model answers from these lines, and may run commands.
+fn world(lines: &[Value]) -> World {
+    let world = World::new();
+    world.write("lines.jsonl", &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+    let file = text(&world.home().join("lines.jsonl"));
+    let tools = r#"["exec", "process", "read", "write"]"#;
+    world.write(
+        "config.toml",
+        &format!("[model]\ndefault = \"script:{file}\"\n[agents.assistant]\ntools = {tools}\n"),
+    );
+    fs::create_dir_all(world.path("project/src")).unwrap();
+    fs::write(world.path("project/src/main.rs"), "fn weave() {}\n").unwrap();
+    world
+}
+
+/// One turn in which the model runs a command; its result.
+fn ran(command: &str, prepare: impl FnOnce(&World)) -> (World, String) {
+    let world = world(&[calls(&json!([exec(command)])), json!({"text": "Done."})]);
+    prepare(&world);
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+    let result = nodes(&world).into_iter().find(|node| node["author"] == "exec").unwrap();
+    let told = result["text"].as_str().unwrap().to_owned();
+    (world, told)
+}
+
+#[test]
+fn a_command_says_how_it_ended_what_it_printed_and_which_files_it_changed() {
+    let (_, told) = ran(
+        "cat src/main.rs; echo oh >&2; printf 'a\\nb\\n' > new.txt; echo '// x' >> src/main.rs; mkdir d; exit 7",
+        |_| {},
+    );
+    let (first, rest) = told.split_once('\n').unwrap();
+    assert!(first.starts_with("exit 7 (") && first.ends_with(" s, sandbox full)"), "{told}");
+    assert_eq!(
+        rest,
+        "[output]\nfn weave() {}\n[errors]\noh\n[files]\nchanged src/main.rs (+1 −0)\nmade folder d\n\
+         made new.txt (+2 −0)"
+    );
+}
+
+#[test]
+fn what_a_command_did_to_files_is_shown_and_given_back_byte_for_byte() {
+    let command = "rm -r gone; mv src lib; echo new > lib/main.rs; chmod 755 mode; rm link; ln -s mode link; \
+                   mkdir -p deep/er; printf '\\000\\001' > deep/er/bytes; echo log > x.log; echo k > target/o";
+    let mut before = Vec::new();
+    let (world, told) = ran(command, |world| {
+        let project = world.path("project");
+        for folder in ["gone", "target"] {
+            fs::create_dir(project.join(folder)).unwrap();
+        }
+        fs::write(project.join("gone/bytes"), b"\0\x01\xff").unwrap();
+        fs::write(project.join("mode"), "m").unwrap();
+        fs::set_permissions(project.join("gone"), fs::Permissions::from_mode(0o750)).unwrap();
+        fs::write(project.join(".gitignore"), "*.log\n").unwrap();
+        fs::write(project.join("y.log"), "y").unwrap();
+        symlink("src", project.join("link")).unwrap();
+        before = listed(&project);
+    });
+    for line in ["deleted gone/bytes", "changed mode (mode 644 to 755)", "changed link link", "made lib/main.rs"] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    assert!(!told.contains("x.log") && !told.contains("target/o"), "what git ignores is not recorded: {told}");
+    let project = world.path("project");
+    let shown = say(&world, "/diff").out;
+    assert!(shown.contains("+new") && shown.contains("gone/bytes: bytes with"), "{shown}");
+    let back = say(&world, "/undo --files");
+    assert_eq!((back.code, back.err.as_str()), (Some(0), ""), "{back:?}");
+    // What is not recorded is not looked at, let alone cleaned.
+    for left in ["x.log", "target/o"] {
+        fs::remove_file(project.join(left)).unwrap();
+    }
+    assert_eq!(listed(&project), before);
+}
+
+#[test]
+fn what_a_person_changed_since_is_left() {
+    let (world, _) = ran("echo agent > a; echo agent > b", |_| {});
+    let project = world.path("project");
+    fs::write(project.join("a"), "mine\n").unwrap();
+    let back = say(&world, "/undo --files");
+    assert!(back.err.contains("left as it is: a: somebody changed it since"), "{back:?}");
+    assert_eq!(fs::read_to_string(project.join("a")).unwrap(), "mine\n");
+    assert!(!project.join("b").exists());
+}
+
+#[test]
+fn walls_hold_and_what_is_protected_is_named() {
+    let (world, told) = ran(
+        "echo x >> AGENTS.md; echo evil > .envrc; cat $HOME/../../loom.db; env; sleep 300 & echo end",
+        |world| fs::write(world.path("project/AGENTS.md"), "ours\n").unwrap(),
+    );
+    assert!(told.contains("AGENTS.md: Read-only") || told.contains("AGENTS.md: read-only"), "{told}");
+    assert!(told.contains(".envrc is protected: what it made there was moved to"), "{told}");
+    assert!(told.contains("ended what it left running: sleep"), "{told}");
+    assert!(told.contains("No such file") && !told.contains("SQLite") && !told.contains("DRAWLOOM"), "{told}");
+    assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "ours\n");
+    assert!(!world.path("project/.envrc").exists());
+}
+
+#[test]
+fn what_touches_the_protected_set_is_asked_with_the_command_and_denied_where_nobody_is() {
+    let touching = json!({"name": "exec", "arguments": {"command": "echo x > AGENTS.md", "touches": ["AGENTS.md"]}});
+    let world = world(&[calls(&json!([touching])), json!({"text": "Done."})]);
+    fs::write(world.path("project/AGENTS.md"), "ours\n").unwrap();
+    let (_, said) = chat(&world, "Do it.");
+    let denied = said["denied"].to_string();
+    assert!(denied.contains("runs, steers or remembers something"), "{said}");
+    assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "ours\n");
+}
+
+#[test]
+fn in_plan_mode_a_command_looks_and_changes_nothing() {
+    let world = world(&[calls(&json!([exec("cat src/main.rs; echo x > new.txt")])), json!({"text": "Done."})]);
+    let project = text(&world.path("project"));
+    world.ok(&["--workspace", &project, "chat", "--plan", "-m", "Look."]);
+    let nodes = nodes(&world);
+    let told = nodes.iter().find(|node| node["author"] == "exec").unwrap()["text"].as_str().unwrap();
+    assert!(told.contains("fn weave") && told.contains("ead-only file system"), "{told}");
+    assert!(!world.path("project/new.txt").exists());
+}
+
+#[test]
+fn a_command_whose_time_is_over_is_ended_with_all_it_started() {
+    let slow = json!({"name": "exec", "arguments": {"command": "echo a > a; sleep 300", "timeout": 1}});
+    let world = world(&[calls(&json!([slow])), json!({"text": "Done.", "expect": ["its time was over", "made a"]})]);
+    assert_eq!(chat(&world, "Do it.").1["text"], "Done.");
+}
+
+/// A server that says the number of bytes in its folder's `note`, and its client.
+const SERVER: &str = "perl -MIO::Socket::INET -e '$|=1; my $s=IO::Socket::INET->new(LocalAddr=>\"127.0.0.1\",\
+                      LocalPort=>8000,Listen=>5) or die; print \"listening on 8000\\n\"; \
+                      while(my $c=$s->accept){print $c \"from the server\\n\"; close $c}'";
+const CLIENT: &str = "perl -MIO::Socket::INET -e 'my $s=IO::Socket::INET->new(PeerAddr=>\"127.0.0.1:8000\") \
+                      or die \"nobody\"; print <$s>'; cat /tmp/left";
+
+#[test]
+fn a_server_in_the_background_answers_a_later_command_and_ends_with_its_session() {
+    let background = |command: &str| json!({"name": "exec", "arguments": {"command": command, "background": true}});
+    let process = |more: &Value| json!({"name": "process", "arguments": more});
+    let world = world(&[
+        calls(&json!([exec("echo left > /tmp/left"), background(SERVER)])),
+        calls(&json!([process(&json!({"process": 1, "wait_for": "listening", "timeout": 20}))])),
+        calls(&json!([exec(CLIENT), background("read line; echo got $line; sleep 300")])),
+        calls(&json!([
+            process(&json!({"process": 2, "input": "a word\n", "wait_for": "got a word"})),
+            process(&json!({"process": 1, "kill": true})),
+            process(&json!({"process": 9})),
+        ])),
+        calls(&json!([exec(CLIENT)])),
+        json!({"text": "Done.", "expect": [
+            "process 1 runs in the background", "listening on 8000", "from the server", "left", "got a word",
+            "process 9 is not there", "nobody"
+        ]}),
+    ]);
+    let (code, said) = chat(&world, "Serve.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+    assert!(std::net::TcpStream::connect("127.0.0.1:8000").is_err(), "the machine does not see it");
+}
+
+#[test]
+fn secrets_that_are_known_are_masked_in_what_it_prints() {
+    let world = world(&[
+        calls(&json!([exec("cat key.txt")])),
+        json!({"text": "Done.", "expect": ["secret:"]}),
+    ]);
+    let key = "sk-drawloom-0123456789abcdef";
+    world.write("keys.toml", &format!("[providers.other]\nkey = \"{key}\"\n"));
+    fs::set_permissions(world.home().join("keys.toml"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(world.path("project/key.txt"), key).unwrap();
+    let (_, said) = chat(&world, "Show it.");
+    assert_eq!(said["text"], "Done.", "{said}");
+    assert!(!nodes(&world).iter().any(|node| node.to_string().contains(key)));
+}
+
+#[test]
+fn what_a_command_changed_whose_process_was_killed_is_given_back_after_it() {
+    let world = world(&[calls(&json!([exec("echo agent > a; rm src/main.rs; sleep 300")]))]);
+    let project = world.path("project");
+    let before = listed(&project);
+    let mut child = world.command(&["--workspace", &text(&project), "chat", "-m", "Do it."]).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !project.join("a").exists() || project.join("src/main.rs").exists() {
+        assert!(Instant::now() < deadline, "the command does not run");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    world.write("lines.jsonl", "{\"text\": \"Again.\"}\n");
+    let (_, said) = chat(&world, "What now?");
+    assert_eq!(said["text"], "Again.", "{said}");
+    assert!(nodes(&world).iter().any(|node| node["text"].as_str().unwrap().contains("outcome of this call is unknown")));
+    let shown = say(&world, "/diff session").out;
+    assert!(shown.contains("+agent") && shown.contains("-fn weave() {}"), "{shown}");
+    for _ in 0..2 {
+        say(&world, "/undo --files");
+    }
+    assert_eq!(listed(&project), before);
+}
+
+#[test]
+fn git_works_and_a_checkout_over_a_protected_file_is_named() {
+    let git = |world: &World, arguments: &[&str]| {
+        let done = Command::new("git")
+            .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"])
+            .args(arguments)
+            .current_dir(world.path("project"))
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    let command = "git checkout -q other && git config --list --show-origin | head -1; \
+                   git -c user.name=B -c user.email=b@example.org commit -q --allow-empty -m two && git log --oneline | wc -l";
+    let (world, told) = ran(command, |world| {
+        fs::write(world.path("project/AGENTS.md"), "ours\n").unwrap();
+        git(world, &["init", "-q"]);
+        git(world, &["add", "-A"]);
+        git(world, &["commit", "-q", "-m", "one"]);
+        git(world, &["checkout", "-q", "-b", "other"]);
+        fs::write(world.path("project/AGENTS.md"), "theirs\n").unwrap();
+        git(world, &["commit", "-q", "-a", "-m", "other"]);
+        git(world, &["checkout", "-q", "main"]);
+    });
+    assert!(told.contains("[output]") && told.contains('3'), "{told}");
+    assert!(told.contains("git has another text of") && told.contains("AGENTS.md"), "{told}");
+    assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "ours\n");
+}
+
+#[test]
+fn what_is_forgotten_is_in_no_record_of_a_workspace_either() {
+    let (world, _) = ran("echo 'the canary sang' > song.txt", |_| {});
+    // The next command finds the file, and so it is recorded.
+    world.write("lines.jsonl", &format!("{}\n{{\"text\": \"Done.\"}}\n", calls(&json!([exec("true")]))));
+    chat(&world, "Again.");
+    let records = world.home().join("cache/checkpoints");
+    assert!(holds(&records, "the canary sang"));
+    world.ok(&["forget", "--text", "the canary sang", "--yes", "--yes"]);
+    assert!(!holds(&records, "the canary sang"));
+}
+
+/// Whether a file below a folder holds a text.
+fn holds(folder: &Path, text: &str) -> bool {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| {
+        if path.is_dir() {
+            holds(&path, text)
+        } else {
+            String::from_utf8_lossy(&fs::read(&path).unwrap()).contains(text)
+        }
+    })
+}

@@ -1,0 +1,289 @@
+//! What stands beneath a root before a command runs: paths, modes, links, and the bytes of files (spec: agent §3
+//! *Checkpoints*).
+//!
+//! A command may change anything beneath its root, so all of it is recorded first, in a folder of the home that can be
+//! missed: an index of stamps and a pack of bytes. A file whose stamp is the one of the record before is not read again.
+//! What a command changed is told by two records, and its old bytes go from the pack to the store.
+//!
+//! Recorded is what a person would miss: not the git folder, not what git ignores, not the folders of dependencies.
+
+mod difference;
+mod index;
+mod pack;
+mod scan;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loom::Digest;
+use model::Cancel;
+use serde::{Deserialize, Serialize};
+use workspace::{FileStamp, Root};
+
+pub(crate) use difference::{CommandChange, Differences, StoodState};
+use index::{Index, IndexFile};
+use pack::{Pack, Place};
+use scan::Scan;
+
+/// What is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointRules {
+    /// Bytes of one file at most.
+    pub file: u64,
+    /// Files at most.
+    pub files: usize,
+    /// Bytes of all files at most.
+    pub workspace: u64,
+    /// Names of folders that are not recorded, beside [`workspace::protected::DEPENDENCY_FOLDERS`].
+    pub dependency_folders: Vec<String>,
+    /// Folders that are not recorded, by their absolute paths: the home of Drawloom.
+    pub private: Vec<PathBuf>,
+}
+
+impl Default for CheckpointRules {
+    fn default() -> Self {
+        Self {
+            file: 10 << 20,
+            files: 20_000,
+            workspace: 1 << 30,
+            dependency_folders: Vec::new(),
+            private: Vec::new(),
+        }
+    }
+}
+
+/// Folder of the records of commands that are running.
+const PENDING: &str = "pending";
+
+/// Bytes that no file needs any more, after which a pack is written anew.
+const WASTE: u64 = 256 << 20;
+
+/// Why nothing could be recorded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CheckpointError {
+    #[error("{} could not be {action}: {source}", path.display())]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("it was stopped")]
+    Stopped,
+    #[error("{0}")]
+    Root(#[from] workspace::FileError),
+}
+
+fn io_at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CheckpointError {
+    let path = path.to_owned();
+    move |source| CheckpointError::Io { action, path, source }
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    stamp: FileStamp,
+    /// Whether an equal stamp tells that nothing changed: not so of a file that changed just before it was looked at.
+    settled: bool,
+    kind: EntryKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum EntryKind {
+    Folder,
+    File {
+        digest: Digest,
+        place: Place,
+    },
+    Link {
+        target: Vec<u8>,
+    },
+    /// A file whose bytes are not kept.
+    NotKept(NotKept),
+}
+
+/// Why the bytes of a file are not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum NotKept {
+    TooLarge,
+    /// The workspace has more files, or more bytes, than are kept.
+    TooMany,
+    Unreadable,
+}
+
+/// What stood beneath a root at one time.
+#[derive(Debug)]
+pub(crate) struct Checkpoint {
+    index: Index,
+    pack: Pack,
+}
+
+/// Records of one root, in a folder of their own.
+#[derive(Debug)]
+pub struct Checkpoints {
+    folder: PathBuf,
+    rules: CheckpointRules,
+    /// The newest, as long as no other process made one.
+    last: Mutex<Option<(IndexFile, Arc<Checkpoint>)>>,
+}
+
+impl Checkpoints {
+    /// Records of the root that this folder belongs to. It is made when it is needed.
+    #[must_use]
+    pub fn within(folder: PathBuf, rules: CheckpointRules) -> Self {
+        Self { folder, rules, last: Mutex::default() }
+    }
+
+    /// Records what stands beneath a root. With a name, the record outlives this process under it, until
+    /// [`Self::finish`].
+    pub(crate) fn record(
+        &self,
+        root: &Root,
+        name: Option<&str>,
+        cancel: &Cancel,
+    ) -> Result<Arc<Checkpoint>, CheckpointError> {
+        let _lock = self.lock()?;
+        let mut newest = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = newest.take();
+        let before = match known {
+            Some((file, checkpoint)) if file.is_current(&self.folder) => Some((file, checkpoint)),
+            _ => self.load().map(|(file, checkpoint)| (file, Arc::new(checkpoint))),
+        };
+        let (index, pack) = {
+            let old = before.as_ref().map(|(_, old)| old.as_ref());
+            let pack = match old {
+                Some(old) if !self.is_wasteful(old) => old.pack.again()?,
+                _ => Pack::create(&self.folder)?,
+            };
+            let mut scan = Scan::new(root, &self.rules, pack, old);
+            scan.run(cancel)?;
+            scan.done()
+        };
+        let unchanged = before.filter(|(_, old)| old.index == index && old.pack.is_same(&pack));
+        let (file, checkpoint) = match unchanged {
+            Some(unchanged) => unchanged,
+            None => {
+                let file = IndexFile::write(&self.folder, (root.path(), &self.rules), &index, &pack)?;
+                self.remove_other_packs(&pack);
+                (file, Arc::new(Checkpoint { index, pack }))
+            }
+        };
+        if let Some(name) = name {
+            file.keep_as(&self.pending(name))?;
+        }
+        *newest = Some((file, Arc::clone(&checkpoint)));
+        Ok(checkpoint)
+    }
+
+    /// The record that was made under a name by a process that did not finish, with the root it is of and the records
+    /// it is among; none where there is none. `all` holds the records of every root.
+    pub(crate) fn unfinished(all: &Path, name: &str) -> Option<(Self, PathBuf, Checkpoint)> {
+        let mut folders = fs::read_dir(all).ok()?.flatten();
+        folders.find_map(|folder| {
+            let folder = folder.path();
+            let (_, read) = IndexFile::read(&folder.join(PENDING).join(name))?;
+            let pack = Pack::open(&folder, &read.pack).ok()?;
+            let checkpoint = Checkpoint { index: read.index, pack };
+            Some((Self::within(folder, read.rules), read.root, checkpoint))
+        })
+    }
+
+    /// Says that what a command changed since the record of this name is written down.
+    pub(crate) fn finish(&self, name: &str) {
+        if let Err(error) = fs::remove_file(self.pending(name))
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, "a record of files is left");
+        }
+    }
+
+    /// The newest record, where it can be read: what cannot is made anew.
+    fn load(&self) -> Option<(IndexFile, Checkpoint)> {
+        let (file, read) = IndexFile::read(&self.folder.join(index::NAME))?;
+        let pack = Pack::open(&self.folder, &read.pack).ok()?;
+        Some((file, Checkpoint { index: read.index, pack }))
+    }
+
+    fn pending(&self, name: &str) -> PathBuf {
+        self.folder.join(PENDING).join(name)
+    }
+
+    /// Whether a new pack without what is needed no more saves much.
+    fn is_wasteful(&self, old: &Checkpoint) -> bool {
+        old.pack.len() > old.index.kept_bytes() + WASTE && !self.has_pending()
+    }
+
+    fn has_pending(&self) -> bool {
+        fs::read_dir(self.folder.join(PENDING)).is_ok_and(|mut entries| entries.next().is_some())
+    }
+
+    fn remove_other_packs(&self, pack: &Pack) {
+        if self.has_pending() {
+            return;
+        }
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            if pack::is_pack(&name) && name != pack.name() {
+                fs::remove_file(entry.path()).ok();
+            }
+        }
+    }
+
+    /// Keeps other processes from recording the same root meanwhile.
+    fn lock(&self) -> Result<File, CheckpointError> {
+        make_private(&self.folder.join(PENDING))?;
+        let path = self.folder.join("lock");
+        let open = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
+        let file = open.map_err(io_at("opened", &path))?;
+        file.lock().map_err(io_at("locked", &path))?;
+        Ok(file)
+    }
+}
+
+/// Removes the records of every root, their bytes first: they may hold what is to be forgotten. What a running command
+/// changes cannot be given back then. It blocks.
+///
+/// # Errors
+/// Something could not be removed.
+pub fn remove_records(all: &Path) -> io::Result<()> {
+    let folders = match fs::read_dir(all) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        folders => folders?,
+    };
+    for folder in folders {
+        let folder = folder?.path();
+        for file in fs::read_dir(&folder)?.chain(fs::read_dir(folder.join(PENDING)).into_iter().flatten()) {
+            let file = file?;
+            if file.file_type()?.is_file() {
+                overwrite(&file.path())?;
+            }
+        }
+        fs::remove_dir_all(&folder)?;
+    }
+    Ok(())
+}
+
+/// Writes zero bytes over a file.
+fn overwrite(path: &Path) -> io::Result<()> {
+    let file = File::options().write(true).open(path)?;
+    let len = file.metadata()?.len();
+    io::copy(&mut io::repeat(0).take(len), &mut &file)?;
+    file.sync_data()
+}
+
+fn make_private(folder: &Path) -> Result<(), CheckpointError> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(io_at("made", folder))
+}
+
+impl Checkpoint {
+    fn entries(&self) -> &BTreeMap<PathBuf, Entry> {
+        &self.index.entries
+    }
+
+    fn passed_over(&self) -> &BTreeSet<PathBuf> {
+        &self.index.passed_over
+    }
+}
+
+#[cfg(test)]
+mod tests;

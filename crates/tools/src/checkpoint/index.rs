@@ -1,0 +1,108 @@
+//! What stood beneath a root, as a file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::pack::Pack;
+use super::{CheckpointError, CheckpointRules, Entry, EntryKind, io_at};
+
+pub(super) const NAME: &str = "index.json";
+
+/// Version of the file; another one is made anew.
+const VERSION: u32 = 1;
+
+/// What stood beneath a root.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Index {
+    pub(super) entries: BTreeMap<PathBuf, Entry>,
+    /// Paths that were there and are not recorded, with all below them.
+    pub(super) passed_over: BTreeSet<PathBuf>,
+    /// Whether there was more than is looked at.
+    pub(super) is_cut: bool,
+}
+
+impl Index {
+    pub(super) fn kept_bytes(&self) -> u64 {
+        let kept = |entry: &Entry| match entry.kind {
+            EntryKind::File { place, .. } => place.bytes,
+            _ => 0,
+        };
+        self.entries.values().map(kept).sum()
+    }
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    version: u32,
+    root: &'a Path,
+    rules: &'a CheckpointRules,
+    pack: &'a str,
+    index: &'a Index,
+}
+
+/// What an index file says.
+#[derive(Deserialize)]
+pub(super) struct ReadIndex {
+    version: u32,
+    /// Canonical path of the root.
+    pub(super) root: PathBuf,
+    pub(super) rules: CheckpointRules,
+    /// Name of the pack.
+    pub(super) pack: String,
+    pub(super) index: Index,
+}
+
+/// The file of an index, told apart from one that replaced it.
+#[derive(Debug)]
+pub(super) struct IndexFile {
+    path: PathBuf,
+    inode: u64,
+}
+
+impl IndexFile {
+    pub(super) fn write(
+        folder: &Path,
+        (root, rules): (&Path, &CheckpointRules),
+        index: &Index,
+        pack: &Pack,
+    ) -> Result<Self, CheckpointError> {
+        let (path, unfinished) = (folder.join(NAME), folder.join("index.new"));
+        fs::remove_file(&unfinished).ok();
+        let open = File::options().create_new(true).write(true).mode(0o600).open(&unfinished);
+        let file = open.map_err(io_at("made", &unfinished))?;
+        let mut out = BufWriter::new(&file);
+        let pack = pack.name().to_string_lossy();
+        let written = Written { version: VERSION, root, rules, pack: &pack, index };
+        let written = serde_json::to_writer(&mut out, &written);
+        let written = written.map_err(std::io::Error::from).and_then(|()| out.flush());
+        written.map_err(io_at("written", &unfinished))?;
+        let inode = file.metadata().map_err(io_at("read", &unfinished))?.ino();
+        fs::rename(&unfinished, &path).map_err(io_at("replaced", &path))?;
+        Ok(Self { path, inode })
+    }
+
+    /// An index; none where it is not there or cannot be read.
+    pub(super) fn read(path: &Path) -> Option<(Self, ReadIndex)> {
+        let file = File::open(path).ok()?;
+        let inode = file.metadata().ok()?.ino();
+        let read: ReadIndex = serde_json::from_reader(BufReader::new(file)).ok()?;
+        (read.version == VERSION).then(|| (Self { path: path.to_owned(), inode }, read))
+    }
+
+    /// Whether it still is the index of a folder.
+    pub(super) fn is_current(&self, folder: &Path) -> bool {
+        let path = folder.join(NAME);
+        self.path == path && fs::metadata(&path).is_ok_and(|found| found.ino() == self.inode)
+    }
+
+    /// Gives it a second name, under which it stays as it is.
+    pub(super) fn keep_as(&self, path: &Path) -> Result<(), CheckpointError> {
+        fs::remove_file(path).ok();
+        fs::hard_link(&self.path, path).map_err(io_at("kept", path))
+    }
+}

@@ -1,0 +1,228 @@
+//! Recording a root: a walk over all that stands beneath it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use loom::Digest;
+use model::Cancel;
+use workspace::protected::{DEPENDENCY_FOLDERS, is_git_folder};
+use workspace::{FileKind, FileProblem, FileStamp, ReadRules, RelativePath, Root};
+
+use super::index::Index;
+use super::pack::{Pack, Place};
+use super::{Checkpoint, CheckpointError, CheckpointRules, Entry, EntryKind, NotKept};
+use crate::ignores::Ignores;
+
+/// Names that are looked at in one root.
+const MOST: usize = 200_000;
+/// Folders below each other that are gone into.
+const DEPTH: usize = 64;
+/// How long after a change a file system may give the same time to another one, in ns.
+const RESOLUTION: i64 = 50_000_000;
+/// Drawloom's own folder in a workspace.
+const OWN: &str = ".drawloom";
+
+/// A walk that records.
+pub(super) struct Scan<'a> {
+    root: &'a Root,
+    rules: &'a CheckpointRules,
+    pack: Pack,
+    /// The record before, of the same pack or not.
+    old: Option<&'a Checkpoint>,
+    /// Bytes that lie in the pack already.
+    places: HashMap<Digest, Place>,
+    index: Index,
+    files: usize,
+    bytes: u64,
+    /// When it began, in ns since 1970.
+    began: i64,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(
+        root: &'a Root,
+        rules: &'a CheckpointRules,
+        pack: Pack,
+        old: Option<&'a Checkpoint>,
+    ) -> Self {
+        let of_pack = old.filter(|old| old.pack.is_same(&pack));
+        let place = |entry: &Entry| match entry.kind {
+            EntryKind::File { digest, place } => Some((digest, place)),
+            _ => None,
+        };
+        let places = of_pack.into_iter().flat_map(|old| old.entries().values().filter_map(place)).collect();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let began = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
+        let (index, files, bytes) = (Index::default(), 0, 0);
+        Self { root, rules, pack, old, places, index, files, bytes, began }
+    }
+
+    pub(super) fn done(self) -> (Index, Pack) {
+        (self.index, self.pack)
+    }
+
+    /// Walks, and looks as well at what was recorded before and is passed over by now.
+    pub(super) fn run(&mut self, cancel: &Cancel) -> Result<(), CheckpointError> {
+        let mut ignores = Ignores::above(self.root, Path::new(""));
+        let mut folders = vec![(RelativePath::root(), 0)];
+        let mut seen = 0;
+        while let Some((folder, above)) = folders.pop() {
+            if cancel.is_cancelled() {
+                return Err(CheckpointError::Stopped);
+            }
+            ignores.truncate(above);
+            ignores.enter(folder.as_path());
+            let (entries, is_cut) = match self.root.list_stamped(&folder, MOST) {
+                Ok(listed) => listed,
+                Err(error) if folder.is_root() => return Err(error.into()),
+                Err(_) => {
+                    self.index.passed_over.insert(folder.as_path().to_owned());
+                    continue;
+                }
+            };
+            self.index.is_cut |= is_cut;
+            for (entry, stamp) in entries {
+                seen += 1;
+                if seen > MOST {
+                    self.index.is_cut = true;
+                    return Ok(());
+                }
+                let is_folder = entry.kind == FileKind::Folder;
+                let path = folder.as_path().join(&entry.name);
+                let known = entry.name.to_str().is_some().then(|| folder.join(&entry.name).ok()).flatten();
+                let (Some(name), Some(at)) = (entry.name.to_str(), known) else {
+                    self.index.passed_over.insert(path);
+                    continue;
+                };
+                if self.is_passed_over(name, is_folder, &path) || ignores.is_ignored(&path, is_folder) {
+                    self.index.passed_over.insert(path);
+                    continue;
+                }
+                if is_folder {
+                    if path.components().count() < DEPTH {
+                        folders.push((at.clone(), ignores.len()));
+                    } else {
+                        self.index.passed_over.insert(path.clone());
+                    }
+                }
+                self.take(at, entry.kind, stamp)?;
+            }
+        }
+        self.look_again()
+    }
+
+    fn is_passed_over(&self, name: &str, is_folder: bool, path: &Path) -> bool {
+        let is_private = || self.rules.private.iter().any(|private| *private == self.root.path().join(path));
+        is_git_folder(name)
+            || name == OWN
+            || is_private()
+            || (is_folder
+                && (DEPENDENCY_FOLDERS.contains(&name)
+                    || self.rules.dependency_folders.iter().any(|folder| folder == name)))
+    }
+
+    /// A path that was recorded stays so, whatever git ignores by now.
+    fn look_again(&mut self) -> Result<(), CheckpointError> {
+        let Some(old) = self.old else { return Ok(()) };
+        let missing = old.entries().keys().filter(|path| !self.index.entries.contains_key(*path));
+        let missing: Vec<PathBuf> = missing.cloned().collect();
+        for path in missing {
+            let Ok(at) = path.iter().try_fold(RelativePath::root(), |at, name| at.join(name)) else {
+                continue;
+            };
+            if let Ok((kind, stamp)) = self.root.stamp(&at) {
+                self.take(at, kind, stamp)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, at: RelativePath, kind: FileKind, stamp: FileStamp) -> Result<(), CheckpointError> {
+        let path = at.as_path().to_owned();
+        let settled = stamp.changed.saturating_add(RESOLUTION) < self.began;
+        let kind = match kind {
+            FileKind::Folder => EntryKind::Folder,
+            FileKind::Symlink => match self.root.link_target(&at) {
+                Ok(target) => EntryKind::Link { target },
+                Err(_) => EntryKind::NotKept(NotKept::Unreadable),
+            },
+            FileKind::Regular => return self.take_file(at, stamp, settled),
+            // A socket, a pipe, a device: nothing that could be given back.
+            _ => {
+                self.index.passed_over.insert(path);
+                return Ok(());
+            }
+        };
+        self.index.entries.insert(path, Entry { stamp, settled, kind });
+        Ok(())
+    }
+
+    fn take_file(
+        &mut self,
+        at: RelativePath,
+        stamp: FileStamp,
+        settled: bool,
+    ) -> Result<(), CheckpointError> {
+        self.files += 1;
+        let known = self.old.and_then(|old| Some((old, old.entries().get(at.as_path())?)));
+        let known = known.filter(|(_, entry)| entry.settled && entry.stamp == stamp);
+        let (kind, stamp, settled) = match known {
+            _ if stamp.bytes > self.rules.file => (EntryKind::NotKept(NotKept::TooLarge), stamp, settled),
+            _ if self.files > self.rules.files || self.bytes + stamp.bytes > self.rules.workspace => {
+                (EntryKind::NotKept(NotKept::TooMany), stamp, settled)
+            }
+            Some((old, Entry { kind: EntryKind::File { digest, place }, .. })) => {
+                let place = match self.places.get(digest) {
+                    Some(place) => Ok(*place),
+                    // It lies in another pack.
+                    None => match old.pack.read(*place, *digest) {
+                        Ok(bytes) => self.push(*digest, &bytes),
+                        Err(_) => return self.read_file(at, stamp, settled),
+                    },
+                }?;
+                (EntryKind::File { digest: *digest, place }, stamp, settled)
+            }
+            _ => return self.read_file(at, stamp, settled),
+        };
+        self.keep(at.as_path(), Entry { stamp, settled, kind });
+        Ok(())
+    }
+
+    fn read_file(
+        &mut self,
+        at: RelativePath,
+        stamp: FileStamp,
+        settled: bool,
+    ) -> Result<(), CheckpointError> {
+        let entry = match self.root.read(&at, &ReadRules::at_most(self.rules.file)) {
+            Ok(content) => {
+                let digest = content.digest();
+                let place = match self.places.get(&digest) {
+                    Some(place) => *place,
+                    None => self.push(digest, &content.bytes)?,
+                };
+                // What is written to meanwhile is read again the next time.
+                let settled = settled && self.root.stamp(&at).is_ok_and(|(_, after)| after == stamp);
+                Entry { stamp, settled, kind: EntryKind::File { digest, place } }
+            }
+            Err(error) if matches!(error.problem, FileProblem::NotFound) => return Ok(()),
+            Err(_) => Entry { stamp, settled, kind: EntryKind::NotKept(NotKept::Unreadable) },
+        };
+        self.keep(at.as_path(), entry);
+        Ok(())
+    }
+
+    fn keep(&mut self, path: &Path, entry: Entry) {
+        if let EntryKind::File { place, .. } = entry.kind {
+            self.bytes += place.bytes;
+        }
+        self.index.entries.insert(path.to_owned(), entry);
+    }
+
+    fn push(&mut self, digest: Digest, bytes: &[u8]) -> Result<Place, CheckpointError> {
+        let place = self.pack.push(bytes)?;
+        self.places.insert(digest, place);
+        Ok(place)
+    }
+}

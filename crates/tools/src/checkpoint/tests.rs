@@ -1,0 +1,258 @@
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::Cancel;
+use tempfile::TempDir;
+use workspace::{Root, StoreGuard};
+
+use super::*;
+
+struct Fixture {
+    temp: TempDir,
+    records: Checkpoints,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self::with(CheckpointRules::default())
+    }
+
+    fn with(rules: CheckpointRules) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        fs::create_dir(temp.path().join("w")).unwrap();
+        let records = Checkpoints::within(temp.path().join("records/w"), rules);
+        Self { temp, records }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.temp.path().join("w").join(name)
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn root(&self) -> Root {
+        Root::open(&self.temp.path().join("w"), &StoreGuard::new()).unwrap()
+    }
+
+    fn record(&self) -> Arc<Checkpoint> {
+        self.records.record(&self.root(), None, &Cancel::never()).unwrap()
+    }
+
+    /// Another process's records of the same root.
+    fn again(&self) -> Checkpoints {
+        Checkpoints::within(self.records.folder.clone(), self.records.rules.clone())
+    }
+}
+
+/// Paths with what stood there before and after, in words.
+fn told(before: &Checkpoint, after: &Checkpoint) -> Vec<String> {
+    let words = |checkpoint: &Checkpoint, state: &StoodState| match state {
+        StoodState::Absent => "nothing".to_owned(),
+        StoodState::Folder { .. } => "folder".to_owned(),
+        StoodState::Link { target } => format!("-> {}", String::from_utf8_lossy(target)),
+        StoodState::File { mode, .. } => {
+            let bytes = checkpoint.bytes(state).unwrap();
+            format!("{} {mode:o}", String::from_utf8_lossy(&bytes))
+        }
+    };
+    let differences = Differences::between(before, after);
+    let mut told: Vec<String> = differences
+        .changes
+        .iter()
+        .map(|change| {
+            let (was, is) = (words(before, &change.before), words(after, &change.after));
+            format!("{}: {was}, then {is}", change.path)
+        })
+        .collect();
+    told.extend(differences.not_kept.iter().map(|path| format!("{path}: not kept")));
+    told.sort();
+    told
+}
+
+#[test]
+fn what_a_command_may_do_to_a_path_is_told_with_the_old_bytes() {
+    let at = Fixture::new();
+    for (name, text) in
+        [("changed", "old"), ("same", "same"), ("gone/a", "a"), ("mode", "m"), ("to_link", "x")]
+    {
+        at.put(name, text);
+    }
+    symlink("same", at.path("link")).unwrap();
+    let before = at.record();
+
+    at.put("changed", "new");
+    at.put("made/b", "b");
+    fs::remove_dir_all(at.path("gone")).unwrap();
+    fs::set_permissions(at.path("mode"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::remove_file(at.path("to_link")).unwrap();
+    symlink("changed", at.path("to_link")).unwrap();
+    fs::remove_file(at.path("link")).unwrap();
+    symlink("mode", at.path("link")).unwrap();
+    assert_eq!(
+        told(&before, &at.record()),
+        [
+            "changed: old 644, then new 644",
+            "gone/a: a 644, then nothing",
+            "gone: folder, then nothing",
+            "link: -> same, then -> mode",
+            "made/b: nothing, then b 644",
+            "made: nothing, then folder",
+            "mode: m 644, then m 755",
+            "to_link: x 644, then -> changed",
+        ]
+    );
+}
+
+#[test]
+fn a_change_of_the_same_length_in_the_same_moment_is_seen() {
+    let at = Fixture::new();
+    at.put("a", "one");
+    let before = at.record();
+    let modified = fs::metadata(at.path("a")).unwrap().modified().unwrap();
+    at.put("a", "two");
+    // As a program can do that sets the time back.
+    File::options().write(true).open(at.path("a")).unwrap().set_modified(modified).unwrap();
+    assert_eq!(told(&before, &at.record()), ["a: one 644, then two 644"]);
+}
+
+#[test]
+fn what_is_not_recorded_is_never_taken_for_new() {
+    let at = Fixture::new();
+    at.put(".gitignore", "*.log\nbuild/\n");
+    for name in ["a.log", "build/out", "node_modules/x/index.js", ".git/config", "kept"] {
+        at.put(name, "before");
+    }
+    let before = at.record();
+    // Nothing is ignored any more.
+    fs::remove_file(at.path(".gitignore")).unwrap();
+    for name in ["a.log", "build/out", "node_modules/x/index.js", ".git/config"] {
+        at.put(name, "after");
+    }
+    assert_eq!(told(&before, &at.record()), [".gitignore: *.log\nbuild/\n 644, then nothing"]);
+    // And what was recorded stays so when it is ignored.
+    let before = at.record();
+    at.put(".gitignore", "kept\n");
+    at.put("kept", "after");
+    assert_eq!(
+        told(&before, &at.record()),
+        [".gitignore: nothing, then kept\n 644", "kept: before 644, then after 644"]
+    );
+}
+
+#[test]
+fn past_the_limits_a_change_is_named() {
+    let at =
+        Fixture::with(CheckpointRules { file: 8, files: 3, workspace: 12, ..CheckpointRules::default() });
+    at.put("a", "large and larger");
+    at.put("b", "12345678");
+    at.put("c", "12345678");
+    at.put("d", "1");
+    let before = at.record();
+    for name in ["a", "b", "c", "d"] {
+        at.put(name, "x");
+    }
+    assert_eq!(
+        told(&before, &at.record()),
+        ["a: not kept", "b: 12345678 644, then x 644", "c: not kept", "d: not kept"]
+    );
+}
+
+#[test]
+fn another_process_goes_on_from_the_record_and_reads_nothing_again() {
+    let at = Fixture::new();
+    let many: Vec<String> = (0..50).map(|number| format!("d{}/f{number}", number % 7)).collect();
+    many.iter().for_each(|name| at.put(name, name));
+    // What changed just now is read again.
+    let before = loop {
+        let before = at.record();
+        if before.entries().values().all(|entry| entry.settled) {
+            break before;
+        }
+    };
+    let len = before.pack.len();
+    let other = at.again();
+    // What cannot be read any more is still known by its stamp.
+    let after = other.record(&at.root(), None, &Cancel::never()).unwrap();
+    assert!(told(&before, &after).is_empty());
+    assert_eq!((after.pack.len(), after.pack.name()), (len, before.pack.name()), "nothing was added");
+    at.put(&many[3], "other");
+    let changed = other.record(&at.root(), None, &Cancel::never()).unwrap();
+    assert_eq!(changed.pack.len(), len + 5);
+    assert_eq!(told(&before, &changed), [format!("{0}: {0} 644, then other 644", many[3])]);
+    // The first one sees what the other wrote.
+    assert!(told(&changed, &at.record()).is_empty());
+}
+
+#[test]
+fn a_record_under_a_name_outlives_later_ones_and_ends_when_it_is_finished() {
+    let at = Fixture::new();
+    at.put("a", "one");
+    at.records.record(&at.root(), Some("call-1"), &Cancel::never()).unwrap();
+    at.put("a", "two");
+    at.record();
+    let all = at.temp.path().join("records");
+    let (records, root, before) = Checkpoints::unfinished(&all, "call-1").unwrap();
+    assert_eq!(root, at.root().path());
+    assert_eq!(told(&before, &at.record()), ["a: one 644, then two 644"]);
+    records.finish("call-1");
+    assert!(Checkpoints::unfinished(&all, "call-1").is_none());
+    assert!(Checkpoints::unfinished(Path::new("/nowhere"), "call-1").is_none());
+}
+
+#[test]
+fn a_damaged_record_is_made_anew() {
+    let at = Fixture::new();
+    at.put("a", "one");
+    at.record();
+    let index = at.records.folder.join(index::NAME);
+    for damage in ["", "{", "{\"version\":9}"] {
+        fs::write(&index, damage).unwrap();
+        let before = at.again().record(&at.root(), None, &Cancel::never()).unwrap();
+        at.put("a", "two");
+        assert_eq!(told(&before, &at.record()), ["a: one 644, then two 644"]);
+        at.put("a", "one");
+    }
+    // A pack of which bytes are gone is told when they are needed.
+    let before = at.record();
+    let pack = at.records.folder.join(before.pack.name());
+    fs::write(&pack, "").unwrap();
+    at.put("a", "two");
+    let after = at.record();
+    let differences = Differences::between(&before, &after);
+    assert!(before.bytes(&differences.changes[0].before).unwrap_err().contains("kept"));
+}
+
+#[test]
+fn records_are_the_owners_alone() {
+    let at = Fixture::new();
+    at.put("secret", "text");
+    at.record();
+    for entry in fs::read_dir(&at.records.folder).unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode & 0o077, 0, "{}", entry.path().display());
+    }
+}
+
+#[test]
+fn records_that_are_removed_hold_nothing_any_more() {
+    let at = Fixture::new();
+    at.put("a", "canary");
+    let before = at.records.record(&at.root(), Some("call-1"), &Cancel::never()).unwrap();
+    let all = at.temp.path().join("records");
+    let mut pack = File::open(at.records.folder.join(before.pack.name())).unwrap();
+    remove_records(&all).unwrap();
+    assert_eq!(fs::read_dir(&all).unwrap().count(), 0);
+    let mut left = String::new();
+    pack.read_to_string(&mut left).unwrap();
+    assert_eq!(left, "\0".repeat(6));
+    // The next command is recorded as ever.
+    at.put("a", "new");
+    assert!(told(&at.record(), &at.record()).is_empty());
+    remove_records(&at.temp.path().join("nowhere")).unwrap();
+}

@@ -1,0 +1,196 @@
+//! The tool that runs commands, in the walls of its session (spec: agent §3 *Shell*, security §1).
+//!
+//! What stands in the workspace is recorded first, so that all that a command changes can be given back.
+
+mod changed_files;
+mod processes;
+mod report;
+mod watched_files;
+
+use std::path::PathBuf;
+
+use model::Cancel;
+use policy::{CommandFacts, NetworkWish, PathAccess, PathUse, SandboxLevel};
+use sandbox::{CommandLine, Level, LevelReport, Outcome, RootAccess, Run, RunningCommand, Session, Walls};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use text::terminal::{explicit, one_line};
+use workspace::{LinkPolicy, RootedPath};
+
+use crate::checkpoint::Checkpoints;
+use crate::tool::{CallScope, Tool, ToolScope};
+
+pub use changed_files::{ChangedFiles, recording, recover_command};
+pub use processes::Processes;
+pub(crate) use watched_files::watched;
+
+/// Name of the tool; rules on it are about every line that is handed to a shell.
+pub(crate) const EXEC: &str = "exec";
+
+const DESCRIPTION: &str = "Runs a line of a shell in the workspace and says how it ended, what it printed, and which files \
+it changed. It has no network and no terminal; what it leaves running is ended with it, unless it runs in the background.";
+
+/// Seconds that a command may run, unless it asks for more.
+const TIME: u32 = 60;
+const LONGEST_TIME: u32 = 3_600;
+/// Bytes of each output stream that are kept.
+const OUTPUT: usize = 1 << 20;
+
+/// Where the commands of a session run.
+#[derive(Debug)]
+pub struct CommandScope {
+    /// What its commands share.
+    pub session: Session,
+    /// What the probe of this machine found.
+    pub report: LevelReport,
+    /// Walls of every command; a call adds what it touches and its time.
+    pub walls: Walls,
+    /// Folder of the home for protected files that commands made.
+    pub quarantine: PathBuf,
+    pub checkpoints: Checkpoints,
+    pub processes: Processes,
+}
+
+impl CommandScope {
+    pub(crate) fn level(&self) -> SandboxLevel {
+        match self.session.level() {
+            Level::None => SandboxLevel::None,
+            Level::Partial => SandboxLevel::Partial,
+            Level::Full => SandboxLevel::Full,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// Line for /bin/sh.
+    command: String,
+    /// Folder to run in; the top of the workspace without it.
+    directory: Option<String>,
+    /// Seconds it may run: 60 without it.
+    #[schemars(range(min = 1, max = 3600))]
+    timeout: Option<u32>,
+    /// Run it on, as a server, and say its number at once.
+    #[serde(default)]
+    background: bool,
+    /// Protected files it writes, like AGENTS.md or .github/workflows/ci.yml: the owner is asked, and they are read-only
+    /// otherwise.
+    #[serde(default)]
+    touches: Vec<String>,
+}
+
+/// The tool itself, and the one for what it started.
+pub(crate) fn tools() -> [Tool; 2] {
+    [Tool::running_commands((EXEC, DESCRIPTION), run, command, paths, preview), processes::tool()]
+}
+
+fn place<'s>(scope: &'s ToolScope, arguments: &Arguments) -> Result<RootedPath<'s>, String> {
+    let named = arguments.directory.as_deref().unwrap_or(".");
+    scope.roots.place(named).map_err(|error| format!("{named:?}: {error}"))
+}
+
+/// What policy is told of a call.
+fn command(scope: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
+    let directory = place(scope, arguments).ok()?.path;
+    let line = arguments.command.clone();
+    Some(CommandFacts { line, directory, network: NetworkWish::Off, publishes: false })
+}
+
+fn paths(scope: &ToolScope, arguments: &Arguments) -> Vec<PathUse> {
+    let uses = |path: &String| scope.path_use(path, PathAccess::Write);
+    arguments.touches.iter().filter_map(uses).collect()
+}
+
+/// What a question shows.
+fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
+    let place = place(scope, arguments)?;
+    let explicit_line = |line: &str| explicit(&one_line(line)).into_owned();
+    let mut shown: Vec<String> =
+        arguments.command.lines().map(|line| format!("$ {}", explicit_line(line))).collect();
+    if !place.path.is_root() {
+        shown.push(format!("in {}", explicit_line(&place.path.as_path().display().to_string())));
+    }
+    shown.extend(arguments.touches.iter().map(|path| format!("writes {}", explicit_line(path))));
+    Ok(shown.join("\n"))
+}
+
+fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
+    let scope = call.scope;
+    let commands = scope.commands.as_ref().ok_or("commands cannot run on this machine")?;
+    if arguments.command.trim().is_empty() {
+        return Err("the command is empty".to_owned());
+    }
+    let place = place(scope, arguments)?;
+    let directory = place.root.path().join(place.path.as_path());
+    let walls = walls(commands, call, &place, arguments)?;
+    let run = Run {
+        walls,
+        command: CommandLine::Shell(arguments.command.clone()),
+        directory,
+        level: commands.session.level(),
+        quarantine: commands.quarantine.join(call.changes.name()),
+    };
+    if arguments.background {
+        return processes::start(commands, &arguments.command, run);
+    }
+    // A command that sees every root read-only changes nothing.
+    if call.plan_mode {
+        let outcome = run_to_end(&commands.session, run, call.cancel)?;
+        return Ok(report::told(scope, &outcome, &commands.report, None));
+    }
+    let recorder = (call.changes, call.cancel);
+    let (outcome, changed) = recording(&commands.checkpoints, place.root, recorder, || {
+        run_to_end(&commands.session, run, call.cancel)
+    })?;
+    match outcome {
+        Ok(outcome) => Ok(report::told(scope, &outcome, &commands.report, Some(&changed))),
+        Err(why) => Err(changed.told_changes().map_or(why.clone(), |changed| format!("{why}\n{changed}"))),
+    }
+}
+
+/// The walls of one call.
+fn walls(
+    commands: &CommandScope,
+    call: &CallScope<'_>,
+    place: &RootedPath<'_>,
+    arguments: &Arguments,
+) -> Result<Walls, String> {
+    let mut walls = commands.walls.clone();
+    walls.limits.output = OUTPUT;
+    walls.limits.time_ms = u64::from(arguments.timeout.unwrap_or(TIME).clamp(1, LONGEST_TIME)) * 1_000;
+    if call.plan_mode {
+        walls.roots.iter_mut().for_each(|root| root.access = RootAccess::ReadOnly);
+        walls.git_folders.clear();
+    }
+    for touched in &arguments.touches {
+        let at = call.scope.roots.place(touched).map_err(|error| format!("{touched:?}: {error}"))?;
+        if at.root.path() != place.root.path() {
+            return Err(format!("{touched} lies in another folder than the command runs in"));
+        }
+        at.root.stat(&at.path, LinkPolicy::Refuse).map_err(|error| error.to_string())?;
+        walls.touches.push(at.root.path().join(at.path.as_path()));
+    }
+    Ok(walls)
+}
+
+/// Runs a command until it ends, or ends it where the turn is stopped. It blocks.
+fn run_to_end(session: &Session, run: Run, cancel: &Cancel) -> Result<Outcome, String> {
+    let mut running: RunningCommand = session.start(run, None).map_err(|error| error.to_string())?;
+    let mut cancel = cancel.clone();
+    let outcome = blocking(async {
+        tokio::select! {
+            biased;
+            outcome = running.outcome() => return outcome,
+            () = cancel.cancelled() => running.cancel(),
+        }
+        running.outcome().await
+    })?;
+    outcome.map_err(|error| error.to_string())
+}
+
+/// Waits for something on this thread.
+fn blocking<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    runtime.map(|runtime| runtime.block_on(work)).map_err(|error| error.to_string())
+}

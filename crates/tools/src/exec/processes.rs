@@ -1,0 +1,200 @@
+//! Commands in the background: looked at, waited for, written to and ended (spec: agent §3 *Shell*).
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use model::Cancel;
+use policy::{CommandFacts, NetworkWish};
+use sandbox::{BackgroundCommand, Run, TextWait};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use text::cut::head_tail;
+use workspace::RelativePath;
+
+use super::{CommandScope, blocking, report};
+use crate::changes::line_name;
+use crate::tool::{CallScope, Tool, ToolScope};
+
+const DESCRIPTION: &str = "Looks at a command that exec started in the background: says what it printed since the last \
+look and whether it ended. It waits for a text, writes to its input, or ends it, where the call says so.";
+
+/// Commands that run in the background of a session at one time (spec: scale §4).
+const MOST: usize = 8;
+/// Commands of a session whose end is remembered.
+const REMEMBERED: usize = 64;
+/// Bytes of their output that are kept of each, the last ones.
+const LOG: usize = 64 << 20;
+/// How long each may run, in ms.
+const TIME_MS: u64 = 24 * 60 * 60 * 1_000;
+/// Bytes of output that one look reads, and characters that it tells.
+const READ: usize = 1 << 20;
+const SHOWN: usize = 20_000;
+/// Seconds that a call waits for a text at most, and unless it says so.
+const LONGEST_WAIT: u32 = 600;
+const WAIT: u32 = 30;
+/// How long a command may not read what is written to it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The background commands of a session.
+#[derive(Debug, Default)]
+pub struct Processes(Mutex<BTreeMap<u32, Process>>);
+
+#[derive(Debug)]
+struct Process {
+    line: String,
+    command: BackgroundCommand,
+    /// Place in its output up to which it was told.
+    told: u64,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// Number that exec gave.
+    process: u32,
+    /// Text to wait for in what it prints.
+    wait_for: Option<String>,
+    /// Seconds to wait: 30 without it.
+    #[schemars(range(min = 1, max = 600))]
+    timeout: Option<u32>,
+    /// Text for its standard input, with its own line ends.
+    input: Option<String>,
+    /// End it with all it started.
+    #[serde(default)]
+    kill: bool,
+}
+
+pub(crate) fn tool() -> Tool {
+    Tool::steering_commands(("process", DESCRIPTION), run, command, preview).beside_the_core()
+}
+
+/// What is written to a command may be lines of a shell.
+fn command(_: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
+    let line = arguments.input.clone()?;
+    let directory = RelativePath::root();
+    Some(CommandFacts { line, directory, network: NetworkWish::Off, publishes: false })
+}
+
+/// What a question shows.
+fn preview(_: &ToolScope, arguments: &Arguments) -> Result<String, String> {
+    let lines = arguments.input.iter().flat_map(|input| input.lines());
+    let lines = lines.map(|line| format!("> {}", line_name(line)));
+    Ok([format!("process {} gets", arguments.process)]
+        .into_iter()
+        .chain(lines)
+        .collect::<Vec<_>>()
+        .join("\n"))
+}
+
+impl Processes {
+    fn locked(&self) -> MutexGuard<'_, BTreeMap<u32, Process>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Starts a command in the background. Returns what is told of it. It blocks.
+pub(super) fn start(commands: &CommandScope, line: &str, mut run: Run) -> Result<String, String> {
+    let mut processes = commands.processes.locked();
+    let running =
+        processes.values_mut().filter_map(|process| process.command.outcome_now().is_none().then_some(()));
+    if running.count() >= MOST {
+        return Err(format!("{MOST} commands run in the background already: end one of them"));
+    }
+    run.walls.limits.time_ms = TIME_MS;
+    let command = commands.session.start_background(run, LOG).map_err(|error| error.to_string())?;
+    let number = processes.keys().next_back().map_or(1, |last| last + 1);
+    processes.insert(number, Process { line: line.to_owned(), command, told: 0 });
+    while processes.len() > REMEMBERED {
+        let ended = |(number, process): (&u32, &mut Process)| process.command.outcome_now().map(|_| *number);
+        let Some(number) = processes.iter_mut().find_map(ended) else { break };
+        processes.remove(&number);
+    }
+    Ok(format!(
+        "process {number} runs in the background; `process` looks at it, and it ends with this session"
+    ))
+}
+
+fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
+    let commands = call.scope.commands.as_ref().ok_or("commands cannot run on this machine")?;
+    let number = arguments.process;
+    // It is out of the table while this call is at it, so that calls of other processes go on.
+    let taken = commands.processes.locked().remove(&number);
+    let Some(mut process) = taken else {
+        let processes = commands.processes.locked();
+        let there: Vec<String> = processes.keys().map(u32::to_string).collect();
+        let there = if there.is_empty() { "there is none".to_owned() } else { there.join(", ") };
+        return Err(format!("process {number} is not there, or another call is at it: {there}"));
+    };
+    let looked = look(call, commands, &mut process, arguments);
+    commands.processes.locked().insert(number, process);
+    looked
+}
+
+fn look(
+    call: &CallScope<'_>,
+    commands: &CommandScope,
+    process: &mut Process,
+    arguments: &Arguments,
+) -> Result<String, String> {
+    let mut notes = Vec::new();
+    if let Some(input) = &arguments.input {
+        let written = blocking(async { process.command.write(input.as_bytes(), PATIENCE).await })?;
+        written.map_err(|error| format!("it did not take the input: {error}"))?;
+    }
+    if let Some(text) = &arguments.wait_for {
+        let seconds = arguments.timeout.unwrap_or(WAIT).clamp(1, LONGEST_WAIT);
+        match wait(process, text, Duration::from_secs(seconds.into()), call.cancel)? {
+            Some(TextWait::Printed(_)) => {}
+            Some(TextWait::Ended) => notes.push(format!("it ended without printing {:?}", text)),
+            Some(TextWait::TimedOut) => notes.push(format!("it did not print {text:?} in {seconds} s")),
+            None => notes.push("it was not waited for any longer: the turn was stopped".to_owned()),
+        }
+    }
+    if arguments.kill {
+        process.command.cancel();
+        let _ended = blocking(async { process.command.outcome().await.is_ok() })?;
+    }
+    let state = match process.command.outcome_now() {
+        None => "runs".to_owned(),
+        Some(Ok(outcome)) => {
+            notes.extend(outcome.notices.iter().map(report::notice));
+            report::ending(&outcome.ending)
+        }
+        Some(Err(error)) => error.to_string(),
+    };
+    let piece = process.command.output(process.told, READ);
+    process.told = piece.end;
+    if piece.omitted > 0 {
+        notes.push(format!("{} bytes before this are not kept any more", piece.omitted));
+    }
+    let mut parts = vec![format!("process {} ({}): {state}", arguments.process, line_name(&process.line))];
+    let output = String::from_utf8_lossy(&piece.bytes);
+    let output = call.scope.masker.mask(&output).text.into_owned();
+    if !output.is_empty() {
+        parts.push(format!("[output]\n{}", head_tail(output.trim_end_matches('\n'), SHOWN, "output").text));
+    }
+    if commands.session.level() < sandbox::Level::Full {
+        notes.push(format!("the sandbox is {}", commands.session.level()));
+    }
+    if !notes.is_empty() {
+        parts.push(format!("[notes]\n{}", notes.join("\n")));
+    }
+    Ok(parts.join("\n"))
+}
+
+/// Waits for a text; none where the turn was stopped meanwhile.
+fn wait(
+    process: &mut Process,
+    text: &str,
+    at_most: Duration,
+    cancel: &Cancel,
+) -> Result<Option<TextWait>, String> {
+    let (mut cancel, from) = (cancel.clone(), process.told);
+    blocking(async {
+        tokio::select! {
+            waited = process.command.wait_for(text.as_bytes(), from, at_most) => Some(waited),
+            () = cancel.cancelled() => None,
+        }
+    })
+}

@@ -1,0 +1,80 @@
+//! What a model is told of a command that ran.
+
+use sandbox::{Ending, Level, LevelReport, Notice, Outcome};
+use text::cut::head_tail;
+
+use super::changed_files::ChangedFiles;
+use crate::changes::line_name;
+use crate::tool::ToolScope;
+
+/// Characters of each output stream that are told.
+const SHOWN: usize = 20_000;
+
+/// How it ended, what it printed, what it changed, and what there is to know besides.
+pub(super) fn told(
+    scope: &ToolScope,
+    outcome: &Outcome,
+    report: &LevelReport,
+    changed: Option<&ChangedFiles>,
+) -> String {
+    let seconds = outcome.duration.as_secs_f64();
+    let mut parts = vec![format!("{} ({seconds:.1} s, sandbox {})", ending(&outcome.ending), outcome.level)];
+    let stream = |name: &str, text: String| {
+        // Secrets go before anything is cut.
+        let text = scope.masker.mask(&text).text.into_owned();
+        let shown = head_tail(text.trim_end_matches('\n'), SHOWN, name).text.into_owned();
+        (!shown.is_empty()).then(|| format!("[{name}]\n{shown}"))
+    };
+    parts.extend(stream("output", outcome.standard.text()));
+    parts.extend(stream("errors", outcome.error.text()));
+    let files = changed.and_then(ChangedFiles::told_changes);
+    parts.extend(files.map(|files| format!("[files]\n{files}")));
+    let mut notes: Vec<String> = outcome.notices.iter().map(notice).collect();
+    if outcome.level < Level::Full {
+        notes.push(format!("the sandbox is {}: {}", outcome.level, report.missing.join("; ")));
+    }
+    if !notes.is_empty() {
+        parts.push(format!("[notes]\n{}", notes.join("\n")));
+    }
+    parts.join("\n")
+}
+
+pub(super) fn ending(ending: &Ending) -> String {
+    match ending {
+        Ending::Exited(code) => format!("exit {code}"),
+        Ending::Signaled(number) => format!("ended by signal {number}"),
+        Ending::TimedOut => "ended: its time was over; ask for a longer timeout".to_owned(),
+        Ending::Cancelled => "stopped".to_owned(),
+        Ending::OverLimit(limit) => format!("ended: over the limit of {limit}"),
+    }
+}
+
+/// What a notice says, in words for a model and its owner.
+pub(super) fn notice(notice: &Notice) -> String {
+    let name = |path: &std::path::Path| line_name(&path.display().to_string());
+    match notice {
+        Notice::Ended(names) => format!("ended what it left running: {}", line_name(&names.join(", "))),
+        Notice::Quarantined { path, to } => {
+            format!("{} is protected: what it made there was moved to {}", name(path), name(to))
+        }
+        Notice::Restored(path) => {
+            format!("{} is protected: it is back as it was; name it in touches to write it", name(path))
+        }
+        Notice::NotRestored { path, problem } => {
+            format!("{} is protected, was changed and could not be given back: {problem}", name(path))
+        }
+        Notice::DiffersFromIndex(paths) => {
+            let paths: Vec<String> = paths.iter().map(|path| name(path)).collect();
+            format!(
+                "git has another text of {} than the folder, where it is protected: the next commit of all would take \
+                 the folder's; name it in touches and run the command again",
+                paths.join(", ")
+            )
+        }
+        Notice::NotAllScanned(path) => {
+            format!("{} has too many files to look for protected ones in all of them", name(path))
+        }
+        Notice::NetworkSeemsMissing => "it seems to need a network, which commands do not have".to_owned(),
+        Notice::Lacks(what) => what.clone(),
+    }
+}

@@ -1,0 +1,94 @@
+//! What git ignores beneath a root, as the ignore files on the way say.
+
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use workspace::{ReadRules, RelativePath, Root};
+
+/// Bytes of a `.gitignore` that is read.
+const IGNORE_BYTES: u64 = 1 << 20;
+
+/// The ignore files above the folder a walk stands in, the nearest last.
+pub(crate) struct Ignores<'r> {
+    root: &'r Root,
+    files: Vec<Gitignore>,
+    /// Whether nothing is ignored.
+    is_off: bool,
+}
+
+impl<'r> Ignores<'r> {
+    /// Nothing is ignored.
+    pub(crate) const fn none(root: &'r Root) -> Self {
+        Self { root, files: Vec::new(), is_off: true }
+    }
+
+    /// The ignore files of the folders above one.
+    pub(crate) fn above(root: &'r Root, folder: &Path) -> Self {
+        let mut ignores = Self { root, files: Vec::new(), is_off: false };
+        let mut above: Vec<PathBuf> = folder.ancestors().skip(1).map(Path::to_owned).collect();
+        above.reverse();
+        above.iter().for_each(|folder| ignores.enter(folder));
+        ignores
+    }
+
+    /// How many there are: what a walk that leaves a folder goes back to.
+    pub(crate) const fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.files.truncate(len);
+    }
+
+    /// Takes in the ignore file of a folder, if it has one.
+    pub(crate) fn enter(&mut self, folder: &Path) {
+        if self.is_off {
+            return;
+        }
+        // Git's own file of a repository counts as far as its root does.
+        let names: &[&str] = if folder.join(".git") == Path::new(".git") {
+            &[".git/info/exclude", ".gitignore"]
+        } else {
+            &[".gitignore"]
+        };
+        let mut builder = GitignoreBuilder::new(folder);
+        let mut is_there = false;
+        for name in names {
+            let Ok(path) = RelativePath::parse(&shown(&folder.join(name))) else { continue };
+            let Ok(read) = self.root.read(&path, &ReadRules::at_most(IGNORE_BYTES)) else { continue };
+            is_there = true;
+            let text = String::from_utf8_lossy(&read.bytes);
+            for line in text.strip_prefix('\u{feff}').unwrap_or(&text).lines() {
+                // A line that git would not understand says nothing.
+                builder.add_line(None, &literal_braces(line)).ok();
+            }
+        }
+        self.files.extend(is_there.then(|| builder.build().ok()).flatten());
+    }
+
+    pub(crate) fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
+        // The nearest file that says something decides.
+        let said =
+            self.files.iter().rev().map(|file| file.matched(path, is_folder)).find(|said| !said.is_none());
+        said.is_some_and(|said| said.is_ignore())
+    }
+}
+
+/// A line in which braces are no alternatives: git knows none.
+fn literal_braces(line: &str) -> String {
+    let mut out = String::new();
+    let mut is_escaped = false;
+    for c in line.chars() {
+        if matches!(c, '{' | '}') && !is_escaped {
+            out.push('\\');
+        }
+        is_escaped = c == '\\' && !is_escaped;
+        out.push(c);
+    }
+    out
+}
+
+/// A path as text; the root itself has a name too.
+pub(crate) fn shown(path: &Path) -> String {
+    if path.as_os_str().is_empty() { ".".to_owned() } else { path.to_string_lossy().into_owned() }
+}
