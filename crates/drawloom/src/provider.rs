@@ -170,10 +170,9 @@ impl<'a> ResolvedProvider<'a> {
             .map_err(|error| self.setup(&error))
     }
 
-    /// Whether its server may be asked to count tokens: one on this machine that can, or of which only the address is
-    /// known.
+    /// Whether its server may be asked to count tokens: one on this machine that can, or of which nothing is known.
     fn counts_tokens(&self) -> bool {
-        let can = self.row.map_or(self.name.contains(':'), |row| matches!(row.name, "llamacpp" | "vllm"));
+        let can = self.row.is_none_or(|row| matches!(row.name, "llamacpp" | "vllm"));
         can && self.place() == ModelPlace::Local
     }
 

@@ -31,7 +31,7 @@ fn the_embedded_engine_counts_what_it_reads() {
 
 #[test]
 fn a_server_on_this_machine_counts_and_one_that_cannot_is_estimated() {
-    let counted = |counts: bool| {
+    let counted = |counts: bool, kind: &str| {
         let world = World::new();
         let near = Server::start(move |path, body| {
             if path.ends_with("/tokenize") {
@@ -42,17 +42,17 @@ fn a_server_on_this_machine_counts_and_one_that_cannot_is_estimated() {
         });
         world.write(
             "config.toml",
-            &format!(
-                "[providers.box]\nbase_url = \"{}\"\nkind = \"llamacpp\"\nwindow = 32000\n",
-                near.base()
-            ),
+            &format!("[providers.box]\nbase_url = \"{}\"\n{kind}window = 32000\n", near.base()),
         );
         let (code, said) = world.json(&["--model", "box/m", "chat", "-m", GERMAN]);
         assert_eq!(code, Some(0), "{said}");
         let (_, sent) = world.json(&["context", "show", said["node"].as_str().unwrap()]);
         (sent, near.asked().len())
     };
-    let ((with, asked), (without, asked_too)) = (counted(true), counted(false));
+    let llama = "kind = \"llamacpp\"\n";
+    let ((with, asked), (without, asked_too)) = (counted(true, llama), counted(false, llama));
+    let (of_no_kind, _) = counted(true, "");
+    assert_eq!(of_no_kind["used"], with["used"], "one of which nothing but the address is known counts too");
     assert_eq!((asked, asked_too), (1, 1), "counting is no request");
     assert_eq!(with["estimated"], true, "what the template adds is not counted");
     let tokens = |sent: &Value| sent["used"].as_u64().unwrap();
