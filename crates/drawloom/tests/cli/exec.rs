@@ -75,10 +75,15 @@ fn what_a_command_did_to_files_is_shown_and_given_back_byte_for_byte() {
         symlink("src", project.join("link")).unwrap();
         before = listed(&project);
     });
-    for line in ["deleted gone/bytes", "changed mode (mode 644 to 755)", "changed link link", "made lib/main.rs"] {
+    for line in
+        ["deleted gone/bytes", "changed mode (mode 644 to 755)", "changed link link", "made lib/main.rs"]
+    {
         assert!(told.contains(line), "{line}: {told}");
     }
-    assert!(!told.contains("x.log") && !told.contains("target/o"), "what git ignores is not recorded: {told}");
+    assert!(
+        !told.contains("x.log") && !told.contains("target/o"),
+        "what git ignores is not recorded: {told}"
+    );
     let project = world.path("project");
     let shown = say(&world, "/diff").out;
     assert!(shown.contains("+new") && shown.contains("gone/bytes: bytes with"), "{shown}");
@@ -111,14 +116,18 @@ fn walls_hold_and_what_is_protected_is_named() {
     assert!(told.contains("AGENTS.md: Read-only") || told.contains("AGENTS.md: read-only"), "{told}");
     assert!(told.contains(".envrc is protected: what it made there was moved to"), "{told}");
     assert!(told.contains("ended what it left running: sleep"), "{told}");
-    assert!(told.contains("No such file") && !told.contains("SQLite") && !told.contains("DRAWLOOM"), "{told}");
+    assert!(
+        told.contains("No such file") && !told.contains("SQLite") && !told.contains("DRAWLOOM"),
+        "{told}"
+    );
     assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "ours\n");
     assert!(!world.path("project/.envrc").exists());
 }
 
 #[test]
 fn what_touches_the_protected_set_is_asked_with_the_command_and_denied_where_nobody_is() {
-    let touching = json!({"name": "exec", "arguments": {"command": "echo x > AGENTS.md", "touches": ["AGENTS.md"]}});
+    let touching =
+        json!({"name": "exec", "arguments": {"command": "echo x > AGENTS.md", "touches": ["AGENTS.md"]}});
     let world = world(&[calls(&json!([touching])), json!({"text": "Done."})]);
     fs::write(world.path("project/AGENTS.md"), "ours\n").unwrap();
     let (_, said) = chat(&world, "Do it.");
@@ -129,7 +138,8 @@ fn what_touches_the_protected_set_is_asked_with_the_command_and_denied_where_nob
 
 #[test]
 fn in_plan_mode_a_command_looks_and_changes_nothing() {
-    let world = world(&[calls(&json!([exec("cat src/main.rs; echo x > new.txt")])), json!({"text": "Done."})]);
+    let world =
+        world(&[calls(&json!([exec("cat src/main.rs; echo x > new.txt")])), json!({"text": "Done."})]);
     let project = text(&world.path("project"));
     world.ok(&["--workspace", &project, "chat", "--plan", "-m", "Look."]);
     let nodes = nodes(&world);
@@ -141,7 +151,8 @@ fn in_plan_mode_a_command_looks_and_changes_nothing() {
 #[test]
 fn a_command_whose_time_is_over_is_ended_with_all_it_started() {
     let slow = json!({"name": "exec", "arguments": {"command": "echo a > a; sleep 300", "timeout": 1}});
-    let world = world(&[calls(&json!([slow])), json!({"text": "Done.", "expect": ["its time was over", "made a"]})]);
+    let world =
+        world(&[calls(&json!([slow])), json!({"text": "Done.", "expect": ["its time was over", "made a"]})]);
     assert_eq!(chat(&world, "Do it.").1["text"], "Done.");
 }
 
@@ -154,7 +165,8 @@ const CLIENT: &str = "perl -MIO::Socket::INET -e 'my $s=IO::Socket::INET->new(Pe
 
 #[test]
 fn a_server_in_the_background_answers_a_later_command_and_ends_with_its_session() {
-    let background = |command: &str| json!({"name": "exec", "arguments": {"command": command, "background": true}});
+    let background =
+        |command: &str| json!({"name": "exec", "arguments": {"command": command, "background": true}});
     let process = |more: &Value| json!({"name": "process", "arguments": more});
     let world = world(&[
         calls(&json!([exec("echo left > /tmp/left"), background(SERVER)])),
@@ -178,10 +190,8 @@ fn a_server_in_the_background_answers_a_later_command_and_ends_with_its_session(
 
 #[test]
 fn secrets_that_are_known_are_masked_in_what_it_prints() {
-    let world = world(&[
-        calls(&json!([exec("cat key.txt")])),
-        json!({"text": "Done.", "expect": ["secret:"]}),
-    ]);
+    let world =
+        world(&[calls(&json!([exec("cat key.txt")])), json!({"text": "Done.", "expect": ["secret:"]})]);
     let key = "sk-drawloom-0123456789abcdef";
     world.write("keys.toml", &format!("[providers.other]\nkey = \"{key}\"\n"));
     fs::set_permissions(world.home().join("keys.toml"), fs::Permissions::from_mode(0o600)).unwrap();
@@ -207,7 +217,11 @@ fn what_a_command_changed_whose_process_was_killed_is_given_back_after_it() {
     world.write("lines.jsonl", "{\"text\": \"Again.\"}\n");
     let (_, said) = chat(&world, "What now?");
     assert_eq!(said["text"], "Again.", "{said}");
-    assert!(nodes(&world).iter().any(|node| node["text"].as_str().unwrap().contains("outcome of this call is unknown")));
+    assert!(
+        nodes(&world)
+            .iter()
+            .any(|node| node["text"].as_str().unwrap().contains("outcome of this call is unknown"))
+    );
     let shown = say(&world, "/diff session").out;
     assert!(shown.contains("+agent") && shown.contains("-fn weave() {}"), "{shown}");
     for _ in 0..2 {

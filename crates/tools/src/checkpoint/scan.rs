@@ -106,7 +106,7 @@ impl<'a> Scan<'a> {
                         self.index.passed_over.insert(path.clone());
                     }
                 }
-                self.take(at, entry.kind, stamp)?;
+                self.take(&at, entry.kind, stamp)?;
             }
         }
         self.look_again()
@@ -132,18 +132,18 @@ impl<'a> Scan<'a> {
                 continue;
             };
             if let Ok((kind, stamp)) = self.root.stamp(&at) {
-                self.take(at, kind, stamp)?;
+                self.take(&at, kind, stamp)?;
             }
         }
         Ok(())
     }
 
-    fn take(&mut self, at: RelativePath, kind: FileKind, stamp: FileStamp) -> Result<(), CheckpointError> {
+    fn take(&mut self, at: &RelativePath, kind: FileKind, stamp: FileStamp) -> Result<(), CheckpointError> {
         let path = at.as_path().to_owned();
         let settled = stamp.changed.saturating_add(RESOLUTION) < self.began;
         let kind = match kind {
             FileKind::Folder => EntryKind::Folder,
-            FileKind::Symlink => match self.root.link_target(&at) {
+            FileKind::Symlink => match self.root.link_target(at) {
                 Ok(target) => EntryKind::Link { target },
                 Err(_) => EntryKind::NotKept(NotKept::Unreadable),
             },
@@ -160,7 +160,7 @@ impl<'a> Scan<'a> {
 
     fn take_file(
         &mut self,
-        at: RelativePath,
+        at: &RelativePath,
         stamp: FileStamp,
         settled: bool,
     ) -> Result<(), CheckpointError> {
@@ -191,11 +191,11 @@ impl<'a> Scan<'a> {
 
     fn read_file(
         &mut self,
-        at: RelativePath,
+        at: &RelativePath,
         stamp: FileStamp,
         settled: bool,
     ) -> Result<(), CheckpointError> {
-        let entry = match self.root.read(&at, &ReadRules::at_most(self.rules.file)) {
+        let entry = match self.root.read(at, &ReadRules::at_most(self.rules.file)) {
             Ok(content) => {
                 let digest = content.digest();
                 let place = match self.places.get(&digest) {
@@ -203,7 +203,7 @@ impl<'a> Scan<'a> {
                     None => self.push(digest, &content.bytes)?,
                 };
                 // What is written to meanwhile is read again the next time.
-                let settled = settled && self.root.stamp(&at).is_ok_and(|(_, after)| after == stamp);
+                let settled = settled && self.root.stamp(at).is_ok_and(|(_, after)| after == stamp);
                 Entry { stamp, settled, kind: EntryKind::File { digest, place } }
             }
             Err(error) if matches!(error.problem, FileProblem::NotFound) => return Ok(()),

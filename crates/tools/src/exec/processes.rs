@@ -146,7 +146,7 @@ fn look(
         let seconds = arguments.timeout.unwrap_or(WAIT).clamp(1, LONGEST_WAIT);
         match wait(process, text, Duration::from_secs(seconds.into()), call.cancel)? {
             Some(TextWait::Printed(_)) => {}
-            Some(TextWait::Ended) => notes.push(format!("it ended without printing {:?}", text)),
+            Some(TextWait::Ended) => notes.push(format!("it ended without printing {text:?}")),
             Some(TextWait::TimedOut) => notes.push(format!("it did not print {text:?} in {seconds} s")),
             None => notes.push("it was not waited for any longer: the turn was stopped".to_owned()),
         }
