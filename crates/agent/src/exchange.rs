@@ -100,7 +100,7 @@ pub(crate) async fn send(
     // A session counts as one over all its trees.
     let session = runtime.store.tree(&call.who, ask.tree).await?.session;
     let session = session.unwrap_or_else(|| ask.tree.to_string());
-    let to = model::CallOrigin { session, purpose: ask.purpose, sibling: Some(slot) };
+    let to = model::CallOrigin { sibling: Some(slot), ..model::CallOrigin::new(session, ask.purpose) };
     let info = ask.model.info();
     call.events.emit(SessionEvent::Started {
         generation: begun.row.id,

@@ -71,6 +71,8 @@ pub struct CallOrigin {
     /// The session (or tree) the call belongs to.
     pub session: String,
     pub purpose: Purpose,
+    /// The label of the subagent that makes it.
+    pub label: Option<String>,
     /// The call's place among sibling calls.
     pub sibling: Option<SiblingSlot>,
 }
@@ -78,7 +80,7 @@ pub struct CallOrigin {
 impl CallOrigin {
     /// A call that stands alone.
     pub fn new(session: impl Into<String>, purpose: Purpose) -> Self {
-        Self { session: session.into(), purpose, sibling: None }
+        Self { session: session.into(), purpose, label: None, sibling: None }
     }
 }
 

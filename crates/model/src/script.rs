@@ -1,8 +1,8 @@
 //! The script model: answers from a file, for tests, demonstrations and work without a network
 //! (spec: cli §3).
 //!
-//! Each line of the file answers one model call. A call takes the next unused line of its own kind;
-//! counting starts at the first line in every process and runs per session. A repeated attempt is a
+//! Each line of the file answers one model call. A call takes the next unused line of its own kind, one
+//! of a subagent of its label where there are such; counting starts at the first line in every process and runs per session. A repeated attempt is a
 //! call of its own, as it is for a server.
 
 use std::collections::HashMap;
@@ -120,7 +120,7 @@ impl ScriptModel {
         };
         let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = if number == 1 { count.take(call) } else { count.take_alone(call) };
-        line_at(lines, call.purpose, turn).cloned().ok_or_else(exhausted)
+        line_at(lines, call, turn).cloned().ok_or_else(exhausted)
     }
 
     /// Checks what the line expects of the plain text sent.
@@ -201,7 +201,7 @@ impl Attempt for Played<'_> {
     fn can_repeat(&self) -> bool {
         let Some(lines) = &self.script.lines else { return true };
         let count = self.script.count.lock().unwrap_or_else(PoisonError::into_inner);
-        line_at(lines, self.call.purpose, count.next(self.call)).is_some()
+        line_at(lines, self.call, count.next(self.call)).is_some()
     }
 }
 
@@ -247,9 +247,14 @@ impl Count {
     }
 }
 
-/// The line for the n-th call (from 0) of a kind.
-fn line_at(lines: &[Line], purpose: Purpose, turn: usize) -> Option<&Line> {
-    let own: Vec<&Line> = lines.iter().filter(|line| line.purpose == purpose).collect();
+/// The line for the n-th call (from 0) of a kind in its session: of a subagent one with its label, where there are such.
+fn line_at<'l>(lines: &'l [Line], call: &CallOrigin, turn: usize) -> Option<&'l Line> {
+    let of = |label: Option<&str>| -> Vec<&Line> {
+        let fits = |line: &&Line| line.purpose == call.purpose && line.label.as_deref() == label;
+        lines.iter().filter(fits).collect()
+    };
+    let labelled = call.label.as_deref().map(|label| of(Some(label))).filter(|own| !own.is_empty());
+    let own = labelled.unwrap_or_else(|| of(None));
     let repeats = own.last().is_some_and(|line| line.repeats) || own.first().is_some_and(|line| line.repeats);
     let at = if repeats { turn % own.len() } else { turn };
     own.get(at).copied()

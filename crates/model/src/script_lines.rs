@@ -50,6 +50,8 @@ pub(crate) struct Line {
     /// Where it stands, from 1.
     pub(crate) number: usize,
     pub(crate) purpose: Purpose,
+    /// The subagent whose calls it answers alone.
+    pub(crate) label: Option<String>,
     pub(crate) deltas: Vec<String>,
     pub(crate) thinking: String,
     pub(crate) tool_calls: Vec<ScriptCall>,
@@ -123,6 +125,7 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Vec<Line>, ScriptError> {
 struct Written {
     #[serde(rename = "for")]
     purpose: Option<Purpose>,
+    label: Option<String>,
     text: Option<String>,
     deltas: Option<Vec<String>>,
     thinking: Option<String>,
@@ -182,9 +185,14 @@ fn line(number: usize, text: &str) -> Result<Line, String> {
         (Some(text), None) => vec![text],
         (None, None) => Vec::new(),
     };
+    let purpose = written.purpose.unwrap_or_default();
+    if written.label.is_some() && purpose != Purpose::Subagent {
+        return Err("`label` names a subagent: write `\"for\": \"subagent\"` beside it".to_owned());
+    }
     Ok(Line {
         number,
-        purpose: written.purpose.unwrap_or_default(),
+        purpose,
+        label: written.label,
         deltas,
         thinking: written.thinking.unwrap_or_default(),
         tool_calls: written.tool_calls.into_iter().map(call).collect(),

@@ -131,6 +131,32 @@ async fn counting_runs_per_session_and_starts_anew_with_every_model() {
 }
 
 #[tokio::test]
+async fn a_subagent_takes_the_lines_of_its_label_else_those_without_one() {
+    let lines = [
+        r#"{"text":"turn"}"#,
+        r#"{"for":"subagent","text":"any 1"}"#,
+        r#"{"for":"subagent","label":"tests","text":"tests 1"}"#,
+        r#"{"for":"subagent","text":"any 2"}"#,
+        r#"{"for":"subagent","label":"tests","text":"tests 2"}"#,
+    ];
+    let model = script(&lines.join("\n"));
+    let of = |session: &str, label: &str| CallOrigin {
+        label: Some(label.to_owned()),
+        ..CallOrigin::new(session, Purpose::Subagent)
+    };
+    for said in ["tests 1", "tests 2", "script_exhausted"] {
+        assert_eq!(text(&model, &of("a", "tests")).await, said);
+    }
+    for said in ["any 1", "any 2"] {
+        assert_eq!(text(&model, &of("b", "docs")).await, said);
+    }
+    assert_eq!(text(&model, &of("c", "tests")).await, "tests 1", "each session counts for itself");
+    assert_eq!(text(&model, &turn()).await, "turn");
+    let wrong = ScriptModel::from_text("x", r#"{"label":"tests","text":"1"}"#, ScriptOptions::default());
+    assert!(wrong.unwrap_err().to_string().contains("names a subagent"));
+}
+
+#[tokio::test]
 async fn a_looping_script_begins_again_after_its_last_line() {
     let model =
         script("{\"text\":\"1\"}\n{\"for\":\"observe\",\"text\":\"o\"}\n{\"text\":\"2\",\"loop\":true}");
