@@ -8,8 +8,8 @@ use context::{
 };
 use loom::path::{ViewOverrides, ancestor_at, is_ancestor, position};
 use loom::{
-    CellKey, Mode, Op, Position, PositionId, PositionKind, Refusal, Role, RowError, TextOffset, TreeReader,
-    ViewName, resolve,
+    Ascent, CellKey, Mode, Op, Position, PositionId, PositionKind, Refusal, Role, RowError, TextOffset,
+    TreeReader, ViewName, resolve,
 };
 use text::grapheme;
 
@@ -202,19 +202,25 @@ impl<'a> Window<'a> {
         Ok((TextOffset { position: position.id, at: (found - start) as u64 }, position))
     }
 
-    /// The beginning of a turn near a position: the next one, else the one before, but not the first of all.
+    /// The beginning of a turn near a position: the next one, else the one before, but not the first of all. However
+    /// many results of tools stand between, it is read once from the end of the path.
     fn turn(&self, near: &Position) -> Result<Option<Position>, RowError> {
-        let last = self.path.tip.depth.min(near.depth.saturating_add(TURN));
-        let first = (self.first.depth + 1).max(near.depth.saturating_sub(TURN)).max(2);
-        let onwards = near.depth.max(first)..=last;
-        let back = (first..near.depth).rev();
-        for depth in onwards.chain(back) {
-            let found = ancestor_at(self.rows, self.path.tip.id, depth)?;
-            if let Some(found) = found.filter(|found| found.role == Some(Role::User)) {
-                return Ok(Some(found));
+        let first = (self.first.depth + 1).max(2);
+        let mut next = None;
+        for position in Ascent::new(self.rows, self.path.tip.id) {
+            let position = position?;
+            let is_before = position.depth < near.depth;
+            if position.depth < first || (is_before && next.is_some()) {
+                break;
+            }
+            if position.role == Some(Role::User) {
+                next = Some(position);
+                if is_before {
+                    break;
+                }
             }
         }
-        Ok(None)
+        Ok(next)
     }
 
     /// What leaves or comes back where the window starts at a place of this position. Nothing does where it was moved
@@ -259,9 +265,6 @@ impl<'a> Window<'a> {
         Ok(row.node.text().into_owned())
     }
 }
-
-/// Positions looked at for the beginning of a turn, in each direction: results of tools stand between.
-const TURN: u32 = 64;
 
 /// Code of the error where nothing is long enough to leave.
 pub(crate) const NOTHING_TO_COMPACT: &str = "nothing_to_compact";
