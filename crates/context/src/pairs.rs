@@ -12,7 +12,7 @@ use crate::render_history::{Line, Spoken};
 const UNKNOWN: &str =
     "[The outcome of this call is unknown: it was started, and no result of it stands here.]";
 /// What is sent for the result of a call that never started.
-const NOT_RUN: &str = "[This call was not run.]";
+const NOT_RUN: &str = "[This call was not run: its turn ended before it began.]";
 /// Characters of the head and of the tail that are kept of a result that is shortened.
 const HEAD: usize = 600;
 /// See [`HEAD`].

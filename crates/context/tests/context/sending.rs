@@ -160,7 +160,10 @@ fn a_result_of_a_started_call_is_unknown_and_one_without_a_call_is_nobodys() {
         sent[1].starts_with("round a Ok one | a Unknown [The outcome of this call is unknown"),
         "{sent:?}"
     );
-    assert!(sent[1].ends_with("| b Denied [This call was not run.]"), "{sent:?}");
+    assert!(
+        sent[1].ends_with("| b Denied [This call was not run: its turn ended before it began.]"),
+        "{sent:?}"
+    );
     assert_eq!(sent[2..], ["assistant done"]);
 }
 
