@@ -8,7 +8,7 @@ use store::{Principal, Reservation};
 use crate::call::Call;
 use crate::error::AgentError;
 use crate::event::QuestionKind;
-use crate::questions::{Decision, QuestionContext};
+use crate::questions::{Decision, Question, QuestionContext};
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
 use crate::spend::{EXPECTED_OUTPUT, NANOS};
@@ -55,7 +55,11 @@ impl Runtime {
                     continue;
                 }
                 let asker = QuestionContext { call, tree: ask.tree, guards: &ask.guards };
-                if self.ask(&asker, QuestionKind::Budget, over.question()).await?.decision == Decision::Denied
+                if self
+                    .ask(&asker, Question::yes_or_no(QuestionKind::Budget, over.question()))
+                    .await?
+                    .decision
+                    == Decision::Denied
                 {
                     return Err(AgentError::Budget { limit: over.limit, message: over.refusal() });
                 }

@@ -71,6 +71,9 @@ pub enum SessionEvent {
     Answered {
         question: QuestionId,
         decision: Decision,
+        /// The word that approved it; none where it was denied.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        word: Option<String>,
         by: String,
         /// Why, where whoever answered said so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,6 +171,9 @@ pub struct AskedQuestion {
     pub kind: QuestionKind,
     /// What is asked, in one line, and the lines it is about ([`crate::questions::parts`]).
     pub text: String,
+    /// Words that approve it; the first is meant where none is said.
+    #[serde(default)]
+    pub answers: Vec<String>,
     /// When it is denied unless it was answered, in ms since 1970.
     pub expires: Millis,
 }

@@ -25,6 +25,11 @@ pub use store::{Decision, QuestionId};
 /// Reason of a question that was denied because its work was stopped.
 pub const STOPPED: &str = "the work was stopped";
 
+/// Words with which a call of a tool is approved: for itself, for the rest of its session, for good.
+pub const ONCE: &str = "once";
+pub const SESSION: &str = "session";
+pub const ALWAYS: &str = "always";
+
 /// How long a question stands, at most.
 pub const DEADLINE: Duration = Duration::from_secs(10 * 60);
 /// How often it is looked whether a question is past its deadline by the store's clock, once it is by this process's.
@@ -41,15 +46,33 @@ pub(crate) struct QuestionContext<'a> {
     pub(crate) guards: &'a [Guard],
 }
 
+/// What is asked.
+pub(crate) struct Question {
+    pub(crate) kind: QuestionKind,
+    /// A text of [`parts`].
+    pub(crate) text: String,
+    /// Words that approve it; the first is meant where none is said.
+    pub(crate) answers: Vec<String>,
+}
+
+impl Question {
+    /// One that takes yes or no.
+    pub(crate) fn yes_or_no(kind: QuestionKind, text: String) -> Self {
+        Self { kind, text, answers: vec!["yes".to_owned()] }
+    }
+}
+
 /// What was answered.
 pub(crate) struct Answer {
     pub(crate) decision: Decision,
+    /// One of the question's words; none where it was denied.
+    pub(crate) word: Option<String>,
     pub(crate) reason: Option<String>,
 }
 
 impl Answer {
     fn denied(reason: &str) -> Self {
-        Self { decision: Decision::Denied, reason: Some(reason.to_owned()) }
+        Self { decision: Decision::Denied, word: None, reason: Some(reason.to_owned()) }
     }
 }
 
@@ -120,13 +143,13 @@ impl Runtime {
         }
     }
 
-    /// Asks a text of [`parts`], and waits for the answer. What stops the work denies it.
+    /// Asks, and waits for the answer. What stops the work denies it.
     pub(crate) async fn ask(
         &self,
         asker: &QuestionContext<'_>,
-        kind: QuestionKind,
-        text: String,
+        question: Question,
     ) -> Result<Answer, AgentError> {
+        let Question { kind, text, answers } = question;
         let QuestionContext { call, tree, guards } = asker;
         let Some(within) = call.answer_within else {
             return Ok(Answer::denied("nobody is here to answer"));
@@ -140,7 +163,7 @@ impl Runtime {
             kind: kind.name().to_owned(),
             asker: self.name_for(&call.who),
             payload: text.clone(),
-            answers: vec!["yes".to_owned()],
+            answers: answers.clone(),
             ttl: within,
             claim: Claim { owner: LeaseOwner::new(self.instance.to_string()), fence },
             guards: guards.to_vec(),
@@ -155,23 +178,25 @@ impl Runtime {
         };
         let (id, expires) = (asked.id, asked.expires);
         let mut standing = Standing { runtime: self.clone(), who: call.who.clone(), id, is_answered: false };
-        call.events.emit(SessionEvent::Question { question: AskedQuestion { id, kind, text, expires } });
+        call.events
+            .emit(SessionEvent::Question { question: AskedQuestion { id, kind, text, answers, expires } });
         let mut cancel = call.cancel.clone();
         let answer = tokio::select! {
             answer = self.answered(&call.who, (id, within), newest) => Some(answer?),
             () = cancel.cancelled() => None,
         };
-        let (decision, by, reason) = match answer {
-            Some(answer) => (answer.decision, answer.by, answer.reason),
+        let (decision, word, by, reason) = match answer {
+            Some(answer) => (answer.decision, answer.word, answer.by, answer.reason),
             // The one that was given this moment stands, and the work stops all the same.
             None => match self.withdraw(&call.who, id).await {
-                Some(earlier) => (earlier.decision, earlier.by, earlier.reason),
-                None => (Decision::Denied, self.name_for(&call.who), Some(STOPPED.to_owned())),
+                Some(earlier) => (earlier.decision, earlier.word, earlier.by, earlier.reason),
+                None => (Decision::Denied, None, self.name_for(&call.who), Some(STOPPED.to_owned())),
             },
         };
         standing.is_answered = true;
-        call.events.emit(SessionEvent::Answered { question: id, decision, by, reason: reason.clone() });
-        Ok(Answer { decision, reason })
+        let (said, why) = (word.clone(), reason.clone());
+        call.events.emit(SessionEvent::Answered { question: id, decision, word: said, by, reason: why });
+        Ok(Answer { decision, word, reason })
     }
 
     /// The answer of a question, once it has one: whoever answers, and wherever, it is an event of the store.

@@ -14,6 +14,7 @@ use text::mask::Masker;
 
 use crate::error::AgentError;
 use crate::fallback::Fallbacks;
+use crate::lasting_rules::LastingRules;
 use crate::spend::{SpendLimiter, TurnSpending};
 
 /// How long a lease lasts that is not renewed, unless the runtime says otherwise.
@@ -37,6 +38,8 @@ pub struct Runtime {
     pub spend: Arc<SpendLimiter>,
     /// Who is asked when a model does not answer.
     pub fallbacks: Fallbacks,
+    /// Rules that answers give for good.
+    pub rules: LastingRules,
 }
 
 impl Runtime {
@@ -60,6 +63,7 @@ impl Runtime {
             lease: LEASE,
             spend: Arc::default(),
             fallbacks: Fallbacks::default(),
+            rules: LastingRules::default(),
         }
     }
 

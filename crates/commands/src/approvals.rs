@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use agent::questions::{Decision, parts};
+use agent::questions::{ALWAYS, Decision, parts};
 use futures_util::future::BoxFuture;
 use store::{Principal, QuestionId, SessionId, Store, StoreError};
 
@@ -11,7 +11,7 @@ use crate::args::approvals::{Approve, Deny};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::approvals::{Approval, Approvals, Decided};
-use crate::rights::Asker;
+use crate::rights::{Asker, Right};
 
 /// `approvals list`.
 pub(crate) async fn list(app: &App, asker: &Asker) -> Result<CommandOutcome, CommandError> {
@@ -55,7 +55,12 @@ pub(crate) async fn list(app: &App, asker: &Asker) -> Result<CommandOutcome, Com
 
 /// `approve`.
 pub(crate) async fn approve(app: &App, asker: &Asker, args: Approve) -> Result<CommandOutcome, CommandError> {
-    answered(app, asker, &args.id, Decision::Approved, (args.answer, None)).await
+    let word = args.holds.map(|holds| holds.word().to_owned()).or(args.answer);
+    // It changes the rules of the configuration.
+    if word.as_deref() == Some(ALWAYS) {
+        App::require(asker, "approve --for always", Right::Admin)?;
+    }
+    answered(app, asker, &args.id, Decision::Approved, (word, None)).await
 }
 
 /// `deny`.

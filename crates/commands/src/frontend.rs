@@ -50,11 +50,11 @@ pub trait Frontend: Send + Sync {
     fn event(&self, _number: u64, _event: &SessionEvent) {}
     /// The person's answer to a question of the work itself; none where it was answered elsewhere meanwhile. It is
     /// waited for on a thread of its own. `names` says whether a word names a question, this one or another.
-    fn decide(&self, _question: &AskedQuestion, _names: &dyn Fn(&str) -> bool) -> Option<Decision> {
-        Some(Decision::Denied)
+    fn decide(&self, _question: &AskedQuestion, _names: &dyn Fn(&str) -> bool) -> Option<TypedAnswer> {
+        Some(TypedAnswer::no(None))
     }
     /// A question has an answer, from whomever: nobody need be asked any more.
-    fn answered(&self, _question: QuestionId, _decision: Decision, _by: &str, _reason: Option<&str>) {}
+    fn answered(&self, _question: QuestionId, _given: &GivenAnswer<'_>) {}
     /// Whether the person says yes. Nobody there means no.
     fn confirm(&self, question: &str) -> bool;
     /// As [`Self::confirm`], with lines that the question is about: they are shown where no notices are wanted, too.
@@ -96,6 +96,36 @@ pub trait Frontend: Send + Sync {
     fn leaves_input(&self) -> bool {
         false
     }
+}
+
+/// What a person answers to a question of the work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypedAnswer {
+    pub decision: Decision,
+    /// One of the question's words; of a yes the first, if none.
+    pub word: Option<&'static str>,
+    /// Why not, for whoever asked.
+    pub reason: Option<String>,
+}
+
+impl TypedAnswer {
+    pub const fn yes(word: Option<&'static str>) -> Self {
+        Self { decision: Decision::Approved, word, reason: None }
+    }
+
+    pub const fn no(reason: Option<String>) -> Self {
+        Self { decision: Decision::Denied, word: None, reason }
+    }
+}
+
+/// An answer that was given, from whomever.
+#[derive(Debug, Clone, Copy)]
+pub struct GivenAnswer<'a> {
+    pub decision: Decision,
+    pub word: Option<&'a str>,
+    /// Who gave it, as people call them.
+    pub by: &'a str,
+    pub reason: Option<&'a str>,
 }
 
 /// Why a file was not edited.
@@ -163,8 +193,9 @@ impl Shown {
             }
             SessionEvent::Thinking { node, text } => self.frontend.thinking(*node, text),
             SessionEvent::Question { question } => self.ask(question.clone()),
-            SessionEvent::Answered { question, decision, by, reason } => {
-                self.frontend.answered(*question, *decision, by, reason.as_deref());
+            SessionEvent::Answered { question, decision, word, by, reason } => {
+                let (word, reason) = (word.as_deref(), reason.as_deref());
+                self.frontend.answered(*question, &GivenAnswer { decision: *decision, word, by, reason });
             }
             _ => {}
         }
@@ -177,7 +208,7 @@ impl Shown {
             for line in about.iter().flat_map(|about| about.lines()) {
                 self.frontend.note(&explicit(line));
             }
-            return self.frontend.note(&format!("{asks} (`drawloom approve {}`)", question.id.short()));
+            return self.frontend.note(&format!("{asks} (`{}`)", approve_command(&question)));
         }
         let (frontend, runtime, id) = (Arc::clone(&self.frontend), self.runtime.clone(), question.id);
         let (asked, tasks) = (runtime.clone(), tokio::runtime::Handle::current());
@@ -188,14 +219,22 @@ impl Shown {
             frontend.decide(&question, &names)
         });
         tokio::spawn(async move {
-            let Ok(Some(decision)) = decided.await else { return };
-            let who = &Principal::Owner;
-            match runtime.answer_question(who, id, decision, (None, None)).await {
+            let Ok(Some(TypedAnswer { decision, word, reason })) = decided.await else { return };
+            let reason = reason.map(|reason| runtime.masker.mask(&reason).text.into_owned());
+            let (who, word) = (&Principal::Owner, word.map(str::to_owned));
+            match runtime.answer_question(who, id, decision, (word, reason)).await {
                 Ok(()) | Err(AgentError::Answered { .. }) => {}
                 Err(error) => tracing::warn!(%error, "an answer was not taken"),
             }
         });
     }
+}
+
+/// The command that answers a question in another process, with how long its answer may hold.
+pub fn approve_command(question: &AskedQuestion) -> String {
+    let lasting: Vec<&str> = question.answers.iter().skip(1).map(String::as_str).collect();
+    let holds = if lasting.is_empty() { String::new() } else { format!(" [--for {}]", lasting.join("|")) };
+    format!("drawloom approve {}{holds}", question.id.short())
 }
 
 #[cfg(test)]

@@ -33,16 +33,17 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
     let checked = registry.check(&args.tool, &arguments).map_err(|refused| {
         CommandError::usage(refused.text, "`drawloom policy test TOOL ARGS`, as a model would call it")
     })?;
-    let verdict = checked.decide(&SessionFacts {
+    let facts = SessionFacts {
         kind,
         attendance: if args.unattended { Attendance::Unattended } else { Attendance::Attended },
         sandbox: checked.sandbox(),
         tainted: args.tainted,
         plan_mode: args.plan,
         keeps_old_bytes: true,
-    });
+    };
+    let verdict = checked.decide(&facts, &[]);
     let rule = match &verdict.reason {
-        Reason::Row(_) => None,
+        Reason::Row(_) | Reason::Permitted(_) => None,
         Reason::Rule(rule) | Reason::Unread(rule) | Reason::Unanswered(rule) => Some(rule.index + 1),
     };
     Ok(CommandOutcome::PolicyTested(PolicyTested {

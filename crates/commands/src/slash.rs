@@ -18,10 +18,10 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::args::approvals::Holds;
 use crate::args::chat::{SessionsCommand, Setting};
 use crate::args::cost::Cost;
 use crate::args::maintenance::{Doctor, Search};
-use crate::args::policy::PolicyCommand;
 use crate::args::think::Think;
 use crate::args::tree::FormatArg;
 use crate::generate::MAX_SIBLINGS;
@@ -131,6 +131,10 @@ pub enum SlashCommand {
     Plan {
         plan: Option<bool>,
     },
+    /// Lists the rules, and what is allowed in the session; `reset` takes that back first.
+    Policy {
+        reset: bool,
+    },
     /// Gives the session a system prompt; shows it, if there is no text.
     System {
         text: Option<String>,
@@ -153,6 +157,8 @@ pub enum SlashCommand {
     Approve {
         /// The question; the one that stands in this session, if none.
         id: Option<String>,
+        /// How long the answer holds.
+        holds: Option<Holds>,
     },
     /// Says no to a question of running work.
     Deny {
@@ -645,20 +651,24 @@ const DOCTOR: SlashSpec = SlashSpec {
 const POLICY: SlashSpec = SlashSpec {
     name: "policy",
     section: Section::Looking,
-    arguments: "",
+    arguments: "[reset]",
     right: Right::Admin,
-    help: "list your rules on calls of tools; `drawloom policy` changes them",
-    candidates: Candidates::None,
-    read: |rest| nothing(rest, run(POLICY.name, Command::Policy(PolicyCommand::List))),
+    help: "list your rules on calls of tools, which `drawloom policy` changes, and what is allowed in this session; `reset` takes that back",
+    candidates: Candidates::Words(&["reset"]),
+    read: |rest| match rest {
+        "" => Ok(SlashCommand::Policy { reset: false }),
+        "reset" => Ok(SlashCommand::Policy { reset: true }),
+        _ => Err("it takes reset, or nothing"),
+    },
 };
 const APPROVE: SlashSpec = SlashSpec {
     name: "approve",
     section: Section::Saying,
-    arguments: "[ID]",
+    arguments: "[ID] [once|session|always]",
     right: Right::Approve,
-    help: "answer yes to the open question of this session, or to question ID",
-    candidates: Candidates::None,
-    read: |rest| Ok(SlashCommand::Approve { id: word(rest)? }),
+    help: "answer yes to the open question of this session, or to question ID; for this call, this session or for good",
+    candidates: Candidates::Words(&Holds::WORDS),
+    read: approval,
 };
 const DENY: SlashSpec = SlashSpec {
     name: "deny",
@@ -748,6 +758,7 @@ impl SlashCommand {
             Self::Zone => ZONE,
             Self::Verify => VERIFY,
             Self::Export { .. } => EXPORT,
+            Self::Policy { .. } => POLICY,
             Self::Approve { .. } => APPROVE,
             Self::Deny { .. } => DENY,
             Self::Queue { .. } => QUEUE,
@@ -768,6 +779,18 @@ fn word(rest: &str) -> Result<Option<String>, &'static str> {
         one if !one.contains(char::is_whitespace) => Ok(Some(one.to_owned())),
         _ => Err("it takes one word"),
     }
+}
+
+/// The question of an approval, and how long the answer holds: a word of these is no id.
+fn approval(rest: &str) -> Result<SlashCommand, &'static str> {
+    let holds = |word: &str| <Holds as clap::ValueEnum>::from_str(word, true).ok();
+    let (id, holds) = match rest.split_whitespace().collect::<Vec<_>>()[..] {
+        [] => (None, None),
+        [word] => holds(word).map_or((Some(word), None), |holds| (None, Some(holds))),
+        [id, word] => (Some(id), Some(holds(word).ok_or("it takes an id, and once, session or always")?)),
+        _ => return Err("it takes an id, and once, session or always"),
+    };
+    Ok(SlashCommand::Approve { id: id.map(str::to_owned), holds })
 }
 
 fn some(rest: &str) -> Result<String, &'static str> {

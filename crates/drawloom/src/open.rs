@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agent::session::Sessions;
 use agent::steering::Listener;
-use agent::{Runtime, SpendLimiter};
+use agent::{LastingRules, Runtime, SpendLimiter};
 use commands::app::{Models, Workspace, fallbacks};
 use commands::maintenance::backups::newest;
 use commands::settings::Settings;
@@ -23,6 +23,7 @@ use text::terminal::visible;
 use workspace::StoreGuard;
 
 use crate::config::Config;
+use crate::config::rules::ConfigRules;
 use crate::context_windows::ContextWindows;
 use crate::embedded::Embedded;
 use crate::models::ConfiguredModels;
@@ -200,6 +201,7 @@ pub(crate) fn open(
         spend: Arc::new(SpendLimiter::new(budget)),
         space: SpaceLimits { minimum_free: settings.limits.free_space, ..SpaceLimits::default() },
         fallbacks: fallbacks(&models),
+        rules: LastingRules::new(Arc::new(ConfigRules { paths: paths.clone() })),
         ..Runtime::new(Arc::new(store), Arc::new(home), id, clock, Arc::new(masker))
     };
     let sessions = Sessions::default();

@@ -23,9 +23,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use agent::questions::{Decision, QuestionId};
-use asking::{ask, decision_of, is_yes, typed};
-use commands::frontend::Frontend;
+use agent::event::AskedQuestion;
+use agent::questions::{ALWAYS, QuestionId, parts};
+use asking::{YES_OR_NO, answer_of, ask, choices, is_yes, typed};
+use commands::frontend::{Frontend, TypedAnswer, approve_command};
 pub(crate) use hidden::hidden_line;
 use loom::NodeId;
 pub(crate) use mode::TerminalMode;
@@ -214,26 +215,39 @@ impl Terminal {
         for line in lines {
             writeln!(terminal, "{}", explicit(line)).ok()?;
         }
-        Some(is_yes(&ask(&terminal, question, is_over).ok()??))
+        Some(is_yes(&ask(&terminal, (question, YES_OR_NO), is_over).ok()??))
     }
 
     /// What is answered to a question of work: what is neither yes nor no is asked again. None where nobody answers,
     /// or once it need not be asked any more.
-    fn decision(
+    fn typed_answer(
         &self,
-        question: &str,
+        question: &AskedQuestion,
         names: &dyn Fn(&str) -> bool,
         is_over: &dyn Fn() -> bool,
-    ) -> Option<Decision> {
+    ) -> Option<TypedAnswer> {
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL).ok()?;
         let _modes = TerminalMode::lines(&terminal);
-        let mut line = ask(&terminal, question, is_over).ok()??;
+        let asks = format!("{} (or `{}`)", parts(&question.text).0, approve_command(question));
+        let choices = choices(&question.answers);
+        let mut line = ask(&terminal, (&asks, &choices), is_over).ok()??;
         loop {
-            if let Some(decision) = decision_of(&line, names) {
-                return Some(decision);
-            }
-            (&terminal).write_all(b"answer y or n [y/N] ").ok()?;
+            let answer = answer_of(&line, &question.answers, names);
+            let again = match answer {
+                // It stays, and slips more easily from a finger than a command.
+                Some(TypedAnswer { word: Some(ALWAYS), .. }) => {
+                    let sure = ask(&terminal, ("write that rule to the configuration?", YES_OR_NO), is_over);
+                    if is_yes(&sure.ok()??) {
+                        return answer;
+                    }
+                    format!("the rule is not written; answer {choices}")
+                }
+                Some(answer) => return Some(answer),
+                None if choices == YES_OR_NO => format!("answer y or n {choices}"),
+                None => format!("answer {choices}"),
+            };
+            (&terminal).write_all(again.as_bytes()).ok()?;
             line = typed(&terminal, is_over).ok()??;
         }
     }

@@ -66,6 +66,8 @@ mod keeping;
 #[path = "cli/limits.rs"]
 mod limits;
 #[cfg(target_os = "linux")]
+#[path = "cli/long_turn.rs"]
+mod long_turn;
 #[path = "cli/memory.rs"]
 mod memory;
 #[cfg(feature = "embedded-model")]
@@ -77,6 +79,8 @@ mod narrow;
 mod paging;
 #[path = "cli/passages.rs"]
 mod passages;
+#[path = "cli/permissions.rs"]
+mod permissions;
 #[path = "cli/pictures.rs"]
 mod pictures;
 #[path = "cli/planning.rs"]

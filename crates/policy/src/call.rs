@@ -181,6 +181,16 @@ pub enum SessionType {
 }
 
 impl SessionType {
+    /// Name in configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Private => "private",
+            Self::Isolated => "isolated",
+            Self::Document => "document",
+        }
+    }
+
     /// Whether a rule for sessions of another type holds for this one.
     pub fn falls_under(self, other: Self) -> bool {
         self == other || (self == Self::Private && other == Self::Main)

@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::lasting::Permission;
 use crate::table::Row;
 
 /// Decision on a call, from the mildest to the strictest.
@@ -62,6 +63,8 @@ pub enum Reason {
     Unread(RuleReason),
     /// A rule that asks, with nobody there to answer.
     Unanswered(RuleReason),
+    /// A person allowed such calls before.
+    Permitted(Permission),
 }
 
 /// Rule that decided.
@@ -86,6 +89,7 @@ impl fmt::Display for Reason {
                     "part of this command is known only once it runs, so it may be what {rule} is about"
                 )
             }
+            Self::Permitted(given) => write!(f, "the owner allowed this before: {given}"),
             Self::Unanswered(rule) => write!(f, "nobody is here to answer the question of {rule}"),
         }
     }

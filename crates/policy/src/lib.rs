@@ -13,6 +13,9 @@
 //! the sandbox below *full*, an open network, a published port, all that is asked because the session is tainted, plan
 //! mode, and what no tool may reach. The contract of security names these without exception.
 //!
+//! A yes of a person may hold for a session or for good ([`LastingAnswers`]): of a question alone, by the exact words of
+//! its call, and never of one that is asked each time.
+//!
 //! An allow rule must cover *all* of a call: each command of its line, each host, each path written, each effect. A deny
 //! or ask rule needs one of them. So the two are matched differently (`matching`), and both err to the safe side: a deny
 //! rule that cannot be ruled out, since part of a line is known only once it runs, becomes a question.
@@ -23,6 +26,7 @@
 mod call;
 mod decision;
 mod exec_match;
+mod lasting;
 mod matching;
 mod pattern;
 mod pattern_parser;
@@ -37,6 +41,7 @@ pub use call::{
     SandboxLevel, ServerFacts, SessionFacts, SessionType,
 };
 pub use decision::{Decision, Reason, Repeat, RuleReason, Verdict};
+pub use lasting::{LastingAnswers, Permission};
 pub use pattern::{Limit, PathGlob, Pattern};
 pub use pattern_parser::PatternError;
 pub use policy::{Policy, PolicyError};

@@ -160,6 +160,11 @@ impl<'a> CallView<'a> {
         }
     }
 
+    /// Whether patterns together mean all of the call, reading left out.
+    pub(crate) fn is_covered_by(&self, patterns: &[Pattern]) -> bool {
+        self.demands().into_iter().all(|item| patterns.iter().any(|pattern| self.covers(pattern, item)))
+    }
+
     /// Whether all that a limit speaks of lies within it.
     fn is_within(&self, limit: Option<&Limit>) -> bool {
         match limit {

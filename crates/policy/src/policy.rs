@@ -55,12 +55,12 @@ impl Policy {
         let view = CallView::new(call);
         let rows = rows(call, session);
         let (decision, reason) = self.decided(&view, &rows, session);
-        Verdict {
-            decision,
-            reason,
-            repeat: repeat(&rows, session),
-            shows_diff: rows.iter().any(|row| row.id == RowId::ProtectedAsk),
-        }
+        // Words that are known only once they run are others the next time.
+        let repeat = match &reason {
+            Reason::Unread(_) => Repeat::EachTime,
+            _ => repeat(&rows, session),
+        };
+        Verdict { decision, reason, repeat, shows_diff: rows.iter().any(|row| row.id == RowId::ProtectedAsk) }
     }
 
     fn decided(

@@ -33,6 +33,16 @@ impl PolicyRule {
     pub fn holds_in(&self, kind: SessionType) -> bool {
         self.sessions.is_empty() || self.sessions.iter().any(|other| kind.falls_under(*other))
     }
+
+    /// Decision, patterns and types of sessions, for whoever decides whether it is written.
+    pub fn in_full(&self) -> String {
+        let kinds: Vec<&str> = self.sessions.iter().map(|kind| kind.name()).collect();
+        if kinds.is_empty() {
+            self.to_string()
+        } else {
+            format!("{self}, in {} sessions", kinds.join(" and "))
+        }
+    }
 }
 
 impl fmt::Display for PolicyRule {

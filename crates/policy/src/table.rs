@@ -231,7 +231,8 @@ pub const TABLE: &[Row] = &[
         Never,
         |call, _| call.command.as_ref().is_some_and(|command| command.publishes),
         "the command asks for a port of this machine",
-    ),
+    )
+    .repeat(Repeat::EachTime),
     Row::new(
         RowId::ExecHosts,
         ASK,

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use context::ToolSpec;
 use loom::Digest;
 use model::Cancel;
-use policy::{CallFacts, Effect, PathAccess, SandboxLevel, SessionFacts, SessionType, Verdict};
+use policy::{
+    CallFacts, Effect, LastingAnswers, PathAccess, Permission, SandboxLevel, SessionFacts, SessionType,
+    Verdict,
+};
 use serde_json::Value;
 
 use crate::arguments::ArgumentSchema;
@@ -116,15 +119,23 @@ impl CheckedCall {
         self.tool.effects.iter().all(|effect| *effect == Effect::Read)
     }
 
-    /// What policy says of it. It blocks: of a folder, what is in it counts.
-    pub fn decide(&self, session: &SessionFacts) -> Verdict {
+    /// What policy says of it, where a person allowed some calls before. It blocks: of a folder, what is in it counts.
+    pub fn decide(&self, session: &SessionFacts, permissions: &[Permission]) -> Verdict {
+        self.scope.policy.decide_with(&self.facts(), session, permissions)
+    }
+
+    /// What a yes to the question about it may hold for. It blocks.
+    pub fn lasting_answers(&self, session: &SessionFacts) -> LastingAnswers {
+        self.scope.policy.lasting_answers(&self.facts(), session)
+    }
+
+    fn facts(&self) -> CallFacts {
         let effects = self.tool.effects.iter().copied().collect();
         let paths = self.tool.paths(&self.scope, &self.arguments);
         let command = self.tool.command(&self.scope, &self.arguments);
         // Whatever hands a line to a shell, rules on exec are about it.
         let tool = if command.is_some() { EXEC.to_owned() } else { self.tool.spec.name.clone() };
-        let facts = CallFacts { tool, effects, paths, command, ..CallFacts::default() };
-        self.scope.policy.decide(&facts, session)
+        CallFacts { tool, effects, paths, command, ..CallFacts::default() }
     }
 
     /// What tells it from another call of the same tool: the paths it is about, each written one way, or all its

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use model::{ModelPlace, Thinking};
+use policy::Permission;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -17,6 +18,8 @@ pub struct SessionSettings {
     pub sampling: SessionSampling,
     /// Whether plan mode is on.
     pub plan: bool,
+    /// Calls of tools that a person allowed for the rest of the session.
+    pub allowed: Vec<Permission>,
     /// Files that go along with the next thing said.
     pub files: Vec<PathBuf>,
 }
@@ -79,6 +82,8 @@ struct WrittenSettings {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     plan: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    allowed: Vec<Permission>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<PathBuf>,
 }
 
@@ -100,6 +105,7 @@ impl TryFrom<WrittenSettings> for SessionSettings {
             seed,
             preset,
             plan,
+            allowed,
             files,
         } = written;
         if model.is_none() && place.is_some() {
@@ -107,12 +113,13 @@ impl TryFrom<WrittenSettings> for SessionSettings {
         }
         let sampling = SessionSampling { temperature, max_tokens, seed, preset };
         let model = model.map(|name| ChosenModel { name, place });
-        Ok(Self { model, thinking, system, sampling, plan, files })
+        Ok(Self { model, thinking, system, sampling, plan, allowed, files })
     }
 }
 
 impl From<SessionSettings> for WrittenSettings {
-    fn from(SessionSettings { model, thinking, system, sampling, plan, files }: SessionSettings) -> Self {
+    fn from(settings: SessionSettings) -> Self {
+        let SessionSettings { model, thinking, system, sampling, plan, allowed, files } = settings;
         let place = model.as_ref().and_then(|model| model.place);
         let SessionSampling { temperature, max_tokens, seed, preset } = sampling;
         Self {
@@ -125,6 +132,7 @@ impl From<SessionSettings> for WrittenSettings {
             seed,
             preset,
             plan,
+            allowed,
             files,
         }
     }
@@ -176,6 +184,7 @@ impl SessionSettings {
                 preset: changed(mine.preset, &was.preset, now.preset),
             },
             plan: changed(self.plan, &before.plan, theirs.plan),
+            allowed: changed(self.allowed, &before.allowed, theirs.allowed),
             files,
         }
     }
@@ -218,6 +227,7 @@ mod tests {
         all.model = all.model.map(|model| ChosenModel { place: Some(ModelPlace::Local), ..model });
         all.system = Some("Speak plainly.".to_owned());
         all.plan = true;
+        all.allowed = vec![serde_json::from_str(r#"["write path=docs/a.md"]"#).unwrap()];
         let preset = Some("cold".to_owned());
         all.sampling =
             SessionSampling { temperature: Some(0.5), max_tokens: Some(9), seed: Some(-1), preset };
@@ -245,6 +255,8 @@ mod tests {
             r#"{"model":"box/m","place":null}"#,
             r#"{"model":"box/m","thinking":null}"#,
             r#"{"model":"box/m","files":null}"#,
+            r#"{"model":"box/m","allowed":[["wirte path="]]}"#,
+            r#"{"model":"box/m","allowed":["write"]}"#,
             r#"{"model":"box/m","model":"far/m"}"#,
         ] {
             assert!(SessionSettings::read(damaged).is_err(), "{damaged}");

@@ -52,9 +52,17 @@ impl Turn<'_> {
         if sent.is_empty() {
             return Ok(());
         }
+        self.change_settings(|settings| settings.files.retain(|path| !sent.contains(path))).await
+    }
+
+    /// Changes the settings of the session, whatever is written of them meanwhile.
+    pub(super) async fn change_settings(
+        &self,
+        change: impl Fn(&mut SessionSettings),
+    ) -> Result<(), AgentError> {
         loop {
             let (before, mut settings) = self.settings().await?;
-            settings.files.retain(|path| !sent.contains(path));
+            change(&mut settings);
             let text = settings.text()?;
             let store = &self.runtime.store;
             if store.set_session_settings(&Principal::Owner, self.session, &before, &text).await?.is_none() {
@@ -64,7 +72,7 @@ impl Turn<'_> {
     }
 
     /// The settings of the session, as they are written and as they are read.
-    async fn settings(&self) -> Result<(String, SessionSettings), AgentError> {
+    pub(super) async fn settings(&self) -> Result<(String, SessionSettings), AgentError> {
         let session = self.runtime.store.session(&Principal::Owner, self.session).await?;
         let text = session.map(|session| session.settings).unwrap_or_default();
         let settings = SessionSettings::read(&text)?;

@@ -1,6 +1,7 @@
 //! Arguments of `approvals`, `approve` and `deny`.
 
-use clap::{Args, Subcommand};
+use agent::questions::{ALWAYS, ONCE, SESSION};
+use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 /// `approvals`.
@@ -17,9 +18,39 @@ pub struct Approve {
     /// The question: its id, or at least the first four characters of it.
     pub id: String,
     /// One of the answers that the question takes [default: the first].
-    #[arg(long, value_name = "WORD")]
+    #[arg(long, value_name = "WORD", conflicts_with = "holds")]
     #[serde(default)]
     pub answer: Option<String>,
+    /// How long the answer holds, for a question about a call of a tool [default: once].
+    #[arg(long = "for", value_name = "HOW_LONG", value_enum)]
+    #[serde(default, rename = "for")]
+    pub holds: Option<Holds>,
+}
+
+/// How long an answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    /// For this call.
+    Once,
+    /// For such calls in this session.
+    Session,
+    /// For good: the rule that the question names is written to the configuration.
+    Always,
+}
+
+impl Holds {
+    /// The words it takes.
+    pub const WORDS: [&'static str; 3] = [ONCE, SESSION, ALWAYS];
+
+    /// The answer of the question.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Once => ONCE,
+            Self::Session => SESSION,
+            Self::Always => ALWAYS,
+        }
+    }
 }
 
 /// `deny`.

@@ -8,6 +8,7 @@ use context::Zone;
 use futures_util::future::BoxFuture;
 use loom::ViewName;
 use model::Thinking;
+use policy::Permission;
 use store::{SessionId, SessionKind};
 use workspace::Accept;
 use workspace::trust::WorkspaceOrigin;
@@ -41,6 +42,8 @@ pub struct Conversation {
     pub(super) plan: bool,
     /// Whether a flag of this call turns it on.
     pub(super) plan_flag: bool,
+    /// Calls of tools that a person allowed for the rest of the session.
+    pub(super) allowed: Vec<Permission>,
     /// Sampling that was chosen in the session.
     pub(super) sampling: SessionSampling,
     /// Sampling as flags of this call say, which goes before that of the session.
@@ -127,6 +130,7 @@ impl Conversation {
             system: None,
             plan: false,
             plan_flag: args.plan,
+            allowed: Vec::new(),
             sampling: SessionSampling::default(),
             sampling_flags: SessionSampling {
                 temperature: args.request.temperature,

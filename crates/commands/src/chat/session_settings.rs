@@ -94,6 +94,7 @@ impl Conversation {
         self.think = flag.or(settings.thinking);
         self.kept_model = settings.model;
         (self.system, self.sampling) = (settings.system, settings.sampling);
+        self.allowed = settings.allowed;
         // Where it is not known nothing is changed.
         self.plan = settings.plan || self.is_damaged;
         if let Some(preset) = self.sampling.preset.as_deref().filter(|preset| is_gone(app, preset)) {
@@ -199,6 +200,7 @@ impl Conversation {
             let word = if self.plan { "on" } else { "off" };
             app.frontend.note(&format!("plan mode is {word} now, as another process set it"));
         }
+        self.allowed = settings.allowed;
         self.attached.retain(|file| file.waits_as.as_ref().is_none_or(|path| settings.files.contains(path)));
         let here: Vec<_> = self.attached.iter().filter_map(|file| file.waits_as.clone()).collect();
         for path in settings.files.iter().filter(|path| !here.contains(path)) {
@@ -249,6 +251,7 @@ impl Conversation {
             system: self.system.clone(),
             sampling: self.sampling.clone(),
             plan: self.plan,
+            allowed: self.allowed.clone(),
             files: self.attached.iter().filter_map(|file| file.waits_as.clone()).collect(),
         }
     }

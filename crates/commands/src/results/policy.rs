@@ -1,12 +1,15 @@
 //! Results of `policy`.
 
-use policy::{Decision, Policy, PolicyRule};
+use policy::{Decision, Permission, Policy, PolicyRule};
 use serde::Serialize;
 
 /// `policy list`, `allow`, `ask`, `deny`, `remove`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PolicyRules {
     pub rules: Vec<RuleShown>,
+    /// Calls that are allowed for the rest of a session.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<Permission>,
     /// What was done, and where it is written.
     #[serde(skip)]
     pub said: Option<String>,
@@ -34,6 +37,10 @@ impl PolicyRules {
     /// All of them.
     pub fn of(policy: &Policy) -> Self {
         let numbered = policy.rules().iter().cloned().zip(1..);
-        Self { rules: numbered.map(|(rule, number)| RuleShown { number, rule }).collect(), said: None }
+        Self {
+            rules: numbered.map(|(rule, number)| RuleShown { number, rule }).collect(),
+            allowed: Vec::new(),
+            said: None,
+        }
     }
 }

@@ -17,6 +17,7 @@ use crate::error::CommandError;
 use crate::file_changes::{DiffScope, Restoration};
 use crate::results::chat::{Copied, Exchanges};
 use crate::results::context::ContextShown;
+use crate::results::policy::PolicyRules;
 use crate::results::slash::{ContextForm, ContextStatus, Help, HelpLine, SessionStatus, TipMoved};
 use crate::results::{CommandOutcome, Done};
 use crate::rights::Asker;
@@ -190,6 +191,16 @@ impl App {
                     conversation.keep_settings(self, asker).await?;
                     CommandOutcome::Model(shown)
                 }
+                SlashCommand::Policy { reset } => {
+                    if reset {
+                        conversation.take_back_permissions(self, asker).await?;
+                    }
+                    let allowed = conversation.allowed().to_vec();
+                    CommandOutcome::PolicyRules(PolicyRules {
+                        allowed,
+                        ..PolicyRules::of(&self.settings.policy)
+                    })
+                }
                 SlashCommand::Verify => {
                     let (tree, _) = place(self, asker, conversation).await?;
                     let args = Verify { tree: Some(tree.to_string()), file: None, node: None };
@@ -234,10 +245,12 @@ impl App {
         command: SlashCommand,
     ) -> Result<CommandOutcome, CommandError> {
         let command = match command {
-            SlashCommand::Approve { id: Some(id) } => Command::Approve(Approve { id, answer: None }),
-            SlashCommand::Approve { id: None } => {
-                let id = approvals::only_one(self, asker, session).await?;
-                Command::Approve(Approve { id, answer: None })
+            SlashCommand::Approve { id, holds } => {
+                let id = match id {
+                    Some(id) => id,
+                    None => approvals::only_one(self, asker, session).await?,
+                };
+                Command::Approve(Approve { id, answer: None, holds })
             }
             SlashCommand::Deny { id_and_reason: said } => {
                 let (first, rest) = said.split_once(char::is_whitespace).unwrap_or((&said, ""));

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use agent::event::AskedQuestion;
 use agent::{Budget, SpendLimiter};
-use drawloom_commands::Asker;
+use drawloom_commands::args::approvals::{Approve, Holds};
 use drawloom_commands::chat::SteeringOutcome;
-use drawloom_commands::frontend::Frontend;
+use drawloom_commands::frontend::{Frontend, TypedAnswer};
+use drawloom_commands::{Asker, Command};
 use model::script::ScriptOptions;
 use model::{ModelInfo, Money, Prices, Rates, ScriptModel};
 use store::{Claim, Decision, Fence, LeaseOwner, NewQuestion, Principal, QuestionId};
@@ -19,6 +20,11 @@ use crate::{Far, Talk};
 
 /// A question that stands in the session of a conversation.
 async fn asks(home: &TestHome, tree: &str) -> QuestionId {
+    asks_for(home, tree, &["yes"]).await
+}
+
+/// The same, with the words that it takes.
+async fn asks_for(home: &TestHome, tree: &str, answers: &[&str]) -> QuestionId {
     let runtime = &home.app.runtime;
     let question = NewQuestion {
         id: runtime.new_id().unwrap(),
@@ -26,7 +32,7 @@ async fn asks(home: &TestHome, tree: &str) -> QuestionId {
         kind: "budget".to_owned(),
         asker: "a test".to_owned(),
         payload: "go on?".to_owned(),
-        answers: vec!["yes".to_owned()],
+        answers: answers.iter().map(|&word| word.to_owned()).collect(),
         ttl: Duration::from_secs(600),
         claim: Claim { owner: LeaseOwner::new(runtime.instance.to_string()), fence: Fence(1) },
         guards: Vec::new(),
@@ -69,6 +75,47 @@ async fn a_question_is_answered_in_the_conversation_also_while_a_turn_waits_for_
     }
 }
 
+#[tokio::test]
+async fn an_answer_for_good_needs_the_right_to_change_rules() {
+    for home in homes() {
+        let mut talk = Talk::new(&home).await;
+        talk.ok("one").await;
+        let tree = field(&talk.ok("/status").await, "tree");
+        let words = ["once", "session", "always"];
+        let approve = async |asker: &Asker, id: QuestionId, holds: Option<Holds>, answer: Option<&str>| {
+            let answer = answer.map(str::to_owned);
+            let command = Command::Approve(Approve { id: id.to_string(), answer, holds });
+            home.app.run(asker, command).await.map(drop).map_err(|error| error.code.into_owned())
+        };
+        let word = async |id: QuestionId| {
+            let question = home.app.runtime.store.question(&Principal::Owner, id).await.unwrap();
+            question.answer.and_then(|answer| answer.word)
+        };
+        let token = Asker::token("t", store::Scope::Full, true, false);
+        let id = asks_for(&home, &tree, &words).await;
+        for (holds, answer) in [(Some(Holds::Always), None), (None, Some("always"))] {
+            assert_eq!(approve(&token, id, holds, answer).await.unwrap_err(), "denied");
+            assert_eq!(word(id).await, None);
+        }
+        approve(&token, id, Some(Holds::Session), None).await.unwrap();
+        assert_eq!(word(id).await.as_deref(), Some("session"));
+        for (line, said) in
+            [("/approve", "once"), ("/approve session", "session"), ("/approve Always", "always")]
+        {
+            let id = asks_for(&home, &tree, &words).await;
+            talk.ok(line).await;
+            assert_eq!(word(id).await.as_deref(), Some(said), "{line}");
+        }
+        let id = asks_for(&home, &tree, &words).await;
+        talk.ok(&format!("/approve {} session", id.short())).await;
+        assert_eq!(word(id).await.as_deref(), Some("session"));
+        // Where it is not offered it is no answer.
+        let id = asks_for(&home, &tree, &["once"]).await;
+        assert_eq!(talk.err("/approve session").await.code, "usage");
+        assert_eq!(word(id).await, None);
+    }
+}
+
 /// A person who says no, and looks which words name questions.
 #[derive(Default)]
 struct Denying(Mutex<Vec<bool>>);
@@ -82,10 +129,10 @@ impl Frontend for Denying {
         true
     }
 
-    fn decide(&self, question: &AskedQuestion, names: &dyn Fn(&str) -> bool) -> Option<Decision> {
+    fn decide(&self, question: &AskedQuestion, names: &dyn Fn(&str) -> bool) -> Option<TypedAnswer> {
         let words = [question.id.short(), question.id.to_string(), "because".to_owned()];
         self.0.lock().unwrap().extend(words.iter().map(|word| names(word)));
-        Some(Decision::Denied)
+        Some(TypedAnswer::no(None))
     }
 
     fn confirm(&self, _: &str) -> bool {

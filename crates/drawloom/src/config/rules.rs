@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ::policy::{Decision, Pattern, Policy, PolicyRule};
+use agent::RuleWriter;
 use commands::CommandError;
 use commands::args::policy::{PolicyCommand, RuleArgs};
 use commands::results::policy::PolicyRules;
@@ -15,6 +16,23 @@ use super::layers::{Layers, Source};
 use super::policy::{PolicySection, RULES};
 use super::set::{below_remarks, document, rewrite, without};
 use crate::paths::InvocationPaths;
+
+/// Writes rules that a person gives while they answer a question.
+pub(crate) struct ConfigRules {
+    pub(crate) paths: InvocationPaths,
+}
+
+impl RuleWriter for ConfigRules {
+    fn write(&self, rule: &PolicyRule) -> Result<String, String> {
+        // As the file is now, which a person may have changed since.
+        let layers = Layers::read(&self.paths.home, std::env::vars_os(), &[]);
+        let notes = std::cell::RefCell::new(Vec::new());
+        let written = add(rule, &self.paths, &layers, &|note| notes.borrow_mut().push(note.to_owned()));
+        let done = written.map_err(|error| format!("{}: {}", error.message, error.hint))?;
+        let told = done.said.into_iter().chain(notes.into_inner());
+        Ok(told.collect::<Vec<_>>().join("; "))
+    }
+}
 
 /// Runs one that changes rules.
 ///
@@ -293,5 +311,29 @@ mod tests {
         }
         let broken = "[[policy.rules]]\ndecision = \"deny\"\n";
         assert!(added(broken, "write", Decision::Deny).unwrap_err().contains("policy.rules"));
+    }
+
+    #[test]
+    fn the_rule_of_an_answer_is_written_behind_those_there_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = InvocationPaths::of(Some(folder.path().join("home")), None).unwrap();
+        std::fs::create_dir(&paths.home).unwrap();
+        let (file, old) =
+            (paths.home.join(CONFIG), "# mine\n[[policy.rules]]\ndecision = \"deny\"\ntool = [\"write\"]\n");
+        std::fs::write(&file, old).unwrap();
+        let rules = ConfigRules { paths };
+        let rule: PolicyRule =
+            toml::from_str("decision = 'allow'\ntool = ['write path=a.md']\nsessions = ['main']").unwrap();
+        let told = rules.write(&rule).unwrap();
+        assert!(told.starts_with("allow write path=a.md: written to"), "{told}");
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(
+            text.strip_prefix(old).map(|new| new.contains("sessions = [\"main\"]")),
+            Some(true),
+            "{text}"
+        );
+        assert!(rules.write(&rule).unwrap().contains("stands already"));
+        std::fs::write(&file, "policy = 3\n").unwrap();
+        assert!(rules.write(&rule).is_err());
     }
 }

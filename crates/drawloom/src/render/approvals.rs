@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use agent::questions::Decision;
+use agent::questions::{Decision, ONCE};
 use commands::results::approvals::{Approvals, Decided};
 
 use text::terminal::explicit;
@@ -35,7 +35,8 @@ pub(super) fn list(found: &Approvals, to: OutputStyle) -> String {
             out += &wrapped(&to.line(&explicit(line)), INDENT, to);
         }
         if one.answers.len() > 1 {
-            let answers = format!("--answer {}", one.answers.join("|"));
+            let flag = if one.answers[0] == ONCE { "--for" } else { "--answer" };
+            let answers = format!("{flag} {}", one.answers.join("|"));
             out += &wrapped(&to.dim(&to.line(&answers)), INDENT, to);
         }
     }

@@ -38,6 +38,9 @@ pub(super) fn rules(found: &PolicyRules, to: OutputStyle) -> String {
             out += &wrapped(&to.dim(&to.line(&line)), INDENT, to);
         }
     }
+    for permission in &found.allowed {
+        out += &wrapped(&to.line(&format!("in this session: allow {permission}")), INDENT, to);
+    }
     out
 }
 

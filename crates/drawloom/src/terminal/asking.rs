@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 
-use agent::questions::Decision;
+use agent::questions::{ALWAYS, SESSION};
+use commands::frontend::TypedAnswer;
 use commands::looks_like_id;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -12,6 +13,9 @@ use text::terminal::explicit;
 
 use super::TerminalMode;
 
+/// What may be typed at a question of yes or no.
+pub(super) const YES_OR_NO: &str = "[y/N] ";
+
 /// How often it is looked whether a question was answered elsewhere.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -19,11 +23,11 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// the terminal went away, or once `is_over` says that it need not be asked any more.
 pub(super) fn ask(
     mut terminal: &File,
-    question: &str,
+    (question, choices): (&str, &str),
     is_over: &dyn Fn() -> bool,
 ) -> io::Result<Option<String>> {
     let _modes = TerminalMode::lines(terminal);
-    terminal.write_all(format!("{} [y/N] ", explicit(question)).as_bytes())?;
+    terminal.write_all(format!("{} {choices}", explicit(question)).as_bytes())?;
     tcflush(terminal, QueueSelector::IFlush)?;
     typed(terminal, is_over)
 }
@@ -50,16 +54,47 @@ pub(super) fn is_yes(line: &str) -> bool {
     matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes" | "/approve")
 }
 
-/// What a line answers to a question of work; none where it is neither yes nor no. `names` says whether a word names
-/// a question.
-pub(super) fn decision_of(line: &str, names: &dyn Fn(&str) -> bool) -> Option<Decision> {
+/// What may be typed at a question that takes these words.
+pub(super) fn choices(answers: &[String]) -> String {
+    let takes = |word: &&&str| answers.iter().any(|answer| answer == *word);
+    let lasting: Vec<&str> = [SESSION, ALWAYS].iter().filter(takes).copied().collect();
+    if lasting.is_empty() {
+        return YES_OR_NO.to_owned();
+    }
+    format!(
+        "[y once, {}, N no, or n and why] ",
+        lasting.iter().map(|word| format!("{} {word}", &word[..1])).collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// What a line answers to a question of work that takes these words; none where it is neither yes nor no. `names` says
+/// whether a word names a question.
+pub(super) fn answer_of(line: &str, answers: &[String], names: &dyn Fn(&str) -> bool) -> Option<TypedAnswer> {
     let line = line.trim();
-    match line.to_ascii_lowercase().as_str() {
-        "" | "n" | "no" | "/deny" => Some(Decision::Denied),
-        // A reason is for whoever asked, who reads it here. What may be the id of another question decides nothing.
-        _ => match line.strip_prefix("/deny ").map(|reason| reason.split_whitespace().next()) {
-            Some(Some(first)) => (!looks_like_id(first) && !names(first)).then_some(Decision::Denied),
-            _ => is_yes(line).then_some(Decision::Approved),
-        },
+    let lower = line.to_ascii_lowercase();
+    let lasting = [SESSION, ALWAYS].into_iter().filter(|word| answers.iter().any(|answer| answer == word));
+    for word in lasting {
+        if lower == word || lower == word[..1] || lower.strip_prefix("/approve ").map(str::trim) == Some(word)
+        {
+            return Some(TypedAnswer::yes(Some(word)));
+        }
+    }
+    if matches!(lower.as_str(), "" | "n" | "no" | "/deny") {
+        return Some(TypedAnswer::no(None));
+    }
+    if is_yes(line) {
+        return Some(TypedAnswer::yes(None));
+    }
+    let (said, reason) = line.split_once(char::is_whitespace)?;
+    let reason = reason.trim_start();
+    match said.to_ascii_lowercase().as_str() {
+        "n" | "no" => Some(TypedAnswer::no(Some(reason.to_owned()))),
+        // What may be the id of another question decides nothing.
+        "/deny" => {
+            let first = reason.split_whitespace().next().unwrap_or_default();
+            let is_reason = !looks_like_id(first) && !names(first);
+            is_reason.then(|| TypedAnswer::no(Some(reason.to_owned())))
+        }
+        _ => None,
     }
 }

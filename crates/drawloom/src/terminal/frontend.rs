@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use agent::SessionEvent;
 use agent::event::AskedQuestion;
-use agent::questions::{DEADLINE, Decision, QuestionId, STOPPED, parts};
-use commands::frontend::{EditorError, Frontend};
+use agent::questions::{ALWAYS, DEADLINE, Decision, QuestionId, SESSION, STOPPED, parts};
+use commands::frontend::{EditorError, Frontend, GivenAnswer, TypedAnswer};
 use loom::NodeId;
 use text::terminal::{explicit, one_line};
 use workspace::{FileArgument, FileError, StoreGuard};
 
-use super::asking::{ask, is_yes};
+use super::asking::{YES_OR_NO, ask, is_yes};
 use super::input::{self, ToldInput};
 use super::size::can_redraw;
 use super::{ASKING, TERMINAL, Terminal, editor};
@@ -44,37 +44,41 @@ impl Frontend for Terminal {
         }
     }
 
-    fn decide(&self, question: &AskedQuestion, names: &dyn Fn(&str) -> bool) -> Option<Decision> {
+    fn decide(&self, question: &AskedQuestion, names: &dyn Fn(&str) -> bool) -> Option<TypedAnswer> {
         // One at a time: two could not be told apart.
         let _turn = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.questions().begin(question.id) {
             return None;
         }
-        let (asks, about) = parts(&question.text);
         // Whoever wants no notices is asked with the difference all the same.
-        for line in about.iter().flat_map(|about| about.lines()) {
+        for line in parts(&question.text).1.iter().flat_map(|about| about.lines()) {
             self.apart(|| crate::output::to_stderr(&one_line(&explicit(line))));
         }
-        let asks = format!("{asks} (or `drawloom approve {}`)", question.id.short());
         ASKING.store(true, Ordering::SeqCst);
-        let decision = self.decision(&asks, names, &|| self.questions().open.is_none());
+        let answer = self.typed_answer(question, names, &|| self.questions().open.is_none());
         ASKING.store(false, Ordering::SeqCst);
         self.questions().open.take()?;
-        let decision = decision.unwrap_or(Decision::Denied);
-        if decision == Decision::Denied {
+        let answer = answer.unwrap_or(TypedAnswer::no(None));
+        if answer.decision == Decision::Denied {
             crate::output::to_stderr("denied");
         }
-        Some(decision)
+        Some(answer)
     }
 
-    fn answered(&self, question: QuestionId, decision: Decision, by: &str, reason: Option<&str>) {
+    fn answered(&self, question: QuestionId, given: &GivenAnswer<'_>) {
         if !self.questions().end(question) {
             return;
         }
+        let GivenAnswer { decision, word, by, reason } = *given;
         let own = format!("process {} ", std::process::id());
+        let holds = match word {
+            Some(SESSION) => " for this session",
+            Some(ALWAYS) => " for good",
+            _ => "",
+        };
         let said = match (decision, reason) {
             (Decision::Denied, Some(STOPPED)) if by.starts_with(&own) => "cancelled by you".to_owned(),
-            (Decision::Approved, _) => format!("approved by {by}"),
+            (Decision::Approved, _) => format!("approved{holds} by {by}"),
             (Decision::Denied, None) => format!("denied by {by}"),
             (Decision::Denied, Some(reason)) => format!("denied by {by}: {reason}"),
         };
@@ -136,7 +140,7 @@ impl Frontend for Terminal {
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL);
         let was_asking = ASKING.swap(true, Ordering::SeqCst);
-        let asked = terminal.and_then(|terminal| ask(&terminal, question, &|| false));
+        let asked = terminal.and_then(|terminal| ask(&terminal, (question, YES_OR_NO), &|| false));
         ASKING.store(was_asking, Ordering::SeqCst);
         asked.is_ok_and(|line| line.is_some_and(|line| is_yes(&line)))
     }

@@ -42,7 +42,7 @@ fn answer(ahead: &str, after: &str) -> (bool, String) {
         poll(&mut ready, None).unwrap();
     }
     let asked = std::thread::spawn(move || {
-        let line = ask(&program, "delete \u{1b}[2Jit\u{202e}?", &|| false).unwrap();
+        let line = ask(&program, ("delete \u{1b}[2Jit\u{202e}?", YES_OR_NO), &|| false).unwrap();
         (is_yes(&line.unwrap_or_default()), program)
     });
     let seen = shown(&mut person);
@@ -70,21 +70,50 @@ fn only_yes_is_yes() {
 #[test]
 fn what_is_neither_yes_nor_no_decides_nothing() {
     // The id of a question, none of whose characters is a digit.
-    let decision = |line| decision_of(line, &|word| word == "kbvq");
-    assert_eq!(decision("Yes\n"), Some(Decision::Approved));
-    for no in ["\n", "n\n", "NO\n", "/deny\n", "/deny not today\n", "/deny kbvx\n"] {
-        assert_eq!(decision(no), Some(Decision::Denied), "{no:?}");
+    let answer = |line| answer_of(line, &["yes".to_owned()], &|word| word == "kbvq");
+    assert_eq!(answer("Yes\n"), Some(TypedAnswer::yes(None)));
+    for (no, reason) in [
+        ("\n", None),
+        ("n\n", None),
+        ("NO\n", None),
+        ("no not today\n", Some("not today")),
+        ("/deny\n", None),
+        ("/deny not today\n", Some("not today")),
+        ("/deny kbvx\n", Some("kbvx")),
+    ] {
+        assert_eq!(answer(no), Some(TypedAnswer::no(reason.map(str::to_owned))), "{no:?}");
     }
     for neither in [
         "/status\n",
         "hmm\n",
+        "nono\n",
+        // It is about no call of a tool.
+        "s\n",
+        "always\n",
         "yesterday\n",
         "/deny k3vq not today\n",
         "/deny kbvq not today\n",
         "/deny kbvq\n",
     ] {
-        assert_eq!(decision(neither), None, "{neither:?}");
+        assert_eq!(answer(neither), None, "{neither:?}");
     }
+}
+
+#[test]
+fn an_answer_holds_as_long_as_the_question_lets_it() {
+    let words = |lasting: &[&str]| -> Vec<String> {
+        [&["once"], lasting].concat().into_iter().map(str::to_owned).collect()
+    };
+    let all = words(&["session", "always"]);
+    assert_eq!(choices(&all), "[y once, s session, a always, N no, or n and why] ");
+    for (line, word) in [("s\n", "session"), ("Always\n", "always"), ("/approve session\n", "session")] {
+        assert_eq!(answer_of(line, &all, &|_| false).and_then(|answer| answer.word), Some(word), "{line:?}");
+    }
+    assert_eq!(answer_of("y\n", &all, &|_| false), Some(TypedAnswer::yes(None)));
+    let some = words(&["session"]);
+    assert_eq!(choices(&some), "[y once, s session, N no, or n and why] ");
+    assert_eq!(answer_of("a\n", &some, &|_| false), None);
+    assert_eq!(choices(&words(&[])), YES_OR_NO);
 }
 
 #[test]

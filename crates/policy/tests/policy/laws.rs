@@ -2,7 +2,7 @@
 
 use drawloom_policy::{
     Attendance, CallFacts, CallMark, Decision, Effect, Loosening, NetworkWish, PathAccess, PathPlace,
-    PathUse, Policy, PolicyRule, Reason, SandboxLevel, ServerFacts, SessionFacts, SessionType,
+    PathUse, Policy, PolicyRule, Reason, Repeat, SandboxLevel, ServerFacts, SessionFacts, SessionType,
 };
 use proptest::collection::{btree_set, vec};
 use proptest::option;
@@ -169,6 +169,44 @@ proptest! {
             || (call.has(Effect::Exec) && session.sandbox != SandboxLevel::Full)
             || (session.plan_mode && call.has(Effect::Write));
         prop_assert!(!is_fixed || verdict.decision > Decision::Allow);
+    }
+
+    /// A permission given for one call, for another.
+    #[test]
+    fn a_permission_answers_a_question_and_nothing_else(
+        rules in rules(ALL, 4), call in calls(), other in calls(), session in sessions(), then in sessions(),
+    ) {
+        let policy = Policy::new(rules).unwrap();
+        let given = policy.lasting_answers(&call, &session);
+        if let Some(permission) = &given.session {
+            let (before, permissions) = (policy.decide(&call, &session), [permission.clone()]);
+            prop_assert_eq!(before.decision, Decision::Ask);
+            prop_assert!(before.repeat != Repeat::EachTime && !before.shows_diff && !session.tainted);
+            prop_assert_eq!(policy.decide_with(&call, &session, &permissions).decision, Decision::Allow);
+            for (call, session) in [(&call, &then), (&other, &session)] {
+                let (before, after) =
+                    (policy.decide(call, session), policy.decide_with(call, session, &permissions));
+                if before != after {
+                    let answered = before.decision == Decision::Ask && before.repeat != Repeat::EachTime;
+                    let nobody = session.attendance == Attendance::Unattended
+                        && match &before.reason {
+                            Reason::Unanswered(_) => true,
+                            Reason::Row(row) => row.loosening == Loosening::ByRule,
+                            _ => false,
+                        };
+                    prop_assert!(answered || nobody, "{:?}", before);
+                    prop_assert!(matches!(after.reason, Reason::Permitted(_)));
+                }
+            }
+        }
+        if let Some(rule) = given.always {
+            let with = Policy::new(policy.rules().iter().chain([&rule]).cloned().collect()).unwrap();
+            prop_assert_eq!(with.decide(&call, &session).decision, Decision::Allow);
+            let denied = Policy::new([with.rules(), &[on_all(Decision::Deny)]].concat()).unwrap();
+            let permissions = given.session.map(|permission| vec![permission]).unwrap_or_default();
+            let verdict = denied.decide_with(&call, &session, &permissions);
+            prop_assert_eq!(verdict.decision, Decision::Deny);
+        }
     }
 
     #[test]

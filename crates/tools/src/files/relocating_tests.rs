@@ -272,7 +272,7 @@ fn decision(fixture: &Fixture, tool: &str, arguments: &Value) -> Decision {
         plan_mode: false,
         keeps_old_bytes: true,
     };
-    fixture.registry.check(tool, arguments).ok().unwrap().decide(&session).decision
+    fixture.registry.check(tool, arguments).ok().unwrap().decide(&session, &[]).decision
 }
 
 #[test]

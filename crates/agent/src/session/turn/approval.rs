@@ -1,17 +1,19 @@
-//! Whether a call may run (spec: agent §4): policy decides, or a person does, who sees what it would change.
+//! Whether a call may run (spec: agent §4): policy decides, or a person does, who sees what it would change, and says
+//! whether the answer holds for this call, for the session or for good.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use loom::Trust;
-use policy::{Attendance, Decision as PolicyDecision, SessionFacts};
+use policy::{Attendance, Decision as PolicyDecision, LastingAnswers, Permission, SessionFacts, SessionType};
 use tools::{CheckedCall, ToolOutput};
 
 use super::Turn;
 use super::calls::CallSite;
 use crate::error::AgentError;
-use crate::event::QuestionKind;
-use crate::questions::{Answer, Decision, QuestionContext};
+use crate::event::{QuestionKind, SessionEvent};
+use crate::questions::{ALWAYS, Answer, Decision, ONCE, Question, QuestionContext, SESSION};
+use crate::session::SessionSettings;
 
 /// Lines of a difference that a question shows, and bytes of it; one that is longer is not asked about.
 const DIFF_LINES: usize = 400;
@@ -53,7 +55,13 @@ impl Turn<'_> {
             plan_mode: site.plan,
             keeps_old_bytes: true,
         };
-        let verdict = on_disk(checked, move |checked| checked.decide(&facts)).await;
+        let decide = |permissions: Vec<Permission>| {
+            on_disk(checked, move |checked| checked.decide(&facts, &permissions))
+        };
+        let mut verdict = decide(Vec::new()).await;
+        if verdict.decision != PolicyDecision::Allow {
+            verdict = decide(self.permissions(checked.session()).await).await;
+        }
         let refused = |why: &str| ToolOutput::denied(format!("{tool} was not run: {why}"));
         match verdict.decision {
             PolicyDecision::Allow => return Ok(None),
@@ -61,7 +69,8 @@ impl Turn<'_> {
             PolicyDecision::Ask => {}
         }
         // The same file by another name is the same call.
-        let key = (tool.to_owned(), on_disk(checked, CheckedCall::subject).await);
+        let subject = on_disk(checked, CheckedCall::subject).await;
+        let key = (tool.to_owned(), subject.clone());
         if denied.0.contains(&key) {
             return Ok(Some(refused("it was denied before in this turn")));
         }
@@ -78,18 +87,28 @@ impl Turn<'_> {
             let size = format!("{} lines and {}", lines.len(), text::bytes::size(bytes as u64));
             return Ok(Some(refused(&format!("its difference has {size}, more than a question shows"))));
         }
-        let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
-        let asks = format!("{tool} asks to run: {}: allow it once?", verdict.reason);
+        let mut lasting = on_disk(checked, move |checked| checked.lasting_answers(&facts)).await;
+        lasting.always = lasting.always.filter(|_| self.runtime.rules.can_write());
+        let asks = format!("{tool} asks to run: {}: allow it?", verdict.reason);
+        let (answers, remembers) = answers(&lasting);
         // Whoever is asked sees it whole, wherever that is.
-        let text = [asks.as_str()].into_iter().chain(lines).collect::<Vec<_>>().join("\n");
-        let Answer { decision, reason } = self.runtime.ask(&asker, QuestionKind::Approval, text).await?;
+        let about = remembers.iter().map(String::as_str).chain(lines);
+        let text = [asks.as_str()].into_iter().chain(about).collect::<Vec<_>>().join("\n");
+        let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
+        let question = Question { kind: QuestionKind::Approval, text, answers };
+        let Answer { decision, word, reason } = self.runtime.ask(&asker, question).await?;
         if decision == Decision::Denied {
             denied.0.insert(key);
             let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
             return Ok(Some(refused(&format!("{}, and it was denied{why}", verdict.reason))));
         }
         // What was shown is what is done.
-        if on_disk(checked, CheckedCall::preview).await.and_then(Result::ok) != shown {
+        let again = (
+            on_disk(checked, CheckedCall::preview).await.and_then(Result::ok),
+            on_disk(checked, CheckedCall::subject).await,
+            decide(Vec::new()).await,
+        );
+        if again != (shown, subject, verdict) {
             return Ok(Some(refused(
                 "what it changes became another text while it was asked about: call it again",
             )));
@@ -97,8 +116,52 @@ impl Turn<'_> {
         if on_disk(checked, CheckedCall::rests_on).await != rests_on {
             return Ok(Some(refused("a file it names was changed while it was asked about: call it again")));
         }
+        if let Some(word) = word {
+            self.remember(checked.session(), &word, lasting).await;
+        }
         Ok(None)
     }
+
+    /// What was allowed before in this session, and for good since the configuration was read. What cannot be read
+    /// allows nothing.
+    async fn permissions(&self, session: SessionType) -> Vec<Permission> {
+        let mut permissions = self.runtime.rules.permissions(session);
+        match self.settings().await {
+            Ok((_, settings)) => permissions.extend(settings.allowed),
+            Err(error) => tracing::warn!(%error, "what this session allows is not known"),
+        }
+        permissions
+    }
+
+    /// Keeps what an answer allows beyond the one call. What cannot be kept is said, and the call runs all the same.
+    async fn remember(&self, session: SessionType, word: &str, lasting: LastingAnswers) {
+        let told = match (word, lasting) {
+            (SESSION, LastingAnswers { session: Some(permission), .. }) => {
+                let keep = |settings: &mut SessionSettings| {
+                    if !settings.allowed.contains(&permission) {
+                        settings.allowed.push(permission.clone());
+                    }
+                };
+                let failed = |error| format!("it is not remembered for this session: {error}");
+                self.change_settings(keep).await.err().map(failed)
+            }
+            (ALWAYS, LastingAnswers { session: Some(permission), always: Some(rule) }) => {
+                let written = self.runtime.rules.write(session, permission, rule).await;
+                Some(written.unwrap_or_else(|why| format!("the rule is not written: {why}")))
+            }
+            _ => None,
+        };
+        told.into_iter().for_each(|told| self.log.push(SessionEvent::notice(told)));
+    }
+}
+
+/// Words that a question takes, and a line of each that says what is remembered of it.
+fn answers(lasting: &LastingAnswers) -> (Vec<String>, Vec<String>) {
+    let session = lasting.session.as_ref().map(|given| (SESSION, format!("allows {given}")));
+    let always = lasting.always.as_ref().map(|rule| (ALWAYS, format!("writes the rule: {}", rule.in_full())));
+    let lasting: Vec<(&str, String)> = session.into_iter().chain(always).collect();
+    let words = [ONCE].into_iter().chain(lasting.iter().map(|(word, _)| *word)).map(str::to_owned);
+    (words.collect(), lasting.iter().map(|(word, does)| format!("{word}: {does}")).collect())
 }
 
 /// What a call says of itself, on a thread that may wait for the disk.

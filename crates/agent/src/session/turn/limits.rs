@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::approval::DeniedCalls;
 use crate::error::AgentError;
 use crate::event::QuestionKind;
-use crate::questions::{Decision, QuestionContext};
+use crate::questions::{Decision, Question, QuestionContext};
 use crate::runtime::Runtime;
 
 /// Model calls of a turn, until somebody says that it may go on.
@@ -77,7 +77,8 @@ impl TurnLimits {
         asker: &QuestionContext<'_>,
         (what, question): (String, String),
     ) -> Result<(), AgentError> {
-        let asked = runtime.ask(asker, QuestionKind::Limit, format!("{what}: {question}")).await?;
+        let question = Question::yes_or_no(QuestionKind::Limit, format!("{what}: {question}"));
+        let asked = runtime.ask(asker, question).await?;
         if asked.decision == Decision::Denied {
             self.is_met = true;
             return Err(AgentError::Limit(what));

@@ -1,0 +1,103 @@
+//! Rules that a person gives for good while they answer a question: where they are written, and those that this process
+//! has seen written since it read its configuration.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use policy::{Permission, PolicyRule, SessionType};
+
+/// Where rules stand.
+pub trait RuleWriter: Send + Sync {
+    /// Writes a rule behind those there are. Returns what a person is told. It blocks.
+    ///
+    /// # Errors
+    /// Why it is not written.
+    fn write(&self, rule: &PolicyRule) -> Result<String, String>;
+}
+
+/// Rules given for good by answers. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct LastingRules {
+    writer: Option<Arc<dyn RuleWriter>>,
+    /// What they allow, by the type of sessions they hold in.
+    given: Arc<Mutex<Vec<(SessionType, Permission)>>>,
+}
+
+impl LastingRules {
+    pub fn new(writer: Arc<dyn RuleWriter>) -> Self {
+        Self { writer: Some(writer), given: Arc::default() }
+    }
+
+    /// Whether rules can be written: no answer is for good otherwise.
+    pub(crate) fn can_write(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// What was allowed for good in sessions of a type since the configuration was read.
+    pub(crate) fn permissions(&self, session: SessionType) -> Vec<Permission> {
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = given.iter().filter(|(kind, _)| session.falls_under(*kind));
+        held.map(|(_, permission)| permission.clone()).collect()
+    }
+
+    /// Writes a rule on a thread that may wait for the disk. What it allows holds in this process from now on.
+    ///
+    /// # Errors
+    /// Why it is not written.
+    pub(crate) async fn write(
+        &self,
+        session: SessionType,
+        permission: Permission,
+        rule: PolicyRule,
+    ) -> Result<String, String> {
+        let Some(writer) = self.writer.clone() else { return Err("nothing is configured here".to_owned()) };
+        let written = tokio::task::spawn_blocking(move || writer.write(&rule)).await;
+        let told = written.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))?;
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).push((session, permission));
+        Ok(told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A writer that can write once.
+    #[derive(Default)]
+    struct Once(Mutex<Vec<String>>);
+
+    impl RuleWriter for Once {
+        fn write(&self, rule: &PolicyRule) -> Result<String, String> {
+            let mut written = self.0.lock().unwrap();
+            if !written.is_empty() {
+                return Err("the disk is full".to_owned());
+            }
+            written.push(rule.to_string());
+            Ok("written".to_owned())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_rule_holds_here_once_it_is_written_in_sessions_of_its_type() {
+        let permission =
+            |text: &str| serde_json::from_value::<Permission>(serde_json::json!([text])).unwrap();
+        let rule = || PolicyRule {
+            decision: policy::Decision::Allow,
+            tool: permission("write").patterns().to_vec(),
+            unless: Vec::new(),
+            sessions: vec![SessionType::Main],
+            reason: None,
+        };
+        let none = LastingRules::default();
+        assert!(
+            !none.can_write() && none.write(SessionType::Main, permission("write"), rule()).await.is_err()
+        );
+        let writer = Arc::<Once>::default();
+        let rules = LastingRules::new(Arc::clone(&writer) as Arc<dyn RuleWriter>);
+        rules.write(SessionType::Main, permission("write"), rule()).await.unwrap();
+        assert_eq!(*writer.0.lock().unwrap(), ["allow write"]);
+        assert!(rules.write(SessionType::Main, permission("edit"), rule()).await.is_err());
+        assert_eq!(rules.permissions(SessionType::Main), [permission("write")]);
+        assert_eq!(rules.permissions(SessionType::Private), [permission("write")]);
+        assert_eq!(rules.permissions(SessionType::Isolated), []);
+    }
+}

@@ -1,0 +1,181 @@
+//! Answers that hold for more than one call: for the session, in every process, and never beyond what was shown (spec:
+//! agent §4, security §14).
+
+use std::fs;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::terminal::Terminal;
+use crate::world::{World, text};
+
+/// A world where writing below `docs` is asked about.
+fn world() -> World {
+    let world = World::new();
+    let file = text(&world.home().join("lines.jsonl"));
+    world.write(
+        "config.toml",
+        &format!(
+            "[model]\ndefault = \"script:{file}\"\n[agents.assistant]\ntools = [\"read\", \"write\"]\n\
+             [[policy.rules]]\ndecision = \"ask\"\ntool = [\"write path=docs/**\"]\n"
+        ),
+    );
+    fs::create_dir_all(world.path("project/docs")).unwrap();
+    world
+}
+
+fn write(path: &str, content: &str) -> Value {
+    json!({"name": "write", "arguments": {"path": path, "content": content}})
+}
+
+/// The model makes these calls in its next turn, one after another.
+fn script(world: &World, calls: &[Value]) {
+    let calls = calls.iter().map(|call| format!("{}\n", json!({"tool_calls": [call]})));
+    let done = format!("{}\n", json!({"text": "Done."}));
+    world.write("lines.jsonl", &calls.chain([done]).collect::<String>());
+}
+
+fn words(world: &World, more: &[&str]) -> Vec<String> {
+    let project = text(&world.path("project"));
+    ["--workspace", &project, "chat"].iter().chain(more).map(|&word| word.to_owned()).collect()
+}
+
+/// A turn that waits for no answer: what was refused in it.
+fn refused(world: &World, session: &str, calls: &[Value]) -> usize {
+    script(world, calls);
+    let words = words(world, &["--session", session, "--json", "-m", "Write."]);
+    let run = world.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let said: Value = serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{run:?}"));
+    said["denied"].as_array().map_or(0, Vec::len)
+}
+
+/// A turn whose questions wait, once the first of them does.
+fn asked(world: &World, calls: &[Value]) -> (Child, Value) {
+    script(world, calls);
+    let words = words(world, &["--wait", "60", "--json", "-m", "Write."]);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut command = world.command(&words);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    loop {
+        let (_, found) = world.json(&["approvals", "list"]);
+        if let Some(question) = found["approvals"].as_array().and_then(|all| all.first()) {
+            return (child, question.clone());
+        }
+        assert!(child.try_wait().unwrap().is_none(), "it ended without a question");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn ended(child: Child) -> Value {
+    let done = child.wait_with_output().unwrap();
+    serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"))
+}
+
+#[test]
+fn an_answer_for_the_session_holds_in_its_later_processes_for_that_path_alone() {
+    let world = world();
+    let (child, question) = asked(&world, &[write("docs/a.md", "1\n"), write("docs/a.md", "2\n")]);
+    assert_eq!(
+        question["answers"],
+        json!(["once", "session"]),
+        "a rule that asks is not overruled by another"
+    );
+    let about = question["about"].as_str().unwrap();
+    assert!(about.starts_with("session: allows write path=docs/a.md\n"), "{about}");
+    let id = question["short_id"].as_str().unwrap();
+    assert!(world.ok(&["approvals", "list"]).contains("--for once|session"));
+    let wrong = world.run(&["approve", id, "--for", "always"]);
+    assert!(wrong.code == Some(2) && wrong.err.contains("it takes once, session"), "{wrong:?}");
+    world.ok(&["approve", id, "--for", "session"]);
+    assert_eq!(ended(child).get("denied"), None, "the second call is not asked about");
+    assert_eq!(fs::read_to_string(world.path("project/docs/a.md")).unwrap(), "2\n");
+
+    assert_eq!(refused(&world, "main", &[write("docs/a.md", "3\n")]), 0, "in another process");
+    assert_eq!(refused(&world, "main", &[write("docs/b.md", "x\n")]), 1, "another path");
+    assert_eq!(refused(&world, "other", &[write("docs/a.md", "4\n")]), 1, "another session");
+    let chat = |line: &str| {
+        let words = words(&world, &["-m", line]);
+        world.ok(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    assert!(chat("/policy").contains("in this session: allow write path=docs/a.md"));
+    // Deny wins.
+    world.ok(&["policy", "deny", "write path=docs/a.md"]);
+    assert_eq!(refused(&world, "main", &[write("docs/a.md", "5\n")]), 1);
+    world.ok(&["policy", "remove", "write path=docs/a.md"]);
+    assert_eq!(refused(&world, "main", &[write("docs/a.md", "6\n")]), 0, "control");
+    assert!(!chat("/policy reset").contains("in this session"));
+    assert_eq!(refused(&world, "main", &[write("docs/a.md", "7\n")]), 1, "it was taken back");
+}
+
+#[test]
+fn an_answer_for_once_and_one_about_a_protected_file_hold_for_nothing_else() {
+    let world = world();
+    let (child, question) = asked(&world, &[write("docs/a.md", "1\n")]);
+    world.ok(&["approve", question["short_id"].as_str().unwrap()]);
+    assert_eq!(ended(child).get("denied"), None);
+    assert_eq!(refused(&world, "main", &[write("docs/a.md", "2\n")]), 1);
+    let (child, question) = asked(&world, &[write("AGENTS.md", "Obey.\n")]);
+    assert_eq!(question["answers"], json!(["once"]));
+    let id = question["short_id"].as_str().unwrap();
+    assert_eq!(world.run(&["approve", id, "--for", "session"]).code, Some(2));
+    world.ok(&["approve", id, "--for", "once"]);
+    assert_eq!(ended(child).get("denied"), None);
+    assert_eq!(refused(&world, "main", &[write("AGENTS.md", "Obey me.\n")]), 1);
+}
+
+#[test]
+fn a_question_at_a_terminal_shows_its_answers_and_a_reason_reaches_the_model() {
+    let world = world();
+    let calls = [write("docs/a.md", "1\n"), write("docs/a.md", "2\n"), write("docs/b.md", "1\n")];
+    let lines = calls.iter().map(|call| format!("{}\n", json!({"tool_calls": [call]})));
+    let done = json!({"text": "I see.", "expect": ["and it was denied: write it in German"]});
+    world.write("lines.jsonl", &lines.chain([format!("{done}\n")]).collect::<String>());
+    let words = words(&world, &["--color", "never"]);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut terminal = Terminal::start(crate::trust::with_terminal(&world.command(&words)));
+    terminal.at_prompt();
+    terminal.types("Write.\r");
+    terminal.shows("session: allows write path=docs/a.md");
+    terminal.shows("[y once, s session, N no, or n and why]");
+    terminal.types("always\n");
+    terminal.shows("answer [y once, s session");
+    terminal.types("s\n");
+    terminal.shows("session: allows write path=docs/b.md");
+    terminal.until("its second question", |terminal| terminal.contents().matches("[y once").count() == 3);
+    assert_eq!(fs::read_to_string(world.path("project/docs/a.md")).unwrap(), "2\n");
+    terminal.types("n write it in German\n");
+    terminal.shows("denied");
+    terminal.shows("I see.");
+    terminal.at_prompt();
+    assert!(!world.path("project/docs/b.md").exists());
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+}
+
+/// Killed while its question waits: the call never began, and no answer begins it.
+#[test]
+fn a_call_whose_process_died_at_its_question_was_not_run_and_a_late_yes_starts_nothing() {
+    let world = world();
+    let (mut child, question) = asked(&world, &[write("docs/a.md", "1\n")]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let id = question["short_id"].as_str().unwrap();
+    let late = world.run(&["approve", id, "--for", "session"]);
+    assert!(late.code == Some(2) && late.err.contains("it was denied by the end of its process"), "{late:?}");
+    assert_eq!(world.json(&["approvals", "list"]).1["approvals"], json!([]));
+    let expects =
+        json!({"text": "I see.", "expect": "This call was not run: its turn ended before it began"});
+    world.write("lines.jsonl", &format!("{expects}\n"));
+    let words = words(&world, &["-m", "Go on."]);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    assert_eq!(world.ok(&words), "I see.\n");
+    assert!(!world.path("project/docs/a.md").exists());
+    assert_eq!(refused(&world, "main", &[write("docs/a.md", "2\n")]), 1, "the answer allows nothing");
+    // It is not taken for one that began.
+    let tree = world.json(&["tree", "list"]).1["trees"][0]["tree"].as_str().unwrap().to_owned();
+    let (_, shown) = world.json(&["tree", "show", &tree]);
+    let unknown = shown["nodes"].to_string().matches("outcome of this call is unknown").count();
+    assert_eq!(unknown, 0, "{shown}");
+}

@@ -1,0 +1,152 @@
+//! Answers that hold for more than one call: what may be remembered, and which calls it answers (spec: security §14).
+
+use drawloom_policy::{
+    Attendance, CallFacts, CallMark, Decision, Effect, LastingAnswers, NetworkWish, PathAccess, Permission,
+    Policy, SandboxLevel, SessionFacts, SessionType,
+};
+
+use crate::support::{CHAT, call, exec, file, online, policy, server};
+
+const PARTIAL: SessionFacts = SessionFacts { sandbox: SandboxLevel::Partial, ..CHAT };
+
+/// What may be remembered, as a person reads it: for the session, and for good.
+fn offered(policy: &Policy, call: &CallFacts, session: &SessionFacts) -> (Option<String>, Option<String>) {
+    let LastingAnswers { session, always } = policy.lasting_answers(call, session);
+    (session.map(|permission| permission.to_string()), always.map(|rule| rule.in_full()))
+}
+
+fn given(patterns: &[&str]) -> Permission {
+    toml::Value::from(patterns.to_vec()).try_into().unwrap()
+}
+
+fn decided(policy: &Policy, call: &CallFacts, session: &SessionFacts, patterns: &[&str]) -> Decision {
+    policy.decide_with(call, session, &[given(patterns)]).decision
+}
+
+#[test]
+fn the_words_of_the_call_are_what_is_remembered() {
+    let none = Policy::default();
+    for (call, session) in [
+        (online("curl https://example.org"), "exec curl https://example.org, effect:net host=example.org"),
+        (server("docs", "search", false), "docs:search"),
+        (call("message", &[Effect::Message]), "message"),
+    ] {
+        let always = format!("allow {session}, in main sessions");
+        assert_eq!(offered(&none, &call, &CHAT), (Some(session.to_owned()), Some(always)));
+    }
+    let kept = SessionFacts { keeps_old_bytes: false, ..CHAT };
+    let write = file(PathAccess::Write, "docs/a[1],b.md");
+    let pattern = "write path='docs/a[[]1[]][,]b.md'";
+    let rule = format!("allow {pattern}, in main sessions");
+    assert_eq!(offered(&none, &write, &kept), (Some(pattern.to_owned()), Some(rule)));
+    for (path, decision) in [("docs/a[1],b.md", Decision::Allow), ("docs/a1,b.md", Decision::Ask)] {
+        assert_eq!(decided(&none, &file(PathAccess::Write, path), &kept, &[pattern]), decision, "{path}");
+    }
+}
+
+/// An allow rule stands behind the one that asks: it would be written for nothing.
+#[test]
+fn a_rule_that_asks_is_answered_for_a_session_and_never_for_good() {
+    let asks = policy(&["ask write path=docs/**", "deny write path=docs/secret/**"]);
+    let write = file(PathAccess::Write, "docs/a.md");
+    assert_eq!(offered(&asks, &write, &CHAT), (Some("write path=docs/a.md".to_owned()), None));
+    assert_eq!(decided(&asks, &write, &CHAT, &["write path=docs/a.md"]), Decision::Allow);
+    let other = file(PathAccess::Write, "docs/b.md");
+    assert_eq!(decided(&asks, &other, &CHAT, &["write path=docs/a.md"]), Decision::Ask);
+    let denied = file(PathAccess::Write, "docs/secret/a.md");
+    assert_eq!(decided(&asks, &denied, &CHAT, &["write path='docs/**'"]), Decision::Deny);
+    let unattended = SessionFacts { attendance: Attendance::Unattended, ..CHAT };
+    assert_eq!(decided(&asks, &write, &unattended, &["write path=docs/a.md"]), Decision::Allow);
+    assert_eq!(decided(&asks, &other, &unattended, &["write path=docs/a.md"]), Decision::Deny);
+    let planning = SessionFacts { plan_mode: true, ..CHAT };
+    assert_eq!(decided(&asks, &write, &planning, &["write path=docs/a.md"]), Decision::Deny);
+}
+
+#[test]
+fn what_is_asked_each_time_is_never_remembered() {
+    let all = policy(&["ask exec git push *", "deny rm"]);
+    let tainted = SessionFacts { tainted: true, ..CHAT };
+    let none = SessionFacts { sandbox: SandboxLevel::None, ..CHAT };
+    let standing =
+        CallFacts { mark: Some(CallMark::StandingInstruction), ..call("memory_write", &[Effect::Write]) };
+    let mut published = exec("python3 -m http.server", NetworkWish::Off);
+    if let Some(command) = &mut published.command {
+        command.publishes = true;
+    }
+    for (call, session) in [
+        (file(PathAccess::Write, "AGENTS.md"), CHAT),
+        (file(PathAccess::Write, ".github/workflows/x.yml"), CHAT),
+        (exec("make", NetworkWish::Off), none),
+        (exec("make", NetworkWish::Open), PARTIAL),
+        (published, CHAT),
+        (online("curl https://example.org"), tainted),
+        (call("message", &[Effect::Message]), tainted),
+        (standing, tainted),
+        (exec("git push origin", NetworkWish::Off), tainted),
+        // Part of it is known only once it runs.
+        (exec("git $X", NetworkWish::Off), CHAT),
+    ] {
+        assert_eq!(all.decide(&call, &session).decision, Decision::Ask, "{call:?}");
+        assert_eq!(offered(&all, &call, &session), (None, None), "{call:?}");
+        let every = ["effect:write", "effect:exec", "effect:net", "effect:message"];
+        assert_eq!(decided(&all, &call, &session, &every), Decision::Ask, "{call:?}");
+    }
+    // The control: the same outside of it.
+    let push = exec("git push origin", NetworkWish::Off);
+    assert_eq!(offered(&all, &push, &CHAT), (Some("exec git push origin".to_owned()), None));
+}
+
+/// A script may be another one by the same words.
+#[test]
+fn a_command_that_runs_a_file_is_not_remembered() {
+    let asks =
+        policy(&["ask exec git *", "ask exec make", "ask exec bash *", "ask exec ./x.sh", "ask exec env *"]);
+    for line in ["bash x.sh", "./x.sh", "env make", "git -c core.pager=x log", "make; ./x.sh"] {
+        let run = exec(line, NetworkWish::Off);
+        assert_eq!(asks.decide(&run, &CHAT).decision, Decision::Ask, "{line}");
+        assert_eq!(offered(&asks, &run, &CHAT), (None, None), "{line}");
+    }
+    let both = exec("make && git status", NetworkWish::Off);
+    let (session, _) = offered(&asks, &both, &CHAT);
+    assert_eq!(session.as_deref(), Some("exec make, exec git status"), "control");
+    for line in ["make && git push", "make > /x; git status", "make && git status && $X"] {
+        let patterns = ["exec make", "exec git status"];
+        assert_ne!(
+            decided(&asks, &exec(line, NetworkWish::Off), &CHAT, &patterns),
+            Decision::Allow,
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_level_of_the_sandbox_is_asked_about_once_a_session_and_a_rule_all_the_same() {
+    let asks = policy(&["ask exec git push *"]);
+    let make = exec("make all", NetworkWish::Off);
+    assert_eq!(offered(&asks, &make, &PARTIAL), (Some("effect:exec".to_owned()), None));
+    let ls = exec("ls -l", NetworkWish::Off);
+    assert_eq!(decided(&asks, &ls, &PARTIAL, &["effect:exec"]), Decision::Allow);
+    let none = SessionFacts { sandbox: SandboxLevel::None, ..CHAT };
+    assert_eq!(decided(&asks, &ls, &none, &["effect:exec"]), Decision::Ask, "another level");
+    let push = exec("git push origin", NetworkWish::Off);
+    assert_eq!(decided(&asks, &push, &PARTIAL, &["effect:exec"]), Decision::Ask);
+    assert_eq!(decided(&asks, &push, &PARTIAL, &["exec git push origin"]), Decision::Allow, "control");
+}
+
+/// Of two permissions neither covers a call that takes one part from each.
+#[test]
+fn permissions_do_not_add_up() {
+    let none = Policy::default();
+    let hosts = |line: &str, host: &str| exec(line, NetworkWish::Hosts(vec![host.to_owned()]));
+    let both = [
+        given(&["exec curl a", "effect:net host=a.test"]),
+        given(&["exec wget b", "effect:net host=b.test"]),
+    ];
+    let decided = |call: &CallFacts| none.decide_with(call, &CHAT, &both).decision;
+    assert_eq!(decided(&hosts("curl a", "a.test")), Decision::Allow);
+    assert_eq!(decided(&hosts("curl a", "b.test")), Decision::Ask);
+    assert_eq!(decided(&hosts("curl a; wget b", "a.test")), Decision::Ask);
+    let job = SessionFacts { kind: SessionType::Isolated, ..CHAT };
+    let (_, always) = offered(&none, &server("docs", "search", false), &job);
+    assert_eq!(always.as_deref(), Some("allow docs:search, in isolated sessions"));
+}
