@@ -32,6 +32,7 @@ pub(crate) fn with_tools(lines: &str, folder: &std::path::Path) -> TurnConfig {
         locks: folder.with_extension("locks"),
         umask: 0o022,
         seen: tools::SeenFiles::default(),
+        commands: None,
     };
     let registry = ToolRegistry::new(scope, &ToolRegistry::names()).unwrap();
     TurnConfig { tools: Some(Arc::new(registry)), ..config(&script(lines)) }
