@@ -110,7 +110,7 @@ const BEFORE_NUMBERS: [&str; 14] =
     ["No", "no", "Nr", "Fig", "fig", "Vol", "vol", "p", "pp", "S", "Abs", "Art", "ch", "sec"];
 
 /// Words that a number with a full stop stands between, as in German: `am 3. Mai`.
-/// None that English has too: `I am 42.`
+/// `am` is looked at apart, as English has it too: `I am 42.`
 const BEFORE_ORDINALS: [&str; 17] = [
     "vom", "Vom", "zum", "Zum", "im", "Im", "beim", "seit", "bis", "ab", "der", "Der", "das", "dem", "den",
     "des", "und",
@@ -164,7 +164,12 @@ fn is_ordinal(before: &str, after: &str) -> bool {
     let Some(number) = short_number(before) else { return false };
     let next = after.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
     let above = before[..before.len() - number.len()].trim_end();
-    AFTER_ORDINALS.contains(&next) || BEFORE_ORDINALS.contains(&last_word(above)) && !next.is_empty()
+    let is_german_am = || {
+        matches!(last_word(above), "am" | "Am")
+            && !above.split_whitespace().any(|word| matches!(word, "I" | "i"))
+    };
+    AFTER_ORDINALS.contains(&next)
+        || !next.is_empty() && (BEFORE_ORDINALS.contains(&last_word(above)) || is_german_am())
 }
 
 fn is_abbreviation(before: &str, after: &str) -> bool {
@@ -216,6 +221,15 @@ mod tests {
             ("Er war der 2. Mann dort. Dann", "Er war der 2. Mann dort. "),
             ("He was 42. Then he left.", "He was 42. "),
             ("I am 42. Then he left.", "I am 42. "),
+            ("Er kam am 3. Tag an. Dann", "Er kam am 3. Tag an. "),
+            ("Am 3. Tag kam er. Dann", "Am 3. Tag kam er. "),
+            ("**It ended.** Then he", "**It ended.** "),
+            ("*It ended.* Then he", "*It ended.* "),
+            ("It ended.[1] Then", "It ended.[1] "),
+            ("Well . . . yes. Then", "Well . . . yes. "),
+            ("He left. .NET stayed.", "He left. "),
+            ("ის მოვიდა. ის", "ის მოვიდა. "),
+            ("Έρχεσαι; Ναι.", "Έρχεσαι; "),
             ("See p. 5 there. He", "See p. 5 there. "),
             ("Siehe S. 12 dort. Er", "Siehe S. 12 dort. "),
             ("他走了。“你好。”他", "他走了。"),

@@ -2,12 +2,13 @@
 
 use crate::grapheme;
 
-/// Byte offsets just behind a sentence: after its end marks and any closing quotes and brackets, before the white
-/// space that follows.
+/// Byte offsets just behind a sentence: after its end marks, any closing quotes, brackets and emphasis, and the number of
+/// a footnote, before the white space that follows.
 ///
 /// `。`, `！` and their kin end a sentence wherever they stand. `.`, `!`, `?` and their kin do so before white
-/// space or the end of the text, unless a lower-case letter follows ("e.g. this"), or a single capital stands
-/// before the full stop ("J. Doe"). A break of paragraph is no sentence end; see
+/// space or the end of the text, unless a lower-case letter follows ("e.g. this"), a single capital stands
+/// before the full stop ("J. Doe"), or another full stop stands apart behind it ("Well . . ."). `;` ends a question behind
+/// a Greek letter. A break of paragraph is no sentence end; see
 /// [`paragraph_starts`](super::paragraph_starts).
 pub fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
     SentenceEnds { text, at: 0 }
@@ -34,7 +35,7 @@ impl Iterator for SentenceEnds<'_> {
 
     fn next(&mut self) -> Option<usize> {
         loop {
-            let mark = self.at + self.text[self.at..].find(|c| is_spaced_mark(c) || is_unspaced_mark(c))?;
+            let mark = self.next_mark()?;
             let (end, unspaced) = behind_marks(self.text, mark);
             self.at = end;
             let ends = if unspaced {
@@ -49,6 +50,20 @@ impl Iterator for SentenceEnds<'_> {
     }
 }
 
+impl SentenceEnds<'_> {
+    fn next_mark(&self) -> Option<usize> {
+        let marks = self.text[self.at..].match_indices(|c| is_end_mark(c) || c == ';');
+        let mut places = marks.map(|(at, mark)| (self.at + at, mark));
+        places.find(|(at, mark)| *mark != ";" || is_greek(&self.text[..*at])).map(|(at, _)| at)
+    }
+}
+
+/// Whether the last letter of a text is Greek, but for closing quotes behind it.
+fn is_greek(text: &str) -> bool {
+    let last = text.trim_end_matches(is_closer).chars().next_back();
+    last.is_some_and(|c| c.is_alphabetic() && matches!(c, '\u{370}'..='\u{3FF}' | '\u{1F00}'..='\u{1FFF}'))
+}
+
 /// The offset behind the end marks and closers that begin at `mark`, and whether one of them needs no space.
 fn behind_marks(text: &str, mark: usize) -> (usize, bool) {
     let run = &text[mark..];
@@ -56,10 +71,36 @@ fn behind_marks(text: &str, mark: usize) -> (usize, bool) {
     let length = run.find(|c| {
         unspaced |= is_unspaced_mark(c);
         // Behind a mark that needs no space the next sentence may begin with such a quote: `他走了。“你好。”`
-        !(is_end_mark(c) || is_closer(c) && !(unspaced && opens_elsewhere(c)))
+        let closes = is_closer(c) && !(unspaced && opens_elsewhere(c)) || is_emphasis(c) && !unspaced;
+        // The Greek question mark may be the first.
+        !(is_end_mark(c) || closes || c == ';' && run.starts_with(';'))
     });
     let end = mark + length.unwrap_or(run.len());
+    // Behind a mark that needs no space what a bracket holds is not waited for.
+    let end = if unspaced { end } else { end + footnotes(&text[end..]) };
     (end + closing_guillemet(&text[end..]), unspaced)
+}
+
+/// Characters of the number of a footnote at most.
+const LONGEST_FOOTNOTE: usize = 6;
+
+/// Bytes of the numbers of footnotes, `[1]` or `[^1]`.
+fn footnotes(text: &str) -> usize {
+    let mut rest = text;
+    while let Some(inner) = rest.strip_prefix('[') {
+        let number = inner.strip_prefix('^').unwrap_or(inner);
+        let digits = number.bytes().take_while(u8::is_ascii_digit).count();
+        match number[digits..].strip_prefix(']') {
+            Some(behind) if (1..=LONGEST_FOOTNOTE).contains(&digits) => rest = behind,
+            _ => break,
+        }
+    }
+    text.len() - rest.len()
+}
+
+/// Whether it closes emphasis or code in Markdown, where it stands behind a word.
+const fn is_emphasis(c: char) -> bool {
+    matches!(c, '*' | '_' | '`' | '~')
 }
 
 /// Bytes of a space and a guillemet that closes, as French sets it. Before a word it opens.
@@ -75,13 +116,23 @@ fn closing_guillemet(rest: &str) -> usize {
 /// Whether what follows marks that need a space lets them end a sentence.
 fn ends_before(rest: &str) -> bool {
     let after = rest.trim_start();
-    after.is_empty() || (after.len() < rest.len() && !after.starts_with(char::is_lowercase))
+    after.is_empty() || (after.len() < rest.len() && !after.starts_with(is_small) && !is_apart(after))
+}
+
+/// Whether it goes on a sentence. Georgian has one case, which counts as the lower one.
+fn is_small(c: char) -> bool {
+    c.is_lowercase() && !matches!(c, '\u{10D0}'..='\u{10FF}')
+}
+
+/// Whether a text begins with a full stop that stands by itself.
+fn is_apart(text: &str) -> bool {
+    text.strip_prefix('.').is_some_and(|behind| behind.chars().next().is_none_or(char::is_whitespace))
 }
 
 /// Whether `marks` is the full stop of an initial: one capital letter, with no letter or digit before it.
 fn is_initial(before: &str, marks: &str) -> bool {
     let mut backwards = before.chars().rev();
-    marks == "."
+    marks.trim_end_matches(is_emphasis) == "."
         && backwards.next().is_some_and(char::is_uppercase)
         && backwards.next().is_none_or(|c| !c.is_alphanumeric())
 }
@@ -91,7 +142,26 @@ pub(super) fn is_end_mark(c: char) -> bool {
 }
 
 fn is_spaced_mark(c: char) -> bool {
-    matches!(c, '.' | '!' | '?' | '…' | '‽' | '‼' | '⁇'..='⁉' | '։' | '؟' | '۔' | '।' | '॥' | '።')
+    // Those of scripts with marks of their own: Armenian to Devanagari, Tibetan, Burmese, Ethiopic, Khmer, Mongolian.
+    matches!(
+        c,
+        '.' | '!' | '?' | '…' | '‽' | '‼' | '⁇'
+            ..='⁉'
+                | '\u{37E}'
+                | '։'
+                | '؟'
+                | '۔'
+                | '।'
+                | '॥'
+                | '།'
+                | '༎'
+                | '။'
+                | '።'
+                | '፧'
+                | '។'
+                | '៕'
+                | '᠃'
+    )
 }
 
 fn is_unspaced_mark(c: char) -> bool {
@@ -155,6 +225,39 @@ mod tests {
             sentences("Pi is 3.14, see J. Doe at a.example, e.g. here. \"What?\" she said."),
             ["Pi is 3.14, see J. Doe at a.example, e.g. here.", "\"What?\" she said."]
         );
+    }
+
+    #[test]
+    fn each_script_has_its_marks() {
+        for (text, first) in [
+            ("ის მოვიდა. ის წავიდა.", "ის მოვიდა."),
+            ("သူလာသည်။ သူသွား", "သူလာသည်။"),
+            ("គាត់មក។ គាត់ទៅ", "គាត់មក។"),
+            ("ཁོང་ཡོང་། ཁོང་འགྲོ", "ཁོང་ཡོང་།"),
+            ("ᠢᠷᠡᠪᠡ᠃ ᠶᠠᠪᠤ", "ᠢᠷᠡᠪᠡ᠃"),
+            ("መጣ፧ ሄደ", "መጣ፧"),
+            ("Έρχεσαι; Ναι.", "Έρχεσαι;"),
+            ("«Έρχεσαι;» Ναι.", "«Έρχεσαι;»"),
+        ] {
+            assert_eq!(sentences(text).first(), Some(&first), "{text}");
+        }
+        assert_eq!(sentences("Come; Now. Go."), ["Come; Now.", "Go."], "control");
+    }
+
+    #[test]
+    fn emphasis_and_footnotes_close_behind_an_end() {
+        for text in
+            ["**It ended.**", "*It ended!*", "_“It ended.”_", "`It ended.`", "It ended.[1]", "Yes.[^2][3]"]
+        {
+            assert_eq!(sentences(&format!("{text} Then he left.")), [text, "Then he left."]);
+        }
+        assert_eq!(sentences("See x.[a] There. **J.** Doe."), ["See x.[a] There.", "**J.** Doe."]);
+    }
+
+    #[test]
+    fn full_stops_apart_are_one_ellipsis() {
+        assert_eq!(sentences("Well . . . yes. Then . . . No."), ["Well . . . yes.", "Then . . .", "No."]);
+        assert_eq!(sentences("He left. .NET stayed. ...And"), ["He left.", ".NET stayed."]);
     }
 
     #[test]
