@@ -75,7 +75,9 @@ pub(super) fn find() -> Result<(), EditorError> {
 
 /// The editor that `VISUAL` or `EDITOR` names, else that of the terminal.
 fn named() -> Result<OsString, EditorError> {
-    let named = ["VISUAL", "EDITOR"].iter().filter_map(env::var_os).find(|value| !value.is_empty());
+    // Of a blank name a shell would make the file the program.
+    let is_blank = |value: &OsString| value.to_string_lossy().trim().is_empty();
+    let named = ["VISUAL", "EDITOR"].iter().filter_map(env::var_os).find(|value| !is_blank(value));
     let default = || (io::stdin().is_terminal() && io::stderr().is_terminal()).then(|| DEFAULT.into());
     named.or_else(default).ok_or(EditorError::Missing)
 }

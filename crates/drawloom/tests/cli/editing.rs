@@ -122,8 +122,10 @@ fn an_editor_that_ends_badly_loses_nothing() {
     assert!(rendered(&world) == NOVEL && kept(&world).is_empty(), "there is nothing to keep");
     let missing = edited(&world, "no-such-editor", &[]);
     assert!(missing.code == Some(2) && missing.err.contains("was not found"), "{missing:?}");
-    let none = edited(&world, "", &[]);
-    assert!(none.code == Some(2) && none.err.contains("VISUAL or EDITOR"), "{none:?}");
+    for blank in ["", " \t "] {
+        let none = edited(&world, blank, &[]);
+        assert!(none.code == Some(2) && none.err.contains("VISUAL or EDITOR"), "{none:?}");
+    }
     assert!(kept(&world).is_empty(), "what was never edited is not kept");
     let at_once = edited(&world, "true", &[]);
     assert!(at_once.code == Some(0) && at_once.err.contains("code --wait"), "{at_once:?}");
