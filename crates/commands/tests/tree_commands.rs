@@ -11,6 +11,7 @@ mod tree_commands {
     mod compacting;
     mod drifting;
     mod editing;
+    mod editing_again;
     mod finding;
     mod history;
     mod library;

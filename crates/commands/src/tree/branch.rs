@@ -62,6 +62,12 @@ async fn place(app: &App, asker: &Asker, args: &Branch) -> Result<(NamedNode, No
     let row = app
         .read(asker, named.tree, move |rows| rows.node(node)?.ok_or_else(|| RowError::missing("node", node)));
     let row = row.await?;
+    if row.node.text() != row.node.said() {
+        let message =
+            format!("{} is what a tool said: it is a whole, and nothing branches within it", row.short_id);
+        let hint = "give it another text with `drawloom tree edit TREE NODE`";
+        return Err(CommandError::usage(message, hint));
+    }
     let at = match (&args.after, args.at) {
         (Some(words), _) => words::one(&row.node.text(), words)?.end,
         (None, Some(offset)) => byte_of(&row.short_id, &row.node.text(), offset)?,

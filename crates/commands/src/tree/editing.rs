@@ -8,6 +8,8 @@ mod align;
 mod apply;
 mod base;
 mod file;
+mod forgotten;
+mod line_ends;
 mod marks;
 
 use std::path::Path;
@@ -19,11 +21,12 @@ use workspace::Accept;
 
 pub(super) use self::base::text_before;
 use self::base::{EditBase, HeldBase};
-use self::file::EditFile;
 pub use self::file::edit_files;
-pub(super) use self::file::remove_applied;
+use self::file::{EditFile, remove_applied};
+use self::line_ends::with_line_ends_of;
+pub(super) use self::line_ends::{as_edited, with_break_of};
 use self::marks::{Marks, UnknownMark};
-use super::telling::shown_at;
+use super::telling::{shown_at, tree_argument};
 use super::{look, words};
 use crate::app::{App, NamedNode};
 use crate::args::tree::Edit;
@@ -93,7 +96,7 @@ async fn edit_by_file(
     }
     let mut open = open.committed(app, asker, ends).await?;
     let texts = open.texts_of(app, &name, saved, false).await?;
-    open.apply(app, asker, texts).await
+    open.apply(app, asker, texts, &file).await
 }
 
 /// Words of the text become others: those that stand there once, or all of them.
@@ -122,7 +125,7 @@ async fn edit_by_words(
     }
     let mut open = open.committed(app, asker, ends).await?;
     let texts = texts(&open)?;
-    open.apply(app, asker, texts).await
+    open.apply(app, asker, texts, "").await
 }
 
 /// The text becomes what an editor leaves.
@@ -143,19 +146,22 @@ async fn edit_in_editor(
     let render = |name: &str| open.as_file(name);
     let mut file = EditFile::make(app, asker, &open.base(), render, later_command).await?;
     let Some(saved) = file.edit(app).await? else { return Ok(PathEdited::default()) };
+    let text = String::from_utf8_lossy(&saved).into_owned();
     let taken = match open.texts_of(app, &file.name(), saved, true).await {
         Ok(texts) if !open.are_meant(app, &texts) => {
             file.remove();
             return Err(not_meant(EMPTY_FILE_GONE));
         }
-        Ok(texts) => open.apply(app, asker, texts).await,
+        Ok(texts) => open.apply(app, asker, texts, &text).await,
         Err(error) => Err(error),
     };
     match taken {
         Ok(mut done) => {
             let is_all = done.collided.is_empty();
-            if !is_all || !file.remove() {
+            if !is_all {
                 file::keep_rest(app, &file.stem(), &open.base());
+            } else if !file.remove() {
+                file.note_saved_again(app, &open.base(), None);
             }
             done.file = (!is_all).then(|| file.path());
             Ok(done)
@@ -173,19 +179,24 @@ async fn apply_kept(
     held: HeldBase,
 ) -> Result<PathEdited, CommandError> {
     let mut open = OpenText::of_base(app, asker, held.base.clone()).await?;
+    let text = String::from_utf8_lossy(&saved).into_owned();
     let forgotten = open.passages.iter().find(|passage| passage.is_forgotten);
     if let Some(forgotten) = forgotten
-        && !open.marks().are_whole_in(&String::from_utf8_lossy(&saved))
+        && !open.marks().are_whole_in(&text)
     {
-        return Err(apply::forgotten(&forgotten.short_id));
+        return Err(open.forgotten(forgotten, &text));
     }
     let texts = open.texts_of(app, name, saved.clone(), true).await?;
     if !open.are_meant(app, &texts) {
         return Err(not_meant("nothing was changed"));
     }
-    let mut done = open.apply(app, asker, texts).await?;
+    let mut done = open.apply(app, asker, texts, &text).await?;
     if done.collided.is_empty() {
-        held.end(app, &saved, Some(&open.base()));
+        if let Some(file) = held.end(app, &saved, &open.base()) {
+            let tree = tree_argument(app, asker, open.tree).await?;
+            let command = format!("drawloom tree edit {tree} --file {}", quoted(&file.to_string_lossy()));
+            file::note_saved_again(app, &file, &command);
+        }
         remove_applied(app, path, &saved);
     } else {
         file::keep_rest(app, &held.name, &open.base());
@@ -234,34 +245,41 @@ pub(super) async fn edit_text(
     }
 }
 
-/// The text of one node out of a file that an editor got from here: many editors end the last line, and take blank ones
-/// behind it away.
-pub(super) fn as_edited(text: &str, saved: &str) -> String {
-    let saved = with_line_ends_of(text, saved);
-    let ended = if text.ends_with('\n') {
-        return with_break_of(text, &saved);
-    } else {
-        saved.strip_suffix("\r\n").or_else(|| saved.strip_suffix('\n'))
-    };
-    ended.unwrap_or(&saved).to_owned()
+/// Ends a file of one passage that is in: one that was saved again meanwhile is kept over what stands there now, and named
+/// with the command that takes it in.
+pub(super) fn end_one(app: &App, named: &NamedNode, (args, now): (&Edit, &Edited), file: OneFile<'_>) {
+    let base = EditBase::of_one(named, &now.short_id, now.node);
+    let command = args.later_command_at(Some(&now.short_id));
+    match file {
+        OneFile::Edited(mut file) => {
+            if !file.remove() {
+                file.note_saved_again(app, &base, Some(command));
+            }
+        }
+        OneFile::Named { path, held, saved } => {
+            if let Some(file) = held.end(app, saved, &base) {
+                file::note_saved_again(app, &file, &format!("{command} {}", quoted(&file.to_string_lossy())));
+            }
+            remove_applied(app, path, saved);
+        }
+    }
 }
 
-/// A new text of a passage with at least the line ends behind it that the old one had: what parts it from the next one
-/// is none of its words.
-pub(super) fn with_break_of(old: &str, new: &str) -> String {
-    let break_of = |text: &str| text.len() - text.trim_end_matches(['\r', '\n']).len();
-    let (before, now) = (break_of(old), break_of(new));
-    if now >= before || new.trim().is_empty() {
-        return new.to_owned();
-    }
-    format!("{}{}", &new[..new.len() - now], &old[old.len() - before..])
+/// A file with the text of one passage: that of the editor that was open, or one that was named.
+pub(super) enum OneFile<'a> {
+    Edited(EditFile),
+    Named { path: &'a Path, held: HeldBase, saved: &'a [u8] },
 }
 
 impl Edit {
     /// The command that takes an edited file in.
     fn later_command(&self) -> String {
+        self.later_command_at(self.node.as_deref())
+    }
+
+    fn later_command_at(&self, node: Option<&str>) -> String {
         let mut words = vec![self.tree.tree.as_str()];
-        words.extend(self.node.as_deref());
+        words.extend(node);
         let words: Vec<String> = words.into_iter().map(quoted).collect();
         format!("drawloom tree edit {} --file", words.join(" "))
     }
@@ -280,6 +298,8 @@ struct OpenText {
     typed: String,
     /// What stands behind the id in each mark of a file that was made before.
     mark_end: Option<String>,
+    /// Short ids of what was forgotten on this path: it is not in the text.
+    forgotten_ids: Vec<String>,
 }
 
 struct OpenPassage {
@@ -304,10 +324,12 @@ impl OpenText {
         [from, to]: [Option<PositionId>; 2],
     ) -> Result<Self, CommandError> {
         let name = view.clone();
-        let (title, passages, tip, drafts) = look(app, asker, tree, view, move |rows, tip| {
+        let (title, passages, tip, drafts, forgotten_ids) = look(app, asker, tree, view, move |rows, tip| {
             let path = ViewOverrides::read(rows, &name, tip)?;
             let mut passages = window(rows, &name, &path, None, usize::MAX)?;
             // What is left out or forgotten is not in the text, and stays as it is.
+            let forgotten = passages.iter().filter(|passage| passage.row.purged);
+            let forgotten_ids: Vec<String> = forgotten.map(|passage| passage.row.short_id.clone()).collect();
             passages.retain(|passage| {
                 passage.position.parent.is_some() && !passage.excluded && !passage.row.purged
             });
@@ -319,7 +341,7 @@ impl OpenText {
                 is_forgotten: false,
             });
             let title = rows.cell(&CellKey::Title)?.value.as_text().unwrap_or_default().to_owned();
-            Ok((title, passages.collect::<Vec<_>>(), tip, rows.drafts(&name)?))
+            Ok((title, passages.collect::<Vec<_>>(), tip, rows.drafts(&name)?, forgotten_ids))
         })
         .await?;
         let place = |at: PositionId| {
@@ -339,8 +361,17 @@ impl OpenText {
         let has_drafts = !drafts.is_empty();
         let typed = drafts.into_iter().find(|(slot, _)| *slot == Slot::Buffer && is_to_the_end);
         let typed = typed.map_or_else(String::new, |(_, draft)| draft.text);
-        let mark_end = None;
-        Ok(Self { tree, view: view.clone(), title, passages, is_to_the_end, has_drafts, typed, mark_end })
+        Ok(Self {
+            tree,
+            view: view.clone(),
+            title,
+            passages,
+            is_to_the_end,
+            has_drafts,
+            typed,
+            mark_end: None,
+            forgotten_ids,
+        })
     }
 
     /// The same after drafts were committed.
@@ -390,6 +421,15 @@ impl OpenText {
         let marks = self.marks();
         let unknown = |unknown: UnknownMark| {
             let (mark, line) = (unknown.mark(), unknown.line(&saved));
+            let of_forgotten = self.forgotten_ids.iter().find(|id| marks.is_of(mark, id));
+            if let Some((id, lines)) = of_forgotten.and_then(|id| Some((id, marks.lines_of(id, &saved)?))) {
+                return CommandError::new(
+                    "forgotten",
+                    3,
+                    format!("{id} was forgotten, and its mark stands in {lines}"),
+                    "take what it said out of the file, with its mark",
+                );
+            }
             match unknown {
                 UnknownMark::Foreign(_) => CommandError::usage(
                     format!("{mark} in line {line} marks no passage of this text"),
@@ -412,8 +452,9 @@ impl OpenText {
         }
         // Comparing takes a while where most of a long text changed.
         let old: Vec<String> = self.passages.iter().map(|passage| passage.text.clone()).collect();
+        let of_it = marks.clone();
         let read = tokio::task::spawn_blocking(move || {
-            marks.read(&old.iter().map(String::as_str).collect::<Vec<_>>(), &body)
+            of_it.read(&old.iter().map(String::as_str).collect::<Vec<_>>(), &body)
         });
         let read = read.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
         read.map_err(unknown)
@@ -451,33 +492,4 @@ pub(super) fn edited(rows: &dyn TreeReader, node: NodeId) -> Result<Edited, loom
         short_id: row.short_id,
         tail: None,
     })
-}
-
-/// An edited text with the line ends and without the byte order mark that its editor may have given it.
-fn with_line_ends_of(old: &str, saved: &str) -> String {
-    let saved = if old.starts_with('\u{feff}') { saved } else { saved.trim_start_matches('\u{feff}') };
-    let lines = old.matches('\n').count();
-    let saved = &match saved.contains('\n') || old.contains('\r') {
-        true => saved.to_owned(),
-        false => saved.replace('\r', "\n"),
-    };
-    match old.matches("\r\n").count() {
-        0 if !old.contains('\r') => saved.replace("\r\n", "\n"),
-        ends if ends == lines && !saved.contains('\r') => saved.replace('\n', "\r\n"),
-        _ => saved.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_line_ends_of;
-
-    #[test]
-    fn line_ends_of_an_editor_are_those_of_the_text() {
-        assert_eq!(with_line_ends_of("a\nb", "\u{feff}a\r\nc\r\n"), "a\nc\n");
-        assert_eq!(with_line_ends_of("a\r\nb\r\n", "a\nc\n"), "a\r\nc\r\n");
-        assert_eq!(with_line_ends_of("a\r\nb\n", "a\nc\r\n"), "a\nc\r\n", "mixed: as it was saved");
-        assert_eq!(with_line_ends_of("", "a\r\n"), "a\n");
-        assert_eq!(with_line_ends_of("a\nb", "a\rc\r"), "a\nc\n", "an editor that ends lines so");
-    }
 }

@@ -161,17 +161,18 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
         }
     };
     let done = change(app, asker, &named, (over, text), args.edit_as).await;
-    if let (Ok(_), Some(path), Some((_, held))) = (&done, &args.file, held) {
-        held.end_one(app, &saved);
-        editing::remove_applied(app, path, &saved);
-    }
+    let file = match (file, &args.file, held) {
+        (Some(file), ..) => Some(editing::OneFile::Edited(file)),
+        (None, Some(path), Some((_, held))) => Some(editing::OneFile::Named { path, held, saved: &saved }),
+        _ => None,
+    };
     match (done, file) {
         (Ok(done), Some(file)) => {
-            file.remove();
-            Ok(done)
+            editing::end_one(app, &named, (&args, &done.result), file);
+            Ok(CommandOutcome::Edited(done))
         }
-        (Err(error), Some(file)) => Err(file.kept(app, error)),
-        (done, None) => done,
+        (Err(error), Some(editing::OneFile::Edited(file))) => Err(file.kept(app, error)),
+        (done, _) => done.map(CommandOutcome::Edited),
     }
 }
 
@@ -200,7 +201,7 @@ async fn change(
     named: &NamedNode,
     (over, text): (Option<String>, String),
     edit_as: Option<EditAsArg>,
-) -> Result<CommandOutcome, CommandError> {
+) -> Result<Told<Edited>, CommandError> {
     app.fits_node("the text", &text, false)?;
     let edit_as = match edit_as {
         None => EditAs::Default,
@@ -223,7 +224,7 @@ async fn change(
         Some(_) if result.position != named.position => format!("branched off as {shown}{words}"),
         Some(_) => format!("edited: {shown} is shown now{words}"),
     };
-    Ok(CommandOutcome::Edited(Told { result, sentence }))
+    Ok(Told { result, sentence })
 }
 
 /// What stands there after an edit, with its text: the sibling that was made, else the version the view shows. The same
@@ -243,11 +244,11 @@ async fn edited(
             && row.node.is_original()
             && row.node.edited_from.is_some()
         {
-            let text = row.node.text().into_owned();
+            let text = row.node.said().into_owned();
             return Ok((editing::edited(rows, made)?, text));
         }
         let shown = shown_at(rows, &name, at)?;
-        Ok((editing::edited(rows, shown.node.id)?, shown.node.text().into_owned()))
+        Ok((editing::edited(rows, shown.node.id)?, shown.node.said().into_owned()))
     });
     edited.await
 }

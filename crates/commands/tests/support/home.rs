@@ -158,7 +158,11 @@ pub(crate) struct Recorder {
     pub(crate) input: Mutex<Vec<u8>>,
     /// What an editor saves in the place of what it opened.
     pub(crate) editor: Mutex<Option<Editor>>,
+    /// What a person answers, no without one.
+    pub(crate) answer: Mutex<Option<Answer>>,
 }
+
+pub(crate) type Answer = Box<dyn FnMut() -> bool + Send>;
 
 pub(crate) type Editor = Box<dyn FnMut(String) -> String + Send>;
 
@@ -170,7 +174,7 @@ impl Frontend for Recorder {
     fn delta(&self, _: loom::NodeId, _: &str) {}
 
     fn confirm(&self, _: &str) -> bool {
-        false
+        self.answer.lock().unwrap().as_mut().is_some_and(|answer| answer())
     }
 
     fn edit(&self, file: &Path) -> Result<(), EditorError> {

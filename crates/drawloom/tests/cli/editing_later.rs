@@ -225,6 +225,15 @@ fn a_file_that_was_not_changed_is_opened_again_and_called_by_the_short_id() {
     let (_, trees) = world.json(&["tree", "list"]);
     let named = format!("edit-{}-", trees["trees"][0]["short_id"].as_str().unwrap());
     assert!(file.contains(&named), "{file}");
+    // Nor is it named where the text is another one by then.
+    world.ok(&["tree", "append", "Novel", "More."]);
+    let done = edited(&world, "true", &[]);
+    assert!(!done.err.contains("texts of this tree wait") && !done.err.contains("nothing was"), "{done:?}");
+    world.ok(&["tree", "undo", "Novel"]);
+    kept(&world)
+        .into_iter()
+        .filter(|other| text(other) != file)
+        .for_each(|other| fs::remove_file(other).unwrap());
     // Of one that holds something else a new one is made, and the other is named.
     fs::write(&file, "Something else.").unwrap();
     assert!(edited(&world, "true", &[]).err.contains(&file));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::editing::{edited, novel, rendered};
+use crate::editing::{edited, ids, novel, rendered};
 use crate::editing_later::one_kept;
 use crate::world::{World, text};
 
@@ -33,6 +33,49 @@ fn words_forgotten_while_an_editor_is_open_are_not_stored_in_another_passage() {
     assert!(rendered(&world).contains("It snowed."), "control: what was not forgotten goes in");
 }
 
+/// The mark of a forgotten passage does not tell what it said: nothing of such a file is taken in later either.
+#[test]
+fn words_forgotten_while_an_editor_is_open_do_not_come_back_by_the_file_that_stays() {
+    let world = World::new();
+    let before = novel(&world);
+    let then = format!(
+        "sed -i -e \"s/⟦{}⟧.*/⟦{}⟧-/\" -e \"s/stopped./stopped. All day it rained./\" \"$1\"",
+        before[2], before[2]
+    );
+    let done = forgetting(&world, &before[2], &then);
+    assert!(done.code == Some(3) && done.err.contains("(line 6)"), "{done:?}");
+    let file = one_kept(&world);
+    let refused = world.run(&["tree", "edit", "Novel", "--file", &file]);
+    assert!(refused.code == Some(3) && refused.err.contains("was forgotten since"), "{refused:?}");
+    // Without its first line it is a copy: the mark that stands in it is known.
+    let copy = text(&world.path("copy.md"));
+    let saved = fs::read_to_string(&file).unwrap();
+    fs::write(&copy, saved.split_once('\n').unwrap().1).unwrap();
+    let refused = world.run(&["tree", "edit", "Novel", "--file", &copy]);
+    assert!(refused.code == Some(3) && refused.err.contains("stands in line 5"), "{refused:?}");
+    let database = fs::read(world.home().join("loom.db")).unwrap();
+    let words = b"All day it rained";
+    assert!(!database.windows(words.len()).any(|found| found == words));
+}
+
+#[test]
+fn a_part_of_forgotten_words_does_not_come_back_and_a_few_of_them_hold_nothing_up() {
+    let secret = "The zanzibarium secret was hidden here tonight.\n\n";
+    let partial = "s/stopped./stopped. zanzibarium secret was hidden here tonight/";
+    let wrapped = "s/stopped./stopped. The zanzibarium secret\\nwas hidden here/";
+    for (said, change, code) in
+        [(secret, partial, 3), (secret, wrapped, 3), ("He.\n\n", "s/stopped./stopped. He. Here./", 0)]
+    {
+        let world = World::new();
+        let before = novel(&world);
+        world.ok(&["tree", "edit", "Novel", &before[2], "--text", said]);
+        let shown = ids(&world);
+        let done = forgetting(&world, &shown[2], &format!("sed -i \"{change}\" \"$1\""));
+        assert_eq!(done.code, Some(code), "{change}: {done:?}");
+        assert_eq!(rendered(&world).contains("stopped. "), code == 0, "{change}");
+    }
+}
+
 #[test]
 fn a_move_into_a_passage_that_is_being_typed_is_left_whole() {
     let world = World::new();
@@ -59,6 +102,11 @@ fn what_an_editor_leaves_beside_a_text_is_none() {
     let done = edited(&world, "sh -c 'cp \"$1\" \"$1~\"; sed -i s/stopped/ended/ \"$1\"; false' -", &[]);
     assert_eq!(done.code, Some(2), "{done:?}");
     let file = one_kept(&world);
+    // What it leaves hidden may hold forgotten words as well.
+    let swap = world.home().join("edits/.edit-x.md.swp");
+    fs::write(&swap, "All day it rained.").unwrap();
+    let told = world.run(&["forget", "--text", "All day", "--dry-run"]);
+    assert!(told.err.contains(&text(&swap)) && !told.err.contains(".json"), "{told:?}");
     // The backup holds what the document says: it is not opened in place of the text.
     let seen = edited(&world, "sh -c 'test \"${1##*.}\" = md' -", &[]);
     assert_eq!(seen.code, Some(0), "{seen:?}");
@@ -122,4 +170,12 @@ fn a_result_of_a_tool_opens_with_what_the_tool_said() {
     world.ok(&["tree", "edit", &tree, result, "--replace", "rain.md", "snow.md"]);
     let (_, shown) = world.json(&["tree", "show", &tree]);
     assert!(shown["nodes"].to_string().contains("snow.md"), "{shown}");
+    let mut left = world.command(&["tree", "edit", &tree, result]);
+    let left = left.env("EDITOR", "sed -i s/rain.md/hail.md/ \"$1\"; false").output().unwrap();
+    assert_eq!(left.status.code(), Some(2));
+    world.ok(&["tree", "edit", &tree, result, "--file", &one_kept(&world)]);
+    let (_, shown) = world.json(&["tree", "show", &tree]);
+    assert!(shown["nodes"].to_string().contains("hail.md"), "{shown}");
+    let within = world.run(&["tree", "branch", &tree, result, "--after", "hail"]);
+    assert!(within.code == Some(2) && within.err.contains("is what a tool said"), "{within:?}");
 }

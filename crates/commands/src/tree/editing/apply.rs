@@ -55,13 +55,15 @@ fn moves(passages: &[OpenPassage], texts: &[String]) -> Moves {
 
 impl OpenText {
     /// Takes the texts of the passages in, as far as nobody else wrote there since; what went in is what they say then.
+    /// `file` is what they were read from.
     pub(super) async fn apply(
         &mut self,
         app: &App,
         asker: &Asker,
         mut texts: Vec<String>,
+        file: &str,
     ) -> Result<PathEdited, CommandError> {
-        self.require_forgotten_apart(app, asker, &texts).await?;
+        self.require_forgotten_apart(app, asker, &texts, file).await?;
         let Moves { quoted: mut moved, ways } = moves(&self.passages, &texts);
         // What was moved to the end is quoted by the last passage.
         let is_at_end = self.passages.last().is_some_and(|last| moved.contains_key(&last.position));
@@ -115,31 +117,6 @@ impl OpenText {
         }
         self.name_left(app, asker, &left, &mut done).await?;
         Ok(done)
-    }
-
-    /// Refuses texts in which words of a forgotten passage stand elsewhere, or may, as they are gone from their own place:
-    /// what was forgotten is not stored again.
-    async fn require_forgotten_apart(
-        &self,
-        app: &App,
-        asker: &Asker,
-        texts: &[String],
-    ) -> Result<(), CommandError> {
-        let nodes: Vec<NodeId> = self.passages.iter().map(|passage| passage.node).collect();
-        let rows = app.read(asker, self.tree, move |rows| rows.nodes(&nodes)).await?;
-        let pairs = || self.passages.iter().zip(texts);
-        for ((passage, text), _) in pairs().zip(&rows).filter(|(_, row)| row.purged) {
-            // What a file says of one that was forgotten before is all that is known of it.
-            let said = if passage.is_forgotten { text } else { &passage.text }.trim();
-            let is_elsewhere = |(other, text): (&OpenPassage, &String)| {
-                other.position != passage.position && text.contains(said) && !other.text.contains(said)
-            };
-            let is_gone = said.is_empty() && passage.is_forgotten || !text.contains(said);
-            if is_gone || (!said.is_empty() && pairs().any(is_elsewhere)) {
-                return Err(forgotten(&passage.short_id));
-            }
-        }
-        Ok(())
     }
 
     /// Whether what was written at the end stands there already: somebody took the same text in.
@@ -276,14 +253,4 @@ impl OpenText {
             _ => String::new(),
         }
     }
-}
-
-/// The error of a text in which forgotten words cannot be told from others.
-pub(super) fn forgotten(short_id: &str) -> CommandError {
-    CommandError::new(
-        "forgotten",
-        3,
-        format!("{short_id} was forgotten since, and what it said may stand elsewhere in the text now"),
-        "take what was forgotten out of a copy, with the first line and the marks, and bring that in as the whole text",
-    )
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loom::{NodeId, TreeId, ViewName};
+use loom::{Digest, NodeId, TreeId, ViewName};
 use serde::{Deserialize, Serialize};
 use store::home::HomeDir;
 use tempfile::NamedTempFile;
@@ -37,13 +37,29 @@ pub(super) struct EditBase {
     /// What stands behind the id in each mark.
     #[serde(default)]
     pub(super) mark_end: String,
+    /// Digest of the file as it was made; none once a part of it is in.
+    #[serde(default)]
+    pub(super) written: Option<Digest>,
 }
 
 impl EditBase {
     pub(super) fn of_one(named: &NamedNode, short_id: &str, version: NodeId) -> Self {
         let (tree, view) = (named.tree, named.view.clone());
         let versions = vec![(short_id.to_owned(), version)];
-        Self { tree, view, is_one: true, is_to_the_end: false, versions, mark_end: String::new() }
+        let mark_end = String::new();
+        Self { tree, view, is_one: true, is_to_the_end: false, versions, mark_end, written: None }
+    }
+
+    /// Whether files of both are made of the same.
+    pub(super) fn is_of(&self, other: &Self) -> bool {
+        Self { written: None, ..self.clone() } == Self { written: None, ..other.clone() }
+    }
+
+    /// Whether a file says what it said when it was made.
+    pub(super) fn is_unchanged(&self, file: &Path) -> bool {
+        let is_file = file.symlink_metadata().is_ok_and(|found| found.is_file());
+        let is = |written| fs::read(file).is_ok_and(|there| Digest::of(&there) == written);
+        is_file && self.written.is_some_and(is)
     }
 
     /// Reads that of a name.
@@ -147,7 +163,13 @@ impl HeldBase {
                     "what {} was made of is not in this home any more: it may have been taken in",
                     path.display()
                 ),
-                "take a copy of it without its first line and the marks to bring it in as the whole text",
+                // The text of one passage has no first line.
+                match named {
+                    Some(_) => {
+                        "take a copy of it without its first line and the marks to bring it in as the whole text"
+                    }
+                    None => "copy it to another folder to bring it in from there",
+                },
             )
         };
         let Some(name) = found else {
@@ -174,29 +196,17 @@ impl HeldBase {
     }
 
     /// All of `taken` is in: it goes from where editors' files lie, and a copy of it is refused from now on. Where another
-    /// text lies there, edited further, it is kept with what it is made of by now.
-    pub(super) fn end(self, app: &App, taken: &[u8], now: Option<&EditBase>) {
+    /// text lies there, saved again, it is kept, with what it is made of by now; its place.
+    pub(super) fn end(self, app: &App, taken: &[u8], now: &EditBase) -> Option<PathBuf> {
         let folder = edits(app);
         let text = folder.join(format!("{}.md", self.name));
-        let is_other = fs::read(&text).is_ok_and(|there| there != taken);
-        let done = match now.filter(|_| is_other) {
-            Some(base) => base.write(&folder, &self.name),
-            None => {
-                fs::remove_file(&text).ok();
-                fs::remove_file(file_of(&folder, &self.name))
-            }
-        };
-        if let Err(error) = done {
+        if super::file::remove(&text, taken) {
+            return None;
+        }
+        if let Err(error) = now.write(&folder, &self.name) {
             tracing::warn!(%error, name = self.name, "what was taken in can be taken in again");
         }
-    }
-}
-
-impl HeldBase {
-    /// The text of the one passage is in.
-    pub(in crate::tree) fn end_one(self, app: &App, taken: &[u8]) {
-        let base = self.base.clone();
-        self.end(app, taken, Some(&base));
+        Some(text)
     }
 }
 
@@ -213,6 +223,10 @@ pub(super) fn sweep(folder: &Path) {
             let changed = found.metadata().ok().and_then(|found| found.modified().ok());
             changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > KEPT)
         };
+        // Its process died before it was whole: no editor had it.
+        if name.ends_with(super::file::NEW) && is_old() {
+            fs::remove_file(found.path()).ok();
+        }
         // Hidden files alone: texts wait as long as it takes.
         let hidden = name.strip_prefix('.');
         let text = hidden.map(|name| folder.join(format!("{}.md", name.trim_end_matches(".json"))));
@@ -256,7 +270,7 @@ pub(in crate::tree) async fn text_before(
             format!("{} is a text of {id}, not of {}", quoted(&path.to_string_lossy()), named.short_id),
             format!("name {id} to take it in there"),
         )),
-        Some(row) if !row.purged => Ok(Some((row.node.text().into_owned(), held))),
+        Some(row) if !row.purged => Ok(Some((row.node.said().into_owned(), held))),
         _ => Err(CommandError::usage(
             format!("{id} was forgotten since"),
             "remove the file; nothing was changed",
@@ -291,6 +305,7 @@ impl OpenText {
             has_drafts: false,
             typed: String::new(),
             mark_end,
+            forgotten_ids: Vec::new(),
         })
     }
 
@@ -303,6 +318,7 @@ impl OpenText {
             is_to_the_end: self.is_to_the_end,
             versions: versions.collect(),
             mark_end: self.marks().end().to_owned(),
+            written: None,
         }
     }
 }

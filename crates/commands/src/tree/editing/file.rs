@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use loom::Digest;
 use store::home::HomeDir;
 use tempfile::Builder;
 use text::bytes::size;
@@ -21,6 +22,9 @@ use crate::shell::quoted;
 
 /// An editor that is back sooner, and changed nothing, may not have waited for its window.
 const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// How the name of a file ends that is not whole yet.
+pub(super) const NEW: &str = ".new";
 
 /// Files that wait, named at most.
 const NAMED: usize = 3;
@@ -59,11 +63,16 @@ impl EditFile {
         let mut waiting: Vec<_> = edit_files(app.runtime.home.root()).into_iter().filter(is_of_it).collect();
         let same = waiting.iter().enumerate().find_map(|(at, path)| {
             let name = name_of(path);
-            let held = EditBase::read(app, &name).ok().filter(|held| held == base);
+            let held = EditBase::read(app, &name).ok().filter(|held| held.is_of(base));
             let text = held.map(|_| render(&name))?;
             Some((at, [unchanged(path, &text)?, locked_base(&folder, &name).ok()?], text))
         });
         let same = same.map(|(at, held, text)| (held, waiting.swap_remove(at), text));
+        // One that nobody changed holds nothing.
+        waiting.retain(|file| {
+            let base = EditBase::read(app, &name_of(file)).ok();
+            base.is_none_or(|base| !base.is_unchanged(file))
+        });
         if !waiting.is_empty() {
             let mut files: Vec<_> = waiting.iter().take(NAMED).map(|file| shown(file)).collect();
             files.extend(
@@ -75,17 +84,19 @@ impl EditFile {
             ));
         }
         let written = || {
-            let mut file = Builder::new().prefix(&prefix).suffix(".md").tempfile_in(&folder)?;
+            // It has its name once it is whole.
+            let mut file = Builder::new().prefix(&prefix).suffix(NEW).tempfile_in(&folder)?;
             let name = name_of(file.path());
             let text = render(&name);
             // Nobody takes it for one that is left over.
             file.as_file().lock()?;
             // Before the text: a file without it would be taken in as if nobody else wrote.
-            base.write(&folder, &name)?;
+            EditBase { written: Some(Digest::of(text.as_bytes())), ..base.clone() }.write(&folder, &name)?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
             let base = locked_base(&folder, &name)?;
-            let (held, path) = file.keep()?;
+            let path = folder.join(format!("{name}.md"));
+            let held = file.persist_noclobber(&path)?;
             Ok(([held, base], path, text))
         };
         let made = same.map_or_else(written, Ok);
@@ -122,7 +133,7 @@ impl EditFile {
             return Ok(None);
         }
         app.frontend.note(&format!(
-            "nothing was changed, and the editor was back at once: one that opens a window is told to wait, as in \
+            "the editor was back at once: one that opens a window is told to wait, as in \
              EDITOR='code --wait'; what is saved later is taken in by `{}`",
             self.command()
         ));
@@ -172,6 +183,8 @@ impl EditFile {
                 self.remove();
                 return error;
             }
+            // As it is nothing takes it in.
+            Ok(_) if error.code == "forgotten" => format!("the edited text lies in {name}"),
             Ok(_) | Err(FileProblem::TooLarge { .. }) => {
                 format!("the edited text lies in {name}: `{}` takes it in", self.command())
             }
@@ -181,6 +194,14 @@ impl EditFile {
         let stop = if error.hint.is_empty() { "" } else { "; " };
         error.hint += &format!("{stop}{more}");
         error
+    }
+
+    /// Says that it was saved again while it was taken in, and how the rest is: over `now`, by `later_command` where that is
+    /// another one.
+    pub(super) fn note_saved_again(&mut self, app: &App, now: &EditBase, later_command: Option<String>) {
+        self.later_command = later_command.unwrap_or_else(|| std::mem::take(&mut self.later_command));
+        keep_rest(app, &self.stem(), now);
+        note_saved_again(app, &self.path, &self.command());
     }
 
     /// Its name without its ending.
@@ -234,31 +255,55 @@ pub(super) fn keep_rest(app: &App, name: &str, base: &EditBase) {
     }
 }
 
+/// Says that a file was saved again while it was taken in.
+pub(super) fn note_saved_again(app: &App, path: &Path, command: &str) {
+    app.frontend.note(&format!(
+        "{} was saved again meanwhile, and stays: `{command}` takes in what it holds now",
+        shown(path)
+    ));
+}
+
 fn in_edits(app: &App, path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).ok()?;
     let is_it = |of: &PathBuf| fs::canonicalize(of).is_ok_and(|of| of == path);
     edit_files(app.runtime.home.root()).into_iter().filter(|file| is_text(file)).find(is_it)
 }
 
-/// Removes a file that says this, with its base. Whether it did not say anything else.
-fn remove(path: &Path, said: &[u8]) -> bool {
-    if fs::read(path).is_ok_and(|there| there != said) {
+/// Removes a file that says this, with its base. Whether nothing else was saved there.
+pub(super) fn remove(path: &Path, said: &[u8]) -> bool {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let aside = folder.join(format!(".{}.taken", name_of(path)));
+    // Moved away before it is read: what is saved from now on is another file.
+    match fs::rename(path, &aside) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::remove_file(file_of(folder, &name_of(path))).ok();
+            return true;
+        }
+        Err(error) => {
+            tracing::warn!(%error, path = %path.display(), "the file of an editor was not removed");
+            return true;
+        }
+    }
+    let is_other = fs::read(&aside).is_ok_and(|there| there != said);
+    if is_other && !path.exists() {
+        if let Err(error) = fs::rename(&aside, path) {
+            tracing::warn!(%error, path = %aside.display(), "a text that was saved again lies aside");
+        }
         return false;
     }
-    match fs::remove_file(path) {
-        Ok(()) => {
-            if let Some(folder) = path.parent() {
-                fs::remove_file(file_of(folder, &name_of(path))).ok();
-            }
-        }
-        Err(error) => tracing::warn!(%error, path = %path.display(), "the file of an editor was not removed"),
+    fs::remove_file(&aside).ok();
+    if path.exists() {
+        return false;
     }
+    fs::remove_file(file_of(folder, &name_of(path))).ok();
     true
 }
 
 /// Whether it is the text of an editor, and not what editors leave beside theirs.
 fn is_text(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "md")
+    let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    !is_hidden && path.extension().is_some_and(|ending| ending == "md")
 }
 
 /// The base of this name, locked: no other command takes its text in meanwhile.
@@ -287,13 +332,17 @@ fn shown(path: &Path) -> String {
     one_line(&path.to_string_lossy()).into_owned()
 }
 
-/// Files that editors have open, and those that were not taken in.
+/// Files that editors have open, those that were not taken in, and what editors left beside them.
 pub fn edit_files(home: &Path) -> Vec<PathBuf> {
     let folder = fs::read_dir(home.join(HomeDir::Edits.name()));
     let files = folder.into_iter().flatten().flatten().map(|file| file.path());
-    let is_hidden =
-        |file: &PathBuf| file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-    let mut files: Vec<PathBuf> = files.filter(|file| !is_hidden(file)).collect();
+    let mut files: Vec<PathBuf> = files.filter(|file| !is_base(file)).collect();
     files.sort();
     files
+}
+
+/// Whether it is what a file was made of, or is being written as that.
+fn is_base(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with('.') && (name.ends_with(".json") || name.starts_with(".tmp"))
 }

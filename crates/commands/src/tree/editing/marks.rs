@@ -92,7 +92,7 @@ impl Marks {
         // An editor gives a file that has both kinds of line ends one of them.
         let line_end = if self.has_crlf { "\r\n" } else { "\n" };
         let mut file = format!(
-            "{HEADER} {title}: {OPEN}…{CLOSE} {SAYS}. Write as you like; leave the marks where you can. {ENDS} \
+            "{HEADER} {title}: an id in these brackets {SAYS}. Write as you like; leave the marks where you can. {ENDS} \
              {name}{CLOSE}{line_end}"
         );
         for (mark, text) in self.marks.iter().zip(texts) {
@@ -101,6 +101,24 @@ impl Marks {
         }
         file.push_str(line_end);
         file
+    }
+
+    /// Whether it is a mark of this id.
+    pub(super) fn is_of(&self, mark: &str, id: &str) -> bool {
+        self.id_of(mark) == id
+    }
+
+    /// The lines of a file from the mark of an id to the next mark of a passage, as a person is told.
+    pub(super) fn lines_of(&self, id: &str, file: &str) -> Option<String> {
+        let mark = format!("{OPEN}{id}{}{CLOSE}", self.end);
+        let start = file.find(&mark)?;
+        let behind = start + mark.len();
+        let own: HashSet<&str> = self.marks.iter().map(String::as_str).collect();
+        let next = marks_in(&file[behind..]).find(|(_, mark)| own.contains(mark));
+        let end = next.map_or(file.len(), |(at, _)| behind + at);
+        let line = |at: usize| file[..at].matches('\n').count() + 1;
+        let (first, last) = (line(start), line(start + file[start..end].trim_end().len()));
+        Some(if first == last { format!("line {first}") } else { format!("lines {first} to {last}") })
     }
 
     /// Whether a file was made for an editor.
@@ -127,6 +145,11 @@ impl Marks {
         let own: HashSet<&str> = self.marks.iter().map(String::as_str).collect();
         let mut body = String::with_capacity(file.len());
         let mut rest = 0;
+        if !self.are_in(file) {
+            // All marks were taken out, and of the line above its end is left.
+            let line_end = ["\r\n", "\n"].into_iter().find(|line_end| file.starts_with(line_end));
+            rest = line_end.map_or(0, str::len);
+        }
         for (start, header) in self.headers_of(file) {
             if !header.ends_with(CLOSE) || marks_in(header).any(|(_, mark)| own.contains(mark)) {
                 return Err(UnknownMark::Open(HEADER.to_owned()));

@@ -22,6 +22,13 @@ fn a_file_that_was_not_touched_is_the_text() {
 }
 
 #[test]
+fn a_file_without_anything_in_brackets_is_the_text() {
+    let file = marks(&OLD).file("A title", &OLD, "edit-a");
+    let bare = file.split(OPEN).map(|part| part.split_once(CLOSE).map_or(part, |(_, rest)| rest));
+    assert_eq!(read(&marks(&OLD).body(&bare.collect::<String>()).unwrap()), OLD);
+}
+
+#[test]
 fn a_file_says_its_name_whatever_the_title_holds() {
     let file = marks(&OLD).file("A edit-x: marks the beginning of a passage", &OLD, "edit-abcd-Xy0");
     assert_eq!(name_in(&file), Some("edit-abcd-Xy0"));
