@@ -14,7 +14,7 @@ use workspace::{FileArgument, StoreGuard};
 use super::keys::Key;
 use super::layers::{Layers, Source};
 use super::path::normal;
-use super::set::{set, unknown, unset};
+use super::set::{set, unknown, unset, unset_unknown};
 use super::{Config, file, keys};
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
@@ -136,7 +136,7 @@ fn unset_key(
     note: &dyn Fn(&str),
 ) -> Result<Setting, CommandError> {
     let path = &*normal(path);
-    let row = keys::find(path).ok_or_else(|| unknown(path))?;
+    let Some(row) = keys::find(path) else { return unset_unknown_key(path, paths, layers, note) };
     let home = home(path, paths, layers)?;
     for problem in unset(home.root(), path)? {
         note(&format!("also wrong in the file: {problem}"));
@@ -158,6 +158,26 @@ fn unset_key(
         other => format!("{path} is not in {file} any more; the {} sets it", other.as_str()),
     };
     Ok(Setting { said: Some(said), ..found })
+}
+
+/// Takes a key that there is not out of the file.
+fn unset_unknown_key(
+    path: &str,
+    paths: &InvocationPaths,
+    layers: &Layers,
+    note: &dyn Fn(&str),
+) -> Result<Setting, CommandError> {
+    if !layers.problems().iter().any(|problem| problem.key.as_deref() == Some(path)) {
+        return Err(unknown(path));
+    }
+    let home = home(path, paths, layers)?;
+    for problem in unset_unknown(home.root(), path)? {
+        note(&format!("also wrong in the file: {problem}"));
+    }
+    let file = one_line(&home.root().join(file::CONFIG).display().to_string()).into_owned();
+    let said = format!("{} is not in {file} any more", one_line(path));
+    let (key, source) = (path.to_owned(), Source::Default.as_str().to_owned());
+    Ok(Setting { key, value: serde_json::Value::Null, source, said: Some(said) })
 }
 
 /// A value as a sentence has it.

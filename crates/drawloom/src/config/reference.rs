@@ -20,8 +20,8 @@ unknown key or a value that does not fit is an error that names it; `drawloom co
 read leave it out and say so; none is used of a `keys.toml` that others may read (`chmod 600`). A JSON schema of the file, for editors, is [config.schema.json](config.schema.json) and the `schema` of `drawloom config show --defaults --json`.
 `drawloom config set KEY VALUE` keeps comments and order. It never writes to a broken file, nor to one that is a link or has a
 second name (exit 4). The value `-` reads the value from standard input. A secret is asked for at a terminal if it is left out, and not
-shown, so that it does not stay in the history of the shell. `drawloom config unset KEY` takes a key out of the file; an empty value is
-none.
+shown, so that it does not stay in the history of the shell. `drawloom config unset KEY` takes a key out of the file, also one
+that there is not; an empty value is none.
 
 ```sh
 drawloom config path

@@ -37,6 +37,25 @@ pub(crate) fn unset(home: &Path, path: &str) -> Result<Vec<file::Problem>, Comma
     change(home, (path, key), None)
 }
 
+/// Takes a key that there is not out of `config.toml`, where it keeps every command from writing. Returns what is wrong in
+/// the rest of the file.
+///
+/// # Errors
+/// The key is not there either; as [`set`].
+pub(crate) fn unset_unknown(home: &Path, path: &str) -> Result<Vec<file::Problem>, CommandError> {
+    let path = &*normal(path);
+    rewrite(home, (CONFIG, SecretRule::Refused), |old| {
+        let is_it = |problem: &file::Problem| problem.key.as_deref() == Some(path);
+        if !file::parse(CONFIG, old, SecretRule::Refused).problems.iter().any(is_it) {
+            // A broken file has no keys.
+            return document(CONFIG, old).and_then(|_| Err(unknown(path)));
+        }
+        let new = without(CONFIG, old, path)?;
+        let problems = file::parse(CONFIG, &new, SecretRule::Refused).problems;
+        Ok((new, problems))
+    })
+}
+
 fn change(
     home: &Path,
     (path, key): (&str, &Key),

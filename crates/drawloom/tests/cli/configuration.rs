@@ -307,6 +307,29 @@ fn a_key_is_taken_out_and_an_empty_one_is_absent() {
 }
 
 #[test]
+fn a_key_that_there_is_not_can_be_taken_out() {
+    let world = World::new();
+    world.write(
+        "config.toml",
+        "# mine\n[model]\ndefault = \"script:echo\"\nbogus = 1\n[weather]\nrain = true\n",
+    );
+    let run = world.run(&["tree", "new", "--text", "x"]);
+    assert!(run.code == Some(2) && run.err.contains("model.bogus"), "the control: {run:?}");
+    let (code, done) = world.json(&["config", "unset", "model.bogus"]);
+    assert_eq!(
+        (code, done),
+        (Some(0), serde_json::json!({"key": "model.bogus", "value": null, "source": "default"}))
+    );
+    let said = world.ok(&["config", "unset", "weather.rain"]);
+    assert!(said.contains("weather.rain is not in"), "{said}");
+    assert_eq!(world.read("config.toml"), "# mine\n[model]\ndefault = \"script:echo\"\n");
+    world.ok(&["tree", "new", "--text", "x"]);
+    for absent in ["model.bogus", "weather", "model"] {
+        assert_eq!(world.run(&["config", "unset", absent]).code, Some(2), "{absent}");
+    }
+}
+
+#[test]
 fn an_address_needs_no_scheme() {
     let world = World::new();
     world.ok(&["config", "set", "providers.box.base_url", "127.0.0.1:8080"]);
