@@ -159,6 +159,7 @@ impl Embedded {
                 let mut listener = |event: FetchEvent<'_>| report.event(event);
                 let done = obtain(order, async move { cancel.cancelled().await }, &mut listener);
                 runtime.block_on(done).map_err(|error| {
+                    person.detail(&error.to_string());
                     error.said().into_iter().flat_map(str::lines).for_each(|line| person.detail(line));
                     failed(&error)
                 })
@@ -204,7 +205,7 @@ fn no_threads(error: &std::io::Error) -> CommandError {
 }
 
 fn failed(error: &WeightsError) -> CommandError {
-    CommandError::new(error.code(), error.exit_code(), one_line(&error.to_string()), error.hint())
+    CommandError::new(error.code(), error.exit_code(), one_line(&error.brief()), error.hint())
 }
 
 /// Tells a person what is fetched and how far it is.
@@ -215,6 +216,12 @@ struct Report<'a> {
     told: Option<(FetchPhase, u8)>,
 }
 
+impl Drop for Report<'_> {
+    fn drop(&mut self) {
+        self.person.end_progress();
+    }
+}
+
 impl Report<'_> {
     fn event(&mut self, event: FetchEvent<'_>) {
         match event {
@@ -223,7 +230,12 @@ impl Report<'_> {
                 self.person.notice(&format!("downloading {name} ({}): {}", size(bytes), consent.reason()));
             }
             FetchEvent::Progress(progress) => self.progress(progress),
-            FetchEvent::Notice(notice) => self.person.notice(&said(&notice)),
+            FetchEvent::Notice(notice) => {
+                self.person.notice(&said(&notice));
+                if let FetchNotice::NextSource { error, .. } = notice {
+                    self.person.detail(&error.to_string());
+                }
+            }
             _ => {}
         }
     }
@@ -262,7 +274,7 @@ fn said(notice: &FetchNotice<'_>) -> String {
         FetchNotice::Resumed { from } => format!("the download continues after {}", size(*from)),
         FetchNotice::Restarted { why } => format!("the download starts again: {why}"),
         FetchNotice::NextSource { failed, error, next } => {
-            format!("{failed} failed ({error}); trying {next}")
+            format!("{failed} failed ({}); trying {next}", error.brief())
         }
         _ => "the download continues".to_owned(),
     }

