@@ -10,8 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use text::terminal::one_line;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::status_area::StatusArea;
+use crate::render::cut_end;
 
 /// How long nothing is said, and how often it is said anew.
 const TICK: Duration = Duration::from_secs(1);
@@ -48,14 +50,37 @@ struct Wait {
 
 impl Wait {
     fn text(&self, waited: Duration) -> String {
-        let Self { model, tokens, read, .. } = self;
-        let read = match read {
-            Some((done, total)) if done < total => format!(", {} % read", done * 100 / total),
-            Some(_) => ", read".to_owned(),
+        let Self { model, tokens, .. } = self;
+        format!("waiting for {model}: {tokens} tokens sent{}{}", self.progress(", "), self.time(waited))
+    }
+
+    /// The same in so many cells at most. What matters least goes first: the provider, words, the tokens, the model.
+    fn text_within(&self, waited: Duration, cells: usize) -> String {
+        let Self { model, tokens, .. } = self;
+        let name = model.rsplit_once('/').map_or(&**model, |(_, name)| name);
+        let (progress, time) = (self.progress(", "), self.time(waited));
+        let shorter = [
+            self.text(waited),
+            format!("waiting for {name}: {tokens} tokens sent{progress}{time}"),
+            format!("{name}: {tokens} tokens{progress}{time}"),
+            format!("waiting: {tokens} tokens{progress}{time}"),
+            format!("waiting{}{time}", self.progress(": ")),
+        ];
+        let least = || format!("{}{time}", self.progress(""));
+        cut_end(&shorter.into_iter().find(|text| text.width() <= cells).unwrap_or_else(least), cells)
+    }
+
+    /// How much of it is read, behind `before`.
+    fn progress(&self, before: &str) -> String {
+        match self.read {
+            Some((done, total)) if done < total => format!("{before}{} % read", done * 100 / total),
+            Some(_) => format!("{before}read"),
             None => String::new(),
-        };
-        let time = if self.once { String::new() } else { format!(" · {} s", waited.as_secs()) };
-        format!("waiting for {model}: {tokens} tokens sent{read}{time}")
+        }
+    }
+
+    fn time(&self, waited: Duration) -> String {
+        if self.once { String::new() } else { format!(" · {} s", waited.as_secs()) }
     }
 }
 
@@ -138,7 +163,7 @@ impl State {
         }
         let columns = super::columns();
         // A line that wraps could not be taken away.
-        let text: String = wait.text(waited).chars().take(columns.saturating_sub(1).max(1)).collect();
+        let text = wait.text_within(waited, columns.saturating_sub(1).max(1));
         let mut stderr = io::stderr().lock();
         // A terminal that went away does not end the work.
         let _ = if self.drawn {
@@ -181,5 +206,31 @@ mod tests {
         assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent, read · 7 s");
         wait.once = true;
         assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent, read");
+    }
+
+    #[test]
+    fn progress_and_time_stay_where_there_is_little_room() {
+        let shown = |model: &str, cells: usize| {
+            let model = model.to_owned();
+            let read = Some((1024, 3000));
+            let wait = Wait { since: Instant::now(), model, tokens: 2418, read, once: false };
+            wait.text_within(Duration::from_secs(12), cells - 1)
+        };
+        let models =
+            ["embedded/smollm2", "box/a-model-with-a-very-long-name-indeed", "漢/漢字漢字漢字漢字漢字"];
+        let all = [80, 40, 25].map(|cells| models.map(|model| shown(model, cells)).join("\n"));
+        insta::assert_snapshot!(all.join("\n\n"), @r"
+        waiting for embedded/smollm2: 2418 tokens sent, 34 % read · 12 s
+        a-model-with-a-very-long-name-indeed: 2418 tokens, 34 % read · 12 s
+        waiting for 漢/漢字漢字漢字漢字漢字: 2418 tokens sent, 34 % read · 12 s
+
+        smollm2: 2418 tokens, 34 % read · 12 s
+        waiting: 2418 tokens, 34 % read · 12 s
+        waiting: 2418 tokens, 34 % read · 12 s
+
+        34 % read · 12 s
+        34 % read · 12 s
+        34 % read · 12 s
+        ");
     }
 }
