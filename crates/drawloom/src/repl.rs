@@ -201,6 +201,9 @@ impl Repl<'_> {
         while let Some(step) = meanwhile.during(conversation.next(app, &owner)).await {
             match step {
                 TurnStep::Joined { text, remote } => {
+                    if !remote {
+                        meanwhile.said(&text);
+                    }
                     let by = if remote { " (another process)" } else { "" };
                     self.person.notice(&format!("{}>{by} {text}", conversation.name()));
                 }

@@ -31,7 +31,7 @@ pub(crate) use hidden::hidden_line;
 use loom::NodeId;
 pub(crate) use mode::TerminalMode;
 pub(crate) use size::{can_redraw, columns};
-use status_area::StatusArea;
+use status_area::{StatusArea, TakenLine};
 use text::terminal::{VisibleStream, explicit, one_line};
 use thoughts::ThinkingRenderer;
 use wait_line::WaitLine;
@@ -307,7 +307,17 @@ impl Terminal {
 
     /// A line was typed while something is shown, and this becomes of it.
     pub(crate) fn took(&self, line: &str, what: &str) {
-        self.change_below(|below| below.taken.push(format!("> {line} ({what})")));
+        let taken = TakenLine { line: line.to_owned(), what: what.to_owned() };
+        self.change_below(|below| below.taken.push(taken));
+    }
+
+    /// A line that was typed while something is shown is said now: it stands elsewhere.
+    pub(crate) fn said(&self, line: &str) {
+        self.change_below(|below| {
+            if let Some(place) = below.taken.iter().position(|taken| taken.line == line) {
+                below.taken.remove(place);
+            }
+        });
     }
 
     /// Nothing is under way any more: what was typed meanwhile stands elsewhere.
@@ -329,6 +339,7 @@ impl Terminal {
 
     /// Ends what is waited for and the line of text that was being shown, with what was held back of it.
     pub(crate) fn end_line(&self) {
+        self.end_progress();
         self.wait.end();
         self.end_text();
     }
@@ -350,7 +361,6 @@ impl Terminal {
     fn end_text_of(&self, stream: &mut Streamed) {
         self.write(self.below().erase());
         self.write(&stream.thoughts.end(self.dims));
-        self.end_progress();
         stream.column = 0;
         let held = stream.visible.finish();
         if std::mem::take(&mut stream.open) || !held.is_empty() {

@@ -26,9 +26,10 @@ pub struct Steering {
 /// What becomes of a line that was typed while a turn runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SteeringOutcome {
-    Joins,
-    /// It is said once the turn is done.
-    Queued,
+    /// This text joins the turn.
+    Joins(String),
+    /// This text is said once the turn is done.
+    Queued(String),
     /// It is this input line of the time after the turn, and what is typed later comes behind it.
     Waits(String),
     /// The turn is to be stopped.
@@ -51,8 +52,9 @@ impl Steering {
         let command = match slash::parse(line) {
             Input::Say(text) => {
                 App::require(asker, "chat", Right::Act)?;
-                let sent = self.send((app, asker), app.masked(&text), SessionOperation::Steer).await?;
-                return Ok(if sent { SteeringOutcome::Joins } else { self.waits(line) });
+                let text = app.masked(&text);
+                let sent = self.send((app, asker), text.clone(), SessionOperation::Steer).await?;
+                return Ok(if sent { SteeringOutcome::Joins(text) } else { self.waits(line) });
             }
             Input::Command(command) => command,
             Input::Unknown { name, nearest } => return Err(Input::refused(&name, nearest)),
@@ -73,7 +75,7 @@ impl Steering {
             SlashCommand::Queue { text } => {
                 let text = app.masked(&text);
                 if self.send((app, asker), text.clone(), SessionOperation::Queue).await? {
-                    SteeringOutcome::Queued
+                    SteeringOutcome::Queued(text)
                 } else {
                     self.waits(&slash::as_text(&text))
                 }

@@ -21,6 +21,10 @@ pub(super) struct TurnInputReader<'a> {
     endings: &'a mut Endings,
     /// Input lines of the time after the turn.
     waiting: &'a mut VecDeque<String>,
+    /// Lines that the turn takes, as they were typed, with their texts.
+    sent: Vec<(String, String)>,
+    /// Errors of lines that were typed: they stand below the answer, not in it.
+    failures: Vec<CommandError>,
     /// Whether the turn was to be stopped before there was one.
     is_stopped: bool,
     flow: Flow,
@@ -40,7 +44,8 @@ impl<'a> TurnInputReader<'a> {
         let interrupts = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
         let ahead = TypeAheadReader::of_terminal(Arc::clone(&repl.person), repl.begun.take());
         let (is_stopped, flow) = (false, Flow::GoesOn);
-        Ok(Self { repl, steering, ahead, interrupts, endings, waiting, is_stopped, flow })
+        let (sent, failures) = (Vec::new(), Vec::new());
+        Ok(Self { repl, steering, ahead, interrupts, endings, waiting, sent, failures, is_stopped, flow })
     }
 
     /// A turn runs: what is typed from now on is for it.
@@ -75,7 +80,15 @@ impl<'a> TurnInputReader<'a> {
         self.waiting.extend(lines);
         self.repl.begun.replace(begun);
         self.repl.person.nothing_below();
+        self.failures.iter().for_each(|error| self.repl.output.failure(error));
         self.flow
+    }
+
+    /// A text that was typed here is said in the turn.
+    pub(super) fn said(&mut self, text: &str) {
+        if let Some(place) = self.sent.iter().position(|(_, sent)| sent == text) {
+            self.repl.person.said(&self.sent.remove(place).0);
+        }
     }
 
     /// Says what becomes of a line.
@@ -101,8 +114,14 @@ impl<'a> TurnInputReader<'a> {
             return;
         }
         match self.steering.take(&self.repl.app, &Asker::owner(), &line).await {
-            Ok(SteeringOutcome::Joins) => self.told(&line, "this joins the turn and is answered next"),
-            Ok(SteeringOutcome::Queued) => self.told(&line, "this waits until the turn is done"),
+            Ok(SteeringOutcome::Joins(text)) => {
+                self.told(&line, "this joins the turn and is answered next");
+                self.sent.push((line, text));
+            }
+            Ok(SteeringOutcome::Queued(text)) => {
+                self.told(&line, "this waits until the turn is done");
+                self.sent.push((line, text));
+            }
             Ok(SteeringOutcome::Waits(line)) => {
                 self.told(&line, "this waits until the turn is done");
                 self.waiting.push_back(line);
@@ -110,7 +129,11 @@ impl<'a> TurnInputReader<'a> {
             Ok(SteeringOutcome::Stop) => self.is_stopped = true,
             // What came of it is an event.
             Ok(SteeringOutcome::Answered) => {}
-            Err(error) => person.apart(|| output.failure(&error)),
+            Err(error) if self.ahead.is_echoed() => person.apart(|| output.failure(&error)),
+            Err(error) => {
+                person.took(&line, &format!("error: {}", error.message));
+                self.failures.push(error);
+            }
         }
     }
 }

@@ -13,10 +13,15 @@ const SHOWN: usize = 5;
 /// Cells to the next tab stop, at most.
 const TAB: usize = 8;
 
+/// A line that was typed, and what becomes of it.
+pub(super) struct TakenLine {
+    pub(super) line: String,
+    pub(super) what: String,
+}
+
 #[derive(Default)]
 pub(super) struct StatusArea {
-    /// What becomes of lines that were typed.
-    pub(super) taken: Vec<String>,
+    pub(super) taken: Vec<TakenLine>,
     /// The line that is being typed.
     pub(super) typing: String,
     /// Whether they stand on the screen.
@@ -36,8 +41,11 @@ impl StatusArea {
     }
 
     fn draw_within(&mut self, column: &mut usize, columns: usize) -> String {
-        let taken = self.taken[self.taken.len().saturating_sub(SHOWN)..].iter();
-        let mut rows: Vec<String> = taken.map(|line| cut_end(&one_line(line), columns - 1)).collect();
+        let hidden = self.taken.len().saturating_sub(SHOWN);
+        let more = (hidden > 0).then(|| format!("({hidden} more before)"));
+        let taken = self.taken[hidden..].iter().map(|TakenLine { line, what }| format!("> {line} ({what})"));
+        let mut rows: Vec<String> =
+            more.into_iter().chain(taken).map(|line| cut_end(&one_line(&line), columns - 1)).collect();
         if !self.typing.is_empty() {
             rows.push(cut_start(&format!("> {}", one_line(&self.typing)), columns - 1));
         }
@@ -102,9 +110,14 @@ mod tests {
         below.typing = "some more words".to_owned();
         assert_eq!(below.draw_within(&mut 4, 10), "\n…re words\r\x1b[1A\x1b[4C");
         assert_eq!((below.erase(), below.erase()), ("\x1b[J", ""));
-        below.taken.push("> a (b)".to_owned());
+        let taken = || TakenLine { line: "a".to_owned(), what: "b".to_owned() };
+        below.taken.push(taken());
         let mut column = 10;
         assert_eq!(below.draw_within(&mut column, 10), "\n\n> a (b)\n…re words\r\x1b[2A");
         assert_eq!(column, 0, "a full line is ended");
+        below.taken.extend((0..SHOWN).map(|_| taken()));
+        below.typing.clear();
+        let drawn = below.draw_within(&mut 0, 30);
+        assert!(drawn.starts_with("\n(1 more before)\n> a (b)\n") && drawn.matches("> a").count() == SHOWN);
     }
 }

@@ -511,3 +511,32 @@ fn what_is_typed_while_an_answer_comes_stands_below_it() {
     terminal.types("\x15\r\x04");
     assert_eq!(terminal.ended(), Some(0));
 }
+
+#[test]
+fn what_was_typed_is_listed_until_it_is_said_and_its_errors_stand_below_the_answer() {
+    let (world, pieces) = waiting::world();
+    let mut terminal = chat(&world, "box/m");
+    terminal.at_prompt();
+    terminal.types("Wet?\r");
+    pieces.send(piece("It rains some")).unwrap();
+    terminal.shows("It rains some");
+    terminal.types("/nex\rone\rtwo\rthree\rfour\rfive\r");
+    terminal.shows("> five (this joins the turn and is answered next)");
+    terminal.shows("It rains some\n(1 more before)\n> one (this joins the turn and is answered next)\n");
+    pieces.send(piece("times.")).unwrap();
+    terminal.shows("It rains sometimes.\n(1 more before)\n");
+    assert!(!terminal.contents().contains("\nerror: "), "{}", terminal.contents());
+    pieces.send(server::chat("", "", 100)).unwrap();
+    pieces.send(String::new()).unwrap();
+    terminal.shows("main> five");
+    terminal.until("the end of the list", |terminal| !terminal.contents().contains("(this joins"));
+    assert!(terminal.contents().contains("> /nex (error: "), "{}", terminal.contents());
+    pieces.send(server::chat("", "Everywhere.", 100)).unwrap();
+    pieces.send(String::new()).unwrap();
+    terminal.at_prompt();
+    let screen = terminal.contents();
+    let at = |text: &str| screen.find(text).unwrap_or_else(|| panic!("{text}: {screen}"));
+    assert!(at("\nerror: ") > at("Everywhere."), "{screen}");
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+}
