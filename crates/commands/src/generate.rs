@@ -365,7 +365,11 @@ pub(crate) async fn shares(
             app.settings.agents.get(name).ok_or_else(|| {
                 CommandError::not_found("agent", name, "`drawloom config show` lists [agents]")
             })?;
-        let own = if agent.preset.is_some() { preset(app, agent.preset.as_deref())? } else { base.clone() };
+        // A flag wins over what the agent has.
+        let own = match sampling.preset {
+            Some(_) => base.clone(),
+            None => preset(app, agent.preset.as_deref())?,
+        };
         agents.push((name.clone(), agent.model.clone(), agent.n, own));
     }
     if agents.is_empty() {
@@ -373,7 +377,11 @@ pub(crate) async fn shares(
     }
     let mut shares = Vec::new();
     for (agent, model, n, preset) in agents {
-        let count = sampling.n.or(n).or(preset.n).unwrap_or(1);
+        // What a preset of a flag says comes before what the agent has.
+        let by_flag = sampling.preset.is_some();
+        let own = if by_flag { preset.n.or(n) } else { n.or(preset.n) };
+        let count = sampling.n.or(own).unwrap_or(1);
+        let model = model.filter(|_| !by_flag || preset.model.is_none());
         if count == 0 {
             return Err(CommandError::usage(
                 "no sibling was asked for",

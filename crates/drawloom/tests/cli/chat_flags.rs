@@ -275,3 +275,27 @@ fn a_conversation_is_asked_as_its_agent_says_unless_something_nearer_says_otherw
     assert_eq!(asked(&["--preset", "warm"]), ("warm".into(), Value::Null));
     assert_eq!(asked(&["--temperature", "0.5"]), ("own".into(), json!(0.5)));
 }
+
+#[test]
+fn a_passage_is_asked_as_its_agent_says_unless_a_flag_says_otherwise() {
+    let (world, near) = home();
+    let config = world.read("config.toml");
+    world.write(
+        "config.toml",
+        &format!("{config}[presets.warm]\nmodel = \"box/warm\"\nn = 1\n[agents.poet]\nmodel = \"box/own\"\npreset = \"cold\"\nn = 2\n"),
+    );
+    world.ok(&["tree", "new", "--mode", "dialogue", "--title", "Talk", "--text", "Hello."]);
+    let asked = |flags: &[&str]| {
+        let before = near.bodies().len();
+        world.ok(&[&["tree", "generate", "Talk", "--agent", "poet"], flags].concat());
+        let body = asked_last(&near);
+        (
+            near.bodies().len() - before,
+            body["model"].as_str().unwrap().to_owned(),
+            body["temperature"].clone(),
+        )
+    };
+    assert_eq!(asked(&["--preset", "warm"]), (1, "warm".into(), Value::Null));
+    // The control.
+    assert_eq!(asked(&[]), (2, "own".into(), json!(0.125)));
+}
