@@ -26,7 +26,7 @@ impl Output {
     /// By the flags and by what standard output is.
     pub(crate) fn new(global: &Global) -> Self {
         let terminal = io::stdout().is_terminal();
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
         let color = match global.color {
             Color::Always => true,
             Color::Never => false,

@@ -11,6 +11,7 @@ mod history;
 mod keys;
 mod lines;
 mod meanwhile;
+mod plain;
 mod prompt;
 mod typeahead;
 
@@ -155,6 +156,14 @@ impl Repl<'_> {
                         Typed::Line(line) => line,
                         Typed::Cleared => continue,
                         Typed::End => break 0,
+                        Typed::Uneditable(typed) => {
+                            self.person
+                                .notice("this terminal does not say where its cursor is: lines are plain");
+                            let (lines, begun) = lines::divided(&typed);
+                            waiting.extend(lines);
+                            self.begun.replace(begun);
+                            continue;
+                        }
                     }
                 }
             };

@@ -1,10 +1,15 @@
 //! The input line. It is edited on a thread of its own, so that a signal is heard while nobody types.
+//!
+//! Editing needs a terminal that says where its cursor is. One that cannot be drawn on is not even asked, and one that
+//! does not answer is asked once: from then on lines are read as the terminal itself gives them ([`plain`]).
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use commands::CommandError;
 use commands::slash::{CompletionNames, complete};
+use crossterm::event::{self, Event, KeyEventKind};
 use reedline::{
     ColumnarMenu, Completer, EditCommand, Emacs, Highlighter, History, KeyCode, KeyModifiers,
     MenuBuilder as _, Reedline, ReedlineEvent, ReedlineMenu, Signal, Span, StyledText, Suggestion,
@@ -12,8 +17,11 @@ use reedline::{
 };
 use tokio::sync::oneshot;
 
+use super::keys::QUIT;
 use super::lines::{is_open, joined};
+use super::plain;
 use super::prompt::Standing;
+use crate::terminal::can_redraw;
 
 /// What was done at the input line.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,15 +31,18 @@ pub(super) enum Typed {
     Cleared,
     /// The conversation is to end: Ctrl-D, or a terminal that is gone.
     End,
+    /// No line can be edited here: what was typed so far. Lines are plain from now on.
+    Uneditable(String),
 }
 
 /// Where the conversation stands, what was typed of the line already, and who waits for it.
 type Question = (Standing, String, oneshot::Sender<Typed>);
 
-/// The thread that edits lines.
+/// What reads input lines.
 pub(super) struct Editor {
-    asked: mpsc::Sender<Question>,
     known: Arc<Mutex<CompletionNames>>,
+    /// The thread that edits lines; none where lines are plain.
+    asked: Option<mpsc::Sender<Question>>,
 }
 
 impl Editor {
@@ -41,6 +52,9 @@ impl Editor {
     /// When the system gives no thread.
     pub(super) fn start(history: Box<dyn History>, color: bool) -> Result<Self, CommandError> {
         let known = Arc::<Mutex<CompletionNames>>::default();
+        if !can_redraw() {
+            return Ok(Self { known, asked: None });
+        }
         let (asked, questions) = mpsc::channel();
         let completer = Names(Arc::clone(&known));
         std::thread::Builder::new()
@@ -49,7 +63,7 @@ impl Editor {
             .map_err(|error| {
                 CommandError::new("internal", 6, format!("no thread: {error}"), "free some memory")
             })?;
-        Ok(Self { asked, known })
+        Ok(Self { known, asked: Some(asked) })
     }
 
     /// Asks for a line, which begins with what was typed already. Once it is asked for, it has to be waited for: what is typed is lost otherwise.
@@ -62,11 +76,16 @@ impl Editor {
         known: CompletionNames,
         begun: String,
     ) -> Result<Typed, CommandError> {
+        let Some(asked) = &self.asked else { return plain::line(&standing, begun).await };
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
         let (answer, typed) = oneshot::channel();
         let gone = || CommandError::new("internal", 6, "the input line is gone", "begin again");
-        self.asked.send((standing, begun, answer)).map_err(|_| gone())?;
-        typed.await.map_err(|_| gone())
+        asked.send((standing, begun, answer)).map_err(|_| gone())?;
+        let typed = typed.await.map_err(|_| gone())?;
+        if let Typed::Uneditable(_) = typed {
+            self.asked = None;
+        }
+        Ok(typed)
     }
 }
 
@@ -80,8 +99,8 @@ fn edit(mut editor: Reedline, questions: &mpsc::Receiver<Question>) {
             Ok(Signal::CtrlC) => Typed::Cleared,
             Ok(_) => Typed::End,
             Err(error) => {
-                tracing::warn!(%error, "the terminal cannot be read any more");
-                Typed::End
+                tracing::debug!(%error, "no line can be edited");
+                Typed::Uneditable(editor.current_buffer_contents().to_owned() + &unread())
             }
         };
         // Whoever ends the process meanwhile loses no line.
@@ -92,6 +111,32 @@ fn edit(mut editor: Reedline, questions: &mpsc::Receiver<Question>) {
             return;
         }
     }
+}
+
+/// What was typed while the terminal was asked where its cursor is.
+fn unread() -> String {
+    let begins = |typed: &str| typed.is_empty() || typed.ends_with('\n');
+    let mut typed = String::new();
+    while event::poll(Duration::ZERO).unwrap_or(false) {
+        match event::read() {
+            Ok(Event::Paste(text)) => typed += &text,
+            Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => match key.code {
+                KeyCode::Char('j') if key.modifiers.contains(KeyModifiers::CONTROL) => typed.push('\n'),
+                // At the beginning of a line Ctrl-D ends the conversation.
+                KeyCode::Char('d') if key.modifiers.contains(KeyModifiers::CONTROL) && begins(&typed) => {
+                    typed = typed + QUIT + "\n";
+                }
+                KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => typed.push(c),
+                KeyCode::Enter => typed.push('\n'),
+                KeyCode::Tab => typed.push('\t'),
+                KeyCode::Backspace if !typed.ends_with('\n') => drop(typed.pop()),
+                _ => {}
+            },
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    typed
 }
 
 const MENU: &str = "names";

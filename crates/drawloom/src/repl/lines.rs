@@ -30,6 +30,33 @@ pub(super) fn joined(typed: &str) -> String {
     out
 }
 
+/// What was typed, as whole lines and one that is not finished.
+pub(super) fn divided(typed: &str) -> (Vec<String>, String) {
+    let (mut whole, mut line) = (Vec::new(), String::new());
+    for part in typed.split_inclusive('\n') {
+        line += part;
+        if let Some(ended) = line.strip_suffix('\n').filter(|ended| !is_open(ended)) {
+            whole.push(joined(ended));
+            line.clear();
+        }
+    }
+    (whole, line)
+}
+
+/// A line without what a terminal says of its cursor (`ESC [ row ; column R`): an answer that came late stands among what
+/// was typed.
+pub(super) fn without_reports(line: &str) -> String {
+    let mut parts = line.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |typed, part| {
+        let numbers = part.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+        match numbers.strip_prefix('R').filter(|_| part.contains(';')) {
+            Some(rest) => typed + rest,
+            None => typed + "\x1b[" + part,
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,5 +77,17 @@ mod tests {
         assert_eq!(joined("a\nb"), "a\nb");
         assert_eq!(joined("a\\\\\nb"), "a\\\\\nb");
         assert_eq!(joined("```\nls \\\n -l\n```"), "```\nls \\\n -l\n```");
+    }
+
+    #[test]
+    fn what_was_typed_is_divided_into_lines() {
+        let of = |typed| divided(typed);
+        assert_eq!(of("a\nb \\\nc\nde"), (vec!["a".to_owned(), "b \nc".to_owned()], "de".to_owned()));
+        assert_eq!(of("a"), (Vec::new(), "a".to_owned()));
+    }
+
+    #[test]
+    fn a_late_answer_of_the_terminal_is_no_text() {
+        assert_eq!(without_reports("a\x1b[12;7Rb\x1b[D\x1b[R"), "ab\x1b[D\x1b[R");
     }
 }

@@ -16,10 +16,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
 
 use super::keys::{Keys, QUIT};
+use super::lines::without_reports;
 use crate::terminal::{Terminal, TerminalMode, can_redraw, is_asking};
 
 /// Most bytes of a line in the terminal's line mode.
-const LINE: usize = 4096;
+pub(super) const LINE: usize = 4096;
 /// Lines that may wait to be looked at (spec: scale §4 `steering`). Further ones wait in the terminal.
 const WAITING: usize = 64;
 
@@ -180,7 +181,8 @@ fn read_line(mut terminal: &File) -> Option<String> {
             // Ctrl-D: the terminal says it once, and not again at the input line.
             Ok(0) => return Some(QUIT.to_owned()),
             Ok(read) => {
-                return Some(String::from_utf8_lossy(&bytes[..read]).trim_end_matches('\n').to_owned());
+                let line = String::from_utf8_lossy(&bytes[..read]);
+                return Some(without_reports(line.trim_end_matches('\n')));
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return None,

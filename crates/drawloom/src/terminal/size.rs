@@ -15,5 +15,6 @@ pub(crate) fn columns() -> usize {
 
 /// Whether lines can be taken away again: standard error is a terminal that knows how.
 pub(crate) fn can_redraw() -> bool {
-    io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+    io::stderr().is_terminal()
+        && std::env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty())
 }

@@ -426,6 +426,54 @@ fn what_is_not_there_is_answered_with_what_may_be_meant() {
     assert!(told.contains("sessions list --all"), "{told}");
 }
 
+#[test]
+fn a_terminal_on_which_no_line_can_be_edited_is_read_by_the_line() {
+    for kind in [Some("dumb"), Some(""), None] {
+        let world = World::new();
+        let model = script(&world, &["Yes.", "No."]);
+        let mut command = world.command(&["--model", &model, "chat"]);
+        kind.map(|kind| command.env("TERM", kind));
+        let mut terminal = Terminal::sized(command, 40, 80).mute();
+        terminal.at_prompt();
+        terminal.types("Is it\\\n wet?\n");
+        terminal.shows("Yes.");
+        terminal.at_prompt();
+        terminal.types("/set\n");
+        terminal.shows("temperature");
+        terminal.at_prompt();
+        terminal.types("\x04");
+        assert_eq!(terminal.ended(), Some(0), "{kind:?}: {}", terminal.contents());
+        while terminal.listen() {}
+        assert!(!terminal.wrote(b"\x1b"), "{kind:?}: {:?}", terminal.contents());
+        let log = world.ok(&["log"]);
+        assert!(log.contains("> Is it\n>  wet?"), "{kind:?}: {log}");
+    }
+}
+
+#[test]
+fn a_terminal_that_does_not_say_where_its_cursor_is_goes_on_with_plain_lines() {
+    let world = World::new();
+    let model = script(&world, &["Yes.", "No."]);
+    let mut terminal = chat(&world, &model).mute();
+    // While it is asked: a whole line, and the beginning of the next.
+    terminal.until("the question", |terminal| terminal.wrote(b"\x1b[6n"));
+    terminal.types("Is it wet?\rIs it");
+    terminal.shows("Yes.");
+    terminal.shows("main> Is it");
+    terminal
+        .until("the beginning of a line", |terminal| terminal.contents().trim_end().ends_with("main> Is it"));
+    // The answer comes now.
+    terminal.types("\x1b[3;1R dry?\r");
+    terminal.shows("No.");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0), "{}", terminal.contents());
+    let screen = terminal.contents();
+    assert_eq!(screen.matches("does not say where its cursor is").count(), 1, "{screen}");
+    let log = world.ok(&["log"]);
+    assert!(log.contains("Is it wet?") && log.contains("Is it dry?"), "{log}");
+}
+
 /// What is typed while an answer comes, at a terminal of this width and kind.
 fn typed_meanwhile(columns: u16, environment: &[(&str, &str)]) -> String {
     let (world, pieces) = waiting::world();

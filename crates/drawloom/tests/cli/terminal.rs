@@ -63,6 +63,8 @@ pub(crate) struct Terminal {
     screen: Parser<Obeyed>,
     /// Everything it wrote.
     raw: Vec<u8>,
+    /// Whether it says where its cursor is.
+    answers: bool,
 }
 
 impl Terminal {
@@ -91,7 +93,19 @@ impl Terminal {
         };
         command.stdin(side()).stdout(side()).stderr(side());
         let child = command.spawn().unwrap();
-        Self { child, person: person.into(), screen: screen_of(rows, columns), raw: Vec::new() }
+        Self {
+            child,
+            person: person.into(),
+            screen: screen_of(rows, columns),
+            raw: Vec::new(),
+            answers: true,
+        }
+    }
+
+    /// The same, which never says where its cursor is.
+    pub(crate) fn mute(mut self) -> Self {
+        self.answers = false;
+        self
     }
 
     /// Types.
@@ -204,9 +218,13 @@ impl Terminal {
         line.trim_end().ends_with('>') && usize::from(column) == line.trim_end().len() + 1
     }
 
-    /// How often a prompt was asked for: each sets the terminal to take pastes as such.
+    /// How often a prompt was asked for: each sets the terminal to take pastes as such, unless it takes none.
     fn prompts(&self) -> usize {
-        self.raw.windows(8).filter(|bytes| bytes == b"\x1b[?2004h").count()
+        let of = |sign: &[u8]| self.raw.windows(sign.len()).filter(|bytes| bytes == &sign).count();
+        match of(b"\x1b[?2004h") {
+            0 => of(b"> "),
+            edited => edited,
+        }
     }
 
     /// Takes in what the program writes. False once nothing more can come.
@@ -220,7 +238,7 @@ impl Terminal {
         for byte in &piece[..read] {
             self.raw.push(*byte);
             self.screen.process(&[*byte]);
-            if self.raw.ends_with(b"\x1b[6n") {
+            if self.answers && self.raw.ends_with(b"\x1b[6n") {
                 let (row, column) = self.screen.screen().cursor_position();
                 self.types(&format!("\x1b[{};{}R", row + 1, column + 1));
             }

@@ -1,0 +1,68 @@
+//! Input lines as the terminal itself gives them: where no line can be edited. Nothing is written but the prompt.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+
+use commands::CommandError;
+use reedline::{Prompt as _, PromptEditMode};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::editor::Typed;
+use super::ending;
+use super::lines::{is_open, joined, without_reports};
+use super::prompt::Standing;
+
+/// Asks for a line, which begins with what was typed already; Ctrl-C throws it away.
+///
+/// # Errors
+/// When the system lets nobody listen to Ctrl-C.
+pub(super) async fn line(standing: &Standing, mut typed: String) -> Result<Typed, CommandError> {
+    let prompt = format!(
+        "{}{}",
+        standing.render_prompt_left(),
+        standing.render_prompt_indicator(PromptEditMode::Default)
+    );
+    show(&format!("{prompt}{typed}"));
+    let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
+    loop {
+        let mut reading = tokio::task::spawn_blocking(read);
+        let read = loop {
+            tokio::select! {
+                read = &mut reading => break read.ok().flatten(),
+                _ = interrupts.recv() => {
+                    typed.clear();
+                    show(&format!("\n{prompt}"));
+                }
+            }
+        };
+        let Some(line) = read else { return Ok(Typed::End) };
+        typed += &without_reports(&line);
+        if !is_open(&typed) {
+            return Ok(Typed::Line(joined(&typed)));
+        }
+        typed.push('\n');
+        show(&standing.render_prompt_multiline_indicator());
+    }
+}
+
+/// A terminal that went away is found by whoever reads from it.
+fn show(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// The next line, without its end. None at the end of input, or where the terminal is gone.
+fn read() -> Option<String> {
+    let mut terminal = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+    let (mut line, mut bytes) = (Vec::new(), [0; super::typeahead::LINE]);
+    while line.last() != Some(&b'\n') {
+        match terminal.read(&mut bytes) {
+            Ok(0) => return None,
+            Ok(read) => line.extend_from_slice(&bytes[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
+    line.pop();
+    Some(String::from_utf8_lossy(&line).into_owned())
+}
