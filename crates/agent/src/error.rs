@@ -185,7 +185,7 @@ impl From<&AgentError> for Failure {
                 );
                 return Self::of(("disk_full", 6), error, hint);
             }
-            AgentError::Limit(_) => ("limit", 4, "what was done is kept; say how to go on"),
+            AgentError::Limit(_) => ("limit", 1, "what was done is kept; say how to go on"),
             AgentError::Stopped => ("cancelled", 130, "what was done is kept; say how to go on"),
             AgentError::Empty => ("empty_completion", 5, "ask again, or change the end of the text"),
             AgentError::Spool(_) => ("spool", 6, "check the disk of the home; nothing was sent"),

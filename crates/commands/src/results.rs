@@ -158,8 +158,8 @@ pub enum CommandOutcome {
 }
 
 impl CommandOutcome {
-    /// The exit code of a program that ends with it: 1 where a check found errors, a part of a file or edit was left
-    /// out, or what was to be taken out of an answer is not in it; 5 where an answer does not fit its
+    /// The exit code of a program that ends with it: 1 where a check found errors, a turn ended by a limit, a part of a
+    /// file or edit was left out, or what was to be taken out of an answer is not in it; 5 where an answer does not fit its
     /// schema; that of the command for a command in the sandbox.
     pub fn exit(&self) -> u8 {
         if matches!(self, Self::Chatted(done) if done.misfit.is_some()) {
@@ -174,7 +174,7 @@ impl CommandOutcome {
             Self::Health(found) => !found.ok,
             Self::Restored(found) => !found.verified,
             Self::BackedUp(made) => !made.problems.is_empty(),
-            Self::Chatted(done) => done.code == Some(None),
+            Self::Chatted(done) => done.code == Some(None) || done.limit.is_some(),
             Self::Imported(done) => done.left_out.is_some(),
             Self::PathEdited(done) => !done.collided.is_empty(),
             _ => false,

@@ -29,7 +29,7 @@ use commands::CommandOutcome;
 use loom::AuthorKind;
 use text::terminal::{one_line, visible};
 
-pub(crate) use chat::{first_words, footer, picture, recap};
+pub(crate) use chat::{first_words, footer, limit, picture, recap};
 pub(crate) use columns::{cut_end, cut_start, filled, sequence, width};
 pub(crate) use workspace::inventory;
 

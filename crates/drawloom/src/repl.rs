@@ -314,6 +314,7 @@ impl Repl<'_> {
             CommandOutcome::Chatted(done) if done.streamed => {
                 done.media.iter().for_each(|medium| self.output.aside(&render::picture(medium)));
                 render::footer(done, columns()).iter().for_each(|line| self.output.aside(line));
+                render::limit(done).iter().for_each(|line| self.output.note(line));
             }
             other => self.output.outcome(other)?,
         }

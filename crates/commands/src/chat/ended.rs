@@ -7,7 +7,7 @@ use loom::{Finish, NodeId, TreeId};
 use super::Conversation;
 use crate::app::App;
 use crate::error::CommandError;
-use crate::results::chat::{Chatted, DeniedCall, MediaShown};
+use crate::results::chat::{Chatted, DeniedCall, MediaShown, TurnFinish};
 use crate::results::tree::UsageShown;
 use crate::rights::Asker;
 
@@ -46,6 +46,11 @@ impl Conversation {
             ..
         } = outcome;
         let error = error.map(|error| CommandError::from(error.0.as_ref()));
+        // A turn that ended by a limit is one that ended: what was done is kept.
+        let (limit, error) = match error {
+            Some(error) if error.code == "limit" && answer.is_some() => (Some(error.message), None),
+            error => (None, error),
+        };
         match (answer, error) {
             (Some(answer), None) => Ok(Chatted {
                 media: answer
@@ -70,7 +75,8 @@ impl Conversation {
                 measured,
                 zone: Zone::of(share),
                 manifest,
-                finish: answer.finish,
+                finish: if limit.is_some() { TurnFinish::Limit } else { TurnFinish::Answer(answer.finish) },
+                limit,
                 denied: Vec::new(),
                 answers: Vec::new(),
                 streamed: app.frontend.shows_answers(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use context::Zone;
 use loom::{Digest, Finish, Millis, NodeId, TreeId};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::tree::UsageShown;
 
@@ -16,6 +16,22 @@ pub struct DeniedCall {
     pub node: NodeId,
     /// What the model was told.
     pub why: String,
+}
+
+/// How a turn ended: as its last answer did, or by a limit behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnFinish {
+    Answer(Finish),
+    Limit,
+}
+
+impl Serialize for TurnFinish {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Answer(finish) => finish.serialize(serializer),
+            Self::Limit => serializer.serialize_str("limit"),
+        }
+    }
 }
 
 /// `chat -m`.
@@ -58,8 +74,11 @@ pub struct Chatted {
     pub zone: Zone,
     /// Digest of the manifest of the request; none when another process asked.
     pub manifest: Option<Digest>,
-    /// How the answer ended.
-    pub finish: Finish,
+    /// How the turn ended.
+    pub finish: TurnFinish,
+    /// The limit by which it ended, and what met it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
     /// Calls of tools that were refused on the way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<DeniedCall>,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use commands::results::chat::{
-    Chatted, Copied, ExchangeShown, Exchanges, MediaShown, SessionShown, SessionsShown,
+    Chatted, Copied, ExchangeShown, Exchanges, MediaShown, SessionShown, SessionsShown, TurnFinish,
 };
 use commands::results::tree::UsageShown;
 use loom::Finish;
@@ -54,13 +54,24 @@ pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
         body.push('\n');
     }
     let denied = done.denied.iter().map(|call| to.line(&call.why).into_owned());
-    let shown = RenderedOutcome::new(body).noting(denied);
-    if to.terminal { shown.noting(footer(done, to.columns.unwrap_or(usize::MAX))) } else { shown }
+    let shown = RenderedOutcome::new(body).noting(denied.chain(limit(done)));
+    if to.terminal {
+        shown.noting(footer(done, to.columns.unwrap_or(usize::MAX)).into_iter().chain(limit(done)))
+    } else {
+        shown
+    }
+}
+
+fn turn_finish(how: &TurnFinish) -> String {
+    match how {
+        TurnFinish::Answer(how) => finish(how),
+        TurnFinish::Limit => "ended by a limit".to_owned(),
+    }
 }
 
 /// One of several answers, with a line of its own above it.
 fn one_of(done: &Chatted, to: OutputStyle) -> String {
-    let mut out = format!("{}\n", to.dim(&format!("{}  {}", done.short_id, finish(&done.finish))));
+    let mut out = format!("{}\n", to.dim(&format!("{}  {}", done.short_id, turn_finish(&done.finish))));
     out += &ended(&done.text, to);
     done.media.iter().for_each(|medium| out += &(picture(medium) + "\n"));
     out
@@ -83,12 +94,18 @@ pub(crate) fn first_words(answer: &Chatted) -> String {
 }
 
 /// That an answer is not whole.
-const fn cut(finish: &Finish) -> Option<&'static str> {
+const fn cut(finish: &TurnFinish) -> Option<&'static str> {
     match finish {
-        Finish::Length => Some("the answer was cut at its length limit"),
-        Finish::Interrupted(_) => Some("the answer was cut off: /retry asks again"),
-        _ => None,
+        TurnFinish::Answer(Finish::Length) => Some("the answer was cut at its length limit"),
+        TurnFinish::Answer(Finish::Interrupted(_)) => Some("the answer was cut off: /retry asks again"),
+        TurnFinish::Answer(_) | TurnFinish::Limit => None,
     }
+}
+
+/// By which limit a turn ended, and what to do.
+pub(crate) fn limit(done: &Chatted) -> Option<String> {
+    let limit = one_line(done.limit.as_deref()?);
+    Some(format!("{limit}: what was done is kept; say how to go on"))
 }
 
 /// What is said of an answer: who gave it, what it took and cost, how full the window is. Where that does not fit in one

@@ -186,8 +186,8 @@ fn a_turn_that_goes_in_circles_ends_at_its_limit_where_nobody_can_be_asked() {
     let call = calls(&json!([{"name": "list", "arguments": {}}]));
     let world = world(&[json!({"loop": true, "tool_calls": call["tool_calls"]})]);
     let (code, said) = chat(&world, "Look around.");
-    assert_eq!((code, said["error"]["code"].as_str()), (Some(4), Some("limit")), "{said}");
-    assert!(said["error"]["message"].as_str().unwrap().contains("list was called 3 times"), "{said}");
+    assert_eq!((code, said["finish"].as_str()), (Some(1), Some("limit")), "{said}");
+    assert!(said["limit"].as_str().unwrap().contains("list was called 3 times"), "{said}");
     assert_eq!(nodes(&world).len(), 1 + 3 * 2, "what was done is kept");
     // Each call differs: the number of model calls is the limit.
     let lines: Vec<Value> = (0..50)
@@ -195,8 +195,8 @@ fn a_turn_that_goes_in_circles_ends_at_its_limit_where_nobody_can_be_asked() {
         .collect();
     let world = self::world(&lines);
     let (code, said) = chat(&world, "Look around.");
-    assert_eq!(code, Some(4), "{said}");
-    assert!(said["error"]["message"].as_str().unwrap().contains("40 times"), "{said}");
+    assert_eq!((code, said["finish"].as_str()), (Some(1), Some("limit")), "{said}");
+    assert!(said["limit"].as_str().unwrap().contains("40 times"), "{said}");
     assert_eq!(nodes(&world).len(), 1 + 40 * 2);
     assert_eq!(nodes_after_undo(&world), 0, "it is one turn");
 }
