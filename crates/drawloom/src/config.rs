@@ -19,7 +19,7 @@ mod sections;
 mod set;
 mod values;
 
-pub(crate) use commands::{default_model, run};
+pub(crate) use commands::{default_model, run, unusable_model};
 pub(crate) use keys::is_name;
 pub(crate) use layers::{Layers, Source};
 pub(crate) use path::join;

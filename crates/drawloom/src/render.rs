@@ -55,9 +55,10 @@ impl RenderedOutcome {
         Self { notices: notices.into_iter().collect(), ..self }
     }
 
-    /// With what is said at a terminal where the answer is empty.
+    /// With what is said at a terminal where nothing else is.
     fn or_saying(self, to: OutputStyle, what: &str) -> Self {
-        if to.terminal && self.body.is_empty() { self.noting([what.to_owned()]) } else { self }
+        let says_nothing = self.body.is_empty() && self.notices.is_empty();
+        if to.terminal && says_nothing { self.noting([what.to_owned()]) } else { self }
     }
 
     fn behind(self) -> Self {
@@ -201,7 +202,9 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
             RenderedOutcome::default().noting(maintenance::sandboxed(done, to))
         }
         CommandOutcome::Context(found) => RenderedOutcome::new(context::show(found, to)),
-        CommandOutcome::ContextDiff(found) => RenderedOutcome::new(context::differences(found, to)),
+        CommandOutcome::ContextDiff(found) => {
+            RenderedOutcome::new(context::differences(found, to)).or_saying(to, "the two requests are equal")
+        }
         CommandOutcome::Replayed(done) => context::replayed(done, to),
         CommandOutcome::Cost(found) => RenderedOutcome::new(cost::costs(found, to)),
         CommandOutcome::Done(_) => RenderedOutcome::default(),

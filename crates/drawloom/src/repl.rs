@@ -41,7 +41,7 @@ use crate::terminal::{Terminal, columns};
 use editor::{Editor, Typed};
 use ending::{Endings, TerminalModes};
 use meanwhile::TurnInputReader;
-use prompt::Standing;
+use prompt::{Standing, name_of};
 
 /// Refuses a conversation where nobody can type, or nobody would read.
 ///
@@ -103,7 +103,7 @@ pub(crate) fn hold(
         let mut conversation = Conversation::open(&app, &Asker::owner(), args).await?;
         // Here a model is needed sooner or later: better to say at once that there is none.
         let begins =
-            begins(&conversation.name(), conversation.is_temporary(), conversation.model(&app).await?);
+            begins(&name_of(&conversation), conversation.is_temporary(), conversation.model(&app).await?);
         begins.lines().for_each(|line| person.notice(line));
         let repl = Repl { app, person, output, paths, layers, begun: RefCell::default() };
         repl.recall(&conversation).await;
@@ -133,7 +133,7 @@ impl Repl<'_> {
         let code = loop {
             let line = match waiting.pop_front() {
                 Some(line) => {
-                    self.person.notice(&format!("{}> {line}", conversation.name()));
+                    self.person.notice(&format!("{}> {line}", name_of(conversation)));
                     line
                 }
                 None => {
@@ -214,7 +214,7 @@ impl Repl<'_> {
                         meanwhile.said(&text);
                     }
                     let by = if remote { " (another process)" } else { "" };
-                    self.person.notice(&format!("{}>{by} {text}", conversation.name()));
+                    self.person.notice(&format!("{}>{by} {text}", name_of(conversation)));
                 }
                 TurnStep::AskedAgain { number, of } => {
                     meanwhile.follow(conversation).await;

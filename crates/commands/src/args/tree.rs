@@ -354,7 +354,10 @@ pub struct Edit {
 
 /// `tree split`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-#[command(after_help = "Example: drawloom tree split Rain 9c3d --after 'until noon.'")]
+#[command(
+    after_help = "Example: drawloom tree split Rain 9c3d --after 'until noon.'",
+    group(ArgGroup::new("place").required(true).args(["after", "at"]))
+)]
 pub struct Split {
     /// The tree.
     #[command(flatten)]
@@ -364,7 +367,7 @@ pub struct Split {
     #[arg(value_name = "NODE")]
     pub node: String,
     /// The place in its text, in characters (grapheme clusters).
-    #[arg(long, value_name = "OFFSET", allow_negative_numbers = true, required_unless_present = "after")]
+    #[arg(long, value_name = "OFFSET", allow_negative_numbers = true)]
     #[serde(default)]
     pub at: Option<u64>,
     /// The place behind these words of its text.
@@ -375,6 +378,7 @@ pub struct Split {
 
 /// `tree branch`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
+#[command(group(ArgGroup::new("place").required(true).args(["after", "at"])))]
 pub struct Branch {
     /// The tree.
     #[command(flatten)]
@@ -385,13 +389,7 @@ pub struct Branch {
     #[serde(default)]
     pub node: Option<String>,
     /// The place in its text, in characters (grapheme clusters).
-    #[arg(
-        long,
-        value_name = "OFFSET",
-        allow_negative_numbers = true,
-        required_unless_present = "after",
-        requires = "node"
-    )]
+    #[arg(long, value_name = "OFFSET", allow_negative_numbers = true, requires = "node")]
     #[serde(default)]
     pub at: Option<u64>,
     /// The place behind these words of its text.

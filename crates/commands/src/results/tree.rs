@@ -74,6 +74,9 @@ pub struct TreeShown {
     /// The command that shows it.
     #[serde(skip)]
     pub more: Option<String>,
+    /// The depth at which it was cut, if something is deeper.
+    #[serde(skip)]
+    pub cut_at: Option<u32>,
     /// The tree's head, which is sent first.
     pub head: Option<StoredText>,
     /// The tree's note, which is sent some paragraphs before the end.

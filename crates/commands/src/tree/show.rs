@@ -59,12 +59,13 @@ pub(super) async fn show(app: &App, asker: &Asker, args: ShowArgs) -> Result<Com
         })
     });
     let page = page.await??;
-    let Page { nodes, next, next_short, head, note, draft, window, .. } = page;
+    let Page { nodes, next, next_short, head, note, draft, window, is_cut, .. } = page;
+    let cut_at = args.depth.filter(|_| is_cut);
     let more = match next_short {
         Some(from) => Some(next_page(&tree_argument(app, asker, tree).await?, &args, &view, &from)),
         None => None,
     };
-    let shown = TreeShown { tree, nodes, next, more, head, note, draft, window, all, unfolded };
+    let shown = TreeShown { tree, nodes, next, more, cut_at, head, note, draft, window, all, unfolded };
     Ok(CommandOutcome::Shown(shown))
 }
 
@@ -108,6 +109,8 @@ struct Page {
     window: Option<PositionId>,
     /// Whether it ends where the path does, or the tree.
     is_last: bool,
+    /// Whether something is deeper than was asked for.
+    is_cut: bool,
 }
 
 impl Page {
@@ -199,10 +202,11 @@ fn path(rows: &dyn TreeReader, tip: PositionId, wanted: &Wanted) -> Result<Resul
     if end.kind != PositionKind::Path {
         return Ok(Err(Refusal::OffPath(end.id)));
     }
+    let mut is_cut = false;
     if let Some(depth) = wanted.depth.filter(|depth| *depth < end.depth)
         && let Some(above) = ancestor_at(rows, end.id, depth)?
     {
-        end = above;
+        (end, is_cut) = (above, true);
     }
     let mut reader = Reader { tip, ..Reader::read(rows, &wanted.view, end.id)? };
     let mut nodes = Vec::new();
@@ -212,7 +216,7 @@ fn path(rows: &dyn TreeReader, tip: PositionId, wanted: &Wanted) -> Result<Resul
     }
     let next = nodes.first().and_then(|first| first.parent).map(|parent| parent.to_string());
     let is_last = end.id == tip;
-    Ok(Ok(Page { nodes, next, is_last, ..Page::default() }))
+    Ok(Ok(Page { nodes, next, is_last, is_cut, ..Page::default() }))
 }
 
 /// Every node of the tree behind `from`, in the order they were made. Drift is that of the view's path: a node
@@ -225,23 +229,27 @@ fn every(rows: &dyn TreeReader, tip: PositionId, wanted: &Wanted) -> Result<Page
         None => None,
     };
     let mut nodes = Vec::new();
-    let mut looked_at = 0;
+    let (mut looked_at, mut is_cut) = (0, false);
     while nodes.len() < wanted.limit && looked_at < MAX_LOOKED_AT {
         let page = rows.nodes_in_order(last.map(|(_, order)| order), wanted.limit - nodes.len())?;
-        let Some(end) = page.last() else { return Ok(Page { nodes, is_last: true, ..Page::default() }) };
+        let Some(end) = page.last() else {
+            return Ok(Page { nodes, is_last: true, is_cut, ..Page::default() });
+        };
         last = Some((end.node.id, (end.seq, end.place)));
         looked_at += page.len();
         for row in page {
             let at = position(rows, row.node.position)?;
-            if wanted.depth.is_none_or(|depth| at.depth <= depth) {
-                let text = pending.remove(&row.node.id);
-                nodes.push(reader.shown(&at, row, text, false)?);
+            if wanted.depth.is_some_and(|depth| at.depth > depth) {
+                is_cut = true;
+                continue;
             }
+            let text = pending.remove(&row.node.id);
+            nodes.push(reader.shown(&at, row, text, false)?);
         }
     }
     let more = !rows.nodes_in_order(last.map(|(_, order)| order), 1)?.is_empty();
     let next = last.filter(|_| more).map(|(node, _)| node.to_string());
-    Ok(Page { nodes, next, is_last: !more, ..Page::default() })
+    Ok(Page { nodes, next, is_last: !more, is_cut, ..Page::default() })
 }
 
 /// Levels above and below a node that are shown around it.

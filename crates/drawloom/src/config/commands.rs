@@ -247,11 +247,16 @@ fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
 /// What is wrong with `model.default`, if anything is.
 pub(crate) fn default_model(config: &Config) -> Option<String> {
     let name = config.model.default.as_deref()?;
+    unusable_model(config, "model.default", name)
+}
+
+/// Why the model that a key names cannot be asked, if it cannot.
+pub(crate) fn unusable_model(config: &Config, key: &str, name: &str) -> Option<String> {
     if name.trim().is_empty() {
-        return Some("model.default is empty: name a model, as PROVIDER/NAME".to_owned());
+        return Some(format!("{key} is empty: name a model, as PROVIDER/NAME"));
     }
     let error = ConfiguredModels::new(config.clone(), None).can_be(name).err()?;
-    Some(format!("model.default names {}: {}", one_line(name), error.hint))
+    Some(format!("{key} names {}: {}", one_line(name), error.hint))
 }
 
 fn show(defaults: bool, layers: &Layers, note: &dyn Fn(&str)) -> SettingsShown {

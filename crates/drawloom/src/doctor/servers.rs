@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use commands::CommandError;
 use commands::results::maintenance::{Check, State};
+use loom::source::DEFAULT_AGENT;
 use model::{ModelPlace, list_models};
 
 use super::{check, ok};
-use crate::config::{Config, Layers, Source, default_model};
+use crate::config::{Config, Layers, Source, default_model, unusable_model};
 use crate::interrupt;
 use crate::provider::ResolvedProvider;
 
@@ -15,7 +16,7 @@ use crate::provider::ResolvedProvider;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) fn checks(layers: &Layers, config: &Config, quick: bool) -> Result<Vec<Check>, CommandError> {
-    let mut checks = vec![default(config)];
+    let mut checks = vec![model(config)];
     let mut asked = Vec::new();
     for name in config.providers.keys() {
         let Some(reached) = ResolvedProvider::of(config, name) else { continue };
@@ -43,6 +44,19 @@ pub(super) fn checks(layers: &Layers, config: &Config, quick: bool) -> Result<Ve
         runtime.shutdown_background();
     }
     Ok(checks)
+}
+
+/// The model of conversations, and that of everything else.
+fn model(config: &Config) -> Check {
+    let Some(own) = config.agents.get(DEFAULT_AGENT).and_then(|agent| agent.model.as_deref()) else {
+        return default(config);
+    };
+    if let Some(why) = unusable_model(config, &format!("agents.{DEFAULT_AGENT}.model"), own) {
+        let fix = format!("`drawloom config set agents.{DEFAULT_AGENT}.model PROVIDER/NAME`");
+        return check("model", State::Fail, why, fix);
+    }
+    let elsewhere = default(config);
+    Check { why: format!("{own} in conversations; {}", elsewhere.why), ..elsewhere }
 }
 
 fn default(config: &Config) -> Check {

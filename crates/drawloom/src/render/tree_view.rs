@@ -40,7 +40,11 @@ pub(super) fn show(found: &TreeShown, to: OutputStyle) -> RenderedOutcome {
         let depth = count(note.depth.unwrap_or_default(), "paragraph", "paragraphs");
         aside(&mut out, &format!("note, sent {depth} before the end"), Some(note), to);
     }
-    RenderedOutcome::new(out).noting(found.more.iter().map(|command| format!("more: `{}`", to.line(command))))
+    let cut = found.cut_at.map(|depth| format!("what is deeper is left out (--depth {depth})"));
+    let nothing = if found.all { "the tree holds no text" } else { "the path holds no text" };
+    let nothing = (to.terminal && out.is_empty() && cut.is_none()).then(|| nothing.to_owned());
+    let more = found.more.iter().map(|command| format!("more: `{}`", to.line(command)));
+    RenderedOutcome::new(out).noting(cut.into_iter().chain(nothing).chain(more))
 }
 
 /// A text that stands beside the passages.

@@ -7,6 +7,11 @@ use commands::{App, Asker};
 use context::Zone;
 use reedline::{Color, Prompt, PromptEditMode, PromptHistorySearch};
 
+/// What a conversation is called before what is said in it.
+pub(super) fn name_of(conversation: &Conversation) -> String {
+    if conversation.is_temporary() { "private".to_owned() } else { conversation.name() }
+}
+
 /// Where the conversation stands when a line is typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Standing {
@@ -20,7 +25,7 @@ impl Standing {
     /// Where it stands now. What cannot be read is said by the next turn.
     pub(super) async fn of(app: &App, conversation: &Conversation) -> Self {
         let zone = conversation.zone(app, &Asker::owner()).await.ok().flatten();
-        let (session, plan) = (conversation.name(), conversation.is_planning());
+        let (session, plan) = (name_of(conversation), conversation.is_planning());
         Self { session, zone: zone.unwrap_or(Zone::Green), plan }
     }
 }

@@ -279,3 +279,42 @@ fn an_estimate_speaks_of_the_model_that_is_elsewhere() {
         );
     }
 }
+
+#[test]
+fn what_holds_nothing_says_so_and_what_is_cut_too() {
+    let world = World::new();
+    world.write("config.toml", "[model]\ndefault = \"script:echo\"\n");
+    world.ok(&["tree", "new", "--title", "Empty"]);
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    let (_, made) = world.json(&["tree", "generate", "Tale", "-n", "1"]);
+    let node = made["nodes"][0]["id"].as_str().unwrap().to_owned();
+    world.ok(&["ask", "Wet?"]);
+    for (words, said) in [
+        (vec!["tree", "show", "Empty"], "the path holds no text"),
+        (vec!["tree", "bookmarks", "Tale"], "none is set"),
+        (vec!["context", "diff", &node, &node], "the two requests are equal"),
+        (vec!["sessions", "list"], "no sessions"),
+    ] {
+        let seen = Terminal::start(world.command(&words)).written();
+        assert!(seen.contains(said), "{words:?}: {seen}");
+        let run = world.run(&words);
+        assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", ""), "{words:?}");
+    }
+    for all in [&[][..], &["--all"]] {
+        let cut = world.run(&[&["tree", "show", "Tale", "--depth", "1"], all].concat());
+        assert!(cut.out.contains("It rained.") && cut.err.contains("what is deeper is left out"), "{cut:?}");
+        let whole = world.run(&[&["tree", "show", "Tale", "--depth", "2"], all].concat());
+        assert_eq!(whole.err, "", "the control");
+    }
+}
+
+#[test]
+fn a_place_in_a_passage_is_asked_for_in_both_ways() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    let node = world.json(&["tree", "show", "Tale"]).1["nodes"][1]["short_id"].as_str().unwrap().to_owned();
+    for command in ["branch", "split"] {
+        let run = world.run(&["tree", command, "Tale", &node]);
+        assert!(run.err.contains("--at <OFFSET>") && run.err.contains("--after <WORDS>"), "{run:?}");
+    }
+}

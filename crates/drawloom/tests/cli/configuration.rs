@@ -373,3 +373,22 @@ fn a_file_that_says_nothing_is_named_when_a_key_is_asked_for() {
     let run = world.run(&["config", "get", "model.default"]);
     assert!(run.code == Some(0) && run.err.is_empty(), "{run:?}");
 }
+
+#[test]
+fn doctor_looks_at_the_model_that_conversations_ask() {
+    let world = World::new();
+    let model = |agent: &str| {
+        world.write(
+            "config.toml",
+            &format!("[model]\ndefault = \"script:echo\"\n[agents.assistant]\nmodel = \"{agent}\"\n"),
+        );
+        let (_, found) = world.json(&["doctor", "--quick"]);
+        let checks = found["checks"].as_array().unwrap().iter();
+        let check = checks.filter(|check| check["name"] == "model").next().unwrap().clone();
+        (check["state"].as_str().unwrap().to_owned(), check["why"].as_str().unwrap().to_owned())
+    };
+    let (state, why) = model("nobody/m");
+    assert!(state == "fail" && why.contains("agents.assistant.model names nobody/m"), "{why}");
+    let (state, why) = model("script:echo");
+    assert!(state == "ok" && why.contains("script:echo in conversations"), "{why}");
+}

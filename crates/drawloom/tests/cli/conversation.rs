@@ -364,6 +364,7 @@ fn a_temporary_conversation_is_forgotten_however_it_ends() {
             _ => talk(&world, &temporary),
         };
         terminal.shows("forgotten when you leave");
+        terminal.shows("private> ");
         let code = match how {
             "in a turn" => {
                 terminal.at_prompt();
