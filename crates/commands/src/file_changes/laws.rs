@@ -344,7 +344,6 @@ enum Step {
     Rename(String, String),
     Mode(String, u32),
     Link(String, String),
-    HardLink(String, String),
 }
 
 impl Step {
@@ -371,8 +370,6 @@ impl Step {
             }
             Self::Mode(..) => {}
             Self::Link(target, path) => drop(symlink(target, at(path))),
-            Self::HardLink(from, to) if !at(from).is_symlink() => drop(fs::hard_link(at(from), at(to))),
-            Self::HardLink(..) => {}
         }
     }
 }
@@ -387,7 +384,6 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (folder(), folder()).prop_map(|(from, to)| Step::Rename(from, to)),
         1 => (file(), prop::sample::select(vec![0o600, 0o755, 0o644])).prop_map(|(path, mode)| Step::Mode(path, mode)),
         1 => (file(), file()).prop_map(|(target, path)| Step::Link(target, path)),
-        1 => (file(), file()).prop_map(|(from, to)| Step::HardLink(from, to)),
     ]
 }
 
