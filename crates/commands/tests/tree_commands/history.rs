@@ -78,24 +78,3 @@ async fn the_log_is_newest_first_and_paged_without_gap() {
         assert!(empty["operations"].as_array().unwrap().is_empty() && empty["next"].is_null());
     }
 }
-
-#[tokio::test]
-async fn drafts_that_undo_gave_back_are_taken_back_as_they_were_typed() {
-    for home in homes() {
-        let tree = home.tree("buffer", "A.\n\n").await;
-        home.append(&tree, "B.\n\n").await;
-        let nodes = home.nodes(&tree, &[]).await;
-        for order in [[1, 2], [2, 1]] {
-            for at in order {
-                home.ok(&["tree", "draft", &tree, "x\n\n", "--at", &field(&nodes[at], "id")]).await;
-            }
-            home.ok(&["tree", "append", &tree, "END"]).await;
-            home.ok(&["tree", "undo", &tree]).await;
-            home.ok(&["tree", "undo", &tree]).await;
-            let left = if order[0] == 1 { "x\n\nB.\n\n" } else { "A.\n\nx\n\n" };
-            assert_eq!(home.text(&tree).await, left, "{order:?}");
-            home.ok(&["tree", "undo", &tree]).await;
-            assert_eq!(home.text(&tree).await, "A.\n\nB.\n\n", "{order:?}");
-        }
-    }
-}

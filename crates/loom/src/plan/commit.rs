@@ -33,29 +33,23 @@ pub(super) fn commit(builder: &mut PlanBuilder<'_, '_>) -> Result<(), PlanError>
         edits.push((builder.position(at)?, draft));
     }
     edits.sort_by_key(|(position, _)| (position.depth, position.id));
-    let mut taken = Vec::new();
     for (position, draft) in edits {
         if unchanged(builder, draft)? {
             builder.drop_blank(Slot::Edit(position.id), draft);
             continue;
         }
         let version = set_text(builder, position.id, &draft.text, draft.base)?;
-        taken.push((Slot::Edit(position.id), draft, vec![version]));
+        take(builder, Slot::Edit(position.id), draft, vec![version]);
     }
     if let Some(buffer) = builder.draft(Slot::Buffer)? {
         if !buffer.text.is_empty() {
             let role = (builder.mode()? == Mode::Dialogue).then_some(Role::User);
             let text = NewText { content: vec![Block::text(&buffer.text)], role, ..typed(builder) };
             let nodes = grow(builder, &text)?;
-            taken.push((Slot::Buffer, buffer, nodes));
+            take(builder, Slot::Buffer, buffer, nodes);
         } else {
             builder.drop_blank(Slot::Buffer, buffer);
         }
-    }
-    // As they were typed: undo gives them back in this order.
-    taken.sort_by_key(|(_, draft, _)| draft.splices.last().map_or(0, |splice| splice.tick));
-    for (slot, draft, text_of) in taken {
-        take(builder, slot, draft, text_of);
     }
     if builder.has_work() {
         builder.name(OpKind::Commit);

@@ -190,15 +190,9 @@ fn apply(
     });
     builder.slice.require(changes.iter().flat_map(|change| read_by(builder, change, shown_again)))?;
     let mut hidden = Vec::new();
-    // Each draft is older than those behind it, and all are as old as this step at most.
-    let mut drafts =
-        changes.iter().filter(|change| matches!(change.key, CellKey::Draft { .. })).count() as u64;
     for change in changes {
         let applied = match &change.key {
-            CellKey::Draft { slot, .. } => {
-                drafts -= 1;
-                draft(builder, *slot, &change, depth, tick.saturating_sub(drafts))?
-            }
+            CellKey::Draft { slot, .. } => draft(builder, *slot, &change, depth, tick)?,
             key => builder.slice.cell(key)?.value == change.old && allowed(builder, &change, shown_again)?,
         };
         if !applied {
