@@ -1,6 +1,5 @@
 //! The tools an agent may call in a session, and what they work in.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use ::tools::{CheckpointRules, Checkpoints, CommandScope, Processes, SeenFiles, ToolRegistry, ToolScope};
@@ -88,8 +87,10 @@ fn commands(app: &App) -> Result<Option<CommandScope>, CommandError> {
     if surroundings.is_some_and(|surroundings| check_writable_root(folder, surroundings).is_err()) {
         walls.roots.iter_mut().for_each(|root| root.access = RootAccess::ReadOnly);
     }
+    let no_sandbox =
+        |why: String| CommandError::new("no_sandbox", 6, why, "`drawloom doctor` looks at the sandbox");
     let sandbox = Sandbox::of_this_program()
-        .map_err(|error| CommandError::file("cannot open", Path::new("/proc/self/exe"), &error))?;
+        .map_err(|error| no_sandbox(format!("this program cannot be its own sandbox: {error}")))?;
     let report = sandbox.probe();
     let records = home.dir(HomeDir::CheckpointCache).map_err(at_home)?;
     let rules = CheckpointRules {
@@ -98,9 +99,9 @@ fn commands(app: &App) -> Result<Option<CommandScope>, CommandError> {
         ..CheckpointRules::default()
     };
     let temp = home.dir(HomeDir::Sandbox).map_err(at_home)?.join("tmp");
-    let session = sandbox.open_session(report.level, &temp, TEMP_BYTES).map_err(|error| {
-        CommandError::new("no_sandbox", 6, error.to_string(), "`drawloom doctor` looks at it")
-    })?;
+    let session = sandbox
+        .open_session(report.level, &temp, TEMP_BYTES)
+        .map_err(|error| no_sandbox(error.to_string()))?;
     Ok(Some(CommandScope {
         session,
         report,

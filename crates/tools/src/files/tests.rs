@@ -247,15 +247,14 @@ fn what_does_not_fit_is_told_whole_and_near_names_are_named() {
         assert!(why.contains(problem), "{problem}: {why}");
     }
     assert!(refused(folder.path(), "Read", &json!({})).contains("did you mean read?"));
-    assert!(
-        refused(folder.path(), "weave", &json!({}))
-            .contains("the tools are copy, delete, edit, glob, grep, list, mkdir, move, patch, read, write")
-    );
+    assert!(refused(folder.path(), "weave", &json!({})).contains(
+        "the tools are copy, delete, edit, exec, glob, grep, list, mkdir, move, patch, process, read, write"
+    ));
     let scope = scope(folder.path(), Vec::new(), &[]);
     let registry = ToolRegistry::new(scope, &["read".to_owned()]).unwrap();
     let call = Arc::new(registry).check("read", &json!({"path": "a"})).ok().unwrap();
     assert!(call.run(&Cancel::never(), &Unread).text.contains("no workspace"));
-    assert_eq!(ToolRegistry::names().len(), 11);
+    assert_eq!(ToolRegistry::names().len(), 13);
 }
 
 #[test]
@@ -295,5 +294,5 @@ fn schemas_of_the_core_have_at_most_2500_tokens() {
     };
     assert!(size(true) > 300 && size(true) + size(false) < 2_500, "{} and {}", size(true), size(false));
     let core: Vec<&str> = specs.iter().filter(|spec| spec.core).map(|spec| spec.name.as_str()).collect();
-    assert_eq!(core, ["edit", "glob", "grep", "list", "read", "write"]);
+    assert_eq!(core, ["edit", "exec", "glob", "grep", "list", "read", "write"]);
 }
