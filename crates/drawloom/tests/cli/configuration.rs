@@ -383,8 +383,8 @@ fn doctor_looks_at_the_model_that_conversations_ask() {
             &format!("[model]\ndefault = \"script:echo\"\n[agents.assistant]\nmodel = \"{agent}\"\n"),
         );
         let (_, found) = world.json(&["doctor", "--quick"]);
-        let checks = found["checks"].as_array().unwrap().iter();
-        let check = checks.filter(|check| check["name"] == "model").next().unwrap().clone();
+        let mut checks = found["checks"].as_array().unwrap().iter();
+        let check = checks.find(|check| check["name"] == "model").unwrap().clone();
         (check["state"].as_str().unwrap().to_owned(), check["why"].as_str().unwrap().to_owned())
     };
     let (state, why) = model("nobody/m");
