@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, Write as _};
+use std::io::{BufWriter, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -88,9 +88,11 @@ impl IndexFile {
 
     /// An index; none where it is not there or cannot be read.
     pub(super) fn read(path: &Path) -> Option<(Self, ReadIndex)> {
-        let file = File::open(path).ok()?;
+        let mut file = File::open(path).ok()?;
         let inode = file.metadata().ok()?.ino();
-        let read: ReadIndex = serde_json::from_reader(BufReader::new(file)).ok()?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).ok()?;
+        let read: ReadIndex = serde_json::from_slice(&bytes).ok()?;
         (read.version == VERSION).then(|| (Self { path: path.to_owned(), inode }, read))
     }
 

@@ -27,6 +27,8 @@ const OWN: &str = ".drawloom";
 pub(super) struct Scan<'a> {
     root: &'a Root,
     rules: &'a CheckpointRules,
+    /// Private folders beneath the root.
+    private: Vec<PathBuf>,
     pack: Pack,
     /// The record before, of the same pack or not.
     old: Option<&'a Checkpoint>,
@@ -55,7 +57,9 @@ impl<'a> Scan<'a> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let began = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
         let (index, files, bytes) = (Index::default(), 0, 0);
-        Self { root, rules, pack, old, places, index, files, bytes, began }
+        let below = |folder: &PathBuf| folder.strip_prefix(root.path()).ok().map(Path::to_owned);
+        let private = rules.private.iter().filter_map(below).collect();
+        Self { root, rules, private, pack, old, places, index, files, bytes, began }
     }
 
     pub(super) fn done(self) -> (Index, Pack) {
@@ -113,7 +117,7 @@ impl<'a> Scan<'a> {
     }
 
     fn is_passed_over(&self, name: &str, is_folder: bool, path: &Path) -> bool {
-        let is_private = || self.rules.private.iter().any(|private| *private == self.root.path().join(path));
+        let is_private = || is_folder && self.private.iter().any(|private| private == path);
         is_git_folder(name)
             || name == OWN
             || is_private()
