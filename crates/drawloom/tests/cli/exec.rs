@@ -156,7 +156,7 @@ fn a_command_whose_time_is_over_is_ended_with_all_it_started() {
     assert_eq!(chat(&world, "Do it.").1["text"], "Done.");
 }
 
-/// A server that says the number of bytes in its folder's `note`, and its client.
+/// A server that says where it is, and its client.
 const SERVER: &str = "perl -MIO::Socket::INET -e '$|=1; my $s=IO::Socket::INET->new(LocalAddr=>\"127.0.0.1\",\
                       LocalPort=>8000,Listen=>5) or die; print \"listening on 8000\\n\"; \
                       while(my $c=$s->accept){print $c \"from the server\\n\"; close $c}'";

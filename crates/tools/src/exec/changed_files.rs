@@ -82,7 +82,10 @@ fn write_down(
         let paths: Vec<String> = differences.not_kept.iter().take(SHOWN).map(ToString::to_string).collect();
         let more = differences.not_kept.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        told.notes.push(format!("changed and not kept, too large or too many: {}{more}", paths.join(", ")));
+        told.notes.push(format!(
+            "changed and not kept, too large, too many or unreadable: {}{more}",
+            paths.join(", ")
+        ));
     }
     if differences.is_cut {
         told.notes
