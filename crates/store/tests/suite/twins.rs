@@ -339,7 +339,7 @@ fn run_on_engines(steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: asked("PROPTEST_CASES", 24), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: asked("PROPTEST_CASES", 8), ..ProptestConfig::default() })]
 
     #[test]
     fn the_same_plans_leave_the_same_rows(
