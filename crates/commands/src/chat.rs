@@ -6,6 +6,7 @@
 mod ask;
 mod attached;
 mod conversation;
+mod conversation_tools;
 mod ended;
 mod exchanges;
 mod model_choice;

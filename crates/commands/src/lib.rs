@@ -46,5 +46,5 @@ pub use tree::edit_files;
 
 /// The names of the tools that an agent may be given.
 pub fn tool_names() -> Vec<String> {
-    tools::ToolRegistry::names()
+    chat::tools::names()
 }

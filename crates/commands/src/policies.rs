@@ -1,6 +1,5 @@
 //! `policy list` and `policy test`: what is decided on calls of tools, and why (spec: agent §4).
 
-use ::tools::ToolRegistry;
 use policy::{Attendance, Reason, SessionFacts, SessionType};
 
 use crate::app::App;
@@ -28,7 +27,7 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
         )
     })?;
     let scope = tools::scope(app, kind, std::slice::from_ref(&args.tool))?;
-    let registry = ToolRegistry::new(scope, &ToolRegistry::names())
+    let registry = tools::registry(app, scope, &tools::names())
         .map_err(|why| CommandError::usage(why, "please report this"))?;
     let checked = registry.check(&args.tool, &arguments).map_err(|refused| {
         CommandError::usage(refused.text, "`drawloom policy test TOOL ARGS`, as a model would call it")

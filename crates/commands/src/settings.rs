@@ -57,8 +57,9 @@ pub struct Agent {
     /// The preset by which it is asked.
     pub preset: Option<String>,
     /// The tools it may call in a conversation: `glob`, `grep`, `list` and `read`, which look at files of the workspace,
-    /// `copy`, `delete`, `edit`, `mkdir`, `move`, `patch` and `write`, which change them, and `exec` and
-    /// `process`, which run commands in a sandbox; none unless they are named.
+    /// `copy`, `delete`, `edit`, `mkdir`, `move`, `patch` and `write`, which change them, `exec` and
+    /// `process`, which run commands in a sandbox, and `recall` and `context_status`, which read the conversation itself;
+    /// none unless they are named.
     pub tools: Option<Vec<String>>,
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn offered(tools: &[ToolSpec], defer: bool) -> (Vec<ToolSpec>, Vec<St
 }
 
 /// The tool that finds others.
-fn tool_search() -> ToolSpec {
+pub fn tool_search() -> ToolSpec {
     ToolSpec {
         name: "tool_search".to_owned(),
         description: "Find further tools by what they do. Returns their names, descriptions and schemas."
@@ -74,7 +74,7 @@ fn tool_search() -> ToolSpec {
 }
 
 /// The tool that calls what was found.
-fn call_tool() -> ToolSpec {
+pub fn call_tool() -> ToolSpec {
     ToolSpec {
         name: "call_tool".to_owned(),
         description: "Call a tool that tool_search found, with arguments that fit its schema.".to_owned(),

@@ -22,6 +22,8 @@ mod configuration;
 mod contract;
 #[path = "cli/conversation.rs"]
 mod conversation;
+#[path = "cli/conversation_tools.rs"]
+mod conversation_tools;
 #[path = "cli/counting.rs"]
 mod counting;
 #[path = "cli/damaged_settings.rs"]

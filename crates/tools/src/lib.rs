@@ -12,10 +12,12 @@ mod exec;
 mod files;
 mod ignores;
 mod registry;
+mod search;
 mod tool;
 
 pub use changes::{ChangeRecorder, FileContent, PlannedChange, SeenFiles, give_back, unified_diff};
 pub use checkpoint::{CheckpointRules, Checkpoints, remove_records};
 pub use exec::{ChangedFiles, CommandScope, Processes, recording, recover_command};
 pub use registry::{CheckedCall, ToolRegistry};
-pub use tool::{Tool, ToolOutput, ToolScope};
+pub use search::unwrapped;
+pub use tool::{CallPlace, Tool, ToolOutput, ToolScope};

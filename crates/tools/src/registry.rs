@@ -18,7 +18,8 @@ use crate::arguments::ArgumentSchema;
 use crate::changes::{self, ChangeRecorder};
 use crate::exec::{self, CommandScope, EXEC};
 use crate::files;
-use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
+use crate::search;
+use crate::tool::{CallPlace, CallScope, Tool, ToolOutput, ToolScope};
 
 /// Letters of a name that a near one may differ in, for a hint.
 const NEAR: usize = 2;
@@ -29,6 +30,8 @@ const SHOWN: usize = 64;
 /// Tools with what they work in. The list never changes within a session.
 pub struct ToolRegistry {
     tools: BTreeMap<String, (Arc<Tool>, ArgumentSchema)>,
+    /// Those that stand for others that wait until they are searched for; no agent names them.
+    standing_for_others: BTreeMap<String, (Arc<Tool>, ArgumentSchema)>,
     scope: Arc<ToolScope>,
 }
 
@@ -41,28 +44,31 @@ pub struct CheckedCall {
 }
 
 impl ToolRegistry {
-    /// The tools of these names that work in a scope.
+    /// The tools of these names that work in a scope: those of this crate and `further` ones.
     ///
     /// # Errors
     /// The first name that no tool has, with those that are there.
-    pub fn new(scope: ToolScope, names: &[String]) -> Result<Self, String> {
+    pub fn new(scope: ToolScope, further: Vec<Tool>, names: &[String]) -> Result<Self, String> {
         let mut all: BTreeMap<String, Tool> =
-            all_tools().map(|tool| (tool.spec.name.clone(), tool)).collect();
+            all_tools().chain(further).map(|tool| (tool.spec.name.clone(), tool)).collect();
+        let there: Vec<String> = all.keys().cloned().collect();
         let mut tools = BTreeMap::new();
         for name in names {
             let Some(tool) = all.remove(name) else {
                 if tools.contains_key(name) {
                     continue;
                 }
-                return Err(format!("there is no tool {name}: there are {}", Self::names().join(", ")));
+                return Err(format!("there is no tool {name}: there are {}", there.join(", ")));
             };
-            let schema = ArgumentSchema::new(&tool.spec.parameters)?;
-            tools.insert(name.clone(), (Arc::new(tool), schema));
+            tools.extend([with_schema(tool)?]);
         }
-        Ok(Self { tools, scope: Arc::new(scope) })
+        let specs = tools.values().map(|(tool, _): &(Arc<Tool>, _)| tool.spec.clone()).collect();
+        let standing_for_others =
+            search::tools(specs).into_iter().map(with_schema).collect::<Result<_, _>>()?;
+        Ok(Self { tools, standing_for_others, scope: Arc::new(scope) })
     }
 
-    /// The names of all tools there are.
+    /// The names of the tools of this crate.
     pub fn names() -> Vec<String> {
         all_tools().map(|tool| tool.spec.name).collect()
     }
@@ -83,7 +89,8 @@ impl ToolRegistry {
     /// # Errors
     /// What the model is told: there is no such tool, or its arguments do not fit.
     pub fn check(&self, name: &str, arguments: &Value) -> Result<CheckedCall, ToolOutput> {
-        let Some((tool, schema)) = self.tools.get(name) else {
+        let found = self.tools.get(name).or_else(|| self.standing_for_others.get(name));
+        let Some((tool, schema)) = found else {
             let names = || self.tools.keys().map(String::as_str);
             let near = names().find(|other| other.eq_ignore_ascii_case(name) || differ(other, name) <= NEAR);
             let hint = near.map_or_else(
@@ -99,6 +106,12 @@ impl ToolRegistry {
         let (tool, scope) = (Arc::clone(tool), Arc::clone(&self.scope));
         Ok(CheckedCall { tool, scope, arguments: arguments.clone(), plan_mode: false })
     }
+}
+
+/// A tool by its name, with what checks its arguments.
+fn with_schema(tool: Tool) -> Result<(String, (Arc<Tool>, ArgumentSchema)), String> {
+    let schema = ArgumentSchema::new(&tool.spec.parameters)?;
+    Ok((tool.spec.name.clone(), (Arc::new(tool), schema)))
 }
 
 fn all_tools() -> impl Iterator<Item = Tool> {
@@ -184,14 +197,14 @@ impl CheckedCall {
     }
 
     /// Runs it. It blocks.
-    pub fn run(&self, cancel: &Cancel, changes: &dyn ChangeRecorder) -> ToolOutput {
+    pub fn run(&self, cancel: &Cancel, changes: &dyn ChangeRecorder, place: &CallPlace) -> ToolOutput {
         // What a file tool writes is not what a command did that runs beside it.
         if let (Some(commands), Ok(top)) = (&self.scope.commands, self.scope.roots.place(".")) {
             let paths = self.tool.paths(&self.scope, &self.arguments).into_iter();
             let written = paths.filter(|path| path.access != PathAccess::Read);
             commands.session.accept(written.map(|path| top.root.path().join(path.path.as_path())));
         }
-        let call = CallScope { scope: &self.scope, cancel, changes, plan_mode: self.plan_mode };
+        let call = CallScope { scope: &self.scope, place, cancel, changes, plan_mode: self.plan_mode };
         self.tool.run(&call, self.arguments.clone())
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use context::ToolSpec;
-use loom::{ToolStatus, Trust};
+use loom::{ToolStatus, TreeId, Trust, ViewName};
 use model::Cancel;
 use policy::{
     Attendance, CallFacts, CommandFacts, Decision, Effect, PathAccess, PathPlace, PathUse, Policy,
@@ -77,9 +77,17 @@ impl ToolScope {
     }
 }
 
+/// The conversation a call is made in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallPlace {
+    pub tree: TreeId,
+    pub view: ViewName,
+}
+
 /// One call at work.
 pub(crate) struct CallScope<'a> {
     pub(crate) scope: &'a ToolScope,
+    pub(crate) place: &'a CallPlace,
     pub(crate) cancel: &'a Cancel,
     pub(crate) changes: &'a dyn ChangeRecorder,
     /// Whether nothing may be changed.
@@ -201,6 +209,37 @@ impl Tool {
         }
     }
 
+    /// A core tool that reads what is kept of the conversation it is called in, and says how far that is believed.
+    pub fn of_conversation<A: DeserializeOwned + JsonSchema + 'static>(
+        name: &str,
+        description: &str,
+        run: impl Fn(&CallPlace, A) -> Result<(String, Trust), String> + Send + Sync + 'static,
+    ) -> Self {
+        let run = move |call: &CallScope<'_>, arguments: Value| {
+            let read = serde_json::from_value::<A>(arguments).map_err(|error| error.to_string());
+            match read.and_then(|arguments| run(call.place, arguments)) {
+                Ok((text, trust)) => ToolOutput { status: ToolStatus::Ok, text: bounded(text), trust },
+                Err(why) => ToolOutput::error(call.scope.masker.mask(&why).text),
+            }
+        };
+        Self::reading_no_files(spec::<A>(name, description), run)
+    }
+
+    /// A tool that reads no file.
+    pub(crate) fn reading_no_files(
+        spec: ToolSpec,
+        run: impl Fn(&CallScope<'_>, Value) -> ToolOutput + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            spec,
+            effects: &[Effect::Read],
+            run: Box::new(run),
+            paths: Box::new(|_, _| Vec::new()),
+            command: None,
+            preview: None,
+        }
+    }
+
     /// Runs it with arguments that were checked.
     pub(crate) fn run(&self, call: &CallScope<'_>, arguments: Value) -> ToolOutput {
         (self.run)(call, arguments)
@@ -217,7 +256,8 @@ impl Tool {
     }
 
     /// The same, where it is sent only while all tools fit.
-    pub(crate) fn beside_the_core(mut self) -> Self {
+    #[must_use]
+    pub fn beside_the_core(mut self) -> Self {
         self.spec.core = false;
         self
     }

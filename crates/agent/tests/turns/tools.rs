@@ -34,7 +34,7 @@ pub(crate) fn with_tools(lines: &str, folder: &std::path::Path) -> TurnConfig {
         seen: tools::SeenFiles::default(),
         commands: None,
     };
-    let registry = ToolRegistry::new(scope, &ToolRegistry::names()).unwrap();
+    let registry = ToolRegistry::new(scope, Vec::new(), &ToolRegistry::names()).unwrap();
     TurnConfig { tools: Some(Arc::new(registry)), ..config(&script(lines)) }
 }
 

@@ -10,6 +10,7 @@ use store::home::{HomeDir, HomeError};
 use workspace::discovery::check_writable_root;
 use workspace::{AllowedRoots, Root, file_name_of_key};
 
+use super::conversation_tools;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::walls;
@@ -31,11 +32,27 @@ pub(super) fn of_agent(
 ) -> Result<Option<Arc<ToolRegistry>>, CommandError> {
     let names = app.settings.agents.get(agent).and_then(|agent| agent.tools.as_ref());
     let Some(names) = names.filter(|names| !names.is_empty()) else { return Ok(None) };
-    let registry = ToolRegistry::new(scope(app, session, names)?, names).map_err(|why| {
+    let registry = registry(app, scope(app, session, names)?, names).map_err(|why| {
         let hint = format!("`drawloom config set agents.{agent}.tools …` with those that there are");
         CommandError::usage(why, hint)
     })?;
     Ok(Some(Arc::new(registry)))
+}
+
+/// The tools of these names in a scope.
+///
+/// # Errors
+/// There is no tool of one of the names.
+pub(crate) fn registry(app: &App, scope: ToolScope, names: &[String]) -> Result<ToolRegistry, String> {
+    ToolRegistry::new(scope, conversation_tools::tools(&app.runtime), names)
+}
+
+/// The names of all tools there are, sorted.
+pub(crate) fn names() -> Vec<String> {
+    let further = conversation_tools::NAMES.map(str::to_owned);
+    let mut names: Vec<String> = ToolRegistry::names().into_iter().chain(further).collect();
+    names.sort();
+    names
 }
 
 /// What the tools of these names work in. Where one of them runs commands, it waits for the probe of the sandbox.

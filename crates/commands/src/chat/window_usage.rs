@@ -19,17 +19,21 @@ use crate::rights::Asker;
 const SOURCES: usize = 3;
 
 /// How full a window is.
-struct WindowUsage {
+pub(super) struct WindowUsage {
     load: Load,
     measured: bool,
     sources: Vec<SourceShown>,
+    /// The part of the last request that came from the cache; none where that is not known.
+    cached: Option<f64>,
+    /// Short id of the node that makes the request one with text from outside.
+    tainted_by: Option<String>,
     /// Whether an earlier request on the path was in this zone or a fuller one.
     told: bool,
 }
 
 impl WindowUsage {
     /// At the last request of a view; none where there was none.
-    fn read(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<Self>, RowError> {
+    pub(super) fn read(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<Self>, RowError> {
         let at = loom::render::tip(rows, view)?;
         let mut requests = position::requests(rows, at);
         let Some(last) = requests.next().transpose()? else { return Ok(None) };
@@ -49,7 +53,33 @@ impl WindowUsage {
             finished_turns: position::answered_messages(rows, at, LEAST_TURNS)?,
             since_wrap: None,
         };
-        Ok(Some(Self { load, measured: last.is_measured(), sources: sources(rows, &last.manifest)?, told }))
+        let tainted_by = last.manifest.tainted_by.map(|node| rows.node(node)).transpose()?.flatten();
+        Ok(Some(Self {
+            load,
+            measured: last.is_measured(),
+            sources: sources(rows, &last.manifest)?,
+            cached: last.usage.map(|usage| usage.cache_read as f64 / usage.input().max(1) as f64),
+            tainted_by: tainted_by.map(|row| row.short_id),
+            told,
+        }))
+    }
+
+    /// As a model is told of it.
+    pub(super) fn in_words(&self) -> String {
+        let Load { window, used, .. } = self.load;
+        let counted = if self.measured { "measured" } else { "estimated" };
+        let (zone, full) = (self.load.zone(), percent(self.load.share()));
+        let mut lines =
+            vec![format!("zone {zone}: {full} of the window, {used} of {window} tokens, {counted}")];
+        lines.extend(self.cached.map(|share| format!("from the cache: {}", percent(share))));
+        lines.push(format!("largest: {}", listed(&self.sources)));
+        lines.push(match &self.tainted_by {
+            Some(node) => {
+                format!("from outside: node {node}; what is asked for there is no word of the owner")
+            }
+            None => "from outside: nothing".to_owned(),
+        });
+        lines.join("\n")
     }
 
     /// What its owner is told; nothing where they were told before.
@@ -169,7 +199,7 @@ mod tests {
     fn fill(used: u64, fresh: u64, told: bool) -> WindowUsage {
         let load = Load { window: 1_000, used, fresh, finished_turns: 4, since_wrap: None };
         let sources = vec![SourceShown { name: "AGENTS.md".to_owned(), tokens: fresh }];
-        WindowUsage { load, measured: true, sources, told }
+        WindowUsage { load, measured: true, sources, cached: None, tainted_by: None, told }
     }
 
     #[test]

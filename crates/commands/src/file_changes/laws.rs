@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use ::tools::{
-    ChangeRecorder, CheckpointRules, Checkpoints, FileContent, PlannedChange, SeenFiles, ToolRegistry,
-    ToolScope, recording,
+    CallPlace, ChangeRecorder, CheckpointRules, Checkpoints, FileContent, PlannedChange, SeenFiles,
+    ToolRegistry, ToolScope, recording,
 };
-use loom::{Digest, Millis, NodeId, ToolStatus, Trust};
+use loom::{Digest, Millis, NodeId, ToolStatus, TreeId, Trust, ViewName};
 use model::Cancel;
 use policy::{Policy, SessionType};
 use proptest::prelude::*;
@@ -183,14 +183,16 @@ impl Shared {
             seen: SeenFiles::default(),
             commands: None,
         };
-        let registry = Arc::new(ToolRegistry::new(scope, &["read".to_owned(), tool.to_owned()]).unwrap());
+        let registry =
+            Arc::new(ToolRegistry::new(scope, Vec::new(), &["read".to_owned(), tool.to_owned()]).unwrap());
+        let place = CallPlace { tree: TreeId::from_bytes([0; 16]), view: ViewName::default() };
         if tool == "write" {
             let read = registry.check("read", &json!({"path": arguments["path"]})).unwrap();
-            read.run(&Cancel::never(), &self.records);
+            read.run(&Cancel::never(), &self.records, &place);
         }
         *self.records.first.lock().unwrap() = self.records.rows.lock().unwrap().len();
         let before = self.snapshot();
-        let output = registry.check(tool, arguments).unwrap().run(&Cancel::never(), &self.records);
+        let output = registry.check(tool, arguments).unwrap().run(&Cancel::never(), &self.records, &place);
         self.note_what_changed(&before);
         output.status == ToolStatus::Ok
     }

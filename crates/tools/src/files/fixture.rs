@@ -4,14 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use loom::{ToolStatus, Trust};
+use loom::{ToolStatus, TreeId, Trust, ViewName};
 use model::Cancel;
 use policy::{Policy, SessionType};
 use serde_json::Value;
 use text::mask::Masker;
 use workspace::{AllowedRoots, Root, StoreGuard};
 
-use crate::{ChangeRecorder, FileContent, PlannedChange, SeenFiles, ToolRegistry, ToolScope};
+use crate::{CallPlace, ChangeRecorder, FileContent, PlannedChange, SeenFiles, ToolRegistry, ToolScope};
 
 /// How a folder stands in a row.
 pub(super) const FOLDER: &str = "(folder)";
@@ -94,7 +94,7 @@ impl Fixture {
             seen: SeenFiles::default(),
             commands: None,
         };
-        let registry = Arc::new(ToolRegistry::new(scope, &ToolRegistry::names()).unwrap());
+        let registry = Arc::new(ToolRegistry::new(scope, Vec::new(), &ToolRegistry::names()).unwrap());
         Self { temp, registry, recorded: Recorded::default() }
     }
 
@@ -112,7 +112,7 @@ impl Fixture {
 
     pub(super) fn call(&self, name: &str, arguments: &Value) -> Result<String, String> {
         let output = match self.registry.check(name, arguments) {
-            Ok(call) => call.run(&Cancel::never(), &self.recorded),
+            Ok(call) => call.run(&Cancel::never(), &self.recorded, &place()),
             Err(output) => output,
         };
         if output.status == ToolStatus::Ok { Ok(output.text) } else { Err(output.text) }
@@ -139,4 +139,9 @@ impl Fixture {
         names.sort();
         names
     }
+}
+
+/// Where the calls of tests are made.
+pub(super) fn place() -> CallPlace {
+    CallPlace { tree: TreeId::from_bytes([0; 16]), view: ViewName::default() }
 }

@@ -7,7 +7,7 @@ use model::Cancel;
 use policy::{Attendance, Decision, Policy, SandboxLevel, SessionFacts, SessionType};
 use serde_json::{Value, json};
 
-use super::fixture::{FOLDER, Fixture};
+use super::fixture::{FOLDER, Fixture, place};
 
 fn relocation(from: &str, to: &str) -> Value {
     json!({"from": from, "to": to})
@@ -237,7 +237,7 @@ fn a_relocation_that_cannot_be_written_down_or_made_leaves_all_as_it_was() {
     let (stop, cancel) = Cancel::new();
     stop.cancel();
     let call = fixture.registry.check("move", &relocation("d", "e")).ok().unwrap();
-    assert!(call.run(&cancel, &fixture.recorded).text.contains("stopped"));
+    assert!(call.run(&cancel, &fixture.recorded, &place()).text.contains("stopped"));
     assert_eq!(fixture.names(), before);
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use text::mask::{Masker, Secret};
 use workspace::{AllowedRoots, Root, StoreGuard};
 
+use super::fixture::place;
 use crate::{ChangeRecorder, PlannedChange, SeenFiles, ToolOutput, ToolRegistry, ToolScope};
 
 /// Tools that only look write nothing down.
@@ -43,12 +44,12 @@ fn scope(folder: &Path, roots: Vec<Root>, secrets: &[Secret]) -> ToolScope {
 fn registry(folder: &Path) -> Arc<ToolRegistry> {
     let secret = Secret::new("key", "sk-canary-0123456789").unwrap();
     let scope = scope(folder, vec![Root::open(folder, &StoreGuard::new()).unwrap()], &[secret]);
-    Arc::new(ToolRegistry::new(scope, &ToolRegistry::names()).unwrap())
+    Arc::new(ToolRegistry::new(scope, Vec::new(), &ToolRegistry::names()).unwrap())
 }
 
 fn call(folder: &Path, name: &str, arguments: &Value) -> ToolOutput {
     match registry(folder).check(name, arguments) {
-        Ok(call) => call.run(&Cancel::never(), &Unread),
+        Ok(call) => call.run(&Cancel::never(), &Unread, &place()),
         Err(output) => output,
     }
 }
@@ -234,7 +235,7 @@ fn a_walk_that_is_stopped_says_so() {
     let (stop, cancel) = Cancel::new();
     stop.cancel();
     let call = registry(folder.path()).check("grep", &json!({"pattern": "weave"}));
-    let output = call.ok().unwrap().run(&cancel, &Unread);
+    let output = call.ok().unwrap().run(&cancel, &Unread, &place());
     assert!(output.text.contains("[Stopped"), "{output:?}");
 }
 
@@ -251,9 +252,9 @@ fn what_does_not_fit_is_told_whole_and_near_names_are_named() {
         "the tools are copy, delete, edit, exec, glob, grep, list, mkdir, move, patch, process, read, write"
     ));
     let scope = scope(folder.path(), Vec::new(), &[]);
-    let registry = ToolRegistry::new(scope, &["read".to_owned()]).unwrap();
+    let registry = ToolRegistry::new(scope, Vec::new(), &["read".to_owned()]).unwrap();
     let call = Arc::new(registry).check("read", &json!({"path": "a"})).ok().unwrap();
-    assert!(call.run(&Cancel::never(), &Unread).text.contains("no workspace"));
+    assert!(call.run(&Cancel::never(), &Unread, &place()).text.contains("no workspace"));
     assert_eq!(ToolRegistry::names().len(), 13);
 }
 
@@ -264,18 +265,19 @@ fn f6_f7_without_the_restriction_absolute_paths_resolve_and_without_a_workspace_
     let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
     let mut open = scope(folder.path(), Vec::new(), &[]);
     open.roots = AllowedRoots::unrestricted(vec![root], &StoreGuard::new()).unwrap();
-    let open = ToolRegistry::new(open, &ToolRegistry::names()).unwrap();
+    let open = ToolRegistry::new(open, Vec::new(), &ToolRegistry::names()).unwrap();
     let there = outside.path().join("there.txt").canonicalize().unwrap();
     let call = open.check("read", &json!({"path": there})).ok().unwrap();
-    assert_eq!(call.run(&Cancel::never(), &Unread).text, "     1\tthere\n");
-    let none = ToolRegistry::new(scope(folder.path(), Vec::new(), &[]), &ToolRegistry::names()).unwrap();
+    assert_eq!(call.run(&Cancel::never(), &Unread, &place()).text, "     1\tthere\n");
+    let none =
+        ToolRegistry::new(scope(folder.path(), Vec::new(), &[]), Vec::new(), &ToolRegistry::names()).unwrap();
     for (tool, arguments) in [
         ("read", json!({"path": "a"})),
         ("write", json!({"path": "a", "content": ""})),
         ("move", json!({"from": "a", "to": "b"})),
         ("delete", json!({"path": "a"})),
     ] {
-        let output = none.check(tool, &arguments).ok().unwrap().run(&Cancel::never(), &Unread);
+        let output = none.check(tool, &arguments).ok().unwrap().run(&Cancel::never(), &Unread, &place());
         assert!(output.text.contains("no workspace is configured"), "{tool}: {output:?}");
     }
 }
@@ -283,7 +285,7 @@ fn f6_f7_without_the_restriction_absolute_paths_resolve_and_without_a_workspace_
 #[test]
 fn schemas_of_the_core_have_at_most_2500_tokens() {
     let scope = scope(Path::new("/"), Vec::new(), &[]);
-    let specs = ToolRegistry::new(scope, &ToolRegistry::names()).unwrap().specs();
+    let specs = ToolRegistry::new(scope, Vec::new(), &ToolRegistry::names()).unwrap().specs();
     let size = |core: bool| {
         let specs = specs.iter().filter(|spec| spec.core == core);
         let text = |spec: &context::ToolSpec| {

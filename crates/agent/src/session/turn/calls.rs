@@ -12,7 +12,7 @@ use loom::{
 };
 use serde_json::Value;
 use store::{AttachedWrites, CallEnd, CallId, Claim, LeaseOwner, NewCall, Principal};
-use tools::{CheckedCall, ToolOutput, ToolRegistry};
+use tools::{CallPlace, CheckedCall, ToolOutput, ToolRegistry};
 
 use super::Turn;
 use super::approval::ProposedCall;
@@ -86,11 +86,9 @@ impl AnswerCalls {
         });
         let calls: Vec<AskedCall> = (0..)
             .zip(blocks)
-            .map(|(number, (id, name, arguments))| AskedCall {
-                number,
-                id: id.clone(),
-                tool: name.clone(),
-                arguments: arguments.clone(),
+            .map(|(number, (id, name, arguments))| {
+                let (tool, arguments) = tools::unwrapped(name, arguments);
+                AskedCall { number, id: id.clone(), tool: tool.to_owned(), arguments: arguments.clone() }
             })
             .collect();
         let answer = row.node.position.original();
@@ -145,7 +143,8 @@ impl Turn<'_> {
                         let claim = self.start(site, id).await?;
                         let guards = [site.held.guard()];
                         let changes = CallChanges::of(self.runtime, (site.tree, id), &claim, &guards);
-                        running.push(run(site.held, checked, changes, asked, claim));
+                        let place = CallPlace { tree: site.tree, view: site.view.clone() };
+                        running.push(run(site.held, checked, (changes, place), asked, claim));
                     }
                 }
             }
@@ -227,12 +226,12 @@ fn batches(registry: &ToolRegistry, calls: Vec<AskedCall>) -> Vec<Vec<CheckedOrR
 async fn run(
     held: &SessionLease,
     checked: Arc<CheckedCall>,
-    changes: CallChanges,
+    (changes, place): (CallChanges, CallPlace),
     asked: AskedCall,
     claim: Claim,
 ) -> (AskedCall, Claim, ToolOutput) {
     let cancel = held.cancel();
-    let ran = tokio::task::spawn_blocking(move || checked.run(&cancel, &changes));
+    let ran = tokio::task::spawn_blocking(move || checked.run(&cancel, &changes, &place));
     let output = match ran.await {
         Ok(output) => output,
         Err(failed) => {

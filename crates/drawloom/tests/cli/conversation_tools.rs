@@ -1,0 +1,160 @@
+//! Tools that read the conversation they are called in, and those that wait until they are searched for.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::server::{self, Server};
+use crate::tools::{calls, chat, nodes};
+use crate::world::{World, text};
+
+/// A world whose model answers from these lines, and may read its conversation.
+fn world(lines: &[Value]) -> World {
+    let world = World::new();
+    let file = text(&world.home().join("lines.jsonl"));
+    script(&world, lines);
+    let tools = r#"["context_status", "recall"]"#;
+    world.write(
+        "config.toml",
+        &format!("[model]\ndefault = \"script:{file}\"\n[agents.assistant]\ntools = {tools}\n"),
+    );
+    fs::create_dir_all(world.path("project")).unwrap();
+    world
+}
+
+fn script(world: &World, lines: &[Value]) {
+    world.write("lines.jsonl", &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+}
+
+fn tree(world: &World) -> String {
+    let (_, trees) = world.json(&["tree", "list"]);
+    trees["trees"][0]["short_id"].as_str().unwrap().to_owned()
+}
+
+/// What a call of `recall` for a node gives, said in a turn of its own that is taken back.
+fn recalled(world: &World, arguments: &Value) -> String {
+    script(world, &[calls(&json!([{"name": "recall", "arguments": arguments}])), json!({"text": "Read."})]);
+    let (code, said) = chat(world, "Read it.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Read.")), "{said}");
+    let told = nodes(world).into_iter().rfind(|node| node["author"] == "recall").unwrap();
+    world.ok(&["tree", "undo", &tree(world)]);
+    told["text"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_node_on_the_way_here_is_recalled_and_none_that_its_owner_took_away() {
+    let world = world(&[json!({"text": "The thread is red."})]);
+    let long = format!("Of the loom: {}end", "warp and weft; ".repeat(2_000));
+    chat(&world, &long);
+    let id = |at: usize| nodes(&world)[at]["short_id"].as_str().unwrap().to_owned();
+    let (question, answer) = (id(0), id(1));
+    assert_eq!(
+        recalled(&world, &json!({"node": answer})),
+        format!("[node {answer}, characters 0 to 18 of 18]\nThe thread is red.")
+    );
+    let page = recalled(&world, &json!({"node": question}));
+    assert!(page.ends_with("\n[10016 more characters: go on with from = 20000]"), "{page}");
+    assert!(recalled(&world, &json!({"node": question, "from": 20_000})).ends_with("weft; end"));
+    assert!(recalled(&world, &json!({"node": "nowhere"})).contains("no node \"nowhere\" stands on the way"));
+    let tree = tree(&world);
+    world.ok(&["tree", "edit", &tree, &answer, "--text", "The thread is blue."]);
+    let elsewhere = recalled(&world, &json!({"node": answer}));
+    assert!(elsewhere.contains("stands on the way to here") && !elsewhere.contains("red"), "{elsewhere}");
+    assert!(recalled(&world, &json!({"node": id(1)})).ends_with("The thread is blue."));
+    world.ok(&["tree", "undo", &tree]);
+    world.ok(&["tree", "exclude", &tree, &answer]);
+    let left_out = recalled(&world, &json!({"node": answer}));
+    assert!(left_out.contains("left out of what is sent") && !left_out.contains("thread"), "{left_out}");
+    world.ok(&["tree", "undo", &tree]);
+    world.ok(&["forget", "--text", "The thread is red.", "--yes", "--yes"]);
+    let forgotten = recalled(&world, &json!({"node": answer}));
+    assert!(forgotten.contains("was forgotten") && !forgotten.contains("thread"), "{forgotten}");
+    // On another branch, and in another conversation.
+    world.ok(&["tree", "new", "--title", "Other", "--text", "The thread is green."]);
+    let (_, other) = world.json(&["tree", "show", "Other"]);
+    let other = other["nodes"].as_array().unwrap().last().unwrap()["short_id"].as_str().unwrap().to_owned();
+    for name in [other.clone(), format!("Other:{other}")] {
+        assert!(!recalled(&world, &json!({"node": name})).contains("green"));
+    }
+}
+
+#[test]
+fn a_model_is_told_how_full_its_window_is() {
+    let world = world(&[json!({"text": "Hello."})]);
+    chat(&world, "Hello?");
+    script(
+        &world,
+        &[calls(&json!([{"name": "context_status", "arguments": {}}])), json!({"text": "Green."})],
+    );
+    chat(&world, "How full is it?");
+    let told = nodes(&world).into_iter().rfind(|node| node["author"] == "context_status").unwrap();
+    let told = told["text"].as_str().unwrap();
+    assert!(told.starts_with("zone green: ") && told.contains(" tokens, "), "{told}");
+    assert!(told.ends_with("from outside: nothing"), "{told}");
+}
+
+#[test]
+fn a_tool_that_does_not_fit_is_found_and_called_and_decided_on_as_itself() {
+    let call = |id: &str, name: &str, arguments: Value| {
+        let call = json!({"index": 0, "id": id, "type": "function",
+            "function": {"name": name, "arguments": arguments.to_string()}});
+        let choice = json!({"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"});
+        let usage = json!({"prompt_tokens": 1_000, "completion_tokens": 5});
+        let (first, last) =
+            (json!({"id": id, "choices": [choice]}), json!({"id": id, "choices": [], "usage": usage}));
+        Some(format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n"))
+    };
+    let near = Server::start(move |path, body| {
+        if !path.ends_with("/chat/completions") {
+            return None;
+        }
+        let results = body["messages"].as_array()?.iter().filter(|message| message["role"] == "tool");
+        let through = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
+        match results.count() {
+            0 => call("one", "tool_search", json!({"query": "make a folder"})),
+            1 => call("two", "call_tool", through("mkdir", json!({"path": "made"}))),
+            2 => call("three", "call_tool", through("mkdir", json!({"paht": "x"}))),
+            3 => call("four", "call_tool", through("move", json!({"from": "made", "to": "moved"}))),
+            _ => Some(server::chat("", "Done.", 1_000)),
+        }
+    });
+    let world = World::new();
+    let all = r#"["glob", "grep", "list", "read", "edit", "patch", "write", "move", "copy", "delete", "mkdir", "exec", "process"]"#;
+    world.write(
+        "config.toml",
+        &format!(
+            "[providers.box]\nbase_url = \"{}\"\nkind = \"openai\"\nwindow = 16000\n[models.\"box/m\"]\ntools = true\n\
+             [model]\ndefault = \"box/m\"\n[agents.assistant]\ntools = {all}\n\
+             [[policy.rules]]\ndecision = \"deny\"\ntool = [\"move\"]\nreason = \"nothing is moved\"\n",
+            near.base()
+        ),
+    );
+    fs::create_dir_all(world.path("project")).unwrap();
+    let (code, said) = chat(&world, "Make a folder.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+    assert!(world.path("project/made").is_dir() && !world.path("project/moved").exists());
+    assert_eq!(said["denied"][0]["tool"], "move", "a rule is about what is called: {said}");
+    let bodies = near.bodies();
+    let names = |body: &Value| {
+        let tools = body["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let sent = names(&bodies[0]);
+    assert!(sent.contains(&"call_tool".to_owned()) && sent.contains(&"read".to_owned()), "{sent:?}");
+    assert!(!sent.contains(&"mkdir".to_owned()), "{sent:?}");
+    assert!(bodies.iter().all(|body| body["tools"] == bodies[0]["tools"]), "the list never changes");
+    let results: Vec<String> = bodies.last().unwrap()["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .map(|message| message["content"].to_string())
+        .collect();
+    let [found, made, wrong, denied] = results.try_into().unwrap();
+    assert!(found.contains("mkdir") && found.contains("parameters"), "{found}");
+    assert!(made.contains("made made"), "{made}");
+    assert!(wrong.contains("Invalid parameters of mkdir"), "{wrong}");
+    assert!(denied.contains("move was not run") && denied.contains("nothing is moved"), "{denied}");
+    let authors: Vec<_> = nodes(&world).into_iter().filter(|node| node["role"] == "tool").collect();
+    assert_eq!(authors[1]["author"], "mkdir", "{authors:?}");
+}
