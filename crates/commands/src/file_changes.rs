@@ -24,7 +24,7 @@ use crate::results::file_changes::{FilesChanged, FilesGivenBack, LeftFile};
 use crate::rights::Asker;
 use differences::differences;
 use disk::{Disk, Found};
-use path_changes::{PathChange, by_path};
+use path_changes::{PathChange, by_path, links_over_folders};
 pub(crate) use restore::{Restoration, restore};
 
 /// Which changes are shown.
@@ -129,8 +129,9 @@ async fn examine(
 ) -> Result<Vec<(PathChange, Result<Found, String>)>, CommandError> {
     let disk = disk(app)?;
     let examine = move || {
+        let links = links_over_folders(&paths);
         let examine = |path: PathChange| {
-            let examined = disk.examine(&path);
+            let examined = disk.examine(&path, &links);
             (path, examined)
         };
         paths.into_iter().map(examine).collect()

@@ -12,18 +12,22 @@ mod index;
 mod pack;
 mod scan;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
 
 use loom::Digest;
 use model::Cancel;
 use serde::{Deserialize, Serialize};
 use workspace::{FileStamp, Root};
 
+pub use difference::NOT_KEPT;
 pub(crate) use difference::{CommandChange, Differences, StoodState};
 use index::{Index, IndexFile};
 use pack::{Pack, Place};
@@ -58,6 +62,9 @@ impl Default for CheckpointRules {
 
 /// Folder of the records of commands that are running.
 const PENDING: &str = "pending";
+
+/// How often it is written down that a command runs.
+const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// Bytes that no file needs any more, after which a pack is written anew.
 const WASTE: u64 = 256 << 20;
@@ -187,12 +194,44 @@ impl Checkpoints {
         })
     }
 
-    /// Says that what a command changed since the record of this name is written down.
+    /// Does something while it is written down, every second, that the process that does it lives.
+    pub(crate) fn while_alive<T>(&self, name: &str, work: impl FnOnce() -> T) -> T {
+        let (ended, is_ended) = std::sync::mpsc::channel::<()>();
+        let path = self.alive(name);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                loop {
+                    if let Err(error) = fs::write(&path, "") {
+                        tracing::warn!(%error, "when a command ran is not known after a crash");
+                    }
+                    match is_ended.recv_timeout(HEARTBEAT) {
+                        Err(RecvTimeoutError::Timeout) => {}
+                        Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+                    }
+                }
+            });
+            let done = work();
+            drop(ended);
+            done
+        })
+    }
+
+    /// The last time at which the process of an unfinished record may have lived, in ns since 1970; none where that is
+    /// not known.
+    pub(crate) fn lived_until(&self, name: &str) -> Option<i64> {
+        let modified = fs::metadata(self.alive(name)).ok()?.modified().ok()?;
+        let latest = (modified + 2 * HEARTBEAT).duration_since(UNIX_EPOCH).ok()?;
+        i64::try_from(latest.as_nanos()).ok()
+    }
+
+    /// Says that what a command changed since the record of this name is written down, or cannot be.
     pub(crate) fn finish(&self, name: &str) {
-        if let Err(error) = fs::remove_file(self.pending(name))
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            tracing::warn!(%error, "a record of files is left");
+        for path in [self.pending(name), self.alive(name)] {
+            if let Err(error) = fs::remove_file(path)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                tracing::warn!(%error, "a record of files is left");
+            }
         }
     }
 
@@ -205,6 +244,10 @@ impl Checkpoints {
 
     fn pending(&self, name: &str) -> PathBuf {
         self.folder.join(PENDING).join(name)
+    }
+
+    fn alive(&self, name: &str) -> PathBuf {
+        self.folder.join(PENDING).join(format!("{name}.alive"))
     }
 
     /// Whether a new pack without what is needed no more saves much.
@@ -245,21 +288,28 @@ impl Checkpoints {
 /// # Errors
 /// Something could not be removed.
 pub fn remove_records(all: &Path) -> io::Result<()> {
-    let folders = match fs::read_dir(all) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        folders => folders?,
-    };
-    for folder in folders {
-        let folder = folder?.path();
-        for file in fs::read_dir(&folder)?.chain(fs::read_dir(folder.join(PENDING)).into_iter().flatten()) {
-            let file = file?;
-            if file.file_type()?.is_file() {
-                overwrite(&file.path())?;
-            }
-        }
-        fs::remove_dir_all(&folder)?;
+    match fs::read_dir(all) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        folders => folders?.try_for_each(|folder| remove_record(&folder?.path())),
     }
-    Ok(())
+}
+
+/// Removes the records of one folder, if there are any, their bytes first. It blocks.
+///
+/// # Errors
+/// Something could not be removed.
+pub fn remove_record(folder: &Path) -> io::Result<()> {
+    let files = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        files => files?,
+    };
+    for file in files.chain(fs::read_dir(folder.join(PENDING)).into_iter().flatten()) {
+        let file = file?;
+        if file.file_type()?.is_file() {
+            overwrite(&file.path())?;
+        }
+    }
+    fs::remove_dir_all(folder)
 }
 
 /// Writes zero bytes over a file.
@@ -276,11 +326,11 @@ fn make_private(folder: &Path) -> Result<(), CheckpointError> {
 }
 
 impl Checkpoint {
-    fn entries(&self) -> &BTreeMap<PathBuf, Entry> {
+    fn entries(&self) -> &HashMap<PathBuf, Entry> {
         &self.index.entries
     }
 
-    fn passed_over(&self) -> &BTreeSet<PathBuf> {
+    fn passed_over(&self) -> &HashSet<OsString> {
         &self.index.passed_over
     }
 }

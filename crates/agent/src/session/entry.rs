@@ -1,9 +1,12 @@
 //! Sessions: which tree a conversation goes on in.
 
 use std::fmt;
+use std::io;
+use std::path::PathBuf;
 
 use loom::plan::NewTree;
 use loom::{Mode, Op, TreeId, ViewName};
+use store::home::HomeDir;
 use store::instance::InstanceId;
 use store::{
     AttachedWrites, LIST_PAGE, NewSession, Principal, Session, SessionFilter, SessionId, SessionKind,
@@ -193,13 +196,34 @@ impl Runtime {
         Ok(forgotten)
     }
 
+    /// Folder for the records of files that the commands of a process's temporary sessions change: it goes with them.
+    ///
+    /// # Errors
+    /// The home has no place for it.
+    pub fn private_records(&self, holder: InstanceId) -> Result<PathBuf, AgentError> {
+        let records = self.home.dir(HomeDir::CheckpointCache).map_err(records_failed)?;
+        Ok(records.join(format!("private-{holder}")))
+    }
+
     async fn purge_session(&self, who: &Principal, session: &Session) -> Result<(), AgentError> {
+        if let Some(holder) = Name::holder(&session.name) {
+            let records = self.private_records(holder)?;
+            let removed = tokio::task::spawn_blocking(move || tools::remove_record(&records)).await;
+            removed
+                .unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
+                .map_err(records_failed)?;
+        }
         for tree in &session.trees {
             self.purge(who, tree.id).await?;
         }
         self.store.remove_session(who, &session.id).await?;
         Ok(())
     }
+}
+
+/// What a command of a temporary session changed could not be removed, for this reason.
+fn records_failed(error: impl std::error::Error + Send + Sync + 'static) -> AgentError {
+    StoreError::Io { what: "the records of files".to_owned(), source: io::Error::other(error) }.into()
 }
 
 fn entered(session: SessionId, name: String, tree: TreeId, is_begun: bool) -> OpenedSession {

@@ -86,7 +86,7 @@ pub(crate) fn scope(app: &App, session: SessionType, names: &[String]) -> Result
         umask: store::home::former_umask(),
         seen: SeenFiles::default(),
         commands: if names.iter().any(|name| RUNNING.contains(&name.as_str())) {
-            commands(app)?
+            commands(app, session)?
         } else {
             None
         },
@@ -94,7 +94,7 @@ pub(crate) fn scope(app: &App, session: SessionType, names: &[String]) -> Result
 }
 
 /// Where the commands of a session run; none where there is no workspace.
-fn commands(app: &App) -> Result<Option<CommandScope>, CommandError> {
+fn commands(app: &App, kind: SessionType) -> Result<Option<CommandScope>, CommandError> {
     let workspace = &app.workspace;
     let Some(folder) = &workspace.folder else { return Ok(None) };
     let at_home = |error: HomeError| CommandError::new("home", 6, error.to_string(), error.hint());
@@ -109,7 +109,10 @@ fn commands(app: &App) -> Result<Option<CommandScope>, CommandError> {
     let sandbox = Sandbox::of_this_program()
         .map_err(|error| no_sandbox(format!("this program cannot be its own sandbox: {error}")))?;
     let report = sandbox.probe();
-    let records = home.dir(HomeDir::CheckpointCache).map_err(at_home)?;
+    let records = match kind {
+        SessionType::Private => app.runtime.private_records(app.runtime.instance)?,
+        _ => home.dir(HomeDir::CheckpointCache).map_err(at_home)?.join(file_name_of_key(&workspace.key)),
+    };
     let rules = CheckpointRules {
         dependency_folders: app.settings.exec.dependency_folders.clone(),
         private: vec![home.root().to_owned()],
@@ -124,7 +127,7 @@ fn commands(app: &App) -> Result<Option<CommandScope>, CommandError> {
         report,
         walls,
         quarantine: home.dir(HomeDir::Quarantine).map_err(at_home)?,
-        checkpoints: Checkpoints::within(records.join(file_name_of_key(&workspace.key)), rules),
+        checkpoints: Checkpoints::within(records, rules),
         processes: Processes::default(),
     }))
 }

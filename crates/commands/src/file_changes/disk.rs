@@ -1,14 +1,14 @@
 //! Paths as they stand on the disk: examined, and brought back to what they were. All of it blocks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ::tools::FileContent;
+use ::tools::{FileContent, NOT_KEPT};
 use loom::Digest;
 use store::{FileChangeId, FileState};
 use workspace::{FileKind, FileProblem, LinkPolicy, ReadRules, RelativePath, Root, StoreGuard};
 
-use super::path_changes::{PathChange, is_same};
+use super::path_changes::{PathChange, PathPlace, is_same};
 
 /// Bytes of a file that is compared.
 const MAX_BYTES: u64 = 10 << 20;
@@ -77,9 +77,23 @@ pub(super) type ReadBlob<'a> = &'a dyn Fn(Digest) -> Result<Vec<u8>, String>;
 
 impl Disk {
     /// What stands at a path, or why it is left.
-    pub(super) fn examine(&self, change: &PathChange) -> Result<Found, String> {
+    ///
+    /// `links` are those of all changes that are given back at one time ([`links_over_folders`]).
+    ///
+    /// [`links_over_folders`]: super::path_changes::links_over_folders
+    pub(super) fn examine(&self, change: &PathChange, links: &BTreeSet<PathPlace>) -> Result<Found, String> {
         let root = self.root(&change.root)?;
-        let (state, _) = state_at(&root, &relative(&change.path)?)?;
+        let below = |above: &Path| links.contains(&(change.root.clone(), above.to_owned()));
+        let (state, _) = if change.path.ancestors().skip(1).any(below) {
+            (FileState::Absent, Vec::new())
+        } else {
+            state_at(&root, &relative(&change.path)?)?
+        };
+        if change.after.blob() == Some(Digest::of(NOT_KEPT)) && state != change.before {
+            return Err(
+                "what it became was not kept, or may be yours: /restore gives back what it was".to_owned()
+            );
+        }
         let left = [change.after, change.before_last];
         let found = |is_back| Found { is_back, ..Found::of(state, change.before) };
         let is_back = match (change.before, state) {

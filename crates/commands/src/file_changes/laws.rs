@@ -20,7 +20,7 @@ use text::mask::Masker;
 use workspace::{AllowedRoots, Root, StoreGuard};
 
 use super::disk::Disk;
-use super::path_changes::by_path;
+use super::path_changes::{by_path, links_over_folders};
 
 /// What was written down, and the bytes that were kept.
 #[derive(Default)]
@@ -310,8 +310,10 @@ impl Shared {
     fn give_back(&self) {
         let rows = self.records.rows.lock().unwrap().clone();
         let (mut examined, mut left) = (Vec::new(), Vec::new());
-        for path in by_path(rows) {
-            match self.disk.examine(&path) {
+        let paths = by_path(rows);
+        let links = links_over_folders(&paths);
+        for path in paths {
+            match self.disk.examine(&path, &links) {
                 Ok(found) if found.is_back => {}
                 Ok(found) => examined.push((path, found)),
                 Err(_) => left.push(path),

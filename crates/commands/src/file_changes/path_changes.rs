@@ -1,6 +1,6 @@
 //! All that tools did to one path, as one change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use store::{FileChange, FileChangeId, FileState};
@@ -57,6 +57,17 @@ pub(super) fn by_path(changes: Vec<FileChange>) -> Vec<PathChange> {
         }
     }
     paths
+}
+
+/// A path beneath a root.
+pub(super) type PathPlace = (PathBuf, PathBuf);
+
+/// The paths at which tools left a link where a folder was: what stood below them does not stand there any more, whatever
+/// the link leads to.
+pub(super) fn links_over_folders(paths: &[PathChange]) -> BTreeSet<PathPlace> {
+    let is_link =
+        |path: &&PathChange| path.before.is_folder() && matches!(path.after, FileState::Link { .. });
+    paths.iter().filter(is_link).map(|path| (path.root.clone(), path.path.clone())).collect()
 }
 
 /// Permission bits of a file before it gets its own.

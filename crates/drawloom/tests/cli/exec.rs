@@ -52,8 +52,8 @@ fn a_command_says_how_it_ended_what_it_printed_and_which_files_it_changed() {
     assert!(first.starts_with("exit 7 (") && first.ends_with(" s, sandbox full)"), "{told}");
     assert_eq!(
         rest,
-        "[output]\nfn weave() {}\n[errors]\noh\n[files]\nchanged src/main.rs (+1 −0)\nmade folder d\n\
-         made new.txt (+2 −0)"
+        "[output]\nfn weave() {}\n[errors]\noh\n[files]\nmade folder d\nmade new.txt (+2 −0)\n\
+         changed src/main.rs (+1 −0)"
     );
 }
 
@@ -228,6 +228,80 @@ fn what_a_command_changed_whose_process_was_killed_is_given_back_after_it() {
         say(&world, "/undo --files");
     }
     assert_eq!(listed(&project), before);
+}
+
+#[test]
+fn what_a_person_changed_after_a_process_was_killed_is_theirs() {
+    let world = world(&[calls(&json!([exec("echo agent > a; echo agent > notes; sleep 300")]))]);
+    let project = world.path("project");
+    fs::write(project.join("notes"), "old\n").unwrap();
+    let mut child = world.command(&["--workspace", &text(&project), "chat", "-m", "Do it."]).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let is_written = || fs::read_to_string(project.join("notes")).is_ok_and(|text| text == "agent\n");
+    while !is_written() {
+        assert!(Instant::now() < deadline, "the command does not run");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // What is written within two seconds of the last sign of life may be the command's.
+    let dead = std::time::SystemTime::now() + Duration::from_secs(3);
+    while std::time::SystemTime::now() < dead {
+        std::thread::yield_now();
+    }
+    fs::write(project.join("notes"), "mine\n").unwrap();
+    fs::write(project.join("mine"), "mine\n").unwrap();
+    world.write("lines.jsonl", "{\"text\": \"Again.\"}\n");
+    chat(&world, "What now?");
+    let back = say(&world, "/undo --files");
+    assert!(
+        back.err.contains("left as it is: notes: what it became was not kept, or may be yours"),
+        "{back:?}"
+    );
+    assert!(!project.join("a").exists());
+    assert_eq!(fs::read_to_string(project.join("notes")).unwrap(), "mine\n");
+    assert_eq!(fs::read_to_string(project.join("mine")).unwrap(), "mine\n");
+    let restored = world.run(&["--workspace", &text(&project), "chat", "-m", "/restore notes --yes"]);
+    assert_eq!(fs::read_to_string(project.join("notes")).unwrap(), "old\n", "{restored:?}");
+}
+
+#[test]
+fn what_stood_in_a_folder_that_became_a_link_comes_back() {
+    let (world, _) = ran("mv src s2; ln -s s2 src", |_| {});
+    let project = world.path("project");
+    let back = say(&world, "/undo --files");
+    assert_eq!((back.code, back.err.as_str()), (Some(0), ""), "{back:?}");
+    assert!(!project.join("s2").exists() && project.join("src").symlink_metadata().unwrap().is_dir());
+    assert_eq!(fs::read_to_string(project.join("src/main.rs")).unwrap(), "fn weave() {}\n");
+}
+
+#[test]
+fn a_name_that_is_no_text_keeps_no_command_from_running() {
+    let (world, told) = ran("touch \"$(printf 'caf\\351')\"; rm src/main.rs", |_| {});
+    assert!(told.contains("deleted src/main.rs"), "{told}");
+    say(&world, "/undo --files");
+    assert_eq!(fs::read_to_string(world.path("project/src/main.rs")).unwrap(), "fn weave() {}\n");
+    world.write(
+        "lines.jsonl",
+        &format!("{}\n{}\n", calls(&json!([exec("echo on")])), json!({"text": "Done."})),
+    );
+    chat(&world, "Again.");
+    assert!(nodes(&world).iter().any(|node| node["text"].as_str().unwrap().contains("[output]\non")));
+}
+
+#[test]
+fn nothing_that_a_command_of_a_private_conversation_wrote_is_left() {
+    let canary = "canary-20-of-wool";
+    let world = world(&[
+        calls(&json!([exec(&format!("echo {canary} > p.txt; cat p.txt"))])),
+        json!({"text": "Done."}),
+    ]);
+    let project = text(&world.path("project"));
+    world.ok(&["--workspace", &project, "chat", "--private", "-m", "Do it."]);
+    fs::remove_file(world.path("project/p.txt")).unwrap();
+    fs::remove_file(world.home().join("lines.jsonl")).unwrap();
+    let found = Command::new("grep").args(["-rlaF", canary]).arg(world.home()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
 }
 
 #[test]

@@ -8,13 +8,29 @@ use workspace::RelativePath;
 use super::pack::Place;
 use super::{Checkpoint, Entry, EntryKind};
 
+/// What stands in the place of the bytes of a file that are not known to be what a command left. No such file is given
+/// back over.
+pub const NOT_KEPT: &[u8] = b"[What stands here is not known to be what the command left.]\n";
+
 /// What stood at a path; its bytes lie in the record it is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StoodState {
     Absent,
-    File { mode: u32, digest: Digest, place: Place },
-    Folder { mode: u32 },
-    Link { target: Vec<u8> },
+    File {
+        mode: u32,
+        digest: Digest,
+        place: Place,
+    },
+    Folder {
+        mode: u32,
+    },
+    Link {
+        target: Vec<u8>,
+    },
+    /// A file that stands there after a command, and whose bytes are not kept or not known to be the command's.
+    Unknown {
+        mode: u32,
+    },
 }
 
 /// A path that is another than before.
@@ -25,7 +41,7 @@ pub(crate) struct CommandChange {
     pub(crate) after: StoodState,
 }
 
-/// All that is another than before.
+/// All that is another than before, in order of paths.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
     pub(crate) changes: Vec<CommandChange>,
@@ -61,14 +77,15 @@ impl StoodState {
     pub(crate) const fn len(&self) -> u64 {
         match self {
             Self::File { place, .. } => place.bytes,
-            Self::Absent | Self::Folder { .. } | Self::Link { .. } => 0,
+            Self::Absent | Self::Folder { .. } | Self::Link { .. } | Self::Unknown { .. } => 0,
         }
     }
 }
 
 impl Differences {
-    /// What became of what a record holds, as a later one says.
-    pub(crate) fn between(before: &Checkpoint, after: &Checkpoint) -> Self {
+    /// What became of what a record holds, as a later one says. What was changed later than `until`, in ns since 1970, is
+    /// somebody else's: what is new then is left out, and of the rest only what stood there is known.
+    pub(crate) fn between(before: &Checkpoint, after: &Checkpoint, until: Option<i64>) -> Self {
         let (old, new) = (before.entries(), after.entries());
         let mut found = Self { is_cut: before.index.is_cut || after.index.is_cut, ..Self::default() };
         let is_new = |path: &&std::path::PathBuf| !old.contains_key(*path);
@@ -84,11 +101,27 @@ impl Differences {
             };
             match (StoodState::of(was), StoodState::of(is)) {
                 (Some(before), Some(after)) if before.is_same(&after) => {}
+                (Some(before), after)
+                    if let Some(stands) = is
+                        && until.is_some_and(|until| stands.stamp.changed > until) =>
+                {
+                    let is_folder = matches!(after, Some(StoodState::Folder { .. }));
+                    if before != StoodState::Absent && !is_folder {
+                        let after = StoodState::Unknown { mode: stands.stamp.mode };
+                        found.changes.push(CommandChange { path, before, after });
+                    }
+                }
                 (Some(before), Some(after)) => found.changes.push(CommandChange { path, before, after }),
                 _ if was.map(|was| was.stamp) == is.map(|is| is.stamp) => {}
+                (Some(before), None) if before != StoodState::Absent => {
+                    let after = StoodState::Unknown { mode: is.map_or(0, |is| is.stamp.mode) };
+                    found.changes.push(CommandChange { path, before, after });
+                }
                 _ => found.not_kept.push(path),
             }
         }
+        found.changes.sort_by(|one, other| one.path.as_path().cmp(other.path.as_path()));
+        found.not_kept.sort_by(|one, other| one.as_path().cmp(other.as_path()));
         found
     }
 }
@@ -96,7 +129,7 @@ impl Differences {
 impl Checkpoint {
     /// Whether a path was there and not recorded, or lies below one.
     fn passes_over(&self, path: &Path) -> bool {
-        path.ancestors().any(|path| self.passed_over().contains(path))
+        path.ancestors().any(|path| self.passed_over().contains(path.as_os_str()))
     }
 
     /// The bytes of what stood at a path.
@@ -104,6 +137,7 @@ impl Checkpoint {
         match state {
             StoodState::File { digest, place, .. } => self.pack.read(*place, *digest),
             StoodState::Link { target } => Ok(target.clone()),
+            StoodState::Unknown { .. } => Ok(NOT_KEPT.to_vec()),
             StoodState::Absent | StoodState::Folder { .. } => Ok(Vec::new()),
         }
     }

@@ -1,6 +1,7 @@
 //! What stood beneath a root, as a file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufWriter, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -19,9 +20,10 @@ const VERSION: u32 = 1;
 /// What stood beneath a root.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Index {
-    pub(super) entries: BTreeMap<PathBuf, Entry>,
-    /// Paths that were there and are not recorded, with all below them.
-    pub(super) passed_over: BTreeSet<PathBuf>,
+    /// By hash: paths are compared name by name, which an ordered map of many files does too often.
+    pub(super) entries: HashMap<PathBuf, Entry>,
+    /// Paths that were there and are not recorded, with all below them. Their names may be no text.
+    pub(super) passed_over: HashSet<OsString>,
     /// Whether there was more than is looked at.
     pub(super) is_cut: bool,
 }

@@ -23,6 +23,11 @@ const RESOLUTION: i64 = 50_000_000;
 /// Drawloom's own folder in a workspace.
 const OWN: &str = ".drawloom";
 
+/// Whether nothing stands at a path that was recorded.
+const fn is_gone(problem: &FileProblem) -> bool {
+    matches!(problem, FileProblem::NotFound | FileProblem::NotAFolder | FileProblem::Symlink)
+}
+
 /// A walk that records.
 pub(super) struct Scan<'a> {
     root: &'a Root,
@@ -71,7 +76,7 @@ impl<'a> Scan<'a> {
         let mut ignores = Ignores::above(self.root, Path::new(""));
         let mut folders = vec![(RelativePath::root(), 0)];
         let mut seen = 0;
-        while let Some((folder, above)) = folders.pop() {
+        'walk: while let Some((folder, above)) = folders.pop() {
             if cancel.is_cancelled() {
                 return Err(CheckpointError::Stopped);
             }
@@ -81,7 +86,7 @@ impl<'a> Scan<'a> {
                 Ok(listed) => listed,
                 Err(error) if folder.is_root() => return Err(error.into()),
                 Err(_) => {
-                    self.index.passed_over.insert(folder.as_path().to_owned());
+                    self.index.passed_over.insert(folder.as_path().into());
                     continue;
                 }
             };
@@ -90,24 +95,24 @@ impl<'a> Scan<'a> {
                 seen += 1;
                 if seen > MOST {
                     self.index.is_cut = true;
-                    return Ok(());
+                    break 'walk;
                 }
                 let is_folder = entry.kind == FileKind::Folder;
                 let path = folder.as_path().join(&entry.name);
                 let known = entry.name.to_str().is_some().then(|| folder.join(&entry.name).ok()).flatten();
                 let (Some(name), Some(at)) = (entry.name.to_str(), known) else {
-                    self.index.passed_over.insert(path);
+                    self.index.passed_over.insert(path.into());
                     continue;
                 };
                 if self.is_passed_over(name, is_folder, &path) || ignores.is_ignored(&path, is_folder) {
-                    self.index.passed_over.insert(path);
+                    self.index.passed_over.insert(path.into());
                     continue;
                 }
                 if is_folder {
                     if path.components().count() < DEPTH {
                         folders.push((at.clone(), ignores.len()));
                     } else {
-                        self.index.passed_over.insert(path.clone());
+                        self.index.passed_over.insert(path.clone().into());
                     }
                 }
                 self.take(&at, entry.kind, stamp)?;
@@ -135,8 +140,17 @@ impl<'a> Scan<'a> {
             let Ok(at) = path.iter().try_fold(RelativePath::root(), |at, name| at.join(name)) else {
                 continue;
             };
-            if let Ok((kind, stamp)) = self.root.stamp(&at) {
-                self.take(&at, kind, stamp)?;
+            match self.root.stamp(&at) {
+                Ok((kind, stamp)) => self.take(&at, kind, stamp)?,
+                // A link, or nothing, where a folder was.
+                Err(error) if is_gone(&error.problem) => {}
+                // It may be there still: nothing is known of it.
+                Err(_) => {
+                    if let Some(entry) = old.entries().get(&path) {
+                        let kind = EntryKind::NotKept(NotKept::Unreadable);
+                        self.index.entries.insert(path, Entry { kind, ..entry.clone() });
+                    }
+                }
             }
         }
         Ok(())
@@ -154,7 +168,7 @@ impl<'a> Scan<'a> {
             FileKind::Regular => return self.take_file(at, stamp, settled),
             // A socket, a pipe, a device: nothing that could be given back.
             _ => {
-                self.index.passed_over.insert(path);
+                self.index.passed_over.insert(path.into());
                 return Ok(());
             }
         };
@@ -170,10 +184,14 @@ impl<'a> Scan<'a> {
     ) -> Result<(), CheckpointError> {
         self.files += 1;
         let known = self.old.and_then(|old| Some((old, old.entries().get(at.as_path())?)));
+        // What was kept before stays so, however much came beside it.
+        let was_kept = known.is_some_and(|(_, entry)| matches!(entry.kind, EntryKind::File { .. }));
         let known = known.filter(|(_, entry)| entry.settled && entry.stamp == stamp);
         let (kind, stamp, settled) = match known {
             _ if stamp.bytes > self.rules.file => (EntryKind::NotKept(NotKept::TooLarge), stamp, settled),
-            _ if self.files > self.rules.files || self.bytes + stamp.bytes > self.rules.workspace => {
+            _ if !was_kept
+                && (self.files > self.rules.files || self.bytes + stamp.bytes > self.rules.workspace) =>
+            {
                 (EntryKind::NotKept(NotKept::TooMany), stamp, settled)
             }
             Some((old, Entry { kind: EntryKind::File { digest, place }, .. })) => {

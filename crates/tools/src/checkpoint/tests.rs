@@ -1,11 +1,15 @@
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::Cancel;
+use std::time::SystemTime;
 use tempfile::TempDir;
-use workspace::{Root, StoreGuard};
+
+use workspace::{RelativePath, Root, StoreGuard};
 
 use super::*;
 
@@ -51,16 +55,21 @@ impl Fixture {
 
 /// Paths with what stood there before and after, in words.
 fn told(before: &Checkpoint, after: &Checkpoint) -> Vec<String> {
+    told_until(before, after, None)
+}
+
+fn told_until(before: &Checkpoint, after: &Checkpoint, until: Option<i64>) -> Vec<String> {
     let words = |checkpoint: &Checkpoint, state: &StoodState| match state {
         StoodState::Absent => "nothing".to_owned(),
         StoodState::Folder { .. } => "folder".to_owned(),
+        StoodState::Unknown { .. } => "what is not known".to_owned(),
         StoodState::Link { target } => format!("-> {}", String::from_utf8_lossy(target)),
         StoodState::File { mode, .. } => {
             let bytes = checkpoint.bytes(state).unwrap();
             format!("{} {mode:o}", String::from_utf8_lossy(&bytes))
         }
     };
-    let differences = Differences::between(before, after);
+    let differences = Differences::between(before, after, until);
     let mut told: Vec<String> = differences
         .changes
         .iter()
@@ -163,6 +172,82 @@ fn past_the_limits_a_change_is_named() {
 }
 
 #[test]
+fn what_was_kept_stays_so_whatever_becomes_of_it_or_comes_beside_it() {
+    let at = Fixture::with(CheckpointRules { file: 8, files: 2, ..CheckpointRules::default() });
+    at.put("b/kept", "1234");
+    at.put("grows", "1234");
+    let before = at.record();
+    at.put("a/1", "x");
+    at.put("a/2", "x");
+    at.put("b/kept", "changed");
+    at.put("grows", "large and larger");
+    assert_eq!(
+        told(&before, &at.record()),
+        [
+            "a/1: not kept",
+            "a/2: not kept",
+            "a: nothing, then folder",
+            "b/kept: 1234 644, then changed 644",
+            "grows: 1234 644, then what is not known",
+        ]
+    );
+}
+
+#[test]
+fn a_name_that_is_no_text_keeps_nothing_else_from_being_recorded() {
+    let at = Fixture::new();
+    at.put("a", "one");
+    let wild = at.temp.path().join("w").join(OsStr::from_bytes(b"caf\xe9"));
+    fs::write(&wild, "x").unwrap();
+    let before = at.record();
+    fs::write(&wild, "y").unwrap();
+    at.put("a", "two");
+    let other = at.again();
+    assert_eq!(
+        told(&before, &other.record(&at.root(), None, &Cancel::never()).unwrap()),
+        ["a: one 644, then two 644"]
+    );
+}
+
+#[test]
+fn what_was_changed_after_a_process_had_died_is_not_the_commands() {
+    let at = Fixture::new();
+    at.put("command", "old");
+    at.put("person", "old");
+    at.put("gone", "old");
+    let before = at.records.record(&at.root(), Some("call"), &Cancel::never()).unwrap();
+    let until = at.records.while_alive("call", || {
+        at.put("command", "new");
+        fs::remove_file(at.path("gone")).unwrap();
+        let at_command = at.root().stamp(&RelativePath::parse("command").unwrap()).unwrap().1.changed;
+        while SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64
+            <= at_command + 20_000_000
+        {
+            std::thread::yield_now();
+        }
+        at_command + 10_000_000
+    });
+    assert!(
+        at.records.lived_until("call").unwrap() > until,
+        "it lived until then, and two seconds are left to it"
+    );
+    at.put("person", "mine");
+    at.put("made", "mine");
+    let after = at.record();
+    assert_eq!(
+        told_until(&before, &after, Some(until)),
+        [
+            "command: old 644, then new 644",
+            "gone: old 644, then nothing",
+            "person: old 644, then what is not known",
+        ]
+    );
+    assert_eq!(told(&before, &after).len(), 4, "without that all would be the command's");
+    at.records.finish("call");
+    assert_eq!(at.records.lived_until("call"), None);
+}
+
+#[test]
 fn another_process_goes_on_from_the_record_and_reads_nothing_again() {
     let at = Fixture::new();
     let many: Vec<String> = (0..50).map(|number| format!("d{}/f{number}", number % 7)).collect();
@@ -223,7 +308,7 @@ fn a_damaged_record_is_made_anew() {
     fs::write(&pack, "").unwrap();
     at.put("a", "two");
     let after = at.record();
-    let differences = Differences::between(&before, &after);
+    let differences = Differences::between(&before, &after, None);
     assert!(before.bytes(&differences.changes[0].before).unwrap_err().contains("kept"));
 }
 

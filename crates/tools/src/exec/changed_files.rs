@@ -49,7 +49,7 @@ pub fn recording<T>(
     let before = checkpoints
         .record(root, Some(&recorder.name()), cancel)
         .map_err(|error| format!("it was not run, as its workspace could not be recorded: {error}"))?;
-    let ran = run();
+    let ran = checkpoints.while_alive(&recorder.name(), run);
     Ok((ran, write_down(checkpoints, root, &before, recorder)))
 }
 
@@ -65,15 +65,17 @@ fn write_down(
     let after = match checkpoints.record(root, None, &Cancel::never()) {
         Ok(after) => after,
         Err(error) => {
+            checkpoints.finish(&recorder.name());
             told.notes.push(format!("which files it changed could not be found out: {error}"));
             return told;
         }
     };
-    let differences = Differences::between(before, &after);
-    match keep(root, (before, &after), &differences.changes, recorder) {
-        Ok(()) => checkpoints.finish(&recorder.name()),
-        Err(why) => told.notes.push(format!("what it changed cannot be given back: {why}")),
+    let differences = Differences::between(before, &after, None);
+    if let Err(why) = keep(root, (before, &after), &differences.changes, recorder) {
+        told.notes.push(format!("what it changed cannot be given back: {why}"));
     }
+    // Nobody comes back for it.
+    checkpoints.finish(&recorder.name());
     for change in differences.changes.iter().take(SHOWN) {
         told.lines.push(told_change((before, &after), change));
     }
@@ -108,7 +110,7 @@ pub fn recover_command(
     let Some((checkpoints, root, before)) = Checkpoints::unfinished(all, &name) else { return Ok(0) };
     let root = Root::open(&root, guard).map_err(|error| error.to_string())?;
     let after = checkpoints.record(&root, None, &Cancel::never()).map_err(|error| error.to_string())?;
-    let differences = Differences::between(&before, &after);
+    let differences = Differences::between(&before, &after, checkpoints.lived_until(&name));
     keep(&root, (&before, &after), &differences.changes, recorder)?;
     checkpoints.finish(&name);
     Ok(differences.changes.len())
@@ -151,6 +153,7 @@ const fn content<'b>(state: &StoodState, bytes: &'b [u8]) -> FileContent<'b> {
         StoodState::File { mode, .. } => FileContent::File { mode: Some(*mode), bytes },
         StoodState::Folder { mode } => FileContent::Folder { mode: Some(*mode) },
         StoodState::Link { .. } => FileContent::Link { target: bytes },
+        StoodState::Unknown { mode } => FileContent::File { mode: Some(*mode), bytes },
     }
 }
 
@@ -160,7 +163,7 @@ fn told_change((before, after): (&Checkpoint, &Checkpoint), change: &CommandChan
     let kind = |state: &StoodState| match state {
         StoodState::Folder { .. } => "folder ",
         StoodState::Link { .. } => "link ",
-        StoodState::Absent | StoodState::File { .. } => "",
+        StoodState::Absent | StoodState::File { .. } | StoodState::Unknown { .. } => "",
     };
     let text = |checkpoint: &Checkpoint, state: &StoodState| {
         let bytes = checkpoint.bytes(state).ok().filter(|bytes| !bytes.contains(&0))?;
@@ -180,6 +183,9 @@ fn told_change((before, after): (&Checkpoint, &Checkpoint), change: &CommandChan
         (StoodState::Absent, after) => format!("made {}{path}", kind(after)),
         (before @ StoodState::File { .. }, StoodState::Absent) => {
             format!("deleted {}{path}{}", kind(before), counts().unwrap_or_default())
+        }
+        (_, StoodState::Unknown { .. }) => {
+            format!("changed {path} (what stood there is kept, not what it became)")
         }
         (before, StoodState::Absent) => format!("deleted {}{path}", kind(before)),
         (StoodState::File { mode, digest, .. }, StoodState::File { mode: new, digest: same, .. })
