@@ -63,9 +63,12 @@ fn a_part_of_forgotten_words_does_not_come_back_and_a_few_of_them_hold_nothing_u
     let secret = "The zanzibarium secret was hidden here tonight.\n\n";
     let partial = "s/stopped./stopped. zanzibarium secret was hidden here tonight/";
     let wrapped = "s/stopped./stopped. The zanzibarium secret\\nwas hidden here/";
-    for (said, change, code) in
-        [(secret, partial, 3), (secret, wrapped, 3), ("He.\n\n", "s/stopped./stopped. He. Here./", 0)]
-    {
+    for (said, change, code) in [
+        (secret, partial, 3),
+        (secret, wrapped, 3),
+        ("AKIAIOSFODNN7EXAMPLE\n\n", "s/stopped./stopped. AKIAIOSFODNN7EXAMPLE/", 3),
+        ("He.\n\n", "s/stopped./stopped. He. Here./", 0),
+    ] {
         let world = World::new();
         let before = novel(&world);
         world.ok(&["tree", "edit", "Novel", &before[2], "--text", said]);
