@@ -167,7 +167,10 @@ mod tests {
         let key = "AKIAIOSFODNN7EXAMPLE\n\n";
         assert!(comes_back(key, "It rained.", "It rained. `AKIAIOSFODNN7EXAMPLE`"));
         assert!(!comes_back(key, "key: AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE"), "it stood elsewhere");
-        assert!(!comes_back("* * * * * * * * * * *\n\n", "", "* * * * * * * * * * *"), "a break has no words");
+        assert!(
+            !comes_back("* * * * * * * * * * *\n\n", "", "* * * * * * * * * * *"),
+            "a break has no words"
+        );
     }
 
     #[test]
