@@ -12,6 +12,7 @@ mod exchanges;
 mod model_choice;
 mod navigation;
 mod next_request;
+mod permissions;
 mod plan_mode;
 pub(crate) mod position;
 mod regenerate;

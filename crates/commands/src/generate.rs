@@ -373,7 +373,7 @@ pub(crate) async fn shares(
         agents.push((name.clone(), agent.model.clone(), agent.n, own));
     }
     if agents.is_empty() {
-        agents.push((loom::source::DEFAULT_AGENT.to_owned(), None, None, base));
+        agents.push((loom::source::DEFAULT_AGENT.to_owned(), None, None, base.clone()));
     }
     let mut shares = Vec::new();
     for (agent, model, n, preset) in agents {
@@ -381,14 +381,13 @@ pub(crate) async fn shares(
         let by_flag = sampling.preset.is_some();
         let own = if by_flag { preset.n.or(n) } else { n.or(preset.n) };
         let count = sampling.n.or(own).unwrap_or(1);
-        let model = model.filter(|_| !by_flag || preset.model.is_none());
         if count == 0 {
             return Err(CommandError::usage(
                 "no sibling was asked for",
                 "ask for at least one sibling: -n 1",
             ));
         }
-        let model = app.model(model_name(app, model.as_deref(), &preset)).await?;
+        let model = app.model(model_name(app, &base, model.as_deref(), &preset)).await?;
         let asked = params(&preset, sampling);
         let params = Params { thinking: asked.thinking.or(app.settings.think), ..asked };
         let mut share = Share { params, model, agent, count };
@@ -400,10 +399,17 @@ pub(crate) async fn shares(
     Ok(shares)
 }
 
-/// The model that is asked: that of a flag, else of the agent, else of the preset, else the default one.
-pub(crate) fn model_name<'a>(app: &'a App, agent: Option<&'a str>, preset: &'a Preset) -> Option<&'a str> {
+/// The model that is asked: that of a flag, else of the preset that a flag names, else of the agent, else of its own preset,
+/// else the default one.
+pub(crate) fn model_name<'a>(
+    app: &'a App,
+    by_flag: &'a Preset,
+    agent: Option<&'a str>,
+    of_agent: &'a Preset,
+) -> Option<&'a str> {
     let Settings { named, model, .. } = &app.settings;
-    named.as_deref().or(agent).or(preset.model.as_deref()).or(model.as_deref())
+    let of_flags = named.as_deref().or(by_flag.model.as_deref());
+    of_flags.or(agent).or(of_agent.model.as_deref()).or(model.as_deref())
 }
 
 /// A preset of the configuration; the empty one, if none is named.

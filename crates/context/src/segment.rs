@@ -77,6 +77,9 @@ pub enum Source {
     Dialect,
 }
 
+/// What a person calls what the format of a request adds to its texts.
+pub const FRAMING: &str = "format of the request";
+
 impl Source {
     /// What a person calls it.
     pub fn name(&self) -> String {
@@ -88,7 +91,7 @@ impl Source {
             Self::Run { .. } => "the conversation".to_owned(),
             Self::Left { .. } => "what left the window".to_owned(),
             Self::WorkingBuffer => "the draft".to_owned(),
-            Self::Dialect => "form".to_owned(),
+            Self::Dialect => FRAMING.to_owned(),
         }
     }
 }

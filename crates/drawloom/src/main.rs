@@ -9,6 +9,7 @@
 
 mod allocator;
 mod bench;
+mod cells;
 mod cli;
 mod completing;
 mod config;

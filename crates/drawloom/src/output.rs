@@ -9,8 +9,10 @@ use commands::{CommandError, CommandOutcome};
 use rustix::termios::tcgetwinsize;
 use text::terminal::one_line;
 
+use crate::cells;
 use crate::cli::{Color, Global};
 use crate::render::{self, OutputStyle, RenderedOutcome};
+use crate::terminal::is_dumb;
 use crate::{json, pager};
 
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +28,7 @@ impl Output {
     /// By the flags and by what standard output is.
     pub(crate) fn new(global: &Global) -> Self {
         let terminal = io::stdout().is_terminal();
-        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
+        let is_dumb = is_dumb();
         let color = match global.color {
             Color::Always => true,
             Color::Never => false,
@@ -86,7 +88,7 @@ impl Output {
     fn is_long(&self, body: &[u8]) -> bool {
         let (Some(rows), Some(columns)) = (self.rows, self.plain.columns) else { return false };
         let text = String::from_utf8_lossy(body);
-        let lines = text.lines().map(|line| render::width(line).div_ceil(columns).max(1));
+        let lines = text.lines().map(|line| cells::width(line).div_ceil(columns).max(1));
         lines.sum::<usize>() >= rows
     }
 

@@ -30,14 +30,14 @@ use commands::frontend::{Frontend, TypedAnswer, approve_command};
 pub(crate) use hidden::hidden_line;
 use loom::NodeId;
 pub(crate) use mode::TerminalMode;
-pub(crate) use size::{can_redraw, columns};
+pub(crate) use size::{can_redraw, columns, is_dumb};
 use status_area::{StatusArea, TakenLine};
 use text::terminal::{VisibleStream, explicit, one_line};
 use thoughts::ThinkingRenderer;
 use wait_line::WaitLine;
 
+use crate::cells::cut_end;
 use crate::interrupt::InputWait;
-use crate::render::cut_end;
 
 /// A row with the number it is chosen by.
 type Numbered = (usize, String);

@@ -67,9 +67,9 @@ mod illustrations;
 mod keeping;
 #[path = "cli/limits.rs"]
 mod limits;
-#[cfg(target_os = "linux")]
 #[path = "cli/long_turn.rs"]
 mod long_turn;
+#[cfg(target_os = "linux")]
 #[path = "cli/memory.rs"]
 mod memory;
 #[cfg(feature = "embedded-model")]

@@ -112,8 +112,8 @@ impl Conversation {
         let named = generate::preset(app, self.sampling_flags.preset.as_deref())?;
         let agent = app.settings.agents.get(DEFAULT_AGENT);
         let of_agent = generate::preset(app, agent.and_then(|agent| agent.preset.as_deref()))?;
-        let own = named.model.as_deref().or(agent.and_then(|agent| agent.model.as_deref()));
-        Ok(generate::model_name(app, own, &of_agent).map(str::to_owned))
+        let own = agent.and_then(|agent| agent.model.as_deref());
+        Ok(generate::model_name(app, &named, own, &of_agent).map(str::to_owned))
     }
 
     fn model_of_preset<'a>(&self, app: &'a App) -> Option<&'a str> {

@@ -168,8 +168,6 @@ fn sources(rows: &dyn TreeReader, manifest: &Manifest) -> Result<Vec<SourceShown
                 Some(row) => format!("node {}", row.short_id),
                 None => part.source.name(),
             },
-            // As a map of the request calls it.
-            Source::Dialect => "format of the request".to_owned(),
             source => source.name(),
         };
         match sources.iter_mut().find(|source| source.name == name) {

@@ -8,6 +8,7 @@ mod align;
 mod apply;
 mod base;
 mod file;
+mod folder;
 mod forgotten;
 mod line_ends;
 mod marks;
@@ -21,8 +22,8 @@ use workspace::Accept;
 
 pub(super) use self::base::text_before;
 use self::base::{EditBase, HeldBase};
-pub use self::file::edit_files;
 use self::file::{EditFile, remove_applied};
+pub use self::folder::edit_files;
 use self::line_ends::with_line_ends_of;
 pub(super) use self::line_ends::{as_edited, with_break_of};
 use self::marks::{Marks, UnknownMark};
@@ -35,8 +36,6 @@ use crate::results::CommandOutcome;
 use crate::results::tree::{Edited, NodeNamed, PathEdited};
 use crate::rights::Asker;
 use crate::shell::quoted;
-
-const EMPTY_FILE_GONE: &str = "nothing was changed, and its file was removed";
 
 /// Edits the path, or the part of it between two passages.
 pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<CommandOutcome, CommandError> {
@@ -58,7 +57,7 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
         (None, [old, new]) => {
             edit_by_words(app, asker, (tree, &view), ends, (old.as_str(), new.as_str()), args.all).await
         }
-        (None, _) => edit_in_editor(app, asker, (tree, &view), ends, &args.later_command()).await,
+        (None, _) => edit_in_editor(app, asker, (tree, &view), ends, args.tree_argument()).await,
     };
     done.map(CommandOutcome::PathEdited)
 }
@@ -134,7 +133,7 @@ async fn edit_in_editor(
     asker: &Asker,
     (tree, view): (TreeId, &ViewName),
     ends: Ends,
-    later_command: &str,
+    tree_argument: String,
 ) -> Result<PathEdited, CommandError> {
     let open = OpenText::read(app, asker, (tree, view), ends).await?;
     if open.has_drafts {
@@ -144,24 +143,22 @@ async fn edit_in_editor(
     // As they are written, marks are read, whatever the text says then.
     open.mark_end = Some(open.marks().end().to_owned());
     let render = |name: &str| open.as_file(name);
-    let mut file = EditFile::make(app, asker, &open.base(), render, later_command).await?;
+    let mut file = EditFile::make(app, asker, &open.base(), render, tree_argument).await?;
     let Some(saved) = file.edit(app).await? else { return Ok(PathEdited::default()) };
     let text = String::from_utf8_lossy(&saved).into_owned();
     let taken = match open.texts_of(app, &file.name(), saved, true).await {
-        Ok(texts) if !open.are_meant(app, &texts) => {
-            file.remove();
-            return Err(not_meant(EMPTY_FILE_GONE));
-        }
+        Ok(texts) if !open.are_meant(app, &texts) => return Err(not_meant_in_editor(app, &file)),
         Ok(texts) => open.apply(app, asker, texts, &text).await,
         Err(error) => Err(error),
     };
     match taken {
         Ok(mut done) => {
             let is_all = done.collided.is_empty();
-            if !is_all {
-                file::keep_rest(app, &file.stem(), &open.base());
-            } else if !file.remove() {
-                file.note_saved_again(app, &open.base(), None);
+            file.set_base(open.base());
+            if is_all {
+                file.remove(app);
+            } else {
+                file.keep_rest(app);
             }
             done.file = (!is_all).then(|| file.path());
             Ok(done)
@@ -194,8 +191,7 @@ async fn apply_kept(
     if done.collided.is_empty() {
         if let Some(file) = held.end(app, &saved, &open.base()) {
             let tree = tree_argument(app, asker, open.tree).await?;
-            let command = format!("drawloom tree edit {tree} --file {}", quoted(&file.to_string_lossy()));
-            file::note_saved_again(app, &file, &command);
+            file::note_saved_again(app, &file, &open.base().command(&tree, &file));
         }
         remove_applied(app, path, &saved);
     } else {
@@ -219,6 +215,12 @@ pub(super) fn not_meant(what_became: &str) -> CommandError {
     )
 }
 
+/// The same of a text that an editor left: its file goes, unless it was saved again.
+fn not_meant_in_editor(app: &App, file: &EditFile) -> CommandError {
+    let what_became = if file.remove(app) { "its file was removed" } else { "its file stays" };
+    not_meant(&format!("nothing was changed, and {what_became}"))
+}
+
 /// The text of one node as an editor left it; none where it was not changed.
 pub(super) async fn edit_text(
     app: &App,
@@ -230,14 +232,13 @@ pub(super) async fn edit_text(
     let (view, position) = (named.view.clone(), named.position);
     let shown = app.read(asker, named.tree, move |rows| shown_at(rows, &view, position)).await?;
     let base = EditBase::of_one(named, &shown.short_id, shown.node.id);
-    let mut file = EditFile::make(app, asker, &base, |_| text.to_owned(), &args.later_command()).await?;
+    let mut file = EditFile::make(app, asker, &base, |_| text.to_owned(), args.tree_argument()).await?;
     let Some(saved) = file.edit(app).await? else { return Ok(None) };
     match app.text_of(&file.name(), saved) {
         Ok(saved) => {
             let saved = as_edited(text, &saved);
             if !is_meant(app, text, &saved, &named.short_id) {
-                file.remove();
-                return Err(not_meant(EMPTY_FILE_GONE));
+                return Err(not_meant_in_editor(app, &file));
             }
             Ok(Some((saved, file)))
         }
@@ -245,20 +246,23 @@ pub(super) async fn edit_text(
     }
 }
 
-/// Ends a file of one passage that is in: one that was saved again meanwhile is kept over what stands there now, and named
-/// with the command that takes it in.
-pub(super) fn end_one(app: &App, named: &NamedNode, (args, now): (&Edit, &Edited), file: OneFile<'_>) {
+/// Removes a file of one passage that is in: one that was saved again meanwhile is kept over what stands there now, and
+/// named with the command that takes it in.
+pub(super) fn remove_passage_file(
+    app: &App,
+    named: &NamedNode,
+    (args, now): (&Edit, &Edited),
+    file: PassageFile<'_>,
+) {
     let base = EditBase::of_one(named, &now.short_id, now.node);
-    let command = args.later_command_at(Some(&now.short_id));
     match file {
-        OneFile::Edited(mut file) => {
-            if !file.remove() {
-                file.note_saved_again(app, &base, Some(command));
-            }
+        PassageFile::Edited(mut file) => {
+            file.set_base(base);
+            file.remove(app);
         }
-        OneFile::Named { path, held, saved } => {
+        PassageFile::Named { path, held, saved } => {
             if let Some(file) = held.end(app, saved, &base) {
-                file::note_saved_again(app, &file, &format!("{command} {}", quoted(&file.to_string_lossy())));
+                file::note_saved_again(app, &file, &base.command(&args.tree_argument(), &file));
             }
             remove_applied(app, path, saved);
         }
@@ -266,22 +270,15 @@ pub(super) fn end_one(app: &App, named: &NamedNode, (args, now): (&Edit, &Edited
 }
 
 /// A file with the text of one passage: that of the editor that was open, or one that was named.
-pub(super) enum OneFile<'a> {
+pub(super) enum PassageFile<'a> {
     Edited(EditFile),
     Named { path: &'a Path, held: HeldBase, saved: &'a [u8] },
 }
 
 impl Edit {
-    /// The command that takes an edited file in.
-    fn later_command(&self) -> String {
-        self.later_command_at(self.node.as_deref())
-    }
-
-    fn later_command_at(&self, node: Option<&str>) -> String {
-        let mut words = vec![self.tree.tree.as_str()];
-        words.extend(node);
-        let words: Vec<String> = words.into_iter().map(quoted).collect();
-        format!("drawloom tree edit {} --file", words.join(" "))
+    /// The tree as it was named, for a command.
+    fn tree_argument(&self) -> String {
+        quoted(&self.tree.tree)
     }
 }
 

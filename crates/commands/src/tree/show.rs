@@ -16,7 +16,7 @@ use loom::{
 };
 
 use super::mark::{draft_at, stored_head, stored_note};
-use super::telling::tree_argument;
+use super::telling::{tree_argument, view_option};
 use super::{look, page_size};
 use crate::app::{App, NamedNode};
 use crate::args::tree::{PAGE, ShowArgs};
@@ -24,7 +24,6 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::tree::{AnnotationShown, BlobShown, NodeShown, StoredText, TreeShown};
 use crate::rights::Asker;
-use crate::shell::quoted;
 use crate::transfer::naming;
 
 /// Nodes looked at for a page of `--all --depth`: where few are so high up, the page is short and says where to
@@ -71,10 +70,7 @@ pub(super) async fn show(app: &App, asker: &Asker, args: ShowArgs) -> Result<Com
 
 /// The command that shows the page behind this one.
 fn next_page(tree: &str, args: &ShowArgs, view: &ViewName, from: &str) -> String {
-    let mut command = format!("drawloom tree show {tree}");
-    if *view != ViewName::default() {
-        command += &format!(" --view {}", quoted(view.as_str()));
-    }
+    let mut command = format!("drawloom tree show {tree}{}", view_option(view));
     if args.all {
         command += " --all";
     }

@@ -87,6 +87,11 @@ pub(crate) async fn tree_argument(app: &App, asker: &Asker, tree: TreeId) -> Res
     Ok(entry.short_id)
 }
 
+/// The option that names a view in a command, with a space before it; nothing where a command means that view anyhow.
+pub(super) fn view_option(view: &ViewName) -> String {
+    if *view == ViewName::default() { String::new() } else { format!(" --view {}", quoted(view.as_str())) }
+}
+
 /// Where a view stands after an answer was asked for: at the answer, or where it was, with the command that goes there.
 pub(crate) async fn answer_place(
     app: &App,
@@ -97,11 +102,7 @@ pub(crate) async fn answer_place(
 ) -> Result<AnswerPlace, CommandError> {
     let tip = look(app, asker, tree, view, |_, tip| Ok(tip)).await?;
     let named = tree_argument(app, asker, tree).await?;
-    let of = if *view == ViewName::default() {
-        String::new()
-    } else {
-        format!(" --view {}", quoted(view.as_str()))
-    };
+    let of = view_option(view);
     let go = (tip != answer.as_position()).then(|| format!("drawloom tree go {named} {short_id}{of}"));
     let mut next = None;
     if let Some((another, short_id)) = another.filter(|_| go.is_none()) {

@@ -162,16 +162,18 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
     };
     let done = change(app, asker, &named, (over, text), args.edit_as).await;
     let file = match (file, &args.file, held) {
-        (Some(file), ..) => Some(editing::OneFile::Edited(file)),
-        (None, Some(path), Some((_, held))) => Some(editing::OneFile::Named { path, held, saved: &saved }),
+        (Some(file), ..) => Some(editing::PassageFile::Edited(file)),
+        (None, Some(path), Some((_, held))) => {
+            Some(editing::PassageFile::Named { path, held, saved: &saved })
+        }
         _ => None,
     };
     match (done, file) {
         (Ok(done), Some(file)) => {
-            editing::end_one(app, &named, (&args, &done.result), file);
+            editing::remove_passage_file(app, &named, (&args, &done.result), file);
             Ok(CommandOutcome::Edited(done))
         }
-        (Err(error), Some(editing::OneFile::Edited(file))) => Err(file.kept(app, error)),
+        (Err(error), Some(editing::PassageFile::Edited(file))) => Err(file.kept(app, error)),
         (done, _) => done.map(CommandOutcome::Edited),
     }
 }

@@ -12,11 +12,12 @@ use text::bytes::size;
 use text::terminal::one_line;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::columns::{cut_end, cut_start, moment, word, wrapped};
+use super::columns::{moment, word, wrapped};
 use super::siblings::glimpse;
 use super::table::{columns, field};
 use super::tree::{ended, finish};
 use super::{OutputStyle, RenderedOutcome};
+use crate::cells::{cut_end, cut_start};
 
 pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
     if let Some(why) = &done.misfit {

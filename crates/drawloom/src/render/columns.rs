@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthStr as _;
 
 use super::OutputStyle;
+use crate::cells::{cut_end, sequence, width};
 
 /// Lines of a text, indented; at a terminal broken between words where they would be wider than it is, and a word that
 /// is wider than all of it between characters. A colour ends with its line and goes on in the next: pagers show lines.
@@ -81,52 +82,6 @@ pub(super) fn cut(line: &str, to: OutputStyle) -> String {
     to.columns.map_or_else(|| line.to_owned(), |columns| cut_end(line, columns))
 }
 
-/// A line whose end is cut where it is wider than this, with a sign.
-pub(crate) fn cut_end(line: &str, room: usize) -> String {
-    if width(line) <= room {
-        return line.to_owned();
-    }
-    let (mut out, mut taken) = (String::new(), 0);
-    let mut rest = line;
-    while !rest.is_empty() {
-        if let Some(end) = sequence(rest) {
-            out.push_str(&rest[..end]);
-            rest = &rest[end..];
-            continue;
-        }
-        let end = text::grapheme::clusters(rest).next().map_or(rest.len(), |cluster| cluster.end);
-        let wide = rest[..end].width();
-        // One cell is for the sign; sequences behind it still end colours.
-        if taken + wide < room {
-            out.push_str(&rest[..end]);
-            taken += wide;
-        } else if taken < room {
-            out.push('…');
-            taken = room;
-        }
-        rest = &rest[end..];
-    }
-    out
-}
-
-/// Bytes of the colour sequence of ours that a text begins with. One that is not ours ends nowhere: it was made
-/// visible, or goes to a pipe as it is.
-pub(crate) fn sequence(text: &str) -> Option<usize> {
-    let after = text.strip_prefix("\x1b[")?;
-    after.find('m').filter(|end| *end <= 4).map(|end| end + 3)
-}
-
-/// Cells a terminal gives a text; our own colour sequences take none.
-pub(crate) fn width(cell: &str) -> usize {
-    let mut wide = 0;
-    let mut rest = cell;
-    while let Some(start) = rest.find("\x1b[") {
-        wide += rest[..start].width();
-        rest = &rest[start + sequence(&rest[start..]).unwrap_or(2)..];
-    }
-    wide + rest.width()
-}
-
 /// Pieces with a gap between them, on as many lines as a width asks for, each behind an indent.
 pub(crate) fn filled<'a>(
     pieces: impl IntoIterator<Item = &'a str>,
@@ -148,21 +103,6 @@ pub(crate) fn filled<'a>(
         line += piece;
     }
     out + line.trim_end() + "\n"
-}
-
-/// A line whose beginning is cut where it is wider than this, with a sign.
-pub(crate) fn cut_start(line: &str, columns: usize) -> String {
-    if width(line) <= columns {
-        return line.to_owned();
-    }
-    let mut room = columns.saturating_sub(1);
-    let fits = |c: &char| {
-        let left = room.checked_sub(c.width().unwrap_or(0));
-        room = left.unwrap_or(room);
-        left.is_some()
-    };
-    let kept: Vec<char> = line.chars().rev().take_while(fits).collect();
-    format!("…{}", kept.into_iter().rev().collect::<String>())
 }
 
 /// A moment in local time, to the minute.
@@ -205,11 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_filled_and_cut_by_cells() {
+    fn lines_are_filled_by_cells() {
         assert_eq!(filled(["漢字", "ab", "c"], "  ", 1, 8), " 漢字\n ab  c\n");
         assert_eq!(filled(["longer than that"], " ", 0, 4), "longer than that\n");
-        assert_eq!(cut_end("漢字漢字", 5), "漢字…");
-        assert_eq!(cut_start("ab漢字", 4), "…字");
-        assert_eq!(cut_start("漢字", 4), "漢字");
     }
 }

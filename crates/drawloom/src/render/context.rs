@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use commands::results::context::{ContextDiff, ContextShown, Replayed};
-use context::segment::SegmentOutcome;
+use context::segment::{FRAMING, SegmentOutcome};
 use context::{Kind, Segment};
 use loom::Finish;
 
@@ -15,7 +15,7 @@ use super::{OutputStyle, RenderedOutcome, diff};
 /// The kind of a segment by the word people use for it.
 pub(super) fn kind(kind: Kind) -> String {
     match kind {
-        Kind::Framing => "format of the request".to_owned(),
+        Kind::Framing => FRAMING.to_owned(),
         Kind::Buffer => "draft".to_owned(),
         kind => word(&kind),
     }

@@ -5,7 +5,8 @@
 //! cells of a row stand on as many lines as they take.
 
 use super::OutputStyle;
-use super::columns::{cut_end, cut_start, width, wrapped};
+use super::columns::wrapped;
+use crate::cells::{cut_end, cut_start, width};
 
 /// Cells between two columns.
 const GAP: usize = 2;

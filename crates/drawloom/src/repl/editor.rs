@@ -17,7 +17,7 @@ use reedline::{
 };
 use tokio::sync::oneshot;
 
-use super::keys::QUIT;
+use super::keys::{CLEAR, Keys};
 use super::lines::{is_open, joined};
 use super::plain;
 use super::prompt::Standing;
@@ -100,7 +100,7 @@ fn edit(mut editor: Reedline, questions: &mpsc::Receiver<Question>) {
             Ok(_) => Typed::End,
             Err(error) => {
                 tracing::debug!(%error, "no line can be edited");
-                Typed::Uneditable(editor.current_buffer_contents().to_owned() + &unread())
+                Typed::Uneditable(typed_behind(editor.current_buffer_contents().to_owned(), unread()))
             }
         };
         // Whoever ends the process meanwhile loses no line.
@@ -114,29 +114,42 @@ fn edit(mut editor: Reedline, questions: &mpsc::Receiver<Question>) {
 }
 
 /// What was typed while the terminal was asked where its cursor is.
-fn unread() -> String {
-    let begins = |typed: &str| typed.is_empty() || typed.ends_with('\n');
-    let mut typed = String::new();
-    while event::poll(Duration::ZERO).unwrap_or(false) {
-        match event::read() {
-            Ok(Event::Paste(text)) => typed += &text,
-            Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => match key.code {
-                KeyCode::Char('j') if key.modifiers.contains(KeyModifiers::CONTROL) => typed.push('\n'),
-                // At the beginning of a line Ctrl-D ends the conversation.
-                KeyCode::Char('d') if key.modifiers.contains(KeyModifiers::CONTROL) && begins(&typed) => {
-                    typed = typed + QUIT + "\n";
-                }
-                KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => typed.push(c),
-                KeyCode::Enter => typed.push('\n'),
-                KeyCode::Tab => typed.push('\t'),
-                KeyCode::Backspace if !typed.ends_with('\n') => drop(typed.pop()),
-                _ => {}
-            },
-            Ok(_) => {}
-            Err(_) => break,
+fn unread() -> impl Iterator<Item = Event> {
+    std::iter::from_fn(
+        || if event::poll(Duration::ZERO).unwrap_or(false) { event::read().ok() } else { None },
+    )
+}
+
+/// A line that had begun, with what was typed behind it.
+fn typed_behind(begun: String, typed: impl Iterator<Item = Event>) -> String {
+    let mut keys = Keys::of(begun);
+    let mut lines: Vec<String> = typed.flat_map(|event| keys.take(&bytes_of(event))).collect();
+    lines.push(keys.line().to_owned());
+    lines.join("\n")
+}
+
+/// What a terminal sends for a key; Ctrl-C clears the line, as Ctrl-U does. Of what is pasted only text counts.
+fn bytes_of(event: Event) -> Vec<u8> {
+    let key = match event {
+        Event::Paste(text) => {
+            let text = text.replace("\r\n", "\n").replace('\r', "\n");
+            return text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "").into_bytes();
         }
+        Event::Key(key) if key.kind != KeyEventKind::Release => key,
+        _ => return Vec::new(),
+    };
+    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Char('c' | 'C') if is_control => vec![CLEAR],
+        KeyCode::Char(c) if is_control => {
+            u8::try_from(c).ok().filter(u8::is_ascii_alphabetic).map(|byte| byte & 0x1f).into_iter().collect()
+        }
+        KeyCode::Char(c) => c.to_string().into_bytes(),
+        KeyCode::Enter => b"\n".to_vec(),
+        KeyCode::Tab => b"\t".to_vec(),
+        KeyCode::Backspace => b"\x7f".to_vec(),
+        _ => Vec::new(),
     }
-    typed
 }
 
 const MENU: &str = "names";
@@ -239,7 +252,29 @@ fn path_suggestion(value: String, typed: &str, path: &str) -> Suggestion {
 
 #[cfg(test)]
 mod tests {
-    use super::paths;
+    use crossterm::event::KeyEvent;
+
+    use super::*;
+
+    #[test]
+    fn what_is_typed_while_the_terminal_is_asked_is_edited_as_ever() {
+        let control = |c| Event::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL));
+        let key = |code| Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
+        let text = |text: &str| text.chars().map(|c| key(KeyCode::Char(c))).collect::<Vec<_>>();
+        for (edits, line) in [
+            (vec![control('u')], "hello"),
+            (vec![control('c')], "hello"),
+            (vec![control('w')], "my hello"),
+            (vec![key(KeyCode::Backspace), control('h')], "my secrhello"),
+            (vec![control('a'), key(KeyCode::Left)], "my secrethello"),
+            (vec![Event::Paste("\u{15}é\r\n".to_owned())], "my secreté\nhello"),
+            (vec![key(KeyCode::Enter), control('d')], "my secret\n/quit\nhello"),
+        ] {
+            let typed = text("secret").into_iter().chain(edits).chain(text("hello"));
+            let typed = typed.chain([key(KeyCode::Enter)]);
+            assert_eq!(typed_behind("my ".to_owned(), typed), format!("{line}\n"));
+        }
+    }
 
     #[test]
     fn paths_are_completed_by_what_is_in_their_folder() {

@@ -4,7 +4,7 @@
 pub(super) const QUIT: &str = "/quit";
 
 const BACKSPACE: [u8; 2] = [0x7f, 0x08];
-const CLEAR: u8 = 0x15;
+pub(super) const CLEAR: u8 = 0x15;
 const CLEAR_WORD: u8 = 0x17;
 const END: u8 = 0x04;
 const ESCAPE: u8 = 0x1b;

@@ -15,6 +15,10 @@ pub(crate) fn columns() -> usize {
 
 /// Whether lines can be taken away again: standard error is a terminal that knows how.
 pub(crate) fn can_redraw() -> bool {
-    io::stderr().is_terminal()
-        && std::env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty())
+    io::stderr().is_terminal() && !is_dumb()
+}
+
+/// Whether the environment says of the terminal that it only shows text, or does not say what it is.
+pub(crate) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty())
 }

@@ -6,7 +6,7 @@
 use text::terminal::one_line;
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::render::{cut_end, cut_start, sequence};
+use crate::cells::{cut_end, cut_start, sequence};
 
 /// Lines that were typed and are still shown, at most.
 const SHOWN: usize = 5;

@@ -13,7 +13,7 @@ use text::terminal::one_line;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::status_area::StatusArea;
-use crate::render::cut_end;
+use crate::cells::cut_end;
 
 /// How long nothing is said, and how often it is said anew.
 const TICK: Duration = Duration::from_secs(1);

@@ -457,7 +457,7 @@ fn a_terminal_that_does_not_say_where_its_cursor_is_goes_on_with_plain_lines() {
     let mut terminal = chat(&world, &model).mute();
     // While it is asked: a whole line, and the beginning of the next.
     terminal.until("the question", |terminal| terminal.wrote(b"\x1b[6n"));
-    terminal.types("Is it wet?\rIs it");
+    terminal.types("A secret\x15Is it wt\x7fet?\rNo no\x17\x03Is it");
     terminal.shows("Yes.");
     terminal.shows("main> Is it");
     terminal
@@ -471,7 +471,7 @@ fn a_terminal_that_does_not_say_where_its_cursor_is_goes_on_with_plain_lines() {
     let screen = terminal.contents();
     assert_eq!(screen.matches("does not say where its cursor is").count(), 1, "{screen}");
     let log = world.ok(&["log"]);
-    assert!(log.contains("Is it wet?") && log.contains("Is it dry?"), "{log}");
+    assert!(log.contains("> Is it wet?") && log.contains("> Is it dry?"), "{log}");
 }
 
 /// What is typed while an answer comes, at a terminal of this width and kind.

@@ -276,6 +276,39 @@ fn a_text_of_another_view_is_refused_there() {
 }
 
 #[test]
+fn the_command_that_takes_a_text_in_later_names_its_view() {
+    let world = World::new();
+    let before = novel(&world);
+    world.ok(&["tree", "view", "new", "Novel", "other"]);
+    for (more, change) in
+        [(&[][..], "s/It rained/It snowed/"), (&[before[1].as_str()], "s/It snowed/It hailed/")]
+    {
+        let view = [&["--view", "other"], more].concat();
+        let done = edited(&world, &format!("sed -i '{change}' \"$1\"; false"), &view);
+        assert_eq!(done.code, Some(2), "{done:?}");
+        let file = one_kept(&world);
+        let wrong = [
+            &["tree", "edit", "Novel", "--view", "other", "--file", &file][..],
+            match more {
+                [] => &[before[1].as_str()],
+                _ => &[],
+            },
+        ];
+        let refused = world.run(&wrong.concat());
+        assert!(
+            refused.err.contains("`drawloom tree edit TREE ")
+                && refused.err.contains(" --view other --file ")
+        );
+        let mut parts = done.err.split('`');
+        let command = parts.find_map(|part| part.strip_prefix("drawloom ")).unwrap();
+        let words: Vec<&str> = command.split(' ').collect();
+        world.ok(&words);
+        assert!(kept(&world).is_empty(), "{command}");
+    }
+    assert!(world.ok(&["tree", "text", "Novel", "--view", "other"]).contains("It hailed."));
+}
+
+#[test]
 fn a_file_that_was_moved_away_or_saved_under_another_name_is_still_known() {
     let world = World::new();
     novel(&world);

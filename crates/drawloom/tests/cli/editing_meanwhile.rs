@@ -4,6 +4,8 @@ use std::fs;
 
 use crate::editing::{edited, ids, novel, rendered};
 use crate::editing_later::one_kept;
+use crate::terminal::Terminal;
+use crate::trust::with_terminal;
 use crate::world::{World, text};
 
 /// An editor whose author forgot a passage in another process while it was open, and which then does this to its file.
@@ -63,9 +65,12 @@ fn a_part_of_forgotten_words_does_not_come_back_and_a_few_of_them_hold_nothing_u
     let secret = "The zanzibarium secret was hidden here tonight.\n\n";
     let partial = "s/stopped./stopped. zanzibarium secret was hidden here tonight/";
     let wrapped = "s/stopped./stopped. The zanzibarium secret\\nwas hidden here/";
-    for (said, change, code) in
-        [(secret, partial, 3), (secret, wrapped, 3), ("He.\n\n", "s/stopped./stopped. He. Here./", 0)]
-    {
+    for (said, change, code) in [
+        (secret, partial, 3),
+        (secret, wrapped, 3),
+        ("AKIAIOSFODNN7EXAMPLE\n\n", "s/stopped./stopped. AKIAIOSFODNN7EXAMPLE/", 3),
+        ("He.\n\n", "s/stopped./stopped. He. Here./", 0),
+    ] {
         let world = World::new();
         let before = novel(&world);
         world.ok(&["tree", "edit", "Novel", &before[2], "--text", said]);
@@ -112,6 +117,36 @@ fn what_an_editor_leaves_beside_a_text_is_none() {
     assert_eq!(seen.code, Some(0), "{seen:?}");
     world.ok(&["tree", "edit", "Novel", "--file", &file]);
     assert!(rendered(&world).contains("The rain ended."), "{}", rendered(&world));
+}
+
+#[test]
+fn an_emptied_text_that_is_saved_again_during_the_question_stays_and_is_named() {
+    let world = World::new();
+    let passage = novel(&world)[1].clone();
+    let before = rendered(&world);
+    for more in [&[][..], &[passage.as_str()]] {
+        let mut command = world.command(&[&["tree", "edit", "Novel"], more].concat());
+        command.env("EDITOR", "sh -c ': >\"$1\"' sh");
+        let mut terminal = Terminal::of_width(with_terminal(&command), 400);
+        terminal.shows("take");
+        let file = one_kept(&world);
+        fs::write(&file, "It snowed.\n").unwrap();
+        // What is typed before the question is ready is thrown away.
+        while !terminal.contents().contains("its file stays") {
+            terminal.types("n\n");
+            assert!(terminal.listen(), "{}", terminal.contents());
+        }
+        let screen = terminal.contents();
+        let command = [&["drawloom tree edit Novel"], more, &["--file", &file]].concat().join(" ");
+        assert!(screen.contains("was saved again meanwhile, and stays"), "{screen}");
+        assert!(screen.contains(&format!("`{command}`")), "{screen}");
+        assert_eq!(terminal.ended(), Some(2), "{screen}");
+        assert_eq!(
+            (rendered(&world), fs::read_to_string(&file).unwrap()),
+            (before.clone(), "It snowed.\n".into())
+        );
+        fs::remove_file(&file).unwrap();
+    }
 }
 
 #[test]

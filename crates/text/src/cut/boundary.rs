@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::sentence::{is_closer, is_end_mark, sentence_ends};
+use super::sentence::{is_closer, is_emphasis, is_end_mark, sentence_ends, without_footnote};
 use crate::grapheme;
 
 /// Where an answer ends though its model would write on.
@@ -85,8 +85,8 @@ fn paragraph_end(text: &str) -> Option<usize> {
 fn sentence_end(text: &str) -> Option<usize> {
     for end in sentence_ends(text) {
         let next = before_next(text, end)?;
-        let before = text[..end].trim_end_matches(|c| is_end_mark(c) || is_closer(c));
-        let (is_stop, after) = (&text[before.len()..end] == ".", &text[next..]);
+        let (before, is_stop) = before_marks(&text[..end]);
+        let after = text[next..].trim_start_matches(is_emphasis);
         if is_stop && needs_more(before, after) {
             return None;
         }
@@ -97,6 +97,27 @@ fn sentence_end(text: &str) -> Option<usize> {
         }
     }
     None
+}
+
+/// A sentence without the marks at its end, and whether they are one full stop. Emphasis and footnotes among them do not
+/// count.
+fn before_marks(sentence: &str) -> (&str, bool) {
+    let (mut before, mut stops, mut is_other) = (sentence, 0, false);
+    loop {
+        if let Some(shorter) = without_footnote(before) {
+            before = shorter;
+            continue;
+        }
+        let Some(last) = before.chars().next_back() else { break };
+        match last {
+            '.' => stops += 1,
+            c if is_emphasis(c) => {}
+            c if is_end_mark(c) || is_closer(c) => is_other = true,
+            _ => break,
+        }
+        before = &before[..before.len() - last.len_utf8()];
+    }
+    (before, stops == 1 && !is_other)
 }
 
 /// Words a full stop behind which ends no sentence: what they stand before follows.
@@ -115,6 +136,9 @@ const BEFORE_ORDINALS: [&str; 17] = [
     "vom", "Vom", "zum", "Zum", "im", "Im", "beim", "seit", "bis", "ab", "der", "Der", "das", "dem", "den",
     "des", "und",
 ];
+/// Months that stand behind `the` and a number with a full stop, beside those of [`AFTER_ORDINALS`].
+const ENGLISH_MONTHS: [&str; 8] =
+    ["January", "February", "March", "May", "June", "July", "October", "December"];
 const AFTER_ORDINALS: [&str; 16] = [
     "Januar",
     "Jänner",
@@ -153,22 +177,29 @@ fn is_one_letter(word: &str) -> bool {
     chars.next().is_some_and(char::is_alphabetic) && chars.next().is_none()
 }
 
-/// Whether what follows a full stop tells only with more of it what the full stop is.
+/// Whether what follows a full stop tells only with more of it what the full stop is. Of emphasis that begins there
+/// nothing is left.
 fn needs_more(before: &str, after: &str) -> bool {
     let is_letters = !after.contains(|c: char| !c.is_alphabetic());
-    is_letters && (short_number(before).is_some() || is_one_letter(last_word(before)) && is_one_letter(after))
+    let (word, is_begun) = (last_word(before), after.is_empty());
+    is_letters
+        && (short_number(before).is_some()
+            || is_one_letter(word) && (is_begun || is_one_letter(after))
+            || is_begun && BEFORE_NUMBERS.contains(&word))
 }
 
 /// Whether a number with a full stop counts what follows.
 fn is_ordinal(before: &str, after: &str) -> bool {
     let Some(number) = short_number(before) else { return false };
     let next = after.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-    let above = before[..before.len() - number.len()].trim_end();
+    let above = before[..before.len() - number.len()].trim_end_matches(is_emphasis).trim_end();
+    let above = above.trim_end_matches(is_emphasis);
     let is_german_am = || {
         matches!(last_word(above), "am" | "Am")
             && !above.split_whitespace().any(|word| matches!(word, "I" | "i"))
     };
     AFTER_ORDINALS.contains(&next)
+        || last_word(above) == "the" && ENGLISH_MONTHS.contains(&next)
         || !next.is_empty() && (BEFORE_ORDINALS.contains(&last_word(above)) || is_german_am())
 }
 
@@ -188,7 +219,7 @@ fn is_abbreviation(before: &str, after: &str) -> bool {
 
 /// Whether a line begins with this number: that of an item of a list.
 fn is_item_number(before: &str) -> bool {
-    let line = before.rsplit('\n').next().unwrap_or_default().trim_start();
+    let line = before.rsplit('\n').next().unwrap_or_default().trim_start().trim_start_matches(is_emphasis);
     !line.is_empty() && line.len() <= 3 && line.bytes().all(|byte| byte.is_ascii_digit())
 }
 
@@ -255,6 +286,23 @@ mod tests {
             ("「名前は？」まだ", "「名前は？」"),
             ("好！走", "好！"),
             ("1. Apples fall. 2", "1. Apples fall. "),
+            ("**1.** Apples fall. 2", "**1.** Apples fall. "),
+            ("**1**. Apples fall. 2", "**1**. Apples fall. "),
+            ("It fell:\n*2.* Apples fall. 2", "It fell:\n*2.* Apples fall. "),
+            ("**Dr.** Smith came. He", "**Dr.** Smith came. "),
+            ("**Dr**. _Smith_ came. He", "**Dr**. _Smith_ came. "),
+            ("Fruit, _e.g._ Apples, fell. Then", "Fruit, _e.g._ Apples, fell. "),
+            ("See Fig.[1] 5 there. He", "See Fig.[1] 5 there. "),
+            ("See Fig[^1]. 5 there. He", "See Fig[^1]. 5 there. "),
+            ("See _No._ **5** there. He", "See _No._ **5** there. "),
+            ("See No. *It rained.* Yes", "See No. "),
+            ("Er kam am *3.* Mai an. Dann", "Er kam am *3.* Mai an. "),
+            ("Er kam am *3.* *Tag* an. Dann", "Er kam am *3.* *Tag* an. "),
+            ("He came on the *3.* May then. He", "He came on the *3.* May then. "),
+            ("He took the 3. Then he left.", "He took the 3. "),
+            ("He was **42.** Then he left.", "He was **42.** "),
+            ("*Obst, z.* *B.* Äpfel, fiel. Dann", "*Obst, z.* *B.* Äpfel, fiel. "),
+            ("He was Dr.) Then he left.", "He was Dr.) "),
             ("A heading\r\n\r\nText.", "A heading\r\n\r\n"),
             ("One.\n\nTwo.", "One.\n\n"),
         ];
@@ -265,9 +313,19 @@ mod tests {
 
     #[test]
     fn nothing_is_cut_before_something_follows() {
-        for text in
-            ["", " ", "One", "One.", "One. ", "Dr. Smith", "3.5", "e.g. this", "好。", "好。\u{FE00}的"]
-        {
+        for text in [
+            "",
+            " ",
+            "One",
+            "One.",
+            "One. ",
+            "Dr. Smith",
+            "3.5",
+            "e.g. this",
+            "No. **",
+            "好。",
+            "好。\u{FE00}的",
+        ] {
             assert_eq!(cut(Boundary::Sentence, text), None);
         }
         for text in ["One. Two.", "One\nTwo", "One\n\n", "\n\nOne"] {

@@ -98,8 +98,15 @@ fn footnotes(text: &str) -> usize {
     text.len() - rest.len()
 }
 
-/// Whether it closes emphasis or code in Markdown, where it stands behind a word.
-const fn is_emphasis(c: char) -> bool {
+/// A text without the footnote that it ends with.
+pub(super) fn without_footnote(text: &str) -> Option<&str> {
+    let number = text.strip_suffix(']')?.trim_end_matches(|c: char| c.is_ascii_digit());
+    let before = number.strip_suffix('^').unwrap_or(number).strip_suffix('[')?;
+    (footnotes(&text[before.len()..]) == text.len() - before.len()).then_some(before)
+}
+
+/// Whether it opens or closes emphasis or code in Markdown, where it stands at a word.
+pub(super) const fn is_emphasis(c: char) -> bool {
     matches!(c, '*' | '_' | '`' | '~')
 }
 
@@ -131,7 +138,7 @@ fn is_apart(text: &str) -> bool {
 
 /// Whether `marks` is the full stop of an initial: one capital letter, with no letter or digit before it.
 fn is_initial(before: &str, marks: &str) -> bool {
-    let mut backwards = before.chars().rev();
+    let mut backwards = before.trim_end_matches(is_emphasis).chars().rev();
     marks.trim_end_matches(is_emphasis) == "."
         && backwards.next().is_some_and(char::is_uppercase)
         && backwards.next().is_none_or(|c| !c.is_alphanumeric())
@@ -251,7 +258,10 @@ mod tests {
         {
             assert_eq!(sentences(&format!("{text} Then he left.")), [text, "Then he left."]);
         }
-        assert_eq!(sentences("See x.[a] There. **J.** Doe."), ["See x.[a] There.", "**J.** Doe."]);
+        assert_eq!(
+            sentences("See x.[a] There. **J.** Doe. **J**. Doe."),
+            ["See x.[a] There.", "**J.** Doe.", "**J**. Doe."]
+        );
     }
 
     #[test]

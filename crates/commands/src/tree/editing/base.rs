@@ -10,15 +10,16 @@ use std::time::Duration;
 
 use loom::{Digest, NodeId, TreeId, ViewName};
 use serde::{Deserialize, Serialize};
-use store::home::HomeDir;
 use tempfile::NamedTempFile;
 use workspace::{Accept, FileArgument};
 
+use super::folder::{Removal, base_path, edits_in, is_text, name_of, note_not_removed, remove};
 use super::{OpenPassage, OpenText, look, marks};
 use crate::app::{App, NamedNode};
 use crate::error::CommandError;
 use crate::rights::Asker;
 use crate::shell::quoted;
+use crate::tree::telling::view_option;
 
 /// Bytes that what a file was made of has at most.
 const LONGEST: u64 = 64 << 20;
@@ -67,7 +68,7 @@ impl EditBase {
     /// # Errors
     /// It cannot be read, or says nothing.
     pub(super) fn read(app: &App, name: &str) -> Result<Self, CommandError> {
-        let file = file_of(&edits(app), name);
+        let file = base_path(&edits(app), name);
         let broken = |why: String| {
             let what = format!("{} does not say what the text was made of: {why}", file.display());
             let hint = "take the first line and the marks out of the text to bring it in as the whole text";
@@ -94,7 +95,7 @@ impl EditBase {
         serde_json::to_writer(&mut file, self)?;
         file.flush()?;
         file.as_file().sync_all()?;
-        file.persist(file_of(folder, name))?;
+        file.persist(base_path(folder, name))?;
         Ok(())
     }
 
@@ -115,25 +116,30 @@ impl EditBase {
         if self.view != *view {
             return Err(CommandError::usage(
                 format!("{shown} is a text of the view {}, not of {view}", self.view),
-                format!("name that one: --view {}", self.view),
+                format!("name that one: --view {}", quoted(self.view.as_str())),
             ));
         }
-        match (self.is_one, is_one, self.versions.first()) {
-            (true, false, Some((id, _))) => Err(CommandError::usage(
+        let command = || self.command("TREE", file);
+        match (self.is_one, is_one) {
+            (true, false) => Err(CommandError::usage(
                 format!("{shown} is the text of one passage"),
-                format!("name it: `drawloom tree edit TREE {id} --file {shown}`"),
+                format!("name it: `{}`", command()),
             )),
-            (false, true, _) => Err(CommandError::usage(
+            (false, true) => Err(CommandError::usage(
                 format!("{shown} is a text of several passages"),
-                format!("name none: `drawloom tree edit TREE --file {shown}`"),
+                format!("name none: `{}`", command()),
             )),
             _ => Ok(()),
         }
     }
-}
 
-/// How long what a file was made of is kept when the file is gone: it may lie elsewhere.
-const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+    /// The command that takes a file of it in; `tree` is the tree as a command takes it.
+    pub(super) fn command(&self, tree: &str, file: &Path) -> String {
+        let id = self.versions.first().filter(|_| self.is_one).map(|(id, _)| id);
+        let (id, view) = (id.map(|id| format!(" {id}")).unwrap_or_default(), view_option(&self.view));
+        format!("drawloom tree edit {tree}{id}{view} --file {}", quoted(&file.to_string_lossy()))
+    }
+}
 
 /// What a file was made of, held so that one command at a time takes it in.
 #[derive(Debug)]
@@ -154,7 +160,7 @@ impl HeldBase {
         let folder = edits(app);
         // One that was saved under another name says in its first line which it was.
         let names = beside.as_deref().into_iter().chain(named);
-        let found = names.map(str::to_owned).find(|name| file_of(&folder, name).symlink_metadata().is_ok());
+        let found = names.map(str::to_owned).find(|name| base_path(&folder, name).symlink_metadata().is_ok());
         let gone = || {
             CommandError::new(
                 "edit_base",
@@ -175,7 +181,7 @@ impl HeldBase {
         let Some(name) = found else {
             return if named.is_some() || beside.is_some() { Err(gone()) } else { Ok(None) };
         };
-        let file = file_of(&folder, &name);
+        let file = base_path(&folder, &name);
         if !fs::metadata(&file).is_ok_and(|found| found.is_file()) {
             // A pipe is not waited for: it says why it is none.
             EditBase::read(app, &name)?;
@@ -195,16 +201,21 @@ impl HeldBase {
         Ok(Some(Self { base: EditBase::read(app, &name)?, name, _lock: lock }))
     }
 
-    /// All of `taken` is in: it goes from where editors' files lie, and a copy of it is refused from now on. Where another
-    /// text lies there, saved again, it is kept, with what it is made of by now; its place.
+    /// All of `taken` is in: it goes from where editors' files lie, and a copy of it is refused from now on. What stays
+    /// there is made of `now`. The place of another text, where one was saved again.
     pub(super) fn end(self, app: &App, taken: &[u8], now: &EditBase) -> Option<PathBuf> {
         let folder = edits(app);
         let text = folder.join(format!("{}.md", self.name));
-        if super::file::remove(&text, taken) {
+        let removal = remove(&text, taken);
+        if matches!(removal, Removal::Removed) {
             return None;
         }
         if let Err(error) = now.write(&folder, &self.name) {
             tracing::warn!(%error, name = self.name, "what was taken in can be taken in again");
+        }
+        if let Removal::Failed { at, error } = removal {
+            note_not_removed(app, &at, &error);
+            return None;
         }
         Some(text)
     }
@@ -212,33 +223,7 @@ impl HeldBase {
 
 /// Where the files of editors lie.
 fn edits(app: &App) -> PathBuf {
-    app.runtime.home.root().join(HomeDir::Edits.name())
-}
-
-/// Removes what files were made of that are gone for long.
-pub(super) fn sweep(folder: &Path) {
-    for found in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = found.file_name().to_string_lossy().into_owned();
-        let is_old = || {
-            let changed = found.metadata().ok().and_then(|found| found.modified().ok());
-            changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > KEPT)
-        };
-        // Its process died before it was whole: no editor had it.
-        if name.ends_with(super::file::NEW) && is_old() {
-            fs::remove_file(found.path()).ok();
-        }
-        // Hidden files alone: texts wait as long as it takes.
-        let hidden = name.strip_prefix('.');
-        let text = hidden.map(|name| folder.join(format!("{}.md", name.trim_end_matches(".json"))));
-        if text.is_some_and(|text| !text.exists()) && is_old() {
-            fs::remove_file(found.path()).ok();
-        }
-    }
-}
-
-/// Where it lies; hidden, as it is no text.
-pub(super) fn file_of(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!(".{name}.json"))
+    edits_in(app.runtime.home.root())
 }
 
 /// The name of a file that lies where files of editors do.
@@ -246,8 +231,7 @@ fn name_in_edits(app: &App, path: &Path) -> Option<String> {
     let path = fs::canonicalize(path).ok()?;
     let edits = fs::canonicalize(edits(app)).ok()?;
     let is_there = path.parent() == Some(edits.as_path());
-    let is_text = path.extension().is_some_and(|ending| ending == "md");
-    path.file_stem().filter(|_| is_there && is_text).map(|name| name.to_string_lossy().into_owned())
+    (is_there && is_text(&path)).then(|| name_of(&path))
 }
 
 /// What the passage of a file said that an editor got from here, with what is held of it; none of another file.

@@ -10,21 +10,19 @@ use loom::Digest;
 use store::home::HomeDir;
 use tempfile::Builder;
 use text::bytes::size;
-use text::terminal::one_line;
 use workspace::{Accept, FileArgument, FileError, FileProblem};
 
-use super::base::{EditBase, file_of, sweep};
+use super::base::EditBase;
+use super::folder::{
+    NEW, Removal, base_path, edit_files, edits_in, is_text, name_of, note_not_removed, remove, shown, sweep,
+};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::frontend::EditorError;
 use crate::rights::Asker;
-use crate::shell::quoted;
 
 /// An editor that is back sooner, and changed nothing, may not have waited for its window.
 const AT_ONCE: Duration = Duration::from_secs(2);
-
-/// How the name of a file ends that is not whole yet.
-pub(super) const NEW: &str = ".new";
 
 /// Files that wait, named at most.
 const NAMED: usize = 3;
@@ -35,15 +33,17 @@ pub(in crate::tree) struct EditFile {
     written: String,
     /// What the editor left; what was written, before it ends.
     saved: Vec<u8>,
-    /// The command that takes it in later.
-    later_command: String,
+    /// What it stands for.
+    base: EditBase,
+    /// Its tree as a command takes it.
+    tree: String,
     /// The file and its base, locked as long as the command runs.
     _held: [File; 2],
 }
 
 impl EditFile {
     /// Opens a file that was made of the same and not changed, and that nobody has open, else a new one; `render` is the
-    /// text of a file of a name. The others of the tree that wait are named.
+    /// text of a file of a name, and `tree` the tree as a command takes it. The others of the tree that wait are named.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -52,7 +52,7 @@ impl EditFile {
         asker: &Asker,
         base: &EditBase,
         render: impl Fn(&str) -> String,
-        later_command: &str,
+        tree: String,
     ) -> Result<Self, CommandError> {
         let short_id = app.runtime.store.tree(&asker.principal, base.tree).await?.short_id;
         let folder = app.runtime.home.dir(HomeDir::Edits);
@@ -103,7 +103,7 @@ impl EditFile {
         let (held, path, written) =
             made.map_err(|error: io::Error| CommandError::file("cannot write", &folder, &error))?;
         let saved = written.clone().into_bytes();
-        Ok(Self { path, written, saved, later_command: later_command.to_owned(), _held: held })
+        Ok(Self { path, written, saved, base: base.clone(), tree, _held: held })
     }
 
     pub(super) fn name(&self) -> String {
@@ -129,7 +129,7 @@ impl EditFile {
             return Ok(Some(saved));
         }
         if begin.elapsed() >= AT_ONCE {
-            self.remove();
+            self.remove(app);
             return Ok(None);
         }
         app.frontend.note(&format!(
@@ -172,7 +172,7 @@ impl EditFile {
 
     /// The command that takes in what the file holds later.
     fn command(&self) -> String {
-        format!("{} {}", self.later_command, quoted(&self.name()))
+        self.base.command(&self.tree, &self.path)
     }
 
     /// An error that says where the edited text lies; where nothing was edited the file goes.
@@ -180,7 +180,7 @@ impl EditFile {
         let name = shown(&self.path);
         let more = match self.read(app) {
             Ok(found) if found == self.written.as_bytes() => {
-                self.remove();
+                self.remove(app);
                 return error;
             }
             // As it is nothing takes it in.
@@ -196,26 +196,32 @@ impl EditFile {
         error
     }
 
-    /// Says that it was saved again while it was taken in, and how the rest is: over `now`, by `later_command` where that is
-    /// another one.
-    pub(super) fn note_saved_again(&mut self, app: &App, now: &EditBase, later_command: Option<String>) {
-        self.later_command = later_command.unwrap_or_else(|| std::mem::take(&mut self.later_command));
-        keep_rest(app, &self.stem(), now);
-        note_saved_again(app, &self.path, &self.command());
-    }
-
-    /// Its name without its ending.
-    pub(super) fn stem(&self) -> String {
-        name_of(&self.path)
+    /// Sets what it stands for after it, or a part of it, was taken in.
+    pub(super) fn set_base(&mut self, base: EditBase) {
+        self.base = base;
     }
 
     pub(super) fn path(&self) -> PathBuf {
         self.path.clone()
     }
 
-    /// Removes it, unless it was saved again since it was read. Whether it is gone.
-    pub(in crate::tree) fn remove(&self) -> bool {
-        remove(&self.path, &self.saved)
+    /// Writes down what it stands for, as a part of it stays.
+    pub(super) fn keep_rest(&self, app: &App) {
+        keep_rest(app, &name_of(&self.path), &self.base);
+    }
+
+    /// Removes it, unless it was saved again since it was read: then it is named, with the command that takes it in. Whether
+    /// it is gone.
+    pub(super) fn remove(&self, app: &App) -> bool {
+        match remove(&self.path, &self.saved) {
+            Removal::Removed => return true,
+            Removal::SavedAgain => {
+                self.keep_rest(app);
+                note_saved_again(app, &self.path, &self.command());
+            }
+            Removal::Failed { at, error } => note_not_removed(app, &at, &error),
+        }
+        false
     }
 }
 
@@ -242,14 +248,16 @@ fn not_edited(error: &EditorError) -> CommandError {
 
 /// Removes a file of an editor of which this was taken in; any other stays, and one that was saved again.
 pub(in crate::tree) fn remove_applied(app: &App, path: &Path, taken: &[u8]) {
-    if let Some(path) = in_edits(app, path) {
-        remove(&path, taken);
+    if let Some(path) = in_edits(app, path)
+        && let Removal::Failed { at, error } = remove(&path, taken)
+    {
+        note_not_removed(app, &at, &error);
     }
 }
 
 /// Writes down what the file of this name stands for after a part of it was taken in.
 pub(super) fn keep_rest(app: &App, name: &str, base: &EditBase) {
-    let folder = app.runtime.home.root().join(HomeDir::Edits.name());
+    let folder = edits_in(app.runtime.home.root());
     if let Err(error) = base.write(&folder, name) {
         tracing::warn!(%error, name, "what was taken in of a file is not written down");
     }
@@ -269,53 +277,11 @@ fn in_edits(app: &App, path: &Path) -> Option<PathBuf> {
     edit_files(app.runtime.home.root()).into_iter().filter(|file| is_text(file)).find(is_it)
 }
 
-/// Removes a file that says this, with its base. Whether nothing else was saved there.
-pub(super) fn remove(path: &Path, said: &[u8]) -> bool {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let aside = folder.join(format!(".{}.taken", name_of(path)));
-    // Moved away before it is read: what is saved from now on is another file.
-    match fs::rename(path, &aside) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::remove_file(file_of(folder, &name_of(path))).ok();
-            return true;
-        }
-        Err(error) => {
-            tracing::warn!(%error, path = %path.display(), "the file of an editor was not removed");
-            return true;
-        }
-    }
-    let is_other = fs::read(&aside).is_ok_and(|there| there != said);
-    if is_other && !path.exists() {
-        if let Err(error) = fs::rename(&aside, path) {
-            tracing::warn!(%error, path = %aside.display(), "a text that was saved again lies aside");
-        }
-        return false;
-    }
-    fs::remove_file(&aside).ok();
-    if path.exists() {
-        return false;
-    }
-    fs::remove_file(file_of(folder, &name_of(path))).ok();
-    true
-}
-
-/// Whether it is the text of an editor, and not what editors leave beside theirs.
-fn is_text(path: &Path) -> bool {
-    let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-    !is_hidden && path.extension().is_some_and(|ending| ending == "md")
-}
-
 /// The base of this name, locked: no other command takes its text in meanwhile.
 fn locked_base(folder: &Path, name: &str) -> io::Result<File> {
-    let base = File::open(file_of(folder, name))?;
+    let base = File::open(base_path(folder, name))?;
     base.try_lock()?;
     Ok(base)
-}
-
-/// The name of a file without its ending.
-fn name_of(path: &Path) -> String {
-    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// A file that holds this text still, where no command has it open.
@@ -325,24 +291,4 @@ fn unchanged(path: &Path, text: &str) -> Option<File> {
     let file = File::open(path).ok()?;
     file.try_lock().ok()?;
     (fs::read(path).ok()? == text.as_bytes()).then_some(file)
-}
-
-/// A path as it is shown to a person.
-fn shown(path: &Path) -> String {
-    one_line(&path.to_string_lossy()).into_owned()
-}
-
-/// Files that editors have open, those that were not taken in, and what editors left beside them.
-pub fn edit_files(home: &Path) -> Vec<PathBuf> {
-    let folder = fs::read_dir(home.join(HomeDir::Edits.name()));
-    let files = folder.into_iter().flatten().flatten().map(|file| file.path());
-    let mut files: Vec<PathBuf> = files.filter(|file| !is_base(file)).collect();
-    files.sort();
-    files
-}
-
-/// Whether it is what a file was made of, or is being written as that.
-fn is_base(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.starts_with('.') && (name.ends_with(".json") || name.starts_with(".tmp"))
 }

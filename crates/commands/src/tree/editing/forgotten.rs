@@ -1,7 +1,8 @@
 //! What was forgotten while an editor had it: nothing that it said is stored again out of the text that comes back.
 //!
 //! Words in a row are compared, without case, punctuation and white space, so that a copy that was wrapped, cut or set in
-//! capitals is known again. Few words in a row are anybody's: a short passage holds no edit up.
+//! capitals is known again. A few short words in a row are anybody's and hold no edit up; one long word, as a key is,
+//! is nobody else's.
 
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
@@ -9,6 +10,7 @@ use std::hash::{Hash as _, Hasher as _};
 
 use loom::content::content_hash;
 use loom::{Block, Node, NodeId};
+use store::SHORTEST_TEXT;
 use text::class::{Class, Script};
 
 use super::{OpenPassage, OpenText};
@@ -18,7 +20,7 @@ use crate::rights::Asker;
 
 /// Words in a row by which a passage is known again; a shorter one, by all of its words.
 const RUN: usize = 6;
-/// Words that a passage has at least to be known again.
+/// Words that a passage shorter than [`SHORTEST_TEXT`] has at least to be known again.
 const SHORTEST: usize = 3;
 /// Letters for one word, where a script writes no spaces.
 const LETTERS: usize = 3;
@@ -56,10 +58,11 @@ fn runs(words: &[String], length: usize) -> impl Iterator<Item = u64> {
 
 /// Whether words of `said` stand in `after` in a row that stood nowhere in `before`.
 fn comes_back(said: &str, before: &str, after: &str) -> bool {
+    let is_short = said.trim().len() < SHORTEST_TEXT;
     let said = words(said);
     let letters = said.iter().filter(|word| word.starts_with(is_unspaced)).count();
     let unit = if letters * 2 > said.len() { LETTERS } else { 1 };
-    if said.len() < SHORTEST * unit {
+    if said.is_empty() || is_short && said.len() < SHORTEST * unit {
         return false;
     }
     let length = said.len().min(RUN * unit);
@@ -157,6 +160,17 @@ mod tests {
         assert!(!comes_back(SAID, "", "The secret was hidden."), "control");
         assert!(comes_back("Two secret words.", "", "Three. Two secret words"));
         assert!(comes_back("秘密はここに隠されていた。", "", "雨だ。秘密はここに隠\nされていたよ"));
+    }
+
+    #[test]
+    fn one_long_word_is_known() {
+        let key = "AKIAIOSFODNN7EXAMPLE\n\n";
+        assert!(comes_back(key, "It rained.", "It rained. `AKIAIOSFODNN7EXAMPLE`"));
+        assert!(!comes_back(key, "key: AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE"), "it stood elsewhere");
+        assert!(
+            !comes_back("* * * * * * * * * * *\n\n", "", "* * * * * * * * * * *"),
+            "a break has no words"
+        );
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub(super) struct Marks {
     end: String,
     /// What the text itself holds that reads as the line above it does, and how often.
     headers: BTreeMap<String, usize>,
+    /// Line ends that the text begins with.
+    line_ends_first: usize,
     has_crlf: bool,
 }
 
@@ -78,7 +80,7 @@ impl Marks {
         let ends = (2_u32..).map(|number| format!("·{number}"));
         let free = || std::iter::once(String::new()).chain(ends).find(is_free).unwrap_or_default();
         let end = end.map_or_else(free, str::to_owned);
-        Self { marks: with(&end), end, headers, has_crlf }
+        Self { marks: with(&end), end, headers, line_ends_first: line_ends_first(text), has_crlf }
     }
 
     pub(super) fn end(&self) -> &str {
@@ -145,8 +147,9 @@ impl Marks {
         let own: HashSet<&str> = self.marks.iter().map(String::as_str).collect();
         let mut body = String::with_capacity(file.len());
         let mut rest = 0;
-        if !self.are_in(file) {
-            // All marks were taken out, and of the line above its end is left.
+        if !self.are_in(file) && line_ends_first(file) > self.line_ends_first {
+            // All marks were taken out, and of the line above its end is left; where the line went whole, what the text
+            // begins with is its own.
             let line_end = ["\r\n", "\n"].into_iter().find(|line_end| file.starts_with(line_end));
             rest = line_end.map_or(0, str::len);
         }
@@ -312,6 +315,11 @@ pub(super) fn name_in(file: &str) -> Option<&str> {
     let name = header.trim_end_matches(CLOSE).split_whitespace().next_back()?;
     let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     Some(name).filter(|name| is_plain && name.starts_with(NAME))
+}
+
+/// Line ends that a text begins with.
+fn line_ends_first(text: &str) -> usize {
+    text.bytes().take_while(|byte| matches!(byte, b'\r' | b'\n')).filter(|byte| *byte == b'\n').count()
 }
 
 /// Whether a line says what that above a text does, however it was wrapped.

@@ -29,6 +29,19 @@ fn a_file_without_anything_in_brackets_is_the_text() {
 }
 
 #[test]
+fn a_line_end_that_the_text_begins_with_stays_where_the_line_above_went_with_the_marks() {
+    for begin in ["", "\n", "\n\n", "\r\n"] {
+        let first = format!("{begin}It rained.\n\n");
+        let old = [first.as_str(), "Two.\n"];
+        let marks = marks(&old);
+        let whole = old.concat() + "\n";
+        for (what, file) in [("the line went", whole.clone()), ("its end is left", format!("\n{whole}"))] {
+            assert_eq!(marks.body(&file).unwrap(), old.concat(), "{begin:?}: {what}");
+        }
+    }
+}
+
+#[test]
 fn a_file_says_its_name_whatever_the_title_holds() {
     let file = marks(&OLD).file("A edit-x: marks the beginning of a passage", &OLD, "edit-abcd-Xy0");
     assert_eq!(name_in(&file), Some("edit-abcd-Xy0"));

@@ -1,0 +1,80 @@
+//! Texts measured and cut by the cells that a terminal gives them; our own colour sequences take none.
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// Cells a terminal gives a text; our own colour sequences take none.
+pub(crate) fn width(cell: &str) -> usize {
+    let mut wide = 0;
+    let mut rest = cell;
+    while let Some(start) = rest.find("\x1b[") {
+        wide += rest[..start].width();
+        rest = &rest[start + sequence(&rest[start..]).unwrap_or(2)..];
+    }
+    wide + rest.width()
+}
+
+/// A line whose end is cut where it is wider than this, with a sign.
+pub(crate) fn cut_end(line: &str, room: usize) -> String {
+    if width(line) <= room {
+        return line.to_owned();
+    }
+    let (mut out, mut taken) = (String::new(), 0);
+    let mut rest = line;
+    while !rest.is_empty() {
+        if let Some(end) = sequence(rest) {
+            out.push_str(&rest[..end]);
+            rest = &rest[end..];
+            continue;
+        }
+        let end = text::grapheme::clusters(rest).next().map_or(rest.len(), |cluster| cluster.end);
+        let wide = rest[..end].width();
+        // One cell is for the sign; sequences behind it still end colours.
+        if taken + wide < room {
+            out.push_str(&rest[..end]);
+            taken += wide;
+        } else if taken < room {
+            out.push('…');
+            taken = room;
+        }
+        rest = &rest[end..];
+    }
+    out
+}
+
+/// A line whose beginning is cut where it is wider than this, with a sign.
+pub(crate) fn cut_start(line: &str, columns: usize) -> String {
+    if width(line) <= columns {
+        return line.to_owned();
+    }
+    let mut room = columns.saturating_sub(1);
+    let fits = |c: &char| {
+        let left = room.checked_sub(c.width().unwrap_or(0));
+        room = left.unwrap_or(room);
+        left.is_some()
+    };
+    let kept: Vec<char> = line.chars().rev().take_while(fits).collect();
+    format!("…{}", kept.into_iter().rev().collect::<String>())
+}
+
+/// Bytes of the colour sequence of ours that a text begins with. One that is not ours ends nowhere: it was made
+/// visible, or goes to a pipe as it is.
+pub(crate) fn sequence(text: &str) -> Option<usize> {
+    let after = text.strip_prefix("\x1b[")?;
+    after.find('m').filter(|end| *end <= 4).map(|end| end + 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_by_cells() {
+        assert_eq!(cut_end("漢字漢字", 5), "漢字…");
+        assert_eq!(cut_start("ab漢字", 4), "…字");
+        assert_eq!(cut_start("漢字", 4), "漢字");
+        assert_eq!(
+            (width("\x1b[34m漢\x1b[0m"), cut_end("\x1b[34m漢字\x1b[0m", 3)),
+            (2, "\x1b[34m漢…\x1b[0m".to_owned())
+        );
+    }
+}
