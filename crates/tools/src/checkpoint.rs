@@ -312,6 +312,48 @@ pub fn remove_record(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder)
 }
 
+/// Bytes of a pack that are searched at a time.
+const SEARCHED: usize = 1 << 20;
+
+/// Folders of records whose bytes hold a text. It blocks.
+///
+/// # Errors
+/// Something could not be read.
+pub fn records_with(all: &Path, text: &str) -> io::Result<u64> {
+    let folders = match fs::read_dir(all) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        folders => folders?,
+    };
+    let finder = memchr::memmem::Finder::new(text);
+    let mut found = 0;
+    for folder in folders {
+        for file in fs::read_dir(folder?.path())? {
+            let file = file?;
+            if pack::is_pack(&file.file_name()) && holds(&File::open(file.path())?, &finder)? {
+                found += 1;
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a file holds what is looked for, also over the border of two pieces.
+fn holds(mut file: &File, finder: &memchr::memmem::Finder<'_>) -> io::Result<bool> {
+    let mut piece = Vec::new();
+    loop {
+        let kept = piece.len().min(finder.needle().len().saturating_sub(1));
+        piece.drain(..piece.len() - kept);
+        let read = file.by_ref().take(SEARCHED as u64).read_to_end(&mut piece)?;
+        if finder.find(&piece).is_some() {
+            return Ok(true);
+        }
+        if read == 0 {
+            return Ok(false);
+        }
+    }
+}
+
 /// Writes zero bytes over a file.
 fn overwrite(path: &Path) -> io::Result<()> {
     let file = File::options().write(true).open(path)?;

@@ -16,7 +16,7 @@ mod search;
 mod tool;
 
 pub use changes::{ChangeRecorder, FileContent, PlannedChange, SeenFiles, give_back, unified_diff};
-pub use checkpoint::{CheckpointRules, Checkpoints, NOT_KEPT, remove_record, remove_records};
+pub use checkpoint::{CheckpointRules, Checkpoints, NOT_KEPT, records_with, remove_record, remove_records};
 pub use exec::{ChangedFiles, CommandScope, Processes, recording, recover_command};
 pub use registry::{CheckedCall, ToolRegistry};
 pub use search::unwrapped;

@@ -62,8 +62,13 @@ pub(crate) async fn forget(
         }
     };
     let typed = input_history::count(&app.runtime.home, &sought).unwrap_or_default();
+    let recorded = match &what {
+        Forget::Text(text) => recorded(app, text.clone()).await?,
+        // What only a workspace holds is no node.
+        Forget::Node { .. } => 0,
+    };
     let places = app.runtime.forget_preview(&asker.principal, &what).await?;
-    if typed == 0 && places.iter().all(ForgottenPlace::stays) {
+    if typed == 0 && recorded == 0 && places.iter().all(ForgottenPlace::stays) {
         let hint = match names(&places).next() {
             Some(name) => format!("nothing was removed; it stands in a name that stays: {name}"),
             None if places.is_empty() => "nothing was removed".to_owned(),
@@ -78,6 +83,7 @@ pub(crate) async fn forget(
     }
     let mut preview = listed(app, asker, removed(app, &places, true), &places).await?;
     preview.removed.extend(typed_lines(typed));
+    preview.removed.extend(counted("records of what stood in workspaces before commands", recorded));
     let nodes: usize = preview.removed.iter().map(|place| place.nodes.len()).sum();
     let is_whole = args.text.is_some() && nodes > 0;
     if is_whole {
@@ -106,8 +112,30 @@ pub(crate) async fn forget(
 
 /// Input lines that hold it, as a place; none if there are none.
 fn typed_lines(count: u64) -> Option<PlaceShown> {
-    let place = "lines of the input history".to_owned();
+    counted("lines of the input history", count)
+}
+
+/// A place of which nothing is listed; none if it holds nothing.
+fn counted(place: &str, count: u64) -> Option<PlaceShown> {
+    let place = place.to_owned();
     (count > 0).then_some(PlaceShown { place, count, nodes: Vec::new(), listed: Vec::new() })
+}
+
+/// Workspaces whose records hold a text.
+async fn recorded(app: &App, text: String) -> Result<u64, CommandError> {
+    let at_home = |error: io::Error| {
+        let hint = "check the folder cache/checkpoints of the home; nothing was removed";
+        CommandError::new(
+            "io",
+            6,
+            format!("what is recorded of workspaces could not be searched: {error}"),
+            hint,
+        )
+    };
+    let records =
+        app.runtime.home.dir(HomeDir::CheckpointCache).map_err(io::Error::other).map_err(at_home)?;
+    let found = tokio::task::spawn_blocking(move || tools::records_with(&records, &text)).await;
+    found.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())).map_err(at_home)
 }
 
 /// `tree purge`.
@@ -232,12 +260,7 @@ fn finish(app: &App, done: RemovalOutcome, typed: u64) -> CommandOutcome {
     }
     outcome.removed.extend(typed_lines(typed));
     if done.blobs > 0 {
-        outcome.removed.push(PlaceShown {
-            place: "picture and sound files".to_owned(),
-            count: done.blobs,
-            nodes: Vec::new(),
-            listed: Vec::new(),
-        });
+        outcome.removed.extend(counted("picture and sound files", done.blobs));
     }
     for why in done.unfinished {
         let left = format!("what is not taken out of a file yet, until a next command does it: {why}");
@@ -313,11 +336,17 @@ fn unreachable(app: &App, places: &[ForgottenPlace]) -> Vec<String> {
     };
     let edits = edit_files(app.runtime.home.root());
     let edits = edits.into_iter().map(|file| format!("a text that an editor had open: {}", file.display()));
+    let kept = [HomeDir::Quarantine, HomeDir::Sandbox].into_iter().filter_map(|dir| {
+        let folder = app.runtime.home.dir(dir).ok()?;
+        let is_used = std::fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
+        is_used.then(|| format!("what commands left in {}", folder.display()))
+    });
     let server = app.runtime.store.beyond_reach().map(str::to_owned);
     names
         .chain(damaged)
         .chain(copies)
         .chain(edits)
+        .chain(kept)
         .chain(server)
         .chain(UNREACHABLE.map(str::to_owned))
         .collect()

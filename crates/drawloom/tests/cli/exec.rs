@@ -300,8 +300,7 @@ fn nothing_that_a_command_of_a_private_conversation_wrote_is_left() {
     world.ok(&["--workspace", &project, "chat", "--private", "-m", "Do it."]);
     fs::remove_file(world.path("project/p.txt")).unwrap();
     fs::remove_file(world.home().join("lines.jsonl")).unwrap();
-    let found = Command::new("grep").args(["-rlaF", canary]).arg(world.home()).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+    assert!(!holds(&world.home(), canary));
 }
 
 #[test]
@@ -342,6 +341,17 @@ fn what_is_forgotten_is_in_no_record_of_a_workspace_either() {
     assert!(holds(&records, "the canary sang"));
     world.ok(&["forget", "--text", "the canary sang", "--yes", "--yes"]);
     assert!(!holds(&records, "the canary sang"));
+}
+
+#[test]
+fn what_stands_in_a_record_alone_is_forgotten_too() {
+    let (world, _) = ran("true", |world| fs::write(world.path("project/own"), "the canary slept").unwrap());
+    let records = world.home().join("cache/checkpoints");
+    assert!(holds(&records, "the canary slept"));
+    let said = world.ok(&["forget", "--text", "the canary slept", "--yes", "--yes"]);
+    assert!(!holds(&records, "the canary slept"), "{said}");
+    let again = world.run(&["forget", "--text", "the canary slept", "--yes", "--yes"]);
+    assert_eq!(again.code, Some(3), "{again:?}");
 }
 
 /// Whether a file below a folder holds a text.

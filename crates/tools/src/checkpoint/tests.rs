@@ -325,6 +325,17 @@ fn records_are_the_owners_alone() {
 }
 
 #[test]
+fn a_text_is_found_in_records_wherever_it_lies() {
+    let at = Fixture::new();
+    at.put("a", &("x".repeat(SEARCHED - 3) + "canary" + &"y".repeat(SEARCHED)));
+    at.record();
+    let all = at.temp.path().join("records");
+    assert_eq!(records_with(&all, "canary").unwrap(), 1);
+    assert_eq!(records_with(&all, "canaries").unwrap(), 0);
+    assert_eq!(records_with(Path::new("/nowhere"), "canary").unwrap(), 0);
+}
+
+#[test]
 fn records_that_are_removed_hold_nothing_any_more() {
     let at = Fixture::new();
     at.put("a", "canary");
