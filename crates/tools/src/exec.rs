@@ -132,7 +132,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         quarantine: commands.quarantine.join(call.changes.name()),
     };
     if arguments.background {
-        return processes::start(commands, &arguments.command, run);
+        return processes::start(commands, &arguments.command, call.plan_mode, run);
     }
     // A command that sees every root read-only changes nothing.
     if call.plan_mode {

@@ -129,7 +129,12 @@ fn differ(one: &str, other: &str) -> usize {
 impl CheckedCall {
     /// Whether it changes nothing, so that it may run beside others.
     pub fn only_reads(&self) -> bool {
-        self.tool.effects.iter().all(|effect| *effect == Effect::Read)
+        self.tool.only_reads(&self.scope, &self.arguments)
+    }
+
+    /// Why it is refused in plan mode whatever policy says: it would reach a command that may write. It blocks.
+    pub fn plan_mode_refusal(&self) -> Option<String> {
+        self.tool.plan_mode_refusal(&self.scope, &self.arguments).filter(|_| self.plan_mode)
     }
 
     /// What policy says of it, where a person allowed some calls before. It blocks: of a folder, what is in it counts.

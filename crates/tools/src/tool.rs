@@ -123,6 +123,13 @@ pub struct Tool {
     paths: Box<Paths>,
     command: Option<Box<Command>>,
     preview: Option<Box<Preview>>,
+    steering: Option<Steering>,
+}
+
+/// What depends on how a call steers a command that runs.
+struct Steering {
+    only_looks: Box<dyn Fn(&ToolScope, &Value) -> bool + Send + Sync>,
+    plan_mode: Box<dyn Fn(&ToolScope, &Value) -> Option<String> + Send + Sync>,
 }
 
 /// It blocks: whoever runs it does so on a thread that may wait for the disk.
@@ -153,6 +160,7 @@ impl Tool {
             paths: Box::new(paths),
             command: None,
             preview: None,
+            steering: None,
         }
     }
 
@@ -171,6 +179,7 @@ impl Tool {
             paths: Box::new(of_arguments(paths)),
             command: None,
             preview: Some(Box::new(previewing(preview))),
+            steering: None,
         }
     }
 
@@ -189,15 +198,19 @@ impl Tool {
             paths: Box::new(of_arguments(paths)),
             command: Some(Box::new(of_arguments(command))),
             preview: Some(Box::new(previewing(preview))),
+            steering: None,
         }
     }
 
-    /// A core tool that looks at commands which run; what it hands them is a command too.
+    /// A core tool that looks at commands which run; what it hands them is a command too. `only_looks` says whether a
+    /// call leaves them as they are, `plan_mode` why one is refused in plan mode.
     pub(crate) fn steering_commands<A: DeserializeOwned + JsonSchema + 'static>(
         (name, description): (&str, &str),
         run: fn(&CallScope<'_>, &A) -> Result<String, String>,
         command: fn(&ToolScope, &A) -> Option<CommandFacts>,
         preview: fn(&ToolScope, &A) -> Result<String, String>,
+        only_looks: fn(&ToolScope, &A) -> bool,
+        plan_mode: fn(&ToolScope, &A) -> Option<String>,
     ) -> Self {
         Self {
             spec: spec::<A>(name, description),
@@ -206,6 +219,10 @@ impl Tool {
             paths: Box::new(|_, _| Vec::new()),
             command: Some(Box::new(of_arguments(command))),
             preview: Some(Box::new(previewing(preview))),
+            steering: Some(Steering {
+                only_looks: Box::new(of_arguments(only_looks)),
+                plan_mode: Box::new(of_arguments(plan_mode)),
+            }),
         }
     }
 
@@ -237,6 +254,7 @@ impl Tool {
             paths: Box::new(|_, _| Vec::new()),
             command: None,
             preview: None,
+            steering: None,
         }
     }
 
@@ -248,6 +266,17 @@ impl Tool {
     /// The command that a call runs; none of one that runs none.
     pub(crate) fn command(&self, scope: &ToolScope, arguments: &Value) -> Option<CommandFacts> {
         self.command.as_ref().and_then(|command| command(scope, arguments))
+    }
+
+    /// Whether a call changes nothing: neither a file nor a command that runs.
+    pub(crate) fn only_reads(&self, scope: &ToolScope, arguments: &Value) -> bool {
+        let reads = self.effects.iter().all(|effect| *effect == Effect::Read);
+        reads && self.steering.as_ref().is_none_or(|steering| (steering.only_looks)(scope, arguments))
+    }
+
+    /// Why a call is refused in plan mode whatever policy says; none of one that is not.
+    pub(crate) fn plan_mode_refusal(&self, scope: &ToolScope, arguments: &Value) -> Option<String> {
+        self.steering.as_ref().and_then(|steering| (steering.plan_mode)(scope, arguments))
     }
 
     /// What it would do, as a question shows it; none of a tool that shows nothing.

@@ -12,12 +12,12 @@ use crate::file_tools::{listed, say};
 use crate::tools::{calls, chat, nodes};
 use crate::world::{World, text};
 
-fn exec(command: &str) -> Value {
+pub(crate) fn exec(command: &str) -> Value {
     json!({"name": "exec", "arguments": {"command": command}})
 }
 
 /// A world whose model answers from these lines, and may run commands.
-fn world(lines: &[Value]) -> World {
+pub(crate) fn world(lines: &[Value]) -> World {
     let world = World::new();
     world.write("lines.jsonl", &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
     let file = text(&world.home().join("lines.jsonl"));

@@ -46,6 +46,8 @@ struct Process {
     command: BackgroundCommand,
     /// Place in its output up to which it was told.
     told: u64,
+    /// Whether it was started in plan mode, and so sees every root read-only.
+    in_plan_mode: bool,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -66,7 +68,25 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn tool() -> Tool {
-    Tool::steering_commands(("process", DESCRIPTION), run, command, preview).beside_the_core()
+    let about = ("process", DESCRIPTION);
+    Tool::steering_commands(about, run, command, preview, only_looks, plan_mode_refusal).beside_the_core()
+}
+
+fn only_looks(_: &ToolScope, arguments: &Arguments) -> bool {
+    arguments.input.is_none() && !arguments.kill
+}
+
+/// What a command that may write is handed is work, whatever its own text says.
+fn plan_mode_refusal(scope: &ToolScope, arguments: &Arguments) -> Option<String> {
+    arguments.input.as_ref()?;
+    let number = arguments.process;
+    let may_write = !scope.commands.as_ref()?.processes.locked().get(&number)?.in_plan_mode;
+    may_write.then(|| {
+        format!(
+            "plan mode is on, and process {number} was started outside of it and may write: it takes no input until the \
+             owner ends plan mode; it can be looked at, waited for and ended"
+        )
+    })
 }
 
 /// What is written to a command may be lines of a shell.
@@ -94,7 +114,12 @@ impl Processes {
 }
 
 /// Starts a command in the background. Returns what is told of it. It blocks.
-pub(super) fn start(commands: &CommandScope, line: &str, mut run: Run) -> Result<String, String> {
+pub(super) fn start(
+    commands: &CommandScope,
+    line: &str,
+    in_plan_mode: bool,
+    mut run: Run,
+) -> Result<String, String> {
     let mut processes = commands.processes.locked();
     let running =
         processes.values_mut().filter_map(|process| process.command.outcome_now().is_none().then_some(()));
@@ -104,7 +129,7 @@ pub(super) fn start(commands: &CommandScope, line: &str, mut run: Run) -> Result
     run.walls.limits.time_ms = TIME_MS;
     let command = commands.session.start_background(run, LOG).map_err(|error| error.to_string())?;
     let number = processes.keys().next_back().map_or(1, |last| last + 1);
-    processes.insert(number, Process { line: line.to_owned(), command, told: 0 });
+    processes.insert(number, Process { line: line.to_owned(), command, told: 0, in_plan_mode });
     while processes.len() > REMEMBERED {
         let ended = |(number, process): (&u32, &mut Process)| process.command.outcome_now().map(|_| *number);
         let Some(number) = processes.iter_mut().find_map(ended) else { break };

@@ -43,6 +43,10 @@ impl Turn<'_> {
         call: ProposedCall<'_>,
     ) -> Result<Option<ToolOutput>, AgentError> {
         let ProposedCall { tool, checked, trust } = call;
+        let refused = |why: &str| ToolOutput::denied(format!("{tool} was not run: {why}"));
+        if let Some(why) = on_disk(checked, CheckedCall::plan_mode_refusal).await {
+            return Ok(Some(refused(&why)));
+        }
         let facts = SessionFacts {
             kind: checked.session(),
             attendance: if site.call.answer_within.is_some() {
@@ -62,7 +66,6 @@ impl Turn<'_> {
         if verdict.decision != PolicyDecision::Allow {
             verdict = decide(self.permissions(checked.session()).await).await;
         }
-        let refused = |why: &str| ToolOutput::denied(format!("{tool} was not run: {why}"));
         match verdict.decision {
             PolicyDecision::Allow => return Ok(None),
             PolicyDecision::Deny => return Ok(Some(refused(&verdict.reason.to_string()))),

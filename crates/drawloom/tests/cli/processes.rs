@@ -1,0 +1,76 @@
+//! Commands in the background that a model looks at, hands input and ends: as policy and plan mode allow.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::exec::{exec, world};
+use crate::terminal::Terminal;
+use crate::tools::{calls, chat, nodes};
+use crate::world::{World, text};
+
+fn background(command: &str) -> Value {
+    json!({"name": "exec", "arguments": {"command": command, "background": true}})
+}
+
+fn process(arguments: &Value) -> Value {
+    json!({"name": "process", "arguments": arguments})
+}
+
+fn done(expect: &[&str]) -> Value {
+    json!({"text": "Done.", "expect": expect})
+}
+
+/// A turn whose answers are these, which ends as the last one expects.
+fn turn(lines: &[Value]) -> World {
+    let world = world(lines);
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+    world
+}
+
+/// What the calls of a tool were told, in order.
+fn results(world: &World, tool: &str) -> Vec<String> {
+    let results = nodes(world).into_iter().filter(|node| node["author"] == tool);
+    results.map(|node| node["text"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn in_plan_mode_a_process_that_may_write_takes_no_input_and_is_looked_at_and_ended() {
+    let evil = process(&json!({"process": 1, "input": "echo EVIL > src/main.rs; echo wrote\n"}));
+    let lines = [
+        calls(&json!([background("sh")])),
+        json!({"text": "Started."}),
+        calls(&json!([evil])),
+        calls(&json!([process(&json!({"process": 1, "wait_for": "wrote", "timeout": 1})), background("sh")])),
+        calls(&json!([process(
+            &json!({"process": 2, "input": "echo EVIL > src/main.rs; echo tried\n", "wait_for": "tried"})
+        )])),
+        json!({"text": "Looked.", "expect": [
+            "process was not run: plan mode is on, and process 1 was started outside of it",
+            "process 1 (sh): runs", "it did not print \"wrote\"", "ead-only file system"
+        ]}),
+        calls(&json!([process(
+            &json!({"process": 1, "input": "echo fine > src/main.rs; echo wrote\n", "wait_for": "wrote"})
+        )])),
+        calls(&json!([process(&json!({"process": 1, "kill": true}))])),
+        json!({"text": "Written.", "expect": ["process 1 (sh): stopped"]}),
+    ];
+    let world = world(&lines);
+    let project = text(&world.path("project"));
+    let command = world.command(&["--color", "never", "--workspace", &project, "chat"]);
+    let mut terminal = Terminal::start(crate::trust::with_terminal(&command));
+    let main = || fs::read_to_string(world.path("project/src/main.rs")).unwrap();
+    for said in ["Start.\r", "/plan on\r", "Look.\r"] {
+        terminal.says(said);
+    }
+    terminal.shows("Looked.");
+    assert_eq!(main(), "fn weave() {}\n");
+    for said in ["/plan off\r", "Write.\r"] {
+        terminal.says(said);
+    }
+    terminal.shows("Written.");
+    assert_eq!(main(), "fine\n", "the control: outside of plan mode it writes");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+}
