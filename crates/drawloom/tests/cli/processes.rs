@@ -74,3 +74,25 @@ fn in_plan_mode_a_process_that_may_write_takes_no_input_and_is_looked_at_and_end
     terminal.types("\u{4}");
     assert_eq!(terminal.ended(), Some(0));
 }
+
+#[test]
+fn calls_on_one_process_in_one_reply_run_one_after_another() {
+    let world = turn(&[
+        calls(&json!([background("while read line; do sleep 0.2; echo got $line; done")])),
+        calls(&json!([
+            process(&json!({"process": 1, "input": "one\n", "wait_for": "got one"})),
+            process(&json!({"process": 1, "input": "two\n", "wait_for": "got two"})),
+            process(&json!({"process": 1})),
+            process(&json!({"process": 1})),
+            process(&json!({"process": 1, "kill": true})),
+            process(&json!({"process": 1})),
+        ])),
+        done(&[]),
+    ]);
+    let told = results(&world, "process");
+    let line = "process 1 (while read line; do sleep 0.2; echo got $line; done)";
+    assert_eq!(told[0], format!("{line}: runs\n[output]\ngot one"));
+    assert_eq!(told[1], format!("{line}: runs\n[output]\ngot two"));
+    assert_eq!(told[2..4], [format!("{line}: runs"), format!("{line}: runs")]);
+    assert_eq!(told[4..], [format!("{line}: stopped"), format!("{line}: stopped")]);
+}

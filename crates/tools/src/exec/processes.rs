@@ -1,7 +1,7 @@
 //! Commands in the background: looked at, waited for, written to and ended (spec: agent §3 *Shell*).
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use model::Cancel;
@@ -36,9 +36,9 @@ const WAIT: u32 = 30;
 /// How long a command may not read what is written to it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The background commands of a session.
+/// The background commands of a session, by number. A call holds the one it is at while it waits, and no other.
 #[derive(Debug, Default)]
-pub struct Processes(Mutex<BTreeMap<u32, Process>>);
+pub struct Processes(Mutex<BTreeMap<u32, Arc<Mutex<Process>>>>);
 
 #[derive(Debug)]
 struct Process {
@@ -80,7 +80,8 @@ fn only_looks(_: &ToolScope, arguments: &Arguments) -> bool {
 fn plan_mode_refusal(scope: &ToolScope, arguments: &Arguments) -> Option<String> {
     arguments.input.as_ref()?;
     let number = arguments.process;
-    let may_write = !scope.commands.as_ref()?.processes.locked().get(&number)?.in_plan_mode;
+    let process = scope.commands.as_ref()?.processes.find(number).ok()?;
+    let may_write = !locked(&process).in_plan_mode;
     may_write.then(|| {
         format!(
             "plan mode is on, and process {number} was started outside of it and may write: it takes no input until the \
@@ -108,8 +109,26 @@ fn preview(_: &ToolScope, arguments: &Arguments) -> Result<String, String> {
 }
 
 impl Processes {
-    fn locked(&self) -> MutexGuard<'_, BTreeMap<u32, Process>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn find(&self, number: u32) -> Result<Arc<Mutex<Process>>, String> {
+        let processes = locked(&self.0);
+        processes.get(&number).cloned().ok_or_else(|| {
+            let there: Vec<String> = processes.keys().map(u32::to_string).collect();
+            let there = if there.is_empty() { "there is none".to_owned() } else { there.join(", ") };
+            format!("process {number} is not there: {there}")
+        })
+    }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a command runs, as one that a call is at may.
+fn runs(process: &Mutex<Process>) -> bool {
+    match process.try_lock() {
+        Ok(mut process) => process.command.outcome_now().is_none(),
+        Err(TryLockError::Poisoned(process)) => process.into_inner().command.outcome_now().is_none(),
+        Err(TryLockError::WouldBlock) => true,
     }
 }
 
@@ -120,19 +139,18 @@ pub(super) fn start(
     in_plan_mode: bool,
     mut run: Run,
 ) -> Result<String, String> {
-    let mut processes = commands.processes.locked();
-    let running =
-        processes.values_mut().filter_map(|process| process.command.outcome_now().is_none().then_some(()));
-    if running.count() >= MOST {
+    let mut processes = locked(&commands.processes.0);
+    if processes.values().filter(|process| runs(process)).count() >= MOST {
         return Err(format!("{MOST} commands run in the background already: end one of them"));
     }
     run.walls.limits.time_ms = TIME_MS;
     let command = commands.session.start_background(run, LOG).map_err(|error| error.to_string())?;
     let number = processes.keys().next_back().map_or(1, |last| last + 1);
-    processes.insert(number, Process { line: line.to_owned(), command, told: 0, in_plan_mode });
+    let process = Process { line: line.to_owned(), command, told: 0, in_plan_mode };
+    processes.insert(number, Arc::new(Mutex::new(process)));
     while processes.len() > REMEMBERED {
-        let ended = |(number, process): (&u32, &mut Process)| process.command.outcome_now().map(|_| *number);
-        let Some(number) = processes.iter_mut().find_map(ended) else { break };
+        let Some((number, _)) = processes.iter().find(|(_, process)| !runs(process)) else { break };
+        let number = *number;
         processes.remove(&number);
     }
     Ok(format!(
@@ -142,18 +160,8 @@ pub(super) fn start(
 
 fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     let commands = call.scope.commands.as_ref().ok_or("commands cannot run on this machine")?;
-    let number = arguments.process;
-    // It is out of the table while this call is at it, so that calls of other processes go on.
-    let taken = commands.processes.locked().remove(&number);
-    let Some(mut process) = taken else {
-        let processes = commands.processes.locked();
-        let there: Vec<String> = processes.keys().map(u32::to_string).collect();
-        let there = if there.is_empty() { "there is none".to_owned() } else { there.join(", ") };
-        return Err(format!("process {number} is not there, or another call is at it: {there}"));
-    };
-    let looked = look(call, commands, &mut process, arguments);
-    commands.processes.locked().insert(number, process);
-    looked
+    let process = commands.processes.find(arguments.process)?;
+    look(call, commands, &mut locked(&process), arguments)
 }
 
 fn look(
