@@ -46,4 +46,5 @@ pub use pattern::{Limit, PathGlob, Pattern};
 pub use pattern_parser::PatternError;
 pub use policy::{Policy, PolicyError};
 pub use rule::PolicyRule;
+pub use shell::unfinished_line;
 pub use table::{Loosening, Row, RowId, TABLE};

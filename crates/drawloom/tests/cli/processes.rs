@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::exec::{exec, world};
+use crate::exec::{world, world_with};
 use crate::terminal::Terminal;
 use crate::tools::{calls, chat, nodes};
 use crate::world::{World, text};
@@ -95,4 +95,37 @@ fn calls_on_one_process_in_one_reply_run_one_after_another() {
     assert_eq!(told[1], format!("{line}: runs\n[output]\ngot two"));
     assert_eq!(told[2..4], [format!("{line}: runs"), format!("{line}: runs")]);
     assert_eq!(told[4..], [format!("{line}: stopped"), format!("{line}: stopped")]);
+}
+
+/// A world where one command is denied.
+fn without_rm(lines: &[Value]) -> World {
+    world_with(lines, "[[policy.rules]]\ndecision = \"deny\"\ntool = [\"exec rm *\"]\n")
+}
+
+#[test]
+fn a_line_in_pieces_is_judged_as_the_line_it_becomes() {
+    for pieces in [["r", "m -r src\n"], ["rm \\\n", "-r src\n"], ["echo fine\nr", "m -r src; echo\n"]] {
+        let [first, second] =
+            pieces.map(|input| calls(&json!([process(&json!({"process": 1, "input": input}))])));
+        let last =
+            calls(&json!([process(&json!({"process": 1, "input": "\necho end\n", "wait_for": "end"}))]));
+        let world = without_rm(&[
+            calls(&json!([background("sh")])),
+            first,
+            second,
+            last,
+            done(&["was not run: rule 1"]),
+        ]);
+        let (_, said) = chat(&world, "Do it.");
+        assert_eq!(said["text"], "Done.", "{pieces:?}: {said}");
+        assert!(world.path("project/src").exists(), "{pieces:?}");
+    }
+    // The control: what is allowed runs in pieces.
+    let pieces = ["touch a", "b\necho end\n"]
+        .map(|input| calls(&json!([process(&json!({"process": 1, "input": input}))])));
+    let [first, second] = pieces;
+    let wait = calls(&json!([process(&json!({"process": 1, "wait_for": "end"}))]));
+    let world = without_rm(&[calls(&json!([background("sh")])), first, second, wait, done(&[])]);
+    assert_eq!(chat(&world, "Do it.").1["text"], "Done.");
+    assert!(world.path("project/ab").exists());
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use model::Cancel;
-use policy::{CommandFacts, NetworkWish};
+use policy::{CommandFacts, NetworkWish, unfinished_line};
 use sandbox::{BackgroundCommand, Run, TextWait};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -48,6 +48,8 @@ struct Process {
     told: u64,
     /// Whether it was started in plan mode, and so sees every root read-only.
     in_plan_mode: bool,
+    /// End of its input so far that a further one goes on with: what it does is what both say together.
+    unfinished: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -90,22 +92,31 @@ fn plan_mode_refusal(scope: &ToolScope, arguments: &Arguments) -> Option<String>
     })
 }
 
-/// What is written to a command may be lines of a shell.
-fn command(_: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
-    let line = arguments.input.clone()?;
+/// What is written to a command may be lines of a shell. Their beginning may have been written before.
+fn command(scope: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
+    let line = unfinished(scope, arguments.process) + arguments.input.as_ref()?;
     let directory = RelativePath::root();
     Some(CommandFacts { line, directory, network: NetworkWish::Off, publishes: false })
 }
 
+/// What a process was handed of a line that has not ended.
+fn unfinished(scope: &ToolScope, number: u32) -> String {
+    let process = scope.commands.as_ref().and_then(|commands| commands.processes.find(number).ok());
+    process.map_or_else(String::new, |process| locked(&process).unfinished.clone())
+}
+
 /// What a question shows.
-fn preview(_: &ToolScope, arguments: &Arguments) -> Result<String, String> {
-    let lines = arguments.input.iter().flat_map(|input| input.lines());
-    let lines = lines.map(|line| format!("> {}", line_name(line)));
-    Ok([format!("process {} gets", arguments.process)]
-        .into_iter()
-        .chain(lines)
-        .collect::<Vec<_>>()
-        .join("\n"))
+fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
+    let lines = |text: &str| text.lines().map(|line| format!("> {}", line_name(line))).collect::<Vec<_>>();
+    let (number, mut shown) = (arguments.process, Vec::new());
+    let before = lines(&unfinished(scope, number));
+    if !before.is_empty() {
+        shown.push(format!("process {number} has, without an end"));
+        shown.extend(before);
+    }
+    shown.push(format!("process {number} gets"));
+    shown.extend(arguments.input.iter().flat_map(|input| lines(input)));
+    Ok(shown.join("\n"))
 }
 
 impl Processes {
@@ -146,7 +157,8 @@ pub(super) fn start(
     run.walls.limits.time_ms = TIME_MS;
     let command = commands.session.start_background(run, LOG).map_err(|error| error.to_string())?;
     let number = processes.keys().next_back().map_or(1, |last| last + 1);
-    let process = Process { line: line.to_owned(), command, told: 0, in_plan_mode };
+    let process =
+        Process { line: line.to_owned(), command, told: 0, in_plan_mode, unfinished: String::new() };
     processes.insert(number, Arc::new(Mutex::new(process)));
     while processes.len() > REMEMBERED {
         let Some((number, _)) = processes.iter().find(|(_, process)| !runs(process)) else { break };
@@ -174,6 +186,7 @@ fn look(
     if let Some(input) = &arguments.input {
         let written = blocking(async { process.command.write(input.as_bytes(), PATIENCE).await })?;
         written.map_err(|error| format!("it did not take the input: {error}"))?;
+        process.unfinished = unfinished_line(&(process.unfinished.clone() + input)).to_owned();
     }
     if let Some(text) = &arguments.wait_for {
         let seconds = arguments.timeout.unwrap_or(WAIT).clamp(1, LONGEST_WAIT);
