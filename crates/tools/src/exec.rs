@@ -3,6 +3,7 @@
 //! What stands in the workspace is recorded first, so that all that a command changes can be given back.
 
 mod changed_files;
+mod masked_output;
 mod processes;
 mod report;
 mod watched_files;
@@ -132,7 +133,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         quarantine: commands.quarantine.join(call.changes.name()),
     };
     if arguments.background {
-        return processes::start(commands, &arguments.command, call.plan_mode, run);
+        return processes::start(call, commands, &arguments.command, run);
     }
     // A command that sees every root read-only changes nothing.
     if call.plan_mode {

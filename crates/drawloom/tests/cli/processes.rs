@@ -1,6 +1,7 @@
 //! Commands in the background that a model looks at, hands input and ends: as policy and plan mode allow.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
@@ -128,4 +129,26 @@ fn a_line_in_pieces_is_judged_as_the_line_it_becomes() {
     let world = without_rm(&[calls(&json!([background("sh")])), first, second, wait, done(&[])]);
     assert_eq!(chat(&world, "Do it.").1["text"], "Done.");
     assert!(world.path("project/ab").exists());
+}
+
+#[test]
+fn a_secret_that_is_printed_in_two_pieces_is_masked_in_what_both_looks_tell() {
+    let key = "sk-drawloom-0123456789abcdef";
+    let world = world(&[
+        calls(&json!([background(
+            "head -c 17 key.txt; read line; tail -c +18 key.txt; echo; echo end; sleep 300"
+        )])),
+        calls(&json!([process(&json!({"process": 1, "wait_for": "-0123"}))])),
+        calls(&json!([process(&json!({"process": 1, "input": "\n", "wait_for": "end"}))])),
+        done(&["secret:"]),
+    ]);
+    world.write("keys.toml", &format!("[providers.other]\nkey = \"{key}\"\n"));
+    fs::set_permissions(world.home().join("keys.toml"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(world.path("project/key.txt"), key).unwrap();
+    let (_, said) = chat(&world, "Show it.");
+    assert_eq!(said["text"], "Done.", "{said}");
+    let told = results(&world, "process");
+    assert!(told[0].ends_with(": runs") && told[1].ends_with("⟧\nend"), "{told:?}");
+    let all = told.concat();
+    assert!(!all.contains(&key[..17]) && !all.contains(&key[17..]), "{all}");
 }

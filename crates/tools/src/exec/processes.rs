@@ -12,6 +12,7 @@ use serde::Deserialize;
 use text::cut::head_tail;
 use workspace::RelativePath;
 
+use super::masked_output::MaskedOutput;
 use super::{CommandScope, blocking, report};
 use crate::changes::line_name;
 use crate::tool::{CallScope, Tool, ToolScope};
@@ -46,6 +47,7 @@ struct Process {
     command: BackgroundCommand,
     /// Place in its output up to which it was told.
     told: u64,
+    output: MaskedOutput,
     /// Whether it was started in plan mode, and so sees every root read-only.
     in_plan_mode: bool,
     /// End of its input so far that a further one goes on with: what it does is what both say together.
@@ -145,9 +147,9 @@ fn runs(process: &Mutex<Process>) -> bool {
 
 /// Starts a command in the background. Returns what is told of it. It blocks.
 pub(super) fn start(
+    call: &CallScope<'_>,
     commands: &CommandScope,
     line: &str,
-    in_plan_mode: bool,
     mut run: Run,
 ) -> Result<String, String> {
     let mut processes = locked(&commands.processes.0);
@@ -157,8 +159,14 @@ pub(super) fn start(
     run.walls.limits.time_ms = TIME_MS;
     let command = commands.session.start_background(run, LOG).map_err(|error| error.to_string())?;
     let number = processes.keys().next_back().map_or(1, |last| last + 1);
-    let process =
-        Process { line: line.to_owned(), command, told: 0, in_plan_mode, unfinished: String::new() };
+    let process = Process {
+        line: line.to_owned(),
+        command,
+        told: 0,
+        output: MaskedOutput::new(&call.scope.masker),
+        in_plan_mode: call.plan_mode,
+        unfinished: String::new(),
+    };
     processes.insert(number, Arc::new(Mutex::new(process)));
     while processes.len() > REMEMBERED {
         let Some((number, _)) = processes.iter().find(|(_, process)| !runs(process)) else { break };
@@ -201,6 +209,7 @@ fn look(
         process.command.cancel();
         let _ended = blocking(async { process.command.outcome().await.is_ok() })?;
     }
+    let has_ended = process.command.outcome_now().is_some();
     let state = match process.command.outcome_now() {
         None => "runs".to_owned(),
         Some(Ok(outcome)) => {
@@ -212,11 +221,14 @@ fn look(
     let piece = process.command.output(process.told, READ);
     process.told = piece.end;
     if piece.omitted > 0 {
-        notes.push(format!("{} bytes before this are not kept any more", piece.omitted));
+        process.output.skip();
+        notes.push(format!("at least {} bytes before this are not kept any more", piece.omitted));
     }
     let mut parts = vec![format!("process {} ({}): {state}", arguments.process, line_name(&process.line))];
-    let output = String::from_utf8_lossy(&piece.bytes);
-    let output = call.scope.masker.mask(&output).text.into_owned();
+    let mut output = process.output.push(&piece.bytes);
+    if has_ended && piece.bytes.len() < READ {
+        output += &process.output.finish();
+    }
     if !output.is_empty() {
         parts.push(format!("[output]\n{}", head_tail(output.trim_end_matches('\n'), SHOWN, "output").text));
     }
