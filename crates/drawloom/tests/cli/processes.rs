@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::exec::{world, world_with};
+use crate::exec::{exec, world, world_with};
 use crate::terminal::Terminal;
 use crate::tools::{calls, chat, nodes};
 use crate::world::{World, text};
@@ -151,4 +151,32 @@ fn a_secret_that_is_printed_in_two_pieces_is_masked_in_what_both_looks_tell() {
     assert!(told[0].ends_with(": runs") && told[1].ends_with("⟧\nend"), "{told:?}");
     let all = told.concat();
     assert!(!all.contains(&key[..17]) && !all.contains(&key[17..]), "{all}");
+}
+
+#[test]
+fn a_text_over_the_end_of_the_last_look_is_found_and_one_before_it_is_not() {
+    let world = turn(&[
+        calls(&json!([background("printf ab; read line; printf cd; sleep 300")])),
+        calls(&json!([process(&json!({"process": 1, "wait_for": "ab"}))])),
+        calls(&json!([process(&json!({"process": 1, "wait_for": "ab", "timeout": 1}))])),
+        calls(&json!([process(&json!({"process": 1, "input": "\n", "wait_for": "bcd", "timeout": 5}))])),
+        done(&[]),
+    ]);
+    let told = results(&world, "process");
+    assert!(told[0].ends_with("[output]\nab"), "{told:?}");
+    assert!(told[1].contains("it did not print \"ab\" in 1 s"), "{told:?}");
+    assert!(told[2].ends_with("[output]\ncd"), "{told:?}");
+}
+
+#[test]
+fn input_to_a_process_that_has_ended_says_how_it_ended() {
+    let world = turn(&[
+        calls(&json!([background("echo bye; exit 3")])),
+        calls(&json!([exec("sleep 0.3")])),
+        calls(&json!([process(&json!({"process": 1, "input": "hello\n"}))])),
+        done(&[]),
+    ]);
+    let told = results(&world, "process").remove(0);
+    assert!(told.contains("process 1 (echo bye; exit 3): exit 3\n[output]\nbye"), "{told}");
+    assert!(told.contains("it did not take the input: it has ended"), "{told}");
 }

@@ -1,6 +1,7 @@
 //! Commands in the background: looked at, waited for, written to and ended (spec: agent §3 *Shell*).
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use sandbox::{BackgroundCommand, Run, TextWait};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use text::cut::head_tail;
+use tokio::time::timeout;
 use workspace::RelativePath;
 
 use super::masked_output::MaskedOutput;
@@ -36,6 +38,8 @@ const LONGEST_WAIT: u32 = 600;
 const WAIT: u32 = 30;
 /// How long a command may not read what is written to it.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long one whose input broke has to end, so that it is told how.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// The background commands of a session, by number. A call holds the one it is at while it waits, and no other.
 #[derive(Debug, Default)]
@@ -191,11 +195,9 @@ fn look(
     arguments: &Arguments,
 ) -> Result<String, String> {
     let mut notes = Vec::new();
-    if let Some(input) = &arguments.input {
-        let written = blocking(async { process.command.write(input.as_bytes(), PATIENCE).await })?;
-        written.map_err(|error| format!("it did not take the input: {error}"))?;
-        process.unfinished = unfinished_line(&(process.unfinished.clone() + input)).to_owned();
-    }
+    let refused = arguments.input.as_ref().map_or(Ok(None), |input| hand(process, input))?;
+    let took_input = refused.is_none();
+    notes.extend(refused);
     if let Some(text) = &arguments.wait_for {
         let seconds = arguments.timeout.unwrap_or(WAIT).clamp(1, LONGEST_WAIT);
         match wait(process, text, Duration::from_secs(seconds.into()), call.cancel)? {
@@ -238,7 +240,29 @@ fn look(
     if !notes.is_empty() {
         parts.push(format!("[notes]\n{}", notes.join("\n")));
     }
-    Ok(parts.join("\n"))
+    let told = parts.join("\n");
+    if took_input { Ok(told) } else { Err(told) }
+}
+
+/// Hands a process input. Returns why it did not take it: how it ended is told beside.
+fn hand(process: &mut Process, input: &str) -> Result<Option<String>, String> {
+    let written = blocking(async { process.command.write(input.as_bytes(), PATIENCE).await })?;
+    let Err(error) = written else {
+        process.unfinished = unfinished_line(&(process.unfinished.clone() + input)).to_owned();
+        return Ok(None);
+    };
+    // It may have a part of it, and nobody knows what the next line would be.
+    process.command.close_input();
+    let ended = blocking(async { timeout(GRACE, process.command.outcome()).await.is_ok() })?;
+    let why = match error.kind() {
+        _ if ended => "it did not take the input: it has ended".to_owned(),
+        ErrorKind::TimedOut => {
+            let seconds = PATIENCE.as_secs();
+            format!("it did not read all of the input within {seconds} s: its input is closed")
+        }
+        _ => format!("it did not take the input, which is closed: {error}"),
+    };
+    Ok(Some(why))
 }
 
 /// Waits for a text; none where the turn was stopped meanwhile.
@@ -248,7 +272,9 @@ fn wait(
     at_most: Duration,
     cancel: &Cancel,
 ) -> Result<Option<TextWait>, String> {
-    let (mut cancel, from) = (cancel.clone(), process.told);
+    // It may have begun in what was told already. What ends there was waited for before.
+    let begun = text.len().saturating_sub(1) as u64;
+    let (mut cancel, from) = (cancel.clone(), process.told.saturating_sub(begun));
     blocking(async {
         tokio::select! {
             waited = process.command.wait_for(text.as_bytes(), from, at_most) => Some(waited),
