@@ -73,6 +73,11 @@ impl ToolRegistry {
         all_tools().map(|tool| tool.spec.name).collect()
     }
 
+    /// Whether a tool of one of these names runs commands, so that its scope has to say where.
+    pub fn runs_commands(names: &[String]) -> bool {
+        all_tools().any(|tool| tool.runs_commands() && names.contains(&tool.spec.name))
+    }
+
     /// What a model is told of them, by name.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.values().map(|(tool, _)| tool.spec.clone()).collect()

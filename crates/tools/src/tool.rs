@@ -263,6 +263,11 @@ impl Tool {
         (self.run)(call, arguments)
     }
 
+    /// Whether it runs commands, or steers those that run.
+    pub(crate) fn runs_commands(&self) -> bool {
+        self.command.is_some()
+    }
+
     /// The command that a call runs; none of one that runs none.
     pub(crate) fn command(&self, scope: &ToolScope, arguments: &Value) -> Option<CommandFacts> {
         self.command.as_ref().and_then(|command| command(scope, arguments))

@@ -180,3 +180,19 @@ fn input_to_a_process_that_has_ended_says_how_it_ended() {
     assert!(told.contains("process 1 (echo bye; exit 3): exit 3\n[output]\nbye"), "{told}");
     assert!(told.contains("it did not take the input: it has ended"), "{told}");
 }
+
+#[test]
+fn a_process_reads_the_end_of_its_input_after_the_last_of_it() {
+    let world = turn(&[
+        calls(&json!([background("cat; echo end")])),
+        calls(&json!([process(&json!({"process": 1, "input": "one\n"}))])),
+        calls(&json!([process(
+            &json!({"process": 1, "input": "two\n", "end_of_input": true, "wait_for": "end"})
+        )])),
+        calls(&json!([process(&json!({"process": 1, "input": "three\n"}))])),
+        done(&[]),
+    ]);
+    let told = results(&world, "process");
+    assert!(told[..2].concat().contains("one") && told[1].ends_with("two\nend"), "{told:?}");
+    assert!(told[2].contains(": exit 0") && told[2].contains("it has ended"), "{told:?}");
+}

@@ -20,7 +20,7 @@ use crate::changes::line_name;
 use crate::tool::{CallScope, Tool, ToolScope};
 
 const DESCRIPTION: &str = "Looks at a command that exec started in the background: says what it printed since the last \
-look and whether it ended. It waits for a text, writes to its input, or ends it, where the call says so.";
+look and whether it ended. It waits for a text, writes to its input or closes it, or ends it, where the call says so.";
 
 /// Commands that run in the background of a session at one time (spec: scale §4).
 const MOST: usize = 8;
@@ -70,9 +70,19 @@ pub(crate) struct Arguments {
     timeout: Option<u32>,
     /// Text for its standard input, with its own line ends.
     input: Option<String>,
+    /// Close its standard input, after `input` where there is any: it reads the end.
+    #[serde(default)]
+    end_of_input: bool,
     /// End it with all it started.
     #[serde(default)]
     kill: bool,
+}
+
+impl Arguments {
+    /// Whether its process gets something to work on. A shell runs a line without an end once its input ends.
+    fn steers(&self) -> bool {
+        self.input.is_some() || self.end_of_input
+    }
 }
 
 pub(crate) fn tool() -> Tool {
@@ -81,15 +91,14 @@ pub(crate) fn tool() -> Tool {
 }
 
 fn only_looks(_: &ToolScope, arguments: &Arguments) -> bool {
-    arguments.input.is_none() && !arguments.kill
+    !arguments.steers() && !arguments.kill
 }
 
 /// What a command that may write is handed is work, whatever its own text says.
 fn plan_mode_refusal(scope: &ToolScope, arguments: &Arguments) -> Option<String> {
-    arguments.input.as_ref()?;
     let number = arguments.process;
     let process = scope.commands.as_ref()?.processes.find(number).ok()?;
-    let may_write = !locked(&process).in_plan_mode;
+    let may_write = arguments.steers() && !locked(&process).in_plan_mode;
     may_write.then(|| {
         format!(
             "plan mode is on, and process {number} was started outside of it and may write: it takes no input until the \
@@ -122,6 +131,9 @@ fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
     }
     shown.push(format!("process {number} gets"));
     shown.extend(arguments.input.iter().flat_map(|input| lines(input)));
+    if arguments.end_of_input {
+        shown.push("and the end of its input".to_owned());
+    }
     Ok(shown.join("\n"))
 }
 
@@ -197,6 +209,9 @@ fn look(
     let mut notes = Vec::new();
     let refused = arguments.input.as_ref().map_or(Ok(None), |input| hand(process, input))?;
     let took_input = refused.is_none();
+    if arguments.end_of_input {
+        process.command.close_input();
+    }
     notes.extend(refused);
     if let Some(text) = &arguments.wait_for {
         let seconds = arguments.timeout.unwrap_or(WAIT).clamp(1, LONGEST_WAIT);
