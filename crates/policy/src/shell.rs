@@ -73,6 +73,8 @@ pub(crate) struct Redirection {
 pub(crate) struct CommandLine {
     pub(crate) commands: Vec<SimpleCommand>,
     pub(crate) redirections: Vec<Redirection>,
+    /// Whether a variable is set before a command, by whatever name.
+    pub(crate) assigns: bool,
     pub(crate) obstacles: Vec<Obstacle>,
     /// Whether all commands that may run are among `commands`.
     pub(crate) complete: bool,

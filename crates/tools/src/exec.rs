@@ -11,7 +11,7 @@ mod watched_files;
 use std::path::PathBuf;
 
 use model::Cancel;
-use policy::{CommandFacts, NetworkWish, PathAccess, PathUse, SandboxLevel};
+use policy::{CommandFacts, CommandStart, NetworkWish, PathAccess, PathUse, SandboxLevel};
 use sandbox::{CommandLine, Level, LevelReport, Outcome, RootAccess, Run, RunningCommand, Session, Walls};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -95,7 +95,8 @@ fn place<'s>(scope: &'s ToolScope, arguments: &Arguments) -> Result<RootedPath<'
 fn command(scope: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
     let directory = place(scope, arguments).ok()?.path;
     let line = arguments.command.clone();
-    Some(CommandFacts { line, directory, network: NetworkWish::Off, publishes: false })
+    let start = if arguments.background { CommandStart::Background } else { CommandStart::Foreground };
+    Some(CommandFacts { line, directory, network: NetworkWish::Off, publishes: false, start })
 }
 
 fn paths(scope: &ToolScope, arguments: &Arguments) -> Vec<PathUse> {
@@ -111,6 +112,9 @@ fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
         arguments.command.lines().map(|line| format!("$ {}", explicit_line(line))).collect();
     if !place.path.is_root() {
         shown.push(format!("in {}", explicit_line(&place.path.as_path().display().to_string())));
+    }
+    if arguments.background {
+        shown.push("in the background".to_owned());
     }
     shown.extend(arguments.touches.iter().map(|path| format!("writes {}", explicit_line(path))));
     Ok(shown.join("\n"))

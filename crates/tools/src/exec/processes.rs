@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use model::Cancel;
-use policy::{CommandFacts, NetworkWish, unfinished_line};
+use policy::{CommandFacts, CommandStart, NetworkWish, unfinished_line};
 use sandbox::{BackgroundCommand, Run, TextWait};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -111,7 +111,8 @@ fn plan_mode_refusal(scope: &ToolScope, arguments: &Arguments) -> Option<String>
 fn command(scope: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
     let line = unfinished(scope, arguments.process) + arguments.input.as_ref()?;
     let directory = RelativePath::root();
-    Some(CommandFacts { line, directory, network: NetworkWish::Off, publishes: false })
+    let start = CommandStart::Input;
+    Some(CommandFacts { line, directory, network: NetworkWish::Off, publishes: false, start })
 }
 
 /// What a process was handed of a line that has not ended.
