@@ -28,6 +28,7 @@ mod decision;
 mod exec_match;
 mod lasting;
 mod matching;
+mod named_files;
 mod pattern;
 mod pattern_parser;
 mod policy;
@@ -42,6 +43,7 @@ pub use call::{
 };
 pub use decision::{Decision, Reason, Repeat, RuleReason, Verdict};
 pub use lasting::{LastingAnswers, Permission};
+pub use named_files::{NamedFile, named_files};
 pub use pattern::{Limit, PathGlob, Pattern};
 pub use pattern_parser::PatternError;
 pub use policy::{Policy, PolicyError};

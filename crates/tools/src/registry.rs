@@ -178,10 +178,13 @@ impl CheckedCall {
     }
 
     /// What it rests on beside its arguments: the files that a command names. It blocks.
-    pub fn rests_on(&self) -> Option<Digest> {
-        let command = self.tool.command(&self.scope, &self.arguments)?;
-        let place = self.scope.roots.place(".").ok()?;
-        Some(exec::watched(place.root, &command))
+    ///
+    /// # Errors
+    /// A file it names cannot be compared with what it will be later, for this reason.
+    pub fn rests_on(&self) -> Result<Option<Digest>, String> {
+        let Some(command) = self.tool.command(&self.scope, &self.arguments) else { return Ok(None) };
+        let Ok(place) = self.scope.roots.place(".") else { return Ok(None) };
+        exec::watched(place.root, &command).map(Some)
     }
 
     /// Its result where it fails before it runs, for this reason, which may quote what its files say.

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::exec::{exec, world, world_with};
+use crate::exec::{world, world_with};
 use crate::terminal::Terminal;
 use crate::tools::{calls, chat, nodes};
 use crate::world::{World, text};
@@ -86,7 +86,7 @@ fn calls_on_one_process_in_one_reply_run_one_after_another() {
             process(&json!({"process": 1})),
             process(&json!({"process": 1})),
             process(&json!({"process": 1, "kill": true})),
-            process(&json!({"process": 1})),
+            process(&json!({"process": 1, "timeout": 1})),
         ])),
         done(&[]),
     ]);
@@ -172,13 +172,14 @@ fn a_text_over_the_end_of_the_last_look_is_found_and_one_before_it_is_not() {
 fn input_to_a_process_that_has_ended_says_how_it_ended() {
     let world = turn(&[
         calls(&json!([background("echo bye; exit 3")])),
-        calls(&json!([exec("sleep 0.3")])),
+        calls(&json!([process(&json!({"process": 1, "wait_for": "never"}))])),
         calls(&json!([process(&json!({"process": 1, "input": "hello\n"}))])),
         done(&[]),
     ]);
-    let told = results(&world, "process").remove(0);
-    assert!(told.contains("process 1 (echo bye; exit 3): exit 3\n[output]\nbye"), "{told}");
-    assert!(told.contains("it did not take the input: it has ended"), "{told}");
+    let told = results(&world, "process");
+    assert!(told[0].contains("exit 3\n[output]\nbye"), "{told:?}");
+    assert!(told[1].starts_with("process 1 (echo bye; exit 3): exit 3\n"), "{told:?}");
+    assert!(told[1].contains("it did not take the input: it has ended"), "{told:?}");
 }
 
 #[test]
