@@ -128,14 +128,16 @@ pub struct Tool {
 
 /// What depends on how a call steers a command that runs.
 struct Steering {
-    only_looks: Box<dyn Fn(&ToolScope, &Value) -> bool + Send + Sync>,
-    plan_mode: Box<dyn Fn(&ToolScope, &Value) -> Option<String> + Send + Sync>,
+    only_looks: Box<OfCall<bool>>,
+    plan_mode: Box<OfCall<Option<String>>>,
 }
 
 /// It blocks: whoever runs it does so on a thread that may wait for the disk.
 type Run = dyn Fn(&CallScope<'_>, Value) -> ToolOutput + Send + Sync;
 /// The paths it is about, with what it does to them. It blocks.
 type Paths = dyn Fn(&ToolScope, &Value) -> Vec<PathUse> + Send + Sync;
+/// What a call says of itself.
+type OfCall<T> = dyn Fn(&ToolScope, &Value) -> T + Send + Sync;
 /// The command it runs.
 type Command = dyn Fn(&ToolScope, &Value) -> Option<CommandFacts> + Send + Sync;
 /// What it would do, as a question shows it. It blocks.
