@@ -89,6 +89,8 @@ mod pictures;
 mod planning;
 #[path = "cli/policy.rs"]
 mod policy;
+#[path = "cli/processes.rs"]
+mod processes;
 #[path = "shared/program.rs"]
 mod program;
 #[path = "cli/promises.rs"]

@@ -96,6 +96,18 @@ pub struct CommandFacts {
     pub network: NetworkWish,
     /// Whether a port is to be published on the machine.
     pub publishes: bool,
+    pub start: CommandStart,
+}
+
+/// How a line reaches a shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandStart {
+    /// One is started for it and waited for.
+    Foreground,
+    /// One is started for it and runs on.
+    Background,
+    /// As input of a command that runs already: what reads it and where it is are not known.
+    Input,
 }
 
 /// Network that a command asks for.

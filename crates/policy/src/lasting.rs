@@ -1,7 +1,9 @@
 //! Answers that hold for more than one call (spec: agent §4 *Answers*, security §14): what may be remembered of a yes, and
 //! which later calls it answers.
 //!
-//! What is remembered are the exact words of the call: its path, its host, the argv of each command. A permission answers
+//! What is remembered are the exact words of the call: its path, its host, the argv of its command. Of a line that means
+//! more than one argv says nothing is remembered: of one with several commands, in another folder than the top one, with
+//! files redirected or variables set, in the background, or handed to a command that runs. A permission answers
 //! a question and nothing else, so that a deny rule, plan mode and what no tool may reach hold as before. Each has to
 //! cover the whole call by itself: two of them do not add up to a call that nobody saw. A rule that is written for good
 //! is one of the owner's, and adds up with the others as they do.
@@ -10,18 +12,21 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{Attendance, CallFacts, CommandFacts, Effect, SessionFacts};
+use crate::call::{Attendance, CallFacts, CommandFacts, CommandStart, Effect, SessionFacts};
 use crate::decision::{Decision, Reason, Repeat, Verdict};
 use crate::matching::CallView;
 use crate::pattern::{Limit, PathGlob, Pattern, host_name};
 use crate::policy::Policy;
 use crate::programs::launches;
 use crate::rule::PolicyRule;
-use crate::shell::CommandLine;
+use crate::shell::{CommandLine, Redirection};
 use crate::table::Loosening;
 
 /// Paths, hosts or commands of a call that is remembered, at most: a person reads all of them before they say yes.
 const MOST: usize = 8;
+
+/// Tool whose lines are matched as commands.
+const EXEC: &str = "exec";
 
 /// Calls that a person allowed for the rest of a session: those that these patterns cover whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,10 +79,13 @@ impl Policy {
             return verdict;
         }
         let view = CallView::new(call);
+        let says_all =
+            call.command.as_ref().is_none_or(|command| command.line.is_empty() || words(command).is_some());
         // A rule of the owner's asks about this call, not about the machine.
         let by_rule = !matches!(verdict.reason, Reason::Row(_));
         let given = permissions.iter().find(|permission| {
-            !(by_rule && permission.is_of_level()) && view.is_covered_by(permission.patterns())
+            let holds = if permission.is_of_level() { !by_rule } else { says_all };
+            holds && view.is_covered_by(permission.patterns())
         });
         match given {
             Some(given) => {
@@ -149,6 +157,10 @@ fn exact(call: &CallFacts) -> Option<Vec<Pattern>> {
     hosts.dedup();
     let commands = call.command.as_ref().map_or_else(|| Some(Vec::new()), commands)?;
     if commands.is_empty() {
+        // The name of the tool that runs lines would mean all of them.
+        if call.command.is_some() && call.tool == EXEC {
+            return None;
+        }
         return match (&call.paths[..], &hosts[..]) {
             ([], []) => Some(tool(None)),
             ([], [host]) => Some(tool(Some(Limit::Host(host.clone())))),
@@ -165,22 +177,33 @@ fn exact(call: &CallFacts) -> Option<Vec<Pattern>> {
     (patterns.len() <= MOST).then_some(patterns)
 }
 
-/// The argv of each command of a line. None where one of them is a file, or runs what its arguments name: that may be
-/// another program at the next call, by the same words.
+/// The argv of the one command of a line, where it says all that the line does, or none of a line without text. None
+/// where the command is a file, or runs what its arguments name: that may be another program at the next call, by the
+/// same words.
 fn commands(command: &CommandFacts) -> Option<Vec<Pattern>> {
-    let mut patterns = Vec::new();
-    for command in CommandLine::read(&command.line).commands {
-        let words: Vec<String> = command.words.into_iter().map(|word| word.text).collect();
-        let program = words.first()?;
-        if program.contains('/') || launches(words.iter().map(String::as_str)) {
-            return None;
-        }
-        let pattern = Pattern::Exec { words, more: false };
-        if !patterns.contains(&pattern) {
-            patterns.push(pattern);
-        }
+    if command.line.is_empty() {
+        return Some(Vec::new());
     }
-    Some(patterns)
+    let words = words(command)?;
+    let program = words.first()?;
+    if program.contains('/') || launches(words.iter().map(String::as_str)) {
+        return None;
+    }
+    Some(vec![Pattern::Exec { words, more: false }])
+}
+
+/// The words of the one command of a line; none where they do not say all that the line does.
+fn words(command: &CommandFacts) -> Option<Vec<String>> {
+    let line = CommandLine::read(&command.line);
+    let moves = |program: &str| matches!(program, "cd" | "pushd" | "popd");
+    let to_nothing =
+        |redirection: &Redirection| redirection.target.known && redirection.target.text == "/dev/null";
+    let is_plain_start = command.start == CommandStart::Foreground && command.directory.is_root();
+    let says_all = is_plain_start && !line.assigns && line.redirections.iter().all(to_nothing);
+    let mut commands = line.commands.into_iter();
+    let (Some(one), None, true) = (commands.next(), commands.next(), says_all) else { return None };
+    let words: Vec<String> = one.words.into_iter().map(|word| word.text).collect();
+    (!words.first().is_some_and(|program| moves(program))).then_some(words)
 }
 
 /// A glob of the paths of a call, and of no others.

@@ -14,7 +14,7 @@
 //! mode, and what no tool may reach. The contract of security names these without exception.
 //!
 //! A yes of a person may hold for a session or for good ([`LastingAnswers`]): of a question alone, by the exact words of
-//! its call, and never of one that is asked each time.
+//! its call, and never of one that is asked each time, nor of a line of which those words do not say all.
 //!
 //! An allow rule must cover *all* of a call: each command of its line, each host, each path written, each effect. A deny
 //! or ask rule needs one of them. So the two are matched differently (`matching`), and both err to the safe side: a deny
@@ -28,6 +28,7 @@ mod decision;
 mod exec_match;
 mod lasting;
 mod matching;
+mod named_files;
 mod pattern;
 mod pattern_parser;
 mod policy;
@@ -37,13 +38,15 @@ mod shell;
 mod table;
 
 pub use call::{
-    Attendance, CallFacts, CallMark, CommandFacts, Effect, NetworkWish, PathAccess, PathPlace, PathUse,
-    SandboxLevel, ServerFacts, SessionFacts, SessionType,
+    Attendance, CallFacts, CallMark, CommandFacts, CommandStart, Effect, NetworkWish, PathAccess, PathPlace,
+    PathUse, SandboxLevel, ServerFacts, SessionFacts, SessionType,
 };
 pub use decision::{Decision, Reason, Repeat, RuleReason, Verdict};
 pub use lasting::{LastingAnswers, Permission};
+pub use named_files::{NamedFile, named_files};
 pub use pattern::{Limit, PathGlob, Pattern};
 pub use pattern_parser::PatternError;
 pub use policy::{Policy, PolicyError};
 pub use rule::PolicyRule;
+pub use shell::unfinished_line;
 pub use table::{Loosening, Row, RowId, TABLE};

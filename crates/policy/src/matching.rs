@@ -6,7 +6,7 @@
 
 use workspace::RelativePath;
 
-use crate::call::{CallFacts, CommandFacts, Effect, PathAccess, PathUse};
+use crate::call::{CallFacts, CommandFacts, CommandStart, Effect, PathAccess, PathUse};
 use crate::exec_match::{self, Match};
 use crate::pattern::{Limit, Pattern, host_name};
 use crate::rule::PolicyRule;
@@ -212,8 +212,9 @@ impl<'a> CallView<'a> {
 fn stays_inside(line: &CommandLine, command: &CommandFacts) -> bool {
     let first =
         |command: &SimpleCommand| command.words.first().map(|word| word.text.clone()).unwrap_or_default();
-    let moves =
-        line.commands.iter().any(|command| matches!(first(command).as_str(), "cd" | "pushd" | "popd"));
+    // A command that reads it as input may be anywhere.
+    let moves = command.start == CommandStart::Input
+        || line.commands.iter().any(|command| matches!(first(command).as_str(), "cd" | "pushd" | "popd"));
     line.redirections.iter().all(|redirection| is_inside(redirection, moves, &command.directory))
 }
 

@@ -73,6 +73,8 @@ pub(crate) struct Redirection {
 pub(crate) struct CommandLine {
     pub(crate) commands: Vec<SimpleCommand>,
     pub(crate) redirections: Vec<Redirection>,
+    /// Whether a variable is set before a command, by whatever name.
+    pub(crate) assigns: bool,
     pub(crate) obstacles: Vec<Obstacle>,
     /// Whether all commands that may run are among `commands`.
     pub(crate) complete: bool,
@@ -86,6 +88,20 @@ impl CommandLine {
     pub(crate) fn is_plain(&self) -> bool {
         self.obstacles.is_empty() && self.complete
     }
+}
+
+/// Tail of a text, handed to a shell piece by piece, that the next piece goes on with: its last line where no end of it
+/// was handed over, or one that goes on by a backslash; all of it where a quote or a bracket is open. Of a tail that is
+/// too long to be read no more is kept than tells that.
+pub fn unfinished_line(text: &str) -> &str {
+    let ends = |at: &usize| text[..*at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0;
+    let end = text.match_indices('\n').rev().map(|(at, _)| at).find(ends);
+    let (lines, rest) = text.split_at(end.map_or(0, |end| end + 1));
+    let is_open = || CommandLine::read(lines).obstacles.contains(&Obstacle::Unbalanced);
+    let tail = if text.len() <= MAX_LINE && is_open() { text } else { rest };
+    let from = tail.len().saturating_sub(MAX_LINE + 1);
+    let from = (0..=from).rev().find(|at| tail.is_char_boundary(*at)).unwrap_or(0);
+    &tail[from..]
 }
 
 #[cfg(test)]
@@ -195,6 +211,28 @@ mod tests {
     fn nesting_is_bounded() {
         let line = CommandLine::read(&"$(".repeat(20_000));
         assert!(!line.complete && line.obstacles.contains(&Obstacle::TooLarge));
+    }
+
+    #[test]
+    fn what_a_further_text_may_go_on_with_is_unfinished() {
+        for (text, tail) in [
+            ("", ""),
+            ("r", "r"),
+            ("ls\nr", "r"),
+            ("ls\n", ""),
+            ("ls\ngit \\\n", "git \\\n"),
+            ("git \\\\\n", ""),
+            ("ls\ngit 'x\n", "ls\ngit 'x\n"),
+            ("echo $(\nrm", "echo $(\nrm"),
+            ("echo 'a\nb'\nrm", "rm"),
+        ] {
+            assert_eq!(unfinished_line(text), tail, "{text:?}");
+        }
+        let long = "ä".repeat(MAX_LINE);
+        let tail = unfinished_line(&long);
+        assert!((MAX_LINE + 1..=MAX_LINE + 4).contains(&tail.len()));
+        assert!(CommandLine::read(tail).obstacles.contains(&Obstacle::TooLarge));
+        assert_eq!(unfinished_line(&format!("'{long}\nrm")), "rm");
     }
 
     proptest! {

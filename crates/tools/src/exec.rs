@@ -3,6 +3,7 @@
 //! What stands in the workspace is recorded first, so that all that a command changes can be given back.
 
 mod changed_files;
+mod masked_output;
 mod processes;
 mod report;
 mod watched_files;
@@ -10,7 +11,7 @@ mod watched_files;
 use std::path::PathBuf;
 
 use model::Cancel;
-use policy::{CommandFacts, NetworkWish, PathAccess, PathUse, SandboxLevel};
+use policy::{CommandFacts, CommandStart, NetworkWish, PathAccess, PathUse, SandboxLevel};
 use sandbox::{CommandLine, Level, LevelReport, Outcome, RootAccess, Run, RunningCommand, Session, Walls};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -94,7 +95,8 @@ fn place<'s>(scope: &'s ToolScope, arguments: &Arguments) -> Result<RootedPath<'
 fn command(scope: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
     let directory = place(scope, arguments).ok()?.path;
     let line = arguments.command.clone();
-    Some(CommandFacts { line, directory, network: NetworkWish::Off, publishes: false })
+    let start = if arguments.background { CommandStart::Background } else { CommandStart::Foreground };
+    Some(CommandFacts { line, directory, network: NetworkWish::Off, publishes: false, start })
 }
 
 fn paths(scope: &ToolScope, arguments: &Arguments) -> Vec<PathUse> {
@@ -110,6 +112,9 @@ fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
         arguments.command.lines().map(|line| format!("$ {}", explicit_line(line))).collect();
     if !place.path.is_root() {
         shown.push(format!("in {}", explicit_line(&place.path.as_path().display().to_string())));
+    }
+    if arguments.background {
+        shown.push("in the background".to_owned());
     }
     shown.extend(arguments.touches.iter().map(|path| format!("writes {}", explicit_line(path))));
     Ok(shown.join("\n"))
@@ -132,7 +137,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         quarantine: commands.quarantine.join(call.changes.name()),
     };
     if arguments.background {
-        return processes::start(commands, &arguments.command, run);
+        return processes::start(call, commands, &arguments.command, run);
     }
     // A command that sees every root read-only changes nothing.
     if call.plan_mode {

@@ -73,6 +73,11 @@ impl ToolRegistry {
         all_tools().map(|tool| tool.spec.name).collect()
     }
 
+    /// Whether a tool of one of these names runs commands, so that its scope has to say where.
+    pub fn runs_commands(names: &[String]) -> bool {
+        all_tools().any(|tool| tool.runs_commands() && names.contains(&tool.spec.name))
+    }
+
     /// What a model is told of them, by name.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.values().map(|(tool, _)| tool.spec.clone()).collect()
@@ -129,7 +134,12 @@ fn differ(one: &str, other: &str) -> usize {
 impl CheckedCall {
     /// Whether it changes nothing, so that it may run beside others.
     pub fn only_reads(&self) -> bool {
-        self.tool.effects.iter().all(|effect| *effect == Effect::Read)
+        self.tool.only_reads(&self.scope, &self.arguments)
+    }
+
+    /// Why it is refused in plan mode whatever policy says: it would reach a command that may write. It blocks.
+    pub fn plan_mode_refusal(&self) -> Option<String> {
+        self.tool.plan_mode_refusal(&self.scope, &self.arguments).filter(|_| self.plan_mode)
     }
 
     /// What policy says of it, where a person allowed some calls before. It blocks: of a folder, what is in it counts.
@@ -168,10 +178,13 @@ impl CheckedCall {
     }
 
     /// What it rests on beside its arguments: the files that a command names. It blocks.
-    pub fn rests_on(&self) -> Option<Digest> {
-        let command = self.tool.command(&self.scope, &self.arguments)?;
-        let place = self.scope.roots.place(".").ok()?;
-        Some(exec::watched(place.root, &command))
+    ///
+    /// # Errors
+    /// A file it names cannot be compared with what it will be later, for this reason.
+    pub fn rests_on(&self) -> Result<Option<Digest>, String> {
+        let Some(command) = self.tool.command(&self.scope, &self.arguments) else { return Ok(None) };
+        let Ok(place) = self.scope.roots.place(".") else { return Ok(None) };
+        exec::watched(place.root, &command).map(Some)
     }
 
     /// Its result where it fails before it runs, for this reason, which may quote what its files say.

@@ -69,7 +69,7 @@ fn found<'a>(all: &'a [ToolSpec], query: &str) -> Vec<&'a ToolSpec> {
 /// Words of a text without case and accents, those of a name with `_` too.
 fn words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(|word| folded(word)).collect()
+    words.map(folded).collect()
 }
 
 /// Letters by which a word may be longer than the other it begins with: an ending.

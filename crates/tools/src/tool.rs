@@ -123,12 +123,21 @@ pub struct Tool {
     paths: Box<Paths>,
     command: Option<Box<Command>>,
     preview: Option<Box<Preview>>,
+    steering: Option<Steering>,
+}
+
+/// What depends on how a call steers a command that runs.
+struct Steering {
+    only_looks: Box<OfCall<bool>>,
+    plan_mode: Box<OfCall<Option<String>>>,
 }
 
 /// It blocks: whoever runs it does so on a thread that may wait for the disk.
 type Run = dyn Fn(&CallScope<'_>, Value) -> ToolOutput + Send + Sync;
 /// The paths it is about, with what it does to them. It blocks.
 type Paths = dyn Fn(&ToolScope, &Value) -> Vec<PathUse> + Send + Sync;
+/// What a call says of itself.
+type OfCall<T> = dyn Fn(&ToolScope, &Value) -> T + Send + Sync;
 /// The command it runs.
 type Command = dyn Fn(&ToolScope, &Value) -> Option<CommandFacts> + Send + Sync;
 /// What it would do, as a question shows it. It blocks.
@@ -153,6 +162,7 @@ impl Tool {
             paths: Box::new(paths),
             command: None,
             preview: None,
+            steering: None,
         }
     }
 
@@ -171,6 +181,7 @@ impl Tool {
             paths: Box::new(of_arguments(paths)),
             command: None,
             preview: Some(Box::new(previewing(preview))),
+            steering: None,
         }
     }
 
@@ -189,15 +200,19 @@ impl Tool {
             paths: Box::new(of_arguments(paths)),
             command: Some(Box::new(of_arguments(command))),
             preview: Some(Box::new(previewing(preview))),
+            steering: None,
         }
     }
 
-    /// A core tool that looks at commands which run; what it hands them is a command too.
+    /// A core tool that looks at commands which run; what it hands them is a command too. `only_looks` says whether a
+    /// call leaves them as they are, `plan_mode` why one is refused in plan mode.
     pub(crate) fn steering_commands<A: DeserializeOwned + JsonSchema + 'static>(
         (name, description): (&str, &str),
         run: fn(&CallScope<'_>, &A) -> Result<String, String>,
         command: fn(&ToolScope, &A) -> Option<CommandFacts>,
         preview: fn(&ToolScope, &A) -> Result<String, String>,
+        only_looks: fn(&ToolScope, &A) -> bool,
+        plan_mode: fn(&ToolScope, &A) -> Option<String>,
     ) -> Self {
         Self {
             spec: spec::<A>(name, description),
@@ -206,6 +221,10 @@ impl Tool {
             paths: Box::new(|_, _| Vec::new()),
             command: Some(Box::new(of_arguments(command))),
             preview: Some(Box::new(previewing(preview))),
+            steering: Some(Steering {
+                only_looks: Box::new(of_arguments(only_looks)),
+                plan_mode: Box::new(of_arguments(plan_mode)),
+            }),
         }
     }
 
@@ -237,6 +256,7 @@ impl Tool {
             paths: Box::new(|_, _| Vec::new()),
             command: None,
             preview: None,
+            steering: None,
         }
     }
 
@@ -245,9 +265,25 @@ impl Tool {
         (self.run)(call, arguments)
     }
 
+    /// Whether it runs commands, or steers those that run.
+    pub(crate) fn runs_commands(&self) -> bool {
+        self.command.is_some()
+    }
+
     /// The command that a call runs; none of one that runs none.
     pub(crate) fn command(&self, scope: &ToolScope, arguments: &Value) -> Option<CommandFacts> {
         self.command.as_ref().and_then(|command| command(scope, arguments))
+    }
+
+    /// Whether a call changes nothing: neither a file nor a command that runs.
+    pub(crate) fn only_reads(&self, scope: &ToolScope, arguments: &Value) -> bool {
+        let reads = self.effects.iter().all(|effect| *effect == Effect::Read);
+        reads && self.steering.as_ref().is_none_or(|steering| (steering.only_looks)(scope, arguments))
+    }
+
+    /// Why a call is refused in plan mode whatever policy says; none of one that is not.
+    pub(crate) fn plan_mode_refusal(&self, scope: &ToolScope, arguments: &Value) -> Option<String> {
+        self.steering.as_ref().and_then(|steering| (steering.plan_mode)(scope, arguments))
     }
 
     /// What it would do, as a question shows it; none of a tool that shows nothing.

@@ -15,9 +15,6 @@ use crate::app::App;
 use crate::error::CommandError;
 use crate::walls;
 
-/// The tools that run commands.
-const RUNNING: [&str; 2] = ["exec", "process"];
-
 /// Bytes that `/tmp` of a session holds at most.
 const TEMP_BYTES: u64 = 1 << 30;
 
@@ -85,11 +82,7 @@ pub(crate) fn scope(app: &App, session: SessionType, names: &[String]) -> Result
         locks,
         umask: store::home::former_umask(),
         seen: SeenFiles::default(),
-        commands: if names.iter().any(|name| RUNNING.contains(&name.as_str())) {
-            commands(app, session)?
-        } else {
-            None
-        },
+        commands: if ToolRegistry::runs_commands(names) { commands(app, session)? } else { None },
     })
 }
 

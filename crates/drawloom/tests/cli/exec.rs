@@ -12,19 +12,24 @@ use crate::file_tools::{listed, say};
 use crate::tools::{calls, chat, nodes};
 use crate::world::{World, text};
 
-fn exec(command: &str) -> Value {
+pub(crate) fn exec(command: &str) -> Value {
     json!({"name": "exec", "arguments": {"command": command}})
 }
 
 /// A world whose model answers from these lines, and may run commands.
-fn world(lines: &[Value]) -> World {
+pub(crate) fn world(lines: &[Value]) -> World {
+    world_with(lines, "")
+}
+
+/// The same, with more in its configuration.
+pub(crate) fn world_with(lines: &[Value], more: &str) -> World {
     let world = World::new();
     world.write("lines.jsonl", &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
     let file = text(&world.home().join("lines.jsonl"));
     let tools = r#"["exec", "process", "read", "write"]"#;
     world.write(
         "config.toml",
-        &format!("[model]\ndefault = \"script:{file}\"\n[agents.assistant]\ntools = {tools}\n"),
+        &format!("[model]\ndefault = \"script:{file}\"\n[agents.assistant]\ntools = {tools}\n{more}"),
     );
     fs::create_dir_all(world.path("project/src")).unwrap();
     fs::write(world.path("project/src/main.rs"), "fn weave() {}\n").unwrap();

@@ -47,6 +47,7 @@ impl Lexer {
         let empty = CommandLine {
             commands: Vec::new(),
             redirections: Vec::new(),
+            assigns: false,
             obstacles: Vec::new(),
             complete: true,
         };
@@ -177,6 +178,7 @@ impl Lexer {
         let inner = Self::read(text, self.depth + 1);
         self.line.commands.extend(inner.commands);
         self.line.redirections.extend(inner.redirections);
+        self.line.assigns |= inner.assigns;
         self.line.complete &= inner.complete;
         inner.obstacles.into_iter().for_each(|obstacle| self.note(obstacle));
     }
@@ -196,6 +198,7 @@ impl Lexer {
         }
         if command.words.is_empty() {
             if assigns.is_some() {
+                self.line.assigns = true;
                 return;
             }
             if word.is_bare() && KEYWORDS.contains(&word.text.as_str()) {

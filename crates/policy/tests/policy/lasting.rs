@@ -1,9 +1,11 @@
 //! Answers that hold for more than one call: what may be remembered, and which calls it answers (spec: security §14).
 
 use drawloom_policy::{
-    Attendance, CallFacts, CallMark, Decision, Effect, LastingAnswers, NetworkWish, PathAccess, Permission,
-    Policy, SandboxLevel, SessionFacts, SessionType,
+    Attendance, CallFacts, CallMark, CommandFacts, CommandStart, Decision, Effect, LastingAnswers,
+    NetworkWish, PathAccess, Permission, Policy, SandboxLevel, SessionFacts, SessionType,
 };
+
+use workspace::RelativePath;
 
 use crate::support::{CHAT, call, exec, file, online, policy, server};
 
@@ -106,16 +108,44 @@ fn a_command_that_runs_a_file_is_not_remembered() {
         assert_eq!(asks.decide(&run, &CHAT).decision, Decision::Ask, "{line}");
         assert_eq!(offered(&asks, &run, &CHAT), (None, None), "{line}");
     }
-    let both = exec("make && git status", NetworkWish::Off);
-    let (session, _) = offered(&asks, &both, &CHAT);
-    assert_eq!(session.as_deref(), Some("exec make, exec git status"), "control");
-    for line in ["make && git push", "make > /x; git status", "make && git status && $X"] {
-        let patterns = ["exec make", "exec git status"];
-        assert_ne!(
-            decided(&asks, &exec(line, NetworkWish::Off), &CHAT, &patterns),
-            Decision::Allow,
-            "{line}"
-        );
+}
+
+/// What the words of one command do not say is not remembered, nor allowed by a command that was.
+#[test]
+fn a_line_that_means_more_than_its_words_is_not_remembered_and_not_allowed_by_them() {
+    let asks = policy(&["ask exec rm *", "ask exec cd *", "ask exec make *"]);
+    let patterns = ["exec rm -r out", "exec cd build", "exec make"];
+    let off = |line: &str| exec(line, NetworkWish::Off);
+    let with = |change: fn(&mut CommandFacts)| {
+        let mut call = off("rm -r out");
+        change(call.command.as_mut().unwrap());
+        call
+    };
+    for call in [
+        off("cd build && rm -r out"),
+        off("rm -r out; cd build"),
+        off("rm -r out; make"),
+        off("make | rm -r out"),
+        off("rm -r out >| src/main.rs"),
+        off("rm -r out 2> src/main.rs"),
+        off("rm -r out < list"),
+        off("LANG=C rm -r out"),
+        off("cd build"),
+        with(|command| command.directory = RelativePath::parse("build").unwrap()),
+        with(|command| command.start = CommandStart::Background),
+        with(|command| command.start = CommandStart::Input),
+    ] {
+        assert_eq!(offered(&asks, &call, &CHAT), (None, None), "{call:?}");
+        assert_eq!(decided(&asks, &call, &CHAT, &patterns), Decision::Ask, "{call:?}");
+    }
+    for line in ["rm -r out", "rm  -r 'out'", "rm -r out 2>/dev/null", "rm -r out 2>&1"] {
+        let (session, _) = offered(&asks, &off(line), &CHAT);
+        assert_eq!(session.as_deref(), Some("exec rm -r out"), "control: {line}");
+        assert_eq!(decided(&asks, &off(line), &CHAT, &patterns), Decision::Allow, "control: {line}");
+    }
+    for line in ["", "# rm", "X=1", "> src/main.rs"] {
+        let everything = policy(&["ask effect:exec"]);
+        assert_eq!(offered(&everything, &off(line), &CHAT), (None, None), "{line:?}");
     }
 }
 

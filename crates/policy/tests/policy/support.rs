@@ -1,8 +1,8 @@
 //! Calls and sessions to decide on.
 
 use drawloom_policy::{
-    Attendance, CallFacts, CommandFacts, Effect, NetworkWish, PathAccess, PathPlace, PathUse, Policy,
-    PolicyRule, SandboxLevel, ServerFacts, SessionFacts, SessionType,
+    Attendance, CallFacts, CommandFacts, CommandStart, Effect, NetworkWish, PathAccess, PathPlace, PathUse,
+    Policy, PolicyRule, SandboxLevel, ServerFacts, SessionFacts, SessionType,
 };
 use workspace::RelativePath;
 
@@ -39,8 +39,8 @@ pub(crate) fn file(access: PathAccess, path: &str) -> CallFacts {
 
 /// A command.
 pub(crate) fn exec(line: &str, network: NetworkWish) -> CallFacts {
-    let command =
-        CommandFacts { line: line.to_owned(), directory: RelativePath::root(), network, publishes: false };
+    let (directory, start) = (RelativePath::root(), CommandStart::Foreground);
+    let command = CommandFacts { line: line.to_owned(), directory, network, publishes: false, start };
     CallFacts { command: Some(command), ..call("exec", &[Effect::Exec]) }
 }
 

@@ -1,23 +1,26 @@
 //! Commands in the background: looked at, waited for, written to and ended (spec: agent §3 *Shell*).
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::io::ErrorKind;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use model::Cancel;
-use policy::{CommandFacts, NetworkWish};
+use policy::{CommandFacts, CommandStart, NetworkWish, unfinished_line};
 use sandbox::{BackgroundCommand, Run, TextWait};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use text::cut::head_tail;
+use tokio::time::timeout;
 use workspace::RelativePath;
 
+use super::masked_output::MaskedOutput;
 use super::{CommandScope, blocking, report};
 use crate::changes::line_name;
 use crate::tool::{CallScope, Tool, ToolScope};
 
 const DESCRIPTION: &str = "Looks at a command that exec started in the background: says what it printed since the last \
-look and whether it ended. It waits for a text, writes to its input, or ends it, where the call says so.";
+look and whether it ended. It waits for a text, writes to its input or closes it, or ends it, where the call says so.";
 
 /// Commands that run in the background of a session at one time (spec: scale §4).
 const MOST: usize = 8;
@@ -35,10 +38,12 @@ const LONGEST_WAIT: u32 = 600;
 const WAIT: u32 = 30;
 /// How long a command may not read what is written to it.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long one whose input broke has to end, so that it is told how.
+const GRACE: Duration = Duration::from_millis(500);
 
-/// The background commands of a session.
+/// The background commands of a session, by number. A call holds the one it is at while it waits, and no other.
 #[derive(Debug, Default)]
-pub struct Processes(Mutex<BTreeMap<u32, Process>>);
+pub struct Processes(Mutex<BTreeMap<u32, Arc<Mutex<Process>>>>);
 
 #[derive(Debug)]
 struct Process {
@@ -46,6 +51,11 @@ struct Process {
     command: BackgroundCommand,
     /// Place in its output up to which it was told.
     told: u64,
+    output: MaskedOutput,
+    /// Whether it was started in plan mode, and so sees every root read-only.
+    in_plan_mode: bool,
+    /// End of its input so far that a further one goes on with: what it does is what both say together.
+    unfinished: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -60,54 +70,124 @@ pub(crate) struct Arguments {
     timeout: Option<u32>,
     /// Text for its standard input, with its own line ends.
     input: Option<String>,
+    /// Close its standard input, after `input` where there is any: it reads the end.
+    #[serde(default)]
+    end_of_input: bool,
     /// End it with all it started.
     #[serde(default)]
     kill: bool,
 }
 
-pub(crate) fn tool() -> Tool {
-    Tool::steering_commands(("process", DESCRIPTION), run, command, preview).beside_the_core()
+impl Arguments {
+    /// Whether its process gets something to work on. A shell runs a line without an end once its input ends.
+    fn steers(&self) -> bool {
+        self.input.is_some() || self.end_of_input
+    }
 }
 
-/// What is written to a command may be lines of a shell.
-fn command(_: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
-    let line = arguments.input.clone()?;
+pub(crate) fn tool() -> Tool {
+    let about = ("process", DESCRIPTION);
+    Tool::steering_commands(about, run, command, preview, only_looks, plan_mode_refusal).beside_the_core()
+}
+
+fn only_looks(_: &ToolScope, arguments: &Arguments) -> bool {
+    !arguments.steers() && !arguments.kill
+}
+
+/// What a command that may write is handed is work, whatever its own text says.
+fn plan_mode_refusal(scope: &ToolScope, arguments: &Arguments) -> Option<String> {
+    let number = arguments.process;
+    let process = scope.commands.as_ref()?.processes.find(number).ok()?;
+    let may_write = arguments.steers() && !locked(&process).in_plan_mode;
+    may_write.then(|| {
+        format!(
+            "plan mode is on, and process {number} was started outside of it and may write: it takes no input until the \
+             owner ends plan mode; it can be looked at, waited for and ended"
+        )
+    })
+}
+
+/// What is written to a command may be lines of a shell. Their beginning may have been written before.
+fn command(scope: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
+    let line = unfinished(scope, arguments.process) + arguments.input.as_ref()?;
     let directory = RelativePath::root();
-    Some(CommandFacts { line, directory, network: NetworkWish::Off, publishes: false })
+    let start = CommandStart::Input;
+    Some(CommandFacts { line, directory, network: NetworkWish::Off, publishes: false, start })
+}
+
+/// What a process was handed of a line that has not ended.
+fn unfinished(scope: &ToolScope, number: u32) -> String {
+    let process = scope.commands.as_ref().and_then(|commands| commands.processes.find(number).ok());
+    process.map_or_else(String::new, |process| locked(&process).unfinished.clone())
 }
 
 /// What a question shows.
-fn preview(_: &ToolScope, arguments: &Arguments) -> Result<String, String> {
-    let lines = arguments.input.iter().flat_map(|input| input.lines());
-    let lines = lines.map(|line| format!("> {}", line_name(line)));
-    Ok([format!("process {} gets", arguments.process)]
-        .into_iter()
-        .chain(lines)
-        .collect::<Vec<_>>()
-        .join("\n"))
+fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
+    let lines = |text: &str| text.lines().map(|line| format!("> {}", line_name(line))).collect::<Vec<_>>();
+    let (number, mut shown) = (arguments.process, Vec::new());
+    let before = lines(&unfinished(scope, number));
+    if !before.is_empty() {
+        shown.push(format!("process {number} has, without an end"));
+        shown.extend(before);
+    }
+    shown.push(format!("process {number} gets"));
+    shown.extend(arguments.input.iter().flat_map(|input| lines(input)));
+    if arguments.end_of_input {
+        shown.push("and the end of its input".to_owned());
+    }
+    Ok(shown.join("\n"))
 }
 
 impl Processes {
-    fn locked(&self) -> MutexGuard<'_, BTreeMap<u32, Process>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn find(&self, number: u32) -> Result<Arc<Mutex<Process>>, String> {
+        let processes = locked(&self.0);
+        processes.get(&number).cloned().ok_or_else(|| {
+            let there: Vec<String> = processes.keys().map(u32::to_string).collect();
+            let there = if there.is_empty() { "there is none".to_owned() } else { there.join(", ") };
+            format!("process {number} is not there: {there}")
+        })
+    }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a command runs, as one that a call is at may.
+fn runs(process: &Mutex<Process>) -> bool {
+    match process.try_lock() {
+        Ok(mut process) => process.command.outcome_now().is_none(),
+        Err(TryLockError::Poisoned(process)) => process.into_inner().command.outcome_now().is_none(),
+        Err(TryLockError::WouldBlock) => true,
     }
 }
 
 /// Starts a command in the background. Returns what is told of it. It blocks.
-pub(super) fn start(commands: &CommandScope, line: &str, mut run: Run) -> Result<String, String> {
-    let mut processes = commands.processes.locked();
-    let running =
-        processes.values_mut().filter_map(|process| process.command.outcome_now().is_none().then_some(()));
-    if running.count() >= MOST {
+pub(super) fn start(
+    call: &CallScope<'_>,
+    commands: &CommandScope,
+    line: &str,
+    mut run: Run,
+) -> Result<String, String> {
+    let mut processes = locked(&commands.processes.0);
+    if processes.values().filter(|process| runs(process)).count() >= MOST {
         return Err(format!("{MOST} commands run in the background already: end one of them"));
     }
     run.walls.limits.time_ms = TIME_MS;
     let command = commands.session.start_background(run, LOG).map_err(|error| error.to_string())?;
     let number = processes.keys().next_back().map_or(1, |last| last + 1);
-    processes.insert(number, Process { line: line.to_owned(), command, told: 0 });
+    let process = Process {
+        line: line.to_owned(),
+        command,
+        told: 0,
+        output: MaskedOutput::new(&call.scope.masker),
+        in_plan_mode: call.plan_mode,
+        unfinished: String::new(),
+    };
+    processes.insert(number, Arc::new(Mutex::new(process)));
     while processes.len() > REMEMBERED {
-        let ended = |(number, process): (&u32, &mut Process)| process.command.outcome_now().map(|_| *number);
-        let Some(number) = processes.iter_mut().find_map(ended) else { break };
+        let Some((number, _)) = processes.iter().find(|(_, process)| !runs(process)) else { break };
+        let number = *number;
         processes.remove(&number);
     }
     Ok(format!(
@@ -117,18 +197,8 @@ pub(super) fn start(commands: &CommandScope, line: &str, mut run: Run) -> Result
 
 fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     let commands = call.scope.commands.as_ref().ok_or("commands cannot run on this machine")?;
-    let number = arguments.process;
-    // It is out of the table while this call is at it, so that calls of other processes go on.
-    let taken = commands.processes.locked().remove(&number);
-    let Some(mut process) = taken else {
-        let processes = commands.processes.locked();
-        let there: Vec<String> = processes.keys().map(u32::to_string).collect();
-        let there = if there.is_empty() { "there is none".to_owned() } else { there.join(", ") };
-        return Err(format!("process {number} is not there, or another call is at it: {there}"));
-    };
-    let looked = look(call, commands, &mut process, arguments);
-    commands.processes.locked().insert(number, process);
-    looked
+    let process = commands.processes.find(arguments.process)?;
+    look(call, commands, &mut locked(&process), arguments)
 }
 
 fn look(
@@ -138,10 +208,12 @@ fn look(
     arguments: &Arguments,
 ) -> Result<String, String> {
     let mut notes = Vec::new();
-    if let Some(input) = &arguments.input {
-        let written = blocking(async { process.command.write(input.as_bytes(), PATIENCE).await })?;
-        written.map_err(|error| format!("it did not take the input: {error}"))?;
+    let refused = arguments.input.as_ref().map_or(Ok(None), |input| hand(process, input))?;
+    let took_input = refused.is_none();
+    if arguments.end_of_input {
+        process.command.close_input();
     }
+    notes.extend(refused);
     if let Some(text) = &arguments.wait_for {
         let seconds = arguments.timeout.unwrap_or(WAIT).clamp(1, LONGEST_WAIT);
         match wait(process, text, Duration::from_secs(seconds.into()), call.cancel)? {
@@ -155,6 +227,7 @@ fn look(
         process.command.cancel();
         let _ended = blocking(async { process.command.outcome().await.is_ok() })?;
     }
+    let has_ended = process.command.outcome_now().is_some();
     let state = match process.command.outcome_now() {
         None => "runs".to_owned(),
         Some(Ok(outcome)) => {
@@ -166,11 +239,14 @@ fn look(
     let piece = process.command.output(process.told, READ);
     process.told = piece.end;
     if piece.omitted > 0 {
-        notes.push(format!("{} bytes before this are not kept any more", piece.omitted));
+        process.output.skip();
+        notes.push(format!("at least {} bytes before this are not kept any more", piece.omitted));
     }
     let mut parts = vec![format!("process {} ({}): {state}", arguments.process, line_name(&process.line))];
-    let output = String::from_utf8_lossy(&piece.bytes);
-    let output = call.scope.masker.mask(&output).text.into_owned();
+    let mut output = process.output.push(&piece.bytes);
+    if has_ended && piece.bytes.len() < READ {
+        output += &process.output.finish();
+    }
     if !output.is_empty() {
         parts.push(format!("[output]\n{}", head_tail(output.trim_end_matches('\n'), SHOWN, "output").text));
     }
@@ -180,7 +256,29 @@ fn look(
     if !notes.is_empty() {
         parts.push(format!("[notes]\n{}", notes.join("\n")));
     }
-    Ok(parts.join("\n"))
+    let told = parts.join("\n");
+    if took_input { Ok(told) } else { Err(told) }
+}
+
+/// Hands a process input. Returns why it did not take it: how it ended is told beside.
+fn hand(process: &mut Process, input: &str) -> Result<Option<String>, String> {
+    let written = blocking(async { process.command.write(input.as_bytes(), PATIENCE).await })?;
+    let Err(error) = written else {
+        process.unfinished = unfinished_line(&(process.unfinished.clone() + input)).to_owned();
+        return Ok(None);
+    };
+    // It may have a part of it, and nobody knows what the next line would be.
+    process.command.close_input();
+    let ended = blocking(async { timeout(GRACE, process.command.outcome()).await.is_ok() })?;
+    let why = match error.kind() {
+        _ if ended => "it did not take the input: it has ended".to_owned(),
+        ErrorKind::TimedOut => {
+            let seconds = PATIENCE.as_secs();
+            format!("it did not read all of the input within {seconds} s: its input is closed")
+        }
+        _ => format!("it did not take the input, which is closed: {error}"),
+    };
+    Ok(Some(why))
 }
 
 /// Waits for a text; none where the turn was stopped meanwhile.
@@ -190,7 +288,9 @@ fn wait(
     at_most: Duration,
     cancel: &Cancel,
 ) -> Result<Option<TextWait>, String> {
-    let (mut cancel, from) = (cancel.clone(), process.told);
+    // It may have begun in what was told already. What ends there was waited for before.
+    let begun = text.len().saturating_sub(1) as u64;
+    let (mut cancel, from) = (cancel.clone(), process.told.saturating_sub(begun));
     blocking(async {
         tokio::select! {
             waited = process.command.wait_for(text.as_bytes(), from, at_most) => Some(waited),

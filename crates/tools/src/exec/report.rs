@@ -1,9 +1,10 @@
 //! What a model is told of a command that ran.
 
-use sandbox::{Ending, Level, LevelReport, Notice, Outcome};
+use sandbox::{BoundedOutput, Ending, Level, LevelReport, Notice, Outcome};
 use text::cut::head_tail;
 
 use super::changed_files::ChangedFiles;
+use super::masked_output::MaskedOutput;
 use crate::changes::line_name;
 use crate::tool::ToolScope;
 
@@ -19,14 +20,14 @@ pub(super) fn told(
 ) -> String {
     let seconds = outcome.duration.as_secs_f64();
     let mut parts = vec![format!("{} ({seconds:.1} s, sandbox {})", ending(&outcome.ending), outcome.level)];
-    let stream = |name: &str, text: String| {
+    let stream = |name: &str, output: &BoundedOutput| {
         // Secrets go before anything is cut.
-        let text = scope.masker.mask(&text).text.into_owned();
+        let text = masked(scope, output);
         let shown = head_tail(text.trim_end_matches('\n'), SHOWN, name).text.into_owned();
         (!shown.is_empty()).then(|| format!("[{name}]\n{shown}"))
     };
-    parts.extend(stream("output", outcome.standard.text()));
-    parts.extend(stream("errors", outcome.error.text()));
+    parts.extend(stream("output", &outcome.standard));
+    parts.extend(stream("errors", &outcome.error));
     let files = changed.and_then(ChangedFiles::told_changes);
     parts.extend(files.map(|files| format!("[files]\n{files}")));
     let mut notes: Vec<String> = outcome.notices.iter().map(notice).collect();
@@ -37,6 +38,18 @@ pub(super) fn told(
         parts.push(format!("[notes]\n{}", notes.join("\n")));
     }
     parts.join("\n")
+}
+
+/// Text of an output stream. A secret of which a part is left out is left out whole.
+fn masked(scope: &ToolScope, output: &BoundedOutput) -> String {
+    let tail: Vec<u8> = output.tail.iter().copied().collect();
+    let mut masked = MaskedOutput::new(&scope.masker);
+    let mut text = masked.push(&output.head);
+    if output.omitted > 0 {
+        masked.skip();
+        text += &format!("\n[… {} bytes left out …]\n", output.omitted);
+    }
+    text + &masked.push(&tail) + &masked.finish()
 }
 
 pub(super) fn ending(ending: &Ending) -> String {

@@ -1,34 +1,191 @@
 //! The files that a line of a shell names: those that a question is about as much as the line.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use loom::Digest;
-use policy::CommandFacts;
-use workspace::{ReadRules, RelativePath, Root};
+use policy::{CommandFacts, CommandStart, NamedFile, named_files};
+use workspace::{FileKind, FileProblem, ReadRules, RelativePath, Root};
 
-/// Bytes of a file that is looked at.
+/// Bytes of a file whose content is looked at; of a larger one its stamp is.
 const MAX_BYTES: u64 = 10 << 20;
-/// Names of a line that are looked at.
-const MAX_NAMES: usize = 256;
+/// Files whose stamps are looked at.
+const MAX_STAMPS: usize = 100_000;
+/// Words of a line that are taken as they stand, beside those that a shell reads.
+const MAX_WORDS: usize = 256;
 
 /// A digest over the files beneath a root that a line names: another one means that the line would do something else.
-/// It blocks.
-pub(crate) fn watched(root: &Root, command: &CommandFacts) -> Digest {
-    let separates = |c: char| c.is_whitespace() || "|&;<>()$`\"'\\=".contains(c);
+/// Where a name is known only once the line runs, the stamps of all files that it may mean count. It blocks.
+///
+/// # Errors
+/// A file it names cannot be compared, for this reason.
+pub(crate) fn watched(root: &Root, command: &CommandFacts) -> Result<Digest, String> {
     let mut known = String::new();
-    for name in command.line.split(separates).filter(|name| !name.is_empty()).take(MAX_NAMES) {
-        let Some(path) = below(root, command.directory.as_path(), name) else { continue };
-        let said = match root.read(&path, &ReadRules::at_most(MAX_BYTES).follow_links()) {
-            Ok(content) => content.digest().to_string(),
-            Err(_) => "nothing".to_owned(),
-        };
-        known += &format!("{path}\0{said}\n");
+    let mut left = MAX_STAMPS;
+    for named in named(command) {
+        let directory = command.directory.as_path();
+        match named {
+            NamedFile::File(name) => {
+                let Some(path) = below(root, directory, &name) else { continue };
+                known += &format!("{path}\0{}\n", content(root, &path)?);
+            }
+            NamedFile::Below { folder, depth } => {
+                let Some(path) = below(root, directory, &folder) else { continue };
+                stamps(root, path, depth, (&mut left, &mut known))?;
+            }
+            NamedFile::Any => stamps(root, RelativePath::root(), usize::MAX, (&mut left, &mut known))?,
+        }
     }
-    Digest::of(known.as_bytes())
+    Ok(Digest::of(known.as_bytes()))
+}
+
+fn named(command: &CommandFacts) -> BTreeSet<NamedFile> {
+    let mut named = named_files(&command.line);
+    // Words that a program takes apart by itself.
+    let separates = |c: char| c.is_whitespace() || "|&;<>()$`\"'\\=,:".contains(c);
+    let mut words = command.line.split(separates).filter(|word| !word.is_empty());
+    named.extend(words.by_ref().take(MAX_WORDS).map(|word| NamedFile::File(word.to_owned())));
+    // What reads it as input may be in any folder.
+    if words.next().is_some() || command.start == CommandStart::Input {
+        named.insert(NamedFile::Any);
+    }
+    named
 }
 
 /// A name as a path below the root, where it may be one.
 fn below(root: &Root, directory: &Path, name: &str) -> Option<RelativePath> {
-    let whole = root.path().join(directory).join(name);
-    root.relative(&whole).ok().filter(|path| !path.is_root())
+    root.relative(&root.path().join(directory).join(name)).ok()
+}
+
+/// What stands at a path.
+fn content(root: &Root, path: &RelativePath) -> Result<String, String> {
+    let problem = match root.read(path, &ReadRules::at_most(MAX_BYTES).follow_links()) {
+        Ok(content) => return Ok(content.digest().to_string()),
+        Err(error) => error.problem,
+    };
+    match problem {
+        FileProblem::NotFound | FileProblem::NotAFolder | FileProblem::Path(_) => Ok("nothing".to_owned()),
+        FileProblem::NotRegular(kind) => Ok(kind.to_string()),
+        problem => match (root.stamp(path), problem) {
+            // Where it leads is not looked at.
+            (Ok((FileKind::Symlink, _)), FileProblem::TooLarge { .. }) => {
+                Err(format!("{path} is a link to a large file"))
+            }
+            (Ok((kind, stamp)), _) => Ok(format!("{kind} {stamp:?}")),
+            (Err(_), FileProblem::Outside) => Ok("outside".to_owned()),
+            (Err(error), _) => Err(error.to_string()),
+        },
+    }
+}
+
+/// The stamps of what lies below a folder, so many names deep; of links, what they lead to.
+fn stamps(
+    root: &Root,
+    folder: RelativePath,
+    depth: usize,
+    (left, known): (&mut usize, &mut String),
+) -> Result<(), String> {
+    let mut folders = vec![(folder, depth)];
+    while let Some((folder, depth)) = folders.pop() {
+        let (entries, is_incomplete) = match root.list_stamped(&folder, *left) {
+            Ok(listing) => listing,
+            Err(error) if matches!(error.problem, FileProblem::NotFound | FileProblem::NotAFolder) => {
+                continue;
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        if is_incomplete {
+            return Err(format!("it may be one of more than {MAX_STAMPS}"));
+        }
+        *left -= entries.len();
+        for (entry, stamp) in entries {
+            let Ok(path) = folder.join(&entry.name) else { continue };
+            match entry.kind {
+                FileKind::Folder if entry.name == ".git" => {}
+                FileKind::Folder if depth > 1 => folders.push((path, depth - 1)),
+                FileKind::Folder => {}
+                FileKind::Symlink => *known += &format!("{path}\0{}\n", content(root, &path)?),
+                kind => *known += &format!("{path}\0{kind} {stamp:?}\n"),
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use policy::NetworkWish;
+    use tempfile::TempDir;
+    use workspace::StoreGuard;
+
+    use super::*;
+
+    fn folder() -> (TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("sub")).unwrap();
+        for name in ["run.sh", "my run.sh", "sub/run.sh"] {
+            fs::write(folder.path().join(name), "echo old\n").unwrap();
+        }
+        let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
+        (folder, root)
+    }
+
+    fn command(line: &str, start: CommandStart) -> CommandFacts {
+        let (line, directory) = (line.to_owned(), RelativePath::root());
+        CommandFacts { line, directory, network: NetworkWish::Off, publishes: false, start }
+    }
+
+    /// Whether another text of a file is seen.
+    fn sees(line: &str, start: CommandStart, name: &str) -> bool {
+        let (folder, root) = folder();
+        let command = command(line, start);
+        let before = watched(&root, &command).unwrap();
+        assert_eq!(watched(&root, &command).unwrap(), before, "{line}: the control");
+        fs::write(folder.path().join("new"), "echo new\n").unwrap();
+        fs::rename(folder.path().join("new"), folder.path().join(name)).unwrap();
+        watched(&root, &command).unwrap() != before
+    }
+
+    #[test]
+    fn a_file_that_was_swapped_is_seen_however_it_is_named() {
+        for (line, name) in [
+            ("sh run.sh", "run.sh"),
+            ("sh 'my run.sh'", "my run.sh"),
+            ("cd sub && sh run.sh", "sub/run.sh"),
+            ("sh ./r*.sh", "run.sh"),
+            ("sh */run.sh", "sub/run.sh"),
+            ("sh r\\un.sh", "run.sh"),
+            ("sh $X", "sub/run.sh"),
+            ("sh new.sh", "new.sh"),
+            ("tool --files=a,run.sh", "run.sh"),
+        ] {
+            assert!(sees(line, CommandStart::Foreground, name), "{line}");
+        }
+        assert!(sees("sh run.sh\n", CommandStart::Input, "sub/run.sh"));
+        for (line, name) in [("sh run.sh", "sub/run.sh"), ("sh *.sh", "sub/run.sh"), ("ls sub", "sub/run.sh")]
+        {
+            assert!(!sees(line, CommandStart::Foreground, name), "the control: {line}");
+        }
+    }
+
+    #[test]
+    fn a_file_too_large_to_be_read_is_known_by_its_stamp_and_behind_a_link_not_at_all() {
+        let (folder, root) = folder();
+        let large = folder.path().join("large.sh");
+        let bytes = usize::try_from(MAX_BYTES).unwrap() + 1;
+        let write = |path: &Path, byte: u8| fs::write(path, vec![byte; bytes]).unwrap();
+        write(&large, b'o');
+        let run = command("sh large.sh", CommandStart::Foreground);
+        let before = watched(&root, &run).unwrap();
+        assert_eq!(watched(&root, &run).unwrap(), before, "the control");
+        write(&folder.path().join("new"), b'n');
+        fs::rename(folder.path().join("new"), &large).unwrap();
+        assert_ne!(watched(&root, &run).unwrap(), before);
+        symlink("large.sh", folder.path().join("link.sh")).unwrap();
+        let linked = command("sh link.sh", CommandStart::Foreground);
+        assert!(watched(&root, &linked).unwrap_err().contains("link.sh is a link to a large file"));
+    }
 }

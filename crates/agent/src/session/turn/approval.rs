@@ -43,6 +43,10 @@ impl Turn<'_> {
         call: ProposedCall<'_>,
     ) -> Result<Option<ToolOutput>, AgentError> {
         let ProposedCall { tool, checked, trust } = call;
+        let refused = |why: &str| ToolOutput::denied(format!("{tool} was not run: {why}"));
+        if let Some(why) = on_disk(checked, CheckedCall::plan_mode_refusal).await {
+            return Ok(Some(refused(&why)));
+        }
         let facts = SessionFacts {
             kind: checked.session(),
             attendance: if site.call.answer_within.is_some() {
@@ -62,7 +66,6 @@ impl Turn<'_> {
         if verdict.decision != PolicyDecision::Allow {
             verdict = decide(self.permissions(checked.session()).await).await;
         }
-        let refused = |why: &str| ToolOutput::denied(format!("{tool} was not run: {why}"));
         match verdict.decision {
             PolicyDecision::Allow => return Ok(None),
             PolicyDecision::Deny => return Ok(Some(refused(&verdict.reason.to_string()))),
@@ -74,7 +77,11 @@ impl Turn<'_> {
         if denied.0.contains(&key) {
             return Ok(Some(refused("it was denied before in this turn")));
         }
-        let rests_on = on_disk(checked, CheckedCall::rests_on).await;
+        let incomparable = |why: String| refused(&format!("a file it names could not be compared: {why}"));
+        let rests_on = match on_disk(checked, CheckedCall::rests_on).await {
+            Ok(files) => files,
+            Err(why) => return Ok(Some(incomparable(why))),
+        };
         let shown = match on_disk(checked, CheckedCall::preview).await {
             // It would do nothing.
             Some(Err(why)) => return Ok(Some(checked.failed(why))),
@@ -113,8 +120,14 @@ impl Turn<'_> {
                 "what it changes became another text while it was asked about: call it again",
             )));
         }
-        if on_disk(checked, CheckedCall::rests_on).await != rests_on {
-            return Ok(Some(refused("a file it names was changed while it was asked about: call it again")));
+        match on_disk(checked, CheckedCall::rests_on).await {
+            Ok(files) if files == rests_on => {}
+            Ok(_) => {
+                return Ok(Some(refused(
+                    "a file it names was changed while it was asked about: call it again",
+                )));
+            }
+            Err(why) => return Ok(Some(incomparable(why))),
         }
         if let Some(word) = word {
             self.remember(checked.session(), &word, lasting).await;

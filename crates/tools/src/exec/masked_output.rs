@@ -1,0 +1,103 @@
+//! Output of a command, masked as it is read piece by piece: what may be the beginning of a known secret waits until more
+//! comes (spec: security §11).
+
+use text::mask::{MaskStream, Masker};
+use text::terminal::Utf8Stream;
+
+/// Output as a model is told of it. Its `Debug` shows nothing of what is held back.
+#[derive(Debug)]
+pub(super) struct MaskedOutput {
+    masker: Masker,
+    stream: MaskStream,
+    text: Utf8Stream,
+    /// Bytes still to come that may be the end of a secret whose beginning is lost.
+    suspect: usize,
+}
+
+impl MaskedOutput {
+    pub(super) fn new(masker: &Masker) -> Self {
+        let (masker, stream) = (masker.clone(), masker.stream());
+        Self { masker, stream, text: Utf8Stream::new(), suspect: 0 }
+    }
+
+    /// Goes on behind bytes that are lost. What was held back is lost with them, and so is what may be the end of a secret.
+    pub(super) fn skip(&mut self) {
+        let suspect = self.masker.longest().saturating_sub(1);
+        *self = Self { suspect, ..Self::new(&self.masker) };
+    }
+
+    /// Text that a piece completes.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> String {
+        let (suspect, bytes) = bytes.split_at(self.suspect.min(bytes.len()));
+        self.suspect -= suspect.len();
+        let _dropped = self.stream.push(suspect);
+        self.text.push(&self.stream.push(bytes))
+    }
+
+    /// What was held back, once nothing more comes.
+    pub(super) fn finish(&mut self) -> String {
+        let ended = std::mem::replace(self, Self::new(&self.masker));
+        let Self { stream, mut text, suspect, .. } = ended;
+        let mut rest = text.push(&stream.finish().rest);
+        if text.finish() > 0 {
+            rest.push(char::REPLACEMENT_CHARACTER);
+        }
+        if suspect > 0 { String::new() } else { rest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use text::mask::Secret;
+
+    use super::*;
+
+    const KEY: &str = "sk-drawloom-0123456789abcdef";
+
+    fn output() -> MaskedOutput {
+        MaskedOutput::new(&Masker::new(&[Secret::new("key", KEY).unwrap()]).unwrap())
+    }
+
+    #[test]
+    fn a_secret_in_two_pieces_is_masked_wherever_it_is_cut() {
+        let whole = format!("ä {KEY} ö");
+        for at in 0..=whole.len() {
+            let mut output = output();
+            let told =
+                [output.push(&whole.as_bytes()[..at]), output.push(&whole.as_bytes()[at..]), output.finish()];
+            assert!(
+                told.iter().all(|piece| !piece.contains(&KEY[..8]) && !piece.contains(&KEY[8..])),
+                "{at}: {told:?}"
+            );
+            assert_eq!(told.concat(), "ä ⟦secret:key⟧ ö", "{at}");
+        }
+    }
+
+    #[test]
+    fn what_only_begins_as_one_is_told_once_it_goes_on_or_ends() {
+        let mut output = output();
+        assert_eq!(output.push(b"at sk-draw"), "at ");
+        assert_eq!(output.push(b"bridge, sk-"), "sk-drawbridge, ");
+        assert_eq!(output.finish(), "sk-");
+        assert_eq!(output.push("ä".as_bytes().split_at(1).0), "");
+        assert_eq!(output.finish(), "\u{fffd}");
+    }
+
+    #[test]
+    fn no_half_of_a_secret_stands_beside_what_is_lost() {
+        let bytes = format!("{KEY} and {} and {KEY} end", ".".repeat(200));
+        for lost in 1..KEY.len() {
+            let mut output = output();
+            assert_eq!(output.push(&KEY.as_bytes()[..lost]), "");
+            output.skip();
+            let told = output.push(&bytes.as_bytes()[lost..]) + &output.finish();
+            assert!(told.ends_with("... and ⟦secret:key⟧ end"), "{lost}: {told}");
+            assert!(!told.contains("def"), "{lost}: {told}");
+        }
+        // One that begins in what is not told is masked all the same.
+        let mut output = output();
+        output.skip();
+        let bytes = format!("{}{KEY} end", ".".repeat(output.suspect - 5));
+        assert_eq!(output.push(bytes.as_bytes()) + &output.finish(), "⟦secret:key⟧ end");
+    }
+}
