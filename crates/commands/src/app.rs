@@ -117,7 +117,12 @@ impl App {
     }
 
     pub(crate) fn shown(&self) -> Shown {
-        Shown { frontend: self.frontend.clone(), runtime: self.runtime.clone(), progress: Mutex::default() }
+        Shown {
+            frontend: self.frontend.clone(),
+            runtime: self.runtime.clone(),
+            progress: Mutex::default(),
+            streams: true,
+        }
     }
 
     /// Now, in ms since 1970.

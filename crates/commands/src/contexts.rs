@@ -163,7 +163,7 @@ pub(crate) async fn shown(
         zone: manifest.way.is_none().then(|| Zone::of(manifest.share()).to_string()),
         tainted_by: manifest.tainted_by,
         tainted_short: place.tainted_short,
-        left_out: manifest.left.iter().map(|run| run.chars).sum(),
+        left_out: left_out(manifest),
         window_start: place.window_start,
         manifest: None,
         sha256: manifest.body.sha256,
@@ -174,6 +174,28 @@ pub(crate) async fn shown(
             .collect(),
         map: false,
     })
+}
+
+/// What the request of a node left out above its window, in characters, and where the window began.
+pub(crate) async fn window_of(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    node: NodeId,
+) -> Result<(u64, Option<String>), CommandError> {
+    let read = app.read(asker, tree, move |rows| {
+        let Some(made) = rows.node(node)?.and_then(|row| row.node.generation) else { return Ok(None) };
+        let Some(row) = rows.generation(made)? else { return Ok(None) };
+        stored::manifest(rows, row.manifest)
+    });
+    let Some(manifest) = read.await? else { return Ok((0, None)) };
+    let place = PlaceOfRequest::read(app, asker, &manifest).await?;
+    Ok((left_out(&manifest), place.window_start))
+}
+
+/// Characters of the path that stand above the window of a request.
+fn left_out(manifest: &Manifest) -> u64 {
+    manifest.left.iter().map(|run| run.chars).sum()
 }
 
 /// What of the tree a request says something about.

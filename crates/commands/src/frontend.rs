@@ -143,6 +143,8 @@ pub(crate) struct Shown {
     /// Where an answer to a question goes.
     pub(crate) runtime: Runtime,
     pub(crate) progress: Mutex<Progress>,
+    /// Whether text is shown while it comes; not where only a part of it is wanted.
+    pub(crate) streams: bool,
 }
 
 /// Bytes that are shown of what a tool is called with.
@@ -181,6 +183,7 @@ impl Shown {
                 let more = if at < line.len() { "…" } else { "" };
                 self.frontend.note(&format!("calls {} {}{more}", one_line(tool), &line[..at]));
             }
+            SessionEvent::Delta { .. } | SessionEvent::Thinking { .. } if !self.streams => {}
             SessionEvent::Delta { node, offset, text } => {
                 let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
                 let lost = progress.advance(*node, *offset, text);

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::args::think::Think;
 use crate::args::tree::{Generate, Regenerate, Sampling};
+use crate::contexts;
 use crate::egress_notice;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
@@ -279,7 +280,9 @@ async fn collect(
             let answer = (first.id, first.short_id.as_str());
             let another = nodes.get(1).map(|node| (node.id, node.short_id.as_str()));
             let place = answer_place(app, asker, (tree, view), answer, another).await?;
-            Ok(CommandOutcome::Generated(Generated { nodes, manifest, usage, place }))
+            let (left_out, window_start) = contexts::window_of(app, asker, tree, first.id).await?;
+            let done = Generated { nodes, manifest, usage, left_out, window_start, place };
+            Ok(CommandOutcome::Generated(done))
         }
         (_, None) => {
             Err(CommandError::usage("no sibling was asked for", "ask for at least one sibling: -n 1"))

@@ -156,8 +156,9 @@ impl Command {
 
 impl Command {
     /// Whether it changes nothing that is kept, so that it works where nothing can be written.
-    pub const fn only_reads(&self) -> bool {
+    pub fn only_reads(&self) -> bool {
         matches!(self.spec().right, Right::Read)
+            || matches!(self, Self::Chat(chat) if chat.only_reads())
             || matches!(
                 self,
                 Self::Approvals(ApprovalsCommand::List)

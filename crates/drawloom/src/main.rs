@@ -24,6 +24,7 @@ mod init;
 mod interrupt;
 mod json;
 mod log;
+mod model_address;
 mod model_commands;
 mod model_names;
 mod models;

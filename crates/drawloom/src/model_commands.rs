@@ -16,6 +16,7 @@ use crate::config::{self, Config, Layers};
 use crate::detect::{FoundServer, detect, listed, servers};
 use crate::embedded::{self, Embedded};
 use crate::interrupt::{self, CommandEnd, InputWait};
+use crate::model_address::server_and_model;
 use crate::model_names;
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
@@ -280,8 +281,8 @@ fn keep_window(
     let Some(info) = models.info(full).filter(|info| info.place == ModelPlace::Local) else {
         return Ok(None);
     };
-    let Some((provider, name)) = full.split_once('/') else { return Ok(None) };
-    let listed = models.listed(&info)?;
+    let Some((provider, name)) = server_and_model(full) else { return Ok(None) };
+    let listed = models.listed(full, &info)?;
     // Ollama lists a name that is given without a tag with its default one.
     let is_it = |model: &&ListedModel| model.id.strip_suffix(":latest").unwrap_or(&model.id) == info.name;
     let mut found = listed.iter().find(|model| model.id == info.name).or_else(|| listed.iter().find(is_it));
@@ -296,7 +297,7 @@ fn keep_window(
         match listed.first() {
             Some(first) => {
                 let has: Vec<_> = listed.iter().map(|model| one_line(&model.id)).collect();
-                let hint = format!("`drawloom model use {provider}/{}`", one_line(&first.id));
+                let hint = format!("`drawloom model use {}/{}`", one_line(&provider), one_line(&first.id));
                 let what = format!("on the server, which lists {}", has.join(", "));
                 return Err(CommandError::not_found("model", &format!("{name} {what}"), hint));
             }

@@ -20,6 +20,7 @@ use crate::config::{self, Config};
 use crate::context_windows::ContextWindows;
 use crate::detect;
 use crate::embedded::{self, Embedded};
+use crate::model_address::{address, host};
 use crate::model_names;
 use crate::provider::ResolvedProvider;
 use crate::terminal::Terminal;
@@ -189,8 +190,11 @@ impl ConfiguredModels {
     ///
     /// # Errors
     /// When the system gives no threads.
-    pub(crate) fn listed(&self, info: &ModelInfo) -> Result<Vec<ListedModel>, CommandError> {
-        let reached = ResolvedProvider::of(&self.config, &info.provider);
+    pub(crate) fn listed(&self, name: &str, info: &ModelInfo) -> Result<Vec<ListedModel>, CommandError> {
+        let reached = match address(name)? {
+            Some((address, _)) => Some(ResolvedProvider::at(host(&address), &address)),
+            None => ResolvedProvider::of(&self.config, &info.provider),
+        };
         reached.map_or_else(|| Ok(Vec::new()), |reached| detect::listed(&reached))
     }
 
@@ -349,37 +353,6 @@ fn none_chosen(here: Option<&weights::Weights>) -> CommandError {
     }
 }
 
-/// An address with a model's name behind it: the base is scheme, host and port, and the path up to a version
-/// where there is one.
-fn address(name: &str) -> Result<Option<(String, &str)>, CommandError> {
-    let Some(scheme) = ["http://", "https://"].into_iter().find(|scheme| name.starts_with(scheme)) else {
-        return Ok(None);
-    };
-    let (authority, path) = name[scheme.len()..].split_once('/').unwrap_or((&name[scheme.len()..], ""));
-    let mut base = format!("{scheme}{authority}");
-    let mut model = path;
-    let is_version = |segment: &str| {
-        segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    if let Some(place) = path.split('/').position(is_version) {
-        let end: usize = path.split('/').take(place + 1).map(|segment| segment.len() + 1).sum();
-        base = format!("{base}/{}", path[..end.min(path.len())].trim_end_matches('/'));
-        model = path.get(end..).unwrap_or("");
-    }
-    if model.is_empty() {
-        return Err(CommandError::usage(
-            format!("{} names a server but no model", one_line(name)),
-            "write the model's name after the address, as http://localhost:8080/NAME",
-        ));
-    }
-    Ok(Some((base, model)))
-}
-
-fn host(address: &str) -> String {
-    let authority = address.split("://").nth(1).unwrap_or(address);
-    authority.split('/').next().unwrap_or(authority).to_owned()
-}
-
 fn bad_script(why: &str) -> CommandError {
     CommandError::new("bad_script", 2, one_line(why), SCRIPT_HINT)
 }
@@ -389,25 +362,6 @@ mod tests {
     use model::SourceKind;
 
     use super::*;
-
-    #[test]
-    fn an_address_ends_where_the_name_begins() {
-        for (name, base, model) in [
-            ("http://localhost:8080/qwen", "http://localhost:8080", "qwen"),
-            ("http://localhost:8080/meta/Llama-3", "http://localhost:8080", "meta/Llama-3"),
-            ("http://localhost:8080/v1/qwen", "http://localhost:8080/v1", "qwen"),
-            ("https://host/api/v1/meta/Llama-3", "https://host/api/v1", "meta/Llama-3"),
-            ("http://[::1]:1/v1beta/a:7b", "http://[::1]:1/v1beta", "a:7b"),
-        ] {
-            assert_eq!(address(name).unwrap(), Some((base.to_owned(), model)), "{name}");
-        }
-        assert_eq!(address("openai/gpt").unwrap(), None);
-        for name in
-            ["http://localhost:8080", "http://localhost:8080/", "http://localhost:8080/v1", "https://h/v1/"]
-        {
-            assert_eq!(address(name).unwrap_err().exit, 2, "{name}");
-        }
-    }
 
     #[test]
     fn plain_http_goes_to_this_machine_alone() {

@@ -106,7 +106,8 @@ impl<'a> ResolvedProvider<'a> {
             return key_in(variable, &self.name).map(Some);
         }
         let Some(variable) = self.usual_key() else { return Ok(None) };
-        if named {
+        // An empty variable holds none: to name it would help nobody.
+        if named || held(variable).is_none() {
             return key_in(variable, &self.name).map(Some);
         }
         Err(CommandError::refused(
@@ -345,8 +346,14 @@ fn key_in(variable: &str, provider: &str) -> Result<String, CommandError> {
     held(variable).ok_or_else(|| {
         CommandError::refused(
             "no_key",
-            format!("there is no key in {variable}"),
-            format!("set {variable}, or keep the key: `drawloom config set providers.{provider}.key -`"),
+            format!(
+                "there is no key for {provider}: {variable} is {}",
+                match std::env::var_os(variable) {
+                    Some(_) => "empty",
+                    None => "not set",
+                }
+            ),
+            format!("give it one: `drawloom config set providers.{provider}.key`, or set {variable}"),
         )
     })
 }
@@ -477,6 +484,6 @@ mod tests {
         assert_eq!(moved.usual_key(), None);
         let home = ResolvedProvider::of(&config, "groq").unwrap();
         assert_eq!(home.usual_key(), Some("GROQ_API_KEY"));
-        assert_eq!(home.key(false).unwrap_err().code, "key_not_named");
+        assert_eq!(home.key(false).unwrap_err().code, "no_key", "none lies there");
     }
 }

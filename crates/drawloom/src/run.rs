@@ -254,7 +254,7 @@ fn with_store(
         runtime: &runtime,
         named: model,
         begins,
-        only_reads: command.only_reads() || matches!(&command, Command::Chat(chat) if chat.only_reads()),
+        only_reads: command.only_reads(),
         recovers,
     };
     let opened = open::open(&invocation, config, Arc::clone(person), cancel);

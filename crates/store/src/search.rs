@@ -24,6 +24,8 @@ pub struct Hit {
     pub seq: Seq,
     /// How well it fits; greater is better. Comparable within one answer only.
     pub score: f64,
+    /// Whether a tag or the bookmark of its position meets the query, and not its text.
+    pub labelled: bool,
 }
 
 /// The answer to a search.
@@ -52,9 +54,14 @@ pub(crate) struct Occurrences {
 impl Occurrences {
     /// Counts; none where the text does not meet the query.
     pub(crate) fn count(query: &Query, content: &[loom::Block]) -> Option<Self> {
+        Self::count_in(query, &searched_text(content))
+    }
+
+    /// The same of a plain text.
+    pub(crate) fn count_in(query: &Query, text: &str) -> Option<Self> {
         // One behind the other: a string for each would cost more than all else.
         let (mut joined, mut ends) = (String::new(), Vec::new());
-        for_each_token(&searched_text(content), |token| {
+        for_each_token(text, |token| {
             joined.push_str(token);
             ends.push(joined.len());
         });

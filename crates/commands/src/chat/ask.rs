@@ -48,6 +48,8 @@ pub(crate) async fn ask(app: &App, asker: &Asker, args: AskArgs) -> Result<Comma
     let name = if continues { last(app, asker).await? } else { fresh(app)? };
     let place = (name, ViewName::default(), SessionKind::Isolated);
     let mut conversation = Conversation::open_at(app, asker, place, &args).await?;
+    // What is looked through first is shown once, when it is whole.
+    conversation.streams = !extract && schema.is_none();
     if let Some(file) = &schema {
         conversation.fit_answers(app, file).await?;
     }

@@ -58,6 +58,8 @@ pub struct Conversation {
     pub(super) attached: Vec<Attached>,
     /// The last request of which was said that it leaves this machine: session and provider.
     pub(super) told: Option<(String, String)>,
+    /// Whether answers are shown while they come.
+    pub(super) streams: bool,
     /// The turn that is shown.
     pub(super) turn: Option<TurnShown>,
     /// The model that was named in the session, whichever a flag of this call names.
@@ -143,6 +145,7 @@ impl Conversation {
             reload: false,
             attached,
             told: None,
+            streams: true,
             turn: None,
             kept_model: None,
             kept_thinking: None,

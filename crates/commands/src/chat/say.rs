@@ -226,7 +226,7 @@ impl Conversation {
         session.send(SessionOperation::Say(Box::new(say))).await?;
         let seen = self.seen.take().unwrap_or_else(|| SeenSession::begun(&entered));
         self.seen = Some(SeenSession { tree: None, ..seen });
-        let shown = app.shown();
+        let shown = Shown { streams: self.streams, ..app.shown() };
         let (is_accepted, is_over, is_stopped) = (false, false, false);
         self.turn = Some(TurnShown {
             session,

@@ -93,10 +93,26 @@ pub struct HitShown {
     pub old: bool,
     /// Tags of its position.
     pub tags: Vec<String>,
+    /// Its bookmark; empty where it has no title.
+    pub bookmark: Option<String>,
     /// Remarks on its position.
     pub annotations: Vec<super::tree::AnnotationShown>,
+    /// Of a remark: the passage it hangs on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<PassageNamed>,
     /// The score; greater is better.
     pub score: f64,
+}
+
+/// A passage in a result that is about something else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PassageNamed {
+    /// Its node.
+    pub node: NodeId,
+    /// Its short id.
+    pub short_id: String,
+    /// Its first words.
+    pub text: String,
 }
 
 /// `forget`, `tree purge`.

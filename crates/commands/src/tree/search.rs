@@ -1,20 +1,21 @@
-//! Searching the text of nodes.
+//! Searching the text of nodes, their tags and the titles of bookmarks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use loom::path::position;
-use loom::{NodeId, PositionKind, RowError, TreeId, TreeReader, ViewName, resolve};
+use loom::{CellKey, NodeId, PositionKind, RowError, TreeId, TreeReader, ViewName, resolve};
 use store::{RANKED, SearchScope};
 use text::bigrams::Query;
 
 use super::show::marks;
+use super::telling::glimpse;
 use super::{page_size, snippet};
 use crate::app::App;
 use crate::args::maintenance::Search;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::maintenance::{HitShown, HitsShown};
+use crate::results::maintenance::{HitShown, HitsShown, PassageNamed};
 use crate::results::tree::AnnotationShown;
 use crate::rights::Asker;
 use crate::transfer::naming;
@@ -57,9 +58,9 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Com
             "the search was ended after {seconds} s (limits.search): a rarer word finds more"
         ));
     }
-    let mut by_tree: BTreeMap<TreeId, Vec<NodeId>> = BTreeMap::new();
+    let mut by_tree: BTreeMap<TreeId, Vec<Found>> = BTreeMap::new();
     for hit in &found.hits {
-        by_tree.entry(hit.tree).or_default().push(hit.node);
+        by_tree.entry(hit.tree).or_default().push((hit.node, hit.labelled));
     }
     let mut titles = BTreeMap::new();
     let mut seen = BTreeMap::new();
@@ -73,20 +74,22 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Com
     }
     let ranked = if found.newest_only { RANKED } else { found.hits.len() } as u64;
     let hits = found.hits.into_iter().filter_map(|hit| {
-        let Seen { snippet, matches, kind, old, tags, annotations } = seen.remove(&hit.node)?;
+        let seen = seen.remove(&hit.node)?;
         let (title, tree_short) = titles.get(&hit.tree).cloned().unwrap_or_default();
         Some(HitShown {
             title,
             tree_short,
-            snippet,
-            matches,
-            kind,
-            old,
-            tags,
-            annotations,
+            snippet: seen.snippet,
+            matches: seen.matches,
+            kind: seen.kind,
+            old: seen.old,
+            tags: seen.tags,
+            bookmark: seen.bookmark,
+            annotations: seen.annotations,
+            on: seen.on,
             tree: hit.tree,
-            node: hit.node,
-            short_id: hit.short_id,
+            node: seen.node,
+            short_id: seen.short_id,
             source: "node",
             score: hit.score,
         })
@@ -98,28 +101,65 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Com
     }))
 }
 
+/// A node that was found, and whether by a label of its position.
+type Found = (NodeId, bool);
+
 /// What is shown of a hit.
 struct Seen {
+    node: NodeId,
+    short_id: String,
     snippet: String,
     matches: Vec<Range<usize>>,
     kind: PositionKind,
     old: bool,
     tags: Vec<String>,
+    bookmark: Option<String>,
     annotations: Vec<AnnotationShown>,
+    on: Option<PassageNamed>,
 }
 
-fn seen_in(rows: &dyn TreeReader, nodes: &[NodeId], query: &Query) -> Result<Vec<(NodeId, Seen)>, RowError> {
+fn seen_in(rows: &dyn TreeReader, found: &[Found], query: &Query) -> Result<Vec<(NodeId, Seen)>, RowError> {
     let main = ViewName::default();
-    let found = rows.nodes(nodes)?;
+    let nodes: Vec<NodeId> = found.iter().map(|(node, _)| *node).collect();
+    let labelled: BTreeSet<NodeId> = found.iter().filter(|(_, is)| *is).map(|(node, _)| *node).collect();
+    let found = rows.nodes(&nodes)?;
     let marks = marks(rows, &main, found.iter().map(|row| row.node.position))?;
     let mut seen = Vec::new();
-    for row in found {
+    for mut row in found {
         let at = position(rows, row.node.position)?;
+        let (id, shown) = (row.node.id, resolve::shown(rows, &main, at.id)?);
+        // A label is of the place, whatever version stands there.
+        if labelled.contains(&id) && shown != id {
+            row = rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?;
+        }
         let snippet = snippet::around(&loom::content::whole_text(&row.node.content), query);
         let (tags, annotations) = marks.get(&at.id).cloned().unwrap_or_default();
-        let matches = snippet::matches_in(&snippet, query);
-        let old = resolve::shown(rows, &main, at.id)? != row.node.id;
-        seen.push((row.node.id, Seen { snippet, matches, kind: at.kind, old, tags, annotations }));
+        let bookmark = rows.cell(&CellKey::Bookmark { position: at.id })?.value;
+        let on = match at.parent.filter(|_| at.kind == PositionKind::Annotation) {
+            Some(parent) => named(rows, resolve::shown(rows, &main, parent)?)?,
+            None => None,
+        };
+        let about = Seen {
+            matches: snippet::matches_in(&snippet, query),
+            old: shown != row.node.id,
+            node: row.node.id,
+            short_id: row.short_id,
+            bookmark: bookmark.as_text().map(str::to_owned),
+            kind: at.kind,
+            snippet,
+            tags,
+            annotations,
+            on,
+        };
+        seen.push((id, about));
     }
     Ok(seen)
+}
+
+fn named(rows: &dyn TreeReader, node: NodeId) -> Result<Option<PassageNamed>, RowError> {
+    Ok(rows.node(node)?.map(|row| PassageNamed {
+        node,
+        text: glimpse(&row.node.text()),
+        short_id: row.short_id,
+    }))
 }

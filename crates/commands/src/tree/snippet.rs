@@ -1,8 +1,10 @@
 //! The part of a text that shows why it was found.
 //!
-//! The index knows no offsets of the original text, so the first match is looked for here, word by word, with
-//! the tokeniser that decides what matches.
+//! The index knows no offsets of the original text, so matches are looked for here, word by word, with the tokeniser
+//! that decides what matches. Of several words the place is shown where most of them stand close together: the first
+//! place of any would be that of the commonest.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
 use text::bigrams::{Query, Term, tokenize};
@@ -15,10 +17,14 @@ const BEFORE: usize = 60;
 const BEHIND: usize = 180;
 /// Bytes looked at where a match may begin: longer words and phrases are shown from the beginning of the text.
 const MATCHED: usize = 256;
+/// Bytes within which words stand close together: as many are shown.
+const CLOSE: usize = 140;
+/// Bytes behind the first match that are looked through for a better place.
+const LOOKED_THROUGH: usize = 256 << 10;
 
-/// The text around the first match of any term, on one line.
+/// The text around the first place where most terms stand close together, on one line.
 pub(super) fn around(text: &str, query: &Query) -> String {
-    let at = first_match(text, query).unwrap_or(0);
+    let at = best_match(text, query).unwrap_or(0);
     let from = word_start(text, grapheme::ceil(text, at.saturating_sub(BEFORE)).min(at), at);
     let to = grapheme::floor(text, at.saturating_add(BEHIND)).max(from);
     let mut line = String::new();
@@ -100,14 +106,52 @@ fn word_start(text: &str, from: usize, at: usize) -> usize {
     })
 }
 
+/// The first byte of the first place where most terms match within [`CLOSE`].
+fn best_match(text: &str, query: &Query) -> Option<usize> {
+    let mut close: VecDeque<(usize, usize)> = VecDeque::new();
+    let mut best: Option<(usize, usize)> = None;
+    let mut end = usize::MAX;
+    for at in word_starts(text) {
+        if at > end {
+            break;
+        }
+        let known = close.len();
+        close.extend(matching(&text[at..], query).map(|term| (at, term)));
+        if close.len() == known {
+            continue;
+        }
+        // A word that comes again further on widens the place for nothing.
+        while let Some((first, term)) = close.front()
+            && (at - first > CLOSE || close.iter().skip(1).any(|(_, later)| later == term))
+        {
+            close.pop_front();
+        }
+        let terms: BTreeSet<usize> = close.iter().map(|(_, term)| *term).collect();
+        let Some((first, _)) = close.front() else { continue };
+        if best.is_none_or(|(most, _)| terms.len() > most) {
+            best = Some((terms.len(), *first));
+        }
+        end = end.min(at.saturating_add(LOOKED_THROUGH));
+        if terms.len() == query.terms.len() {
+            break;
+        }
+    }
+    best.map(|(_, at)| at)
+}
+
 /// The first byte at which a term matches.
 fn first_match(text: &str, query: &Query) -> Option<usize> {
+    word_starts(text).find(|at| matches(&text[*at..], query))
+}
+
+/// Where words begin; in a script without spaces, every character.
+fn word_starts(text: &str) -> impl Iterator<Item = usize> {
     let mut before = None;
-    text.char_indices().find_map(|(at, c)| {
+    text.char_indices().filter_map(move |(at, c)| {
         let starts =
             is_word(c) && before.is_none_or(|before| !is_word(before) || is_cjk(before) || is_cjk(c));
         before = Some(c);
-        (starts && matches(&text[at..], query)).then_some(at)
+        starts.then_some(at)
     })
 }
 
@@ -117,27 +161,37 @@ fn is_word(c: char) -> bool {
 
 /// Whether a term is met by the beginning of a text.
 fn matches(text: &str, query: &Query) -> bool {
+    matching(text, query).next().is_some()
+}
+
+/// The terms that are met by the beginning of a text, by their numbers.
+fn matching(text: &str, query: &Query) -> impl Iterator<Item = usize> {
     let end = grapheme::floor(text, MATCHED.min(text.len()));
     let mut word = None;
     let mut line = None;
-    query.terms.iter().any(|term| match term {
-        Term::Word(_) | Term::Prefix(_) => {
-            let first = word.get_or_insert_with(|| first_token(&text[..end]));
-            first.as_ref().is_some_and(|token| match term {
-                Term::Word(wanted) => token == wanted,
-                Term::Prefix(beginning) => token.starts_with(beginning),
-                Term::Phrase { .. } => false,
-            })
-        }
-        Term::Phrase { tokens, prefix } => {
-            let found: &Vec<String> = line.get_or_insert_with(|| tokenize(&text[..end]));
-            let Some((last, before)) = tokens.split_last() else { return false };
-            found.starts_with(before)
-                && found
-                    .get(before.len())
-                    .is_some_and(|token| token == last || (*prefix && token.starts_with(last)))
-        }
-    })
+    query
+        .terms
+        .iter()
+        .enumerate()
+        .filter(move |(_, term)| match term {
+            Term::Word(_) | Term::Prefix(_) => {
+                let first = word.get_or_insert_with(|| first_token(&text[..end]));
+                first.as_ref().is_some_and(|token| match term {
+                    Term::Word(wanted) => token == wanted,
+                    Term::Prefix(beginning) => token.starts_with(beginning),
+                    Term::Phrase { .. } => false,
+                })
+            }
+            Term::Phrase { tokens, prefix } => {
+                let found: &Vec<String> = line.get_or_insert_with(|| tokenize(&text[..end]));
+                let Some((last, before)) = tokens.split_last() else { return false };
+                found.starts_with(before)
+                    && found
+                        .get(before.len())
+                        .is_some_and(|token| token == last || (*prefix && token.starts_with(last)))
+            }
+        })
+        .map(|(number, _)| number)
 }
 
 /// The first token of a text that begins with one.
@@ -167,6 +221,20 @@ mod tests {
         assert!(cut.starts_with("…rain rain") && cut.contains("the Grey heron stood. Still more"), "{cut}");
         assert!(cut.ends_with('…'), "{cut}");
         assert!(cut.len() <= BEFORE + BEHIND + 6);
+    }
+
+    #[test]
+    fn the_place_is_shown_where_most_words_stand_close_together() {
+        let text = format!(
+            "The rain fell. {} The lamp by the door of the mill went out. {}",
+            "Again the rain, the wind. ".repeat(20),
+            "And the rain. ".repeat(20)
+        );
+        let cut = snippet(&text, "the lamp mill");
+        assert!(cut.contains("The lamp by the door of the mill"), "{cut}");
+        assert!(snippet(&text, "the rain").starts_with("The rain fell"), "the first of equals");
+        let apart = format!("heron {} reeds", "x ".repeat(400));
+        assert!(snippet(&apart, "heron reeds").starts_with("heron"), "{apart}");
     }
 
     #[test]

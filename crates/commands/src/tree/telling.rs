@@ -31,12 +31,17 @@ const LONGEST_TITLE: usize = 40;
 
 /// The first words of a text between quotation marks, on one line.
 pub(crate) fn first_words(text: &str) -> String {
+    format!("“{}”", glimpse(text))
+}
+
+/// The first words of a text, on one line.
+pub(super) fn glimpse(text: &str) -> String {
     let mut words = text.split_whitespace().flat_map(|word| [" ", word]).skip(1).flat_map(str::chars);
     let mut cut: String = words.by_ref().take(GLIMPSE).collect();
     if words.next().is_some() {
         cut.push('…');
     }
-    format!("“{cut}”")
+    cut
 }
 
 /// A passage by its short id and its first words; one without words, like the beginning of a tree, by what it is.

@@ -17,12 +17,17 @@ pub(super) fn hits(found: &HitsShown, to: OutputStyle) -> RenderedOutcome {
         let mut head = format!("{}  {}", hit.short_id, to.dim(&title(hit, to)));
         let kind = (hit.kind != PositionKind::Path).then(|| word(&hit.kind));
         let old = hit.old.then(|| "old version".to_owned());
+        let bookmark = hit.bookmark.as_ref().map(|title| super::tree::bookmark(title));
         let tags = hit.tags.iter().map(|tag| format!("#{}", to.line(tag)));
-        for mark in kind.into_iter().chain(old).chain(tags) {
+        for mark in kind.into_iter().chain(old).chain(bookmark).chain(tags) {
             head += &to.dim(&format!(" · {mark}"));
         }
         let _ = writeln!(out, "{}", cut(&head, to));
         out += &wrapped(&highlighted(hit, to), "    ", to);
+        if let Some(on) = &hit.on {
+            let line = format!("    on {} {}", on.short_id, to.dim(&format!("“{}”", to.line(&on.text))));
+            let _ = writeln!(out, "{}", cut(&line, to));
+        }
         for shown in &hit.annotations {
             let _ = writeln!(out, "{}", cut(&format!("    {}", remark(shown, to)), to));
         }

@@ -37,7 +37,7 @@ fn listed(found: &ListedNodes, to: OutputStyle) -> String {
             Some(_) => (index + 1).to_string(),
             None => String::new(),
         };
-        let about = format!("{}{}", author(node, to), to.dim(&marks(node)));
+        let about = format!("{}{}", author(node, to), to.dim(&marks(node, None)));
         let text = if node.purged { to.dim("(forgotten)") } else { glimpse(&node.text, to) };
         let mut row = vec![node.short_id.clone(), about, text];
         if !number.is_empty() {
@@ -66,7 +66,7 @@ fn at_terminal(found: &ListedNodes, to: OutputStyle) -> String {
             Some(_) => format!("{}   ", index + 1),
             None => String::new(),
         };
-        passage(&mut out, node, &before, to);
+        passage(&mut out, node, None, &before, to);
     }
     out
 }

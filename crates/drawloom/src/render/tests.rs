@@ -1,5 +1,5 @@
 use commands::results::Told;
-use commands::results::maintenance::{Exported, HitShown, HitsShown};
+use commands::results::maintenance::{Exported, HitShown, HitsShown, PassageNamed};
 use commands::results::tree::{NodeNamed, OperationShown, Operations, TreeLine, Trees, ViewLine, Views};
 use loom::{Mode, NodeId, TreeId};
 
@@ -40,7 +40,9 @@ fn outcomes() -> Vec<CommandOutcome> {
         kind: loom::PositionKind::Path,
         old: true,
         tags: vec![HOSTILE.to_owned()],
+        bookmark: Some(HOSTILE.to_owned()),
         annotations: Vec::new(),
+        on: Some(PassageNamed { node, short_id: "n".into(), text: HOSTILE.into() }),
         score: 1.0,
     };
     let exported =

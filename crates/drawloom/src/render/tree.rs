@@ -50,8 +50,8 @@ pub(super) fn author(node: &NodeShown, to: OutputStyle) -> String {
     to.by(node.author_kind, &to.line(&label))
 }
 
-/// What is worth knowing of a node besides its text and author.
-pub(super) fn marks(node: &NodeShown) -> String {
+/// What is worth knowing of a node besides its text and author; its settings unless the line `above` has the same.
+pub(super) fn marks(node: &NodeShown, above: Option<&NodeShown>) -> String {
     let mut marks = Vec::new();
     marks.extend(node.role.as_ref().map(word));
     if node.kind != PositionKind::Path {
@@ -76,14 +76,16 @@ pub(super) fn marks(node: &NodeShown) -> String {
         marks.extend(is.then(|| mark.to_owned()));
     }
     marks.extend(node.finish.as_ref().filter(|finish| **finish != Finish::Stop).map(finish));
-    marks.extend(
-        node.bookmark
-            .as_ref()
-            .map(|title| format!("★ {}", text::terminal::one_line(title)).trim_end().to_owned()),
-    );
+    marks.extend(node.bookmark.as_ref().map(|title| bookmark(title)));
     marks.extend(node.tags.iter().map(|tag| format!("#{}", text::terminal::one_line(tag))));
-    marks.extend(node.settings.iter().flat_map(settings));
+    let is_new = above.is_none_or(|above| above.settings != node.settings);
+    marks.extend(node.settings.iter().filter(|_| is_new).flat_map(settings));
     marks.into_iter().fold(String::new(), |line, mark| line + " · " + &mark)
+}
+
+/// A bookmark by its title.
+pub(super) fn bookmark(title: &str) -> String {
+    format!("★ {}", text::terminal::one_line(title)).trim_end().to_owned()
 }
 
 pub(super) fn finish(finish: &Finish) -> String {

@@ -30,9 +30,10 @@ pub(super) fn show(found: &TreeShown, to: OutputStyle) -> RenderedOutcome {
     } else {
         // The beginning of the tree holds no text.
         let is_shown = |node: &&NodeShown| node.parent.is_some() || node.kind != PositionKind::Path;
+        let mut above = None;
         for node in found.nodes.iter().filter(is_shown) {
             seen_from(&mut out, found, node, to);
-            passage(&mut out, node, "", to);
+            passage(&mut out, node, above.replace(node), "", to);
         }
     }
     aside(&mut out, "draft", found.draft.as_ref(), to);
@@ -70,8 +71,15 @@ fn seen_from(out: &mut String, found: &TreeShown, node: &NodeShown, to: OutputSt
     }
 }
 
-/// A passage behind `before`: its line, and what is worth knowing below it.
-pub(super) fn passage(out: &mut String, node: &NodeShown, before: &str, to: OutputStyle) {
+/// A passage behind `before`: its line, and what is worth knowing below it. Settings that are those of the one `above`
+/// are not repeated.
+pub(super) fn passage(
+    out: &mut String,
+    node: &NodeShown,
+    above: Option<&NodeShown>,
+    before: &str,
+    to: OutputStyle,
+) {
     let words =
         match (node.purged, node.role.is_none() && node.media.is_empty() && node.text.trim().is_empty()) {
             (true, _) => to.dim("(forgotten)"),
@@ -83,7 +91,7 @@ pub(super) fn passage(out: &mut String, node: &NodeShown, before: &str, to: Outp
     // What stands before its first line goes on beside the others.
     let beside = |c| if matches!(c, '├' | '│') { '│' } else { ' ' };
     let beside: String = before.chars().map(beside).collect();
-    let about = format!("{}{}", author(node, to), to.dim(&marks(node)));
+    let about = format!("{}{}", author(node, to), to.dim(&marks(node, above)));
     out.push_str(&wrapped(&about, &format!("{beside}  "), to));
     let media = node.media.iter().map(|shown| {
         let name = loom::content::blob_name(shown.blob);
@@ -164,7 +172,7 @@ impl<'a> TreeRenderer<'a> {
                     false if is_last => "└─",
                     false => "  ",
                 };
-                passage(out, node, &format!("{}{before}", "│ ".repeat(level)), self.to);
+                passage(out, node, None, &format!("{}{before}", "│ ".repeat(level)), self.to);
             }
             let children = self.below.get(&position).map(Vec::as_slice).unwrap_or_default();
             let goes_on = children.iter().find(|child| self.shown[child].active).or(children.first());
@@ -185,7 +193,7 @@ impl<'a> TreeRenderer<'a> {
             return;
         }
         let before = format!("{}├─", "│ ".repeat(level));
-        passage(out, self.shown[&at], &before, self.to);
+        passage(out, self.shown[&at], None, &before, self.to);
         let below = self.count_below(at);
         if below > 0 {
             let words = format!("… {} below", count(below, "passage", "passages"));

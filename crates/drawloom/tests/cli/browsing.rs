@@ -174,6 +174,21 @@ fn a_question_takes_a_pipe_and_gives_its_code_alone() {
 }
 
 #[test]
+fn at_a_terminal_only_the_code_of_an_answer_is_shown() {
+    let world = World::new();
+    let ask = |arguments: &[&str]| {
+        let all = [&["--model", "script:echo", "ask"], arguments].concat();
+        Terminal::start(world.command(&all)).seen().1
+    };
+    let code = ask(&["-x", "Give it:\n```\nls -l\n```\n"]);
+    assert!(code.contains("ls -l") && !code.contains("Give it"), "{code}");
+    let none = ask(&["-x", "Nothing to run."]);
+    assert_eq!(none.matches("Nothing to run.").count(), 1, "{none}");
+    let whole = ask(&["Give it:\n```\nls -l\n```\n"]);
+    assert!(whole.contains("Give it"), "the control: {whole}");
+}
+
+#[test]
 fn a_conversation_is_gone_through_at_the_terminal() {
     let world = World::new();
     let model = script(&world);

@@ -392,3 +392,19 @@ fn doctor_looks_at_the_model_that_conversations_ask() {
     let (state, why) = model("script:echo");
     assert!(state == "ok" && why.contains("script:echo in conversations"), "{why}");
 }
+
+#[test]
+fn a_slash_command_that_reads_goes_on_with_an_unknown_key_as_other_commands_that_read_do() {
+    let world = World::new();
+    world.ok(&["chat", "-m", "hello", "--model", "script:echo"]);
+    world.write("config.toml", "zz = 1\n[model]\ndefault = \"script:echo\"\n");
+    for line in ["/history", "/status"] {
+        let run = world.run(&["chat", "-m", line]);
+        assert_eq!(run.code, Some(0), "{line}: {run:?}");
+        assert!(run.err.contains("unknown key zz"), "{line}: {run:?}");
+    }
+    for line in ["hello", "/rename other"] {
+        let run = world.run(&["chat", "-m", line]);
+        assert_eq!(run.code, Some(2), "the control: {line}: {run:?}");
+    }
+}

@@ -244,3 +244,48 @@ fn a_mark_that_was_not_there_is_not_said_to_be_taken_off() {
         assert!(said(again).contains("nothing changed"), "{again:?}");
     }
 }
+
+#[test]
+fn a_remark_that_is_found_names_its_passage() {
+    let world = home();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained all night.\n\n"]);
+    world.ok(&["tree", "append", "Tale", "The lamp went out."]);
+    let (_, shown) = world.json(&["tree", "show", "Tale"]);
+    let last = shown["nodes"].as_array().unwrap().last().unwrap();
+    let short = last["short_id"].as_str().unwrap();
+    world.ok(&["tree", "annotate", "Tale", short, "Which osprey?"]);
+    let (_, found) = world.json(&["search", "osprey"]);
+    let on = &found["hits"][0]["on"];
+    assert_eq!((&on["node"], &on["short_id"]), (&last["id"], &last["short_id"]), "{found}");
+    assert_eq!(on["text"], "The lamp went out.");
+    let shown = world.ok(&["search", "osprey"]);
+    assert!(shown.contains(&format!("on {short} “The lamp went out.”")), "{shown}");
+    assert!(world.json(&["search", "lamp"]).1["hits"][0]["on"].is_null(), "the control");
+}
+
+#[test]
+fn tags_and_titles_of_bookmarks_are_found() {
+    let world = home();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained.\n\n"]);
+    world.ok(&["tree", "append", "Tale", "The lamp went out."]);
+    let (_, shown) = world.json(&["tree", "show", "Tale"]);
+    let nodes = shown["nodes"].as_array().unwrap();
+    let of = |text: &str| nodes.iter().find(|node| node["text"].as_str().unwrap().contains(text)).unwrap();
+    let short = |text: &str| of(text)["short_id"].as_str().unwrap().to_owned();
+    world.ok(&["tree", "tag", "Tale", &short("rained"), "wettag"]);
+    world.ok(&["tree", "bookmark", "Tale", &short("lamp"), "the good end"]);
+    world.ok(&["tree", "edit", "Tale", &short("rained"), "--text", "It poured."]);
+    for query in ["wettag", "#wettag"] {
+        let (_, found) = world.json(&["search", query]);
+        let hits = found["hits"].as_array().unwrap();
+        assert_eq!(hits.len(), 1, "{query}: {found}");
+        assert_eq!((&hits[0]["snippet"], &hits[0]["old"]), (&"It poured.".into(), &false.into()), "{found}");
+    }
+    for arguments in [&["search", "\"good end\""][..], &["search", "good", "--tree", "Tale"]] {
+        let shown = world.ok(arguments);
+        assert!(shown.contains("★ the good end") && shown.contains("The lamp went out."), "{shown}");
+    }
+    assert_eq!(world.json(&["search", "lamp good"]).1["hits"], serde_json::json!([]), "each for itself");
+    world.ok(&["tree", "tag", "Tale", &short("rained"), "wettag", "--remove"]);
+    assert_eq!(world.json(&["search", "wettag"]).1["hits"], serde_json::json!([]), "what was taken off");
+}

@@ -152,3 +152,19 @@ fn a_secret_in_the_name_of_a_file_is_neither_sent_nor_stored() {
     assert!(told.contains("File notes-secret-OPENAI_API_KEY.txt:"), "{told}");
     assert!(!told.contains(SECRET) && !is_below(&world.home(), SECRET));
 }
+
+#[test]
+fn an_empty_variable_is_no_key() {
+    let world = World::new();
+    let test = |key: Option<&str>| -> Run {
+        let mut command = world.command(&["model", "test", "openai/gpt-5.1"]);
+        command.envs(key.map(|key| ("OPENAI_API_KEY", key))).output().unwrap().into()
+    };
+    for (key, why) in [(None, "OPENAI_API_KEY is not set"), (Some(""), "OPENAI_API_KEY is empty")] {
+        let run = test(key);
+        assert_eq!(run.code, Some(4), "{run:?}");
+        assert!(run.err.contains(&format!("there is no key for openai: {why}")), "{run:?}");
+        assert!(run.err.contains("`drawloom config set providers.openai.key`"), "{run:?}");
+    }
+    assert!(test(Some("canary")).err.contains("used only when it is named"), "the control");
+}

@@ -263,3 +263,20 @@ fn the_place_from_which_the_model_sees_is_drawn() {
         assert!(shown.contains(place), "{shown}");
     }
 }
+
+#[test]
+fn settings_that_are_those_of_the_passage_above_are_not_repeated() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    for (tokens, times) in [("40", 2), ("50", 1)] {
+        for _ in 0..times {
+            world.ok(&["--model", "script:echo", "tree", "generate", "Tale", "--max-tokens", tokens]);
+        }
+    }
+    let shown = world.ok(&["tree", "show", "Tale"]);
+    assert_eq!(shown.matches("at most 40 tokens").count(), 1, "{shown}");
+    assert_eq!(shown.matches("at most 50 tokens").count(), 1, "{shown}");
+    let (_, all) = world.json(&["tree", "show", "Tale"]);
+    let nodes = all["nodes"].as_array().unwrap();
+    assert_eq!(nodes.iter().filter(|node| node["settings"]["max_tokens"] == 40).count(), 2, "{all}");
+}

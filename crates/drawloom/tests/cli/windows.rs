@@ -197,3 +197,25 @@ fn a_document_that_is_longer_than_the_window_says_what_is_left_out() {
     );
     assert!(world.ok(&["tree", "verify", "Novel"]).contains("valid"));
 }
+
+#[test]
+fn what_is_generated_says_what_its_window_left_out() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained on the river.\n\n"]);
+    world.ok(&["tree", "append", "Tale", "The heron stood."]);
+    let generate = || {
+        let (code, made) = world.json(&["--model", "script:echo", "tree", "generate", "Tale"]);
+        assert_eq!(code, Some(0), "{made}");
+        made
+    };
+    let whole = generate();
+    assert_eq!((&whole["left_out"], whole.get("window_start")), (&0.into(), None), "{whole}");
+    let nodes = world.json(&["tree", "show", "Tale"]).1["nodes"].as_array().unwrap().clone();
+    let heron = nodes.iter().find(|node| node["text"] == "The heron stood.").unwrap();
+    world.ok(&["tree", "compact", "Tale", "--to", heron["short_id"].as_str().unwrap()]);
+    let made = generate();
+    let (_, shown) = world.json(&["context", "show", made["nodes"][0]["id"].as_str().unwrap()]);
+    assert!(made["left_out"].as_u64().unwrap() > 0, "{made}");
+    assert_eq!((&made["left_out"], &made["window_start"]), (&shown["left_out"], &shown["window_start"]));
+    assert!(made["window_start"].as_str().unwrap().contains("The heron stood."), "{made}");
+}

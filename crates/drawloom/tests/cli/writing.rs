@@ -195,6 +195,24 @@ fn models_of_a_configured_local_server_are_listed() {
 }
 
 #[test]
+fn the_server_of_an_address_is_asked_for_its_models() {
+    let world = World::new();
+    let server = crate::server::Server::start(|path, _| {
+        let models = serde_json::json!({"data": [{"id": "small"}, {"id": "large"}]});
+        (path == "/v1/models").then(|| models.to_string())
+    });
+    for base in [format!("http://127.0.0.1:{}", server.port), server.base()] {
+        let used = world.run(&["model", "use", &format!("{base}/nosuch")]);
+        assert!(used.code == Some(3) && used.err.contains("which lists small, large"), "{used:?}");
+        assert!(used.err.contains(&format!("`drawloom model use {base}/small`")), "{used:?}");
+        assert_eq!(world.json(&["config", "show"]).1["model"]["default"], Value::Null, "nothing is kept");
+    }
+    assert!(server.asked().iter().all(|(path, _)| path == "/v1/models"), "{:?}", server.asked());
+    let used = world.run(&["model", "use", &format!("{}/small", server.base())]);
+    assert!(used.code == Some(0) && !used.err.contains("unchecked"), "{used:?}");
+}
+
+#[test]
 fn of_a_file_that_cannot_be_read_only_that_is_said() {
     let world = World::new();
     world.write("keys.toml", "[providers.rem]\nkey = \"canary-0123456789\"\n");

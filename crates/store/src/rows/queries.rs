@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use loom::{Millis, NodeId, PositionId, Seq, TreeId, short_id};
 use text::bigrams::Query;
 
+use super::cell::kind;
 use super::node::read_content;
 use super::reader::limit_of;
 use super::trees::{ENTRY, entry, find, read_entry, seen};
@@ -152,11 +153,13 @@ pub(crate) fn search(
     };
     hits.newest_only = all == Progress::Full;
     hits.partial = all == Progress::OutOfTime;
+    let labelled = search.add_labelled(who, scope)?;
     let (keys, found): (Vec<i64>, Vec<Occurrences>) = search.found.into_iter().unzip();
     let mut ranked: Vec<(f64, i64)> = scores(&found).into_iter().zip(keys).collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
     for (score, key) in ranked.into_iter().take(limit) {
-        hits.hits.extend(hit(db, key, score)?);
+        let found = hit(db, key, score)?;
+        hits.hits.extend(found.map(|hit| Hit { labelled: labelled.contains(&key), ..hit }));
     }
     Ok(hits)
 }
@@ -230,6 +233,38 @@ impl Search<'_, '_> {
         if progress == Progress::Done { self.look_at(&batch) } else { Ok(progress) }
     }
 
+    /// Adds the originals of positions with a tag or a bookmark that meets the query, unless they were found by their
+    /// text; returns their keys. Labels are few and short, and are read from the rows: no index holds them.
+    fn add_labelled(&mut self, who: &Principal, scope: SearchScope) -> Result<HashSet<i64>, StoreError> {
+        let (seen, param) = seen(who);
+        let tree = match scope {
+            SearchScope::Tree(tree) => find(self.db, who, tree)?.key.0,
+            SearchScope::All => 0,
+        };
+        // `CROSS` keeps SQLite from reading every cell: each tree's stand together by their kinds.
+        let sql = format!(
+            "SELECT c.tree, c.target, c.tag, c.text FROM trees t CROSS JOIN cells c
+             WHERE {seen} AND (t.pk = ?2 OR ?2 = 0) AND c.tree = t.pk AND c.kind IN ({}, {}) AND c.form <> 0",
+            kind::BOOKMARK,
+            kind::TAG
+        );
+        let known: HashSet<i64> = self.found.iter().map(|(key, _)| *key).collect();
+        let labels = self.db.all(&sql, (&param, tree), |row| {
+            let (tree, target): (i64, i64) = (get(row, 0)?, get(row, 1)?);
+            let (tag, title): (String, Option<String>) = (get(row, 2)?, get(row, 3)?);
+            let label = if tag.is_empty() { title.unwrap_or_default() } else { tag };
+            let key = TreeKey(tree).node(target >> 1);
+            Ok(Occurrences::count_in(self.query, &label).map(|occurrences| (key, occurrences)))
+        })?;
+        let mut added = HashSet::new();
+        for (key, occurrences) in labels.into_iter().flatten() {
+            if !known.contains(&key) && self.found.len() < RANKED && added.insert(key) {
+                self.found.push((key, occurrences));
+            }
+        }
+        Ok(added)
+    }
+
     fn look_at_each(&mut self, keys: &[i64]) -> Result<Progress, StoreError> {
         for batch in keys.chunks(BATCH) {
             match self.look_at(batch)? {
@@ -288,6 +323,7 @@ fn hit(db: &Db<'_>, key: i64, score: f64) -> Result<Option<Hit>, StoreError> {
             short_id: get(row, 3)?,
             seq: Seq(unsigned(row, 4)?),
             score,
+            labelled: false,
         })
     })
 }

@@ -45,6 +45,11 @@ pub struct Generated {
     pub manifest: Digest,
     /// Tokens of all requests together.
     pub usage: UsageShown,
+    /// Characters of the path that stood above the window of the first request.
+    pub left_out: u64,
+    /// Where that window began, where something was left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_start: Option<String>,
     #[serde(flatten)]
     pub place: AnswerPlace,
 }
