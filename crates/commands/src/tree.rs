@@ -9,6 +9,7 @@ mod branch;
 mod compact;
 mod compare;
 mod editing;
+mod first_passages;
 mod history;
 mod library;
 mod mark;

@@ -144,10 +144,12 @@ pub struct New {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SplitArg {
-    /// A passage a chapter: at headings of Markdown.
+    /// A passage a chapter: at headings of Markdown, or at lines such as `Chapter 1`.
     Chapter,
     /// A passage a paragraph.
     Paragraph,
+    /// A passage a line.
+    Line,
     /// One passage.
     None,
 }
@@ -829,7 +831,10 @@ impl ViewArg {
         match &self.view {
             None => Ok(loom::ViewName::default()),
             Some(name) => name.parse().map_err(|error: loom::id::BadViewName| {
-                crate::CommandError::usage(error.to_string(), "`tree view list` shows the views of a tree")
+                crate::CommandError::usage(
+                    error.to_string(),
+                    "`tree view list` shows the views of a tree",
+                )
             }),
         }
     }

@@ -6,6 +6,7 @@ use loom::plan::NewTree;
 use loom::{Mode, Op, Refusal, Role, TreeId, ViewName};
 use store::{LIST_PAGE, StoreError, TreeEntry, TreeFilter, all_pages};
 
+use super::first_passages::{self, divide};
 use super::telling::{self, count, words_of};
 use super::{label, look};
 use crate::app::App;
@@ -15,7 +16,6 @@ use crate::error::CommandError;
 use crate::results::tree::{TreeLine, TreeMade, TreeNamed, Trees, word_of};
 use crate::results::{CommandOutcome, Told};
 use crate::rights::Asker;
-use text::passages::{Division, split};
 
 /// Makes a tree, with a first text if one is given. What can be wrong with the text is found before the tree is
 /// made, so that a refused text leaves none behind.
@@ -31,16 +31,20 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOu
         (None, None) => String::new(),
     };
     let other = of_title(app, asker, &title).await;
-    let mut passages_made = 0;
+    let (mut passages_made, mut undivided) = (0, None);
     let words = text.as_deref().map_or(0, words_of);
     let tree = app.runtime.ids.with(|entropy| entropy.next::<TreeId>(app.now()))?;
     let main = ViewName::default();
     app.change(asker, tree, &main, Op::Create(NewTree { mode, title, origin: None })).await?;
     if let Some(text) = text {
         let role = (mode == Mode::Dialogue).then_some(Role::User);
-        let passages = match (mode, &args.file, args.split) {
-            (Mode::Buffer, Some(_), None | Some(SplitArg::Paragraph)) => split(&text, Division::Paragraph),
-            (Mode::Buffer, Some(_), Some(SplitArg::Chapter)) => split(&text, Division::Chapter),
+        let passages = match (mode, &args.file) {
+            (Mode::Buffer, Some(_)) => {
+                let how = args.split.unwrap_or(SplitArg::Paragraph);
+                let passages = divide(&text, how);
+                undivided = (passages.len() == 1).then(|| first_passages::undivided(&text, how)).flatten();
+                passages
+            }
             _ => vec![text.as_str()],
         };
         let texts = passages.into_iter().map(|passage| asker.text(passage.to_owned(), role)).collect();
@@ -57,6 +61,9 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOu
         }
     };
     let named = telling::tree(&entry.short_id, &entry.title);
+    if let Some(notice) = undivided {
+        app.frontend.note(&notice);
+    }
     if other {
         tell_of_other(app, &entry.title, &entry.short_id);
     }

@@ -126,3 +126,27 @@ fn siblings_are_looked_for_near_the_end_and_anywhere_by_name() {
     }
     assert!(world.ok(&["tree", "siblings", "Long", id]).contains("Another."));
 }
+
+#[test]
+fn a_file_that_nothing_divides_names_the_option_that_would() {
+    let world = World::new();
+    let new = |name: &str, text: &str, more: &[&str]| {
+        std::fs::write(world.path("text.txt"), text).unwrap();
+        let file = crate::world::text(&world.path("text.txt"));
+        let run = world.run(&[&["tree", "new", "--title", name, "--file", &file], more].concat());
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert_eq!(world.ok(&["tree", "text", name]), text, "byte for byte");
+        let (_, shown) = world.json(&["tree", "show", name]);
+        (run.err, shown["nodes"].as_array().unwrap().len() - 1)
+    };
+    let lines = "It rained.\nIt poured.\nIt stopped.\n";
+    let (said, made) = new("Lines", lines, &[]);
+    assert!(made == 1 && said.contains("`--split line` makes one of each of its 3 lines"), "{said}");
+    let (said, made) = new("Divided", lines, &["--split", "line"]);
+    assert!(made == 3 && !said.contains("--split"), "{said}");
+    let (said, made) = new("No chapters", "It rained.\n\nIt poured.\n", &["--split", "chapter"]);
+    assert!(made == 1 && said.contains("`--split paragraph`"), "{said}");
+    let chapters = "Chapter 1\n\nIt rained.\n\nCHAPTER TWO\n\nIt poured.\n";
+    let (said, made) = new("Chapters", chapters, &["--split", "chapter"]);
+    assert!(made == 2 && !said.contains("--split"), "{said}");
+}
