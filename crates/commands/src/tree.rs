@@ -152,7 +152,7 @@ fn label(app: &App, what: &str, given: &str) -> Result<String, CommandError> {
             "too_long",
             2,
             message,
-            "shorten it; `tree annotate` takes longer remarks",
+            "shorten it; `drawloom tree annotate TREE NODE TEXT` takes longer remarks",
         ));
     }
     Ok(app.masked(given))

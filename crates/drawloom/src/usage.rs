@@ -12,7 +12,7 @@ use text::terminal::one_line;
 use crate::cli::Cli;
 
 /// Forms that people guess: the command, what of it is refused (any text, where it is [`TEXT`]), and what to type.
-const GUESSES: [(&str, &str, &str); 17] = [
+const GUESSES: [(&str, &str, &str); 18] = [
     ("drawloom", "models", "`drawloom model list` lists the models"),
     ("drawloom", "logs", "`drawloom log` shows the last exchanges"),
     ("drawloom", "keys", SETS_KEY),
@@ -22,6 +22,7 @@ const GUESSES: [(&str, &str, &str); 17] = [
     ("drawloom ask", "-s", NO_SESSION),
     ("drawloom ask", "--session", NO_SESSION),
     ("drawloom ask", "-f", "write --file FILE"),
+    ("drawloom ask", TEXT, "a question of several words needs quotes: `drawloom ask \"TEXT\"`"),
     ("drawloom chat", "-s", "write --session NAME; a system prompt is --system TEXT"),
     ("drawloom chat", "-f", "write --file FILE"),
     ("drawloom tree head", TEXT, "the text is that of a flag: `drawloom tree head TREE --text TEXT`"),

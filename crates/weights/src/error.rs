@@ -124,10 +124,10 @@ impl WeightsError {
     pub fn hint(&self) -> String {
         match self {
             Self::NotAsked { name, .. } | Self::NotInstalled { name } => format!(
-                "ask for it with `--model {name}` or `model pull {name}`, or set `model.auto_pull = true`"
+                "ask for it with `--model {name}` or `drawloom model pull {name}`, or set `model.auto_pull = true`"
             ),
             Self::Outdated { name } | Self::Damaged { name, .. } => {
-                format!("fetch it again with `model pull {name}`")
+                format!("fetch it again with `drawloom model pull {name}`")
             }
             Self::Register { .. } => "move the file away and pull its models again".to_owned(),
             Self::NoSource { failures, .. } => {

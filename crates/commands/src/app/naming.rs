@@ -25,8 +25,8 @@ impl App {
         match self.runtime.store.resolve(&asker.principal, name).await {
             Ok(tree) => Ok(tree),
             Err(store::StoreError::NotFound(_)) => {
-                let hint = match self.nearest_title(asker, name).await? {
-                    Some(title) => format!("did you mean {title:?}? `drawloom tree list` shows the trees"),
+                let hint = match self.nearest_tree(asker, name).await? {
+                    Some(meant) => format!("did you mean {meant}? `drawloom tree list` shows the trees"),
                     None => "`drawloom tree list` shows the trees".to_owned(),
                 };
                 Err(CommandError::not_found("tree", name, hint))
@@ -35,12 +35,24 @@ impl App {
         }
     }
 
-    /// The title that someone may have meant.
-    async fn nearest_title(&self, asker: &Asker, name: &str) -> Result<Option<String>, CommandError> {
+    /// The tree that someone may have meant: by its title, else those whose short id is one typing error away.
+    async fn nearest_tree(&self, asker: &Asker, name: &str) -> Result<Option<String>, CommandError> {
         let store = &self.runtime.store;
         let page = |after| store.trees(&asker.principal, TreeFilter::Current, after, LIST_PAGE);
         let trees = all_pages(TreeEntry::place, page).await?;
-        Ok(nearest(trees.into_iter().map(|tree| tree.title), name))
+        if let Some(title) = nearest(trees.iter().map(|tree| tree.title.clone()), name) {
+            return Ok(Some(format!("{title:?}")));
+        }
+        let typed = name.to_lowercase();
+        let is_near = |tree: &&TreeEntry| {
+            tree.short_id.len() == typed.len() && strsim::damerau_levenshtein(&tree.short_id, &typed) == 1
+        };
+        let near = trees.iter().filter(is_near).take(NEAR_NODES).map(|tree| match tree.title.as_str() {
+            "" => tree.short_id.clone(),
+            title => format!("{} ({title:?})", tree.short_id),
+        });
+        let near = near.collect::<Vec<_>>().join(" or ");
+        Ok((!near.is_empty()).then_some(near))
     }
 
     /// That a tree has no node of this name, with those that are one typing error away.

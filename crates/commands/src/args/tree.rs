@@ -833,7 +833,7 @@ impl ViewArg {
             Some(name) => name.parse().map_err(|error: loom::id::BadViewName| {
                 crate::CommandError::usage(
                     error.to_string(),
-                    "`tree view list` shows the views of a tree",
+                    "`drawloom tree view list TREE` shows the views of a tree",
                 )
             }),
         }

@@ -17,6 +17,7 @@ use crate::error::CommandError;
 use crate::results::chat::{SessionNamed, SessionShown, SessionsShown};
 use crate::results::{CommandOutcome, Told};
 use crate::rights::Asker;
+use crate::shell;
 
 /// `sessions`.
 pub(crate) async fn sessions(
@@ -206,6 +207,24 @@ async fn session_named(
     }
 }
 
+/// How to get at a session of another workspace. That of the home needs no folder of its own: it is where no other is.
+fn goes_to(app: &App, workspace: &str) -> String {
+    let own = app.runtime.home.root().join("workspace");
+    let folder = match workspace {
+        store::OWN_WORKSPACE if !own.is_dir() => {
+            return "the home's own workspace has a session of that name: it is that of folders without another, such as \
+                    yours (`cd`); or start one here"
+                .to_owned();
+        }
+        store::OWN_WORKSPACE => own.to_string_lossy().into_owned(),
+        path => path.to_owned(),
+    };
+    let folder = shell::quoted(&text::terminal::one_line(&folder));
+    format!(
+        "another workspace has a session of that name: `--workspace {folder}` goes there; or start one here"
+    )
+}
+
 /// That this workspace has no session of this name, with the one that may be meant: one that is called nearly so, is
 /// archived, or is of another workspace.
 pub(super) async fn no_session(
@@ -229,7 +248,7 @@ pub(super) async fn no_session(
     let hint = if let Some(near) = nearest(own.into_iter().map(|session| session.name), name) {
         format!("did you mean {near}? {list} shows them")
     } else if let Some(other) = other {
-        format!("{} has a session of that name: go there, or start one here", other.workspace)
+        goes_to(app, &other.workspace)
     } else if !archived
         && of(true).await?.iter().any(|session| session.workspace == *here && session.name == name)
     {

@@ -219,7 +219,7 @@ impl StoredTokens {
 
 fn no_probabilities(row: &NodeRow, why: &str) -> CommandError {
     let message = format!("no probabilities are stored for {}: {why}", row.short_id);
-    let hint = "`tree generate --logprobs 5` keeps those of five alternatives a token";
+    let hint = "`drawloom tree generate TREE --logprobs 5` keeps those of five alternatives a token";
     CommandError::new("no_probabilities", 3, message, hint)
 }
 

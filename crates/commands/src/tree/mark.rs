@@ -215,7 +215,7 @@ async fn passage(app: &App, asker: &Asker, args: &PassageArg) -> Result<NamedNod
     let Some(node) = args.node.clone() else {
         return Err(CommandError::usage(
             "no passage is named",
-            "name a node, as `tree show TREE` lists them",
+            "name a node, as `drawloom tree show TREE` lists them",
         ));
     };
     app.node(asker, &NodeArg { tree: args.tree.clone(), node }).await

@@ -14,7 +14,7 @@ use workspace::{FileArgument, StoreGuard};
 use super::keys::Key;
 use super::layers::{Layers, Source};
 use super::path::normal;
-use super::set::{set, unknown, unset, unset_unknown};
+use super::set::{set, unknown, unset, unset_section, unset_unknown};
 use super::{Config, file, keys};
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
@@ -160,6 +160,38 @@ fn unset_key(
     Ok(Setting { said: Some(said), ..found })
 }
 
+/// Takes a section with a name of its own out of the files, with all that stands in it.
+fn unset_whole_section(
+    path: &str,
+    paths: &InvocationPaths,
+    layers: &Layers,
+    note: &dyn Fn(&str),
+) -> Result<Setting, CommandError> {
+    let home = home(path, paths, layers)?;
+    let (was_there, problems) = unset_section(home.root(), path)?;
+    for problem in problems {
+        note(&format!("also wrong in the file: {problem}"));
+    }
+    if !was_there {
+        let hint = "`drawloom config show` shows what is set";
+        return Err(CommandError::not_found("section", &one_line(path), hint));
+    }
+    let said =
+        format!("{} is not set any more: nothing of it is in {}", one_line(path), home_files(home.root()));
+    Ok(Setting {
+        key: path.to_owned(),
+        value: serde_json::Value::Null,
+        source: Source::Default.as_str().to_owned(),
+        said: Some(said),
+    })
+}
+
+/// The files of settings of a home, in words.
+fn home_files(home: &Path) -> String {
+    let [config, keys] = [file::CONFIG, file::KEYS].map(|name| home.join(name).display().to_string());
+    format!("{} and {}", one_line(&config), one_line(&keys))
+}
+
 /// Takes a key that there is not out of the file.
 fn unset_unknown_key(
     path: &str,
@@ -168,7 +200,10 @@ fn unset_unknown_key(
     note: &dyn Fn(&str),
 ) -> Result<Setting, CommandError> {
     if !layers.problems().iter().any(|problem| problem.key.as_deref() == Some(path)) {
-        return Err(unknown(path));
+        return match keys::is_named_section(path) {
+            true => unset_whole_section(path, paths, layers, note),
+            false => Err(unknown(path)),
+        };
     }
     let home = home(path, paths, layers)?;
     for problem in unset_unknown(home.root(), path)? {

@@ -88,6 +88,13 @@ pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
+/// Whether a path is that of a section with a name of its own, as `providers.box`.
+pub(crate) fn is_named_section(path: &str) -> bool {
+    let parts = segments(path);
+    let heads = KEYS.iter().filter_map(Key::around_name).map(|(head, _)| head);
+    parts.len() == 2 && !parts[1].is_empty() && heads.into_iter().any(|head| head == parts[0])
+}
+
 /// The key of a path.
 pub(crate) fn find(path: &str) -> Option<&'static Key> {
     let path = segments(path);

@@ -21,7 +21,7 @@ read leave it out and say so; none is used of a `keys.toml` that others may read
 `drawloom config set KEY VALUE` keeps comments and order. It never writes to a broken file, nor to one that is a link or has a
 second name (exit 4). The value `-` reads the value from standard input. A secret is asked for at a terminal if it is left out, and not
 shown, so that it does not stay in the history of the shell. `drawloom config unset KEY` takes a key out of the file, also one
-that there is not; an empty value is none.
+that there is not, and `drawloom config unset providers.NAME` a whole section with its key; an empty value is none.
 
 ```sh
 drawloom config path

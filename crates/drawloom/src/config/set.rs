@@ -56,6 +56,26 @@ pub(crate) fn unset_unknown(home: &Path, path: &str) -> Result<Vec<file::Problem
     })
 }
 
+/// Takes a section that has a name of its own out of both files, with all that stands in it. Returns whether it was in
+/// either, and what is wrong in the rest of them.
+///
+/// # Errors
+/// As [`set`].
+pub(crate) fn unset_section(home: &Path, path: &str) -> Result<(bool, Vec<file::Problem>), CommandError> {
+    let (mut was_there, mut problems) = (false, Vec::new());
+    for (name, secrets) in [(CONFIG, SecretRule::Refused), (KEYS, SecretRule::Only)] {
+        let (changed, found) = rewrite(home, (name, secrets), |old| {
+            let new = without(name, old, path)?;
+            let changed = new != old;
+            let problems = file::parse(name, &new, secrets).problems;
+            Ok((new, (changed, problems)))
+        })?;
+        was_there |= changed;
+        problems.extend(found);
+    }
+    Ok((was_there, problems))
+}
+
 fn change(
     home: &Path,
     (path, key): (&str, &Key),

@@ -421,9 +421,16 @@ fn what_is_not_there_is_answered_with_what_may_be_meant() {
     let listed = world.ok(&["sessions", "list", "--workspace", &there]);
     assert!(listed.contains("no session in this workspace") && listed.contains("\n  plans  "), "{listed}");
     let told = said(&["sessions", "show", "plans", "--workspace", &there]);
-    assert!(told.contains("has a session of that name: go there"), "{told}");
+    assert!(told.contains("the home's own workspace has a session of that name"), "{told}");
     let told = said(&["sessions", "show", "other", "--workspace", &there]);
     assert!(told.contains("sessions list --all"), "{told}");
+    world.ok(&["chat", "--session", "notes", "-m", "hi", "--model", "script:echo", "--workspace", &there]);
+    let told = said(&["sessions", "show", "notes"]);
+    assert!(
+        told.contains(&format!("has a session of that name: `--workspace {there}` goes there")),
+        "{told}"
+    );
+    world.ok(&["sessions", "show", "notes", "--workspace", &there]);
 }
 
 #[test]

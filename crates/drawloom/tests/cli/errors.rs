@@ -316,3 +316,47 @@ fn a_home_whose_store_is_gone_gets_no_new_one() {
     std::fs::remove_file(world.home().join("loom.db-wal")).unwrap();
     assert_eq!(world.ok(&["tree", "list"]), "", "the control: one begins anew");
 }
+
+#[test]
+fn what_is_advised_can_be_typed() {
+    let world = World::new();
+    let said = |arguments: &[&str]| {
+        let run = world.run(arguments);
+        assert!(run.code != Some(0), "{arguments:?}: {run:?}");
+        run.err
+    };
+    let asked = said(&["ask", "What", "is", "this"]);
+    assert!(asked.contains("a question of several words needs quotes: `drawloom ask \"TEXT\"`"), "{asked}");
+    let made = world.json(&["tree", "new", "--title", "Tale", "--text", "It rained."]).1;
+    let unnamed = said(&["tree", "bookmark", "Tale", "--title", "x"]);
+    assert!(!unnamed.contains("`tree "), "{unnamed}");
+
+    let short = made["short_id"].as_str().unwrap();
+    let mut letters: Vec<char> = short.chars().collect();
+    letters[0] = if letters[0] == '7' { '8' } else { '7' };
+    let near: String = letters.into_iter().collect();
+    let told = said(&["tree", "show", &near]);
+    assert!(told.contains(&format!("did you mean {short} (\"Tale\")?")), "{told}");
+    assert!(!said(&["tree", "show", "nosuchtree"]).contains("did you mean"), "the control");
+}
+
+#[test]
+fn a_section_is_unset_as_a_whole() {
+    let world = World::new();
+    world.write(
+        "config.toml",
+        "# mine\n[providers.box]\nbase_url = \"http://localhost:1\"\nwindow = 9000\n\n[log]\nlevel = \"info\"\n",
+    );
+    world.write("keys.toml", "[providers.box]\nkey = \"canary-0123456789\"\n");
+    let run = world.run(&["config", "unset", "providers.box"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!world.read("config.toml").contains("box") && world.read("config.toml").contains("[log]"));
+    assert!(!world.read("keys.toml").contains("canary"));
+    let again = world.run(&["config", "unset", "providers.box"]);
+    assert_eq!(again.code, Some(3), "{again:?}");
+    assert_eq!(
+        world.run(&["config", "unset", "log"]).code,
+        Some(2),
+        "the control: it has no name of its own"
+    );
+}
