@@ -150,10 +150,11 @@ fn keep(
 const fn content<'b>(state: &StoodState, bytes: &'b [u8]) -> FileContent<'b> {
     match state {
         StoodState::Absent => FileContent::Absent,
-        StoodState::File { mode, .. } => FileContent::File { mode: Some(*mode), bytes },
+        StoodState::File { mode, .. } | StoodState::Unknown { mode } => {
+            FileContent::File { mode: Some(*mode), bytes }
+        }
         StoodState::Folder { mode } => FileContent::Folder { mode: Some(*mode) },
         StoodState::Link { .. } => FileContent::Link { target: bytes },
-        StoodState::Unknown { mode } => FileContent::File { mode: Some(*mode), bytes },
     }
 }
 
