@@ -17,6 +17,7 @@ use reedline::{
 };
 use tokio::sync::oneshot;
 
+use super::history::UNKEPT;
 use super::keys::{CLEAR, Keys};
 use super::lines::{is_open, joined};
 use super::plain;
@@ -66,6 +67,11 @@ impl Editor {
         Ok(Self { known, asked: Some(asked) })
     }
 
+    /// Whether lines are read as the terminal gives them: none of them is kept here.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.asked.is_none()
+    }
+
     /// Asks for a line, which begins with what was typed already. Once it is asked for, it has to be waited for: what is typed is lost otherwise.
     ///
     /// # Errors
@@ -94,6 +100,8 @@ fn edit(mut editor: Reedline, questions: &mpsc::Receiver<Question>) {
         if !begun.is_empty() {
             editor.run_edit_commands(&[EditCommand::InsertString(begun)]);
         }
+        // Lines that were typed while something was shown stand in it too.
+        keep(&mut editor);
         let typed = match editor.read_line(&standing) {
             Ok(Signal::Success(line)) => Typed::Line(joined(&line)),
             Ok(Signal::CtrlC) => Typed::Cleared,
@@ -104,12 +112,17 @@ fn edit(mut editor: Reedline, questions: &mpsc::Receiver<Question>) {
             }
         };
         // Whoever ends the process meanwhile loses no line.
-        if let Err(error) = editor.sync_history() {
-            tracing::warn!(%error, "what was typed could not be kept");
-        }
+        keep(&mut editor);
         if answer.send(typed).is_err() {
             return;
         }
+    }
+}
+
+/// Writes the history down, with what others wrote there.
+fn keep(editor: &mut Reedline) {
+    if let Err(error) = editor.sync_history() {
+        tracing::warn!(%error, "what was typed could not be kept");
     }
 }
 
@@ -163,7 +176,7 @@ fn line_editor(history: Box<dyn History>, completer: Names, color: bool) -> Reed
     );
     Reedline::create()
         .with_history(history)
-        .with_history_exclusion_prefix(Some(" ".to_owned()))
+        .with_history_exclusion_prefix(Some(UNKEPT.to_owned()))
         .with_validator(Box::new(Whole))
         .with_completer(Box::new(completer))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(ColumnarMenu::default().with_name(MENU))))

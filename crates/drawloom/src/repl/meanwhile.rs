@@ -93,6 +93,7 @@ impl<'a> TurnInputReader<'a> {
     /// The turn is done: lines that nobody looked at wait behind the others.
     pub(super) fn end(self) -> Flow {
         let TypedAhead { lines, begun } = self.ahead.finish();
+        lines.iter().for_each(|line| self.repl.keep(line));
         self.waiting.extend(lines);
         self.repl.begun.replace(begun);
         self.repl.person.nothing_below();
@@ -143,6 +144,7 @@ impl<'a> TurnInputReader<'a> {
         if line.trim().is_empty() {
             return;
         }
+        self.repl.keep(&line);
         if self.is_one_too_many(&line) {
             self.told(&line, "this waits until the turn is done");
             self.waiting.push_back(line);

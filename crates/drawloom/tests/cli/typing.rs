@@ -1,5 +1,6 @@
 //! What is typed while an answer comes: none of it is lost, and keys that write no text write none.
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::terminal::Terminal;
@@ -16,9 +17,17 @@ fn slow(world: &World, words: usize) -> String {
 
 /// A conversation whose first answer comes now.
 fn answering(world: &World, words: usize) -> Terminal {
-    let mut terminal = Terminal::start(world.command(&["--model", &slow(world, words), "chat"]));
+    answering_at(world, words, "xterm-256color", &["chat"])
+}
+
+/// The same, at a terminal of a kind.
+fn answering_at(world: &World, words: usize, kind: &str, arguments: &[&str]) -> Terminal {
+    let model = slow(world, words);
+    let mut command = world.command(&[&["--model", &model], arguments].concat());
+    command.env("TERM", kind);
+    let mut terminal = Terminal::start(command);
     terminal.at_prompt();
-    terminal.types("hello\r");
+    terminal.types("hello\n");
     terminal.shows("w1 ");
     terminal
 }
@@ -45,4 +54,39 @@ fn lines_that_find_no_place_in_the_turn_are_said_after_it() {
     assert_eq!(terminal.ended(), Some(0));
     assert!(!terminal.contents().contains("was not taken"), "{}", terminal.contents());
     assert_eq!(said(&world)[1..], lines);
+}
+
+#[test]
+fn what_is_typed_while_an_answer_comes_is_kept_at_once() {
+    for kind in ["xterm-256color", "dumb"] {
+        let world = World::new();
+        let mut terminal = answering_at(&world, 400, kind, &["chat"]);
+        terminal.types("joined text\n not this\n/queue later\n");
+        terminal.shows("this waits until the turn is done");
+        terminal.signal(Signal::KILL);
+        assert_eq!(terminal.ended(), None);
+        let kept = std::fs::read_to_string(world.home().join("cache/history")).unwrap();
+        assert_eq!(kept, "hello\njoined text\n/queue later\n", "{kind}");
+    }
+    let world = World::new();
+    let mut terminal = answering_at(&world, 400, "xterm-256color", &["chat", "--private"]);
+    terminal.types("joined text\n");
+    terminal.shows("this joins the turn");
+    terminal.signal(Signal::KILL);
+    terminal.ended();
+    let kept = std::fs::read_to_string(world.home().join("cache/history")).unwrap_or_default();
+    assert_eq!(kept, "", "of a private conversation");
+}
+
+#[test]
+fn what_was_typed_while_an_answer_came_is_found_at_the_next_line() {
+    let world = World::new();
+    let mut terminal = answering(&world, 20);
+    terminal.types("joined text\r");
+    terminal.shows("main> joined text");
+    terminal.at_prompt();
+    terminal.types("\x1b[A");
+    terminal.until("the line", |terminal| terminal.contents().trim_end().ends_with("main> joined text"));
+    terminal.types("\x15\x04");
+    assert_eq!(terminal.ended(), Some(0));
 }
