@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 use super::history::UNKEPT;
 use super::keys::{CLEAR, Keys};
-use super::lines::{is_open, joined};
+use super::lines::{is_open, joined, without_reports};
 use super::plain;
 use super::prompt::Standing;
 use crate::terminal::can_redraw;
@@ -135,8 +135,11 @@ fn unread() -> impl Iterator<Item = Event> {
 
 /// A line that had begun, with what was typed behind it.
 fn typed_behind(begun: String, typed: impl Iterator<Item = Event>) -> String {
+    let typed: Vec<u8> = typed.flat_map(bytes_of).collect();
+    // An answer that was parted behind its ESC came as keys.
+    let typed = without_reports(&String::from_utf8_lossy(&typed)).replace(ESCAPE, "");
     let mut keys = Keys::of(begun);
-    let mut lines: Vec<String> = typed.flat_map(|event| keys.take(&bytes_of(event))).collect();
+    let mut lines = keys.take(typed.as_bytes());
     lines.push(keys.line().to_owned());
     lines.join("\n")
 }
@@ -161,10 +164,12 @@ fn bytes_of(event: Event) -> Vec<u8> {
         KeyCode::Enter => b"\n".to_vec(),
         KeyCode::Tab => b"\t".to_vec(),
         KeyCode::Backspace => b"\x7f".to_vec(),
+        KeyCode::Esc => ESCAPE.to_string().into_bytes(),
         _ => Vec::new(),
     }
 }
 
+const ESCAPE: char = '\x1b';
 const MENU: &str = "names";
 
 fn line_editor(history: Box<dyn History>, completer: Names, color: bool) -> Reedline {
@@ -281,6 +286,8 @@ mod tests {
             (vec![key(KeyCode::Backspace), control('h')], "my secrhello"),
             (vec![control('a'), key(KeyCode::Left)], "my secrethello"),
             (vec![Event::Paste("\u{15}é\r\n".to_owned())], "my secreté\nhello"),
+            ([vec![key(KeyCode::Esc)], text("[2;1R")].concat(), "my secrethello"),
+            (vec![key(KeyCode::Esc)], "my secrethello"),
             (vec![key(KeyCode::Enter), control('d')], "my secret\n/quit\nhello"),
         ] {
             let typed = text("secret").into_iter().chain(edits).chain(text("hello"));

@@ -27,6 +27,9 @@ const WAITING: usize = 64;
 /// How long lines are left alone before it is looked again whether a question still stands.
 const ASKED: Duration = Duration::from_millis(50);
 
+/// How long the rest of a key may take behind its ESC.
+const KEY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
 /// The terminal, while nobody edits a line.
 pub(super) struct TypeAheadReader {
     lines: mpsc::Receiver<String>,
@@ -123,6 +126,11 @@ fn is_typed(terminal: &File, stopped: &PipeReader) -> bool {
     }
 }
 
+/// Whether more of a key comes.
+fn goes_on(terminal: &File) -> bool {
+    poll(&mut [PollFd::new(terminal, PollFlags::IN)], Some(&KEY)).is_ok_and(|ready| ready > 0)
+}
+
 /// Reads keys until it is to end, and shows them. Returns what nobody took any more.
 fn read_keys(
     mut terminal: &File,
@@ -152,6 +160,9 @@ fn read_keys(
         }
         if is_end {
             break;
+        }
+        if keys.ends_with_escape() && !goes_on(terminal) {
+            keys.end_escape();
         }
     }
     TypedAhead { lines: left, begun: keys.line().to_owned() }

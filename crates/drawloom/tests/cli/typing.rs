@@ -1,5 +1,7 @@
 //! What is typed while an answer comes: none of it is lost, and keys that write no text write none.
 
+use std::time::Duration;
+
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -89,4 +91,43 @@ fn what_was_typed_while_an_answer_came_is_found_at_the_next_line() {
     terminal.until("the line", |terminal| terminal.contents().trim_end().ends_with("main> joined text"));
     terminal.types("\x15\x04");
     assert_eq!(terminal.ended(), Some(0));
+}
+
+/// Types byte by byte: each is read before the next one comes.
+fn types_slowly(terminal: &mut Terminal, keys: &str) {
+    for key in keys.chars() {
+        terminal.types(&key.to_string());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn escape_takes_no_key_along() {
+    let world = World::new();
+    let mut terminal = answering(&world, 60);
+    types_slowly(&mut terminal, "\x1b");
+    terminal.types("next\r");
+    terminal.shows("> next (this joins");
+    terminal.types("two\x1b\rlines\r");
+    terminal.shows("lines (this joins");
+    terminal.shows("main> next");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["hello", "next", "two\nlines"]);
+}
+
+#[test]
+fn an_answer_of_the_terminal_that_comes_in_parts_is_no_text() {
+    let world = World::new();
+    let command = world.command(&["--model", &slow(&world, 2), "chat"]);
+    let mut terminal = Terminal::start(command).mute();
+    terminal.until("the question", |terminal| terminal.wrote(b"\x1b[6n"));
+    types_slowly(&mut terminal, "\x1b[2;1R");
+    terminal.types("hello\n");
+    terminal.shows("w1");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["hello"]);
 }
