@@ -132,7 +132,7 @@ impl Repl<'_> {
         let mut endings = Endings::listen()?;
         // From here on Ctrl-C is heard and does not end the process, also between two turns.
         let _heard = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
-        let mut editor = Editor::start(history::of(&self.app, conversation)?, self.output.color())?;
+        let mut editor = Editor::start(history::of(&self.app, conversation)?, self.output)?;
         let mut waiting = VecDeque::<String>::new();
         let code = loop {
             let line = match waiting.pop_front() {
@@ -143,7 +143,7 @@ impl Repl<'_> {
                 None => {
                     let standing = Standing::of(&self.app, conversation).await;
                     let known = conversation.known(&self.app, &Asker::owner()).await;
-                    let mut there = typeahead::lines_there();
+                    let mut there = typeahead::lines_there(self.output);
                     if let Some(first) = there.first_mut() {
                         first.insert_str(0, &self.begun.take());
                     }

@@ -22,6 +22,7 @@ use super::keys::{CLEAR, Keys};
 use super::lines::{is_open, joined, without_reports};
 use super::plain;
 use super::prompt::Standing;
+use crate::output::Output;
 use crate::terminal::can_redraw;
 
 /// What was done at the input line.
@@ -44,6 +45,7 @@ pub(super) struct Editor {
     known: Arc<Mutex<CompletionNames>>,
     /// The thread that edits lines; none where lines are plain.
     asked: Option<mpsc::Sender<Question>>,
+    output: Output,
 }
 
 impl Editor {
@@ -51,20 +53,20 @@ impl Editor {
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub(super) fn start(history: Box<dyn History>, color: bool) -> Result<Self, CommandError> {
+    pub(super) fn start(history: Box<dyn History>, output: Output) -> Result<Self, CommandError> {
         let known = Arc::<Mutex<CompletionNames>>::default();
         if !can_redraw() {
-            return Ok(Self { known, asked: None });
+            return Ok(Self { known, asked: None, output });
         }
         let (asked, questions) = mpsc::channel();
         let completer = Names(Arc::clone(&known));
         std::thread::Builder::new()
             .name("input".to_owned())
-            .spawn(move || edit(line_editor(history, completer, color), &questions))
+            .spawn(move || edit(line_editor(history, completer, output.color()), &questions))
             .map_err(|error| {
                 CommandError::new("internal", 6, format!("no thread: {error}"), "free some memory")
             })?;
-        Ok(Self { known, asked: Some(asked) })
+        Ok(Self { known, asked: Some(asked), output })
     }
 
     /// Whether lines are read as the terminal gives them: none of them is kept here.
@@ -82,7 +84,7 @@ impl Editor {
         known: CompletionNames,
         begun: String,
     ) -> Result<Typed, CommandError> {
-        let Some(asked) = &self.asked else { return plain::line(&standing, begun).await };
+        let Some(asked) = &self.asked else { return plain::line(&standing, begun, self.output).await };
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
         let (answer, typed) = oneshot::channel();
         let gone = || CommandError::new("internal", 6, "the input line is gone", "begin again");

@@ -46,7 +46,7 @@ impl<'a> TurnInputReader<'a> {
         waiting: &'a mut VecDeque<String>,
     ) -> Result<Self, CommandError> {
         let interrupts = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
-        let ahead = TypeAheadReader::of_terminal(Arc::clone(&repl.person), repl.begun.take());
+        let ahead = TypeAheadReader::of_terminal(Arc::clone(&repl.person), repl.output, repl.begun.take());
         let (is_full, is_stopped, flow) = (false, false, Flow::GoesOn);
         let (sent, failures) = (Vec::new(), Vec::new());
         Ok(Self {

@@ -131,3 +131,25 @@ fn an_answer_of_the_terminal_that_comes_in_parts_is_no_text() {
     assert_eq!(terminal.ended(), Some(0));
     assert_eq!(said(&world), ["hello"]);
 }
+
+#[test]
+fn a_line_that_the_terminal_cut_is_not_sent_and_told() {
+    let world = World::new();
+    let mut terminal = answering_at(&world, 60, "dumb", &["chat"]);
+    let long = "y".repeat(6_000);
+    terminal.types(&format!("{long}\n"));
+    terminal.shows("the rest was cut");
+    terminal.types("short\n");
+    terminal.shows("main> short");
+    terminal.at_prompt();
+    terminal.types(&format!("{long}\n"));
+    let told = |terminal: &Terminal| terminal.plain().matches("the rest was cut").count();
+    terminal.until("the error again", |terminal| told(terminal) == 2);
+    terminal.at_prompt();
+    terminal.types(&format!("{}\n", &long[..4_000]));
+    terminal.until("the answer", |terminal| terminal.plain().matches("w59").count() == 2);
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["hello", "short", &long[..4_000]]);
+}
