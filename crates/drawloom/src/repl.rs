@@ -27,6 +27,7 @@ use commands::results::chat::Chatted;
 use commands::slash::{Input, SlashCommand, SlashOutcome, as_text, parse};
 use commands::{App, Asker, Command, CommandError, CommandOutcome};
 use model::{ModelInfo, ModelPlace};
+use reedline::History;
 use text::terminal::one_line;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -74,6 +75,8 @@ pub(crate) struct Repl<'a> {
     pub(crate) layers: &'a Layers,
     /// What was typed of the next input line while something was shown.
     begun: RefCell<String>,
+    /// Where lines are kept that no editor took.
+    history: RefCell<Box<dyn History>>,
 }
 
 /// Whether the conversation goes on.
@@ -105,7 +108,8 @@ pub(crate) fn hold(
         let begins =
             begins(&name_of(&conversation), conversation.is_temporary(), conversation.model(&app).await?);
         begins.lines().for_each(|line| person.notice(line));
-        let repl = Repl { app, person, output, paths, layers, begun: RefCell::default() };
+        let (begun, history) = (RefCell::default(), RefCell::new(history::of(&app, &conversation)?));
+        let repl = Repl { app, person, output, paths, layers, begun, history };
         repl.recall(&conversation).await;
         let code = repl.run(&mut conversation).await;
         let closed = conversation.close(&repl.app, &Asker::owner()).await;
@@ -128,7 +132,7 @@ impl Repl<'_> {
         let mut endings = Endings::listen()?;
         // From here on Ctrl-C is heard and does not end the process, also between two turns.
         let _heard = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
-        let mut editor = Editor::start(history::of(&self.app, conversation)?, self.output.color())?;
+        let mut editor = Editor::start(history::of(&self.app, conversation)?, self.output)?;
         let mut waiting = VecDeque::<String>::new();
         let code = loop {
             let line = match waiting.pop_front() {
@@ -139,10 +143,11 @@ impl Repl<'_> {
                 None => {
                     let standing = Standing::of(&self.app, conversation).await;
                     let known = conversation.known(&self.app, &Asker::owner()).await;
-                    let mut there = typeahead::lines_there();
+                    let mut there = typeahead::lines_there(self.output);
                     if let Some(first) = there.first_mut() {
                         first.insert_str(0, &self.begun.take());
                     }
+                    there.iter().for_each(|line| self.keep(line));
                     waiting.extend(there);
                     if !waiting.is_empty() {
                         continue;
@@ -153,13 +158,19 @@ impl Repl<'_> {
                         typed = editor.line(standing, known, self.begun.take()) => typed?,
                     };
                     match typed {
-                        Typed::Line(line) => line,
+                        Typed::Line(line) => {
+                            if editor.is_plain() {
+                                self.keep(&line);
+                            }
+                            line
+                        }
                         Typed::Cleared => continue,
                         Typed::End => break 0,
                         Typed::Uneditable(typed) => {
                             self.person
                                 .notice("this terminal does not say where its cursor is: lines are plain");
                             let (lines, begun) = lines::divided(&typed);
+                            lines.iter().for_each(|line| self.keep(line));
                             waiting.extend(lines);
                             self.begun.replace(begun);
                             continue;
@@ -237,7 +248,10 @@ impl Repl<'_> {
             let left = self.choose(conversation, choices, endings).await;
             match left {
                 // What was typed before it goes first.
-                Ok(line) => waiting.extend(line),
+                Ok(line) => {
+                    line.iter().for_each(|line| self.keep(line));
+                    waiting.extend(line);
+                }
                 Err(code) => flow = Flow::Ends(code),
             }
         }
@@ -296,6 +310,13 @@ impl Repl<'_> {
                 tokio::task::block_in_place(|| doctor::examine(arguments.quick, self.paths, self.layers))
             }
             other => Err(other.not_here()),
+        }
+    }
+
+    /// Keeps a line that no editor took. That input has ended is no line.
+    fn keep(&self, line: &str) {
+        if line != keys::QUIT {
+            history::keep(self.history.borrow_mut().as_mut(), line.trim_end_matches('\n'));
         }
     }
 

@@ -137,6 +137,8 @@ mod tiny;
 mod tools;
 #[path = "cli/trust.rs"]
 mod trust;
+#[path = "cli/typing.rs"]
+mod typing;
 #[path = "cli/unanswered.rs"]
 mod unanswered;
 #[path = "cli/waiting.rs"]

@@ -181,7 +181,11 @@ async fn apply_kept(
     if let Some(forgotten) = forgotten
         && !open.marks().are_whole_in(&text)
     {
-        return Err(open.forgotten(forgotten, &text));
+        return Err(open.forgotten(
+            forgotten,
+            &text,
+            open.passages.iter().all(|passage| passage.is_forgotten),
+        ));
     }
     let texts = open.texts_of(app, name, saved.clone(), true).await?;
     if !open.are_meant(app, &texts) {

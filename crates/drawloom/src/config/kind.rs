@@ -66,6 +66,10 @@ impl Kind {
         let fits = match (self, value) {
             (Self::Text, Value::String(_)) | (Self::Flag, Value::Boolean(_)) => true,
             (Self::Address, Value::String(text)) => {
+                // Who reads addresses passes over line ends and tabs.
+                if text.contains(char::is_control) {
+                    return Err(format!("{} without control characters", self.wanted()));
+                }
                 // Whether plain http may go there depends on `insecure_http`, and is judged when it is used.
                 model::endpoint::Endpoint::parse(text, true)
                     .map_err(|error| format!("{}: {}", self.wanted(), error.hint()))?;
@@ -206,6 +210,13 @@ mod tests {
         }
         for wrong in ["not an address", "", "ftp://host", "word"] {
             assert!(Kind::Address.read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_address_has_no_control_characters() {
+        for wrong in ["http://localhost:8080/v1\n", "http://local\thost:8080", "localhost:8080\u{1b}"] {
+            assert!(Kind::Address.read(wrong).is_err(), "{wrong:?}");
         }
     }
 

@@ -17,10 +17,12 @@ use reedline::{
 };
 use tokio::sync::oneshot;
 
+use super::history::UNKEPT;
 use super::keys::{CLEAR, Keys};
-use super::lines::{is_open, joined};
+use super::lines::{is_open, joined, without_reports};
 use super::plain;
 use super::prompt::Standing;
+use crate::output::Output;
 use crate::terminal::can_redraw;
 
 /// What was done at the input line.
@@ -43,6 +45,7 @@ pub(super) struct Editor {
     known: Arc<Mutex<CompletionNames>>,
     /// The thread that edits lines; none where lines are plain.
     asked: Option<mpsc::Sender<Question>>,
+    output: Output,
 }
 
 impl Editor {
@@ -50,20 +53,25 @@ impl Editor {
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub(super) fn start(history: Box<dyn History>, color: bool) -> Result<Self, CommandError> {
+    pub(super) fn start(history: Box<dyn History>, output: Output) -> Result<Self, CommandError> {
         let known = Arc::<Mutex<CompletionNames>>::default();
         if !can_redraw() {
-            return Ok(Self { known, asked: None });
+            return Ok(Self { known, asked: None, output });
         }
         let (asked, questions) = mpsc::channel();
         let completer = Names(Arc::clone(&known));
         std::thread::Builder::new()
             .name("input".to_owned())
-            .spawn(move || edit(line_editor(history, completer, color), &questions))
+            .spawn(move || edit(line_editor(history, completer, output.color()), &questions))
             .map_err(|error| {
                 CommandError::new("internal", 6, format!("no thread: {error}"), "free some memory")
             })?;
-        Ok(Self { known, asked: Some(asked) })
+        Ok(Self { known, asked: Some(asked), output })
+    }
+
+    /// Whether lines are read as the terminal gives them: none of them is kept here.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.asked.is_none()
     }
 
     /// Asks for a line, which begins with what was typed already. Once it is asked for, it has to be waited for: what is typed is lost otherwise.
@@ -76,7 +84,7 @@ impl Editor {
         known: CompletionNames,
         begun: String,
     ) -> Result<Typed, CommandError> {
-        let Some(asked) = &self.asked else { return plain::line(&standing, begun).await };
+        let Some(asked) = &self.asked else { return plain::line(&standing, begun, self.output).await };
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
         let (answer, typed) = oneshot::channel();
         let gone = || CommandError::new("internal", 6, "the input line is gone", "begin again");
@@ -94,6 +102,8 @@ fn edit(mut editor: Reedline, questions: &mpsc::Receiver<Question>) {
         if !begun.is_empty() {
             editor.run_edit_commands(&[EditCommand::InsertString(begun)]);
         }
+        // Lines that were typed while something was shown stand in it too.
+        keep(&mut editor);
         let typed = match editor.read_line(&standing) {
             Ok(Signal::Success(line)) => Typed::Line(joined(&line)),
             Ok(Signal::CtrlC) => Typed::Cleared,
@@ -104,12 +114,17 @@ fn edit(mut editor: Reedline, questions: &mpsc::Receiver<Question>) {
             }
         };
         // Whoever ends the process meanwhile loses no line.
-        if let Err(error) = editor.sync_history() {
-            tracing::warn!(%error, "what was typed could not be kept");
-        }
+        keep(&mut editor);
         if answer.send(typed).is_err() {
             return;
         }
+    }
+}
+
+/// Writes the history down, with what others wrote there.
+fn keep(editor: &mut Reedline) {
+    if let Err(error) = editor.sync_history() {
+        tracing::warn!(%error, "what was typed could not be kept");
     }
 }
 
@@ -122,8 +137,11 @@ fn unread() -> impl Iterator<Item = Event> {
 
 /// A line that had begun, with what was typed behind it.
 fn typed_behind(begun: String, typed: impl Iterator<Item = Event>) -> String {
+    let typed: Vec<u8> = typed.flat_map(bytes_of).collect();
+    // An answer that was parted behind its ESC came as keys.
+    let typed = without_reports(&String::from_utf8_lossy(&typed)).replace(ESCAPE, "");
     let mut keys = Keys::of(begun);
-    let mut lines: Vec<String> = typed.flat_map(|event| keys.take(&bytes_of(event))).collect();
+    let mut lines = keys.take(typed.as_bytes());
     lines.push(keys.line().to_owned());
     lines.join("\n")
 }
@@ -148,10 +166,12 @@ fn bytes_of(event: Event) -> Vec<u8> {
         KeyCode::Enter => b"\n".to_vec(),
         KeyCode::Tab => b"\t".to_vec(),
         KeyCode::Backspace => b"\x7f".to_vec(),
+        KeyCode::Esc => ESCAPE.to_string().into_bytes(),
         _ => Vec::new(),
     }
 }
 
+const ESCAPE: char = '\x1b';
 const MENU: &str = "names";
 
 fn line_editor(history: Box<dyn History>, completer: Names, color: bool) -> Reedline {
@@ -163,7 +183,7 @@ fn line_editor(history: Box<dyn History>, completer: Names, color: bool) -> Reed
     );
     Reedline::create()
         .with_history(history)
-        .with_history_exclusion_prefix(Some(" ".to_owned()))
+        .with_history_exclusion_prefix(Some(UNKEPT.to_owned()))
         .with_validator(Box::new(Whole))
         .with_completer(Box::new(completer))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(ColumnarMenu::default().with_name(MENU))))
@@ -268,6 +288,8 @@ mod tests {
             (vec![key(KeyCode::Backspace), control('h')], "my secrhello"),
             (vec![control('a'), key(KeyCode::Left)], "my secrethello"),
             (vec![Event::Paste("\u{15}é\r\n".to_owned())], "my secreté\nhello"),
+            ([vec![key(KeyCode::Esc)], text("[2;1R")].concat(), "my secrethello"),
+            (vec![key(KeyCode::Esc)], "my secrethello"),
             (vec![key(KeyCode::Enter), control('d')], "my secret\n/quit\nhello"),
         ] {
             let typed = text("secret").into_iter().chain(edits).chain(text("hello"));

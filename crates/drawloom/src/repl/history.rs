@@ -13,6 +13,8 @@ use store::home::HomeDir;
 use text::mask::Masker;
 
 const LINES: usize = 1_000;
+/// What a line begins with that is not kept.
+pub(super) const UNKEPT: &str = " ";
 
 /// The history of a conversation.
 ///
@@ -43,6 +45,17 @@ pub(super) fn of(
     };
     let lines = lines.map_err(|error| failed(error.to_string()))?;
     Ok(Box::new(Masked { lines, masker: Arc::clone(&app.runtime.masker) }))
+}
+
+/// Keeps a line that no editor took at once, as the editor keeps its own: whatever ends the process then, it is there.
+pub(super) fn keep(history: &mut dyn History, line: &str) {
+    if line.trim().is_empty() || line.starts_with(UNKEPT) {
+        return;
+    }
+    let saved = history.save(HistoryItem::from_command_line(line)).map_err(io::Error::other);
+    if let Err(error) = saved.and_then(|_| history.sync()) {
+        tracing::warn!(%error, "what was typed could not be kept");
+    }
 }
 
 /// A history that never holds a known secret.

@@ -21,9 +21,14 @@ pub(super) struct Keys {
 enum Escape {
     #[default]
     None,
+    /// An ESC, with which another key may have begun.
     Begun,
+    /// An ESC behind which nothing came: Esc was pressed, or the rest of an answer of the terminal is late.
+    Alone,
     /// A sequence that ends with a letter.
     Sequence,
+    /// Bytes that are missing of a character that was typed with Alt.
+    Character(u8),
 }
 
 impl Keys {
@@ -40,36 +45,75 @@ impl Keys {
         }
     }
 
+    /// Whether the last key is an ESC, which may be the beginning of another one.
+    pub(super) fn ends_with_escape(&self) -> bool {
+        self.escape == Escape::Begun
+    }
+
+    /// Nothing came behind an ESC: it stands for itself, and what is typed next is text.
+    pub(super) fn end_escape(&mut self) {
+        self.escape = Escape::Alone;
+    }
+
     /// Takes in what was typed. Returns the lines that are whole now.
     pub(super) fn take(&mut self, typed: &[u8]) -> Vec<String> {
         let mut whole = Vec::new();
-        for byte in typed.iter().copied() {
-            match (&self.escape, byte) {
-                (Escape::Begun, b'[' | b'O') => self.escape = Escape::Sequence,
-                (Escape::Begun, _) | (Escape::Sequence, b'@'..=b'~') => self.escape = Escape::None,
-                (Escape::None, ESCAPE) => self.escape = Escape::Begun,
-                (Escape::None, b'\n' | b'\r') => {
-                    let line = std::mem::take(&mut self.line);
-                    whole.push(String::from_utf8_lossy(&line).into_owned());
+        let late = if self.escape == Escape::Alone { late_report(typed).unwrap_or(0) } else { 0 };
+        for byte in typed.iter().copied().skip(late) {
+            self.escape = match (std::mem::take(&mut self.escape), byte) {
+                (Escape::Begun, b'\n' | b'\r') => {
+                    self.line.push(b'\n');
+                    Escape::None
                 }
-                (Escape::None, END) if self.line.is_empty() => whole.push(QUIT.to_owned()),
-                (Escape::None, CLEAR) => self.line.clear(),
-                (Escape::None, CLEAR_WORD) => {
-                    let line = self.line().trim_end();
-                    let space = line.char_indices().rfind(|(_, c)| c.is_whitespace());
-                    let kept = space.map_or(0, |(at, space)| at + space.len_utf8());
-                    self.line.truncate(kept);
+                (Escape::Begun, 0xc0..=0xdf) => Escape::Character(1),
+                (Escape::Begun, 0xe0..=0xef) => Escape::Character(2),
+                (Escape::Begun, 0xf0..=0xff) => Escape::Character(3),
+                (Escape::Begun, b'[' | b'O') | (Escape::Sequence, b' '..=b'?') => Escape::Sequence,
+                (Escape::Character(missing @ 2..), 0x80..=0xbf) => Escape::Character(missing - 1),
+                (_, ESCAPE) => Escape::Begun,
+                (Escape::Begun, _)
+                | (Escape::Sequence, b'@'..=b'~')
+                | (Escape::Character(_), 0x80..=0xbf) => Escape::None,
+                (_, byte) => {
+                    whole.extend(self.key(byte));
+                    Escape::None
                 }
-                (Escape::None, byte) if BACKSPACE.contains(&byte) => {
-                    let last = self.line().char_indices().next_back().map_or(0, |(at, _)| at);
-                    self.line.truncate(last);
-                }
-                (Escape::None, byte) if byte >= b' ' || byte == b'\t' => self.line.push(byte),
-                (Escape::None | Escape::Sequence, _) => {}
-            }
+            };
         }
         whole
     }
+
+    /// Takes in a byte of the line, or of a key that edits it. Returns the line once it is whole.
+    fn key(&mut self, byte: u8) -> Option<String> {
+        match byte {
+            b'\n' | b'\r' => {
+                let line = std::mem::take(&mut self.line);
+                return Some(String::from_utf8_lossy(&line).into_owned());
+            }
+            END if self.line.is_empty() => return Some(QUIT.to_owned()),
+            CLEAR => self.line.clear(),
+            CLEAR_WORD => {
+                let line = self.line().trim_end();
+                let space = line.char_indices().rfind(|(_, c)| c.is_whitespace());
+                let kept = space.map_or(0, |(at, space)| at + space.len_utf8());
+                self.line.truncate(kept);
+            }
+            byte if BACKSPACE.contains(&byte) => {
+                let last = self.line().char_indices().next_back().map_or(0, |(at, _)| at);
+                self.line.truncate(last);
+            }
+            byte if byte >= b' ' || byte == b'\t' => self.line.push(byte),
+            _ => {}
+        }
+        None
+    }
+}
+
+/// Bytes that say where the cursor is (`[ row ; column R`), of an answer that was parted behind its ESC.
+fn late_report(typed: &[u8]) -> Option<usize> {
+    let numbers = typed.strip_prefix(b"[")?;
+    let end = numbers.iter().position(|byte| !byte.is_ascii_digit() && *byte != b';')?;
+    (numbers[end] == b'R' && numbers[..end].contains(&b';')).then_some(end + 2)
 }
 
 #[cfg(test)]
@@ -92,5 +136,40 @@ mod tests {
         keys.take(b"\x7f");
         assert!(keys.take(b"\x04").is_empty(), "a line has begun");
         assert_eq!(keys.take(b"\x7f\x04"), [QUIT]);
+    }
+
+    #[test]
+    fn a_key_behind_an_escape_is_taken_whole_or_not_at_all() {
+        let typed = |parts: &[&[u8]]| {
+            let mut keys = Keys::default();
+            for part in parts {
+                assert!(keys.take(part).is_empty(), "{part:?}");
+                // As nothing comes behind it.
+                if keys.ends_with_escape() {
+                    keys.end_escape();
+                }
+            }
+            keys.line().to_owned()
+        };
+        assert_eq!(typed(&[b"\x1b", b"next"]), "next");
+        assert_eq!(typed(&[b"\x1b", "élan".as_bytes()]), "élan");
+        assert_eq!(typed(&["\x1bélan\x1b漢x\x1b😀y".as_bytes()]), "lanxy");
+        assert_eq!(typed(&[b"a\x1b\rb\x1b\nc"]), "a\nb\nc");
+        assert_eq!(typed(&[b"\x1b\x1b[Ax"]), "x");
+        assert_eq!(typed(&[b"a\x1b", b"[2;1Rb"]), "ab", "an answer that is late");
+        assert_eq!(typed(&[b"a\x1b", b"[2]b"]), "a[2]b");
+        let mut keys = Keys::default();
+        assert!(keys.take(b"next\x1b").is_empty());
+        keys.end_escape();
+        assert_eq!(keys.take(b"\r"), ["next"]);
+    }
+
+    #[test]
+    fn an_answer_of_the_terminal_that_comes_by_the_byte_is_no_text() {
+        let mut keys = Keys::default();
+        for byte in b"a\x1b[12;7Rb" {
+            assert!(keys.take(&[*byte]).is_empty());
+        }
+        assert_eq!(keys.line(), "ab");
     }
 }

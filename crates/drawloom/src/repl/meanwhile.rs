@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 
+use agent::session::MAX_WAITING;
 use commands::chat::{Conversation, Steering, SteeringOutcome};
+use commands::slash::{Input, SlashCommand, parse};
 use commands::{Asker, CommandError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -23,6 +25,8 @@ pub(super) struct TurnInputReader<'a> {
     waiting: &'a mut VecDeque<String>,
     /// Lines that the turn takes, as they were typed, with their texts.
     sent: Vec<(String, String)>,
+    /// Whether the turn took as many lines as it may: further ones wait until it is done.
+    is_full: bool,
     /// Errors of lines that were typed: they stand below the answer, not in it.
     failures: Vec<CommandError>,
     /// Whether the turn was to be stopped before there was one.
@@ -42,10 +46,22 @@ impl<'a> TurnInputReader<'a> {
         waiting: &'a mut VecDeque<String>,
     ) -> Result<Self, CommandError> {
         let interrupts = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
-        let ahead = TypeAheadReader::of_terminal(Arc::clone(&repl.person), repl.begun.take());
-        let (is_stopped, flow) = (false, Flow::GoesOn);
+        let ahead = TypeAheadReader::of_terminal(Arc::clone(&repl.person), repl.output, repl.begun.take());
+        let (is_full, is_stopped, flow) = (false, false, Flow::GoesOn);
         let (sent, failures) = (Vec::new(), Vec::new());
-        Ok(Self { repl, steering, ahead, interrupts, endings, waiting, sent, failures, is_stopped, flow })
+        Ok(Self {
+            repl,
+            steering,
+            ahead,
+            interrupts,
+            endings,
+            waiting,
+            sent,
+            is_full,
+            failures,
+            is_stopped,
+            flow,
+        })
     }
 
     /// A turn runs: what is typed from now on is for it.
@@ -77,6 +93,7 @@ impl<'a> TurnInputReader<'a> {
     /// The turn is done: lines that nobody looked at wait behind the others.
     pub(super) fn end(self) -> Flow {
         let TypedAhead { lines, begun } = self.ahead.finish();
+        lines.iter().for_each(|line| self.repl.keep(line));
         self.waiting.extend(lines);
         self.repl.begun.replace(begun);
         self.repl.person.nothing_below();
@@ -100,17 +117,37 @@ impl<'a> TurnInputReader<'a> {
         }
     }
 
+    /// Whether a line finds no place in the turn any more, or stands behind one that found none.
+    fn is_one_too_many(&mut self, line: &str) -> bool {
+        self.is_full |= self.sent.len() >= MAX_WAITING;
+        let waits = match parse(line) {
+            Input::Say(_) => true,
+            Input::Command(command) => !matches!(
+                command,
+                SlashCommand::Stop | SlashCommand::Approve { .. } | SlashCommand::Deny { .. }
+            ),
+            Input::Unknown { .. } | Input::Misused { .. } => false,
+        };
+        self.is_full && waits
+    }
+
     async fn stop(&mut self) {
         self.is_stopped = true;
         self.steering.stop().await;
     }
 
     async fn typed(&mut self, line: String) {
-        let (person, output) = (&self.repl.person, self.repl.output);
+        let (person, output) = (Arc::clone(&self.repl.person), self.repl.output);
         if self.ahead.is_echoed() {
             person.typed();
         }
         if line.trim().is_empty() {
+            return;
+        }
+        self.repl.keep(&line);
+        if self.is_one_too_many(&line) {
+            self.told(&line, "this waits until the turn is done");
+            self.waiting.push_back(line);
             return;
         }
         match self.steering.take(&self.repl.app, &Asker::owner(), &line).await {

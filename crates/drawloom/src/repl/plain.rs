@@ -1,4 +1,5 @@
-//! Input lines as the terminal itself gives them: where no line can be edited. Nothing is written but the prompt.
+//! Input lines as the terminal itself gives them: where no line can be edited. Nothing is written but the prompt, and
+//! that a line was cut.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -12,12 +13,18 @@ use super::editor::Typed;
 use super::ending;
 use super::lines::{is_open, joined, without_reports};
 use super::prompt::Standing;
+use super::typeahead::{LINE, cut, is_cut};
+use crate::output::Output;
 
 /// Asks for a line, which begins with what was typed already; Ctrl-C throws it away.
 ///
 /// # Errors
 /// When the system lets nobody listen to Ctrl-C.
-pub(super) async fn line(standing: &Standing, mut typed: String) -> Result<Typed, CommandError> {
+pub(super) async fn line(
+    standing: &Standing,
+    mut typed: String,
+    output: Output,
+) -> Result<Typed, CommandError> {
     let prompt = format!(
         "{}{}",
         standing.render_prompt_left(),
@@ -37,7 +44,13 @@ pub(super) async fn line(standing: &Standing, mut typed: String) -> Result<Typed
             }
         };
         let Some(line) = read else { return Ok(Typed::End) };
-        typed += &without_reports(&line);
+        if is_cut(&line) {
+            output.failure(&cut());
+            show(&format!("{prompt}{typed}"));
+            continue;
+        }
+        let line = String::from_utf8_lossy(&line);
+        typed += &without_reports(line.trim_end_matches('\n'));
         if !is_open(&typed) {
             return Ok(Typed::Line(joined(&typed)));
         }
@@ -51,10 +64,10 @@ fn show(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// The next line, without its end. None at the end of input, or where the terminal is gone.
-fn read() -> Option<String> {
+/// The next line, with its end. None at the end of input, or where the terminal is gone.
+fn read() -> Option<Vec<u8>> {
     let mut terminal = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
-    let (mut line, mut bytes) = (Vec::new(), [0; super::typeahead::LINE]);
+    let (mut line, mut bytes) = (Vec::new(), [0; LINE]);
     while line.last() != Some(&b'\n') {
         match terminal.read(&mut bytes) {
             Ok(0) => return None,
@@ -63,6 +76,5 @@ fn read() -> Option<String> {
             Err(_) => return None,
         }
     }
-    line.pop();
-    Some(String::from_utf8_lossy(&line).into_owned())
+    Some(line)
 }

@@ -12,11 +12,13 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use commands::CommandError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
 
 use super::keys::{Keys, QUIT};
 use super::lines::without_reports;
+use crate::output::Output;
 use crate::terminal::{Terminal, TerminalMode, can_redraw, is_asking};
 
 /// Most bytes of a line in the terminal's line mode.
@@ -26,6 +28,9 @@ const WAITING: usize = 64;
 
 /// How long lines are left alone before it is looked again whether a question still stands.
 const ASKED: Duration = Duration::from_millis(50);
+
+/// How long the rest of a key may take behind its ESC.
+const KEY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// The terminal, while nobody edits a line.
 pub(super) struct TypeAheadReader {
@@ -48,7 +53,7 @@ pub(super) struct TypedAhead {
 impl TypeAheadReader {
     /// Standard input, with a line that was begun before. Where it cannot be waited for, nothing is taken ahead, and
     /// everything stays in the terminal.
-    pub(super) fn of_terminal(person: Arc<Terminal>, begun: String) -> Self {
+    pub(super) fn of_terminal(person: Arc<Terminal>, output: Output, begun: String) -> Self {
         let (found, lines) = mpsc::channel(WAITING);
         let (mut reader, mut stop, mut by_key) = (None, None, None);
         if let (Ok(own), Ok((stopped, held))) = (io::stdin().as_fd().try_clone_to_owned(), pipe()) {
@@ -60,7 +65,8 @@ impl TypeAheadReader {
                 if is_by_key {
                     read_keys(&own, &stopped, &found, &person, Keys::of(begun))
                 } else {
-                    let lines = read(&own, &stopped, &found).into_iter().collect();
+                    let tell_cut = || person.apart(|| output.failure(&cut()));
+                    let lines = read(&own, &stopped, &found, &tell_cut).into_iter().collect();
                     TypedAhead { lines, begun }
                 }
             };
@@ -123,6 +129,11 @@ fn is_typed(terminal: &File, stopped: &PipeReader) -> bool {
     }
 }
 
+/// Whether more of a key comes.
+fn goes_on(terminal: &File) -> bool {
+    poll(&mut [PollFd::new(terminal, PollFlags::IN)], Some(&KEY)).is_ok_and(|ready| ready > 0)
+}
+
 /// Reads keys until it is to end, and shows them. Returns what nobody took any more.
 fn read_keys(
     mut terminal: &File,
@@ -153,17 +164,28 @@ fn read_keys(
         if is_end {
             break;
         }
+        if keys.ends_with_escape() && !goes_on(terminal) {
+            keys.end_escape();
+        }
     }
     TypedAhead { lines: left, begun: keys.line().to_owned() }
 }
 
 /// Reads lines until it is to end. Returns one that nobody took any more.
-fn read(terminal: &File, stopped: &PipeReader, found: &mpsc::Sender<String>) -> Option<String> {
+fn read(
+    terminal: &File,
+    stopped: &PipeReader,
+    found: &mpsc::Sender<String>,
+    tell_cut: &dyn Fn(),
+) -> Option<String> {
     loop {
         if !is_typed(terminal, stopped) {
             return None;
         }
-        let line = read_line(terminal)?;
+        let Some(line) = read_line(terminal)? else {
+            tell_cut();
+            continue;
+        };
         let is_end = line == QUIT;
         match found.blocking_send(line) {
             Err(unsent) => return Some(unsent.0),
@@ -173,16 +195,33 @@ fn read(terminal: &File, stopped: &PipeReader, found: &mpsc::Sender<String>) -> 
     }
 }
 
-/// One line, which must be there. None where the terminal is gone.
-fn read_line(mut terminal: &File) -> Option<String> {
+/// Whether the terminal may have cut a line in its line mode: with its end it is as long as one can be.
+pub(super) fn is_cut(line: &[u8]) -> bool {
+    line.len() >= LINE
+}
+
+/// The error of a line that was cut: nothing of it is sent.
+pub(super) fn cut() -> CommandError {
+    CommandError::usage(
+        format!(
+            "this terminal takes no more than {} bytes in a line: the rest was cut, and nothing of it was sent",
+            LINE - 1
+        ),
+        "give a longer text with `drawloom chat -m -` or `drawloom chat -m TEXT --file FILE`, or here with /file PATH",
+    )
+}
+
+/// One line, which must be there; none of one that was cut. None where the terminal is gone.
+fn read_line(mut terminal: &File) -> Option<Option<String>> {
     let mut bytes = [0; LINE];
     loop {
         match terminal.read(&mut bytes) {
             // Ctrl-D: the terminal says it once, and not again at the input line.
-            Ok(0) => return Some(QUIT.to_owned()),
+            Ok(0) => return Some(Some(QUIT.to_owned())),
+            Ok(read) if is_cut(&bytes[..read]) => return Some(None),
             Ok(read) => {
                 let line = String::from_utf8_lossy(&bytes[..read]);
-                return Some(without_reports(line.trim_end_matches('\n')));
+                return Some(Some(without_reports(line.trim_end_matches('\n'))));
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return None,
@@ -191,7 +230,7 @@ fn read_line(mut terminal: &File) -> Option<String> {
 }
 
 /// The whole lines that lie in the terminal now. The input line reads keys, and would take several lines for one.
-pub(super) fn lines_there() -> Vec<String> {
+pub(super) fn lines_there(output: Output) -> Vec<String> {
     let Ok(own) = io::stdin().as_fd().try_clone_to_owned() else { return Vec::new() };
     let terminal = File::from(own);
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -200,7 +239,10 @@ pub(super) fn lines_there() -> Vec<String> {
         && poll(&mut [PollFd::new(&terminal, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
         && let Some(line) = read_line(&terminal)
     {
-        lines.push(line);
+        match line {
+            Some(line) => lines.push(line),
+            None => output.failure(&cut()),
+        }
     }
     lines
 }

@@ -8,10 +8,11 @@ use super::TerminalMode;
 /// The most bytes of a line.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// Asks for a line at the terminal and reads it without showing it.
+/// Asks for a line at the terminal and reads it without showing it; blanks around it are none of it.
 ///
 /// # Errors
-/// When there is no terminal, it ends before the line does, or Ctrl-C was pressed.
+/// When there is no terminal, it ends before the line does, Ctrl-C was pressed, or it has a control
+/// character.
 pub(crate) fn hidden_line(question: &str) -> io::Result<String> {
     let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
     let _hidden = TerminalMode::hidden(&terminal).ok_or_else(|| io::Error::other("it is no terminal"))?;
@@ -37,5 +38,12 @@ fn typed(mut terminal: &File) -> io::Result<String> {
             byte => line.push(byte),
         }
     }
-    String::from_utf8(line).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+    let wrong = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+    let line = String::from_utf8(line).map_err(|_| wrong("it is not UTF-8 text"))?;
+    let line = line.trim();
+    // As an arrow or a paste in brackets brings along: nobody saw it.
+    if line.contains(char::is_control) {
+        return Err(wrong("it has a control character"));
+    }
+    Ok(line.to_owned())
 }

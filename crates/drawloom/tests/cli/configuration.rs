@@ -277,10 +277,17 @@ fn a_key_that_is_typed_is_not_shown() {
         assert!(!shown.contains("canary"), "{shown}");
         assert!(world.read("keys.toml").contains(&format!("\"{canary}\"")), "{}", world.read("keys.toml"));
     }
-    let stopped = PersonAtTerminal { answer: "sk\u{3}", ..person };
     world.write("keys.toml", "");
-    let (code, shown) = stopped.run(&world, &world.path("here"), &["config", "set", "providers.box.key"]);
-    assert_eq!((code, world.read("keys.toml").as_str()), (Some(130), ""), "{shown}");
+    let blank = format!(" {canary} \n");
+    let padded = PersonAtTerminal { answer: &blank, ..person };
+    padded.run(&world, &world.path("here"), &["config", "set", "providers.box.key"]);
+    assert!(world.read("keys.toml").contains(&format!("\"{canary}\"")), "{}", world.read("keys.toml"));
+    for answer in ["sk\u{3}", "sk\u{1b}[D-canary\n"] {
+        let stopped = PersonAtTerminal { answer, ..person };
+        world.write("keys.toml", "");
+        let (code, shown) = stopped.run(&world, &world.path("here"), &["config", "set", "providers.box.key"]);
+        assert_eq!((code, world.read("keys.toml").as_str()), (Some(130), ""), "{shown}");
+    }
     let run = world.run(&["config", "set", "log.level"]);
     assert!(run.code == Some(2) && run.err.contains("no value for log.level"), "{run:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::editing::{edited, ids, novel, rendered};
+use crate::editing::{edited, ids, kept, novel, rendered};
 use crate::editing_later::one_kept;
 use crate::terminal::Terminal;
 use crate::trust::with_terminal;
@@ -58,6 +58,77 @@ fn words_forgotten_while_an_editor_is_open_do_not_come_back_by_the_file_that_sta
     let database = fs::read(world.home().join("loom.db")).unwrap();
     let words = b"All day it rained";
     assert!(!database.windows(words.len()).any(|found| found == words));
+}
+
+/// It is left and named, and the rest goes in, also where its own text was edited too.
+#[test]
+fn a_passage_that_was_edited_and_forgotten_holds_up_no_other_one() {
+    let world = World::new();
+    let before = novel(&world);
+    let both = "sed -i -e \"s/All day/All week/\" -e \"s/It rained/It snowed/\" \"$1\"";
+    let done = forgetting(&world, &before[2], both);
+    assert!(done.code == Some(1) && done.err.contains(&before[2]), "{done:?}");
+    let now = rendered(&world);
+    assert!(now.contains("It snowed.") && !now.contains("All week"), "{now}");
+    let again = world.run(&["tree", "edit", "Novel", "--file", &one_kept(&world)]);
+    assert!(again.code == Some(1) && again.err.contains(&before[2]), "{again:?}");
+    assert_eq!(rendered(&world), now);
+}
+
+#[test]
+fn words_of_a_forgotten_last_passage_do_not_come_back_behind_it() {
+    let world = World::new();
+    let before = novel(&world);
+    let done = forgetting(&world, &before[3], "echo \"And then: The rain stopped.\" >> \"$1\"");
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(!rendered(&world).contains("stopped"), "{}", rendered(&world));
+}
+
+#[test]
+fn no_command_is_named_for_a_text_of_which_nothing_is_left() {
+    let program = env!("CARGO_BIN_EXE_drawloom");
+    let world = World::new();
+    novel(&world);
+    let home = text(&world.home());
+    let purged = format!(
+        "sh -c '{program} --home {home} --quiet tree purge Novel --yes --yes >/dev/null && sed -i s/stopped/ended/ \"$1\"' -"
+    );
+    let done = edited(&world, &purged, &[]);
+    assert!(done.code == Some(3) && done.err.contains("edits/"), "{done:?}");
+    assert!(!done.err.contains("whole text") && !done.err.contains("takes it in"), "{done:?}");
+    let world = World::new();
+    let before = novel(&world);
+    let home = text(&world.home());
+    let passage = format!(
+        "sh -c '{program} --home {home} --quiet forget Novel:{} --yes --yes >/dev/null && echo More >> \"$1\"' -",
+        before[2]
+    );
+    let done = edited(&world, &passage, &[&before[2]]);
+    assert!(done.code == Some(2) && done.err.contains("edits/"), "{done:?}");
+    assert!(!done.err.contains("takes it in"), "{done:?}");
+}
+
+#[test]
+fn the_file_of_a_command_that_was_killed_is_not_opened_again() {
+    let world = World::new();
+    novel(&world);
+    let mut command = world.command(&["tree", "edit", "Novel"]);
+    let opened = world.path("opened");
+    command.env("EDITOR", format!("sh -c 'touch {}; exec sleep 3' -", text(&opened)));
+    let null = std::process::Stdio::null;
+    let mut killed = command.stdin(null()).stdout(null()).stderr(null()).spawn().unwrap();
+    while !opened.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let first = one_kept(&world);
+    edited(&world, "true", &[]);
+    let files = kept(&world);
+    assert!(files.len() == 2 && files.contains(&first.into()), "{files:?}");
+    // Its editor came back: that one is opened again.
+    edited(&world, "true", &[]);
+    assert_eq!(kept(&world), files);
 }
 
 #[test]

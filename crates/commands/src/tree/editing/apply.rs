@@ -241,7 +241,11 @@ impl OpenText {
     /// What was written behind the last passage of the path, which belongs below it (spec: loom §2 *Rules*): taken from
     /// the texts, where that passage itself stayed as it was.
     fn take_end(&self, texts: &mut [String]) -> String {
-        let Some(text) = texts.last_mut().filter(|_| self.is_to_the_end) else { return String::new() };
+        // What a forgotten passage said is not known: nothing can be told from it.
+        let is_known = self.passages.last().is_none_or(|last| !last.is_forgotten);
+        let Some(text) = texts.last_mut().filter(|_| self.is_to_the_end && is_known) else {
+            return String::new();
+        };
         let last = self.passages.last().map_or("", |passage| passage.text.as_str());
         let at_cluster = text::grapheme::floor(text, last.len()) == last.len();
         match text.strip_prefix(last) {

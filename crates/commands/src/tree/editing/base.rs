@@ -41,6 +41,9 @@ pub(super) struct EditBase {
     /// Digest of the file as it was made; none once a part of it is in.
     #[serde(default)]
     pub(super) written: Option<Digest>,
+    /// Whether its editor came back; where the command was killed it may live on.
+    #[serde(default)]
+    pub(super) is_closed: bool,
 }
 
 impl EditBase {
@@ -48,12 +51,14 @@ impl EditBase {
         let (tree, view) = (named.tree, named.view.clone());
         let versions = vec![(short_id.to_owned(), version)];
         let mark_end = String::new();
-        Self { tree, view, is_one: true, is_to_the_end: false, versions, mark_end, written: None }
+        let (is_to_the_end, written, is_closed) = (false, None, false);
+        Self { tree, view, is_one: true, is_to_the_end, versions, mark_end, written, is_closed }
     }
 
     /// Whether files of both are made of the same.
     pub(super) fn is_of(&self, other: &Self) -> bool {
-        Self { written: None, ..self.clone() } == Self { written: None, ..other.clone() }
+        let made_of = |base: &Self| Self { written: None, is_closed: false, ..base.clone() };
+        made_of(self) == made_of(other)
     }
 
     /// Whether a file says what it said when it was made.
@@ -303,6 +308,7 @@ impl OpenText {
             versions: versions.collect(),
             mark_end: self.marks().end().to_owned(),
             written: None,
+            is_closed: false,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use loom::Digest;
+use loom::{Digest, Refusal};
 use store::home::HomeDir;
 use tempfile::Builder;
 use text::bytes::size;
@@ -42,7 +42,7 @@ pub(in crate::tree) struct EditFile {
 }
 
 impl EditFile {
-    /// Opens a file that was made of the same and not changed, and that nobody has open, else a new one; `render` is the
+    /// Opens a file that was made of the same and not changed, and whose editor came back, else a new one; `render` is the
     /// text of a file of a name, and `tree` the tree as a command takes it. The others of the tree that wait are named.
     ///
     /// # Errors
@@ -63,9 +63,9 @@ impl EditFile {
         let mut waiting: Vec<_> = edit_files(app.runtime.home.root()).into_iter().filter(is_of_it).collect();
         let same = waiting.iter().enumerate().find_map(|(at, path)| {
             let name = name_of(path);
-            let held = EditBase::read(app, &name).ok().filter(|held| held.is_of(base));
+            let held = EditBase::read(app, &name).ok().filter(|held| held.is_of(base) && held.is_closed);
             let text = held.map(|_| render(&name))?;
-            Some((at, [unchanged(path, &text)?, locked_base(&folder, &name).ok()?], text))
+            Some((at, [unchanged(path, &text)?, opened_again(&folder, &name, base, &text).ok()?], text))
         });
         let same = same.map(|(at, held, text)| (held, waiting.swap_remove(at), text));
         // One that nobody changed holds nothing.
@@ -132,12 +132,23 @@ impl EditFile {
             self.remove(app);
             return Ok(None);
         }
+        self.close();
         app.frontend.note(&format!(
             "the editor was back at once: one that opens a window is told to wait, as in \
              EDITOR='code --wait'; what is saved later is taken in by `{}`",
             self.command()
         ));
         Ok(None)
+    }
+
+    /// Writes down that its editor came back, so that the file, which nobody changed, can be opened again.
+    fn close(&self) {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let written = Some(Digest::of(self.written.as_bytes()));
+        let base = EditBase { written, is_closed: true, ..self.base.clone() };
+        if let Err(error) = base.write(folder, &name_of(&self.path)) {
+            tracing::warn!(%error, "a file that nobody changed is not opened again");
+        }
     }
 
     /// What stands in it: an editor may have put anything in its place.
@@ -184,7 +195,9 @@ impl EditFile {
                 return error;
             }
             // As it is nothing takes it in.
-            Ok(_) if error.code == "forgotten" => format!("the edited text lies in {name}"),
+            Ok(_) if error.code == "forgotten" || self.is_forgotten(&error) => {
+                format!("the edited text lies in {name}")
+            }
             Ok(_) | Err(FileProblem::TooLarge { .. }) => {
                 format!("the edited text lies in {name}: `{}` takes it in", self.command())
             }
@@ -194,6 +207,12 @@ impl EditFile {
         let stop = if error.hint.is_empty() { "" } else { "; " };
         error.hint += &format!("{stop}{more}");
         error
+    }
+
+    /// Whether an error says that the one passage it holds was forgotten.
+    fn is_forgotten(&self, error: &CommandError) -> bool {
+        let version = self.base.versions.first().filter(|_| self.base.is_one);
+        version.is_some_and(|(_, version)| error.hint == Refusal::Purged(*version).hint())
     }
 
     /// Sets what it stands for after it, or a part of it, was taken in.
@@ -282,6 +301,14 @@ fn locked_base(folder: &Path, name: &str) -> io::Result<File> {
     let base = File::open(base_path(folder, name))?;
     base.try_lock()?;
     Ok(base)
+}
+
+/// The base of a file that is opened again, locked: its editor may live on when the command is killed.
+fn opened_again(folder: &Path, name: &str, base: &EditBase, text: &str) -> io::Result<File> {
+    let _before = locked_base(folder, name)?;
+    EditBase { written: Some(Digest::of(text.as_bytes())), is_closed: false, ..base.clone() }
+        .write(folder, name)?;
+    locked_base(folder, name)
 }
 
 /// A file that holds this text still, where no command has it open.

@@ -1,8 +1,8 @@
 //! What was forgotten while an editor had it: nothing that it said is stored again out of the text that comes back.
 //!
 //! Words in a row are compared, without case, punctuation and white space, so that a copy that was wrapped, cut or set in
-//! capitals is known again. A few short words in a row are anybody's and hold no edit up; one long word, as a key is,
-//! is nobody else's.
+//! capitals is known again. A few short words in a row are anybody's and hold no edit up; one long word, as a key is, and
+//! one with a digit in it, as a password or a number is, are nobody else's.
 
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
@@ -22,6 +22,8 @@ use crate::rights::Asker;
 const RUN: usize = 6;
 /// Words that a passage shorter than [`SHORTEST_TEXT`] has at least to be known again.
 const SHORTEST: usize = 3;
+/// Characters of a word with a digit in it from which on it is known alone.
+const SHORTEST_NUMBER: usize = 6;
 /// Letters for one word, where a script writes no spaces.
 const LETTERS: usize = 3;
 /// Places at which what a file says of a passage is parted from what was written behind it, at most.
@@ -30,7 +32,7 @@ const MAX_PLACES: usize = 256;
 /// The words of a text in lower case; of a script without spaces, its letters.
 fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
-    for c in text.chars() {
+    for c in text.chars().filter(|c| !is_invisible(*c)) {
         if is_unspaced(c) {
             words.extend([c.to_string(), String::new()]);
         } else if !c.is_alphanumeric() {
@@ -41,6 +43,20 @@ fn words(text: &str) -> Vec<String> {
     }
     words.retain(|word| !word.is_empty());
     words
+}
+
+/// Whether it parts a word without being seen: a soft hyphen, or a character without a width.
+fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+    )
+}
+
+/// Whether a word is known alone: a password, or a number.
+fn is_alone(word: &str) -> bool {
+    word.contains(char::is_numeric) && word.chars().count() >= SHORTEST_NUMBER
 }
 
 fn is_unspaced(c: char) -> bool {
@@ -56,10 +72,14 @@ fn runs(words: &[String], length: usize) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Whether words of `said` stand in `after` in a row that stood nowhere in `before`.
+/// Whether words of `said` stand in `after` in a row that stood nowhere in `before`, or one that is known alone.
 fn comes_back(said: &str, before: &str, after: &str) -> bool {
     let is_short = said.trim().len() < SHORTEST_TEXT;
-    let said = words(said);
+    let (said, before, after) = (words(said), words(before), words(after));
+    let is_new = |word: &String| after.contains(word) && !before.contains(word);
+    if said.iter().any(|word| is_alone(word) && is_new(word)) {
+        return true;
+    }
     let letters = said.iter().filter(|word| word.starts_with(is_unspaced)).count();
     let unit = if letters * 2 > said.len() { LETTERS } else { 1 };
     if said.is_empty() || is_short && said.len() < SHORTEST * unit {
@@ -67,10 +87,10 @@ fn comes_back(said: &str, before: &str, after: &str) -> bool {
     }
     let length = said.len().min(RUN * unit);
     let mut own: HashSet<u64> = runs(&said, length).collect();
-    runs(&words(before), length).for_each(|run| {
+    runs(&before, length).for_each(|run| {
         own.remove(&run);
     });
-    runs(&words(after), length).any(|run| own.contains(&run))
+    runs(&after, length).any(|run| own.contains(&run))
 }
 
 /// What a forgotten passage said, as the text of a file begins with it: the hash that is left of it tells.
@@ -90,8 +110,8 @@ fn said_of<'t>(node: &Node, text: &'t str) -> Option<&'t str> {
 }
 
 impl OpenText {
-    /// Refuses texts in which words of a forgotten passage stand elsewhere, or may, as its own place does not say what it
-    /// said.
+    /// Refuses texts in which words of a forgotten passage stand elsewhere, or may, as nobody knows any more what it said.
+    /// What stands in its own place is left there, whatever it is.
     pub(super) async fn require_forgotten_apart(
         &self,
         app: &App,
@@ -101,18 +121,25 @@ impl OpenText {
     ) -> Result<(), CommandError> {
         let nodes: Vec<NodeId> = self.passages.iter().map(|passage| passage.node).collect();
         let rows = app.read(asker, self.tree, move |rows| rows.nodes(&nodes)).await?;
+        let pairs = || self.passages.iter().zip(texts).zip(&rows);
+        if !rows.is_empty() && rows.iter().all(|row| row.purged) {
+            let first = self.passages.first().ok_or_else(|| CommandError::usage("there is no text", ""))?;
+            return Err(self.forgotten(first, file, true));
+        }
+        // Where nothing else changed nothing is stored.
+        if pairs().all(|((passage, text), _)| passage.is_forgotten || passage.text == *text) {
+            return Ok(());
+        }
         let mut forgotten: Vec<(&OpenPassage, &str)> = Vec::new();
         let (mut before, mut after) = (String::new(), String::new());
-        for ((passage, text), row) in self.passages.iter().zip(texts).zip(&rows) {
+        for ((passage, text), row) in pairs() {
             let rest = if row.purged {
-                let said = if passage.is_forgotten {
-                    said_of(&row.node, text)
-                } else {
-                    Some(passage.text.as_str()).filter(|said| text.contains(said.trim()))
-                };
-                let Some(said) = said else { return Err(self.forgotten(passage, file)) };
+                let said =
+                    if passage.is_forgotten { said_of(&row.node, text) } else { Some(passage.text.as_str()) };
+                let Some(said) = said else { return Err(self.forgotten(passage, file, false)) };
                 forgotten.push((passage, said));
-                text.replacen(said.trim(), "\n", 1)
+                // Of what stands there only what is behind it may be stored.
+                if text.contains(said.trim()) { text.replacen(said.trim(), "\n", 1) } else { String::new() }
             } else {
                 before.push_str(&passage.text);
                 before.push('\n');
@@ -122,22 +149,24 @@ impl OpenText {
             after.push('\n');
         }
         let found = forgotten.iter().find(|(_, said)| comes_back(said, &before, &after));
-        found.map_or(Ok(()), |(passage, _)| Err(self.forgotten(passage, file)))
+        found.map_or(Ok(()), |(passage, _)| Err(self.forgotten(passage, file, false)))
     }
 
     /// The error of a text in which forgotten words cannot be told from others.
-    pub(super) fn forgotten(&self, passage: &OpenPassage, file: &str) -> CommandError {
+    pub(super) fn forgotten(&self, passage: &OpenPassage, file: &str, is_all: bool) -> CommandError {
         let id = &passage.short_id;
         let at = self.marks().lines_of(id, file).map(|lines| format!(" ({lines})")).unwrap_or_default();
-        CommandError::new(
-            "forgotten",
-            3,
-            format!("{id} was forgotten since, and what it said may stand elsewhere in the text now"),
+        let what = format!("{id} was forgotten since, and what it said may stand elsewhere in the text now");
+        let hint = if is_all {
+            "nothing of the text it was made of is left: what is new in it can begin another document"
+                .to_owned()
+        } else {
             format!(
                 "take what it said{at} out of a copy, with the first line and the marks, and bring that in as the whole \
                  text"
-            ),
-        )
+            )
+        };
+        CommandError::new("forgotten", 3, what, hint)
     }
 }
 
@@ -171,6 +200,20 @@ mod tests {
             !comes_back("* * * * * * * * * * *\n\n", "", "* * * * * * * * * * *"),
             "a break has no words"
         );
+    }
+
+    #[test]
+    fn a_word_with_a_digit_is_known_alone_and_invisible_characters_part_none() {
+        assert!(comes_back("5551234", "Call me.", "Call me at 5551234."));
+        assert!(comes_back("The password is hunter2.\n\n", "", "He wrote Hunter2 down."));
+        assert!(!comes_back("5551234", "It is 5551234.", "Call me at 5551234."), "it stood elsewhere");
+        assert!(!comes_back("In 1984 it rained.\n\n", "", "It was 1984."), "control");
+        assert!(comes_back("5551234", "", "555\u{ad}12\u{200b}34"));
+        assert!(comes_back(
+            SAID,
+            "",
+            "The zanzi\u{ad}barium sec\u{200b}ret was\u{2060} hidden here tonight."
+        ));
     }
 
     #[test]

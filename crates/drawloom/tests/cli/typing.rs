@@ -1,0 +1,155 @@
+//! What is typed while an answer comes: none of it is lost, and keys that write no text write none.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::terminal::Terminal;
+use crate::world::World;
+
+/// A model that says so many words slowly first, and anything at once then.
+fn slow(world: &World, words: usize) -> String {
+    let deltas: Vec<String> = (0..words).map(|number| format!("w{number} ")).collect();
+    let lines = [json!({"deltas": deltas, "delta_delay_ms": 50}), json!({"text": "fine", "loop": true})];
+    let script: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(world.path("typing.jsonl"), script).unwrap();
+    format!("script:{}", world.path("typing.jsonl").display())
+}
+
+/// A conversation whose first answer comes now.
+fn answering(world: &World, words: usize) -> Terminal {
+    answering_at(world, words, "xterm-256color", &["chat"])
+}
+
+/// The same, at a terminal of a kind.
+fn answering_at(world: &World, words: usize, kind: &str, arguments: &[&str]) -> Terminal {
+    let model = slow(world, words);
+    let mut command = world.command(&[&["--model", &model], arguments].concat());
+    command.env("TERM", kind);
+    let mut terminal = Terminal::start(command);
+    terminal.at_prompt();
+    terminal.types("hello\n");
+    terminal.shows("w1 ");
+    terminal
+}
+
+/// What a person said, in order.
+fn said(world: &World) -> Vec<String> {
+    let (_, session) = world.json(&["sessions", "show", "main"]);
+    let (_, shown) = world.json(&["tree", "show", session["tree"].as_str().unwrap()]);
+    let nodes = shown["nodes"].as_array().unwrap().iter();
+    let own = nodes.filter(|node| node["role"] == "user");
+    own.map(|node| node["text"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn lines_that_find_no_place_in_the_turn_are_said_after_it() {
+    let world = World::new();
+    let mut terminal = answering(&world, 20);
+    let lines: Vec<String> = (0..66).map(|number| format!("line {number:03}")).collect();
+    terminal.types(&(lines.join("\r") + "\r"));
+    terminal.shows("line 065 (this waits until the turn is done)");
+    terminal.shows("main> line 065");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert!(!terminal.contents().contains("was not taken"), "{}", terminal.contents());
+    assert_eq!(said(&world)[1..], lines);
+}
+
+#[test]
+fn what_is_typed_while_an_answer_comes_is_kept_at_once() {
+    for kind in ["xterm-256color", "dumb"] {
+        let world = World::new();
+        let mut terminal = answering_at(&world, 400, kind, &["chat"]);
+        terminal.types("joined text\n not this\n/queue later\n");
+        terminal.shows("this waits until the turn is done");
+        terminal.signal(Signal::KILL);
+        assert_eq!(terminal.ended(), None);
+        let kept = std::fs::read_to_string(world.home().join("cache/history")).unwrap();
+        assert_eq!(kept, "hello\njoined text\n/queue later\n", "{kind}");
+    }
+    let world = World::new();
+    let mut terminal = answering_at(&world, 400, "xterm-256color", &["chat", "--private"]);
+    terminal.types("joined text\n");
+    terminal.shows("this joins the turn");
+    terminal.signal(Signal::KILL);
+    terminal.ended();
+    let kept = std::fs::read_to_string(world.home().join("cache/history")).unwrap_or_default();
+    assert_eq!(kept, "", "of a private conversation");
+}
+
+#[test]
+fn what_was_typed_while_an_answer_came_is_found_at_the_next_line() {
+    let world = World::new();
+    let mut terminal = answering(&world, 20);
+    terminal.types("joined text\r");
+    terminal.shows("main> joined text");
+    terminal.at_prompt();
+    terminal.types("\x1b[A");
+    terminal.until("the line", |terminal| terminal.contents().trim_end().ends_with("main> joined text"));
+    terminal.types("\x15\x04");
+    assert_eq!(terminal.ended(), Some(0));
+}
+
+/// Types byte by byte: each is read before the next one comes.
+fn types_slowly(terminal: &mut Terminal, keys: &str) {
+    for key in keys.chars() {
+        terminal.types(&key.to_string());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn escape_takes_no_key_along() {
+    let world = World::new();
+    let mut terminal = answering(&world, 60);
+    types_slowly(&mut terminal, "\x1b");
+    terminal.types("next\r");
+    terminal.shows("> next (this joins");
+    terminal.types("two\x1b\rlines\r");
+    terminal.shows("lines (this joins");
+    terminal.shows("main> next");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["hello", "next", "two\nlines"]);
+}
+
+#[test]
+fn an_answer_of_the_terminal_that_comes_in_parts_is_no_text() {
+    let world = World::new();
+    let command = world.command(&["--model", &slow(&world, 2), "chat"]);
+    let mut terminal = Terminal::start(command).mute();
+    terminal.until("the question", |terminal| terminal.wrote(b"\x1b[6n"));
+    types_slowly(&mut terminal, "\x1b[2;1R");
+    terminal.types("hello\n");
+    terminal.shows("w1");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["hello"]);
+}
+
+#[test]
+fn a_line_that_the_terminal_cut_is_not_sent_and_told() {
+    let world = World::new();
+    let mut terminal = answering_at(&world, 60, "dumb", &["chat"]);
+    let long = "y".repeat(6_000);
+    terminal.types(&format!("{long}\n"));
+    terminal.shows("the rest was cut");
+    terminal.types("short\n");
+    terminal.shows("main> short");
+    terminal.at_prompt();
+    terminal.types(&format!("{long}\n"));
+    let told = |terminal: &Terminal| terminal.plain().matches("the rest was cut").count();
+    terminal.until("the error again", |terminal| told(terminal) == 2);
+    terminal.at_prompt();
+    terminal.types(&format!("{}\n", &long[..4_000]));
+    terminal.until("the answer", |terminal| terminal.plain().matches("w59").count() == 2);
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["hello", "short", &long[..4_000]]);
+}
