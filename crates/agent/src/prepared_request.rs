@@ -322,6 +322,7 @@ fn settings(params: &model::Params) -> GenerationSettings {
         max_tokens: params.max_tokens,
         seed: params.seed,
         thinking: params.thinking.map(|thinking| thinking.as_str().to_owned()),
+        ends_at: params.ends_at,
         preset: params.preset.clone(),
     }
 }

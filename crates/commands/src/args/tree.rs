@@ -487,18 +487,28 @@ pub(super) fn whole<const LEAST: u32, const MOST: u32>(text: &str) -> Result<u32
 }
 
 /// A text that ends an answer, or the name of where it ends. A word that is nearly such a name is meant as one.
-fn stop(text: &str) -> Result<String, MisspeltStop> {
+fn stop(text: &str) -> Result<String, BadStop> {
+    if text.is_empty() {
+        return Err(BadStop::Empty);
+    }
     let is_word = text.bytes().all(|byte| byte.is_ascii_lowercase());
-    let meant = ["sentence", "paragraph"]
-        .into_iter()
-        .find(|name| is_word && (1..=2).contains(&strsim::damerau_levenshtein(name, text)));
-    meant.map_or_else(|| Ok(text.to_owned()), |name| Err(MisspeltStop(name)))
+    let is_meant = |name: &&str| {
+        let is_near = is_word && (1..=2).contains(&strsim::damerau_levenshtein(name, text));
+        is_near || (text != *name && text.trim().eq_ignore_ascii_case(name))
+    };
+    let meant = ["sentence", "paragraph"].into_iter().find(is_meant);
+    meant.map_or_else(|| Ok(text.to_owned()), |name| Err(BadStop::Misspelt(name)))
 }
 
-/// A stop that is nearly one of the names.
+/// A text at which nothing is to stop.
 #[derive(Debug, thiserror::Error)]
-#[error("did you mean {0}?")]
-struct MisspeltStop(&'static str);
+enum BadStop {
+    /// It is nearly one of the names.
+    #[error("did you mean {0}?")]
+    Misspelt(&'static str),
+    #[error("an empty text stops nothing: leave the flag out")]
+    Empty,
+}
 
 fn logprobs(text: &str) -> Result<u8, InvalidNumber> {
     whole::<0, 20>(text).map(|number| number as u8)

@@ -30,6 +30,10 @@ fn goes_on(stop: &str, answer: &str, new: &str, times: usize) {
         let shown = world.ok(&["tree", "text", "Rain"]);
         assert_eq!(shown.trim_end(), expected.trim_end(), "call {time}");
     }
+    if let "sentence" | "paragraph" = stop {
+        let shown = world.ok(&["tree", "show", "Rain"]);
+        assert!(shown.contains(&format!("to the end of a {stop}")), "{shown}");
+    }
     let verified = world.ok(&["tree", "verify", "Rain"]);
     assert!(verified.contains("valid") && !verified.contains("invalid"), "{verified}");
 }
@@ -233,6 +237,9 @@ fn a_stop_that_is_nearly_a_name_is_refused() {
     let run = |stop: &str| world.run(&["--model", &model, "tree", "generate", "Rain", "--stop", stop]);
     for (stop, name) in [
         ("sentense", "sentence"),
+        ("Sentence", "sentence"),
+        ("PARAGRAPH", "paragraph"),
+        ("sentence ", "sentence"),
         ("sentences", "sentence"),
         ("paragaph", "paragraph"),
         ("setnence", "sentence"),
