@@ -45,7 +45,7 @@ fn in_plan_mode_a_process_that_may_write_takes_no_input_and_is_looked_at_and_end
         calls(&json!([evil])),
         calls(&json!([process(&json!({"process": 1, "wait_for": "wrote", "timeout": 1})), background("sh")])),
         calls(&json!([process(
-            &json!({"process": 2, "input": "echo EVIL > src/main.rs; echo tried\n", "wait_for": "tried"})
+            &json!({"process": 2, "input": "exec 2>&1; echo EVIL > src/main.rs; echo tried\n", "wait_for": "tried"})
         )])),
         json!({"text": "Looked.", "expect": [
             "process was not run: plan mode is on, and process 1 was started outside of it",
