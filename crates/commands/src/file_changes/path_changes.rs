@@ -27,11 +27,11 @@ pub(super) struct Interruption {
     pub(super) first: usize,
 }
 
-/// Changes by path, in the order of the first change of each.
+/// Changes by path, in the order of the first change of each. One that left what it found is none.
 pub(super) fn by_path(changes: Vec<FileChange>) -> Vec<PathChange> {
     let mut paths: Vec<PathChange> = Vec::new();
     let mut known: BTreeMap<(PathBuf, PathBuf), usize> = BTreeMap::new();
-    for change in changes {
+    for change in changes.into_iter().filter(|change| change.before != change.after) {
         let key = (change.root.clone(), change.path.clone());
         match known.get(&key).map(|at| &mut paths[*at]) {
             Some(path) => {
@@ -120,5 +120,6 @@ mod tests {
         assert!(is_whole(&[(FileState::Absent, new), (b, c)]), "the mode of a new file is the system's");
         assert!(is_whole(&[(a, b), (a, c), (c, d)]), "the first failed");
         assert!(!is_whole(&[(a, b), (d, c)]), "somebody wrote in between");
+        assert!(is_whole(&[(a, b), (d, d)]), "what was written over with itself was not touched");
     }
 }
