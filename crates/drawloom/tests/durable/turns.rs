@@ -8,9 +8,9 @@ use serde_json::Value;
 use crate::mock::{Mock, answer_to, text_of};
 use crate::support::{Home, Seeded, ended, until};
 
-/// Kills of each test: `DRAWLOOM_KILLS`.
+/// Kills of each test: a quarter of all that are asked for.
 fn kills() -> u64 {
-    std::env::var("DRAWLOOM_KILLS").ok().map_or(20, |kills| kills.parse().unwrap())
+    (crate::kill::kills() / 4).max(20)
 }
 
 /// What a conversation holds: who said it, what, and how it ended. Its first words are `Tale`, so that its tree is

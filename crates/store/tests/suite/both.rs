@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use proptest::prelude::*;
 use store::Store;
 
 use super::home::Home;
@@ -10,6 +11,11 @@ use super::home::Home;
 /// Runs a future to its end.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// Whether a case of a law runs on a server too: one is ten times slower there.
+pub(crate) fn one_case_in_eight() -> impl Strategy<Value = bool> {
+    prop::bool::weighted(0.125)
 }
 
 /// Runs a test with a new store of each kind.

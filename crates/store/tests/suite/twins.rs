@@ -13,7 +13,7 @@ use loom_testing::WriteRows;
 use proptest::prelude::*;
 use store::{AttachedWrites, DraftEdit, DraftName, Store, read};
 
-use super::both::block_on;
+use super::both::{block_on, one_case_in_eight};
 use super::home::{Home, OWNER, owner_text};
 
 /// What the test does next; numbers choose among what there is.
@@ -324,15 +324,15 @@ fn asked(name: &str, usual: u32) -> u32 {
     std::env::var(name).ok().and_then(|number| number.parse().ok()).unwrap_or(usual)
 }
 
-/// The same steps on each engine there is; `DRAWLOOM_LAW_ENGINE` names one alone.
-fn run_on_engines(steps: Vec<Step>) {
+/// The same steps in memory, and on a server where that is asked for; `DRAWLOOM_LAW_ENGINE` names one alone.
+fn run_on_engines(steps: Vec<Step>, on_server: bool) {
     let alone = std::env::var("DRAWLOOM_LAW_ENGINE").ok();
-    let wanted = |engine: &str| alone.as_deref().is_none_or(|alone| alone == engine);
-    if wanted("sqlite") {
+    let wanted = |engine: &str, usual: bool| alone.as_deref().map_or(usual, |alone| alone == engine);
+    if wanted("sqlite", true) {
         run(Store::in_memory().unwrap(), Mode::Buffer, steps.clone());
     }
     #[cfg(feature = "postgres")]
-    if wanted("postgres")
+    if wanted("postgres", on_server)
         && let Some(schema) = super::server::Schema::new()
     {
         run(schema.open(), Mode::Buffer, steps);
@@ -344,8 +344,9 @@ proptest! {
 
     #[test]
     fn the_same_plans_leave_the_same_rows(
-        steps in prop::collection::vec(step(), 1..asked("DRAWLOOM_LAW_STEPS", 40) as usize)
+        steps in prop::collection::vec(step(), 1..asked("DRAWLOOM_LAW_STEPS", 40) as usize),
+        on_server in one_case_in_eight(),
     ) {
-        run_on_engines(steps);
+        run_on_engines(steps, on_server);
     }
 }
