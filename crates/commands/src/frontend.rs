@@ -9,6 +9,7 @@ use std::time::Duration;
 use agent::event::AskedQuestion;
 use agent::questions::{DEADLINE, Decision, QuestionId, parts};
 use agent::{AgentError, EventSink, Runtime, SessionEvent};
+use context::Plan;
 use loom::NodeId;
 use store::Principal;
 use text::terminal::{explicit, one_line};
@@ -178,6 +179,10 @@ impl Shown {
             SessionEvent::Committed { .. } | SessionEvent::Finished { .. } => self.frontend.arrived(),
             SessionEvent::Notice { text } => self.frontend.note(text),
             SessionEvent::Call { tool, arguments, .. } => {
+                let plan = serde_json::from_str(arguments).ok().and_then(|given| Plan::of_call(tool, &given));
+                if let Some(plan) = plan {
+                    return self.frontend.note(&format!("plan: {}", plan.in_short()));
+                }
                 let line = one_line(arguments);
                 let at = text::grapheme::floor(&line, ARGUMENTS.min(line.len()));
                 let more = if at < line.len() { "…" } else { "" };

@@ -58,7 +58,7 @@ pub struct Agent {
     pub preset: Option<String>,
     /// The tools it may call in a conversation: `glob`, `grep`, `list` and `read`, which look at files of the workspace,
     /// `copy`, `delete`, `edit`, `mkdir`, `move`, `patch` and `write`, which change them, `exec` and
-    /// `process`, which run commands in a sandbox, and `recall` and `context_status`, which read the conversation itself;
+    /// `process`, which run commands in a sandbox, and `recall` and `context_status`, which read the conversation itself, and `plan`, which keeps a plan of the work;
     /// none unless they are named.
     pub tools: Option<Vec<String>>,
 }

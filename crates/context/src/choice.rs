@@ -14,6 +14,7 @@ use crate::injection::{Offer, Standing};
 use crate::manifest::PathRun;
 use crate::pairs::Pairs;
 use crate::piece::{ContextError, RequestPiece};
+use crate::plan;
 use crate::prefix::Prefix;
 use crate::render_history::{Renderer, Spoken};
 use crate::segment::{Kind, Source};
@@ -136,6 +137,10 @@ impl WindowChoice<'_> {
             chosen.pairs = Pairs::of(self.rows, &chosen.spoken, &previous.calls)?;
             self.fit(&mut chosen, &offers, complete)?;
         }
+        if let Some(plan) = self.plan_that_left(&chosen, complete)? {
+            offers.push(plan);
+            self.fit(&mut chosen, &offers, complete)?;
+        }
         if chosen.from > 0 || !complete {
             chosen.moved =
                 chosen.spoken.get(chosen.from).map(|said| TextOffset { position: said.position.id, at: 0 });
@@ -223,6 +228,23 @@ impl WindowChoice<'_> {
             chosen.from = 0;
         }
         Ok(chosen.from == 0 && complete)
+    }
+
+    /// The plan, to be shown again, where what set it has left with this request.
+    fn plan_that_left(&self, chosen: &Chosen, complete: bool) -> Result<Option<Offer>, ContextError> {
+        let moves = chosen.from > 0 || !complete;
+        let has_plan = chosen.prefix.tools.iter().any(|tool| tool.name == plan::PLAN);
+        if !has_plan || !(moves || chosen.pairs.has_new_cuts()) {
+            return Ok(None);
+        }
+        let begins = chosen.spoken.get(chosen.from).map_or(0, |said| said.position.depth);
+        let depths = if moves { 0 } else { begins }..=self.path.tip.depth;
+        let standing = plan::standing(self.rows, &self.request.view, self.path, depths)?;
+        let left = standing.filter(|plan| {
+            let is_cut = |(answer, call)| chosen.pairs.is_gone(answer, call);
+            !plan.plan.steps.is_empty() && (plan.depth < begins || plan.call.is_some_and(is_cut))
+        });
+        Ok(left.map(|plan| plan.offer()))
     }
 
     /// The error of a conversation of which nothing may leave, with the figure of all of it: it was read only until

@@ -191,15 +191,15 @@ fn on_path(
 
 /// What was shown with nodes, read a page at a time from the newest.
 #[derive(Default)]
-struct Shown {
-    by_node: HashMap<NodeId, Vec<Injection>>,
+pub(crate) struct Shown {
+    pub(crate) by_node: HashMap<NodeId, Vec<Injection>>,
     before: Option<NodeId>,
 }
 
 impl Shown {
     /// Reads what was shown with nodes that are not older than a page's first original. A version that an older
     /// position shows is newer than its original, so that it has been read by the time the position is met.
-    fn read(&mut self, rows: &dyn TreeReader, first: &Position) -> Result<(), RowError> {
+    pub(crate) fn read(&mut self, rows: &dyn TreeReader, first: &Position) -> Result<(), RowError> {
         let from = first.id.original();
         for injection in rows.injections(from, self.before)? {
             self.by_node.entry(injection.node).or_default().push(injection);

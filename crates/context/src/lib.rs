@@ -30,6 +30,7 @@ mod messages;
 mod of_prompt;
 mod pairs;
 pub mod piece;
+pub mod plan;
 pub mod prefix;
 mod prefix_builder;
 mod priors;
@@ -62,6 +63,7 @@ pub use manifest::{CallCut, ContinuationForm, KeptCallPart, Manifest, ModelRef, 
 pub use memory::{Memory, Observation};
 pub use of_prompt::of_prompt;
 pub use piece::{Assembled, ContextError, RequestPiece};
+pub use plan::Plan;
 pub use prefix::Prefix;
 pub use render_history::{NoPictures, Pictures};
 pub use replay::ReplayConstraints;

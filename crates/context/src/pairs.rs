@@ -43,6 +43,8 @@ impl Pair {
 pub(crate) struct Pairs {
     pub(crate) all: Vec<Pair>,
     cuts: HashMap<(PositionId, u32), KeptCallPart>,
+    /// Whether some of the cuts are of this request.
+    new_cuts: bool,
 }
 
 impl Pairs {
@@ -83,7 +85,7 @@ impl Pairs {
             pair.started = started.1.contains(&pair.number);
         }
         let cuts = cuts.iter().map(|cut| ((cut.answer, cut.call), cut.kept)).collect();
-        Ok(Self { all, cuts })
+        Ok(Self { all, cuts, new_cuts: false })
     }
 
     /// What is kept of a call; none for all of it.
@@ -93,6 +95,17 @@ impl Pairs {
 
     pub(crate) fn set(&mut self, spoken: &[Spoken], pair: &Pair, kept: KeptCallPart) {
         self.cuts.insert((spoken[pair.call.0].position.id, pair.number), kept);
+        self.new_cuts = true;
+    }
+
+    /// Whether more is cut than in the request before.
+    pub(crate) const fn has_new_cuts(&self) -> bool {
+        self.new_cuts
+    }
+
+    /// Whether nothing is kept of a call.
+    pub(crate) fn is_gone(&self, answer: PositionId, call: u32) -> bool {
+        self.cuts.get(&(answer, call)) == Some(&KeptCallPart::Nothing)
     }
 
     /// The calls of these nodes that are cut, in order.

@@ -173,7 +173,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Model(found) => slash::model(found, to),
         CommandOutcome::Reloaded(done) => RenderedOutcome::new(slash::reloaded(done, to)),
         CommandOutcome::Think(found) => slash::think(found),
-        CommandOutcome::Plan(found) => RenderedOutcome::new(slash::plan(found)),
+        CommandOutcome::Plan(found) => RenderedOutcome::new(slash::plan(found, to)),
         CommandOutcome::System(found) => RenderedOutcome::new(slash::system(found, to)),
         CommandOutcome::Sampling(found) => RenderedOutcome::new(slash::sampling(found, to)),
         CommandOutcome::Zone(found) => RenderedOutcome::new(slash::zone(found, to)),

@@ -11,6 +11,7 @@ pub mod edits;
 mod exec;
 mod files;
 mod ignores;
+mod plan;
 mod registry;
 mod search;
 mod tool;
@@ -19,5 +20,4 @@ pub use changes::{ChangeRecorder, FileContent, PlannedChange, SeenFiles, give_ba
 pub use checkpoint::{CheckpointRules, Checkpoints, NOT_KEPT, records_with, remove_record, remove_records};
 pub use exec::{ChangedFiles, CommandScope, Processes, recording, recover_command};
 pub use registry::{CheckedCall, ToolRegistry};
-pub use search::unwrapped;
 pub use tool::{CallPlace, Tool, ToolOutput, ToolScope};

@@ -18,6 +18,7 @@ use crate::arguments::ArgumentSchema;
 use crate::changes::{self, ChangeRecorder};
 use crate::exec::{self, CommandScope, EXEC};
 use crate::files;
+use crate::plan;
 use crate::search;
 use crate::tool::{CallPlace, CallScope, Tool, ToolOutput, ToolScope};
 
@@ -120,7 +121,7 @@ fn with_schema(tool: Tool) -> Result<(String, (Arc<Tool>, ArgumentSchema)), Stri
 }
 
 fn all_tools() -> impl Iterator<Item = Tool> {
-    files::tools().into_iter().chain(exec::tools())
+    files::tools().into_iter().chain(exec::tools()).chain([plan::tool()])
 }
 
 /// Letters in which two names of one length differ; many where their lengths do.

@@ -34,14 +34,6 @@ pub(crate) fn tools(all: Vec<ToolSpec>) -> [Tool; 2] {
     ]
 }
 
-/// What a call is about: of one through `call_tool` the tool and the arguments that stand in it.
-pub fn unwrapped<'a>(name: &'a str, arguments: &'a Value) -> (&'a str, &'a Value) {
-    let is_meant = name == call_tool().name && arguments.as_object().is_some_and(|given| given.len() == 2);
-    let inner =
-        is_meant.then(|| Some((arguments.get("name")?.as_str()?, arguments.get("arguments")?))).flatten();
-    inner.filter(|(_, arguments)| arguments.is_object()).unwrap_or((name, arguments))
-}
-
 /// A tool as a search shows it.
 fn line(tool: &ToolSpec) -> Value {
     json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
@@ -108,17 +100,5 @@ mod tests {
         assert_eq!(names("FOLDERS"), ["copy", "mkdir"]);
         assert_eq!(names("mkdir"), ["mkdir"]);
         assert!(names("send mail").is_empty() && names("").is_empty());
-    }
-
-    #[test]
-    fn a_call_through_another_tool_is_that_of_what_stands_in_it() {
-        let wrapped = json!({"name": "move", "arguments": {"from": "a"}});
-        assert_eq!(unwrapped("call_tool", &wrapped), ("move", &json!({"from": "a"})));
-        assert_eq!(unwrapped("read", &wrapped), ("read", &wrapped));
-        for wrong in [json!({}), json!({"name": "move"}), json!({"name": 1, "arguments": {}}), json!([1])] {
-            assert_eq!(unwrapped("call_tool", &wrong), ("call_tool", &wrong));
-        }
-        let more = json!({"name": "move", "arguments": {}, "now": true});
-        assert_eq!(unwrapped("call_tool", &more).0, "call_tool", "an unknown parameter is refused");
     }
 }

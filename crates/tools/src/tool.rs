@@ -304,7 +304,7 @@ impl Tool {
     }
 }
 
-fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
+pub(crate) fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     let settings = schemars::generate::SchemaSettings::draft2020_12()
         .with(|settings| (settings.inline_subschemas, settings.meta_schema) = (true, None));
     let mut schema = settings.into_generator().into_root_schema_for::<A>();

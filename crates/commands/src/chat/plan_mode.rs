@@ -1,4 +1,10 @@
-//! Plan mode: calls that change something are refused (`/plan` and `chat --plan`; spec: agent §4).
+//! Plan mode, in which calls that change something are refused, and the plan that the model keeps (`/plan` and
+//! `chat --plan`; spec: agent §3, §4).
+
+use agent::OpenedSession;
+use context::plan::{PlanStep, standing};
+use loom::path::ViewOverrides;
+use loom::render::tip;
 
 use super::Conversation;
 use crate::app::App;
@@ -30,6 +36,19 @@ impl Conversation {
             }
             self.keep_settings(app, asker).await?;
         }
-        Ok(PlanShown { plan: self.is_planning(), set: plan.is_some() })
+        let steps = if plan.is_none() { self.steps(app, asker).await? } else { Vec::new() };
+        Ok(PlanShown { plan: self.is_planning(), steps, set: plan.is_some() })
+    }
+
+    /// The steps of the plan that holds here.
+    async fn steps(&self, app: &App, asker: &Asker) -> Result<Vec<PlanStep>, CommandError> {
+        let Some(OpenedSession { tree, view, .. }) = self.entered(app, asker).await? else {
+            return Ok(Vec::new());
+        };
+        let standing = app.runtime.read(&asker.principal, tree, move |rows| {
+            let path = ViewOverrides::read(rows, &view, tip(rows, &view)?)?;
+            standing(rows, &view, &path, 0..=path.tip.depth)
+        });
+        Ok(standing.await?.map(|standing| standing.plan.steps).unwrap_or_default())
     }
 }

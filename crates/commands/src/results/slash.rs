@@ -1,5 +1,6 @@
 //! Results of slash commands.
 
+use context::plan::PlanStep;
 use context::{WrapDecision, Zone};
 use loom::{NodeId, TreeId};
 use model::{ModelPlace, Thinking};
@@ -66,6 +67,9 @@ pub struct ThinkShown {
 pub struct PlanShown {
     /// Whether tools change nothing.
     pub plan: bool,
+    /// The steps that the model set; none where it set none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<PlanStep>,
     /// Whether that was said just now: it holds for the session.
     #[serde(skip)]
     pub set: bool,

@@ -7,6 +7,7 @@ mod dialogue;
 mod document;
 mod estimate;
 mod fixed;
+mod planning;
 mod sending;
 mod session;
 mod support;

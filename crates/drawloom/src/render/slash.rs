@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use ::context::WrapDecision;
 use ::context::segment::SegmentOutcome;
+use ::context::{Plan, WrapDecision};
 use commands::results::context::ContextShown;
 use commands::results::slash::{
     ContextForm, ContextStatus, Help, HelpLine, ModelStatus, PlanShown, Reloaded, SamplingShown,
@@ -179,13 +179,18 @@ pub(super) fn think(found: &ThinkShown) -> RenderedOutcome {
         .noting(found.notice.clone())
 }
 
-pub(super) fn plan(found: &PlanShown) -> String {
+pub(super) fn plan(found: &PlanShown, to: OutputStyle) -> String {
     let (word, what) = match found.plan {
         true => ("on", "tools change nothing"),
         false => ("off", "tools may change things, as policy says"),
     };
     let until = if found.set { ", in this session" } else { "" };
-    format!("plan mode: {word}{until} ({what})\n")
+    let mut shown = format!("plan mode: {word}{until} ({what})\n");
+    if !found.steps.is_empty() {
+        let steps = Plan { steps: found.steps.clone() }.to_string();
+        shown += &format!("the plan:\n{}", wrapped(&to.text(&steps), "  ", to));
+    }
+    shown
 }
 
 pub(super) fn system(found: &SystemShown, to: OutputStyle) -> String {

@@ -1,6 +1,7 @@
 //! Tools that read the conversation they are called in, and those that wait until they are searched for.
 
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
@@ -157,4 +158,57 @@ fn a_tool_that_does_not_fit_is_found_and_called_and_decided_on_as_itself() {
     assert!(denied.contains("move was not run") && denied.contains("nothing is moved"), "{denied}");
     let authors: Vec<_> = nodes(&world).into_iter().filter(|node| node["role"] == "tool").collect();
     assert_eq!(authors[1]["author"], "mkdir", "{authors:?}");
+}
+
+#[test]
+fn a_plan_is_shown_and_stays_in_sight_and_is_forgotten_with_the_call_that_set_it() {
+    let asked = AtomicUsize::new(0);
+    let near = Server::start(move |path, _| {
+        if !path.ends_with("/chat/completions") {
+            return None;
+        }
+        if asked.fetch_add(1, Ordering::Relaxed) > 0 {
+            return Some(server::chat("", "Woven.", 1_000));
+        }
+        let plan = json!({"steps": [
+            {"step": "dress the loom", "state": "done"}, {"step": "weave", "state": "active"},
+        ]});
+        let call = json!({"index": 0, "id": "one", "type": "function",
+            "function": {"name": "plan", "arguments": plan.to_string()}});
+        let choice = json!({"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"});
+        let first = json!({"id": "one", "choices": [choice]});
+        Some(format!("data: {first}\n\ndata: [DONE]\n\n"))
+    });
+    let world = World::new();
+    world.write(
+        "config.toml",
+        &format!(
+            "[providers.box]\nbase_url = \"{}\"\nkind = \"openai\"\nwindow = 16000\n[models.\"box/m\"]\ntools = true\n\
+             [model]\ndefault = \"box/m\"\n[agents.assistant]\ntools = [\"plan\"]\n",
+            near.base()
+        ),
+    );
+    fs::create_dir_all(world.path("project")).unwrap();
+    let project = text(&world.path("project"));
+    let ran = world.run(&["--workspace", &project, "chat", "-m", "Weave me a cloth."]);
+    assert!(ran.err.contains("plan: 1 of 2 steps done; now: weave"), "{ran:?}");
+    let shown = world.ok(&["--workspace", &project, "chat", "-m", "/plan"]);
+    assert!(shown.ends_with("the plan:\n  1. done: dress the loom\n  2. active: weave\n"), "{shown}");
+    let set = nodes(&world).into_iter().find(|node| node["author"] == "assistant").unwrap();
+    let long = "warp and weft; ".repeat(1_200);
+    for _ in 0..4 {
+        chat(&world, &long);
+    }
+    let has = |body: &Value, text: &str| body["messages"].to_string().contains(text);
+    let last = near.bodies().pop().unwrap();
+    assert!(!has(&last, "Weave me a cloth"), "control: what set it has left");
+    assert!(has(&last, "[The plan, as you set it last:") && has(&last, "2. active: weave"), "{last}");
+    let (_, plan) = world.json(&["--workspace", &project, "chat", "-m", "/plan"]);
+    assert_eq!(plan["steps"][1], json!({"step": "weave", "state": "active"}), "{plan}");
+    chat(&world, "On.");
+    assert!(has(&near.bodies().pop().unwrap(), "2. active: weave"), "control: it stays");
+    world.ok(&["forget", set["id"].as_str().unwrap(), "--yes", "--yes"]);
+    chat(&world, "Go on.");
+    let last = near.bodies().pop().unwrap();
+    assert!(!has(&last, "The plan, as you set it") && !has(&last, "dress the loom"), "{last}");
 }

@@ -87,7 +87,7 @@ impl AnswerCalls {
         let calls: Vec<AskedCall> = (0..)
             .zip(blocks)
             .map(|(number, (id, name, arguments))| {
-                let (tool, arguments) = tools::unwrapped(name, arguments);
+                let (tool, arguments) = context::tools::unwrapped(name, arguments);
                 AskedCall { number, id: id.clone(), tool: tool.to_owned(), arguments: arguments.clone() }
             })
             .collect();
