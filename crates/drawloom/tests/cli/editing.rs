@@ -7,7 +7,7 @@ use crate::program::program;
 use crate::trust::PersonAtTerminal;
 use crate::world::{Run, World, piped, text};
 
-const NOVEL: &str = "# Rain\n\nIt rained.\n\nAll day it rained.\n\nThe rain stopped.\n";
+pub(crate) const NOVEL: &str = "# Rain\n\nIt rained.\n\nAll day it rained.\n\nThe rain stopped.\n";
 
 /// The document and the short ids of its passages.
 pub(crate) fn novel(world: &World) -> Vec<String> {
@@ -423,6 +423,14 @@ fn the_line_above_the_text_is_no_text_and_half_a_mark_is_named() {
     let files = kept(&world);
     let named = half.err.contains(&format!("⟦{}It in line 4", before[1]));
     assert!(named && half.err.contains(files[0].to_str().unwrap()), "{half:?}");
+    let id = &before[1];
+    let (most, least) = (&id[1..], &id[..2]);
+    for left in [format!("⟦{most}⟧"), "⟦⟧".to_owned(), format!("⟦{least}"), format!("{most}⟧")] {
+        let half = edited(&world, &format!("sed -i s/⟦{id}⟧It/{left}It/"), &[]);
+        assert_eq!((half.code, rendered(&world).as_str()), (Some(2), NOVEL), "{left}: {half:?}");
+    }
+    let others = edited(&world, "sed -i s/rained/⟦e⟧ρ/", &[]);
+    assert_eq!(others.code, Some(0), "control: brackets that are no marks: {others:?}");
 }
 
 #[test]

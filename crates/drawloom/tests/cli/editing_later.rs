@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::editing::{edited, kept, novel, rendered};
+use crate::editing::{NOVEL, edited, kept, novel, rendered};
 use crate::world::{World, text};
 
 /// The one text that waits to be taken in.
@@ -450,4 +450,22 @@ fn what_a_file_was_made_of_may_be_anything() {
             "{file}"
         );
     }
+}
+
+#[test]
+fn what_was_taken_back_goes_in_again_from_a_file_of_which_a_part_was_in() {
+    let world = World::new();
+    novel(&world);
+    let both = "sed -i -e 's/It rained/It snowed/' -e 's/stopped/went on/'";
+    edited(&world, &format!("{both} \"$1\"; false"), &[]);
+    let file = one_kept(&world);
+    world.ok(&["tree", "edit", "Novel", "--replace", "stopped", "ended"]);
+    assert_eq!(world.run(&["tree", "edit", "Novel", "--file", &file]).code, Some(1), "the last collides");
+    // What went in is taken back, and so is what was in the way.
+    world.ok(&["tree", "undo", "Novel"]);
+    world.ok(&["tree", "undo", "Novel"]);
+    assert_eq!(rendered(&world), NOVEL);
+    world.ok(&["tree", "edit", "Novel", "--file", &file]);
+    let all = NOVEL.replace("It rained", "It snowed").replace("stopped", "went on");
+    assert_eq!((rendered(&world), kept(&world).len()), (all, 0));
 }

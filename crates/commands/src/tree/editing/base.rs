@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loom::{Digest, NodeId, TreeId, ViewName};
+use loom::{Digest, NodeId, NodeRow, RowError, TreeId, TreeReader, ViewName};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 use workspace::{Accept, FileArgument};
@@ -19,7 +19,7 @@ use crate::app::{App, NamedNode};
 use crate::error::CommandError;
 use crate::rights::Asker;
 use crate::shell::quoted;
-use crate::tree::telling::view_option;
+use crate::tree::telling::{shown_at, view_option};
 
 /// Bytes that what a file was made of has at most.
 const LONGEST: u64 = 64 << 20;
@@ -253,8 +253,12 @@ pub(in crate::tree) async fn text_before(
     let base = &held.base;
     base.require((named.tree, &named.view), true, path)?;
     let Some((id, version)) = base.versions.first().cloned() else { return Ok(None) };
-    let row = app.read(asker, named.tree, move |rows| rows.node(version)).await?;
-    match row {
+    let (view, is_in) = (base.view.clone(), base.written.is_none());
+    let row = app.read(asker, named.tree, move |rows| {
+        let row = rows.node(version)?;
+        row.map(|row| if is_in { taken_back(rows, &view, row) } else { Ok(row) }).transpose()
+    });
+    match row.await? {
         Some(row) if row.node.position != named.position => Err(CommandError::usage(
             format!("{} is a text of {id}, not of {}", quoted(&path.to_string_lossy()), named.short_id),
             format!("name {id} to take it in there"),
@@ -267,19 +271,28 @@ pub(in crate::tree) async fn text_before(
     }
 }
 
+/// The older version that a view shows in the place of one that was taken back; else that one.
+fn taken_back(rows: &dyn TreeReader, view: &ViewName, row: NodeRow) -> Result<NodeRow, RowError> {
+    let now = shown_at(rows, view, row.node.position)?;
+    Ok(if now.seq < row.seq && !row.purged && !now.purged { now } else { row })
+}
+
 impl OpenText {
-    /// The text as it was when a file was made of it.
+    /// The text as it was when a file was made of it. Of a file of which a part is in, a passage that was taken back to an
+    /// older version since is compared with that one: what the file says goes in again.
     pub(super) async fn of_base(app: &App, asker: &Asker, base: EditBase) -> Result<Self, CommandError> {
         let (tree, view) = (base.tree, base.view);
         let versions = base.versions;
+        let (of, is_in) = (view.clone(), base.written.is_none());
         let (title, passages) = look(app, asker, tree, &view, move |rows, _| {
             let passages = versions.into_iter().map(|(short_id, node)| {
-                let row = rows.node(node)?.ok_or_else(|| loom::RowError::missing("node", node))?;
-                let (position, is_forgotten) = (row.node.position, row.purged);
+                let row = rows.node(node)?.ok_or_else(|| RowError::missing("node", node))?;
+                let row = if is_in { taken_back(rows, &of, row)? } else { row };
+                let (position, node, is_forgotten) = (row.node.position, row.node.id, row.purged);
                 let text = if is_forgotten { String::new() } else { row.node.text().into_owned() };
                 Ok(OpenPassage { position, node, short_id, text, is_forgotten })
             });
-            let passages = passages.collect::<Result<Vec<_>, loom::RowError>>()?;
+            let passages = passages.collect::<Result<Vec<_>, RowError>>()?;
             let title = rows.cell(&loom::CellKey::Title)?.value.as_text().unwrap_or_default().to_owned();
             Ok((title, passages))
         })

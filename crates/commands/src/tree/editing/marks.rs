@@ -24,6 +24,8 @@ const NAME: &str = "edit-";
 const LONGEST_HEADER: usize = 4_096;
 /// Bytes between the brackets of a mark at most.
 const LONGEST: usize = 40;
+/// Letters of an id by which what is left of a mark is known.
+const LEFT: usize = 2;
 
 /// The marks of passages, by their short ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -275,7 +277,7 @@ impl Marks {
             let Some(head) = body[..at].strip_suffix(self.end.as_str()) else { continue };
             let letters = head.bytes().rev().take_while(|byte| short_id::is_letter(*byte)).count();
             let (before, id) = head.split_at(head.len() - letters);
-            if before.ends_with(OPEN) || !ids.contains(id) {
+            if before.ends_with(OPEN) || id.len() < LEFT || !ids.iter().any(|own| own.ends_with(id)) {
                 continue;
             }
             let half = format!("{id}{}{CLOSE}", self.end);
@@ -299,13 +301,18 @@ impl Marks {
         inner.strip_suffix(self.end.as_str()).unwrap_or("")
     }
 
-    /// Whether it is what marks are, or what may be left of one of these: in capitals, or without its last letter.
+    /// Whether it is what marks are, or what may be left of one of these: in capitals, without some of its letters, or the
+    /// brackets alone.
     fn is_like_a_mark(&self, mark: &str, ids: &HashSet<&str>) -> bool {
         let id = self.id_of(mark);
         let small = id.to_ascii_lowercase();
-        let is_left = small.len() + 1 >= short_id::SHORTEST;
-        (id.len() >= short_id::SHORTEST && id.bytes().all(short_id::is_letter))
-            || is_left && ids.iter().any(|own| own.strip_prefix(&small).is_some_and(|rest| rest.len() <= 1))
+        let is_left_of = |own: &&str| {
+            let mut letters = own.chars();
+            small.chars().all(|letter| letters.any(|own| own == letter))
+        };
+        mark.chars().eq([OPEN, CLOSE])
+            || (id.len() >= short_id::SHORTEST && id.bytes().all(short_id::is_letter))
+            || small.len() >= LEFT && ids.iter().any(is_left_of)
     }
 }
 
@@ -339,11 +346,12 @@ fn mark_at(text: &str) -> Option<&str> {
     inner[end..].starts_with(CLOSE).then(|| &text[..OPEN.len_utf8() + end + CLOSE.len_utf8()])
 }
 
-/// The id that stands behind the bracket a text begins with.
+/// The id that stands, whole or cut short, behind the bracket a text begins with.
 fn id_at<'i>(text: &str, ids: &HashSet<&'i str>) -> Option<&'i str> {
     let inner = text.strip_prefix(OPEN)?;
-    let longest = inner.bytes().take_while(|byte| short_id::is_letter(*byte)).count().min(short_id::LONGEST);
-    (short_id::SHORTEST..=longest).rev().find_map(|length| ids.get(&inner[..length]).copied())
+    let letters = |id: &str| inner.bytes().zip(id.bytes()).take_while(|(one, other)| one == other).count();
+    let best = ids.iter().map(|id| (letters(id), *id)).max()?;
+    (best.0 >= LEFT).then_some(best.1)
 }
 
 /// Ids behind brackets that are not closed.
