@@ -12,6 +12,8 @@ use context::Manifest;
 use loom::{GenerationRow, NodeId, OriginRole};
 use model::{DialectName, Model, Params, SiblingSlot};
 use serde_json::Value;
+use store::Principal;
+use text::cut::Boundary;
 
 use crate::call::Call;
 use crate::commit::node_of;
@@ -19,6 +21,7 @@ use crate::error::AgentError;
 use crate::exchange::PassedGate;
 use crate::request::{GenerationRequest, PathRequest};
 use crate::runtime::Runtime;
+use crate::stored::ResponseMeta;
 use crate::variant::RequestVariant;
 
 /// An earlier request, as far as it is known.
@@ -35,7 +38,16 @@ pub struct RecordedRequest<'a> {
 
 impl RecordedRequest<'_> {
     /// The same question for another model. The view does not follow its answer.
-    pub fn for_model(self, model: Arc<dyn Model>) -> GenerationRequest {
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn for_model(
+        self,
+        runtime: &Runtime,
+        who: &Principal,
+        model: Arc<dyn Model>,
+    ) -> Result<GenerationRequest, AgentError> {
+        let (ends_at, stops) = recorded_end(runtime, who, self.generation).await?;
         let named = |role: OriginRole| {
             let of_role = self.inputs.iter().filter(move |(is, _)| *is == role);
             of_role.map(|(_, node)| *node).collect::<Vec<_>>()
@@ -51,16 +63,21 @@ impl RecordedRequest<'_> {
             variant: RequestVariant { again: Some(Arc::new(self.manifest)), ..RequestVariant::default() },
             ..PathRequest::default()
         };
-        GenerationRequest {
+        let mut params = Params { n: 1, ends_at, ..sampling.unwrap_or_default() };
+        // What a server is not told is cut here, but a dialect without a field for stops is asked with none.
+        if params.stop.is_empty() && model.info().dialect != DialectName::OpenAiResponses {
+            params.stop = stops;
+        }
+        Ok(GenerationRequest {
             purpose: self.generation.purpose,
             tree: self.generation.tree,
             source: path.into(),
             agent: self.agent.to_owned(),
-            params: Params { n: 1, ..sampling.unwrap_or_default() },
+            params,
             part_of: None,
             guards: Vec::new(),
             model,
-        }
+        })
     }
 }
 
@@ -75,6 +92,19 @@ impl GenerationRequest {
         let slot = SiblingSlot::alone(spending.turn().to_owned());
         node_of(self.send_to_one(runtime, call, slot, &PassedGate::default()).await?)
     }
+}
+
+/// Where the answers of an earlier request were cut, whatever its server was told.
+pub(crate) async fn recorded_end(
+    runtime: &Runtime,
+    who: &Principal,
+    earlier: &GenerationRow,
+) -> Result<(Option<Boundary>, Vec<String>), AgentError> {
+    let asked = earlier.settings.as_ref().and_then(|settings| settings.ends_at);
+    let Some(node) = earlier.reserved.first().copied() else { return Ok((asked, Vec::new())) };
+    let response = runtime.read(who, earlier.tree, move |rows| rows.response(node)).await?;
+    let meta = response.and_then(|response| serde_json::from_str::<ResponseMeta>(&response.metadata).ok());
+    Ok(meta.map_or((asked, Vec::new()), |meta| (meta.ends_at, meta.stops)))
 }
 
 /// What a body says of the sampling, as far as the other dialect has a field for it.

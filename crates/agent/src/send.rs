@@ -12,6 +12,7 @@ use crate::commit::{self, GenerationOutcome};
 use crate::error::AgentError;
 use crate::exchange::{self, PassedGate, SiblingGate};
 use crate::prepared_request::PreparedRequest;
+use crate::replay;
 use crate::request::{GenerationRequest, PathRequest};
 use crate::runtime::Runtime;
 
@@ -170,6 +171,7 @@ pub async fn resend(
     agent: String,
 ) -> Result<NodeId, AgentError> {
     runtime.require_space()?;
+    let (ends_at, stop) = replay::recorded_end(runtime, &call.who, &earlier).await?;
     // What is assembled, of what, is decided: only whether a view follows is asked of the path.
     let ask = GenerationRequest {
         purpose: earlier.purpose,
@@ -177,7 +179,7 @@ pub async fn resend(
         source: PathRequest::default().into(),
         model,
         agent,
-        params: Params { n: earlier.reserved.len() as u32, ..Params::default() },
+        params: Params { n: earlier.reserved.len() as u32, ends_at, stop, ..Params::default() },
         part_of: None,
         guards: Vec::new(),
     };

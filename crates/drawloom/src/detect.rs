@@ -58,23 +58,31 @@ pub(crate) fn detect(servers: &[(&'static str, &'static str)]) -> Result<Vec<Fou
     Ok(found.into_iter().map(|(_, found)| found).collect())
 }
 
-/// The models a server says it has; none, if it does not answer as quickly as one on this machine does.
+/// The models a server says it has, or why it does not say: one on this machine answers within [`PATIENCE`].
 ///
 /// # Errors
 /// When the system gives no threads.
-pub(crate) fn listed(reached: &ResolvedProvider<'_>) -> Result<Vec<ListedModel>, CommandError> {
-    let Ok(connection) = reached.connection(reached.known_key()) else { return Ok(Vec::new()) };
+pub(crate) fn listed(
+    reached: &ResolvedProvider<'_>,
+) -> Result<Result<Vec<ListedModel>, String>, CommandError> {
+    let connection = match reached.connection(reached.known_key()) {
+        Ok(connection) => connection,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
     let timeouts = Timeouts { connect: PATIENCE, first_byte: PATIENCE, idle: PATIENCE };
     let connection = Connection { timeouts, ..connection };
     let probe = reached.row.and_then(|row| row.probe.as_ref());
     let runtime = interrupt::runtime()?;
     let asked = async {
         let asked = list_models(reached.dialect(), connection, probe);
-        tokio::time::timeout(PATIENCE, asked).await.ok().and_then(Result::ok)
+        match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(listed) => listed.map_err(|error| error.to_string()),
+            Err(_) => Err("it did not answer in time".to_owned()),
+        }
     };
     let found = runtime.block_on(asked);
     runtime.shutdown_background();
-    Ok(found.unwrap_or_default())
+    Ok(found)
 }
 
 /// The window a server says a model of it has; none if it does not say, or not within [`WINDOW_PATIENCE`]. One of which

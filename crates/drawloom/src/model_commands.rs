@@ -132,7 +132,9 @@ fn local_servers(config: &Config) -> Result<Vec<LocalServer>, CommandError> {
     let local =
         reached.filter(|reached| reached.place() == ModelPlace::Local && reached.base_url().is_some());
     local
-        .map(|reached| Ok(LocalServer { models: listed(&reached)?, name: reached.name.into_owned() }))
+        .map(|reached| {
+            Ok(LocalServer { models: listed(&reached)?.unwrap_or_default(), name: reached.name.into_owned() })
+        })
         .collect()
 }
 
@@ -282,7 +284,10 @@ fn keep_window(
         return Ok(None);
     };
     let Some((provider, name)) = server_and_model(full) else { return Ok(None) };
-    let listed = models.listed(full, &info)?;
+    let (listed, why) = match models.listed(full, &info)? {
+        Ok(listed) => (listed, String::new()),
+        Err(why) => (Vec::new(), format!(" ({})", one_line(&why))),
+    };
     // Ollama lists a name that is given without a tag with its default one.
     let is_it = |model: &&ListedModel| model.id.strip_suffix(":latest").unwrap_or(&model.id) == info.name;
     let mut found = listed.iter().find(|model| model.id == info.name).or_else(|| listed.iter().find(is_it));
@@ -302,7 +307,7 @@ fn keep_window(
                 return Err(CommandError::not_found("model", &format!("{name} {what}"), hint));
             }
             None => person.notice(&format!(
-                "the server of {full} did not say which models it has: the name is kept unchecked",
+                "the server of {full} did not say which models it has{why}: the name is kept unchecked",
                 full = one_line(full)
             )),
         }

@@ -186,16 +186,20 @@ impl ConfiguredModels {
         Some(ResolvedProvider::of(&self.config, provider)?.info(&self.config, model))
     }
 
-    /// The models that the server of a model lists; none if it does not answer.
+    /// The models that the server of a model lists, or why it lists none.
     ///
     /// # Errors
     /// When the system gives no threads.
-    pub(crate) fn listed(&self, name: &str, info: &ModelInfo) -> Result<Vec<ListedModel>, CommandError> {
+    pub(crate) fn listed(
+        &self,
+        name: &str,
+        info: &ModelInfo,
+    ) -> Result<Result<Vec<ListedModel>, String>, CommandError> {
         let reached = match address(name)? {
             Some((address, _)) => Some(ResolvedProvider::at(host(&address), &address)),
             None => ResolvedProvider::of(&self.config, &info.provider),
         };
-        reached.map_or_else(|| Ok(Vec::new()), |reached| detect::listed(&reached))
+        reached.map_or_else(|| Ok(Ok(Vec::new())), |reached| detect::listed(&reached))
     }
 
     /// Whether the server of a model that lists this one alone answers with it to every name: llama.cpp does, which

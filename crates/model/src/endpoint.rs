@@ -74,6 +74,8 @@ impl Endpoint {
             return Err(EndpointError::InsecureHttp { host: shown });
         }
         let path = root.path().trim_end_matches('/').to_owned();
+        // The address of a request, as other programs want it, holds that of the API.
+        let path = REQUESTS.iter().find_map(|end| path.strip_suffix(end)).unwrap_or(&path).to_owned();
         let path = if path.split('/').any(is_version) { path } else { format!("{path}/v1") };
         root.set_path(&path);
         Ok(Self { root, loopback: reach == Reach::Loopback })
@@ -116,6 +118,9 @@ impl Endpoint {
         if self.loopback { ModelPlace::Local } else { ModelPlace::Remote }
     }
 }
+
+/// How the paths of requests to models end.
+const REQUESTS: [&str; 4] = ["/chat/completions", "/completions", "/responses", "/messages"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
@@ -179,6 +184,7 @@ mod tests {
         assert_eq!(chat("http://localhost:8080"), "http://localhost:8080/v1/chat/completions");
         assert_eq!(chat("http://localhost:8080/v1/"), "http://localhost:8080/v1/chat/completions");
         assert_eq!(chat("https://openrouter.ai/api"), "https://openrouter.ai/api/v1/chat/completions");
+        assert_eq!(chat("https://x.test/v1/chat/completions/"), "https://x.test/v1/chat/completions");
         assert_eq!(chat("https://x.test/v1beta/openai/"), "https://x.test/v1beta/openai/chat/completions");
     }
 

@@ -209,7 +209,7 @@ async fn anew(
     let Sent { generation, manifest, body, agent, inputs, .. } = &sent;
     let earlier =
         RecordedRequest { generation, manifest: manifest.clone(), body: body.as_deref(), agent, inputs };
-    let ask: GenerationRequest = earlier.for_model(model.clone());
+    let ask: GenerationRequest = earlier.for_model(&app.runtime, &asker.principal, model.clone()).await?;
     let runtime = &app.runtime;
     let prepared = ask.prepare(runtime, &asker.principal).await?;
     app.frontend.note(&told(manifest, &prepared, model.info()));

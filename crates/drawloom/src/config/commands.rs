@@ -83,8 +83,14 @@ fn set_key(
     let from_input;
     let written = match written {
         None | Some("-") if row.secret && io::stdin().is_terminal() => {
-            from_input = hidden_line(&format!("{path}: ")).map_err(|error| {
-                CommandError::new("cancelled", 130, format!("{path} was not set: {error}"), "set it again")
+            let typed = hidden_line(&format!("{path}: "));
+            let typed = typed.and_then(|typed| match typed.is_empty() {
+                true => Err(io::Error::other("nothing was typed")),
+                false => Ok(typed),
+            });
+            from_input = typed.map_err(|error| {
+                let hint = format!("set it again; `drawloom config unset {path}` takes one out");
+                CommandError::new("cancelled", 130, format!("{path} was not set: {error}"), hint)
             })?;
             from_input.as_str()
         }
@@ -110,6 +116,14 @@ fn set_key(
             written
         }
     };
+    let written = if row.secret { written.trim() } else { written };
+    if row.secret && written.contains(char::is_control) {
+        let hint = "give it as one line, as it was issued";
+        return Err(CommandError::usage(
+            format!("{path} was not set: it has a line break or another control character"),
+            hint,
+        ));
+    }
     if written.is_empty() {
         return unset_key(path, paths, layers, note);
     }

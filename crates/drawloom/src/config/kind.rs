@@ -154,17 +154,19 @@ impl Kind {
     }
 }
 
-/// An address that may have been written without its scheme: that of a server on this machine, else that of one elsewhere.
+/// An address that may have been written without its scheme: that of a server on this machine or of this network, which
+/// needs no `https`, else that of one elsewhere.
 fn with_scheme(written: &str) -> String {
-    let plain = format!("http://{written}");
-    let is_here = model::endpoint::Endpoint::parse(&plain, true)
-        .is_ok_and(|endpoint| endpoint.place() == model::ModelPlace::Local);
-    match written {
-        _ if is_here => plain,
-        // A word alone is none.
-        _ if written.contains(['.', ':']) => format!("https://{written}"),
-        _ => written.to_owned(),
+    let host = written.split('/').next().unwrap_or_default();
+    let port = host.rsplit_once(':').map(|(_, port)| port.trim_end_matches(']'));
+    // A word alone is no address, nor is one with something else than a port.
+    let is_host = host.contains(['.', ':']) || host == "localhost";
+    if !is_host || port.is_some_and(|port| port.is_empty() || !port.bytes().all(|b| b.is_ascii_hexdigit())) {
+        return written.to_owned();
     }
+    let plain = format!("http://{written}");
+    let is_near = model::endpoint::Endpoint::parse(&plain, false).is_ok();
+    if is_near { plain } else { format!("https://{written}") }
 }
 
 /// The words of a choice, with or without a meaning each.
@@ -204,11 +206,13 @@ mod tests {
             ("127.0.0.1:8080", "http://127.0.0.1:8080"),
             ("localhost:8080/v1", "http://localhost:8080/v1"),
             ("host.example/v1", "https://host.example/v1"),
+            ("192.168.1.5:8000", "http://192.168.1.5:8000"),
+            ("[fd00::1]:8080/v1", "http://[fd00::1]:8080/v1"),
             ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
         ] {
             assert_eq!(read(written), Value::String(address.to_owned()));
         }
-        for wrong in ["not an address", "", "ftp://host", "word"] {
+        for wrong in ["not an address", "", "ftp://host", "word", "http//127.0.0.1:8080", "unix:/tmp/s"] {
             assert!(Kind::Address.read(wrong).is_err(), "{wrong}");
         }
     }

@@ -242,6 +242,10 @@ fn variables(environment: impl Iterator<Item = (OsString, OsString)>, known: &[S
             held.problems.push(problem(Some(path), what, hint));
             continue;
         };
+        // An empty text is no value, of whatever kind the key is.
+        if value.is_empty() {
+            continue;
+        }
         match key.kind.read(value) {
             Ok(value) => held.values.push((path, value)),
             Err(wanted) => {

@@ -167,12 +167,17 @@ impl<'a> TreeRenderer<'a> {
             let node = self.shown[&position];
             if node.parent.is_some() {
                 seen_from(out, self.found, node, self.to);
-                let before = match node.active {
+                let before = match node.active && node.shown {
                     true => "▸ ",
                     false if is_last => "└─",
                     false => "  ",
                 };
                 passage(out, node, None, &format!("{}{before}", "│ ".repeat(level)), self.to);
+                if !node.shown {
+                    // That one stands on another page.
+                    let line = format!("{}  {}", "│ ".repeat(level), self.to.dim("another version is shown"));
+                    let _ = writeln!(out, "{}", cut(&line, self.to));
+                }
             }
             let children = self.below.get(&position).map(Vec::as_slice).unwrap_or_default();
             let goes_on = children.iter().find(|child| self.shown[child].active).or(children.first());

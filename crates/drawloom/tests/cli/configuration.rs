@@ -344,6 +344,21 @@ fn an_address_needs_no_scheme() {
 }
 
 #[test]
+fn a_key_is_one_line_and_is_not_taken_out_by_a_line_end() {
+    let world = World::new();
+    world.ok(&["config", "set", "providers.box.key", " canary-0123456789 "]);
+    let wrong = world.run(&["config", "set", "providers.box.key", "canary\n0123"]);
+    assert!(wrong.code == Some(2) && wrong.err.contains("line break"), "{wrong:?}");
+    let person =
+        PersonAtTerminal { echo: false, stdout: true, question: "providers.box.key: ", answer: "\n" };
+    let (code, said) = person.run(&world, &world.path(""), &["config", "set", "providers.box.key"]);
+    assert!(code == Some(130) && said.contains("nothing was typed"), "{said}");
+    assert!(world.read("keys.toml").contains("\"canary-0123456789\""), "{}", world.read("keys.toml"));
+    world.ok(&["config", "set", "providers.box.key", "  "]);
+    assert!(!world.read("keys.toml").contains("canary"), "blanks are no key");
+}
+
+#[test]
 fn what_was_changed_is_said_in_a_sentence_with_its_file() {
     let world = World::new();
     let at = |name: &str| world.home().join(name).display().to_string();

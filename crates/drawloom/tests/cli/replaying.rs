@@ -128,3 +128,23 @@ fn an_answer_of_a_script_names_the_way_to_ask_one() {
     assert!(run.code == Some(2) && run.err.contains("--model script:FILE"), "{run:?}");
     assert!(!run.err.contains("base_url"), "{run:?}");
 }
+
+#[test]
+fn an_answer_that_was_cut_is_cut_again_when_its_request_is_sent_once_more() {
+    let world = World::new();
+    let lines = world.path("loop.jsonl");
+    std::fs::write(&lines, "{\"text\": \" One. Two. Three.\", \"loop\": true}\n").unwrap();
+    let model = format!("script:{}", lines.display());
+    world.ok(&["tree", "new", "--title", "Rain", "--text", "Start."]);
+    for (stop, cut) in [("sentence", " One. "), ("Two", " One. ")] {
+        let (_, made) = world.json(&["tree", "generate", "Rain", "--model", &model, "--stop", stop]);
+        let (_, shown) = world.json(&["tree", "show", "Rain"]);
+        let node = shown["nodes"].as_array().unwrap().last().unwrap();
+        assert_eq!(node["text"], cut, "{made}");
+        let (code, again) =
+            world.json(&["context", "replay", node["id"].as_str().unwrap(), "--model", &model]);
+        assert_eq!((code, again["text"].as_str()), (Some(0), Some(cut)), "{again}");
+        world.ok(&["tree", "undo", "Rain"]);
+    }
+    assert_eq!(world.ok(&["tree", "verify", "Rain", "--json"]).matches("\"valid\"").count(), 1);
+}

@@ -280,3 +280,23 @@ fn settings_that_are_those_of_the_passage_above_are_not_repeated() {
     let nodes = all["nodes"].as_array().unwrap();
     assert_eq!(nodes.iter().filter(|node| node["settings"]["max_tokens"] == 40).count(), 2, "{all}");
 }
+
+#[test]
+fn a_page_of_the_whole_tree_marks_no_old_version_as_the_path() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Rain", "--text", "One."]);
+    for text in [" Two.", " Three.", " Four."] {
+        world.ok(&["tree", "append", "Rain", text]);
+    }
+    let (_, shown) = world.json(&["tree", "show", "Rain"]);
+    let id = |at: usize| shown["nodes"][at]["short_id"].as_str().unwrap().to_owned();
+    let (second, old) = (id(2), id(3));
+    world.ok(&["tree", "edit", "Rain", &old, "--text", " Drei."]);
+    let page = world.ok(&["tree", "show", "Rain", "--all", "--limit", "1", "--from", &second]);
+    assert!(
+        page.contains(&old) && page.contains("another version is shown") && !page.contains('▸'),
+        "{page}"
+    );
+    let whole = world.ok(&["tree", "show", "Rain", "--all"]);
+    assert!(whole.contains("▸ H") && !whole.contains("another version"), "control: {whole}");
+}

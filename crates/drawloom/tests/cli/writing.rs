@@ -188,7 +188,10 @@ fn models_of_a_configured_local_server_are_listed() {
     world.ok(&["model", "use", "box/small"]);
     world.ok(&["config", "set", "providers.gone.base_url", "http://127.0.0.1:9"]);
     let used = world.run(&["model", "use", "gone/any"]);
-    assert!(used.code == Some(0) && used.err.contains("kept unchecked"), "a server that is not up: {used:?}");
+    assert!(
+        used.code == Some(0) && used.err.contains(" (") && used.err.contains("kept unchecked"),
+        "a server that is not up: {used:?}"
+    );
     let used = world.run(&["model", "use", "local/nope"]);
     let command = "`drawloom config set providers.local.base_url http://127.0.0.1:8080/v1`";
     assert!(used.code == Some(3) && used.err.contains(command), "{used:?}");
