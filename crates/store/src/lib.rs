@@ -73,7 +73,7 @@ pub use question::{
     Decision, MAX_OPEN_QUESTIONS, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId,
 };
 pub use rows::forget::Forgetting;
-pub use search::{Hit, Hits, RANKED, SearchScope};
+pub use search::{DraftHit, Hit, Hits, RANKED, SearchScope};
 pub use server::ServerOptions;
 pub use session::{NewSession, OWN_WORKSPACE, Session, SessionFilter, SessionId, SessionKind};
 pub use sqlite::{Faults, Options};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use loom::{NodeId, PositionId, Seq, TreeId};
+use loom::{NodeId, PositionId, Seq, Slot, TreeId, ViewName};
 use text::bigrams::{Query, Term, for_each_token};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,11 +28,22 @@ pub struct Hit {
     pub labelled: bool,
 }
 
+/// A draft that meets the query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DraftHit {
+    pub tree: TreeId,
+    pub view: ViewName,
+    pub slot: Slot,
+    pub text: String,
+}
+
 /// The answer to a search.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Hits {
     /// The best, best first, at most as many as asked for.
     pub hits: Vec<Hit>,
+    /// Drafts, by their trees, at most as many as asked for. They are read from the rows: no index holds them.
+    pub drafts: Vec<DraftHit>,
     /// Whether there were more than [`RANKED`] matches, of which only the newest were ranked.
     pub newest_only: bool,
     /// Whether the time was up before every match was seen.

@@ -66,6 +66,11 @@ pub struct HitsShown {
     pub partial: bool,
 }
 
+/// A hit in what a node says, or in its labels.
+pub const NODE: &str = "node";
+/// A hit in a draft.
+pub const DRAFT: &str = "draft";
+
 /// A hit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HitShown {
@@ -80,7 +85,7 @@ pub struct HitShown {
     /// Short id of the tree, for people.
     #[serde(skip)]
     pub tree_short: String,
-    /// What kind of thing was found: `node`.
+    /// What kind of thing was found: [`NODE`], or a [`DRAFT`] that stands behind or over the node.
     pub source: &'static str,
     /// The text around the first match.
     pub snippet: String,

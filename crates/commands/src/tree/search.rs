@@ -1,21 +1,22 @@
-//! Searching the text of nodes, their tags and the titles of bookmarks.
+//! Searching the text of nodes, their tags, the titles of bookmarks, and drafts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use loom::path::position;
-use loom::{CellKey, NodeId, PositionKind, RowError, TreeId, TreeReader, ViewName, resolve};
-use store::{RANKED, SearchScope};
+use loom::render::tip;
+use loom::{CellKey, NodeId, PositionKind, RowError, Slot, TreeId, TreeReader, ViewName, resolve};
+use store::{DraftHit, RANKED, SearchScope};
 use text::bigrams::Query;
 
 use super::show::marks;
-use super::telling::glimpse;
+use super::telling::{glimpse, shown_at};
 use super::{page_size, snippet};
 use crate::app::App;
 use crate::args::maintenance::Search;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::maintenance::{HitShown, HitsShown, PassageNamed};
+use crate::results::maintenance::{DRAFT, HitShown, HitsShown, NODE, PassageNamed};
 use crate::results::tree::AnnotationShown;
 use crate::rights::Asker;
 use crate::transfer::naming;
@@ -72,6 +73,7 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Com
             app.read(asker, tree, move |rows| naming(rows, &imports, |rows| seen_in(rows, &nodes, &query)));
         seen.extend(read.await?);
     }
+    let drafts = drafts(app, asker, std::mem::take(&mut found.drafts), &query).await?;
     let ranked = if found.newest_only { RANKED } else { found.hits.len() } as u64;
     let hits = found.hits.into_iter().filter_map(|hit| {
         let seen = seen.remove(&hit.node)?;
@@ -90,15 +92,55 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Com
             tree: hit.tree,
             node: seen.node,
             short_id: seen.short_id,
-            source: "node",
+            source: NODE,
             score: hit.score,
         })
     });
     Ok(CommandOutcome::Hits(HitsShown {
-        hits: hits.collect(),
+        hits: hits.chain(drafts).collect(),
         ranked,
         partial: found.partial || found.newest_only,
     }))
+}
+
+/// Drafts as hits at the place where each stands.
+async fn drafts(
+    app: &App,
+    asker: &Asker,
+    found: Vec<DraftHit>,
+    query: &Query,
+) -> Result<Vec<HitShown>, CommandError> {
+    let mut hits = Vec::new();
+    for DraftHit { tree, view, slot, text } in found {
+        let entry = app.runtime.store.tree(&asker.principal, tree).await?;
+        let row = app.read(asker, tree, move |rows| {
+            let at = match slot {
+                Slot::Buffer => tip(rows, &view)?,
+                Slot::Edit(position) => position,
+            };
+            shown_at(rows, &view, at)
+        });
+        let row = row.await?;
+        let snippet = snippet::around(&text, query);
+        hits.push(HitShown {
+            tree,
+            title: entry.title,
+            tree_short: entry.short_id,
+            node: row.node.id,
+            short_id: row.short_id,
+            source: DRAFT,
+            matches: snippet::matches_in(&snippet, query),
+            snippet,
+            kind: PositionKind::Path,
+            old: false,
+            tags: Vec::new(),
+            bookmark: None,
+            annotations: Vec::new(),
+            on: None,
+            score: 0.0,
+        });
+    }
+    Ok(hits)
 }
 
 /// A node that was found, and whether by a label of its position.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use commands::results::maintenance::{HitShown, HitsShown};
+use commands::results::maintenance::{DRAFT, HitShown, HitsShown};
 use commands::results::tree::{Compared, TokenShown, TokensShown};
 use loom::PositionKind;
 
@@ -15,11 +15,12 @@ pub(super) fn hits(found: &HitsShown, to: OutputStyle) -> RenderedOutcome {
     let mut out = String::new();
     for hit in &found.hits {
         let mut head = format!("{}  {}", hit.short_id, to.dim(&title(hit, to)));
+        let draft = (hit.source == DRAFT).then(|| "draft".to_owned());
         let kind = (hit.kind != PositionKind::Path).then(|| word(&hit.kind));
         let old = hit.old.then(|| "old version".to_owned());
         let bookmark = hit.bookmark.as_ref().map(|title| super::tree::bookmark(title));
         let tags = hit.tags.iter().map(|tag| format!("#{}", to.line(tag)));
-        for mark in kind.into_iter().chain(old).chain(bookmark).chain(tags) {
+        for mark in draft.into_iter().chain(kind).chain(old).chain(bookmark).chain(tags) {
             head += &to.dim(&format!(" · {mark}"));
         }
         let _ = writeln!(out, "{}", cut(&head, to));

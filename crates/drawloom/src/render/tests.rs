@@ -34,7 +34,7 @@ fn outcomes() -> Vec<CommandOutcome> {
         node,
         short_id: "n".into(),
         tree_short: "s".into(),
-        source: "node",
+        source: commands::results::maintenance::NODE,
         snippet: HOSTILE.into(),
         matches: Vec::new(),
         kind: loom::PositionKind::Path,

@@ -289,3 +289,25 @@ fn tags_and_titles_of_bookmarks_are_found() {
     world.ok(&["tree", "tag", "Tale", &short("rained"), "wettag", "--remove"]);
     assert_eq!(world.json(&["search", "wettag"]).1["hits"], serde_json::json!([]), "what was taken off");
 }
+
+#[test]
+fn a_draft_is_found_where_it_stands() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "A lamp."]);
+    world.ok(&["tree", "append", "Tale", " A loom."]);
+    let (_, shown) = world.json(&["tree", "show", "Tale"]);
+    let id = |at: usize| shown["nodes"][at]["short_id"].as_str().unwrap().to_owned();
+    world.ok(&["tree", "draft", "Tale", " A zebra at the end."]);
+    world.ok(&["tree", "draft", "Tale", "A lamp of zebra skin.", "--at", &id(1)]);
+    let (_, found) = world.json(&["search", "zebra"]);
+    let hits = found["hits"].as_array().unwrap();
+    let mut places: Vec<_> =
+        hits.iter().map(|hit| (&hit["source"], hit["short_id"].as_str().unwrap())).collect();
+    places.sort_by_key(|(_, at)| *at != id(1));
+    let draft = serde_json::json!("draft");
+    assert_eq!(places, [(&draft, id(1).as_str()), (&draft, id(2).as_str())]);
+    let shown = world.ok(&["search", "zebra at", "--tree", "Tale"]);
+    assert_eq!(shown, format!("{}  Tale · draft\n    A zebra at the end.\n", id(2)));
+    world.ok(&["tree", "draft", "Tale", ""]);
+    assert_eq!(world.json(&["search", "\"at the end\""]).1["hits"], serde_json::json!([]), "the control");
+}

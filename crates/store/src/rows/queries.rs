@@ -3,19 +3,20 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use loom::{Millis, NodeId, PositionId, Seq, TreeId, short_id};
+use loom::{Draft, Millis, NodeId, PositionId, Seq, TreeId, short_id};
 use text::bigrams::Query;
 
 use super::cell::kind;
+use super::draft;
 use super::node::read_content;
 use super::reader::limit_of;
-use super::trees::{ENTRY, entry, find, read_entry, seen};
+use super::trees::{ENTRY, TreeRef, entry, find, read_entry, seen};
 use crate::db::{Db, TreeKey, get, id16, optional_id16, unsigned};
 use crate::engine::{Row, params};
 use crate::error::StoreError;
 use crate::listing::{NodeName, TreeEntry, TreeFilter, split_name};
 use crate::principal::Principal;
-use crate::search::{Hit, Hits, Occurrences, RANKED, SearchScope, scores};
+use crate::search::{DraftHit, Hit, Hits, Occurrences, RANKED, SearchScope, scores};
 
 /// Candidates whose texts are read in one go.
 const BATCH: usize = 256;
@@ -154,6 +155,7 @@ pub(crate) fn search(
     hits.newest_only = all == Progress::Full;
     hits.partial = all == Progress::OutOfTime;
     let labelled = search.add_labelled(who, scope)?;
+    hits.drafts = search.drafts(who, scope, limit)?;
     let (keys, found): (Vec<i64>, Vec<Occurrences>) = search.found.into_iter().unzip();
     let mut ranked: Vec<(f64, i64)> = scores(&found).into_iter().zip(keys).collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
@@ -263,6 +265,34 @@ impl Search<'_, '_> {
             }
         }
         Ok(added)
+    }
+
+    /// Drafts that meet the query.
+    fn drafts(&self, who: &Principal, scope: SearchScope, limit: usize) -> Result<Vec<DraftHit>, StoreError> {
+        let trees = match scope {
+            SearchScope::Tree(tree) => vec![find(self.db, who, tree)?],
+            SearchScope::All => {
+                let (seen, param) = seen(who);
+                let sql = format!(
+                    "SELECT t.pk, t.id FROM trees t WHERE {seen} AND EXISTS (SELECT 1 FROM drafts d WHERE d.tree = t.pk)
+                     ORDER BY t.pk"
+                );
+                self.db.all(&sql, [&param], |row| {
+                    Ok(TreeRef { key: TreeKey(get(row, 0)?), id: TreeId::from_bytes(id16(row, 1)?) })
+                })?
+            }
+        };
+        let mut found = Vec::new();
+        for tree in trees {
+            draft::each_of_tree(self.db, tree.key, |draft, _| {
+                let (view, slot, Draft { text, .. }) = draft?;
+                if found.len() < limit && Occurrences::count_in(self.query, &text).is_some() {
+                    found.push(DraftHit { tree: tree.id, view, slot, text });
+                }
+                Ok(())
+            })?;
+        }
+        Ok(found)
     }
 
     fn look_at_each(&mut self, keys: &[i64]) -> Result<Progress, StoreError> {
