@@ -43,7 +43,8 @@ async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError
             let named = match app.node_anywhere(asker, None, name).await {
                 Err(error) if error.exit == 3 => match app.tree_named(asker, name).await {
                     Ok(tree) => return newest_of(app, asker, tree, name).await,
-                    Err(_) => return Err(error),
+                    // No tree has that name; several may.
+                    Err(of_tree) => return Err(if of_tree.exit == 3 { error } else { of_tree }),
                 },
                 named => named?,
             };

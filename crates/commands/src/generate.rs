@@ -307,7 +307,7 @@ fn estimate(prepared: &PreparedRequest, info: &ModelInfo, shares: &[Share]) -> E
         counted_by: prepared.manifest.counted_by().to_owned(),
         output_tokens: prepared.manifest.budget.reserved_output * u64::from(requests),
         left_out: prepared.chars_above(),
-        window: prepared.window_notice(),
+        window_start: prepared.window_notice(),
         cost: cost(prepared, shares),
     }
 }

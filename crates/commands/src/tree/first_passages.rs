@@ -71,7 +71,7 @@ pub(super) fn divide(text: &str, how: SplitArg) -> Vec<&str> {
 pub(super) fn undivided(text: &str, how: SplitArg) -> Option<String> {
     let lacks = match how {
         SplitArg::Paragraph => "no blank line parts its paragraphs",
-        SplitArg::Chapter => "no line in it is the heading of a chapter",
+        SplitArg::Chapter => "no heading of a chapter stands below its first line",
         SplitArg::Line | SplitArg::None => return None,
     };
     let others = [

@@ -191,7 +191,7 @@ pub(super) fn estimate(found: &Estimate, to: OutputStyle) -> String {
         vec!["output".into(), format!("at most {} tokens in all", found.output_tokens)],
         vec!["price".into(), price],
     ];
-    rows.extend(found.window.iter().map(|window| vec!["window".into(), to.line(window).into_owned()]));
+    rows.extend(found.window_start.iter().map(|start| vec!["window".into(), to.line(start).into_owned()]));
     explained(&rows, to)
 }
 

@@ -138,6 +138,12 @@ fn what_is_not_there_is_named_plainly() {
     assert_eq!((found.code, found.out.as_str(), found.err.as_str()), (Some(0), "", "nothing found\n"));
     let (code, found) = world.json(&["search", "zebra"]);
     assert_eq!((code, &found["hits"]), (Some(0), &serde_json::json!([])));
+    world.ok(&["tree", "new", "--title", "Story"]);
+    let two = world.run(&["context", "show", "Story"]);
+    assert!(
+        two.code == Some(2) && two.err.contains("Story") && two.err.contains("use one of them"),
+        "{two:?}"
+    );
 }
 
 #[test]

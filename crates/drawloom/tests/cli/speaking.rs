@@ -344,7 +344,7 @@ fn what_was_sent_says_where_the_window_begins() {
     let (_, shown) = world.json(&["context", "show", &last]);
     assert_eq!((&shown["left_out"], &shown["window_start"]), (&20.into(), &begins.into()));
     let (_, estimate) = world.json(&["tree", "generate", "Tale", "--dry-run"]);
-    assert_eq!(estimate["window"], begins, "one sentence for both");
+    assert_eq!(estimate["window_start"], begins, "one sentence for both");
 }
 
 /// A screen: its name, the command, how it ends.

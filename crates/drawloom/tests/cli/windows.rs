@@ -176,7 +176,7 @@ fn a_document_that_is_longer_than_the_window_says_what_is_left_out() {
             && dry.contains(&format!("{above} characters above")),
         "{dry}"
     );
-    assert_eq!(dry.matches(estimate["window"].as_str().unwrap()).count(), 1, "{dry}");
+    assert_eq!(dry.matches(estimate["window_start"].as_str().unwrap()).count(), 1, "{dry}");
     let run = world.run(&[&ask[..], &["-n", "2"]].concat());
     let line = format!("{above} characters above are left out");
     assert_eq!((run.code, run.err.matches(&line).count()), (Some(0), 1), "said once: {run:?}");

@@ -165,7 +165,7 @@ pub struct Estimate {
     pub left_out: u64,
     /// Where the window begins, where something is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<String>,
+    pub window_start: Option<String>,
     /// Price; none where it is not known.
     pub cost: Option<f64>,
 }
