@@ -45,6 +45,6 @@ pub use table::Command;
 pub use tree::edit_files;
 
 /// The names of the tools that an agent may be given.
-pub fn tool_names() -> Vec<String> {
-    chat::tools::names()
+pub fn tool_names<'s>(configured: impl Iterator<Item = &'s String>) -> Vec<String> {
+    chat::tools::names(configured)
 }

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use loom::plan::MAX_NODE_BYTES;
 use model::Thinking;
-use policy::Policy;
+use policy::{Effect, Policy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tools::CommandTool;
 
 /// Way of asking a model, by name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,9 +60,68 @@ pub struct Agent {
     pub preset: Option<String>,
     /// The tools it may call in a conversation: `glob`, `grep`, `list` and `read`, which look at files of the workspace,
     /// `copy`, `delete`, `edit`, `mkdir`, `move`, `patch` and `write`, which change them, `exec` and
-    /// `process`, which run commands in a sandbox, and `recall` and `context_status`, which read the conversation itself, and `plan`, which keeps a plan of the work;
-    /// none unless they are named.
+    /// `process`, which run commands in a sandbox, and `recall` and `context_status`, which read the conversation itself, and `plan`, which keeps a plan of the work, and those
+    /// of `[tools.NAME]`; none unless they are named.
     pub tools: Option<Vec<String>>,
+}
+
+/// A tool that a command of yours makes. It reads its arguments as JSON from standard input and prints its result as JSON,
+/// in the sandbox that `exec` has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConfiguredTool {
+    /// The line of a shell that runs it at the top of the workspace. Needed.
+    pub command: Option<String>,
+    /// What it does, for the model. Needed.
+    pub description: Option<String>,
+    /// The JSON Schema of its arguments, as a text; without it any object.
+    pub schema: Option<String>,
+    /// What it does to files: `read`, and it sees the workspace read-only, or `write`, and what it changes can be taken
+    /// back.
+    pub effects: Vec<Effect>,
+    /// How long it may run.
+    #[schemars(range(min = 1, max = 3600), extend("unit" = "seconds"))]
+    pub timeout: u32,
+}
+
+impl Default for ConfiguredTool {
+    fn default() -> Self {
+        let effects = vec![Effect::Write];
+        Self { command: None, description: None, schema: None, effects, timeout: 60 }
+    }
+}
+
+impl ConfiguredTool {
+    /// It as a tool of this name.
+    ///
+    /// # Errors
+    /// What is wrong with it, by its key.
+    pub fn read(&self, name: &str) -> Result<CommandTool, String> {
+        let missing = |key: &str| format!("tools.{name}.{key} is missing");
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+        if let Some(other) = self.effects.iter().find(|it| !matches!(it, Effect::Read | Effect::Write)) {
+            let other = other.name();
+            return Err(format!(
+                "tools.{name}.effects names {other}: it is `read` or `write`; such tools have no network"
+            ));
+        }
+        if super::chat::tools::built_in().contains(&name.to_owned()) {
+            return Err(format!("tools.{name} has the name of a tool that is there: choose another one"));
+        }
+        let schema = match &self.schema {
+            None => json!({"type": "object"}),
+            Some(schema) => serde_json::from_str(schema)
+                .map_err(|error| format!("tools.{name}.schema is no JSON: {error}"))?,
+        };
+        Ok(CommandTool {
+            name: name.to_owned(),
+            description: given(&self.description).ok_or_else(|| missing("description"))?,
+            line: given(&self.command).ok_or_else(|| missing("command"))?,
+            schema,
+            writes: self.effects.contains(&Effect::Write),
+            seconds: self.timeout,
+        })
+    }
 }
 
 /// How commands of a shell run.
@@ -88,6 +149,8 @@ pub struct Settings {
     pub policy: Policy,
     /// `[agents.NAME]`.
     pub agents: BTreeMap<String, Agent>,
+    /// `[tools.NAME]`.
+    pub tools: BTreeMap<String, ConfiguredTool>,
     /// `[exec]`.
     pub exec: ExecSettings,
     /// `[limits]`.

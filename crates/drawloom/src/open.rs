@@ -177,6 +177,7 @@ pub(crate) fn open(
         replay: config.model.replay.clone(),
         presets: config.presets.clone(),
         agents: config.agents.clone(),
+        tools: config.tools.clone(),
         exec: config.exec.of_commands(),
         policy: policy_of(&config)?,
         limits: config.limits.of_commands(),
@@ -384,7 +385,8 @@ fn start(home: &Home, name: &'static str, clock: &Clock) -> Result<Instance, Com
 
 /// The rules on calls of tools. One that says nothing is refused: what it was to deny would be allowed.
 fn policy_of(config: &Config) -> Result<Policy, CommandError> {
-    config.policy.rules().map_err(|why| CommandError::usage(why, "correct [[policy.rules]] in config.toml"))
+    let rules = config.policy.rules(config.tools.keys());
+    rules.map_err(|why| CommandError::usage(why, "correct [[policy.rules]] in config.toml"))
 }
 
 fn new_id(clock: &Clock) -> Result<InstanceId, CommandError> {

@@ -16,6 +16,8 @@ mod care;
 mod chat_flags;
 #[path = "cli/chatting.rs"]
 mod chatting;
+#[path = "cli/command_tools.rs"]
+mod command_tools;
 #[path = "cli/configuration.rs"]
 mod configuration;
 #[path = "cli/contract.rs"]

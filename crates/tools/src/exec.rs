@@ -5,7 +5,7 @@
 mod changed_files;
 mod masked_output;
 mod processes;
-mod report;
+pub(crate) mod report;
 mod watched_files;
 
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ it changed. It has no network and no terminal; what it leaves running is ended w
 const TIME: u32 = 60;
 const LONGEST_TIME: u32 = 3_600;
 /// Bytes of each output stream that are kept.
-const OUTPUT: usize = 1 << 20;
+pub(crate) const OUTPUT: usize = 1 << 20;
 
 /// Where the commands of a session run.
 #[derive(Debug)]
@@ -162,8 +162,7 @@ fn walls(
     arguments: &Arguments,
 ) -> Result<Walls, String> {
     let mut walls = commands.walls.clone();
-    walls.limits.output = OUTPUT;
-    walls.limits.time_ms = u64::from(arguments.timeout.unwrap_or(TIME).clamp(1, LONGEST_TIME)) * 1_000;
+    bound(&mut walls, arguments.timeout.unwrap_or(TIME));
     if call.plan_mode {
         walls.roots.iter_mut().for_each(|root| root.access = RootAccess::ReadOnly);
         walls.git_folders.clear();
@@ -177,6 +176,12 @@ fn walls(
         walls.touches.push(at.root.path().join(at.path.as_path()));
     }
     Ok(walls)
+}
+
+/// Bounds what a command prints, and the seconds it runs.
+pub(crate) fn bound(walls: &mut Walls, seconds: u32) {
+    walls.limits.output = OUTPUT;
+    walls.limits.time_ms = u64::from(seconds.clamp(1, LONGEST_TIME)) * 1_000;
 }
 
 /// Runs a command until it ends, or ends it where the turn is stopped. It blocks.
@@ -195,7 +200,7 @@ fn run_to_end(session: &Session, run: Run, cancel: &Cancel) -> Result<Outcome, S
 }
 
 /// Waits for something on this thread.
-fn blocking<T>(work: impl Future<Output = T>) -> Result<T, String> {
+pub(crate) fn blocking<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     runtime.map(|runtime| runtime.block_on(work)).map_err(|error| error.to_string())
 }

@@ -7,6 +7,7 @@
 mod arguments;
 mod changes;
 mod checkpoint;
+mod command_tool;
 pub mod edits;
 mod exec;
 mod files;
@@ -18,6 +19,7 @@ mod tool;
 
 pub use changes::{ChangeRecorder, FileContent, PlannedChange, SeenFiles, give_back, unified_diff};
 pub use checkpoint::{CheckpointRules, Checkpoints, NOT_KEPT, records_with, remove_record, remove_records};
+pub use command_tool::CommandTool;
 pub use exec::{ChangedFiles, CommandScope, Processes, recording, recover_command};
 pub use registry::{CheckedCall, ToolRegistry};
 pub use tool::{CallPlace, Tool, ToolOutput, ToolScope};

@@ -158,7 +158,8 @@ impl CheckedCall {
         let paths = self.tool.paths(&self.scope, &self.arguments);
         let command = self.tool.command(&self.scope, &self.arguments);
         // Whatever hands a line to a shell, rules on exec are about it.
-        let tool = if command.is_some() { EXEC.to_owned() } else { self.tool.spec.name.clone() };
+        let has_line = command.as_ref().is_some_and(|command| !command.line.is_empty());
+        let tool = if has_line { EXEC.to_owned() } else { self.tool.spec.name.clone() };
         CallFacts { tool, effects, paths, command, ..CallFacts::default() }
     }
 

@@ -228,6 +228,28 @@ impl Tool {
         }
     }
 
+    /// A tool that runs a program which is no shell's line of the model's; a question shows `shown` and the arguments.
+    pub(crate) fn running_a_program(
+        spec: ToolSpec,
+        effects: &'static [Effect],
+        (command, shown): (CommandFacts, String),
+        run: impl Fn(&CallScope<'_>, &Value) -> Result<String, String> + Send + Sync + 'static,
+    ) -> Self {
+        let preview = move |scope: &ToolScope, arguments: Value| {
+            let with = scope.masker.mask(&arguments.to_string()).text.into_owned();
+            Ok(format!("{shown}with {with}"))
+        };
+        Self {
+            spec,
+            effects,
+            run: Box::new(running(run)),
+            paths: Box::new(|_, _| Vec::new()),
+            command: Some(Box::new(move |_, _| Some(command.clone()))),
+            preview: Some(Box::new(preview)),
+            steering: None,
+        }
+    }
+
     /// A core tool that reads what is kept of the conversation it is called in, and says how far that is believed.
     pub fn of_conversation<A: DeserializeOwned + JsonSchema + 'static>(
         name: &str,

@@ -41,11 +41,23 @@ pub(super) fn of_agent(
 /// # Errors
 /// There is no tool of one of the names.
 pub(crate) fn registry(app: &App, scope: ToolScope, names: &[String]) -> Result<ToolRegistry, String> {
-    ToolRegistry::new(scope, conversation_tools::tools(&app.runtime), names)
+    let mut further = conversation_tools::tools(&app.runtime);
+    for (name, tool) in app.settings.tools.iter().filter(|(name, _)| names.contains(name)) {
+        further.push(tool.read(name)?.into_tool());
+    }
+    ToolRegistry::new(scope, further, names)
 }
 
-/// The names of all tools there are, sorted.
-pub(crate) fn names() -> Vec<String> {
+/// The names of all tools of a configuration, sorted.
+pub(crate) fn names<'s>(configured: impl Iterator<Item = &'s String>) -> Vec<String> {
+    let mut names = built_in();
+    names.extend(configured.cloned());
+    names.sort();
+    names
+}
+
+/// The names of the tools that need no configuration, sorted.
+pub(crate) fn built_in() -> Vec<String> {
     let further = conversation_tools::NAMES.map(str::to_owned);
     let mut names: Vec<String> = ToolRegistry::names().into_iter().chain(further).collect();
     names.sort();
@@ -82,7 +94,13 @@ pub(crate) fn scope(app: &App, session: SessionType, names: &[String]) -> Result
         locks,
         umask: store::home::former_umask(),
         seen: SeenFiles::default(),
-        commands: if ToolRegistry::runs_commands(names) { commands(app, session)? } else { None },
+        commands: if ToolRegistry::runs_commands(names)
+            || names.iter().any(|name| app.settings.tools.contains_key(name))
+        {
+            commands(app, session)?
+        } else {
+            None
+        },
     })
 }
 

@@ -283,13 +283,15 @@ fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
         if let Some(preset) = agent.preset.as_ref().filter(|preset| !config.presets.contains_key(*preset)) {
             problems.push(format!("agents.{name}.preset names {preset}: there is no [presets.{preset}]"));
         }
-        let unknown = agent.tools.iter().flatten().filter(|tool| !commands::tool_names().contains(tool));
+        let there = commands::tool_names(config.tools.keys());
+        let unknown = agent.tools.iter().flatten().filter(|tool| !there.contains(tool));
         problems.extend(unknown.map(|tool| {
-            let there = commands::tool_names().join(", ");
+            let there = there.join(", ");
             format!("agents.{name}.tools names {tool}: there is no such tool; there are {there}")
         }));
     }
-    problems.extend(config.policy.rules().err());
+    problems.extend(config.tools.iter().filter_map(|(name, tool)| tool.read(name).err()));
+    problems.extend(config.policy.rules(config.tools.keys()).err());
     Ok(problems)
 }
 

@@ -11,6 +11,7 @@ use text::terminal::one_line;
 use toml::{Table, Value};
 
 use super::keys;
+use super::policy::{PolicySection, RULES, configured_tools};
 
 /// A longer file is not read, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -163,8 +164,13 @@ pub(crate) fn parse(place: &str, text: &str, secrets: SecretRule) -> ParsedFile 
     };
     let mut leaves = Vec::new();
     flatten("", table, &mut leaves);
+    let configured = configured_tools(leaves.iter().map(|(path, _)| path));
     for (path, value) in leaves {
-        match judge(&path, &value, secrets) {
+        let judged = judge(&path, &value, secrets).and_then(|()| match path == RULES {
+            true => about_tools(&value, &configured),
+            false => Ok(()),
+        });
+        match judged {
             Ok(()) => held.values.push((path, value)),
             Err((what, hint)) => held.problems.push(problem(Some(path), what, hint)),
         }
@@ -188,6 +194,14 @@ fn flatten(prefix: &str, table: Table, leaves: &mut Vec<(String, Value)>) {
             value => leaves.push((path, value)),
         }
     }
+}
+
+/// Refuses rules about tools that there are not.
+fn about_tools(value: &Value, configured: &[String]) -> Result<(), (String, String)> {
+    // They fit: that was judged before.
+    let rules = value.clone().try_into().unwrap_or_default();
+    let known = PolicySection { rules }.rules(configured.iter());
+    known.map(drop).map_err(|why| (format!("{RULES} does not fit"), why))
 }
 
 fn judge(path: &str, value: &Value, secrets: SecretRule) -> Result<(), (String, String)> {

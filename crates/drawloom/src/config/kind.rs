@@ -1,12 +1,11 @@
 //! What a key takes.
 
-use ::policy::PolicyRule;
+use ::policy::{Policy, PolicyRule};
 use serde_json::Value as Json;
 use store::{ServerError, ServerOptions};
 use text::bytes::size;
 use toml::Value;
 
-use super::policy::PolicySection;
 use super::values::bytes;
 
 /// What a key takes; ranges with both ends.
@@ -96,8 +95,7 @@ impl Kind {
             (Self::Rules, value) => {
                 let read: Result<Vec<PolicyRule>, _> = value.clone().try_into();
                 let rules = read.map_err(|error| format!("{}: {}", self.wanted(), error.message()))?;
-                let checked = PolicySection { rules }.rules();
-                checked.map_err(|why| format!("{}: {why}", self.wanted()))?;
+                Policy::new(rules).map_err(|why| format!("{}: {why}", self.wanted()))?;
                 true
             }
             _ => false,

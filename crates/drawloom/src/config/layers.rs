@@ -12,7 +12,7 @@ use super::file::{self, CONFIG, KEYS, ParsedFile, Problem, SecretRule};
 use super::keys::{self, Key};
 use super::last_good;
 use super::path::segments;
-use super::policy::RULES;
+use super::policy::{RULES, configured_tools};
 use super::sections::Config;
 
 /// Which layer a value stands in; a later one wins.
@@ -97,6 +97,11 @@ impl Layers {
         let mut names: Vec<_> = self.values.keys().filter_map(|path| section(path)).collect();
         names.dedup();
         names
+    }
+
+    /// The names of the tools that are configured.
+    pub(crate) fn tools(&self) -> Vec<String> {
+        configured_tools(self.values.keys())
     }
 
     /// The value of a key and where it comes from; none where there is neither value nor default.

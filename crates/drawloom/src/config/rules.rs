@@ -13,7 +13,7 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, RawString, Table, Table
 use super::commands::home;
 use super::file::{CONFIG, Problem, SecretRule, parse};
 use super::layers::{Layers, Source};
-use super::policy::{PolicySection, RULES};
+use super::policy::{PolicySection, RULES, configured_tools};
 use super::set::{below_remarks, document, rewrite, without};
 use crate::paths::InvocationPaths;
 
@@ -82,7 +82,7 @@ fn add(
     layers: &Layers,
     note: &dyn Fn(&str),
 ) -> Result<PolicyRules, CommandError> {
-    let alone = PolicySection { rules: vec![rule.clone()] }.rules();
+    let alone = PolicySection { rules: vec![rule.clone()] }.rules(layers.tools().iter());
     alone.map_err(|why| CommandError::usage(format!("{rule}: {why}"), "nothing was written"))?;
     let home = home(RULES, paths, layers)?;
     let (policy, is_new) = rewrite(home.root(), (CONFIG, SecretRule::Refused), |old| {
@@ -234,11 +234,12 @@ fn read(text: &str) -> Result<Policy, CommandError> {
     if let Some(wrong) = parsed.problems.iter().find(about_rules) {
         return Err(wrong.error());
     }
+    let configured = configured_tools(parsed.values.iter().map(|(path, _)| path));
     let value = parsed.values.into_iter().find(|(key, _)| key == RULES).map(|(_, value)| value);
     let rules = value.map_or(Ok(Vec::new()), toml::Value::try_into);
     let unread = |why: String| CommandError::new("config", 2, why, "`drawloom policy list` shows the rules");
     let rules = rules.map_err(|error: toml::de::Error| unread(error.message().to_owned()))?;
-    PolicySection { rules }.rules().map_err(unread)
+    PolicySection { rules }.rules(configured.iter()).map_err(unread)
 }
 
 /// A rule as a table of the file.

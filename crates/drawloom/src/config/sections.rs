@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use commands::CommandError;
-use commands::settings::{Agent, ExecSettings, Preset, ResourceLimits as CommandLimits};
+use commands::settings::{Agent, ConfiguredTool, ExecSettings, Preset, ResourceLimits as CommandLimits};
 use loom::plan::MAX_NODE_BYTES;
 use model::quirks::{LimitField, PrefillForm, ThinkingForm};
 use model::{DialectName, ModelPlace, Money, Thinking, Tokenizer};
@@ -35,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) presets: BTreeMap<String, Preset>,
     #[schemars(schema_with = "named::<Agent>")]
     pub(crate) agents: BTreeMap<String, Agent>,
+    #[schemars(schema_with = "named::<ConfiguredTool>")]
+    pub(crate) tools: BTreeMap<String, ConfiguredTool>,
     pub(crate) policy: PolicySection,
     pub(crate) exec: Exec,
     pub(crate) budget: Budget,

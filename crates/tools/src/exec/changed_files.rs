@@ -28,7 +28,7 @@ pub struct ChangedFiles {
 
 impl ChangedFiles {
     /// In words; none where nothing changed.
-    pub(super) fn told_changes(&self) -> Option<String> {
+    pub(crate) fn told_changes(&self) -> Option<String> {
         let more = (self.more > 0).then(|| format!("and {} more paths", self.more));
         let lines: Vec<&str> =
             self.lines.iter().chain(&more).chain(&self.notes).map(String::as_str).collect();

@@ -12,7 +12,7 @@ use crate::tool::ToolScope;
 const SHOWN: usize = 20_000;
 
 /// How it ended, what it printed, what it changed, and what there is to know besides.
-pub(super) fn told(
+pub(crate) fn told(
     scope: &ToolScope,
     outcome: &Outcome,
     report: &LevelReport,

@@ -1,0 +1,124 @@
+//! Tools that a configuration names: commands that read their arguments as JSON and say their result as JSON.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::tools::{calls, chat, nodes};
+use crate::world::{World, text};
+
+/// What tells words of a text, changes a file, fails, and says no JSON.
+const TOOLS: &str = r#"
+[tools.count]
+command = "read -r given; touch seen 2>/dev/null; printf '{\"given\": %s, \"main\": \"%s\"}' \"$given\" \"$(cat src/main.rs)\""
+description = "Count the words of a text."
+effects = ["read"]
+schema = '{"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"], "additionalProperties": false}'
+[tools.note]
+command = "cat > note.json; echo '\"noted\"'"
+description = "Write a note down."
+[tools.fail]
+command = "echo oh >&2; exit 3"
+description = "Fail."
+[tools.chatter]
+command = "echo hello"
+description = "Say no JSON."
+"#;
+
+/// A world whose model answers from these lines, and has these tools.
+fn world(lines: &[Value], more: &str) -> World {
+    let world = World::new();
+    world.write("lines.jsonl", &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+    let file = text(&world.home().join("lines.jsonl"));
+    let names = r#"["count", "note", "fail", "chatter"]"#;
+    world.write(
+        "config.toml",
+        &format!("[model]\ndefault = \"script:{file}\"\n[agents.assistant]\ntools = {names}\n{TOOLS}{more}"),
+    );
+    fs::create_dir_all(world.path("project/src")).unwrap();
+    fs::write(world.path("project/src/main.rs"), "weave").unwrap();
+    world
+}
+
+fn result(world: &World, tool: &str) -> String {
+    let found = nodes(world).into_iter().find(|node| node["author"] == tool).unwrap();
+    found["text"].as_str().unwrap().to_owned()
+}
+
+fn call(name: &str, arguments: Value) -> Value {
+    json!({"name": name, "arguments": arguments})
+}
+
+#[test]
+fn a_configured_command_is_a_tool_with_arguments_a_result_and_changes_that_are_given_back() {
+    let world = world(
+        &[
+            calls(&json!([
+                call("count", json!({"text": "warp and \"weft\""})),
+                call("count", json!({"txet": 1})),
+                call("note", json!({"any": [1, null]})),
+                call("fail", json!({})),
+                call("chatter", json!({})),
+            ])),
+            json!({"text": "Done."}),
+        ],
+        "",
+    );
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+    let counts: Vec<_> = nodes(&world).into_iter().filter(|node| node["author"] == "count").collect();
+    let counts: Vec<_> = counts.iter().map(|node| node["text"].as_str().unwrap()).collect();
+    let counted = r#"{"given":{"text":"warp and \"weft\""},"main":"weave"}"#;
+    assert!(counts.contains(&counted), "{counts:?}");
+    assert!(counts.iter().any(|told| told.starts_with("Invalid parameters of count")), "{counts:?}");
+    assert!(!world.path("project/seen").exists(), "what only reads sees the workspace read-only");
+    let noted = result(&world, "note");
+    assert!(noted.starts_with("noted\n[files]\nmade note.json"), "{noted}");
+    assert_eq!(fs::read_to_string(world.path("project/note.json")).unwrap(), "{\"any\":[1,null]}\n");
+    let failed = result(&world, "fail");
+    assert!(failed.starts_with("exit 3 (") && failed.contains("[errors]\noh"), "{failed}");
+    assert!(result(&world, "chatter").starts_with("chatter said no JSON"), "{}", result(&world, "chatter"));
+    let project = text(&world.path("project"));
+    let undone = world.run(&["--workspace", &project, "chat", "-m", "/undo --files"]);
+    assert!(!world.path("project/note.json").exists(), "{undone:?}");
+}
+
+#[test]
+fn rules_and_plan_mode_are_about_a_configured_tool_by_its_name() {
+    let lines = [calls(&json!([call("note", json!({})), call("fail", json!({}))])), json!({"text": "Done."})];
+    let rule = "[[policy.rules]]\ndecision = \"deny\"\ntool = [\"fail\"]\nreason = \"it only fails\"\n";
+    let world = world(&lines, rule);
+    let project = text(&world.path("project"));
+    let (code, said) = world.json(&["--workspace", &project, "chat", "--plan", "-m", "Do it."]);
+    assert_eq!(code, Some(0), "{said}");
+    let mut denied: Vec<_> =
+        said["denied"].as_array().unwrap().iter().map(|call| call["tool"].as_str().unwrap()).collect();
+    denied.sort_unstable();
+    assert_eq!(denied, ["fail", "note"], "{said}");
+    assert!(result(&world, "fail").contains("it only fails"));
+    assert!(!world.path("project/note.json").exists());
+    let tested = world.ok(&["--workspace", &project, "policy", "test", "note", "{}"]);
+    assert!(tested.starts_with("allow"), "{tested}");
+    world.ok(&["--workspace", &project, "policy", "deny", "count"]);
+    let unknown = world.run(&["--workspace", &project, "policy", "deny", "cuont"]);
+    assert!(unknown.code == Some(2) && unknown.err.contains("there is no such tool"), "{unknown:?}");
+}
+
+#[test]
+fn what_is_wrong_with_a_configured_tool_is_named_by_its_key() {
+    for (wrong, said) in [
+        ("[tools.x]\ndescription = \"d\"\n", "tools.x.command is missing"),
+        ("[tools.x]\ncommand = \"true\"\n", "tools.x.description is missing"),
+        ("[tools.x]\ncommand = \"true\"\ndescription = \"d\"\nschema = \"{\"\n", "tools.x.schema is no JSON"),
+        (
+            "[tools.x]\ncommand = \"true\"\ndescription = \"d\"\neffects = [\"net\"]\n",
+            "tools.x.effects names net",
+        ),
+        ("[tools.read]\ncommand = \"true\"\ndescription = \"d\"\n", "tools.read has the name of a tool"),
+    ] {
+        let world = World::new();
+        world.write("config.toml", wrong);
+        let checked = world.run(&["config", "check"]);
+        assert!(checked.code == Some(1) && checked.out.contains(said), "{said}: {checked:?}");
+    }
+}
