@@ -105,6 +105,8 @@ pub enum CommandOutcome {
     /// `/think`.
     Think(slash::ThinkShown),
     Plan(slash::PlanShown),
+    /// `/tools`.
+    Tools(slash::ToolsShown),
     System(slash::SystemShown),
     Sampling(slash::SamplingShown),
     /// `/zone`.

@@ -131,6 +131,8 @@ pub enum SlashCommand {
     Plan {
         plan: Option<bool>,
     },
+    /// Lists the tools that the agent may call.
+    Tools,
     /// Lists the rules, and what is allowed in the session; `reset` takes that back first.
     Policy {
         reset: bool,
@@ -238,10 +240,10 @@ impl Section {
 }
 
 /// Every slash command, in the order in which they are completed.
-pub const TABLE: [SlashSpec; 41] = [
+pub const TABLE: [SlashSpec; 42] = [
     HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, REGENERATE, SIBLINGS, NEXT,
     PREV, UNDO, REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, PLAN, SYSTEM, SET, ZONE, COST,
-    SEARCH, VERIFY, DIFF, RESTORE, EXPORT, DOCTOR, POLICY, APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
+    SEARCH, VERIFY, DIFF, RESTORE, EXPORT, DOCTOR, TOOLS, POLICY, APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
 ];
 
 const HELP: SlashSpec = SlashSpec {
@@ -648,12 +650,21 @@ const DOCTOR: SlashSpec = SlashSpec {
     candidates: Candidates::None,
     read: |rest| nothing(rest, run(DOCTOR.name, Command::Doctor(Doctor { quick: true }))),
 };
+const TOOLS: SlashSpec = SlashSpec {
+    name: "tools",
+    section: Section::Looking,
+    arguments: "",
+    right: Right::Read,
+    help: "list the tools the model may call",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Tools),
+};
 const POLICY: SlashSpec = SlashSpec {
     name: "policy",
     section: Section::Looking,
     arguments: "[reset]",
     right: Right::Admin,
-    help: "list your rules on calls of tools, which `drawloom policy` changes, and what is allowed in this session; `reset` takes that back",
+    help: "list your rules on calls of tools, and what is allowed in this session; `reset` takes that back",
     candidates: Candidates::Words(&["reset"]),
     read: |rest| match rest {
         "" => Ok(SlashCommand::Policy { reset: false }),
@@ -758,6 +769,7 @@ impl SlashCommand {
             Self::Zone => ZONE,
             Self::Verify => VERIFY,
             Self::Export { .. } => EXPORT,
+            Self::Tools => TOOLS,
             Self::Policy { .. } => POLICY,
             Self::Approve { .. } => APPROVE,
             Self::Deny { .. } => DENY,

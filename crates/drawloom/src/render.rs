@@ -173,6 +173,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Model(found) => slash::model(found, to),
         CommandOutcome::Reloaded(done) => RenderedOutcome::new(slash::reloaded(done, to)),
         CommandOutcome::Think(found) => slash::think(found),
+        CommandOutcome::Tools(found) => RenderedOutcome::new(slash::tools(found, to)),
         CommandOutcome::Plan(found) => RenderedOutcome::new(slash::plan(found, to)),
         CommandOutcome::System(found) => RenderedOutcome::new(slash::system(found, to)),
         CommandOutcome::Sampling(found) => RenderedOutcome::new(slash::sampling(found, to)),

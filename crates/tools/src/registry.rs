@@ -69,6 +69,12 @@ impl ToolRegistry {
         Ok(Self { tools, standing_for_others, scope: Arc::new(scope) })
     }
 
+    /// What tools of these names are told of, with their effects; one that is not there is left out.
+    pub fn described(further: Vec<Tool>, names: &[String]) -> Vec<(ToolSpec, &'static [Effect])> {
+        let all = all_tools().chain(further).filter(|tool| names.contains(&tool.spec.name));
+        all.map(|tool| (tool.spec, tool.effects)).collect()
+    }
+
     /// The names of the tools of this crate.
     pub fn names() -> Vec<String> {
         all_tools().map(|tool| tool.spec.name).collect()

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ::tools::{CheckpointRules, Checkpoints, CommandScope, Processes, SeenFiles, ToolRegistry, ToolScope};
+use ::tools::{
+    CheckpointRules, Checkpoints, CommandScope, Processes, SeenFiles, Tool, ToolRegistry, ToolScope,
+};
 use loom::Trust;
 use policy::SessionType;
 use sandbox::{RootAccess, Sandbox};
@@ -13,6 +15,7 @@ use workspace::{AllowedRoots, Root, file_name_of_key};
 use super::conversation_tools;
 use crate::app::App;
 use crate::error::CommandError;
+use crate::results::slash::{ToolShown, ToolsShown};
 use crate::walls;
 
 /// Bytes that `/tmp` of a session holds at most.
@@ -41,11 +44,38 @@ pub(super) fn of_agent(
 /// # Errors
 /// There is no tool of one of the names.
 pub(crate) fn registry(app: &App, scope: ToolScope, names: &[String]) -> Result<ToolRegistry, String> {
+    ToolRegistry::new(scope, further(app, names)?, names)
+}
+
+/// Those of these names that are no tools of files and commands alone.
+fn further(app: &App, names: &[String]) -> Result<Vec<Tool>, String> {
     let mut further = conversation_tools::tools(&app.runtime);
     for (name, tool) in app.settings.tools.iter().filter(|(name, _)| names.contains(name)) {
         further.push(tool.read(name)?.into_tool());
     }
-    ToolRegistry::new(scope, further, names)
+    Ok(further)
+}
+
+/// The tools that an agent may call, and the names of the others there are (`/tools`).
+///
+/// # Errors
+/// One that is configured cannot be read.
+pub(crate) fn shown(app: &App, agent: &str) -> Result<ToolsShown, CommandError> {
+    let named = app.settings.agents.get(agent).and_then(|agent| agent.tools.clone()).unwrap_or_default();
+    let wrong = |why| CommandError::usage(why, "correct it in config.toml");
+    let found = ToolRegistry::described(further(app, &named).map_err(wrong)?, &named);
+    let mut tools: Vec<ToolShown> = found
+        .into_iter()
+        .map(|(spec, effects)| ToolShown {
+            name: spec.name,
+            description: spec.description,
+            effects: effects.to_vec(),
+        })
+        .collect();
+    tools.sort_by(|one, other| one.name.cmp(&other.name));
+    let others = names(app.settings.tools.keys());
+    let others = others.into_iter().filter(|name| !named.contains(name)).collect();
+    Ok(ToolsShown { agent: agent.to_owned(), tools, others })
 }
 
 /// The names of all tools of a configuration, sorted.

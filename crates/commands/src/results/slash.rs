@@ -4,6 +4,7 @@ use context::plan::PlanStep;
 use context::{WrapDecision, Zone};
 use loom::{NodeId, TreeId};
 use model::{ModelPlace, Thinking};
+use policy::Effect;
 use serde::Serialize;
 
 use super::context::ContextShown;
@@ -73,6 +74,27 @@ pub struct PlanShown {
     /// Whether that was said just now: it holds for the session.
     #[serde(skip)]
     pub set: bool,
+}
+
+/// `/tools`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolsShown {
+    /// The agent that may call them.
+    pub agent: String,
+    /// Those it may call, by name.
+    pub tools: Vec<ToolShown>,
+    /// The names of those it may not.
+    pub others: Vec<String>,
+}
+
+/// A tool that an agent may call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolShown {
+    pub name: String,
+    /// What the model is told of it.
+    pub description: String,
+    /// What it does, which policy decides on.
+    pub effects: Vec<Effect>,
 }
 
 /// `/system`.

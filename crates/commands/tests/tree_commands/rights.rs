@@ -146,6 +146,7 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/restore a.txt", Write),
         ("/export", Admin),
         ("/doctor", Read),
+        ("/tools", Read),
         ("/policy", Admin),
         ("/approve", Approve),
         ("/deny", Approve),

@@ -8,7 +8,7 @@ use ::context::{Plan, WrapDecision};
 use commands::results::context::ContextShown;
 use commands::results::slash::{
     ContextForm, ContextStatus, Help, HelpLine, ModelStatus, PlanShown, Reloaded, SamplingShown,
-    SessionMoved, SessionStatus, SystemShown, ThinkShown, TipMoved, ZoneShown,
+    SessionMoved, SessionStatus, SystemShown, ThinkShown, TipMoved, ToolsShown, ZoneShown,
 };
 use commands::slash::Section;
 use model::{ModelPlace, Thinking};
@@ -189,6 +189,24 @@ pub(super) fn plan(found: &PlanShown, to: OutputStyle) -> String {
     if !found.steps.is_empty() {
         let steps = Plan { steps: found.steps.clone() }.to_string();
         shown += &format!("the plan:\n{}", wrapped(&to.text(&steps), "  ", to));
+    }
+    shown
+}
+
+pub(super) fn tools(found: &ToolsShown, to: OutputStyle) -> String {
+    let mut shown = String::new();
+    for tool in &found.tools {
+        let effects = tool.effects.iter().map(|effect| effect.name()).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(shown, "{}  {}", to.text(&tool.name), to.dim(&effects));
+        shown += &wrapped(&to.text(&tool.description), "    ", to);
+    }
+    if found.tools.is_empty() {
+        let set =
+            format!("`drawloom config set agents.{}.tools '[\"read\", \"grep\"]'`", to.text(&found.agent));
+        shown += &wrapped(&format!("the model may call no tools: {set} names some"), "", to);
+    }
+    if !found.others.is_empty() {
+        shown += &wrapped(&to.dim(&format!("not given to it: {}", found.others.join(", "))), "", to);
     }
     shown
 }

@@ -122,3 +122,22 @@ fn what_is_wrong_with_a_configured_tool_is_named_by_its_key() {
         assert!(checked.code == Some(1) && checked.out.contains(said), "{said}: {checked:?}");
     }
 }
+
+#[test]
+fn the_tools_of_the_model_are_listed_with_what_they_do() {
+    let world = world(&[], "");
+    let project = text(&world.path("project"));
+    let shown = world.ok(&["--workspace", &project, "chat", "-m", "/tools"]);
+    assert!(shown.contains("count  exec\n    Count the words of a text.\n"), "{shown}");
+    assert!(
+        shown.contains("note  read, write, exec\n")
+            && shown.contains("not given to it: context_status, copy")
+    );
+    let (_, listed) = world.json(&["--workspace", &project, "chat", "-m", "/tools"]);
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 4, "{listed}");
+    let bare = World::new().ok(&["chat", "-m", "/tools"]);
+    assert!(
+        bare.starts_with("the model may call no tools: `drawloom config set agents.assistant.tools"),
+        "{bare}"
+    );
+}
