@@ -140,8 +140,10 @@ impl Client {
         let request = request.build()?;
         let place = self.judge(request.url()).map_err(SendError::Refused)?;
         let sent = request.body().map_or(Some(0), |body| body.as_bytes().map(|bytes| bytes.len() as u64));
-        let transfer = Transfer { host: place.to_string(), purpose: self.rule.purpose, sent, received: 0 };
-        Ok(Response { response: self.http.execute(request).await?, transfer })
+        let response = self.http.execute(request).await?;
+        let host = place.to_string();
+        let transfer = Transfer { host, purpose: self.rule.purpose, sent, received: 0 };
+        Ok(Response { response, transfer })
     }
 }
 

@@ -22,7 +22,7 @@ impl fmt::Display for Purpose {
     }
 }
 
-/// One request and its answer. It is logged when it is dropped, at level `info`; an address is logged without its path,
+/// One request that was answered, with its answer. It is logged when it is dropped, at level `info`; an address is logged without its path,
 /// which may hold anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transfer {
