@@ -1,5 +1,8 @@
 //! `policy list` and `policy test`: what is decided on calls of tools, and why (spec: agent §4).
 
+use std::sync::Arc;
+
+use ::tools::WEB_TOOLS;
 use policy::{Attendance, Reason, SessionFacts, SessionType};
 
 use crate::app::App;
@@ -27,7 +30,11 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
         )
     })?;
     let scope = tools::scope(app, kind, std::slice::from_ref(&args.tool))?;
-    let registry = tools::registry(app, scope, &tools::names())
+    // One that is not configured is no tool to be tested.
+    let mut names = tools::names();
+    names.retain(|name| name != WEB_TOOLS[1] || app.settings.web.search.is_some());
+    // Nothing is shown in no conversation.
+    let registry = tools::registry(app, scope, Arc::new(|_| false), &names)
         .map_err(|why| CommandError::usage(why, "please report this"))?;
     let checked = registry.check(&args.tool, &arguments).map_err(|refused| {
         CommandError::usage(refused.text, "`drawloom policy test TOOL ARGS`, as a model would call it")

@@ -8,7 +8,7 @@ use agent::steering::Listener;
 use agent::{LastingRules, Runtime, SpendLimiter};
 use commands::app::{Models, Workspace, fallbacks};
 use commands::maintenance::backups::newest;
-use commands::settings::Settings;
+use commands::settings::{Settings, WebSettings};
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
 use policy::Policy;
@@ -178,6 +178,7 @@ pub(crate) fn open(
         presets: config.presets.clone(),
         agents: config.agents.clone(),
         exec: config.exec.of_commands(),
+        web: web_of(&config)?,
         policy: policy_of(&config)?,
         limits: config.limits.of_commands(),
         think: config.model.think,
@@ -385,6 +386,12 @@ fn start(home: &Home, name: &'static str, clock: &Clock) -> Result<Instance, Com
 /// The rules on calls of tools. One that says nothing is refused: what it was to deny would be allowed.
 fn policy_of(config: &Config) -> Result<Policy, CommandError> {
     config.policy.rules().map_err(|why| CommandError::usage(why, "correct [[policy.rules]] in config.toml"))
+}
+
+/// What the tools of the web reach.
+fn web_of(config: &Config) -> Result<WebSettings, CommandError> {
+    let web = config.web.of_commands();
+    web.map_err(|why| CommandError::usage(why, "write HOST:PORT, as [\"localhost:8080\"]"))
 }
 
 fn new_id(clock: &Clock) -> Result<InstanceId, CommandError> {

@@ -20,6 +20,7 @@ use crate::exec::{self, CommandScope, EXEC};
 use crate::files;
 use crate::search;
 use crate::tool::{CallPlace, CallScope, Tool, ToolOutput, ToolScope};
+use crate::web::NetworkTarget;
 
 /// Letters of a name that a near one may differ in, for a hint.
 const NEAR: usize = 2;
@@ -158,7 +159,9 @@ impl CheckedCall {
         let command = self.tool.command(&self.scope, &self.arguments);
         // Whatever hands a line to a shell, rules on exec are about it.
         let tool = if command.is_some() { EXEC.to_owned() } else { self.tool.spec.name.clone() };
-        CallFacts { tool, effects, paths, command, ..CallFacts::default() }
+        let target = self.tool.target(&self.scope, &self.arguments).unwrap_or_default();
+        let NetworkTarget { host, mark } = target;
+        CallFacts { tool, effects, paths, command, host, mark, ..CallFacts::default() }
     }
 
     /// What tells it from another call of the same tool: the paths it is about, each written one way, or all its

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use ::tools::{CheckpointRules, Checkpoints, CommandScope, Processes, SeenFiles, ToolRegistry, ToolScope};
+use ::tools::{
+    CheckpointRules, Checkpoints, CommandScope, IsShown, Processes, SeenFiles, ToolRegistry, ToolScope,
+    WEB_TOOLS, WebScope, web_tools,
+};
+use egress::Gate;
 use loom::Trust;
 use policy::SessionType;
 use sandbox::{RootAccess, Sandbox};
@@ -13,6 +17,7 @@ use workspace::{AllowedRoots, Root, file_name_of_key};
 use super::conversation_tools;
 use crate::app::App;
 use crate::error::CommandError;
+use crate::settings::WebSettings;
 use crate::walls;
 
 /// Bytes that `/tmp` of a session holds at most.
@@ -26,11 +31,17 @@ pub(super) fn of_agent(
     app: &App,
     agent: &str,
     session: SessionType,
+    is_shown: Arc<IsShown>,
 ) -> Result<Option<Arc<ToolRegistry>>, CommandError> {
     let names = app.settings.agents.get(agent).and_then(|agent| agent.tools.as_ref());
     let Some(names) = names.filter(|names| !names.is_empty()) else { return Ok(None) };
-    let registry = registry(app, scope(app, session, names)?, names).map_err(|why| {
-        let hint = format!("`drawloom config set agents.{agent}.tools …` with those that there are");
+    let registry = registry(app, scope(app, session, names)?, is_shown, names).map_err(|why| {
+        let searches = WEB_TOOLS[1];
+        let hint = if app.settings.web.search.is_none() && names.iter().any(|name| name == searches) {
+            format!("{searches} needs a search engine: set web.search, and its key or address")
+        } else {
+            format!("`drawloom config set agents.{agent}.tools …` with those that there are")
+        };
         CommandError::usage(why, hint)
     })?;
     Ok(Some(Arc::new(registry)))
@@ -40,13 +51,21 @@ pub(super) fn of_agent(
 ///
 /// # Errors
 /// There is no tool of one of the names.
-pub(crate) fn registry(app: &App, scope: ToolScope, names: &[String]) -> Result<ToolRegistry, String> {
-    ToolRegistry::new(scope, conversation_tools::tools(&app.runtime), names)
+pub(crate) fn registry(
+    app: &App,
+    scope: ToolScope,
+    is_shown: Arc<IsShown>,
+    names: &[String],
+) -> Result<ToolRegistry, String> {
+    let mut further = conversation_tools::tools(&app.runtime);
+    let WebSettings { private_hosts, search } = app.settings.web.clone();
+    further.extend(web_tools(&WebScope { gate: Gate::default(), private_hosts, search, is_shown }));
+    ToolRegistry::new(scope, further, names)
 }
 
-/// The names of all tools there are, sorted.
+/// The names of all tools there may be, sorted; one of them needs a search engine.
 pub(crate) fn names() -> Vec<String> {
-    let further = conversation_tools::NAMES.map(str::to_owned);
+    let further = conversation_tools::NAMES.into_iter().chain(WEB_TOOLS).map(str::to_owned);
     let mut names: Vec<String> = ToolRegistry::names().into_iter().chain(further).collect();
     names.sort();
     names

@@ -276,6 +276,8 @@ fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
         }));
     }
     problems.extend(config.policy.rules().err());
+    problems.extend(config.web.of_commands().err());
+    problems.extend(config.web.search_service().err());
     Ok(problems)
 }
 
