@@ -21,6 +21,7 @@ mod sampling;
 mod say;
 mod session_settings;
 mod sessions;
+mod shown_addresses;
 mod steering;
 pub(crate) mod tools;
 mod window_usage;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use egress::HostPort;
 use loom::plan::MAX_NODE_BYTES;
 use model::Thinking;
 use policy::{Effect, Policy};
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tools::CommandTool;
+pub use tools::{SearchEngine, SearchService};
 
 /// Way of asking a model, by name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,8 +62,9 @@ pub struct Agent {
     pub preset: Option<String>,
     /// The tools it may call in a conversation: `glob`, `grep`, `list` and `read`, which look at files of the workspace,
     /// `copy`, `delete`, `edit`, `mkdir`, `move`, `patch` and `write`, which change them, `exec` and
-    /// `process`, which run commands in a sandbox, and `recall` and `context_status`, which read the conversation itself, and `plan`, which keeps a plan of the work, and those
-    /// of `[tools.NAME]`; none unless they are named.
+    /// `process`, which run commands in a sandbox, `web_fetch` and, where a search engine is configured, `web_search`,
+    /// which reach the web, `recall` and `context_status`, which read the conversation itself, `plan`, which keeps a plan
+    /// of the work, and those of `[tools.NAME]`; none unless they are named.
     pub tools: Option<Vec<String>>,
 }
 
@@ -134,8 +137,17 @@ pub struct ExecSettings {
     pub dependency_folders: Vec<String>,
 }
 
+/// What the tools of the web reach.
+#[derive(Debug, Clone, Default)]
+pub struct WebSettings {
+    /// Hosts of this machine or its network that pages may be fetched from.
+    pub private_hosts: Vec<HostPort>,
+    /// The search engine; none where none is configured with what it needs.
+    pub search: Option<SearchService>,
+}
+
 /// Settings of commands.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The model named on the command line, or the default of the configuration.
     pub model: Option<String>,
@@ -153,6 +165,8 @@ pub struct Settings {
     pub tools: BTreeMap<String, ConfiguredTool>,
     /// `[exec]`.
     pub exec: ExecSettings,
+    /// `[web]`.
+    pub web: WebSettings,
     /// `[limits]`.
     pub limits: ResourceLimits,
     /// How much is thought before an answer, where neither a flag nor a preset says so.

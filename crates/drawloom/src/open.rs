@@ -8,7 +8,7 @@ use agent::steering::Listener;
 use agent::{LastingRules, Runtime, SpendLimiter};
 use commands::app::{Models, Workspace, fallbacks};
 use commands::maintenance::backups::newest;
-use commands::settings::Settings;
+use commands::settings::{Settings, WebSettings};
 use commands::{App, CommandError};
 use model::{Cancel, Clock};
 use policy::Policy;
@@ -179,6 +179,7 @@ pub(crate) fn open(
         agents: config.agents.clone(),
         tools: config.tools.clone(),
         exec: config.exec.of_commands(),
+        web: web_of(&config)?,
         policy: policy_of(&config)?,
         limits: config.limits.of_commands(),
         think: config.model.think,
@@ -387,6 +388,12 @@ fn start(home: &Home, name: &'static str, clock: &Clock) -> Result<Instance, Com
 fn policy_of(config: &Config) -> Result<Policy, CommandError> {
     let rules = config.policy.rules(config.tools.keys());
     rules.map_err(|why| CommandError::usage(why, "correct [[policy.rules]] in config.toml"))
+}
+
+/// What the tools of the web reach.
+fn web_of(config: &Config) -> Result<WebSettings, CommandError> {
+    let web = config.web.of_commands();
+    web.map_err(|why| CommandError::usage(why, "write HOST:PORT, as [\"localhost:8080\"]"))
 }
 
 fn new_id(clock: &Clock) -> Result<InstanceId, CommandError> {

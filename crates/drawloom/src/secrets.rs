@@ -39,6 +39,11 @@ fn known(config: &Config) -> Vec<(String, String)> {
     let loose = config.store.loose_password.clone();
     known.extend(loose.map(|password| (format!("{KEYS}/store.password"), password)));
     known.extend(config.store.known_password().map(|password| ("store.password".to_owned(), password)));
+    let web = &config.web;
+    known.extend(web.loose_search_key.clone().map(|key| (format!("{KEYS}/web.search_key"), key)));
+    known.extend(web.search_key.clone().map(|key| ("web.search_key".to_owned(), key)));
+    let named = web.search_key_env.as_deref().and_then(|name| Some((name.to_owned(), variable(name)?)));
+    known.extend(named);
     // Known although it may not be used: the owner's text should not carry it either.
     let usual = model::providers().iter().filter_map(|row| row.key_env);
     known.extend(usual.filter_map(|name| Some((name.to_owned(), variable(name)?))));

@@ -145,6 +145,8 @@ mod typing;
 mod unanswered;
 #[path = "cli/waiting.rs"]
 mod waiting;
+#[path = "cli/web.rs"]
+mod web;
 #[path = "cli/windows.rs"]
 mod windows;
 #[path = "cli/work.rs"]

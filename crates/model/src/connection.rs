@@ -70,7 +70,7 @@ pub enum SetupError {
     Key,
     /// The HTTP client cannot be made.
     #[error("no HTTP client: {0}")]
-    Client(#[source] reqwest::Error),
+    Client(#[source] egress::Error),
 }
 
 impl SetupError {

@@ -2,7 +2,7 @@
 //!
 //! Never in the address, where logs of every machine on the way would keep it.
 
-use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use egress::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
 use crate::connection::{ApiKey, SetupError};
 use crate::dialect::DialectName;
@@ -70,7 +70,7 @@ impl Credential {
         self
     }
 
-    pub(crate) fn put_on(&self, mut request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+    pub(crate) fn put_on(&self, mut request: egress::RequestBuilder) -> egress::RequestBuilder {
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }

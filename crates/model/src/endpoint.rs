@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use reqwest::Url;
+use egress::Url;
 
 use crate::model::ModelPlace;
 

@@ -1,15 +1,15 @@
-//! The one HTTP client: what every request to a server has in common.
+//! What every request to a server has in common.
 //!
-//! The connection is kept narrow on purpose: no proxy and no redirect to another host unless asked, no cookies, no
-//! content encoding (the body is kept as received), one TLS provider. The key goes into a header and nowhere else.
+//! The connection is that of the gate (`egress`): no proxy and no redirect to another host unless asked, no cookies, no
+//! content encoding (the body is kept as received). The owner named the server, so it may lie on this machine or in its
+//! network. The key goes into a header and nowhere else.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use reqwest::Url;
-use reqwest::header::{ACCEPT, CONTENT_TYPE};
-use reqwest::redirect::Policy;
+use egress::header::{ACCEPT, CONTENT_TYPE};
+use egress::{ClientOptions, Gate, Purpose, Reach, Redirects, Response, Rule, SendError, Url};
 use tokio::time::Instant;
 
 use crate::connection::{Connection, SetupError};
@@ -28,7 +28,7 @@ pub(crate) struct Client {
     pub(crate) endpoint: Endpoint,
     pub(crate) connection: Connection,
     pub(crate) credential: Credential,
-    http: reqwest::Client,
+    http: egress::Client,
 }
 
 impl Client {
@@ -36,43 +36,40 @@ impl Client {
     pub(crate) fn new(dialect: DialectName, connection: Connection) -> Result<Self, SetupError> {
         let endpoint = Endpoint::parse(&connection.base_url, connection.insecure_http)?;
         let credential = Credential::new(dialect, connection.key.as_ref())?;
-        // Fails only if a provider is installed already, which is as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder()
-            .no_proxy()
-            .referer(false)
-            .redirect(same_origin())
-            .connect_timeout(connection.timeouts.connect)
-            .user_agent(concat!("drawloom/", env!("CARGO_PKG_VERSION")));
-        if let Some(proxy) = &connection.proxy {
-            builder = builder.proxy(reqwest::Proxy::all(proxy).map_err(SetupError::Client)?);
-        }
-        let http = builder.build().map_err(SetupError::Client)?;
+        let rule = Rule { purpose: Purpose::Model, reach: Reach::Anywhere };
+        let options = ClientOptions {
+            // Redirects stay with scheme, host and port: elsewhere the owner has sent nothing.
+            redirects: Redirects::While(3, |from, to| from.origin() == to.origin()),
+            connect_timeout: connection.timeouts.connect,
+            read_timeout: None,
+            proxy: connection.proxy.as_deref(),
+        };
+        let http = Gate::default().client(rule, &options).map_err(SetupError::Client)?;
         Ok(Self { endpoint, connection, credential, http })
     }
 
     /// Asks for what lies at an address.
-    pub(crate) async fn get(&self, url: Url) -> Result<reqwest::Response, ModelError> {
+    pub(crate) async fn get(&self, url: Url) -> Result<Response, ModelError> {
         self.open(self.http.get(url)).await
     }
 
     /// Sends a body to an address and waits for the head of the response.
-    pub(crate) async fn post(
-        &self,
-        url: Url,
-        body: Bytes,
-        stream: bool,
-    ) -> Result<reqwest::Response, ModelError> {
+    pub(crate) async fn post(&self, url: Url, body: Bytes, stream: bool) -> Result<Response, ModelError> {
         let accept = if stream { "text/event-stream" } else { "application/json" };
         let post = self.http.post(url).header(CONTENT_TYPE, "application/json").header(ACCEPT, accept);
         self.open(post.body(body)).await
     }
 
-    async fn open(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, ModelError> {
-        self.credential.put_on(request).send().await.map_err(|error| self.failure(&error))
+    async fn open(&self, request: egress::RequestBuilder) -> Result<Response, ModelError> {
+        self.http.send(self.credential.put_on(request)).await.map_err(|error| match error {
+            SendError::Http(error) => self.failure(&error),
+            SendError::Refused(refusal) => {
+                ModelError::Connect { host: self.endpoint.host(), why: refusal.to_string(), refused: false }
+            }
+        })
     }
 
-    pub(crate) fn failure(&self, error: &reqwest::Error) -> ModelError {
+    pub(crate) fn failure(&self, error: &egress::Error) -> ModelError {
         let why = reason(error);
         if error.is_connect() || error.is_timeout() {
             let refused = causes(error).any(|cause| {
@@ -90,7 +87,7 @@ impl Client {
         Sent { started_at, since: Instant::now(), attempt, dialect, source }
     }
 
-    pub(crate) fn head(&self, response: &reqwest::Response, stream: bool) -> Head {
+    pub(crate) fn head(&self, response: &Response, stream: bool) -> Head {
         let headers = response.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         let headers = KeptHeaders::of(headers);
         let retry_after = retry_after(&headers, self.connection.clock.now());
@@ -109,7 +106,7 @@ impl Client {
 }
 
 /// The body of a response.
-pub(crate) struct Body(pub(crate) reqwest::Response);
+pub(crate) struct Body(pub(crate) Response);
 
 #[async_trait]
 impl Wire for Body {
@@ -118,21 +115,13 @@ impl Wire for Body {
     }
 }
 
-/// Redirects stay with scheme, host and port: elsewhere the owner has sent nothing.
-fn same_origin() -> Policy {
-    Policy::custom(|attempt| {
-        let stays = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
-        if stays && attempt.previous().len() <= 3 { attempt.follow() } else { attempt.stop() }
-    })
-}
-
 /// What the innermost cause says; the URL is left out.
-fn reason(error: &reqwest::Error) -> String {
+fn reason(error: &egress::Error) -> String {
     let innermost = causes(error).last().map(ToString::to_string);
     sanitised(&innermost.unwrap_or_else(|| "the connection failed".to_owned()))
 }
 
-fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+fn causes(error: &egress::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
     std::iter::successors(std::error::Error::source(error), |cause| cause.source())
 }
 

@@ -114,7 +114,7 @@ async fn probed(client: &Client, probe: Option<&Probe>) -> Option<Value> {
 }
 
 /// A body, as far as a list may reach.
-pub(crate) async fn read(client: &Client, mut response: reqwest::Response) -> Result<Vec<u8>, ModelError> {
+pub(crate) async fn read(client: &Client, mut response: egress::Response) -> Result<Vec<u8>, ModelError> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(|error| client.failure(&error))? {
         body.extend_from_slice(&piece);

@@ -61,7 +61,7 @@ fn a_path_names_the_model_and_no_name_leaves_its_segment_of_it() {
         "",
         "ä中",
     ] {
-        let root = reqwest::Url::parse("https://host/v1beta/").unwrap();
+        let root = egress::Url::parse("https://host/v1beta/").unwrap();
         let url = root.join(&path(name, true)).unwrap();
         assert_eq!((url.query(), url.fragment()), (Some("alt=sse"), None), "{name}");
         let segments: Vec<&str> = url.path_segments().unwrap().collect();

@@ -1,5 +1,5 @@
 //! Tools of an agent (spec: agent §3): one table of them, the check of what they are called with, those that look at
-//! files and change them, and the one that runs commands.
+//! files and change them, the one that runs commands, and those that reach the web.
 //!
 //! A tool is a name, a description and a schema made of the type of its arguments, with its effects. Policy decides on
 //! each call before it runs; one that changes files says first, durably, what it will change.
@@ -16,6 +16,7 @@ mod plan;
 mod registry;
 mod search;
 mod tool;
+mod web;
 
 pub use changes::{ChangeRecorder, FileContent, PlannedChange, SeenFiles, give_back, unified_diff};
 pub use checkpoint::{CheckpointRules, Checkpoints, NOT_KEPT, records_with, remove_record, remove_records};
@@ -23,3 +24,4 @@ pub use command_tool::CommandTool;
 pub use exec::{ChangedFiles, CommandScope, Processes, recording, recover_command};
 pub use registry::{CheckedCall, ToolRegistry};
 pub use tool::{CallPlace, Tool, ToolOutput, ToolScope};
+pub use web::{IsShown, SearchEngine, SearchService, WEB_TOOLS, WebScope, tools as web_tools};

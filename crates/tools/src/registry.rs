@@ -21,6 +21,7 @@ use crate::files;
 use crate::plan;
 use crate::search;
 use crate::tool::{CallPlace, CallScope, Tool, ToolOutput, ToolScope};
+use crate::web::NetworkTarget;
 
 /// Letters of a name that a near one may differ in, for a hint.
 const NEAR: usize = 2;
@@ -166,7 +167,9 @@ impl CheckedCall {
         // Whatever hands a line to a shell, rules on exec are about it.
         let has_line = command.as_ref().is_some_and(|command| !command.line.is_empty());
         let tool = if has_line { EXEC.to_owned() } else { self.tool.spec.name.clone() };
-        CallFacts { tool, effects, paths, command, ..CallFacts::default() }
+        let target = self.tool.target(&self.scope, &self.arguments).unwrap_or_default();
+        let NetworkTarget { host, mark } = target;
+        CallFacts { tool, effects, paths, command, host, mark, ..CallFacts::default() }
     }
 
     /// What tells it from another call of the same tool: the paths it is about, each written one way, or all its

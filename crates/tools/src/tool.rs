@@ -18,6 +18,7 @@ use workspace::{AllowedRoots, RelativePath};
 
 use crate::changes::{ChangeRecorder, SeenFiles};
 use crate::exec::CommandScope;
+use crate::web::NetworkTarget;
 
 /// What the calls of a session work in.
 #[derive(Debug)]
@@ -124,6 +125,7 @@ pub struct Tool {
     command: Option<Box<Command>>,
     preview: Option<Box<Preview>>,
     steering: Option<Steering>,
+    target: Option<Box<OfCall<NetworkTarget>>>,
 }
 
 /// What depends on how a call steers a command that runs.
@@ -163,6 +165,7 @@ impl Tool {
             command: None,
             preview: None,
             steering: None,
+            target: None,
         }
     }
 
@@ -182,6 +185,7 @@ impl Tool {
             command: None,
             preview: Some(Box::new(previewing(preview))),
             steering: None,
+            target: None,
         }
     }
 
@@ -201,6 +205,7 @@ impl Tool {
             command: Some(Box::new(of_arguments(command))),
             preview: Some(Box::new(previewing(preview))),
             steering: None,
+            target: None,
         }
     }
 
@@ -225,6 +230,7 @@ impl Tool {
                 only_looks: Box::new(of_arguments(only_looks)),
                 plan_mode: Box::new(of_arguments(plan_mode)),
             }),
+            target: None,
         }
     }
 
@@ -247,6 +253,7 @@ impl Tool {
             command: Some(Box::new(move |_, _| Some(command.clone()))),
             preview: Some(Box::new(preview)),
             steering: None,
+            target: None,
         }
     }
 
@@ -266,6 +273,28 @@ impl Tool {
         Self::reading_no_files(spec::<A>(name, description), run)
     }
 
+    /// A core tool that reaches out over the network: to what `target` says, as `preview` shows. Whatever it
+    /// says comes from outside, an error as well.
+    pub(crate) fn reaching_out<A: DeserializeOwned + JsonSchema + 'static>(
+        (name, description): (&str, &str),
+        run: impl Fn(&CallScope<'_>, &A) -> Result<String, String> + Send + Sync + 'static,
+        target: impl Fn(&ToolScope, &A) -> NetworkTarget + Send + Sync + 'static,
+        preview: impl Fn(&ToolScope, &A) -> Result<String, String> + Send + Sync + 'static,
+    ) -> Self {
+        let run = running(run);
+        let run = move |call: &CallScope<'_>, arguments| ToolOutput {
+            trust: Trust::Outside,
+            ..run(call, arguments)
+        };
+        let tool = Self::reading_no_files(spec::<A>(name, description), run);
+        Self {
+            effects: &[Effect::Net],
+            preview: Some(Box::new(previewing(preview))),
+            target: Some(Box::new(of_arguments(target))),
+            ..tool
+        }
+    }
+
     /// A tool that reads no file.
     pub(crate) fn reading_no_files(
         spec: ToolSpec,
@@ -279,6 +308,7 @@ impl Tool {
             command: None,
             preview: None,
             steering: None,
+            target: None,
         }
     }
 
@@ -297,9 +327,14 @@ impl Tool {
         self.command.as_ref().and_then(|command| command(scope, arguments))
     }
 
+    /// What a call reaches over the network; none of a tool that reaches nothing. It blocks.
+    pub(crate) fn target(&self, scope: &ToolScope, arguments: &Value) -> Option<NetworkTarget> {
+        self.target.as_ref().map(|target| target(scope, arguments))
+    }
+
     /// Whether a call changes nothing: neither a file nor a command that runs.
     pub(crate) fn only_reads(&self, scope: &ToolScope, arguments: &Value) -> bool {
-        let reads = self.effects.iter().all(|effect| *effect == Effect::Read);
+        let reads = self.effects.iter().all(|effect| matches!(effect, Effect::Read | Effect::Net));
         reads && self.steering.as_ref().is_none_or(|steering| (steering.only_looks)(scope, arguments))
     }
 
@@ -341,7 +376,7 @@ pub(crate) fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
 
 /// A function of typed arguments as one of JSON; nothing where they are not of the type.
 fn of_arguments<A: DeserializeOwned, T: Default>(
-    of: fn(&ToolScope, &A) -> T,
+    of: impl Fn(&ToolScope, &A) -> T,
 ) -> impl Fn(&ToolScope, &Value) -> T {
     move |scope, arguments| {
         let read = serde_json::from_value::<A>(arguments.clone());
@@ -351,7 +386,7 @@ fn of_arguments<A: DeserializeOwned, T: Default>(
 
 /// What a question shows, masked.
 fn previewing<A: DeserializeOwned>(
-    preview: fn(&ToolScope, &A) -> Result<String, String>,
+    preview: impl Fn(&ToolScope, &A) -> Result<String, String>,
 ) -> impl Fn(&ToolScope, Value) -> Result<String, String> {
     move |scope, arguments| {
         let read = serde_json::from_value::<A>(arguments).map_err(|error| error.to_string());

@@ -1,16 +1,16 @@
 //! Download of the pinned file from the Hugging Face hub over HTTPS, continued where an earlier one stopped.
 //!
-//! The connection is as narrow as that to a model: no proxy but a given one, no cookies, no referrer, no
-//! content encoding. The hub hands files out by redirects to other hosts, so those are followed: from https
-//! to https only. A server that lies about ranges, lengths or content gets no further than the part file.
+//! The connection is that of the gate (`egress`): no proxy but a given one, no cookies, no referrer, no content encoding.
+//! The hub hands files out by redirects to other hosts, so those are followed: from https to https only, and from the hub
+//! itself to public addresses only; a mirror is the owner's, who may have it in their network. A server that lies about
+//! ranges, lengths or content gets no further than the part file.
 
 use std::fs::File;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE};
-use reqwest::redirect::Policy;
-use reqwest::{Response, StatusCode, Url};
+use egress::header::{CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE};
+use egress::{ClientOptions, Gate, Purpose, Reach, Redirects, Response, Rule, SendError, StatusCode, Url};
 
 use crate::error::{FetchFailure, SourceError, WeightsSource};
 use crate::fetch_event::{FetchEvent, FetchListener, FetchNotice, FetchPhase, ProgressMeter};
@@ -60,21 +60,18 @@ impl Hub {
         }
     }
 
-    fn client(&self) -> Result<reqwest::Client, SourceError> {
-        let unusable = |error: reqwest::Error| SourceError::Address { why: reason(&error) };
-        // Fails only if a provider is installed already, which is as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder()
-            .no_proxy()
-            .referer(false)
-            .redirect(redirect_policy())
-            .connect_timeout(self.connect_timeout)
-            .read_timeout(self.idle_timeout)
-            .user_agent(concat!("drawloom/", env!("CARGO_PKG_VERSION")));
-        if let Some(proxy) = &self.proxy {
-            builder = builder.proxy(reqwest::Proxy::all(proxy).map_err(unusable)?);
-        }
-        builder.build().map_err(unusable)
+    fn client(&self) -> Result<egress::Client, SourceError> {
+        // A proxy looks names up itself.
+        let is_public = self.base_url == HUB && self.proxy.is_none();
+        let reach = if is_public { Reach::Public { named: Vec::new() } } else { Reach::Anywhere };
+        let options = ClientOptions {
+            redirects: Redirects::Only(MAX_REDIRECTS, is_allowed_redirect),
+            connect_timeout: self.connect_timeout,
+            read_timeout: Some(self.idle_timeout),
+            proxy: self.proxy.as_deref(),
+        };
+        let client = Gate::default().client(Rule { purpose: Purpose::Weights, reach }, &options);
+        client.map_err(|error| SourceError::Address { why: reason(&error) })
     }
 
     pub(crate) fn part(
@@ -116,7 +113,7 @@ impl Hub {
 
 struct HubDownload<'a> {
     hub: &'a Hub,
-    client: reqwest::Client,
+    client: egress::Client,
     url: Url,
     part: &'a PartFile,
     file: Fingerprint,
@@ -163,7 +160,10 @@ impl HubDownload<'_> {
         if let Some(PartialFile { bytes, etag: Some(etag) }) = had {
             request = request.header(RANGE, format!("bytes={bytes}-")).header(IF_RANGE, etag);
         }
-        let response = request.send().await.map_err(|error| self.failure(&error))?;
+        let response = self.client.send(request).await.map_err(|error| match error {
+            SendError::Http(error) => self.failure(&error),
+            SendError::Refused(refusal) => SourceError::Address { why: refusal.to_string() },
+        })?;
         match response.status() {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => Ok(response),
             _ => Err(refused(&response)),
@@ -226,7 +226,7 @@ impl HubDownload<'_> {
         SourceError::WrongSize { what: "the hub's file".to_owned(), expected: self.file.bytes, found }
     }
 
-    fn failure(&self, error: &reqwest::Error) -> SourceError {
+    fn failure(&self, error: &egress::Error) -> SourceError {
         if error.is_redirect() {
             return SourceError::Address { why: reason(error) };
         }
@@ -236,7 +236,7 @@ impl HubDownload<'_> {
         SourceError::Unreachable { host: host(&self.url), why: reason(error) }
     }
 
-    fn broken(&self, error: &reqwest::Error) -> FetchFailure {
+    fn broken(&self, error: &egress::Error) -> FetchFailure {
         let error = if error.is_timeout() {
             SourceError::Stalled { after: self.hub.idle_timeout }
         } else {
@@ -276,17 +276,6 @@ fn is_allowed_redirect(from: &Url, to: &Url) -> bool {
     }
 }
 
-fn redirect_policy() -> Policy {
-    Policy::custom(|attempt| {
-        let safe = attempt.previous().last().is_some_and(|from| is_allowed_redirect(from, attempt.url()));
-        match (safe, attempt.previous().len() <= MAX_REDIRECTS) {
-            (true, true) => attempt.follow(),
-            (false, _) => attempt.error("it redirects to a place that is not as safe"),
-            (_, false) => attempt.error("it redirects too often"),
-        }
-    })
-}
-
 fn refused(response: &Response) -> SourceError {
     SourceError::Refused { host: host(response.url()), status: response.status().as_u16() }
 }
@@ -297,7 +286,7 @@ fn host(url: &Url) -> String {
 }
 
 /// Message of the innermost cause, fit for a terminal and without the URL.
-fn reason(error: &reqwest::Error) -> String {
+fn reason(error: &egress::Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     let innermost = causes.last().map_or_else(|| "the connection failed".to_owned(), ToString::to_string);
     text::terminal::one_line(&innermost).into_owned()

@@ -11,7 +11,7 @@ use policy::SessionType;
 use store::SessionKind;
 use text::terminal::one_line;
 
-use super::{Conversation, tools};
+use super::{Conversation, shown_addresses, tools};
 use crate::app::App;
 use crate::args::tree::Sampling;
 use crate::egress_notice;
@@ -134,7 +134,8 @@ impl Conversation {
             SessionKind::Temporary => SessionType::Private,
             SessionKind::Isolated => SessionType::Isolated,
         };
-        let tools = tools::of_agent(app, agent, session)?;
+        let is_shown = shown_addresses::of_session(app, self.chosen.clone(), self.view.clone());
+        let tools = tools::of_agent(app, agent, session, is_shown)?;
         Ok(TurnConfig {
             purpose: Purpose::Turn,
             model,

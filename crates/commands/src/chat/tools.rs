@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use ::tools::{
-    CheckpointRules, Checkpoints, CommandScope, Processes, SeenFiles, Tool, ToolRegistry, ToolScope,
+    CheckpointRules, Checkpoints, CommandScope, IsShown, Processes, SeenFiles, Tool, ToolRegistry, ToolScope,
+    WEB_TOOLS, WebScope, web_tools,
 };
+use egress::Gate;
 use loom::Trust;
 use policy::SessionType;
 use sandbox::{RootAccess, Sandbox};
@@ -16,6 +18,7 @@ use super::conversation_tools;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::slash::{ToolShown, ToolsShown};
+use crate::settings::WebSettings;
 use crate::walls;
 
 /// Bytes that `/tmp` of a session holds at most.
@@ -29,11 +32,17 @@ pub(super) fn of_agent(
     app: &App,
     agent: &str,
     session: SessionType,
+    is_shown: Arc<IsShown>,
 ) -> Result<Option<Arc<ToolRegistry>>, CommandError> {
     let names = app.settings.agents.get(agent).and_then(|agent| agent.tools.as_ref());
     let Some(names) = names.filter(|names| !names.is_empty()) else { return Ok(None) };
-    let registry = registry(app, scope(app, session, names)?, names).map_err(|why| {
-        let hint = format!("`drawloom config set agents.{agent}.tools …` with those that there are");
+    let registry = registry(app, scope(app, session, names)?, is_shown, names).map_err(|why| {
+        let searches = WEB_TOOLS[1];
+        let hint = if app.settings.web.search.is_none() && names.iter().any(|name| name == searches) {
+            format!("{searches} needs a search engine: set web.search, and its key or address")
+        } else {
+            format!("`drawloom config set agents.{agent}.tools …` with those that there are")
+        };
         CommandError::usage(why, hint)
     })?;
     Ok(Some(Arc::new(registry)))
@@ -43,13 +52,20 @@ pub(super) fn of_agent(
 ///
 /// # Errors
 /// There is no tool of one of the names.
-pub(crate) fn registry(app: &App, scope: ToolScope, names: &[String]) -> Result<ToolRegistry, String> {
-    ToolRegistry::new(scope, further(app, names)?, names)
+pub(crate) fn registry(
+    app: &App,
+    scope: ToolScope,
+    is_shown: Arc<IsShown>,
+    names: &[String],
+) -> Result<ToolRegistry, String> {
+    ToolRegistry::new(scope, further(app, is_shown, names)?, names)
 }
 
 /// Those of these names that are no tools of files and commands alone.
-fn further(app: &App, names: &[String]) -> Result<Vec<Tool>, String> {
+fn further(app: &App, is_shown: Arc<IsShown>, names: &[String]) -> Result<Vec<Tool>, String> {
     let mut further = conversation_tools::tools(&app.runtime);
+    let WebSettings { private_hosts, search } = app.settings.web.clone();
+    further.extend(web_tools(&WebScope { gate: Gate::default(), private_hosts, search, is_shown }));
     for (name, tool) in app.settings.tools.iter().filter(|(name, _)| names.contains(name)) {
         further.push(tool.read(name)?.into_tool());
     }
@@ -63,7 +79,7 @@ fn further(app: &App, names: &[String]) -> Result<Vec<Tool>, String> {
 pub(crate) fn shown(app: &App, agent: &str) -> Result<ToolsShown, CommandError> {
     let named = app.settings.agents.get(agent).and_then(|agent| agent.tools.clone()).unwrap_or_default();
     let wrong = |why| CommandError::usage(why, "correct it in config.toml");
-    let found = ToolRegistry::described(further(app, &named).map_err(wrong)?, &named);
+    let found = ToolRegistry::described(further(app, nothing_shown(), &named).map_err(wrong)?, &named);
     let mut tools: Vec<ToolShown> = found
         .into_iter()
         .map(|(spec, effects)| ToolShown {
@@ -73,12 +89,23 @@ pub(crate) fn shown(app: &App, agent: &str) -> Result<ToolsShown, CommandError> 
         })
         .collect();
     tools.sort_by(|one, other| one.name.cmp(&other.name));
-    let others = names(app.settings.tools.keys());
-    let others = others.into_iter().filter(|name| !named.contains(name)).collect();
+    let others = there(app).into_iter().filter(|name| !named.contains(name)).collect();
     Ok(ToolsShown { agent: agent.to_owned(), tools, others })
 }
 
-/// The names of all tools of a configuration, sorted.
+/// What a conversation has shown that is none.
+pub(crate) fn nothing_shown() -> Arc<IsShown> {
+    Arc::new(|_| false)
+}
+
+/// The names of all tools there are, sorted.
+pub(crate) fn there(app: &App) -> Vec<String> {
+    let mut names = names(app.settings.tools.keys());
+    names.retain(|name| name != WEB_TOOLS[1] || app.settings.web.search.is_some());
+    names
+}
+
+/// The names of all tools that a configuration may have, sorted; one of them needs a search engine.
 pub(crate) fn names<'s>(configured: impl Iterator<Item = &'s String>) -> Vec<String> {
     let mut names = built_in();
     names.extend(configured.cloned());
@@ -88,7 +115,7 @@ pub(crate) fn names<'s>(configured: impl Iterator<Item = &'s String>) -> Vec<Str
 
 /// The names of the tools that need no configuration, sorted.
 pub(crate) fn built_in() -> Vec<String> {
-    let further = conversation_tools::NAMES.map(str::to_owned);
+    let further = conversation_tools::NAMES.into_iter().chain(WEB_TOOLS).map(str::to_owned);
     let mut names: Vec<String> = ToolRegistry::names().into_iter().chain(further).collect();
     names.sort();
     names

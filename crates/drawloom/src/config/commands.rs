@@ -292,6 +292,8 @@ fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
     }
     problems.extend(config.tools.iter().filter_map(|(name, tool)| tool.read(name).err()));
     problems.extend(config.policy.rules(config.tools.keys()).err());
+    problems.extend(config.web.of_commands().err());
+    problems.extend(config.web.search_service().err());
     Ok(problems)
 }
 

@@ -189,6 +189,9 @@ impl Layers {
                 [section, key] if section == "store" && key == "password" => {
                     config.store.loose_password = Some(secret.to_owned());
                 }
+                [section, key] if section == "web" && key == "search_key" => {
+                    config.web.loose_search_key = Some(secret.to_owned());
+                }
                 _ => {}
             }
         }

@@ -9,7 +9,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use commands::CommandError;
-use commands::settings::{Agent, ConfiguredTool, ExecSettings, Preset, ResourceLimits as CommandLimits};
+use commands::settings::{
+    Agent, ConfiguredTool, ExecSettings, Preset, ResourceLimits as CommandLimits, SearchEngine,
+    SearchService, WebSettings,
+};
 use loom::plan::MAX_NODE_BYTES;
 use model::quirks::{LimitField, PrefillForm, ThinkingForm};
 use model::{DialectName, ModelPlace, Money, Thinking, Tokenizer};
@@ -39,6 +42,7 @@ pub(crate) struct Config {
     pub(crate) tools: BTreeMap<String, ConfiguredTool>,
     pub(crate) policy: PolicySection,
     pub(crate) exec: Exec,
+    pub(crate) web: Web,
     pub(crate) budget: Budget,
     pub(crate) store: Store,
     pub(crate) limits: Limits,
@@ -281,6 +285,65 @@ impl Exec {
             toolchains: self.toolchains.clone(),
             dependency_folders: self.dependency_folders.clone(),
         }
+    }
+}
+
+#[derive(Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Web {
+    /// Hosts of this machine or its network that web_fetch may reach, as HOST:PORT; all others there are refused.
+    pub(crate) private_hosts: Vec<String>,
+    /// The search engine of web_search; without it there is no such tool.
+    pub(crate) search: Option<SearchEngine>,
+    /// Address of the search engine; searxng needs it, the others have their own.
+    #[schemars(url, regex(pattern = "^https?://"))]
+    pub(crate) search_url: Option<String>,
+    /// The environment variable that holds the key of the search engine.
+    #[schemars(extend("format" = "variable"), regex(pattern = "^[A-Za-z0-9_]+$"))]
+    pub(crate) search_key_env: Option<String>,
+    /// The key of the search engine, which brave and tavily need. It is kept in keys.toml.
+    #[schemars(extend("writeOnly" = true))]
+    pub(crate) search_key: Option<String>,
+    /// One in a keys.toml that others may read: it is masked, and never used.
+    #[serde(skip)]
+    pub(crate) loose_search_key: Option<String>,
+}
+
+impl Web {
+    /// In the form of commands. An engine without what it needs is none.
+    ///
+    /// # Errors
+    /// A private host is none.
+    pub(crate) fn of_commands(&self) -> Result<WebSettings, String> {
+        let host = |host: &String| host.parse().map_err(|why| format!("web.private_hosts: {why}"));
+        let private_hosts = self.private_hosts.iter().map(host).collect::<Result<_, String>>()?;
+        Ok(WebSettings { private_hosts, search: self.search_service().ok().flatten() })
+    }
+
+    /// The search engine, if there is one.
+    ///
+    /// # Errors
+    /// What it lacks.
+    pub(crate) fn search_service(&self) -> Result<Option<SearchService>, String> {
+        let Some(engine) = self.search else { return Ok(None) };
+        let key = self.known_search_key();
+        SearchService::new(engine, self.search_url.as_deref(), key.as_deref()).map(Some).map_err(|why| {
+            let loose = self.loose_search_key.as_ref().map_or("", |_| ": others may read keys.toml");
+            format!("web.search: {why}{loose}")
+        })
+    }
+
+    /// The key of the search engine: the environment before `keys.toml`.
+    pub(crate) fn known_search_key(&self) -> Option<String> {
+        let held = |name: &String| std::env::var(name).ok().filter(|value| !value.is_empty());
+        self.search_key_env.as_ref().and_then(held).or_else(|| self.search_key.clone())
+    }
+}
+
+impl fmt::Debug for Web {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Web").field("search", &self.search).finish_non_exhaustive()
     }
 }
 

@@ -1,0 +1,103 @@
+//! Addresses that stand in a conversation, as its owner or the web said them: a request to one of these holds nothing that
+//! a model made up (spec: security §10). Results of other tools and errors do not count: a model can have a command, a
+//! file or a wrong parameter say what it likes.
+
+use std::sync::Arc;
+
+use ::tools::{IsShown, WEB_TOOLS};
+use agent::Runtime;
+use agent::session::SessionChoice;
+use loom::path::ViewOverrides;
+use loom::render::{Passage, window};
+use loom::{Block, Role, RowError, ToolStatus, TreeReader, Trust, ViewName};
+use store::Principal;
+use tokio::runtime::Handle;
+
+use crate::app::App;
+
+/// Passages that are looked at, from the newest.
+const PASSAGES: usize = 400;
+
+/// Whether an address stands in the conversation of a session. What cannot be read holds none.
+pub(super) fn of_session(app: &App, session: SessionChoice, view: ViewName) -> Arc<IsShown> {
+    let runtime = app.runtime.clone();
+    Arc::new(move |address| is_shown(&runtime, &session, &view, address).unwrap_or(false))
+}
+
+fn is_shown(runtime: &Runtime, session: &SessionChoice, view: &ViewName, address: &str) -> Option<bool> {
+    let (view, address) = (view.clone(), address.to_owned());
+    let read = async {
+        let tree = runtime.session(&Principal::Owner, session).await.ok()??.tree()?;
+        let stands = move |rows: &dyn TreeReader| stands_in(rows, &view, &address);
+        runtime.read(&Principal::Owner, tree, stands).await.ok()
+    };
+    Handle::current().block_on(read)
+}
+
+fn stands_in(rows: &dyn TreeReader, view: &ViewName, address: &str) -> Result<bool, RowError> {
+    let path = ViewOverrides::read(rows, view, loom::render::tip(rows, view)?)?;
+    let passages = window(rows, view, &path, None, PASSAGES)?;
+    Ok(passages.iter().any(|Passage { row, excluded, .. }| {
+        let node = &row.node;
+        let counts = match node.role {
+            Some(Role::Tool) => {
+                WEB_TOOLS.contains(&node.author.id.as_str()) && node.content.iter().any(is_ok)
+            }
+            Some(Role::User) => node.trust == Trust::Owner,
+            _ => false,
+        };
+        counts && !excluded && !row.purged && stands_whole(&node.said(), address)
+    }))
+}
+
+fn is_ok(block: &Block) -> bool {
+    matches!(block, Block::ToolResult { status: ToolStatus::Ok, .. })
+}
+
+/// Whether an address stands in a text, and not as a part of a longer one.
+fn stands_whole(text: &str, address: &str) -> bool {
+    !address.is_empty()
+        && text.match_indices(address).any(|(at, found)| {
+            let before = text[..at].chars().next_back();
+            let mut after = text[at + found.len()..].chars();
+            let next =
+                after.next().filter(|c| !",;:!?.".contains(*c) || after.next().is_some_and(is_of_address));
+            !before.is_some_and(char::is_alphanumeric) && !next.is_some_and(is_of_address)
+        })
+}
+
+/// Whether an address goes on with a character.
+fn is_of_address(c: char) -> bool {
+    c.is_alphanumeric() || "-._~:/?#[@!$&'*+,;=%".contains(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_counts_where_it_stands_as_it_is() {
+        let address = "https://a.test/x?y=1";
+        for text in [
+            address,
+            "see https://a.test/x?y=1.",
+            "(https://a.test/x?y=1), and",
+            "[x](https://a.test/x?y=1)",
+            "<https://a.test/x?y=1>\n",
+            "https://a.test/x?y=12 and https://a.test/x?y=1",
+        ] {
+            assert!(stands_whole(text, address), "{text}");
+        }
+        for text in [
+            "",
+            "https://a.test/x?y=12",
+            "https://a.test/x?y=1&z=2",
+            "https://a.test/x?y=1.5",
+            "https://a.test/x",
+            "https://A.test/x?y=1",
+        ] {
+            assert!(!stands_whole(text, address), "{text}");
+        }
+        assert!(!stands_whole("https://a.test/secret", "https://a.test/") && !stands_whole("x", ""));
+    }
+}

@@ -1,0 +1,42 @@
+//! What left: host, bytes, and why (spec: security §10).
+
+use std::fmt;
+
+/// Why a connection is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Model,
+    Weights,
+    Fetch,
+    Search,
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Model => "a request to a model",
+            Self::Weights => "a download of weights",
+            Self::Fetch => "a fetch of a page",
+            Self::Search => "a search",
+        })
+    }
+}
+
+/// One request that was answered, with its answer. It is logged when it is dropped, at level `info`; an address is logged without its path,
+/// which may hold anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    pub host: String,
+    pub purpose: Purpose,
+    /// Bytes of the body that was sent; nothing where their count is not known.
+    pub sent: Option<u64>,
+    /// Bytes of the body that was received.
+    pub received: u64,
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        let Self { host, purpose, sent, received } = &*self;
+        tracing::info!(%host, why = %purpose, sent, received, "left this machine");
+    }
+}
