@@ -274,3 +274,32 @@ fn what_is_not_sent_is_named_once_and_kept() {
         assert!(kept(&world).ends_with("first text\nsecond text\n/status\nthird text\nbegun\n"));
     }
 }
+
+#[test]
+fn lines_that_were_answered_together_are_one_exchange_and_taken_back_together() {
+    let world = World::new();
+    let mut terminal = answering(&world, 40);
+    let lines: Vec<String> = (0..6).map(|number| format!("line {number}")).collect();
+    terminal.types(&(lines.join("\r") + "\r"));
+    terminal.shows("fine");
+    terminal.at_prompt();
+    terminal.types("/history\r");
+    terminal.shows("\n> line 0\n> line 1\n> line 2\n");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    let asked = |world: &World| -> Vec<String> {
+        let (_, log) = world.json(&["log"]);
+        let told = log["exchanges"].as_array().unwrap().iter();
+        told.map(|exchange| exchange["question"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(asked(&world), ["hello", &lines.join("\n")]);
+    assert!(world.ok(&["log", "-n", "1"]).contains("> line 0\n> line 1\n> line 2\n"));
+    world.ok(&["chat", "-m", "/undo"]);
+    assert_eq!(asked(&world), ["hello"]);
+    let (_, session) = world.json(&["sessions", "show", "main"]);
+    let text = world.ok(&["tree", "text", session["tree"].as_str().unwrap()]);
+    assert!(text.contains("w39") && !text.contains("line"), "no line stays: {text}");
+    world.ok(&["chat", "-m", "/redo"]);
+    assert_eq!(asked(&world)[1], lines.join("\n"));
+}
