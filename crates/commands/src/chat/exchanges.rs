@@ -59,7 +59,7 @@ pub(crate) async fn log(app: &App, asker: &Asker, args: LogArgs) -> Result<Comma
     exchanges.drain(..exchanges.len().saturating_sub(args.number));
     let is_alone = exchanges.is_empty() && args.session.is_none();
     let elsewhere = if is_alone { elsewhere(app, asker, false).await? } else { Vec::new() };
-    Ok(CommandOutcome::Exchanges(Exchanges { exchanges, elsewhere }))
+    Ok(CommandOutcome::Exchanges(Exchanges { exchanges, elsewhere, of_conversation: false }))
 }
 
 /// Whether nothing of a tree can be among the last exchanges: it was changed last before so many were said.

@@ -188,6 +188,9 @@ pub struct Exchanges {
     /// Sessions of other workspaces with these, where this one has none.
     #[serde(skip)]
     pub elsewhere: Vec<(String, String)>,
+    /// Whether they are those of one conversation, which was asked for them.
+    #[serde(skip)]
+    pub of_conversation: bool,
 }
 
 /// What was said, and what was answered.

@@ -113,7 +113,11 @@ impl App {
                 }
                 SlashCommand::History { number } => {
                     let exchanges = conversation.exchanges(self, asker, number).await?;
-                    CommandOutcome::Exchanges(Exchanges { exchanges, elsewhere: Vec::new() })
+                    CommandOutcome::Exchanges(Exchanges {
+                        exchanges,
+                        elsewhere: Vec::new(),
+                        of_conversation: true,
+                    })
                 }
                 SlashCommand::Copy { code } => {
                     CommandOutcome::Copied(copied(self, asker, conversation, code).await?)
