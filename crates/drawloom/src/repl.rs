@@ -184,7 +184,7 @@ impl Repl<'_> {
                 break code;
             }
         };
-        terminal.restore();
+        drop(terminal);
         self.name_unsent(waiting);
         Ok(code)
     }

@@ -11,9 +11,9 @@ const END: u8 = 0x04;
 const ESCAPE: u8 = 0x1b;
 /// Number of the sequence that begins a paste.
 const PASTE: u16 = 200;
-/// Bytes behind its ESC.
+/// Bytes of that sequence behind its ESC.
 const PASTE_BEGINS: &[u8] = b"[200~";
-/// Bytes that end one.
+/// Bytes that end a paste.
 const PASTE_END: &[u8] = b"\x1b[201~";
 
 /// Keys that are no whole line yet.
