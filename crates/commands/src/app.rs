@@ -32,6 +32,14 @@ pub trait Models: Send + Sync {
     /// When there is none, or it cannot be reached by configuration.
     fn find(&self, name: Option<&str>) -> Result<Arc<dyn Model>, CommandError>;
 
+    /// Refuses a model of this name whose server can be asked and does not list it. It waits as [`Self::find`] does.
+    ///
+    /// # Errors
+    /// `not_found`, naming what the server lists.
+    fn check_served(&self, _name: &str) -> Result<(), CommandError> {
+        Ok(())
+    }
+
     /// What a person should know of a model before they talk with it; mostly nothing.
     fn about(&self, _model: &ModelInfo) -> Option<String> {
         None
@@ -114,6 +122,17 @@ impl App {
         let (models, name) = (Arc::clone(&self.models), name.map(str::to_owned));
         let found = tokio::task::spawn_blocking(move || models.find(name.as_deref())).await;
         found.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
+    }
+
+    /// The model of this name, unless its server says that it has none such.
+    ///
+    /// # Errors
+    /// As [`Self::model`]; `not_found` where the server does not list it.
+    pub(crate) async fn served_model(&self, name: &str) -> Result<Arc<dyn Model>, CommandError> {
+        let model = self.model(Some(name)).await?;
+        let (models, name) = (Arc::clone(&self.models), name.to_owned());
+        let checked = tokio::task::spawn_blocking(move || models.check_served(&name)).await;
+        checked.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())).map(|()| model)
     }
 
     pub(crate) fn shown(&self) -> Shown {

@@ -36,7 +36,7 @@ use crate::slash::{self, Input, SlashCommand, SlashOutcome};
 pub(crate) use ask::ask;
 pub use conversation::Conversation;
 pub(crate) use exchanges::log;
-pub(crate) use next_request::unsaid;
+pub(crate) use next_request::{prepare, unsaid};
 pub use say::TurnStep;
 pub(crate) use sessions::sessions;
 pub use steering::{Steering, SteeringOutcome};

@@ -270,16 +270,18 @@ pub(crate) fn fetch(
     }
 }
 
-/// Keeps the window a local server says its model has: it may have been given less than it was made for, and what is
-/// beyond that is cut off without a word. What the owner has written stays. A model that the server does not list is
-/// refused, unless it is llama.cpp's: what has one model answers to every name.
-fn keep_window(
+/// A model as its local server lists it; none where it cannot be asked, or does not say what it has, which is told. What
+/// is not listed is refused with `command` and the name of one that is, unless the server is llama.cpp's: what has one
+/// model answers to every name.
+///
+/// # Errors
+/// `not_found`; also when the system gives no threads.
+pub(crate) fn served(
     models: &ConfiguredModels,
     full: &str,
-    paths: &InvocationPaths,
-    layers: &Layers,
-    person: &Terminal,
-) -> Result<Option<u32>, CommandError> {
+    command: &str,
+    tell: &dyn Fn(&str),
+) -> Result<Option<ListedModel>, CommandError> {
     let Some(info) = models.info(full).filter(|info| info.place == ModelPlace::Local) else {
         return Ok(None);
     };
@@ -290,28 +292,41 @@ fn keep_window(
     };
     // Ollama lists a name that is given without a tag with its default one.
     let is_it = |model: &&ListedModel| model.id.strip_suffix(":latest").unwrap_or(&model.id) == info.name;
-    let mut found = listed.iter().find(|model| model.id == info.name).or_else(|| listed.iter().find(is_it));
-    if let (None, [only]) = (found, &listed[..])
-        && models.answers_to_any_name(&info, &only.id)
-    {
-        let (full, id) = (one_line(full), one_line(&only.id));
-        person.notice(&format!("the server of {full} lists one model, {id}: it answers to any name"));
-        found = Some(only);
-    }
-    if found.is_none() {
-        match listed.first() {
-            Some(first) => {
-                let has: Vec<_> = listed.iter().map(|model| one_line(&model.id)).collect();
-                let hint = format!("`drawloom model use {}/{}`", one_line(&provider), one_line(&first.id));
-                let what = format!("on the server, which lists {}", has.join(", "));
-                return Err(CommandError::not_found("model", &format!("{name} {what}"), hint));
-            }
-            None => person.notice(&format!(
-                "the server of {full} did not say which models it has{why}: the name is kept unchecked",
-                full = one_line(full)
-            )),
+    let found = listed.iter().find(|model| model.id == info.name).or_else(|| listed.iter().find(is_it));
+    match (found, &listed[..]) {
+        (Some(found), _) => Ok(Some(found.clone())),
+        (None, [only]) if models.answers_to_any_name(&info, &only.id) => {
+            let (full, id) = (one_line(full), one_line(&only.id));
+            tell(&format!("the server of {full} lists one model, {id}: it answers to any name"));
+            Ok(Some(only.clone()))
+        }
+        (None, [first, ..]) => {
+            let has: Vec<_> = listed.iter().map(|model| one_line(&model.id)).collect();
+            let hint = format!("`{command} {}/{}`", one_line(&provider), one_line(&first.id));
+            let what = format!("on the server, which lists {}", has.join(", "));
+            Err(CommandError::not_found("model", &format!("{name} {what}"), hint))
+        }
+        (None, []) => {
+            let full = one_line(full);
+            tell(&format!(
+                "the server of {full} did not say which models it has{why}: the name is kept unchecked"
+            ));
+            Ok(None)
         }
     }
+}
+
+/// Keeps the window a local server says its model has: it may have been given less than it was made for, and what is
+/// beyond that is cut off without a word. What the owner has written stays.
+fn keep_window(
+    models: &ConfiguredModels,
+    full: &str,
+    paths: &InvocationPaths,
+    layers: &Layers,
+    person: &Terminal,
+) -> Result<Option<u32>, CommandError> {
+    let found = served(models, full, "drawloom model use", &|line| person.notice(line))?;
+    let Some((provider, name)) = server_and_model(full) else { return Ok(None) };
     let Some(window) = found.and_then(|model| model.window) else { return Ok(None) };
     let key = config::join(&["models".to_owned(), full.to_owned(), "window".to_owned()]);
     let of_all = format!("providers.{provider}.window");

@@ -21,6 +21,7 @@ use crate::context_windows::ContextWindows;
 use crate::detect;
 use crate::embedded::{self, Embedded};
 use crate::model_address::{address, host};
+use crate::model_commands::served;
 use crate::model_names;
 use crate::provider::ResolvedProvider;
 use crate::terminal::Terminal;
@@ -315,6 +316,15 @@ impl Models for ConfiguredModels {
         names.sort();
         names.dedup();
         names
+    }
+
+    fn check_served(&self, name: &str) -> Result<(), CommandError> {
+        if embedded::known(name).is_some() || name.starts_with(embedded::FILE) {
+            return Ok(());
+        }
+        let info = self.info(name).filter(|_| !name.contains('/'));
+        let full = info.map_or_else(|| name.to_owned(), |info| info.full_name());
+        served(self, &full, "/model", &|_| {}).map(drop)
     }
 
     fn find(&self, name: Option<&str>) -> Result<Arc<dyn Model>, CommandError> {

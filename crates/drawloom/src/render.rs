@@ -134,7 +134,13 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Listed(found) => siblings::list(found, to),
         CommandOutcome::Reached(done) => RenderedOutcome::new(siblings::reached(done, to)),
         CommandOutcome::Exchanges(found) => {
-            RenderedOutcome::new(chat::exchanges(found, to)).or_saying(to, "nothing was said here yet")
+            let (out, nothing) =
+                (RenderedOutcome::new(chat::exchanges(found, to)), "nothing was said here yet");
+            // A conversation answers, also in a pipe.
+            match found.of_conversation && out.body.is_empty() {
+                true => out.noting([nothing.to_owned()]),
+                false => out.or_saying(to, nothing),
+            }
         }
         CommandOutcome::Copied(done) => chat::copied(done, to),
         CommandOutcome::Compacted(done) => RenderedOutcome::new(tree::compacted(done, to)),

@@ -31,14 +31,15 @@ use reedline::History;
 use text::terminal::one_line;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::cells::cut_end;
 use crate::config::Layers;
 use crate::doctor;
 use crate::interrupt;
 use crate::open::OpenHome;
-use crate::output::Output;
+use crate::output::{Output, to_stderr};
 use crate::paths::InvocationPaths;
 use crate::render;
-use crate::terminal::{Terminal, columns};
+use crate::terminal::{Terminal, columns, mark_pastes};
 use editor::{Editor, Typed};
 use ending::{Endings, TerminalModes};
 use meanwhile::TurnInputReader;
@@ -143,12 +144,10 @@ impl Repl<'_> {
                 None => {
                     let standing = Standing::of(&self.app, conversation).await;
                     let known = conversation.known(&self.app, &Asker::owner()).await;
-                    let mut there = typeahead::lines_there(self.output);
-                    if let Some(first) = there.first_mut() {
-                        first.insert_str(0, &self.begun.take());
-                    }
-                    there.iter().for_each(|line| self.keep(line));
-                    waiting.extend(there);
+                    let there = typeahead::lines_there(self.output, self.begun.take(), self.longest_paste());
+                    there.lines.iter().for_each(|line| self.keep(line));
+                    waiting.extend(there.lines);
+                    self.begun.replace(there.begun);
                     if !waiting.is_empty() {
                         continue;
                     }
@@ -185,8 +184,26 @@ impl Repl<'_> {
                 break code;
             }
         };
-        terminal.restore();
+        drop(terminal);
+        self.name_unsent(waiting);
         Ok(code)
+    }
+
+    /// Names what was typed and finds no conversation any more, and keeps of it what is not in the input history yet.
+    fn name_unsent(&self, waiting: VecDeque<String>) {
+        let begun = self.begun.take();
+        self.keep(&begun);
+        let is_text =
+            |line: &String| !line.trim().is_empty() && parse(line) != Input::Command(SlashCommand::Quit);
+        for line in waiting.into_iter().chain([begun]).filter(is_text) {
+            let unsent = format!("not sent: {}", one_line(line.trim()));
+            to_stderr(&cut_end(&unsent, columns()));
+        }
+    }
+
+    /// Most bytes of a paste.
+    fn longest_paste(&self) -> usize {
+        usize::try_from(self.app.settings.limits.paste).unwrap_or(usize::MAX)
     }
 
     /// Does what a line asks for, and shows what comes of it: of a turn also what joins it, until nothing of the
@@ -231,6 +248,9 @@ impl Repl<'_> {
                     meanwhile.follow(conversation).await;
                     self.person.notice(&format!("new answer {number} of {of}:"));
                 }
+                // What a conversation that ends has not said is named at its end.
+                TurnStep::Rejected(_) if meanwhile.is_ending() => {}
+                TurnStep::Rejected(error) => self.failed(&error).await,
                 TurnStep::Done(done) => match *done {
                     Ok(done) => self.show(&CommandOutcome::Chatted(done))?,
                     Err(error) => self.failed(&error).await,
@@ -271,6 +291,7 @@ impl Repl<'_> {
         let numbered = conversation.numbers(&self.app, &Asker::owner(), &answers).await;
         let numbered = numbered.ok().filter(|(numbers, _)| numbers.len() == answers.len());
         let (numbers, of) = numbered.unwrap_or_else(|| ((1..=answers.len()).collect(), answers.len()));
+        mark_pastes(false);
         let rows: Vec<_> = numbers.iter().copied().zip(answers.iter().map(render::first_words)).collect();
         let is_over = Arc::new(AtomicBool::new(false));
         let (person, over) = (Arc::clone(&self.person), Arc::clone(&is_over));

@@ -254,7 +254,7 @@ impl Turn<'_> {
         Ok(tree)
     }
 
-    /// Makes inputs nodes, one below the other, undone together with `part_of`. None of them that could be written: no
+    /// Makes inputs nodes, one below the other, undone together, and with `part_of` if it is given. None of them that could be written: no
     /// answer is needed.
     async fn write(
         &self,
@@ -272,6 +272,7 @@ impl Turn<'_> {
                 TurnInput::Again { of } => Some(*of),
                 TurnInput::New { .. } | TurnInput::Instead { .. } => None,
             };
+            let part_of = written.as_ref().map_or(part_of, |before| before.part_of);
             match self.write_one(held, (tree, part_of), pending, written.is_none()).await {
                 Ok((node, seq)) => {
                     // Before anybody else may take them along.

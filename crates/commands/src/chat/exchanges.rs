@@ -1,7 +1,11 @@
 //! The last exchanges of conversations: what was said, and what was answered.
 
 use agent::SessionChoice;
-use loom::{Ascent, Finish, NodeId, Role, RowError, TreeId, TreeReader, ViewName, render, resolve};
+use loom::operation::TimelineEffect;
+use loom::{
+    Ascent, CellKey, CellValue, Finish, NodeId, OpTarget, Role, RowError, TreeId, TreeReader, ViewName,
+    render, resolve,
+};
 use store::{SessionKind, TreeEntry};
 
 use super::Conversation;
@@ -55,7 +59,7 @@ pub(crate) async fn log(app: &App, asker: &Asker, args: LogArgs) -> Result<Comma
     exchanges.drain(..exchanges.len().saturating_sub(args.number));
     let is_alone = exchanges.is_empty() && args.session.is_none();
     let elsewhere = if is_alone { elsewhere(app, asker, false).await? } else { Vec::new() };
-    Ok(CommandOutcome::Exchanges(Exchanges { exchanges, elsewhere }))
+    Ok(CommandOutcome::Exchanges(Exchanges { exchanges, elsewhere, of_conversation: false }))
 }
 
 /// Whether nothing of a tree can be among the last exchanges: it was changed last before so many were said.
@@ -91,24 +95,28 @@ async fn last_of(
     most: usize,
 ) -> Result<Vec<ExchangeShown>, CommandError> {
     let found = app.read(asker, tree, move |rows| exchanges(rows, &view, most)).await?;
-    let shown = |exchange: Exchange| ExchangeShown {
-        session: session.clone(),
-        tree,
-        node: exchange.node,
-        short_id: exchange.short_id,
-        at: exchange.at,
-        question: exchange.question,
-        answer: (!exchange.answer.is_empty()).then_some(exchange.answer),
-        model: exchange.model,
-        cut: exchange.cut,
+    let shown = |exchange: Exchange| {
+        let (node, short_id) = exchange.said?;
+        Some(ExchangeShown {
+            session: session.clone(),
+            tree,
+            node,
+            short_id,
+            at: exchange.at,
+            question: exchange.question,
+            answer: (!exchange.answer.is_empty()).then_some(exchange.answer),
+            model: exchange.model,
+            cut: exchange.cut,
+        })
     };
-    Ok(found.into_iter().rev().map(shown).collect())
+    Ok(found.into_iter().rev().filter_map(shown).collect())
 }
 
 /// What was said, with what answered it.
+#[derive(Default)]
 struct Exchange {
-    node: NodeId,
-    short_id: String,
+    /// The last node of what was said; none while only the answer was read.
+    said: Option<(NodeId, String)>,
     /// Milliseconds since 1970.
     at: i64,
     question: String,
@@ -116,46 +124,70 @@ struct Exchange {
     model: Option<String>,
     /// Whether the end of the answer never came.
     cut: bool,
+    /// Whether what was said first joined its turn: the turn began above it.
+    joined: bool,
 }
 
-/// The last exchanges on the path of a view, the newest first. What stands before a message without being an answer
-/// goes with it unseen: a file that was attached.
+/// The last exchanges on the path of a view, the newest first. One holds all that was answered together, in one turn; what
+/// was left out as it got no answer is one by itself. A file goes unseen with the message it was attached to.
 fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<Exchange>, RowError> {
-    let (mut found, mut answer, mut model) = (Vec::<Exchange>::new(), String::new(), None);
-    let (mut was_said, mut cut) = (false, false);
+    let (mut found, mut open, mut below) = (Vec::<Exchange>::new(), Exchange::default(), None);
     for position in Ascent::new(rows, render::tip(rows, view)?) {
         let position = position?;
         let is_said = position.role == Some(Role::User);
-        if is_said && !was_said {
+        if !is_said && position.role != Some(Role::Assistant) {
+            continue;
+        }
+        let original = position.id.original();
+        let seq = rows.node(original)?.ok_or_else(|| RowError::missing("node", original))?.seq;
+        let was_said = below.replace((is_said, seq));
+        if is_said && was_said == Some((true, seq)) {
+            continue;
+        }
+        let target = OpTarget::Position(position.id);
+        let ends = match was_said {
+            Some((true, _)) if is_said => {
+                !open.joined && rows.cell(&CellKey::Excluded { target })?.value == CellValue::Set
+            }
+            Some((true, _)) => !open.joined,
+            _ => false,
+        };
+        if ends {
+            found.push(std::mem::take(&mut open));
             if found.len() == most {
                 return Ok(found);
             }
-            let shown = resolve::shown(rows, view, position.id)?;
-            let row = rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?;
-            found.push(Exchange {
-                node: shown,
-                short_id: row.short_id.clone(),
-                at: row.node.created_at.0,
-                question: row.node.text().into_owned(),
-                answer: std::mem::take(&mut answer),
-                model: model.take(),
-                cut: std::mem::take(&mut cut),
-            });
-        } else if position.role == Some(Role::Assistant) && found.len() < most {
-            let shown = resolve::shown(rows, view, position.id)?;
-            let row = rows.node(shown)?;
-            let text = row.as_ref().map(|row| row.node.text().into_owned()).unwrap_or_default();
-            let is_last = answer.is_empty() && model.is_none();
-            cut |= is_last && row.is_some_and(|row| is_cut(row.node.finish.as_ref()));
-            if model.is_none() {
-                model = asked_model(rows, position.id)?;
-            }
-            let gap = if answer.is_empty() { "" } else { "\n\n" };
-            answer = text + gap + &answer;
         }
-        was_said = is_said;
+        let shown = resolve::shown(rows, view, position.id)?;
+        let row = rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?;
+        let text = row.node.text();
+        if is_said {
+            let joins = rows.operation(seq)?.map(|record| record.op.timeline);
+            open.joined = matches!(joins, Some(TimelineEffect::Join(_)));
+            if open.said.is_none() {
+                (open.said, open.at) = (Some((shown, row.short_id.clone())), row.node.created_at.0);
+            }
+            prepend(&mut open.question, &text, "\n");
+        } else {
+            if open.answer.is_empty() && open.model.is_none() {
+                open.cut = is_cut(row.node.finish.as_ref());
+            }
+            if open.model.is_none() {
+                open.model = asked_model(rows, position.id)?;
+            }
+            prepend(&mut open.answer, &text, "\n\n");
+        }
     }
+    found.push(open);
+    found.retain(|exchange| exchange.said.is_some());
+    found.truncate(most);
     Ok(found)
+}
+
+/// Puts a text before another, with a gap if there is one.
+fn prepend(to: &mut String, text: &str, gap: &str) {
+    let gap = if to.is_empty() { "" } else { gap };
+    to.insert_str(0, &format!("{text}{gap}"));
 }
 
 /// Whether an answer ends before its end came.

@@ -220,7 +220,7 @@ impl Conversation {
         let place = |config: &TurnConfig| (config.model.info().place, config.model.info().provider.clone());
         let before = self.config.as_ref().map(place);
         if let Some(name) = name {
-            let model = app.model(Some(name)).await?;
+            let model = app.served_model(name).await?;
             let chosen = ChosenModel { name: name.to_owned(), place: Some(model.info().place) };
             (self.kept_model, self.newer.model, self.is_damaged) = (Some(chosen), true, false);
             self.config = Some(match self.config.take() {

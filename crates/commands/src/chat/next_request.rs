@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use agent::{PreparedRequest, Runtime};
+use agent::{AgentError, GenerationRequest, PreparedRequest, Runtime};
+use context::ContextError;
 use loom::render::Passage;
-use loom::{Mode, NodeRow, Op, Role, TreeId, ViewName};
+use loom::{Ascent, Mode, NodeRow, Op, Role, TreeId, ViewName};
 use store::{AttachedWrites, Store};
 
 use super::Conversation;
@@ -39,7 +40,7 @@ impl Conversation {
                     path.variant.said = Some(said);
                 }
             }
-            return Ok(ask.prepare(&app.runtime, who).await?);
+            return prepare(app, asker, ask).await;
         }
         let text = said.ok_or_else(|| {
             let hint = "say something first, or give -m TEXT";
@@ -51,6 +52,37 @@ impl Conversation {
         scratch.change(who, entered.tree, &entered.view, op, AttachedWrites::nothing()).await?;
         Ok(self.request(app, &entered).await?.prepare(&scratch, who).await?)
     }
+}
+
+/// Prepares a request that is not sent. Where the messages that got no answer are too long for it, they are left out, as
+/// they are of the next one.
+///
+/// # Errors
+/// When no request can be made.
+pub(crate) async fn prepare(
+    app: &App,
+    asker: &Asker,
+    mut ask: GenerationRequest,
+) -> Result<PreparedRequest, CommandError> {
+    let (who, tree) = (&asker.principal, ask.tree);
+    let error = match ask.prepare(&app.runtime, who).await {
+        Err(error @ AgentError::Context(ContextError::TooLong { .. })) => error,
+        prepared => return Ok(prepared?),
+    };
+    let Some(path) = ask.source.path_mut().filter(|path| path.from.is_none()) else {
+        return Err(error.into());
+    };
+    let view = path.view.clone();
+    let last = app.read(asker, tree, move |rows| {
+        let tip = loom::render::tip(rows, &view)?;
+        let mut above =
+            Ascent::new(rows, tip).filter(|at| !at.as_ref().is_ok_and(|at| at.role == Some(Role::User)));
+        Ok(above.next().transpose()?.map(|at| at.id).filter(|at| *at != tip))
+    });
+    path.from = Some(last.await?.ok_or(error)?);
+    let prepared = ask.prepare(&app.runtime, who).await?;
+    app.frontend.note("what was said last got no answer and is too long: the next request leaves it out");
+    Ok(prepared)
 }
 
 /// A text as it would stand behind the tip of a conversation, once it were said.

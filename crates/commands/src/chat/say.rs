@@ -59,8 +59,10 @@ struct EgressNotice {
 pub enum TurnStep {
     /// Something else was said in it, here or by another process.
     Joined { text: String, remote: bool },
-    /// What was said here, or joined it, is answered or will not be.
+    /// What was said here, or joined it, is answered, or what was said here will not be.
     Done(Box<Result<Chatted, CommandError>>),
+    /// Something else that was to be said in it will not be.
+    Rejected(CommandError),
     /// One more answer is asked for: this one of so many.
     AskedAgain { number: u32, of: u32 },
 }
@@ -339,11 +341,12 @@ impl Conversation {
                     }
                     return Some(TurnStep::Done(Box::new(done)));
                 }
-                SessionEvent::Rejected { say, error } => {
-                    turn.is_over |= say == turn.key;
-                    if turn.is_over {
-                        self.again = None;
-                    }
+                SessionEvent::Rejected { say, error } if say != turn.key => {
+                    return Some(TurnStep::Rejected(error.0.as_ref().into()));
+                }
+                SessionEvent::Rejected { error, .. } => {
+                    turn.is_over = true;
+                    self.again = None;
                     return Some(TurnStep::Done(Box::new(Err(error.0.as_ref().into()))));
                 }
                 SessionEvent::Idle if turn.is_over => {

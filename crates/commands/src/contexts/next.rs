@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::args::chat::{ChatArgs, SessionArg};
 use crate::args::context::ShowContext;
 use crate::args::tree::Sampling;
-use crate::chat::{Conversation, unsaid};
+use crate::chat::{Conversation, prepare, unsaid};
 use crate::error::CommandError;
 use crate::generate;
 use crate::results::CommandOutcome;
@@ -46,7 +46,7 @@ pub(super) async fn next(
         let shares = generate::shares(app, asker, tree, &Sampling::default()).await?;
         let nobody = || CommandError::usage("no model is asked there", "name one with --model");
         let share = shares.first().ok_or_else(nobody)?;
-        share.request(app, tree, path).prepare(&app.runtime, &asker.principal).await?
+        prepare(app, asker, share.request(app, tree, path)).await?
     };
     let body = Some(prepared.encoded.body().as_ref()).filter(|_| args.text);
     let shown = shown(app, asker, &prepared.manifest, body).await?;

@@ -188,6 +188,9 @@ pub struct Exchanges {
     /// Sessions of other workspaces with these, where this one has none.
     #[serde(skip)]
     pub elsewhere: Vec<(String, String)>,
+    /// Whether they are those of one conversation, which was asked for them.
+    #[serde(skip)]
+    pub of_conversation: bool,
 }
 
 /// What was said, and what was answered.
@@ -195,12 +198,13 @@ pub struct Exchanges {
 pub struct ExchangeShown {
     pub session: String,
     pub tree: TreeId,
-    /// The node of what was said.
+    /// The node of what was said last.
     pub node: NodeId,
     #[serde(skip)]
     pub short_id: String,
     /// When it was said, milliseconds since 1970.
     pub at: i64,
+    /// All that was answered together, each text on a line of its own.
     pub question: String,
     /// None while there is none.
     pub answer: Option<String>,

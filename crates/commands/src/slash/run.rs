@@ -12,8 +12,8 @@ use crate::args::approvals::{Approve, Deny};
 use crate::args::think::Think;
 use crate::args::tree::{Compact, PassageArg, TreeCommand, Verify};
 use crate::args::{TreeArg, ViewArg};
-use crate::chat::Conversation;
 use crate::chat::position::{Last, view_position};
+use crate::chat::{Conversation, prepare};
 use crate::error::CommandError;
 use crate::file_changes::{DiffScope, Restoration};
 use crate::results::chat::{Copied, Exchanges};
@@ -114,7 +114,11 @@ impl App {
                 }
                 SlashCommand::History { number } => {
                     let exchanges = conversation.exchanges(self, asker, number).await?;
-                    CommandOutcome::Exchanges(Exchanges { exchanges, elsewhere: Vec::new() })
+                    CommandOutcome::Exchanges(Exchanges {
+                        exchanges,
+                        elsewhere: Vec::new(),
+                        of_conversation: true,
+                    })
                 }
                 SlashCommand::Copy { code } => {
                     CommandOutcome::Copied(copied(self, asker, conversation, code).await?)
@@ -438,13 +442,17 @@ async fn standing(
     };
     let view = entered.view.clone();
     let position = app.read(asker, entered.tree, move |rows| view_position(rows, &view)).await?;
-    let next = conversation.request(app, &entered).await?.prepare(&app.runtime, &asker.principal).await?;
-    let next = contexts::shown(app, asker, &next.manifest, None).await?;
+    let next = match prepare(app, asker, conversation.request(app, &entered).await?).await {
+        Ok(next) => Some(Box::new(contexts::shown(app, asker, &next.manifest, None).await?)),
+        // All that was said is left out of the next one.
+        Err(error) if error.code == "empty_document" => None,
+        Err(error) => return Err(error),
+    };
     let last = match &position.last {
         Some(last) => Some(Box::new(sent(app, asker, last).await?)),
         None => None,
     };
-    Ok(ContextStatus { last, next: Some(Box::new(next)), form })
+    Ok(ContextStatus { last, next, form })
 }
 
 async fn sent(app: &App, asker: &Asker, last: &Last) -> Result<ContextShown, CommandError> {

@@ -83,6 +83,7 @@ async fn what_is_rejected_in_the_midst_of_an_answer_is_no_gap_in_it() {
                     Ok(chatted) => answered = Some(chatted.text),
                     Err(error) => steps.push(error.message),
                 },
+                drawloom_commands::chat::TurnStep::Rejected(error) => steps.push(error.message),
                 joined => panic!("{joined:?}"),
             }
         }

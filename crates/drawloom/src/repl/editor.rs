@@ -18,7 +18,7 @@ use reedline::{
 use tokio::sync::oneshot;
 
 use super::history::UNKEPT;
-use super::keys::{CLEAR, Keys};
+use super::keys::{CLEAR, Keys, pasted};
 use super::lines::{is_open, joined, without_reports};
 use super::plain;
 use super::prompt::Standing;
@@ -140,7 +140,7 @@ fn typed_behind(begun: String, typed: impl Iterator<Item = Event>) -> String {
     let typed: Vec<u8> = typed.flat_map(bytes_of).collect();
     // An answer that was parted behind its ESC came as keys.
     let typed = without_reports(&String::from_utf8_lossy(&typed)).replace(ESCAPE, "");
-    let mut keys = Keys::of(begun);
+    let mut keys = Keys::of(begun, usize::MAX);
     let mut lines = keys.take(typed.as_bytes());
     lines.push(keys.line().to_owned());
     lines.join("\n")
@@ -149,10 +149,7 @@ fn typed_behind(begun: String, typed: impl Iterator<Item = Event>) -> String {
 /// What a terminal sends for a key; Ctrl-C clears the line, as Ctrl-U does. Of what is pasted only text counts.
 fn bytes_of(event: Event) -> Vec<u8> {
     let key = match event {
-        Event::Paste(text) => {
-            let text = text.replace("\r\n", "\n").replace('\r', "\n");
-            return text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "").into_bytes();
-        }
+        Event::Paste(text) => return pasted(&text).into_bytes(),
         Event::Key(key) if key.kind != KeyEventKind::Release => key,
         _ => return Vec::new(),
     };

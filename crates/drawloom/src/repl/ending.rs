@@ -6,6 +6,8 @@ use commands::CommandError;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::terminal::mark_pastes;
+
 /// Signals that end a conversation.
 pub(super) struct Endings {
     terminate: Signal,
@@ -36,22 +38,25 @@ pub(super) fn no_signals(error: &io::Error) -> CommandError {
     CommandError::new("internal", 6, format!("no signals can be heard: {error}"), "free some memory")
 }
 
-/// The terminal's modes as they were found.
+/// The terminal's modes as they were found; set again on drop, however the conversation ends.
 pub(super) struct TerminalModes(Option<Termios>);
 
 impl TerminalModes {
     pub(super) fn remember() -> Self {
         Self(tcgetattr(io::stdin()).ok())
     }
+}
 
-    /// Sets them again: a signal may have come while a line was edited.
-    pub(super) fn restore(&self) {
+impl Drop for TerminalModes {
+    /// A signal may have come while a line was edited.
+    fn drop(&mut self) {
+        mark_pastes(false);
         let Some(found) = &self.0 else { return };
         let edited = tcgetattr(io::stdin()).is_ok_and(|now| now.local_modes != found.local_modes);
         if edited {
             // A terminal that is gone needs nothing.
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, found);
-            let _ = io::stderr().write_all(b"\x1b[?2004l\r\n");
+            let _ = io::stderr().write_all(b"\r\n");
         }
     }
 }

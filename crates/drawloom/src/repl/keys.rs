@@ -1,4 +1,5 @@
-//! A line that is typed key by key while something is shown, and edited at its end alone.
+//! A line that is typed key by key while something is shown, and edited at its end alone. A paste is text of the line,
+//! whatever it holds, as at the input line: only Enter behind it ends the line.
 
 /// What the end of input says.
 pub(super) const QUIT: &str = "/quit";
@@ -8,12 +9,26 @@ pub(super) const CLEAR: u8 = 0x15;
 const CLEAR_WORD: u8 = 0x17;
 const END: u8 = 0x04;
 const ESCAPE: u8 = 0x1b;
+/// Number of the sequence that begins a paste.
+const PASTE: u16 = 200;
+/// Bytes of that sequence behind its ESC.
+const PASTE_BEGINS: &[u8] = b"[200~";
+/// Bytes that end a paste.
+const PASTE_END: &[u8] = b"\x1b[201~";
 
 /// Keys that are no whole line yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Keys {
     line: Vec<u8>,
     escape: Escape,
+    /// Where the line ended when an ESC came behind which nothing did.
+    alone: Option<usize>,
+    /// What came of a paste that has not ended.
+    paste: Option<Vec<u8>>,
+    /// Most bytes of a paste; of a longer one nothing is taken.
+    longest: usize,
+    /// Whether a paste was longer, and nobody was told yet.
+    is_too_long: bool,
 }
 
 /// How much of a key that writes no text has come.
@@ -25,16 +40,39 @@ enum Escape {
     Begun,
     /// An ESC behind which nothing came: Esc was pressed, or the rest of an answer of the terminal is late.
     Alone,
-    /// A sequence that ends with a letter.
-    Sequence,
+    /// A sequence that ends with a letter, and the number it began with.
+    Sequence(u16),
     /// Bytes that are missing of a character that was typed with Alt.
     Character(u8),
 }
 
 impl Keys {
-    /// Begins with what was typed before.
-    pub(super) fn of(line: String) -> Self {
-        Self { line: line.into_bytes(), escape: Escape::None }
+    /// Begins with what was typed before. A paste may have so many bytes.
+    pub(super) fn of(line: String, longest: usize) -> Self {
+        Self {
+            line: line.into_bytes(),
+            escape: Escape::None,
+            alone: None,
+            paste: None,
+            longest,
+            is_too_long: false,
+        }
+    }
+
+    /// Whether a paste has begun and not ended.
+    pub(super) fn is_pasting(&self) -> bool {
+        self.paste.is_some()
+    }
+
+    /// Whether a paste was left out since this was asked last, as it was too long.
+    pub(super) fn left_paste_out(&mut self) -> bool {
+        std::mem::take(&mut self.is_too_long)
+    }
+
+    /// The line as far as it was typed, with what came of a paste that never ended.
+    pub(super) fn end(mut self) -> String {
+        self.end_paste();
+        self.line().to_owned()
     }
 
     /// The line as far as it was typed; a letter of which bytes are missing is not part of it yet.
@@ -52,7 +90,7 @@ impl Keys {
 
     /// Nothing came behind an ESC: it stands for itself, and what is typed next is text.
     pub(super) fn end_escape(&mut self) {
-        self.escape = Escape::Alone;
+        (self.escape, self.alone) = (Escape::Alone, Some(self.line.len()));
     }
 
     /// Takes in what was typed. Returns the lines that are whole now.
@@ -60,6 +98,18 @@ impl Keys {
         let mut whole = Vec::new();
         let late = if self.escape == Escape::Alone { late_report(typed).unwrap_or(0) } else { 0 };
         for byte in typed.iter().copied().skip(late) {
+            if let Some(pasted) = &mut self.paste {
+                // Of one that is too long its end is still to be found.
+                if pasted.len() >= self.longest.saturating_add(2 * PASTE_END.len()) {
+                    pasted.drain(self.longest + 1..=self.longest + PASTE_END.len());
+                }
+                pasted.push(byte);
+                if pasted.ends_with(PASTE_END) {
+                    pasted.truncate(pasted.len() - PASTE_END.len());
+                    self.end_paste();
+                }
+                continue;
+            }
             self.escape = match (std::mem::take(&mut self.escape), byte) {
                 (Escape::Begun, b'\n' | b'\r') => {
                     self.line.push(b'\n');
@@ -68,19 +118,50 @@ impl Keys {
                 (Escape::Begun, 0xc0..=0xdf) => Escape::Character(1),
                 (Escape::Begun, 0xe0..=0xef) => Escape::Character(2),
                 (Escape::Begun, 0xf0..=0xff) => Escape::Character(3),
-                (Escape::Begun, b'[' | b'O') | (Escape::Sequence, b' '..=b'?') => Escape::Sequence,
+                (Escape::Begun, b'[' | b'O') => Escape::Sequence(0),
+                (Escape::Sequence(number), digit @ b'0'..=b'9') => {
+                    Escape::Sequence(number.saturating_mul(10).saturating_add((digit - b'0').into()))
+                }
+                (Escape::Sequence(PASTE), b'~') => {
+                    self.paste = Some(Vec::new());
+                    Escape::None
+                }
+                // Further numbers are of no matter.
+                (Escape::Sequence(_), b' '..=b'?') => Escape::Sequence(u16::MAX),
                 (Escape::Character(missing @ 2..), 0x80..=0xbf) => Escape::Character(missing - 1),
                 (_, ESCAPE) => Escape::Begun,
                 (Escape::Begun, _)
-                | (Escape::Sequence, b'@'..=b'~')
+                | (Escape::Sequence(_), b'@'..=b'~')
                 | (Escape::Character(_), 0x80..=0xbf) => Escape::None,
                 (_, byte) => {
                     whole.extend(self.key(byte));
+                    self.begin_late_paste();
                     Escape::None
                 }
             };
         }
         whole
+    }
+
+    /// A paste begins whose ESC was taken for itself, as the rest came late.
+    fn begin_late_paste(&mut self) {
+        if let Some(at) = self.alone.filter(|at| self.line.get(*at..) == Some(PASTE_BEGINS)) {
+            self.line.truncate(at);
+            (self.alone, self.paste) = (None, Some(Vec::new()));
+        }
+    }
+
+    fn end_paste(&mut self) {
+        let Some(mut text) = self.paste.take() else { return };
+        if text.len() > self.longest {
+            self.is_too_long = true;
+            return;
+        }
+        // One that never ended may have come to the middle of its end.
+        if let Some(cut) = (1..PASTE_END.len()).rev().find(|cut| text.ends_with(&PASTE_END[..*cut])) {
+            text.truncate(text.len() - cut);
+        }
+        self.line.extend(pasted(&String::from_utf8_lossy(&text)).into_bytes());
     }
 
     /// Takes in a byte of the line, or of a key that edits it. Returns the line once it is whole.
@@ -109,6 +190,12 @@ impl Keys {
     }
 }
 
+/// What is pasted, with its line ends as they are typed. Only text of it counts.
+pub(super) fn pasted(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "")
+}
+
 /// Bytes that say where the cursor is (`[ row ; column R`), of an answer that was parted behind its ESC.
 fn late_report(typed: &[u8]) -> Option<usize> {
     let numbers = typed.strip_prefix(b"[")?;
@@ -120,9 +207,11 @@ fn late_report(typed: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
+    const LONGEST: usize = 64;
+
     #[test]
     fn keys_make_lines() {
-        let mut keys = Keys::of("he".to_owned());
+        let mut keys = Keys::of("he".to_owned(), LONGEST);
         assert!(keys.take(b"lo wirld").is_empty());
         assert_eq!(keys.line(), "helo wirld");
         assert_eq!(keys.take(b"\x17world\x1b[D\x1bOP\x1bx\x7fd\x01\rsecond\nth"), ["helo world", "second"]);
@@ -141,7 +230,7 @@ mod tests {
     #[test]
     fn a_key_behind_an_escape_is_taken_whole_or_not_at_all() {
         let typed = |parts: &[&[u8]]| {
-            let mut keys = Keys::default();
+            let mut keys = Keys::of(String::new(), LONGEST);
             for part in parts {
                 assert!(keys.take(part).is_empty(), "{part:?}");
                 // As nothing comes behind it.
@@ -158,7 +247,7 @@ mod tests {
         assert_eq!(typed(&[b"\x1b\x1b[Ax"]), "x");
         assert_eq!(typed(&[b"a\x1b", b"[2;1Rb"]), "ab", "an answer that is late");
         assert_eq!(typed(&[b"a\x1b", b"[2]b"]), "a[2]b");
-        let mut keys = Keys::default();
+        let mut keys = Keys::of(String::new(), LONGEST);
         assert!(keys.take(b"next\x1b").is_empty());
         keys.end_escape();
         assert_eq!(keys.take(b"\r"), ["next"]);
@@ -166,10 +255,49 @@ mod tests {
 
     #[test]
     fn an_answer_of_the_terminal_that_comes_by_the_byte_is_no_text() {
-        let mut keys = Keys::default();
+        let mut keys = Keys::of(String::new(), LONGEST);
         for byte in b"a\x1b[12;7Rb" {
             assert!(keys.take(&[*byte]).is_empty());
         }
         assert_eq!(keys.line(), "ab");
+    }
+
+    #[test]
+    fn a_paste_is_text_of_the_line_wherever_its_bytes_are_parted() {
+        let typed =
+            b"a \x1b[200~def f():\r\n\treturn 1\r\r\n/undo\x03\r\x1b[A\x7f//x\n\x1b[201~ b\x7fc\rnext";
+        for at in 0..=typed.len() {
+            let mut keys = Keys::of(String::new(), LONGEST);
+            let (mut whole, parts) = (Vec::new(), typed.split_at(at));
+            for part in [parts.0.chunks(typed.len()), parts.1.chunks(1)].into_iter().flatten() {
+                whole.extend(keys.take(part));
+                if keys.ends_with_escape() {
+                    keys.end_escape();
+                }
+            }
+            assert_eq!(whole, ["a def f():\n\treturn 1\n\n/undo\n[A//x\n c"], "{at}");
+            assert_eq!(keys.end(), "next");
+        }
+    }
+
+    #[test]
+    fn a_paste_that_never_ends_is_kept() {
+        for rest in [&b""[..], b"\x1b", b"\x1b[20"] {
+            let mut keys = Keys::of("a".to_owned(), LONGEST);
+            assert!(keys.take(&[&b"\x1b[200~one\r/exit\r"[..], rest].concat()).is_empty());
+            assert!(keys.is_pasting() && keys.line() == "a");
+            assert_eq!(keys.end(), "aone\n/exit\n");
+        }
+    }
+
+    #[test]
+    fn a_paste_that_is_too_long_is_left_out_and_its_end_is_found() {
+        for length in [LONGEST, LONGEST + 1, 10 * LONGEST] {
+            let mut keys = Keys::of("a".to_owned(), LONGEST);
+            let text = vec![b'x'; length];
+            assert_eq!(keys.take(&[b"\x1b[200~", &text[..], b"\x1b[201~b\r"].concat()).len(), 1);
+            assert_eq!(keys.left_paste_out(), length > LONGEST, "{length}");
+            assert!(!keys.left_paste_out());
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What happens at the terminal while a turn runs: lines are typed, Ctrl-C is pressed, the terminal goes away.
+//! What happens at the terminal while a turn runs: lines are typed, Ctrl-C or Ctrl-Z is pressed, the terminal goes away.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -20,6 +20,7 @@ pub(super) struct TurnInputReader<'a> {
     steering: Steering,
     ahead: TypeAheadReader,
     interrupts: Signal,
+    suspensions: Signal,
     endings: &'a mut Endings,
     /// Input lines of the time after the turn.
     waiting: &'a mut VecDeque<String>,
@@ -38,15 +39,18 @@ impl<'a> TurnInputReader<'a> {
     /// Listens from now on.
     ///
     /// # Errors
-    /// When the system lets nobody listen to Ctrl-C.
+    /// When the system lets nobody listen to Ctrl-C or Ctrl-Z.
     pub(super) fn listen(
         repl: &'a Repl<'a>,
         steering: Steering,
         endings: &'a mut Endings,
         waiting: &'a mut VecDeque<String>,
     ) -> Result<Self, CommandError> {
-        let interrupts = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
-        let ahead = TypeAheadReader::of_terminal(Arc::clone(&repl.person), repl.output, repl.begun.take());
+        let heard = |kind| signal(kind).map_err(|error| ending::no_signals(&error));
+        let interrupts = heard(SignalKind::interrupt())?;
+        let suspensions = heard(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?;
+        let (person, begun) = (Arc::clone(&repl.person), repl.begun.take());
+        let ahead = TypeAheadReader::of_terminal(person, repl.output, begun, repl.longest_paste());
         let (is_full, is_stopped, flow) = (false, false, Flow::GoesOn);
         let (sent, failures) = (Vec::new(), Vec::new());
         Ok(Self {
@@ -54,6 +58,7 @@ impl<'a> TurnInputReader<'a> {
             steering,
             ahead,
             interrupts,
+            suspensions,
             endings,
             waiting,
             sent,
@@ -80,6 +85,7 @@ impl<'a> TurnInputReader<'a> {
                 biased;
                 // Before the step: a model that never pauses keeps nobody from stopping it.
                 _ = self.interrupts.recv() => self.stop().await,
+                _ = self.suspensions.recv() => self.ahead.suspend(),
                 code = self.endings.next() => {
                     self.flow = Flow::Ends(code);
                     self.steering.end().await;
@@ -90,8 +96,17 @@ impl<'a> TurnInputReader<'a> {
         }
     }
 
-    /// The turn is done: lines that nobody looked at wait behind the others.
+    /// Whether the conversation ends with the turn.
+    pub(super) fn is_ending(&self) -> bool {
+        matches!(self.flow, Flow::Ends(_))
+    }
+
+    /// The turn is done: lines that nobody looked at wait behind the others. Where the conversation ends, so do those
+    /// that the turn took and did not say.
     pub(super) fn end(self) -> Flow {
+        if self.is_ending() {
+            self.sent.into_iter().rev().for_each(|(line, _)| self.waiting.push_front(line));
+        }
         let TypedAhead { lines, begun } = self.ahead.finish();
         lines.iter().for_each(|line| self.repl.keep(line));
         self.waiting.extend(lines);

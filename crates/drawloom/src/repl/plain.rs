@@ -15,6 +15,7 @@ use super::lines::{is_open, joined, without_reports};
 use super::prompt::Standing;
 use super::typeahead::{LINE, cut, is_cut};
 use crate::output::Output;
+use crate::terminal::mark_pastes;
 
 /// Asks for a line, which begins with what was typed already; Ctrl-C throws it away.
 ///
@@ -30,6 +31,8 @@ pub(super) async fn line(
         standing.render_prompt_left(),
         standing.render_prompt_indicator(PromptEditMode::Default)
     );
+    // It gives the marks as if they were typed.
+    mark_pastes(false);
     show(&format!("{prompt}{typed}"));
     let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
     loop {

@@ -1,8 +1,9 @@
 //! What is typed while an answer comes.
 //!
 //! Where the terminal can be drawn on, it gives what is typed by the key and shows none of it: it stands below what is
-//! shown ([`Terminal::typing`]), and a line that is not finished begins the next input line. Elsewhere the terminal
-//! shows what is typed itself and gives it away by the line. Both are taken here, on a thread that waits for nothing
+//! shown ([`Terminal::typing`]), and a line that is not finished begins the next input line. It marks pastes from then
+//! on, also between two lines, so that none is taken for lines that were typed. Elsewhere the terminal shows what is
+//! typed itself and gives it away by the line. Both are taken here, on a thread that waits for nothing
 //! else, so that `/stop` is heard.
 
 use std::fs::File;
@@ -14,12 +15,13 @@ use std::time::Duration;
 
 use commands::CommandError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::mpsc;
 
 use super::keys::{Keys, QUIT};
 use super::lines::without_reports;
 use crate::output::Output;
-use crate::terminal::{Terminal, TerminalMode, can_redraw, is_asking};
+use crate::terminal::{Terminal, TerminalMode, can_redraw, is_asking, mark_pastes};
 
 /// Most bytes of a line in the terminal's line mode.
 pub(super) const LINE: usize = 4096;
@@ -31,6 +33,9 @@ const ASKED: Duration = Duration::from_millis(50);
 
 /// How long the rest of a key may take behind its ESC.
 const KEY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// How long the rest of a paste may take once nobody waits for keys any more.
+const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 
 /// The terminal, while nobody edits a line.
 pub(super) struct TypeAheadReader {
@@ -52,18 +57,21 @@ pub(super) struct TypedAhead {
 
 impl TypeAheadReader {
     /// Standard input, with a line that was begun before. Where it cannot be waited for, nothing is taken ahead, and
-    /// everything stays in the terminal.
-    pub(super) fn of_terminal(person: Arc<Terminal>, output: Output, begun: String) -> Self {
+    /// everything stays in the terminal. A paste may have `longest` bytes.
+    pub(super) fn of_terminal(person: Arc<Terminal>, output: Output, begun: String, longest: usize) -> Self {
         let (found, lines) = mpsc::channel(WAITING);
         let (mut reader, mut stop, mut by_key) = (None, None, None);
         if let (Ok(own), Ok((stopped, held))) = (io::stdin().as_fd().try_clone_to_owned(), pipe()) {
             let own = File::from(own);
             by_key = if can_redraw() { TerminalMode::keys(&own) } else { None };
             let is_by_key = by_key.is_some();
+            if is_by_key {
+                mark_pastes(true);
+            }
             stop = Some(held);
             let reads = move || {
                 if is_by_key {
-                    read_keys(&own, &stopped, &found, &person, Keys::of(begun))
+                    read_keys(&own, &stopped, &found, (&person, output), Keys::of(begun, longest))
                 } else {
                     let tell_cut = || person.apart(|| output.failure(&cut()));
                     let lines = read(&own, &stopped, &found, &tell_cut).into_iter().collect();
@@ -93,6 +101,17 @@ impl TypeAheadReader {
         let TypedAhead { lines, begun } = self.end();
         let lines = std::iter::from_fn(|| self.lines.try_recv().ok()).chain(lines).collect();
         TypedAhead { lines, begun }
+    }
+
+    /// Stops the process, as Ctrl-Z does, with the terminal as it was found; takes the terminal again once it goes on.
+    pub(super) fn suspend(&mut self) {
+        let by_key = self.by_key.take().inspect(|_| mark_pastes(false)).is_some();
+        // Nothing keeps a process from stopping itself.
+        let _ = kill_process(getpid(), Signal::STOP);
+        if let (true, Ok(own)) = (by_key, io::stdin().as_fd().try_clone_to_owned()) {
+            self.by_key = TerminalMode::keys(&File::from(own));
+            mark_pastes(true);
+        }
     }
 
     fn end(&mut self) -> TypedAhead {
@@ -130,8 +149,8 @@ fn is_typed(terminal: &File, stopped: &PipeReader) -> bool {
 }
 
 /// Whether more of a key comes.
-fn goes_on(terminal: &File) -> bool {
-    poll(&mut [PollFd::new(terminal, PollFlags::IN)], Some(&KEY)).is_ok_and(|ready| ready > 0)
+fn goes_on(terminal: &File, within: &Timespec) -> bool {
+    poll(&mut [PollFd::new(terminal, PollFlags::IN)], Some(within)).is_ok_and(|ready| ready > 0)
 }
 
 /// Reads keys until it is to end, and shows them. Returns what nobody took any more.
@@ -139,7 +158,7 @@ fn read_keys(
     mut terminal: &File,
     stopped: &PipeReader,
     found: &mpsc::Sender<String>,
-    person: &Terminal,
+    (person, output): (&Terminal, Output),
     mut keys: Keys,
 ) -> TypedAhead {
     let mut bytes = [0; LINE];
@@ -147,13 +166,19 @@ fn read_keys(
     if !keys.line().is_empty() {
         person.typing(keys.line());
     }
-    while left.is_empty() && is_typed(terminal, stopped) {
+    while left.is_empty() && (is_typed(terminal, stopped) || (keys.is_pasting() && goes_on(terminal, &REST)))
+    {
         let whole = match terminal.read(&mut bytes) {
             Ok(read @ 1..) => keys.take(&bytes[..read]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Ok(_) | Err(_) => break,
         };
-        person.typing(keys.line());
+        if !keys.is_pasting() {
+            person.typing(keys.line());
+        }
+        if keys.left_paste_out() {
+            person.apart(|| output.failure(&too_long()));
+        }
         let mut is_end = false;
         for line in whole {
             is_end |= line == QUIT;
@@ -164,11 +189,11 @@ fn read_keys(
         if is_end {
             break;
         }
-        if keys.ends_with_escape() && !goes_on(terminal) {
+        if keys.ends_with_escape() && !goes_on(terminal, &KEY) {
             keys.end_escape();
         }
     }
-    TypedAhead { lines: left, begun: keys.line().to_owned() }
+    TypedAhead { lines: left, begun: keys.end() }
 }
 
 /// Reads lines until it is to end. Returns one that nobody took any more.
@@ -211,6 +236,14 @@ pub(super) fn cut() -> CommandError {
     )
 }
 
+/// The error of a paste that is too long.
+fn too_long() -> CommandError {
+    CommandError::usage(
+        "what was pasted is longer than limits.paste: nothing of it was taken",
+        "attach it as a file with /file PATH, or raise limits.paste",
+    )
+}
+
 /// One line, which must be there; none of one that was cut. None where the terminal is gone.
 fn read_line(mut terminal: &File) -> Option<Option<String>> {
     let mut bytes = [0; LINE];
@@ -229,20 +262,27 @@ fn read_line(mut terminal: &File) -> Option<Option<String>> {
     }
 }
 
-/// The whole lines that lie in the terminal now. The input line reads keys, and would take several lines for one.
-pub(super) fn lines_there(output: Output) -> Vec<String> {
-    let Ok(own) = io::stdin().as_fd().try_clone_to_owned() else { return Vec::new() };
-    let terminal = File::from(own);
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+/// The lines that lie in the terminal now, the first behind what had begun of it. The input line reads keys, and would
+/// take several lines for one.
+pub(super) fn lines_there(output: Output, begun: String, longest: usize) -> TypedAhead {
+    let mut keys = Keys::of(begun, longest);
     let mut lines = Vec::new();
-    while lines.last().is_none_or(|last| last != QUIT)
-        && poll(&mut [PollFd::new(&terminal, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
-        && let Some(line) = read_line(&terminal)
-    {
-        match line {
-            Some(line) => lines.push(line),
-            None => output.failure(&cut()),
+    if let Ok(own) = io::stdin().as_fd().try_clone_to_owned() {
+        let terminal = File::from(own);
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        while lines.last().is_none_or(|last| last != QUIT)
+            && goes_on(&terminal, &now)
+            && let Some(line) = read_line(&terminal)
+        {
+            match line {
+                Some(line) if line == QUIT => lines.push(line),
+                Some(line) => lines.extend(keys.take((line + "\n").as_bytes())),
+                None => output.failure(&cut()),
+            }
         }
     }
-    lines
+    if keys.left_paste_out() {
+        output.failure(&too_long());
+    }
+    TypedAhead { lines, begun: keys.end() }
 }

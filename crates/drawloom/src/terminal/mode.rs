@@ -1,33 +1,56 @@
-//! Whether a terminal gives what is typed by the line or by the key.
+//! Whether a terminal gives what is typed by the line or by the key, and marks what is pasted.
 
 use std::fs::File;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::termios::{
-    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
+    InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
+    tcsetattr,
 };
+
+use super::can_redraw;
+
+/// Has the terminal mark where a paste begins and ends (bracketed paste), or not. One that cannot be drawn on is asked
+/// for nothing.
+pub(crate) fn mark_pastes(marks: bool) {
+    if can_redraw() {
+        // A terminal that is gone needs nothing.
+        let _ = io::stderr().write_all(if marks { b"\x1b[?2004h" } else { b"\x1b[?2004l" });
+    }
+}
 
 /// A mode of a terminal, until it is dropped. Where somebody else has set another one meanwhile, that one stays.
 pub(crate) struct TerminalMode {
     terminal: OwnedFd,
     before: Termios,
     set: LocalModes,
+    /// Whether pastes were marked before, and are not in it.
+    hides_pastes: bool,
 }
 
 impl TerminalMode {
-    /// What is typed is shown by the terminal itself and given by the line. None where it is so already, or it is no
+    /// What is typed is shown by the terminal itself and given by the line, a paste like what is typed. None where it is so already, or it is no
     /// terminal: a process in the background that sets modes is stopped.
     pub(crate) fn lines(terminal: &File) -> Option<Self> {
         if tcgetattr(terminal).ok()?.local_modes.contains(LocalModes::ICANON) {
             return None;
         }
-        Self::set(terminal, |modes| modes.local_modes |= LocalModes::ICANON | LocalModes::ECHO)
+        let mut lines = Self::set(terminal, |modes| {
+            modes.local_modes |= LocalModes::ICANON | LocalModes::ECHO;
+            modes.input_modes |= InputModes::ICRNL;
+        })?;
+        mark_pastes(false);
+        lines.hides_pastes = true;
+        Some(lines)
     }
 
     /// What is typed is not shown, and given by the key. None where it is no terminal.
     pub(crate) fn keys(terminal: &File) -> Option<Self> {
         Self::set(terminal, |modes| {
             modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+            // The two bytes of a line end that is pasted are one.
+            modes.input_modes -= InputModes::ICRNL;
             modes.special_codes[SpecialCodeIndex::VMIN] = 1;
             modes.special_codes[SpecialCodeIndex::VTIME] = 0;
         })
@@ -49,7 +72,7 @@ impl TerminalMode {
         let mut modes = before.clone();
         change(&mut modes);
         tcsetattr(&terminal, OptionalActions::Now, &modes).ok()?;
-        Some(Self { terminal, before, set: modes.local_modes })
+        Some(Self { terminal, before, set: modes.local_modes, hides_pastes: false })
     }
 }
 
@@ -60,5 +83,8 @@ impl Drop for TerminalMode {
             return;
         }
         let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
+        if self.hides_pastes {
+            mark_pastes(true);
+        }
     }
 }

@@ -184,6 +184,17 @@ fn what_is_empty_says_so_at_a_terminal_alone() {
 }
 
 #[test]
+fn a_conversation_without_exchanges_says_so() {
+    let world = home();
+    let history = ["chat", "--session", "fresh", "-m", "/history"];
+    let run = world.run(&history);
+    assert_eq!((run.code, run.out.as_str()), (Some(0), ""), "{run:?}");
+    assert_eq!(run.err, "nothing was said here yet\n");
+    assert_eq!(Terminal::start(world.command(&history)).written().matches("nothing was said").count(), 1);
+    assert_eq!(world.json(&history).1, serde_json::json!({"exchanges": []}));
+}
+
+#[test]
 fn a_file_names_the_tree_that_is_made_of_it() {
     let world = home();
     std::fs::write(world.path("here/draft.md"), "It begins.\n\n## The mill ##\n\nIt rained.").unwrap();

@@ -218,11 +218,16 @@ impl Terminal {
         line.trim_end().ends_with('>') && usize::from(column) == line.trim_end().len() + 1
     }
 
-    /// How often a prompt was asked for: each sets the terminal to take pastes as such, unless it takes none.
+    /// How often it wrote this.
+    pub(crate) fn times(&self, sign: &[u8]) -> usize {
+        self.raw.windows(sign.len()).filter(|bytes| bytes == &sign).count()
+    }
+
+    /// How often a prompt was asked for or a turn begun: each sets the terminal to take pastes as such, unless it takes
+    /// none.
     fn prompts(&self) -> usize {
-        let of = |sign: &[u8]| self.raw.windows(sign.len()).filter(|bytes| bytes == &sign).count();
-        match of(b"\x1b[?2004h") {
-            0 => of(b"> "),
+        match self.times(b"\x1b[?2004h") {
+            0 => self.times(b"> "),
             edited => edited,
         }
     }

@@ -153,3 +153,153 @@ fn a_line_that_the_terminal_cut_is_not_sent_and_told() {
     assert_eq!(terminal.ended(), Some(0));
     assert_eq!(said(&world), ["hello", "short", &long[..4_000]]);
 }
+
+/// What a terminal is told to mark pastes with, and to do so no more.
+const PASTES: &[u8] = b"\x1b[?2004h";
+const NO_PASTES: &[u8] = b"\x1b[?2004l";
+
+/// Several lines, among them some that are commands when they are typed.
+const PASTE: &str = "def f():\r    return 1\r\r\r# note\r/undo\r/exit\r//x\r\tend";
+
+#[test]
+fn a_paste_is_one_text_while_an_answer_comes_as_at_the_prompt() {
+    let world = World::new();
+    let mut terminal = answering(&world, 40);
+    assert_eq!((terminal.times(PASTES), terminal.times(NO_PASTES)), (2, 1), "at the prompt, and since");
+    terminal.types(&format!("see \x1b[200~{PASTE}\x1b[201~"));
+    terminal.shows("//x");
+    terminal.types("\r");
+    terminal.shows("end (this joins the turn");
+    terminal.at_prompt();
+    terminal.types(&format!("see \x1b[200~{PASTE}\x1b[201~\r"));
+    terminal.until("the second answer", |terminal| terminal.contents().matches("w39").count() == 2);
+    terminal.at_prompt();
+    let before = terminal.times(NO_PASTES);
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert!(terminal.times(NO_PASTES) > before, "it is switched off again");
+    let text = format!("see {}", PASTE.replace('\r', "\n"));
+    assert_eq!(said(&world), ["hello", &text, &text]);
+}
+
+#[test]
+fn a_paste_whose_first_line_is_a_command_is_read_as_at_the_prompt() {
+    let world = World::new();
+    let mut terminal = answering(&world, 40);
+    terminal.types("\x1b[200~/undo\r/exit\x1b[201~\r");
+    terminal.shows("error: /undo:");
+    terminal.at_prompt();
+    terminal.types("\x1b[200~/undo\r/exit\x1b[201~\r");
+    terminal.until("the same error", |terminal| terminal.plain().matches("error: /undo:").count() >= 2);
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["hello"]);
+}
+
+#[test]
+fn a_paste_that_never_ends_begins_the_next_line() {
+    let world = World::new();
+    let mut terminal = answering(&world, 400);
+    types_slowly(&mut terminal, "\x1b[200~on");
+    terminal.types("e\r/exit\r\x1b");
+    std::thread::sleep(Duration::from_millis(200));
+    terminal.signal(Signal::INT);
+    terminal.shows("main> one");
+    terminal.types("two\r");
+    terminal.shows("fine");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["hello", "one\n/exit\ntwo"]);
+}
+
+#[test]
+fn a_paste_that_is_too_long_is_told_and_not_taken() {
+    let world = World::new();
+    world.write("config.toml", "[limits]\npaste = \"1 KiB\"\n");
+    let mut terminal = answering(&world, 60);
+    terminal.types(&format!("\x1b[200~{}\x1b[201~short\r", "long\r".repeat(300)));
+    terminal.shows("longer than limits.paste");
+    terminal.shows("main> short");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["hello", "short"]);
+}
+
+#[test]
+fn a_conversation_that_is_stopped_by_ctrl_z_takes_no_paste_and_goes_on() {
+    let world = World::new();
+    let mut terminal = answering(&world, 60);
+    let before = terminal.times(NO_PASTES);
+    terminal.signal(Signal::TSTP);
+    terminal.until("no paste", |terminal| terminal.times(NO_PASTES) > before);
+    terminal.signal(Signal::CONT);
+    terminal.types("\x1b[200~a\rb\x1b[201~\r");
+    terminal.shows("fine");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["hello", "a\nb"]);
+}
+
+#[test]
+fn what_is_not_sent_is_named_once_and_kept() {
+    let kept = |world: &World| std::fs::read_to_string(world.home().join("cache/history")).unwrap();
+    let world = World::new();
+    let mut terminal = answering(&world, 20);
+    terminal.types("joined one\r/exit\rafter exit line\r");
+    terminal.until("its end", |terminal| terminal.contents().contains("not sent:"));
+    assert_eq!(terminal.ended(), Some(0));
+    assert!(terminal.contents().contains("not sent: after exit line"), "{}", terminal.contents());
+    assert_eq!(terminal.plain().matches("not sent:").count(), 1);
+    assert_eq!(said(&world), ["hello", "joined one"]);
+    assert!(kept(&world).ends_with("after exit line\n"));
+
+    for signal in [Signal::TERM, Signal::HUP] {
+        let world = World::new();
+        let mut terminal = answering(&world, 400);
+        terminal.types("first text\rsecond text\r/status\rthird text\rbegun");
+        terminal.shows("> begun");
+        terminal.signal(signal);
+        terminal.ended();
+        while terminal.listen() {}
+        let shown = terminal.plain();
+        for text in ["first text", "second text", "/status", "third text", "begun"] {
+            assert_eq!(shown.matches(&format!("not sent: {text}\n")).count(), 1, "{text}: {shown}");
+        }
+        assert!(!shown.contains("error:"), "{shown}");
+        assert_eq!(said(&world), ["hello"]);
+        assert!(kept(&world).ends_with("first text\nsecond text\n/status\nthird text\nbegun\n"));
+    }
+}
+
+#[test]
+fn lines_that_were_answered_together_are_one_exchange_and_taken_back_together() {
+    let world = World::new();
+    let mut terminal = answering(&world, 40);
+    let lines: Vec<String> = (0..6).map(|number| format!("line {number}")).collect();
+    terminal.types(&(lines.join("\r") + "\r"));
+    terminal.shows("fine");
+    terminal.at_prompt();
+    terminal.types("/history\r");
+    terminal.shows("\n> line 0\n> line 1\n> line 2\n");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    let asked = |world: &World| -> Vec<String> {
+        let (_, log) = world.json(&["log"]);
+        let told = log["exchanges"].as_array().unwrap().iter();
+        told.map(|exchange| exchange["question"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(asked(&world), ["hello", &lines.join("\n")]);
+    assert!(world.ok(&["log", "-n", "1"]).contains("> line 0\n> line 1\n> line 2\n"));
+    world.ok(&["chat", "-m", "/undo"]);
+    assert_eq!(asked(&world), ["hello"]);
+    let (_, session) = world.json(&["sessions", "show", "main"]);
+    let text = world.ok(&["tree", "text", session["tree"].as_str().unwrap()]);
+    assert!(text.contains("w39") && !text.contains("line"), "no line stays: {text}");
+    world.ok(&["chat", "-m", "/redo"]);
+    assert_eq!(asked(&world)[1], lines.join("\n"));
+}

@@ -94,3 +94,25 @@ fn there_must_be_something_to_ask_again() {
     assert!(run.code == Some(3) && run.err.contains("say something first"), "{run:?}");
     assert!(near.bodies().is_empty());
 }
+
+#[test]
+fn a_question_without_an_answer_is_an_exchange_by_itself() {
+    let (world, _near, on) = home();
+    std::fs::write(world.path("here/note.txt"), "a heavy file").unwrap();
+    let exchanges = || -> Vec<(String, Option<String>)> {
+        let (_, log) = world.json(&["log"]);
+        let of = |exchange: &Value, name: &str| exchange[name].as_str().map(str::to_owned);
+        let all = log["exchanges"].as_array().unwrap().iter();
+        all.map(|exchange| (of(exchange, "question").unwrap(), of(exchange, "answer"))).collect()
+    };
+    assert_ne!(world.run(&["chat", "-m", "first", "--file", "note.txt"]).code, Some(0));
+    assert_ne!(world.run(&["chat", "-m", "second"]).code, Some(0));
+    let unanswered = [("first".to_owned(), None), ("second".to_owned(), None)];
+    assert_eq!(exchanges(), unanswered);
+    on.store(true, Ordering::SeqCst);
+    world.ok(&["chat", "-m", "third"]);
+    let answered = ("third".to_owned(), Some("Said.".to_owned()));
+    assert_eq!(exchanges(), [&unanswered[..], &[answered]].concat());
+    let shown = world.ok(&["log", "-n", "2"]);
+    assert!(!shown.contains("first") && shown.contains("> second\n\n(no answer)\n"), "{shown}");
+}

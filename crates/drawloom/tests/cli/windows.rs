@@ -219,3 +219,30 @@ fn what_is_generated_says_what_its_window_left_out() {
     assert_eq!((&made["left_out"], &made["window_start"]), (&shown["left_out"], &shown["window_start"]));
     assert!(made["window_start"].as_str().unwrap().contains("The heron stood."), "{made}");
 }
+
+#[test]
+fn a_message_that_was_too_long_is_not_in_what_is_sent_next() {
+    let (world, server) = (World::new(), server());
+    small(&world, &server, "rolling");
+    assert_eq!(say(&world, "apples").code, Some(0));
+    assert_eq!(say(&world, &"too long ".repeat(8_000)).code, Some(5));
+    let shown = world.run(&["chat", "-m", "/context", "--model", "box/m"]);
+    assert!(shown.code == Some(0) && shown.err.contains("the next request leaves it out"), "{shown:?}");
+    let next = |more: &[&str]| {
+        let words = [&["context", "show", "--next", "--text", "--model", "box/m"], more].concat();
+        let run = world.run(&words);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert!(run.out.contains("apples") && !run.out.contains("too long"), "{run:?}");
+        run.out
+    };
+    next(&[]);
+    assert!(next(&["-m", "bridges"]).contains("bridges"));
+    assert_eq!(say(&world, "bridges").code, Some(0));
+    let sent = server.asked.lock().unwrap().last().unwrap()["messages"].to_string();
+    assert!(sent.contains("apples") && sent.contains("bridges") && !sent.contains("too long"), "{sent}");
+
+    let fresh = |line: &str| world.run(&["chat", "--session", "fresh", "-m", line, "--model", "box/m"]);
+    assert_eq!(fresh(&"too long ".repeat(8_000)).code, Some(5));
+    let shown = fresh("/context");
+    assert!(shown.code == Some(0) && shown.out.contains("sent next: nothing yet"), "{shown:?}");
+}

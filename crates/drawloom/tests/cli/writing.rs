@@ -198,6 +198,23 @@ fn models_of_a_configured_local_server_are_listed() {
 }
 
 #[test]
+fn a_model_of_a_conversation_is_one_that_its_server_has() {
+    let (world, server) = (World::new(), server());
+    world.ok(&["config", "set", "providers.box.base_url", &format!("http://127.0.0.1:{}", server.port)]);
+    world.ok(&["config", "set", "providers.gone.base_url", "http://127.0.0.1:9"]);
+    world.ok(&["--model", "script:echo", "chat", "-m", "hello"]);
+    let model = |line: &str| world.run(&["chat", "-m", line]);
+    let refused = model("/model box/nosuch");
+    assert!(refused.code == Some(3) && refused.err.contains("which lists small, large"), "{refused:?}");
+    assert!(refused.err.contains("`/model box/small`"), "{refused:?}");
+    for name in ["box/small", "gone/any"] {
+        let set = model(&format!("/model {name}"));
+        assert!(set.code == Some(0) && set.out.contains(name), "{set:?}");
+    }
+    assert_eq!(model("/model script:echo").code, Some(0));
+}
+
+#[test]
 fn the_server_of_an_address_is_asked_for_its_models() {
     let world = World::new();
     let server = crate::server::Server::start(|path, _| {
