@@ -116,7 +116,7 @@ fn facts() -> CommandFacts {
 fn run_with_input(session: &Session, run: Run, input: &str, cancel: &Cancel) -> Result<Outcome, String> {
     let mut running = session.start_background(run, exec::OUTPUT).map_err(|error| error.to_string())?;
     let mut cancel = cancel.clone();
-    let outcome = exec::blocking(async {
+    exec::blocking(async {
         // One that ends without reading them needed none.
         let _unread = running.write(input.as_bytes(), PATIENCE).await;
         running.close_input();
@@ -127,10 +127,12 @@ fn run_with_input(session: &Session, run: Run, input: &str, cancel: &Cancel) -> 
         }
         running.cancel();
         ended(running.outcome().await)
-    })?;
-    outcome
+    })?
 }
 
 fn ended(outcome: &Result<Outcome, SandboxError>) -> Result<Outcome, String> {
-    outcome.as_ref().map(Outcome::clone).map_err(ToString::to_string)
+    match outcome {
+        Ok(outcome) => Ok(outcome.clone()),
+        Err(error) => Err(error.to_string()),
+    }
 }

@@ -45,7 +45,7 @@ fn result(world: &World, tool: &str) -> String {
     found["text"].as_str().unwrap().to_owned()
 }
 
-fn call(name: &str, arguments: Value) -> Value {
+fn call(name: &str, arguments: &Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }
 
@@ -54,11 +54,11 @@ fn a_configured_command_is_a_tool_with_arguments_a_result_and_changes_that_are_g
     let world = world(
         &[
             calls(&json!([
-                call("count", json!({"text": "warp and \"weft\""})),
-                call("count", json!({"txet": 1})),
-                call("note", json!({"any": [1, null]})),
-                call("fail", json!({})),
-                call("chatter", json!({})),
+                call("count", &json!({"text": "warp and \"weft\""})),
+                call("count", &json!({"txet": 1})),
+                call("note", &json!({"any": [1, null]})),
+                call("fail", &json!({})),
+                call("chatter", &json!({})),
             ])),
             json!({"text": "Done."}),
         ],
@@ -85,7 +85,8 @@ fn a_configured_command_is_a_tool_with_arguments_a_result_and_changes_that_are_g
 
 #[test]
 fn rules_and_plan_mode_are_about_a_configured_tool_by_its_name() {
-    let lines = [calls(&json!([call("note", json!({})), call("fail", json!({}))])), json!({"text": "Done."})];
+    let lines =
+        [calls(&json!([call("note", &json!({})), call("fail", &json!({}))])), json!({"text": "Done."})];
     let rule = "[[policy.rules]]\ndecision = \"deny\"\ntool = [\"fail\"]\nreason = \"it only fails\"\n";
     let world = world(&lines, rule);
     let project = text(&world.path("project"));
