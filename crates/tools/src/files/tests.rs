@@ -252,13 +252,13 @@ fn what_does_not_fit_is_told_whole_and_near_names_are_named() {
     }
     assert!(refused(folder.path(), "Read", &json!({})).contains("did you mean read?"));
     assert!(refused(folder.path(), "weave", &json!({})).contains(
-        "the tools are copy, delete, edit, exec, glob, grep, list, mkdir, move, patch, process, read, write"
+        "the tools are copy, delete, edit, exec, glob, grep, list, mkdir, move, patch, plan, process, read, write"
     ));
     let scope = scope(folder.path(), Vec::new(), &[]);
     let registry = ToolRegistry::new(scope, Vec::new(), &["read".to_owned()]).unwrap();
     let call = Arc::new(registry).check("read", &json!({"path": "a"})).ok().unwrap();
     assert!(call.run(&Cancel::never(), &Unread, &place()).text.contains("no workspace"));
-    assert_eq!(ToolRegistry::names().len(), 13);
+    assert_eq!(ToolRegistry::names().len(), 14);
 }
 
 #[test]
@@ -305,5 +305,8 @@ fn schemas_of_the_core_have_at_most_2500_tokens() {
     };
     assert!(size(true) > 300 && size(true) < 2_500, "{} and {}", size(true), size(false));
     let core: Vec<&str> = specs.iter().filter(|spec| spec.core).map(|spec| spec.name.as_str()).collect();
-    assert_eq!(core, ["edit", "exec", "glob", "grep", "list", "read", "web_fetch", "web_search", "write"]);
+    assert_eq!(
+        core,
+        ["edit", "exec", "glob", "grep", "list", "plan", "read", "web_fetch", "web_search", "write"]
+    );
 }
