@@ -65,7 +65,13 @@ async fn archive(
 ) -> Result<CommandOutcome, CommandError> {
     let session = session_named(app, asker, name, !archived).await?;
     let done = app.runtime.store.archive_session(&asker.principal, &session.id, archived).await;
-    done.map_err(|error| taken(error, name))?;
+    done.map_err(|error| {
+        let mut error = taken(error, name);
+        if error.code == "exists" {
+            error.hint = format!("`drawloom sessions rename {} OTHER` makes room for it", shell::quoted(name));
+        }
+        error
+    })?;
     let name = session.name;
     let sentence = match archived {
         true => format!("archived the session {name}: `drawloom sessions restore {name}` brings it back"),

@@ -43,7 +43,7 @@ pub(super) async fn edit_path(app: &App, asker: &Asker, args: Edit) -> Result<Co
     if app.read(asker, tree, |rows| Ok(rows.tree()?.mode)).await? == Mode::Dialogue {
         return Err(CommandError::usage(
             "a conversation is edited a message at a time",
-            "name it: `drawloom tree edit TREE NODE`",
+            format!("name it: `drawloom tree edit {} NODE`", args.tree_argument()),
         ));
     }
     let mut ends = [None, None];
