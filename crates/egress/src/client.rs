@@ -140,9 +140,14 @@ impl Client {
         let request = request.build()?;
         let place = self.judge(request.url()).map_err(SendError::Refused)?;
         let sent = request.body().map_or(Some(0), |body| body.as_bytes().map(|bytes| bytes.len() as u64));
-        let response = self.http.execute(request).await?;
         let host = place.to_string();
-        let transfer = Transfer { host, purpose: self.rule.purpose, sent, received: 0 };
+        // From here on something may have left, whether it is answered or not.
+        let mut transfer = Transfer { host, purpose: self.rule.purpose, sent, received: 0 };
+        let response = self.http.execute(request).await.inspect_err(|error| {
+            if error.is_connect() {
+                transfer.sent = Some(0);
+            }
+        })?;
         Ok(Response { response, transfer })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, LOCATION};
 use reqwest::{StatusCode, Url};
 
 use crate::client::{Client, Response, SendError};
@@ -27,6 +27,8 @@ pub struct Fetched {
     pub redirected_from: Vec<Url>,
     pub status: StatusCode,
     pub content_type: Option<String>,
+    /// What the body is packed with; none where it is not.
+    pub encoding: Option<String>,
     pub body: Vec<u8>,
 }
 
@@ -76,7 +78,7 @@ async fn within(
         let accepted = "text/html,application/xhtml+xml,text/plain,application/json,text/*;q=0.9,*/*;q=0.5";
         // A request puts a user and a password into a header and out of its address.
         client.judge(&url)?;
-        let request = client.get(url.clone()).header(ACCEPT, accepted);
+        let request = client.get(url.clone()).header(ACCEPT, accepted).header(ACCEPT_ENCODING, "identity");
         let response = client.send(request).await.map_err(failure)?;
         let Some(next) = redirect(&response, &url)? else {
             return read(response, url, redirected_from, limits).await;
@@ -112,8 +114,12 @@ async fn read(
     if let Some(said) = response.content_length().filter(|said| *said > limit) {
         return Err(FetchError::TooLong { limit, said: Some(said) });
     }
-    let content_type = response.headers().get(CONTENT_TYPE);
-    let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let header = |name| {
+        let value: Option<&HeaderValue> = response.headers().get(name);
+        value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    let content_type = header(CONTENT_TYPE);
+    let encoding = header(CONTENT_ENCODING).filter(|encoding| !encoding.eq_ignore_ascii_case("identity"));
     let status = response.status();
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(|error| failure(error.into()))? {
@@ -122,7 +128,7 @@ async fn read(
         }
         body.extend_from_slice(&piece);
     }
-    Ok(Fetched { url, redirected_from, status, content_type, body })
+    Ok(Fetched { url, redirected_from, status, content_type, encoding, body })
 }
 
 /// What the gate refused as such, and of all else the innermost cause, without the address.

@@ -22,8 +22,8 @@ impl fmt::Display for Purpose {
     }
 }
 
-/// One request that was answered, with its answer. It is logged when it is dropped, at level `info`; an address is logged without its path,
-/// which may hold anything.
+/// One request that was let go, with what came of it. It is logged when it is dropped, at level `info`; an address is
+/// logged without its path, which may hold anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transfer {
     pub host: String,

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use egress::{Client, ClientOptions, Gate, HostPort, Purpose, Reach, Redirects, Rule, Url};
 use model::Cancel;
+use percent_encoding::percent_decode_str;
 use policy::CallMark;
 use tokio::runtime::Handle;
 
@@ -83,7 +84,8 @@ fn waiting<T>(cancel: &Cancel, work: impl Future<Output = Result<T, String>>) ->
 /// Whether a text that is to be sent holds what is known to be secret, or the mark that stands for such: neither goes
 /// anywhere, whoever wrote it there (spec: security §11).
 fn holds_secret(scope: &ToolScope, text: &str) -> bool {
-    text.contains("⟦secret:") || scope.masker.mask(text).text != text
+    let decoded = percent_decode_str(text).decode_utf8_lossy();
+    [text, &decoded].iter().any(|text| text.contains("⟦secret:") || scope.masker.mask(text).text != *text)
 }
 
 /// The host of an address, as policy compares hosts.

@@ -56,7 +56,9 @@ fn is_ok(block: &Block) -> bool {
 
 /// Whether an address stands in a text, and not as a part of a longer one.
 fn stands_whole(text: &str, address: &str) -> bool {
-    !address.is_empty()
+    // What an address is read as leaves out what it may not hold: such a text is more than an address.
+    let is_address = !address.is_empty() && !address.contains(|c: char| c.is_whitespace() || c.is_control());
+    is_address
         && text.match_indices(address).any(|(at, found)| {
             let before = text[..at].chars().next_back();
             let mut after = text[at + found.len()..].chars();
@@ -99,5 +101,8 @@ mod tests {
             assert!(!stands_whole(text, address), "{text}");
         }
         assert!(!stands_whole("https://a.test/secret", "https://a.test/") && !stands_whole("x", ""));
+        for more in ["https://a.test/ and my PIN is 4711", "https://a.test/\n4711", "https://a.test/\t4711"] {
+            assert!(!stands_whole(more, more), "{more:?} is more than an address");
+        }
     }
 }

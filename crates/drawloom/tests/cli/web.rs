@@ -240,6 +240,8 @@ fn what_is_no_text_or_holds_a_secret_or_a_password_is_refused() {
     let asked = [
         fetch(&site.url("/picture")),
         fetch(&site.url("/?key=canary-0123456789")),
+        fetch(&site.url("/?key=canary-\t0123456789")),
+        fetch(&site.url("/%63anary-01234\n56789")),
         fetch(&password),
         fetch("file:///etc/passwd"),
         fetch(&site.url("/gone")),
@@ -257,6 +259,8 @@ fn what_is_no_text_or_holds_a_secret_or_a_password_is_refused() {
     ] {
         assert!(results.iter().any(|said| said.contains(why)), "{why}: {results:?}");
     }
+    let secrets = results.iter().filter(|said| said.contains("holds a secret")).count();
+    assert_eq!(secrets, 3, "however it is written: {results:?}");
     let mut paths = site.paths();
     paths.sort_unstable();
     assert_eq!(paths, ["/gone", "/picture"]);

@@ -53,6 +53,12 @@ const BLOCKS: [&str; 29] = [
     "thead",
 ];
 
+/// Bytes of the longest link that is shown as one.
+const LONGEST_LINK: usize = 2_048;
+
+/// Bytes of Markdown that are made of a page at most; the page has no more than 10 MiB.
+const MOST: usize = 12 << 20;
+
 /// Levels of quotes and lists that are shown; deeper ones stand where these do.
 const DEEPEST: usize = 8;
 
@@ -70,6 +76,9 @@ pub(crate) fn of_page(html: &str, base: &Url) -> String {
             Token::EndTag(tag) => page.end(&name(&tag.name)),
             Token::String(text) => page.text(&String::from_utf8_lossy(&text)),
             Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => {}
+        }
+        if page.out.len() > MOST {
+            break;
         }
     }
     page.finish()
@@ -413,7 +422,7 @@ impl Page {
         if href.is_empty() || href.starts_with('#') {
             return None;
         }
-        let url = self.base.join(href).ok()?;
+        let url = self.base.join(href).ok().filter(|url| url.as_str().len() <= LONGEST_LINK)?;
         matches!(url.scheme(), "http" | "https" | "mailto")
             .then(|| url.as_str().replace('(', "%28").replace(')', "%29"))
     }
@@ -460,6 +469,17 @@ mod tests {
             [link here](https://example.org/c?d=1&e=%282%29).\nNew **bold** line.\n\nSecond\n\n- one\n  - two\n- three\n\n3. c\n4. d\n\n\
             ```\nfn main() {\n    x\n}\n```\n\n| a | b |\n| --- | --- |\n| 1 | 2\\|3 |\n\n> q\n>\n> r\n\n[picture: a picture]\n\n---\n\nend";
         assert_eq!(markdown(page), told);
+    }
+
+    #[test]
+    fn a_page_makes_no_more_of_itself_than_it_is() {
+        let base = format!("<base href='http://e.test/{}/'>", "a".repeat(1 << 20));
+        let told = markdown(&format!("{base}{}", "<p><a href=x>y</a>".repeat(1_000)));
+        assert!(told.len() < 10_000 && told.starts_with("y\n\ny"), "{}", told.len());
+        let near = "a".repeat(1_900);
+        let base = format!("<base href='http://e.test/{near}/'>");
+        let told = markdown(&format!("{base}{}", "<a href=x>y</a> ".repeat(10_000)));
+        assert!(told.len() <= MOST + 4_096 && told.len() > MOST / 2, "{}", told.len());
     }
 
     #[test]

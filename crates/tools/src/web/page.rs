@@ -13,7 +13,11 @@ const HEAD: usize = 1024;
 /// # Errors
 /// It is none: its kind and size, for the model.
 pub(crate) fn text(fetched: &Fetched) -> Result<String, String> {
-    let Fetched { url, content_type, body, .. } = fetched;
+    let Fetched { url, content_type, encoding, body, .. } = fetched;
+    if let Some(encoding) = encoding {
+        let size = text::bytes::size(body.len() as u64);
+        return Err(format!("it is packed with {encoding}, {size}: nothing of it is shown"));
+    }
     let whole = content_type.as_deref().unwrap_or_default();
     let kind = whole.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_html = matches!(kind.as_str(), "text/html" | "application/xhtml+xml");
@@ -84,6 +88,7 @@ mod tests {
             redirected_from: Vec::new(),
             status: StatusCode::OK,
             content_type: (!content_type.is_empty()).then(|| content_type.to_owned()),
+            encoding: None,
             body: body.to_owned(),
         })
     }
