@@ -108,7 +108,7 @@ impl ConfiguredTool {
                 "tools.{name}.effects names {other}: it is `read` or `write`; such tools have no network"
             ));
         }
-        if super::chat::tools::built_in().contains(&name.to_owned()) {
+        if super::chat::tools::is_taken(name) {
             return Err(format!("tools.{name} has the name of a tool that is there: choose another one"));
         }
         let schema = match &self.schema {
@@ -116,14 +116,16 @@ impl ConfiguredTool {
             Some(schema) => serde_json::from_str(schema)
                 .map_err(|error| format!("tools.{name}.schema is no JSON: {error}"))?,
         };
-        Ok(CommandTool {
+        let tool = CommandTool {
             name: name.to_owned(),
             description: given(&self.description).ok_or_else(|| missing("description"))?,
             line: given(&self.command).ok_or_else(|| missing("command"))?,
             schema,
             writes: self.effects.contains(&Effect::Write),
             seconds: self.timeout,
-        })
+        };
+        tool.check().map_err(|why| format!("tools.{name}: {why}"))?;
+        Ok(tool)
     }
 }
 

@@ -137,9 +137,13 @@ impl WindowChoice<'_> {
             chosen.pairs = Pairs::of(self.rows, &chosen.spoken, &previous.calls)?;
             self.fit(&mut chosen, &offers, complete)?;
         }
-        if let Some(plan) = self.plan_that_left(&chosen, complete)? {
+        if let Some(plan) = self.plan_that_left(&chosen, complete, activated)? {
             offers.push(plan);
-            self.fit(&mut chosen, &offers, complete)?;
+            // What does not fit with it fits without.
+            if self.fit(&mut chosen, &offers, complete).is_err() {
+                offers.pop();
+                self.fit(&mut chosen, &offers, complete)?;
+            }
         }
         if chosen.from > 0 || !complete {
             chosen.moved =
@@ -230,9 +234,15 @@ impl WindowChoice<'_> {
         Ok(chosen.from == 0 && complete)
     }
 
-    /// The plan, to be shown again, where what set it has left with this request.
-    fn plan_that_left(&self, chosen: &Chosen, complete: bool) -> Result<Option<Offer>, ContextError> {
-        let moves = chosen.from > 0 || !complete;
+    /// The plan, to be shown again, where what set it has left with this request, or before one that is not the last one
+    /// and more at its end.
+    fn plan_that_left(
+        &self,
+        chosen: &Chosen,
+        complete: bool,
+        activated: bool,
+    ) -> Result<Option<Offer>, ContextError> {
+        let moves = chosen.from > 0 || !complete || activated;
         let has_plan = chosen.prefix.tools.iter().any(|tool| tool.name == plan::PLAN);
         if !has_plan || !(moves || chosen.pairs.has_new_cuts()) {
             return Ok(None);

@@ -9,7 +9,10 @@ use std::ops::RangeInclusive;
 
 use loom::path::ViewOverrides;
 use loom::render::{Pages, Passage};
-use loom::{Block, NodeId, PositionId, Role, RowError, ToolStatus, TreeReader, Trust, ViewName};
+use loom::{
+    Block, CellKey, CellValue, NodeId, OpTarget, PositionId, Role, RowError, ToolStatus, TreeReader, Trust,
+    ViewName, resolve,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -86,7 +89,13 @@ impl Plan {
         if tool != PLAN {
             return None;
         }
-        Self::deserialize(arguments).ok().map(Self::tidy)
+        Self::deserialize(arguments).ok().map(Self::tidy).filter(Self::is_kept)
+    }
+
+    /// Whether it is within its bounds, and each step says something.
+    fn is_kept(&self) -> bool {
+        let says = |step: &PlanStep| (1..=STEP).contains(&step.step.chars().count());
+        self.steps.len() <= MOST_STEPS && self.steps.iter().all(says)
     }
 
     /// The same, each step on one line.
@@ -100,6 +109,15 @@ impl Plan {
     /// Steps in this state.
     fn count(&self, state: StepState) -> usize {
         self.steps.iter().filter(|step| step.state == state).count()
+    }
+
+    /// How many steps are how far: nothing of what they say.
+    pub fn counts(&self) -> String {
+        if self.steps.is_empty() {
+            return "nothing is planned".to_owned();
+        }
+        let counts = StepState::ALL.map(|state| format!("{} {}", self.count(state), state.as_str()));
+        counts.join(", ")
     }
 
     /// How far it is, on one line: `2 of 5 steps done; now: run the tests`.
@@ -193,6 +211,10 @@ pub fn standing(
                     call: None,
                 })
             });
+            let again = match again {
+                Some(again) if holds(rows, view, again.set_by)? => Some(again),
+                _ => None,
+            };
             if let Some(found) = again.or_else(|| set_here(passage, &mut answered)) {
                 return Ok(Some(found));
             }
@@ -202,6 +224,14 @@ pub fn standing(
             None => return Ok(None),
         }
     }
+}
+
+/// Whether a node that set a plan is what stands at its place.
+fn holds(rows: &dyn TreeReader, view: &ViewName, set_by: NodeId) -> Result<bool, RowError> {
+    let Some(row) = rows.node(set_by)?.filter(|row| !row.purged) else { return Ok(false) };
+    let target = OpTarget::Position(row.node.position);
+    let is_excluded = rows.cell(&CellKey::Excluded { target })?.value == CellValue::Set;
+    Ok(!is_excluded && resolve::shown(rows, view, row.node.position)? == set_by)
 }
 
 /// The plan that the last call of a node which was answered sets. `answered` holds the calls that are answered below.

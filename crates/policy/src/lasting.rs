@@ -48,7 +48,7 @@ impl Permission {
     }
 
     /// Whether it is about a level of the sandbox, whatever the command is.
-    fn is_of_level(&self) -> bool {
+    pub fn is_of_level(&self) -> bool {
         self.0.iter().any(|pattern| matches!(pattern, Pattern::Effect { limit: None, .. }))
     }
 }

@@ -67,6 +67,10 @@ impl<'a> CallView<'a> {
         if self.call.server.is_none() {
             items.retain(|item| !self.is_of(*item, Effect::Read));
         }
+        // What a command writes is allowed with the command.
+        if self.call.command.is_some() {
+            items.retain(|item| !matches!(item, Item::Effect(Effect::Write)));
+        }
         items
     }
 

@@ -1,6 +1,6 @@
 //! The check of what a tool is called with: every problem in one message, so that one try more is enough.
 
-use boon::{Compiler, ErrorKind, InstanceToken, SchemaIndex, Schemas, ValidationError};
+use boon::{Compiler, ErrorKind, InstanceToken, SchemaIndex, Schemas, SchemeUrlLoader, ValidationError};
 use serde_json::Value;
 
 /// Problems that are named at most.
@@ -19,6 +19,8 @@ impl ArgumentSchema {
     /// It is no schema.
     pub(crate) fn new(schema: &Value) -> Result<Self, String> {
         let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
+        // A schema opens nothing: neither a file nor a connection.
+        compiler.use_loader(Box::new(SchemeUrlLoader::new()));
         let place = "tool:arguments";
         compiler.add_resource(place, schema.clone()).map_err(|error| error.to_string())?;
         let index = compiler.compile(place, &mut schemas).map_err(|error| error.to_string())?;

@@ -6,16 +6,14 @@ use std::time::Duration;
 use context::ToolSpec;
 use model::Cancel;
 use policy::{CommandFacts, CommandStart, Effect, NetworkWish};
-use sandbox::{CommandLine, Ending, Outcome, RootAccess, Run, SandboxError, Session};
+use sandbox::{CommandLine, Ending, Level, Outcome, RootAccess, Run, SandboxError, Session};
 use serde_json::Value;
-use text::terminal::explicit;
+use text::cut::head_tail;
 use workspace::RelativePath;
 
+use crate::arguments::ArgumentSchema;
 use crate::exec::{self, CommandScope, recording, report};
 use crate::tool::{CallScope, Tool, ToolScope};
-
-/// How long a command may leave its arguments unread.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What there is to know of such a tool.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +31,24 @@ pub struct CommandTool {
     pub seconds: u32,
 }
 
+/// Characters of the longest name that models take.
+const LONGEST_NAME: usize = 64;
+
 impl CommandTool {
+    /// Refuses what no model can be told of or no call be checked by.
+    ///
+    /// # Errors
+    /// What is wrong, by its key.
+    pub fn check(&self) -> Result<(), String> {
+        if self.name.len() > LONGEST_NAME {
+            return Err(format!("its name is longer than {LONGEST_NAME} characters"));
+        }
+        if self.schema.get("type") != Some(&Value::from("object")) {
+            return Err("schema is none of an object: its `type` is not `object`".to_owned());
+        }
+        ArgumentSchema::new(&self.schema).map(drop).map_err(|why| format!("schema is none: {why}"))
+    }
+
     /// It as a tool, which waits for a search where schemas do not fit.
     pub fn into_tool(self) -> Tool {
         let spec = ToolSpec {
@@ -42,10 +57,13 @@ impl CommandTool {
             parameters: self.schema.clone(),
             core: false,
         };
-        let effects =
-            if self.writes { &[Effect::Read, Effect::Write, Effect::Exec][..] } else { &[Effect::Exec] };
-        let shown = self.line.lines().map(|line| format!("$ {}\n", explicit(line))).collect::<String>();
-        Tool::running_a_program(spec, effects, (facts(), shown), move |call, arguments| {
+        let effects = if self.writes {
+            &[Effect::Read, Effect::Write, Effect::Exec][..]
+        } else {
+            &[Effect::Read, Effect::Exec]
+        };
+        let line = self.line.clone();
+        Tool::running_a_program(spec, effects, (facts(), line), move |call, arguments| {
             self.run(call, arguments)
         })
     }
@@ -69,15 +87,21 @@ impl CommandTool {
             quarantine: commands.quarantine.join(call.changes.name()),
         };
         let input = format!("{arguments}\n");
-        if only_looks {
-            let outcome = run_with_input(&commands.session, run, &input, call.cancel)?;
+        // Below that level nothing keeps it from writing.
+        if only_looks && commands.session.level() == Level::Full {
+            let outcome = run_with_input(&commands.session, run, self.given(&input), call.cancel)?;
             return self.result(scope, commands, &outcome, None);
         }
         let recorder = (call.changes, call.cancel);
         let (outcome, changed) = recording(&commands.checkpoints, place.root, recorder, || {
-            run_with_input(&commands.session, run, &input, call.cancel)
+            run_with_input(&commands.session, run, self.given(&input), call.cancel)
         })?;
         self.result(scope, commands, &outcome?, changed.told_changes())
+    }
+
+    /// What it reads, and how long it may leave that unread: as long as it may run.
+    fn given<'i>(&self, input: &'i str) -> (&'i [u8], Duration) {
+        (input.as_bytes(), Duration::from_secs(self.seconds.into()))
     }
 
     /// What it said, and which files it changed.
@@ -89,13 +113,24 @@ impl CommandTool {
         changed: Option<String>,
     ) -> Result<String, String> {
         let files = changed.map(|changed| format!("\n[files]\n{changed}")).unwrap_or_default();
+        let notes = report::notes(outcome, &commands.report).map(|notes| format!("\n{notes}"));
+        let more = files.clone() + &notes.unwrap_or_default();
         let told = || report::told(scope, outcome, &commands.report, None) + &files;
+        let shown = |result: &str| {
+            // Secrets go before anything is cut.
+            let result = scope.masker.mask(result).text;
+            head_tail(&result, report::SHOWN, "result").text.into_owned() + &more
+        };
         if outcome.ending != Ending::Exited(0) {
             return Err(told());
         }
-        match serde_json::from_str(&outcome.standard.text()) {
-            Ok(Value::String(text)) => Ok(text + &files),
-            Ok(value) => Ok(value.to_string() + &files),
+        if outcome.standard.omitted > 0 {
+            return Err(format!("{} said more than is kept: {}", self.name, told()));
+        }
+        let said = outcome.standard.text();
+        match serde_json::from_str(&said) {
+            Ok(Value::String(text)) => Ok(shown(&text)),
+            Ok(_) => Ok(shown(said.trim())),
             Err(error) => Err(format!("{} said no JSON ({error}): {}", self.name, told())),
         }
     }
@@ -113,12 +148,20 @@ fn facts() -> CommandFacts {
 }
 
 /// Runs a command that reads this, until it ends. It blocks.
-fn run_with_input(session: &Session, run: Run, input: &str, cancel: &Cancel) -> Result<Outcome, String> {
+fn run_with_input(
+    session: &Session,
+    run: Run,
+    (input, patience): (&[u8], Duration),
+    cancel: &Cancel,
+) -> Result<Outcome, String> {
     let mut running = session.start_background(run, exec::OUTPUT).map_err(|error| error.to_string())?;
     let mut cancel = cancel.clone();
     exec::blocking(async {
-        // One that ends without reading them needed none.
-        let _unread = running.write(input.as_bytes(), PATIENCE).await;
+        tokio::select! {
+            // One that ends without reading it needed none.
+            _unread = running.write(input, patience) => {}
+            () = cancel.cancelled() => {}
+        }
         running.close_input();
         tokio::select! {
             biased;

@@ -157,7 +157,14 @@ impl CheckedCall {
 
     /// What a yes to the question about it may hold for. It blocks.
     pub fn lasting_answers(&self, session: &SessionFacts) -> LastingAnswers {
-        self.scope.policy.lasting_answers(&self.facts(), session)
+        let answers = self.scope.policy.lasting_answers(&self.facts(), session);
+        match &self.tool.program {
+            // Its name says nothing of what it is called with, and a file that it runs may be another one by then.
+            Some(_) if !answers.session.as_ref().is_some_and(Permission::is_of_level) => {
+                LastingAnswers::default()
+            }
+            _ => answers,
+        }
     }
 
     fn facts(&self) -> CallFacts {
@@ -193,7 +200,10 @@ impl CheckedCall {
     /// # Errors
     /// A file it names cannot be compared with what it will be later, for this reason.
     pub fn rests_on(&self) -> Result<Option<Digest>, String> {
-        let Some(command) = self.tool.command(&self.scope, &self.arguments) else { return Ok(None) };
+        let Some(mut command) = self.tool.command(&self.scope, &self.arguments) else { return Ok(None) };
+        if let Some(line) = &self.tool.program {
+            command.line.clone_from(line);
+        }
         let Ok(place) = self.scope.roots.place(".") else { return Ok(None) };
         exec::watched(place.root, &command).map(Some)
     }

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use text::mask::Masker;
+use text::terminal::explicit;
 use workspace::{AllowedRoots, RelativePath};
 
 use crate::changes::{ChangeRecorder, SeenFiles};
@@ -126,6 +127,8 @@ pub struct Tool {
     preview: Option<Box<Preview>>,
     steering: Option<Steering>,
     target: Option<Box<OfCall<NetworkTarget>>>,
+    /// Line that a configured tool runs, whatever it is called with.
+    pub(crate) program: Option<String>,
 }
 
 /// What depends on how a call steers a command that runs.
@@ -166,6 +169,7 @@ impl Tool {
             preview: None,
             steering: None,
             target: None,
+            program: None,
         }
     }
 
@@ -186,6 +190,7 @@ impl Tool {
             preview: Some(Box::new(previewing(preview))),
             steering: None,
             target: None,
+            program: None,
         }
     }
 
@@ -206,6 +211,7 @@ impl Tool {
             preview: Some(Box::new(previewing(preview))),
             steering: None,
             target: None,
+            program: None,
         }
     }
 
@@ -231,16 +237,18 @@ impl Tool {
                 plan_mode: Box::new(of_arguments(plan_mode)),
             }),
             target: None,
+            program: None,
         }
     }
 
-    /// A tool that runs a program which is no shell's line of the model's; a question shows `shown` and the arguments.
+    /// A tool that runs a line which is none of the model's; a question shows it and the arguments.
     pub(crate) fn running_a_program(
         spec: ToolSpec,
         effects: &'static [Effect],
-        (command, shown): (CommandFacts, String),
+        (command, line): (CommandFacts, String),
         run: impl Fn(&CallScope<'_>, &Value) -> Result<String, String> + Send + Sync + 'static,
     ) -> Self {
+        let shown = line.lines().map(|line| format!("$ {}\n", explicit(line))).collect::<String>();
         let preview = move |scope: &ToolScope, arguments: Value| {
             let with = scope.masker.mask(&arguments.to_string()).text.into_owned();
             Ok(format!("{shown}with {with}"))
@@ -254,6 +262,7 @@ impl Tool {
             preview: Some(Box::new(preview)),
             steering: None,
             target: None,
+            program: Some(line),
         }
     }
 
@@ -309,6 +318,7 @@ impl Tool {
             preview: None,
             steering: None,
             target: None,
+            program: None,
         }
     }
 

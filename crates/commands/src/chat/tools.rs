@@ -114,11 +114,17 @@ pub(crate) fn names<'s>(configured: impl Iterator<Item = &'s String>) -> Vec<Str
 }
 
 /// The names of the tools that need no configuration, sorted.
-pub(crate) fn built_in() -> Vec<String> {
+fn built_in() -> Vec<String> {
     let further = conversation_tools::NAMES.into_iter().chain(WEB_TOOLS).map(str::to_owned);
     let mut names: Vec<String> = ToolRegistry::names().into_iter().chain(further).collect();
     names.sort();
     names
+}
+
+/// Whether a name is that of a tool of the program, also of those that no agent names.
+pub(crate) fn is_taken(name: &str) -> bool {
+    [context::tools::tool_search(), context::tools::call_tool()].iter().any(|tool| tool.name == name)
+        || built_in().iter().any(|other| other == name)
 }
 
 /// What the tools of these names work in. Where one of them runs commands, it waits for the probe of the sandbox.

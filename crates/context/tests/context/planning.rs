@@ -7,7 +7,7 @@ use drawloom_context::plan::{PLAN, Plan, PlanStep, StepState, standing};
 use drawloom_context::{Assembled, Bootstrap, Estimator, Previous, TokenBudget};
 use loom::path::ViewOverrides;
 use loom::render::tip;
-use loom::{Block, Mode, NodeId, Op, Role, ToolStatus, ViewName};
+use loom::{Block, Mode, NodeId, Op, Role, TextOffset, ToolStatus, ViewName};
 use loom_testing::WriteRows;
 use model::{Model, Params};
 use proptest::prelude::*;
@@ -20,6 +20,7 @@ use crate::support::{Desk, echo};
 struct Planning {
     desk: Desk,
     request: DialogueRequest,
+    said: Vec<NodeId>,
     calls: usize,
     trims: usize,
     shown_again: usize,
@@ -38,11 +39,19 @@ impl Planning {
             bootstrap: Arc::new(bootstrap),
             ..DialogueRequest::new(ViewName::default(), target(), budget)
         };
-        Self { desk: Desk::of(Mode::Dialogue), request, calls: 0, trims: 0, shown_again: 0 }
+        Self { desk: Desk::of(Mode::Dialogue), request, said: Vec::new(), calls: 0, trims: 0, shown_again: 0 }
     }
 
     fn say(&mut self, words: usize) {
-        self.desk.say(Role::User, vec![Block::text("Weave on. ".repeat(words))]);
+        let said = self.desk.say(Role::User, vec![Block::text("Weave on. ".repeat(words))]);
+        self.said.push(said);
+    }
+
+    /// Has the window begin with the message said last but some.
+    fn compact(&mut self, before_last: usize) {
+        let at = self.said.len().saturating_sub(before_last + 1);
+        let to = Some(TextOffset { position: self.said[at].as_position(), at: 0 });
+        self.desk.run(Op::Compact { to, by_hand: true });
     }
 
     /// A call with its result. Returns the node of the call.
@@ -95,6 +104,7 @@ enum Step {
     Say(usize),
     Read(usize),
     Plan(bool),
+    Compact(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -102,6 +112,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (1..600_usize).prop_map(Step::Say),
         5 => (1..900_usize).prop_map(Step::Read),
         1 => prop::bool::weighted(0.8).prop_map(Step::Plan),
+        1 => (0..3_usize).prop_map(Step::Compact),
     ]
 }
 
@@ -123,6 +134,7 @@ proptest! {
                     let said = "warp weft ".repeat(words);
                     session.call("read", json!({"path": "loom"}), said, ToolStatus::Ok);
                 }
+                Step::Compact(before_last) => session.compact(before_last),
                 Step::Plan(answered) => {
                     let name = format!("step number {number} of this");
                     session.set(&name, if answered { ToolStatus::Ok } else { ToolStatus::Denied });

@@ -20,6 +20,9 @@ description = "Write a note down."
 [tools.fail]
 command = "echo oh >&2; exit 3"
 description = "Fail."
+[tools.much]
+command = "printf '\"'; head -c 100000 /dev/zero | tr '\\0' x; printf '\"'; touch .envrc"
+description = "Say much, and make what is protected."
 [tools.chatter]
 command = "echo hello"
 description = "Say no JSON."
@@ -30,7 +33,7 @@ fn world(lines: &[Value], more: &str) -> World {
     let world = World::new();
     world.write("lines.jsonl", &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
     let file = text(&world.home().join("lines.jsonl"));
-    let names = r#"["count", "note", "fail", "chatter"]"#;
+    let names = r#"["count", "note", "fail", "much", "chatter"]"#;
     world.write(
         "config.toml",
         &format!("[model]\ndefault = \"script:{file}\"\n[agents.assistant]\ntools = {names}\n{TOOLS}{more}"),
@@ -59,6 +62,7 @@ fn a_configured_command_is_a_tool_with_arguments_a_result_and_changes_that_are_g
                 call("note", &json!({"any": [1, null]})),
                 call("fail", &json!({})),
                 call("chatter", &json!({})),
+                call("much", &json!({"unread": "y".repeat(80_000)})),
             ])),
             json!({"text": "Done."}),
         ],
@@ -68,7 +72,7 @@ fn a_configured_command_is_a_tool_with_arguments_a_result_and_changes_that_are_g
     assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
     let counts: Vec<_> = nodes(&world).into_iter().filter(|node| node["author"] == "count").collect();
     let counts: Vec<_> = counts.iter().map(|node| node["text"].as_str().unwrap()).collect();
-    let counted = r#"{"given":{"text":"warp and \"weft\""},"main":"weave"}"#;
+    let counted = r#"{"given": {"text":"warp and \"weft\""}, "main": "weave"}"#;
     assert!(counts.contains(&counted), "{counts:?}");
     assert!(counts.iter().any(|told| told.starts_with("Invalid parameters of count")), "{counts:?}");
     assert!(!world.path("project/seen").exists(), "what only reads sees the workspace read-only");
@@ -78,6 +82,12 @@ fn a_configured_command_is_a_tool_with_arguments_a_result_and_changes_that_are_g
     let failed = result(&world, "fail");
     assert!(failed.starts_with("exit 3 (") && failed.contains("[errors]\noh"), "{failed}");
     assert!(result(&world, "chatter").starts_with("chatter said no JSON"), "{}", result(&world, "chatter"));
+    let much = result(&world, "much");
+    assert!(
+        much.starts_with("xxx") && much.len() < 21_000 && much.contains("characters of result"),
+        "{much}"
+    );
+    assert!(much.contains("[notes]\n.envrc is protected"), "{much}");
     let project = text(&world.path("project"));
     let undone = world.run(&["--workspace", &project, "chat", "-m", "/undo --files"]);
     assert!(!world.path("project/note.json").exists(), "{undone:?}");
@@ -115,7 +125,17 @@ fn what_is_wrong_with_a_configured_tool_is_named_by_its_key() {
             "[tools.x]\ncommand = \"true\"\ndescription = \"d\"\neffects = [\"net\"]\n",
             "tools.x.effects names net",
         ),
+        (
+            "[tools.x]\ncommand = \"true\"\ndescription = \"d\"\nschema = '{\"type\": \"array\"}'\n",
+            "tools.x: schema is none of an object",
+        ),
+        (
+            "[tools.x]\ncommand = \"true\"\ndescription = \"d\"\nschema = '{\"type\": \"object\", \"properties\": \
+             {\"a\": {\"$ref\": \"file:///etc/hostname\"}}}'\n",
+            "tools.x: schema is none: ",
+        ),
         ("[tools.read]\ncommand = \"true\"\ndescription = \"d\"\n", "tools.read has the name of a tool"),
+        ("[tools.call_tool]\ncommand = \"true\"\ndescription = \"d\"\n", "tools.call_tool has the name"),
     ] {
         let world = World::new();
         world.write("config.toml", wrong);
@@ -129,13 +149,13 @@ fn the_tools_of_the_model_are_listed_with_what_they_do() {
     let world = world(&[], "");
     let project = text(&world.path("project"));
     let shown = world.ok(&["--workspace", &project, "chat", "-m", "/tools"]);
-    assert!(shown.contains("count  exec\n    Count the words of a text.\n"), "{shown}");
+    assert!(shown.contains("count  read, exec\n    Count the words of a text.\n"), "{shown}");
     assert!(
         shown.contains("note  read, write, exec\n")
             && shown.contains("not given to it: context_status, copy")
     );
     let (_, listed) = world.json(&["--workspace", &project, "chat", "-m", "/tools"]);
-    assert_eq!(listed["tools"].as_array().unwrap().len(), 4, "{listed}");
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 5, "{listed}");
     let bare = World::new().ok(&["chat", "-m", "/tools"]);
     assert!(
         bare.starts_with("the model may call no tools: `drawloom config set agents.assistant.tools"),

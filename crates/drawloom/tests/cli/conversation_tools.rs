@@ -208,6 +208,8 @@ fn a_plan_is_shown_and_stays_in_sight_and_is_forgotten_with_the_call_that_set_it
     chat(&world, "On.");
     assert!(has(&near.bodies().pop().unwrap(), "2. active: weave"), "control: it stays");
     world.ok(&["forget", set["id"].as_str().unwrap(), "--yes", "--yes"]);
+    let (_, found) = world.json(&["search", "dress"]);
+    assert_eq!(found["hits"], json!([]), "its result says nothing of it");
     chat(&world, "Go on.");
     let last = near.bodies().pop().unwrap();
     assert!(!has(&last, "The plan, as you set it") && !has(&last, "dress the loom"), "{last}");

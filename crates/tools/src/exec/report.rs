@@ -9,7 +9,7 @@ use crate::changes::line_name;
 use crate::tool::ToolScope;
 
 /// Characters of each output stream that are told.
-const SHOWN: usize = 20_000;
+pub(crate) const SHOWN: usize = 20_000;
 
 /// How it ended, what it printed, what it changed, and what there is to know besides.
 pub(crate) fn told(
@@ -30,14 +30,17 @@ pub(crate) fn told(
     parts.extend(stream("errors", &outcome.error));
     let files = changed.and_then(ChangedFiles::told_changes);
     parts.extend(files.map(|files| format!("[files]\n{files}")));
+    parts.extend(notes(outcome, report));
+    parts.join("\n")
+}
+
+/// What there is to know besides; nothing where all is as it should be.
+pub(crate) fn notes(outcome: &Outcome, report: &LevelReport) -> Option<String> {
     let mut notes: Vec<String> = outcome.notices.iter().map(notice).collect();
     if outcome.level < Level::Full {
         notes.push(format!("the sandbox is {}: {}", outcome.level, report.missing.join("; ")));
     }
-    if !notes.is_empty() {
-        parts.push(format!("[notes]\n{}", notes.join("\n")));
-    }
-    parts.join("\n")
+    (!notes.is_empty()).then(|| format!("[notes]\n{}", notes.join("\n")))
 }
 
 /// Text of an output stream. A secret of which a part is left out is left out whole.
