@@ -68,7 +68,8 @@ async fn archive(
     done.map_err(|error| {
         let mut error = taken(error, name);
         if error.code == "exists" {
-            error.hint = format!("`drawloom sessions rename {} OTHER` makes room for it", shell::quoted(name));
+            error.hint =
+                format!("`drawloom sessions rename {} OTHER` makes room for it", shell::quoted(name));
         }
         error
     })?;

@@ -97,7 +97,7 @@ pub(crate) async fn search(app: &App, asker: &Asker, args: Search) -> Result<Com
         })
     });
     Ok(CommandOutcome::Hits(HitsShown {
-        hits: hits.chain(drafts).collect(),
+        hits: hits.chain(drafts).take(limit).collect(),
         ranked,
         partial: found.partial || found.newest_only,
     }))
@@ -112,7 +112,8 @@ async fn drafts(
 ) -> Result<Vec<HitShown>, CommandError> {
     let mut hits = Vec::new();
     for DraftHit { tree, view, slot, text } in found {
-        let entry = app.runtime.store.tree(&asker.principal, tree).await?;
+        // Its tree may have gone meanwhile.
+        let Ok(entry) = app.runtime.store.tree(&asker.principal, tree).await else { continue };
         let row = app.read(asker, tree, move |rows| {
             let at = match slot {
                 Slot::Buffer => tip(rows, &view)?,

@@ -169,6 +169,7 @@ impl Keys {
         match byte {
             b'\n' | b'\r' => {
                 let line = std::mem::take(&mut self.line);
+                self.alone = None;
                 return Some(String::from_utf8_lossy(&line).into_owned());
             }
             END if self.line.is_empty() => return Some(QUIT.to_owned()),

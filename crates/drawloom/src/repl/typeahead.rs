@@ -275,7 +275,7 @@ pub(super) fn lines_there(output: Output, begun: String, longest: usize) -> Type
             && let Some(line) = read_line(&terminal)
         {
             match line {
-                Some(line) if line == QUIT => lines.push(line),
+                Some(line) if line == QUIT && !keys.is_pasting() => lines.push(line),
                 Some(line) => lines.extend(keys.take((line + "\n").as_bytes())),
                 None => output.failure(&cut()),
             }

@@ -284,6 +284,9 @@ impl Search<'_, '_> {
         };
         let mut found = Vec::new();
         for tree in trees {
+            if found.len() >= limit || Instant::now() >= self.end {
+                break;
+            }
             draft::each_of_tree(self.db, tree.key, |draft, _| {
                 let (view, slot, Draft { text, .. }) = draft?;
                 if found.len() < limit && Occurrences::count_in(self.query, &text).is_some() {
