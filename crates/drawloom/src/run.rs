@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         output.json |= chat.events;
         chat.check()?;
     }
-    let command = with_colors(command, output);
+    let command = with_authors(command, output);
     let Global { home, workspace, model, model_file, verbose, .. } = cli.global;
     let model = match (model, model_file) {
         (None, Some(file)) => Some(named_file(&file)?),
@@ -315,10 +315,10 @@ fn with_store(
     }
 }
 
-/// A command whose colours say who wrote what has to find that out.
-fn with_colors(mut command: Command, output: &Output) -> Command {
+/// A command that says who wrote what, in colours or as JSON, has to find that out.
+fn with_authors(mut command: Command, output: &Output) -> Command {
     if let Command::Tree(TreeCommand::Text(text)) = &mut command
-        && output.color()
+        && (output.color() || output.json)
     {
         text.authors = true;
     }

@@ -250,7 +250,8 @@ fn a_model_is_named_where_its_text_is_shown() {
     world.ok(&["tree", "edit", "Tale", &made, "--text", " echo one"]);
     let shown = world.ok(&["tree", "show", "Tale"]);
     assert!(shown.contains("edits script/echo"), "{shown}");
-    let (_, told) = world.json(&["tree", "text", "Tale", "--spans"]);
+    let (_, told) = world.json(&["tree", "text", "Tale"]);
+    assert_eq!(told, world.json(&["tree", "text", "Tale", "--spans"]).1, "JSON has them always");
     let spans = told["spans"].as_array().unwrap().iter();
     let by: Vec<(Value, Value)> = spans.map(|span| (span["kind"].clone(), span["model"].clone())).collect();
     let (human, model) =
