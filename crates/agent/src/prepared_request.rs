@@ -7,7 +7,7 @@ use context::window_beginning::WindowBeginning;
 use context::{Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse};
 use loom::content::NotCanonical;
 use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, GenerationSettings, NodeId, Op};
-use model::{EncodedRequest, Prompt, TokenCounter};
+use model::{EncodedRequest, Prompt, SiblingSlot, TokenCounter};
 use store::{
     AttachedWrites, Claim, Cursor, Fence, Guard, HashedBytes, LeaseOwner, NewGeneration, Principal,
     Reservation, StoreError,
@@ -267,8 +267,9 @@ impl PreparedRequest {
         runtime: &Runtime,
         call: &Call,
         ask: &GenerationRequest,
-        turn: &str,
+        slot: &SiblingSlot,
     ) -> Result<StartedGeneration, AgentError> {
+        let turn = &slot.turn;
         if let (Some(start), Some(place)) = (self.assembled.new_start, &self.place) {
             // What is refused changes nothing.
             runtime.admit(call, ask, &self.manifest, turn).await?;
@@ -295,7 +296,8 @@ impl PreparedRequest {
         for notice in &self.assembled.notices {
             call.note(notice);
         }
-        if self.assembled.new_start.is_some()
+        if slot.index == 0
+            && self.assembled.begins.as_ref().is_some_and(|begins| begins.is_new)
             && let Some(notice) = self.window_notice()
         {
             call.note(&notice);

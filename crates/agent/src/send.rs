@@ -64,7 +64,7 @@ impl GenerationRequest {
     ) -> BoxFuture<'a, Result<GenerationOutcome, AgentError>> {
         Box::pin(async move {
             let prepared = self.prepare_within(runtime, &call.who, refused, true).await?;
-            let begun = prepared.begin(runtime, call, self, &slot.turn).await?;
+            let begun = prepared.begin(runtime, call, self, &slot).await?;
             if let Some(tokens) = refused {
                 call.note(format!(
                 "the provider found the request too long, though it was estimated at {tokens} tokens: it is shortened \

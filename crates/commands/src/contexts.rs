@@ -264,7 +264,7 @@ fn window_start(
             let path = ViewOverrides::read(rows, view, run.to)?;
             WindowBeginning::find(rows, view, &path, at.depth, text.get(..cut).unwrap_or_default(), sent)?
         } else {
-            WindowBeginning { words: first_words(sent), chapter: None }
+            WindowBeginning { words: first_words(sent), chapter: None, is_new: false }
         };
         return Ok(Some(agent::window_notice(&begins, chars)));
     }

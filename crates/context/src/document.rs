@@ -80,9 +80,10 @@ pub fn document(
         None => tip(rows, &request.view)?,
     };
     let path = ViewOverrides::read(rows, &request.view, at)?;
+    let set = rows.cell(&CellKey::WindowStart { view: request.view.clone() })?;
     let start = match &request.again {
         Some(again) => again.start,
-        None => rows.cell(&CellKey::WindowStart { view: request.view.clone() })?.value.as_place(),
+        None => set.value.as_place(),
     };
     let mut tail = Tail::read(rows, &request.view, &path, start, estimator, room)?;
     let buffer = match rows.draft(&request.view, Slot::Buffer)? {
@@ -120,10 +121,15 @@ pub fn document(
         (Some(_), Some(first)) => {
             let cut_off = if first.excluded { "" } else { &first.text[..tail.cut] };
             // The chapter is looked for where somebody is told of it: the rest of the tree costs nothing else.
-            Some(if request.drafts || new_start.is_some() {
-                WindowBeginning::find(rows, &request.view, &path, first.position.depth, cut_off, in_text)?
+            let answers = tail.passages.iter().filter(|passage| passage.row.node.source.is_some());
+            let last_answer = answers.map(|passage| passage.row.seq).max();
+            let is_new = new_start.is_some() || last_answer.is_none_or(|answer| answer < set.seq);
+            Some(if request.drafts || is_new {
+                let depth = first.position.depth;
+                let found = WindowBeginning::find(rows, &request.view, &path, depth, cut_off, in_text)?;
+                WindowBeginning { is_new, ..found }
             } else {
-                WindowBeginning { words: first_words(in_text), chapter: None }
+                WindowBeginning { words: first_words(in_text), chapter: None, is_new }
             })
         }
         _ => None,

@@ -25,6 +25,8 @@ pub struct WindowBeginning {
     pub words: String,
     /// The heading they stand below, if it is not sent and not far above.
     pub chapter: Option<String>,
+    /// Whether no request was answered since it was set: its owner is told.
+    pub is_new: bool,
 }
 
 impl WindowBeginning {
@@ -48,7 +50,8 @@ impl WindowBeginning {
                 None => heading_above(rows, view, path, depth)?,
             },
         };
-        Ok(Self { words: first_words(sent), chapter: chapter.map(|heading| first_words(&heading)) })
+        let chapter = chapter.map(|heading| first_words(&heading));
+        Ok(Self { words: first_words(sent), chapter, is_new: false })
     }
 }
 

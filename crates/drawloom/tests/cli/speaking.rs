@@ -331,8 +331,17 @@ fn what_was_sent_says_where_the_window_begins() {
     let whole = world.json(&["context", "show", &format!("Tale:{answer}")]).1;
     assert_eq!((&whole["left_out"], whole.get("window_start")), (&0.into(), None), "{whole}");
     world.ok(&["tree", "compact", "Tale", "--to", &short(&world, 2)]);
-    let last = format!("Tale:{}", asked());
     let begins = "the model sees from “The heron stood in the reeds.” on; 20 characters above are left out";
+    let told = |run: Run| run.err.lines().filter(|line| line.ends_with(begins)).count();
+    assert_eq!(
+        told(world.run(&["tree", "generate", "Tale", "-n", "2"])),
+        1,
+        "a start that was moved by hand"
+    );
+    assert_eq!(told(world.run(&["tree", "generate", "Tale"])), 0, "control: once");
+    world.ok(&["tree", "undo", "Tale"]);
+    world.ok(&["tree", "undo", "Tale"]);
+    let last = format!("Tale:{}", asked());
     for words in [
         &["context", "show", &last][..],
         &["context", "show", "--next", "Tale"],
