@@ -232,10 +232,14 @@ fn a_paste_that_is_too_long_is_told_and_not_taken() {
 fn a_conversation_that_is_stopped_by_ctrl_z_takes_no_paste_and_goes_on() {
     let world = World::new();
     let mut terminal = answering(&world, 60);
-    let before = terminal.times(NO_PASTES);
+    let (before, marked) = (terminal.times(NO_PASTES), terminal.times(PASTES));
     terminal.signal(Signal::TSTP);
     terminal.until("no paste", |terminal| terminal.times(NO_PASTES) > before);
-    terminal.signal(Signal::CONT);
+    // It stops behind what it wrote: one that is told to go on before does so when it is told again.
+    terminal.until("pastes again", |terminal| {
+        terminal.signal(Signal::CONT);
+        terminal.times(PASTES) > marked
+    });
     terminal.types("\x1b[200~a\rb\x1b[201~\r");
     terminal.shows("fine");
     terminal.at_prompt();
