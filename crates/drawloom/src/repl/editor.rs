@@ -23,7 +23,7 @@ use super::lines::{is_open, joined, without_reports};
 use super::plain;
 use super::prompt::Standing;
 use crate::output::Output;
-use crate::terminal::can_redraw;
+use crate::terminal::{SignalKeys, can_redraw};
 
 /// What was done at the input line.
 #[derive(Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ fn typed_behind(begun: String, typed: impl Iterator<Item = Event>) -> String {
     let typed: Vec<u8> = typed.flat_map(bytes_of).collect();
     // An answer that was parted behind its ESC came as keys.
     let typed = without_reports(&String::from_utf8_lossy(&typed)).replace(ESCAPE, "");
-    let mut keys = Keys::of(begun, usize::MAX);
+    let mut keys = Keys::of(begun, usize::MAX, SignalKeys::default());
     let mut lines = keys.take(typed.as_bytes());
     lines.push(keys.line().to_owned());
     lines.join("\n")

@@ -1,6 +1,10 @@
 //! A line that is typed key by key while something is shown, and edited at its end alone. A paste is text of the line,
 //! whatever it holds, as at the input line: only Enter behind it ends the line.
 
+use rustix::process::Signal;
+
+use crate::terminal::SignalKeys;
+
 /// What the end of input says.
 pub(super) const QUIT: &str = "/quit";
 
@@ -29,6 +33,9 @@ pub(super) struct Keys {
     longest: usize,
     /// Whether a paste was longer, and nobody was told yet.
     is_too_long: bool,
+    signal_keys: SignalKeys,
+    /// What keys asked for that send signals, and nobody did yet.
+    signals: Vec<Signal>,
 }
 
 /// How much of a key that writes no text has come.
@@ -47,8 +54,8 @@ enum Escape {
 }
 
 impl Keys {
-    /// Begins with what was typed before. A paste may have so many bytes.
-    pub(super) fn of(line: String, longest: usize) -> Self {
+    /// Begins with what was typed before. A paste may have so many bytes; outside of one these keys send signals.
+    pub(super) fn of(line: String, longest: usize, signal_keys: SignalKeys) -> Self {
         Self {
             line: line.into_bytes(),
             escape: Escape::None,
@@ -56,7 +63,20 @@ impl Keys {
             paste: None,
             longest,
             is_too_long: false,
+            signal_keys,
+            signals: Vec::new(),
         }
+    }
+
+    /// What was asked for by keys that send signals, since this was asked last.
+    pub(super) fn signals(&mut self) -> Vec<Signal> {
+        std::mem::take(&mut self.signals)
+    }
+
+    /// The signal of a key that came by itself, where a paste has not ended: it is the way out of one whose end was lost.
+    pub(super) fn signal_alone(&self, typed: &[u8]) -> Option<Signal> {
+        let &[key] = typed else { return None };
+        self.is_pasting().then(|| self.signal_keys.signal(key)).flatten()
     }
 
     /// Whether a paste has begun and not ended.
@@ -108,6 +128,11 @@ impl Keys {
                     pasted.truncate(pasted.len() - PASTE_END.len());
                     self.end_paste();
                 }
+                continue;
+            }
+            if let Some(signal) = self.signal_keys.signal(byte) {
+                self.signals.push(signal);
+                self.escape = Escape::None;
                 continue;
             }
             self.escape = match (std::mem::take(&mut self.escape), byte) {
@@ -212,7 +237,7 @@ mod tests {
 
     #[test]
     fn keys_make_lines() {
-        let mut keys = Keys::of("he".to_owned(), LONGEST);
+        let mut keys = Keys::of("he".to_owned(), LONGEST, SignalKeys::usual());
         assert!(keys.take(b"lo wirld").is_empty());
         assert_eq!(keys.line(), "helo wirld");
         assert_eq!(keys.take(b"\x17world\x1b[D\x1bOP\x1bx\x7fd\x01\rsecond\nth"), ["helo world", "second"]);
@@ -231,7 +256,7 @@ mod tests {
     #[test]
     fn a_key_behind_an_escape_is_taken_whole_or_not_at_all() {
         let typed = |parts: &[&[u8]]| {
-            let mut keys = Keys::of(String::new(), LONGEST);
+            let mut keys = Keys::of(String::new(), LONGEST, SignalKeys::usual());
             for part in parts {
                 assert!(keys.take(part).is_empty(), "{part:?}");
                 // As nothing comes behind it.
@@ -248,7 +273,7 @@ mod tests {
         assert_eq!(typed(&[b"\x1b\x1b[Ax"]), "x");
         assert_eq!(typed(&[b"a\x1b", b"[2;1Rb"]), "ab", "an answer that is late");
         assert_eq!(typed(&[b"a\x1b", b"[2]b"]), "a[2]b");
-        let mut keys = Keys::of(String::new(), LONGEST);
+        let mut keys = Keys::of(String::new(), LONGEST, SignalKeys::usual());
         assert!(keys.take(b"next\x1b").is_empty());
         keys.end_escape();
         assert_eq!(keys.take(b"\r"), ["next"]);
@@ -256,7 +281,7 @@ mod tests {
 
     #[test]
     fn an_answer_of_the_terminal_that_comes_by_the_byte_is_no_text() {
-        let mut keys = Keys::of(String::new(), LONGEST);
+        let mut keys = Keys::of(String::new(), LONGEST, SignalKeys::usual());
         for byte in b"a\x1b[12;7Rb" {
             assert!(keys.take(&[*byte]).is_empty());
         }
@@ -268,7 +293,7 @@ mod tests {
         let typed =
             b"a \x1b[200~def f():\r\n\treturn 1\r\r\n/undo\x03\r\x1b[A\x7f//x\n\x1b[201~ b\x7fc\rnext";
         for at in 0..=typed.len() {
-            let mut keys = Keys::of(String::new(), LONGEST);
+            let mut keys = Keys::of(String::new(), LONGEST, SignalKeys::usual());
             let (mut whole, parts) = (Vec::new(), typed.split_at(at));
             for part in [parts.0.chunks(typed.len()), parts.1.chunks(1)].into_iter().flatten() {
                 whole.extend(keys.take(part));
@@ -282,9 +307,20 @@ mod tests {
     }
 
     #[test]
+    fn keys_send_signals_outside_of_a_paste() {
+        let mut keys = Keys::of(String::new(), LONGEST, SignalKeys::usual());
+        assert_eq!(keys.take(b"ab\x1b\x03c\x1a\r\x1b[200~\x03x\x1a\x1c\x1b[201~\x1c\r"), ["abc", "x"]);
+        assert_eq!(keys.signals(), [Signal::INT, Signal::TSTP, Signal::QUIT]);
+        assert!(keys.signals().is_empty() && keys.signal_alone(b"\x03").is_none());
+        keys.take(b"\x1b[200~");
+        assert_eq!(keys.signal_alone(b"\x03"), Some(Signal::INT));
+        assert_eq!((keys.signal_alone(b"x"), keys.signal_alone(b"x\x03")), (None, None));
+    }
+
+    #[test]
     fn a_paste_that_never_ends_is_kept() {
         for rest in [&b""[..], b"\x1b", b"\x1b[20"] {
-            let mut keys = Keys::of("a".to_owned(), LONGEST);
+            let mut keys = Keys::of("a".to_owned(), LONGEST, SignalKeys::usual());
             assert!(keys.take(&[&b"\x1b[200~one\r/exit\r"[..], rest].concat()).is_empty());
             assert!(keys.is_pasting() && keys.line() == "a");
             assert_eq!(keys.end(), "aone\n/exit\n");
@@ -294,7 +330,7 @@ mod tests {
     #[test]
     fn a_paste_that_is_too_long_is_left_out_and_its_end_is_found() {
         for length in [LONGEST, LONGEST + 1, 10 * LONGEST] {
-            let mut keys = Keys::of("a".to_owned(), LONGEST);
+            let mut keys = Keys::of("a".to_owned(), LONGEST, SignalKeys::usual());
             let text = vec![b'x'; length];
             assert_eq!(keys.take(&[b"\x1b[200~", &text[..], b"\x1b[201~b\r"].concat()).len(), 1);
             assert_eq!(keys.left_paste_out(), length > LONGEST, "{length}");

@@ -2,16 +2,17 @@
 //!
 //! Where the terminal can be drawn on, it gives what is typed by the key and shows none of it: it stands below what is
 //! shown ([`Terminal::typing`]), and a line that is not finished begins the next input line. It marks pastes from then
-//! on, also between two lines, so that none is taken for lines that were typed. Elsewhere the terminal shows what is
-//! typed itself and gives it away by the line. Both are taken here, on a thread that waits for nothing
-//! else, so that `/stop` is heard.
+//! on, also between two lines, so that none is taken for lines that were typed. Keys that send signals are read like
+//! all others, as in a paste they are text, and the signals are sent from here. Elsewhere the terminal shows what is
+//! typed itself, gives it away by the line and sends the signals. Both are taken here, on a thread that waits for
+//! nothing else, so that `/stop` is heard.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _, pipe};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use commands::CommandError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -21,7 +22,7 @@ use tokio::sync::mpsc;
 use super::keys::{Keys, QUIT};
 use super::lines::without_reports;
 use crate::output::Output;
-use crate::terminal::{Terminal, TerminalMode, can_redraw, is_asking, mark_pastes};
+use crate::terminal::{SignalKeys, Terminal, TerminalMode, can_redraw, is_asking, mark_pastes, send_signal};
 
 /// Most bytes of a line in the terminal's line mode.
 pub(super) const LINE: usize = 4096;
@@ -33,6 +34,9 @@ const ASKED: Duration = Duration::from_millis(50);
 
 /// How long the rest of a key may take behind its ESC.
 const KEY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Time without input behind which a signal key that comes by itself within a paste was pressed, and not pasted.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// How long the rest of a paste may take once nobody waits for keys any more.
 const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
@@ -64,14 +68,15 @@ impl TypeAheadReader {
         if let (Ok(own), Ok((stopped, held))) = (io::stdin().as_fd().try_clone_to_owned(), pipe()) {
             let own = File::from(own);
             by_key = if can_redraw() { TerminalMode::keys(&own) } else { None };
-            let is_by_key = by_key.is_some();
-            if is_by_key {
+            let signal_keys = by_key.as_ref().map(TerminalMode::signal_keys);
+            if signal_keys.is_some() {
                 mark_pastes(true);
             }
             stop = Some(held);
             let reads = move || {
-                if is_by_key {
-                    read_keys(&own, &stopped, &found, (&person, output), Keys::of(begun, longest))
+                if let Some(signal_keys) = signal_keys {
+                    let keys = Keys::of(begun, longest, signal_keys);
+                    read_keys(&own, &stopped, &found, (&person, output), keys)
                 } else {
                     let tell_cut = || person.apart(|| output.failure(&cut()));
                     let lines = read(&own, &stopped, &found, &tell_cut).into_iter().collect();
@@ -163,31 +168,40 @@ fn read_keys(
 ) -> TypedAhead {
     let mut bytes = [0; LINE];
     let mut left = Vec::new();
+    let mut is_ending = false;
+    let mut came = Instant::now();
     if !keys.line().is_empty() {
         person.typing(keys.line());
     }
-    while left.is_empty() && (is_typed(terminal, stopped) || (keys.is_pasting() && goes_on(terminal, &REST)))
-    {
-        let whole = match terminal.read(&mut bytes) {
-            Ok(read @ 1..) => keys.take(&bytes[..read]),
+    while is_typed(terminal, stopped) || (keys.is_pasting() && goes_on(terminal, &REST)) {
+        let typed = match terminal.read(&mut bytes) {
+            Ok(read @ 1..) => &bytes[..read],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Ok(_) | Err(_) => break,
         };
+        let is_slow = came.elapsed() >= PAUSE;
+        came = Instant::now();
+        let alone = keys.signal_alone(typed).filter(|_| is_slow);
+        let whole = if alone.is_some() { Vec::new() } else { keys.take(typed) };
+        for signal in alone.into_iter().chain(keys.signals()) {
+            send_signal(terminal, signal);
+        }
         if !keys.is_pasting() {
             person.typing(keys.line());
         }
         if keys.left_paste_out() {
             person.apart(|| output.failure(&too_long()));
         }
-        let mut is_end = false;
         for line in whole {
-            is_end |= line == QUIT;
+            // Behind the end nothing is for this turn; a key that stops it still is.
+            if is_ending {
+                left.push(line);
+                continue;
+            }
+            is_ending = line == QUIT;
             if let Err(unsent) = found.blocking_send(line) {
                 left.push(unsent.0);
             }
-        }
-        if is_end {
-            break;
         }
         if keys.ends_with_escape() && !goes_on(terminal, &KEY) {
             keys.end_escape();
@@ -265,7 +279,7 @@ fn read_line(mut terminal: &File) -> Option<Option<String>> {
 /// The lines that lie in the terminal now, the first behind what had begun of it. The input line reads keys, and would
 /// take several lines for one.
 pub(super) fn lines_there(output: Output, begun: String, longest: usize) -> TypedAhead {
-    let mut keys = Keys::of(begun, longest);
+    let mut keys = Keys::of(begun, longest, SignalKeys::default());
     let mut lines = Vec::new();
     if let Ok(own) = io::stdin().as_fd().try_clone_to_owned() {
         let terminal = File::from(own);

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use rustix::process::{Signal, getpid, kill_process, kill_process_group};
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
-    tcsetattr,
+    tcgetpgrp, tcsetattr,
 };
 
 use super::can_redraw;
@@ -20,6 +21,39 @@ pub(crate) fn mark_pastes(marks: bool) {
     }
 }
 
+const SIGNAL_KEYS: [(SpecialCodeIndex, Signal); 3] = [
+    (SpecialCodeIndex::VINTR, Signal::INT),
+    (SpecialCodeIndex::VSUSP, Signal::TSTP),
+    (SpecialCodeIndex::VQUIT, Signal::QUIT),
+];
+
+/// Bytes of keys, and the signals that a terminal sends for them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SignalKeys(Vec<(u8, Signal)>);
+
+impl SignalKeys {
+    /// The signal of a byte. A zero is no key (POSIX `_POSIX_VDISABLE`).
+    pub(crate) fn signal(&self, byte: u8) -> Option<Signal> {
+        self.0.iter().find(|(key, _)| *key == byte && byte != 0).map(|(_, signal)| *signal)
+    }
+
+    /// Ctrl-C, Ctrl-Z and Ctrl-\.
+    #[cfg(test)]
+    pub(crate) fn usual() -> Self {
+        Self(vec![(0x03, Signal::INT), (0x1a, Signal::TSTP), (0x1c, Signal::QUIT)])
+    }
+}
+
+/// Sends the signal of a key as the terminal does: to the group in its foreground. To this process alone where that is
+/// another terminal than the one it was started from.
+pub(crate) fn send_signal(terminal: &File, signal: Signal) {
+    // Who is gone needs none.
+    let _ = match tcgetpgrp(terminal) {
+        Ok(group) => kill_process_group(group, signal),
+        Err(_) => kill_process(getpid(), signal),
+    };
+}
+
 /// A mode of a terminal, until it is dropped. Where somebody else has set another one meanwhile, that one stays.
 pub(crate) struct TerminalMode {
     terminal: OwnedFd,
@@ -30,14 +64,15 @@ pub(crate) struct TerminalMode {
 }
 
 impl TerminalMode {
-    /// What is typed is shown by the terminal itself and given by the line, a paste like what is typed. None where it is so already, or it is no
-    /// terminal: a process in the background that sets modes is stopped.
+    /// What is typed is shown by the terminal itself and given by the line, a paste like what is typed; keys send
+    /// signals. None where it is so already, or it is no terminal: a process in the background that sets modes is
+    /// stopped.
     pub(crate) fn lines(terminal: &File) -> Option<Self> {
         if tcgetattr(terminal).ok()?.local_modes.contains(LocalModes::ICANON) {
             return None;
         }
         let mut lines = Self::set(terminal, |modes| {
-            modes.local_modes |= LocalModes::ICANON | LocalModes::ECHO;
+            modes.local_modes |= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
             modes.input_modes |= InputModes::ICRNL;
         })?;
         mark_pastes(false);
@@ -45,10 +80,11 @@ impl TerminalMode {
         Some(lines)
     }
 
-    /// What is typed is not shown, and given by the key. None where it is no terminal.
+    /// What is typed is not shown, and given by the key, also keys that send signals: in a paste they are text. None
+    /// where it is no terminal.
     pub(crate) fn keys(terminal: &File) -> Option<Self> {
         Self::set(terminal, |modes| {
-            modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+            modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
             // The two bytes of a line end that is pasted are one.
             modes.input_modes -= InputModes::ICRNL;
             modes.special_codes[SpecialCodeIndex::VMIN] = 1;
@@ -64,6 +100,14 @@ impl TerminalMode {
         })?;
         tcflush(terminal, QueueSelector::IFlush).ok()?;
         Some(hidden)
+    }
+
+    /// The keys that sent signals before.
+    pub(crate) fn signal_keys(&self) -> SignalKeys {
+        let codes = &self.before.special_codes;
+        let is_on = self.before.local_modes.contains(LocalModes::ISIG);
+        let sends = |(code, signal)| (codes[code], signal);
+        SignalKeys(if is_on { SIGNAL_KEYS.map(sends).to_vec() } else { Vec::new() })
     }
 
     fn set(terminal: &File, change: impl FnOnce(&mut Termios)) -> Option<Self> {

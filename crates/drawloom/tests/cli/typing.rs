@@ -198,6 +198,60 @@ fn a_paste_whose_first_line_is_a_command_is_read_as_at_the_prompt() {
 }
 
 #[test]
+fn a_key_that_sends_a_signal_is_text_within_a_paste() {
+    let world = World::new();
+    let mut terminal = answering(&world, 40);
+    for part in ["see \x1b[200~a\r\x03", "/undo\r", "\x1a", "\x1c/exit\r", "b\x1b[201~", "\r"] {
+        terminal.types(part);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    terminal.shows("b (this joins the turn");
+    terminal.shows("w39");
+    terminal.shows("fine");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["hello", "see a\n/undo\n/exit\nb"]);
+}
+
+#[test]
+fn ctrl_c_stops_the_answer_and_costs_nothing_that_was_typed() {
+    for typed in ["abc\x03def\r", "\x04\x03", "\x1b[200~pasted"] {
+        let world = World::new();
+        let mut terminal = answering(&world, 400);
+        terminal.types(typed);
+        match typed {
+            "abc\x03def\r" => {
+                terminal.shows("main> abcdef");
+                terminal.at_prompt();
+                terminal.types("\x04");
+            }
+            "\x04\x03" => {}
+            _ => {
+                std::thread::sleep(Duration::from_millis(700));
+                terminal.types("\x03");
+                terminal.shows("main> pasted");
+                terminal.types("\r");
+                terminal.shows("fine");
+                terminal.at_prompt();
+                terminal.types("\x04");
+            }
+        }
+        assert_eq!(terminal.ended(), Some(0), "{typed:?}");
+        assert!(!terminal.plain().contains("w399"), "{typed:?}");
+        let said = said(&world);
+        assert_eq!(
+            said[1..],
+            match typed {
+                "abc\x03def\r" => vec!["abcdef"],
+                "\x04\x03" => vec![],
+                _ => vec!["pasted"],
+            }
+        );
+    }
+}
+
+#[test]
 fn a_paste_that_never_ends_begins_the_next_line() {
     let world = World::new();
     let mut terminal = answering(&world, 400);
@@ -233,7 +287,7 @@ fn a_conversation_that_is_stopped_by_ctrl_z_takes_no_paste_and_goes_on() {
     let world = World::new();
     let mut terminal = answering(&world, 60);
     let (before, marked) = (terminal.times(NO_PASTES), terminal.times(PASTES));
-    terminal.signal(Signal::TSTP);
+    terminal.types("\x1a");
     terminal.until("no paste", |terminal| terminal.times(NO_PASTES) > before);
     // It stops behind what it wrote: one that is told to go on before does so when it is told again.
     terminal.until("pastes again", |terminal| {
