@@ -24,7 +24,7 @@ use places::cargo;
 use say::say;
 
 /// Cases of each property test, by tier.
-const CASES: u32 = 256;
+const CASES: u32 = 64;
 const SOAK_CASES: u32 = 10_000;
 /// How often the program is killed by each test that kills it.
 const KILLS: u32 = 50;
