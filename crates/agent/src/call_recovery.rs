@@ -114,14 +114,15 @@ impl Runtime {
                 Err(StoreError::Fenced { .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
-            self.keep_changes(&call, &claim, guards).await;
+            let (answer, number) = (call.id.answer, call.id.number);
+            let found = self.read(who, call.tree, move |rows| LostCall::read(rows, answer, number)).await?;
+            let trust = found.as_ref().map_or(Trust::Outside, |lost| lost.trust);
+            self.keep_changes((&call, trust), &claim, guards).await;
             let with = AttachedWrites {
                 calls: vec![CallEnd { id: call.id, claim }],
                 guards: guards.to_vec(),
                 ..AttachedWrites::nothing()
             };
-            let (answer, number) = (call.id.answer, call.id.number);
-            let found = self.read(who, call.tree, move |rows| LostCall::read(rows, answer, number)).await?;
             match found {
                 Some(LostCall { id, tool, trust, view, at, part_of }) => {
                     let author = tool_author(&tool);
@@ -138,8 +139,8 @@ impl Runtime {
 
     /// Writes down what a command of a lost call changed. Where that fails the call is ended all the same: it can be
     /// given back no more, and that is said.
-    async fn keep_changes(&self, call: &RunningCall, claim: &Claim, guards: &[Guard]) {
-        let recorder = CallChanges::of(self, (call.tree, call.id), claim, guards);
+    async fn keep_changes(&self, (call, trust): (&RunningCall, Trust), claim: &Claim, guards: &[Guard]) {
+        let recorder = CallChanges::of(self, (call.tree, call.id), claim, guards, trust);
         let (records, database) = (self.home.dir(HomeDir::CheckpointCache), self.home.root().join(DATABASE));
         let recover = move || {
             let records = records.map_err(|error| error.to_string())?;

@@ -92,6 +92,8 @@ pub enum CommandOutcome {
     Setup(model::SetupReport),
     /// `workspace list`, `trust`, `untrust`.
     Workspaces(workspace::Workspaces),
+    /// `workspace accept`.
+    FilesAccepted(workspace::FilesAccepted),
     /// `/help`.
     Help(slash::Help),
     /// `/status`.

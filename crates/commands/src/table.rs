@@ -129,6 +129,7 @@ impl Command {
             Self::Workspace(WorkspaceCommand::List) => spec("workspace list", Read),
             Self::Workspace(WorkspaceCommand::Trust(_)) => spec("workspace trust", Admin),
             Self::Workspace(WorkspaceCommand::Untrust(_)) => spec("workspace untrust", Admin),
+            Self::Workspace(WorkspaceCommand::Accept(_)) => spec("workspace accept", Admin),
             Self::Model(ModelCommand::List { .. }) => spec("model list", Read),
             Self::Model(ModelCommand::Pull { .. }) => spec("model pull", Admin),
             Self::Model(ModelCommand::Use { .. }) => spec("model use", Admin),

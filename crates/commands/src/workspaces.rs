@@ -1,20 +1,20 @@
 //! Workspaces: what one would load, what the owner said about it, and the answer kept (spec: security §4).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use loom::Millis;
+use loom::{Digest, Millis};
 use store::{LIST_PAGE, Principal, Store, StoreError, WorkspaceRecord, all_pages};
 use workspace::discovery::check_writable_root;
 use workspace::trust::{
     Inventory, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceId, WorkspaceOrigin, decide,
 };
-use workspace::{FileError, FileId, Root, StoreGuard};
+use workspace::{Accept, FileError, FileId, Root, StoreGuard};
 
 use crate::app::App;
 use crate::args::workspace::{FolderArg, WorkspaceCommand};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::workspace::{TrustState, WorkspaceShown, Workspaces};
+use crate::results::workspace::{FileAccepted, FilesAccepted, TrustState, WorkspaceShown, Workspaces};
 use crate::rights::Asker;
 
 /// A folder that was looked at; nothing of it is loaded by that.
@@ -111,6 +111,7 @@ pub(crate) async fn workspaces(
     command: WorkspaceCommand,
 ) -> Result<CommandOutcome, CommandError> {
     let workspaces = match command {
+        WorkspaceCommand::Accept(files) => return accept(app, asker, &files.files).await,
         WorkspaceCommand::List => list(app, asker).await?,
         WorkspaceCommand::Trust(folder) => vec![answer(app, asker, &folder, TrustAnswer::Trust).await?],
         WorkspaceCommand::Untrust(folder) => vec![answer(app, asker, &folder, TrustAnswer::Distrust).await?],
@@ -140,6 +141,18 @@ async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandEr
         found.sort_by(|a, b| a.path.cmp(&b.path));
     }
     Ok(found)
+}
+
+async fn accept(app: &App, asker: &Asker, files: &[PathBuf]) -> Result<CommandOutcome, CommandError> {
+    let (mut digests, mut accepted) = (Vec::new(), Vec::new());
+    for file in files {
+        let digest = Digest::of(&app.file_bytes(file, Accept::Regular)?);
+        let outside = app.runtime.store.outside_files(&asker.principal, vec![digest]).await?;
+        digests.push(digest);
+        accepted.push(FileAccepted { path: file.display().to_string(), was_outside: !outside.is_empty() });
+    }
+    app.runtime.store.accept_files(&asker.principal, digests).await?;
+    Ok(CommandOutcome::FilesAccepted(FilesAccepted { files: accepted }))
 }
 
 async fn answer(

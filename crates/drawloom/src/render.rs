@@ -173,6 +173,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Tested(found) => RenderedOutcome::new(model::tested(found, to)),
         CommandOutcome::Setup(found) => RenderedOutcome::new(model::setup(found, to)),
         CommandOutcome::Workspaces(found) => RenderedOutcome::new(workspace::workspaces(found, to)),
+        CommandOutcome::FilesAccepted(done) => RenderedOutcome::new(workspace::accepted(done, to)),
         CommandOutcome::Help(found) => RenderedOutcome::new(slash::help(found, to)),
         CommandOutcome::Status(found) => RenderedOutcome::new(slash::status(found, to)),
         CommandOutcome::Standing(found) => RenderedOutcome::new(slash::standing(found, to)),

@@ -67,6 +67,8 @@ mod headless;
 mod illustrations;
 #[path = "cli/keeping.rs"]
 mod keeping;
+#[path = "cli/laundering.rs"]
+mod laundering;
 #[path = "cli/limits.rs"]
 mod limits;
 #[path = "cli/long_turn.rs"]

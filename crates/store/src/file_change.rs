@@ -64,6 +64,9 @@ pub struct NewFileChange {
     pub path: PathBuf,
     pub before: FileState,
     pub after: FileState,
+    /// Whether something from outside went into what it becomes: it is outside from then on, wherever its bytes are
+    /// found (spec: security §3).
+    pub is_outside: bool,
 }
 
 /// A change of a file.

@@ -20,6 +20,7 @@ pub(crate) mod leases;
 pub(crate) mod maintenance;
 pub(crate) mod node;
 mod operation;
+pub(crate) mod outside_files;
 mod position;
 mod prefetch;
 pub(crate) mod queries;

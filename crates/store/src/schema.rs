@@ -8,7 +8,7 @@
 //! before). What was sent is named by its digest, generations by their id.
 
 /// The version of the tables this program writes.
-pub(crate) const VERSION: u32 = 6;
+pub(crate) const VERSION: u32 = 7;
 
 /// Tables and indexes. `BLOB`, `INTEGER`, `WITHOUT ROWID` and `INTEGER PRIMARY KEY` (a number that the engine gives
 /// where none is said) are SQLite's words.
@@ -165,6 +165,9 @@ CREATE TABLE file_changes (
     at INTEGER NOT NULL, taken_back INTEGER NOT NULL,
     PRIMARY KEY (node, call, n)
 ) WITHOUT ROWID;
+
+-- Files that a model wrote which had read something from outside, by the digest of their bytes (spec: security §3).
+CREATE TABLE outside_files (digest BLOB PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE blobs (digest BLOB NOT NULL, node INTEGER NOT NULL, PRIMARY KEY (digest, node)) WITHOUT ROWID;
 CREATE INDEX blobs_node ON blobs (node);

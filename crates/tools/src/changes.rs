@@ -63,17 +63,24 @@ pub struct PlannedChange<'a> {
 /// Where a call writes down what it is about to change.
 pub trait ChangeRecorder: Send + Sync {
     /// Makes changes durable before they are made: those of many files come a batch at a time, all before the first is
-    /// made. It blocks.
+    /// made. `is_outside` says that something from outside goes into what is written, beside what the model was sent and
+    /// what stands there. It blocks.
     ///
     /// # Errors
     /// Why nothing may be changed now.
-    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String>;
+    fn record(&self, changes: &[PlannedChange<'_>], is_outside: bool) -> Result<(), String>;
 
     /// Name of the call, unlike that of any other, fit for a file.
     fn name(&self) -> String;
 
     /// Says that none of them was made, or all were taken back. It blocks.
     fn take_back(&self);
+
+    /// Whether any file is known that comes from outside (spec: security §3). It blocks.
+    fn knows_outside(&self) -> bool;
+
+    /// Those of these files, by the digests of their bytes, that come from outside. It blocks.
+    fn outside(&self, digests: Vec<Digest>) -> Vec<Digest>;
 }
 
 /// What a session knows of files by having read or written them: digests of their bytes.

@@ -94,6 +94,15 @@ pub(crate) struct Entry {
     kind: EntryKind,
 }
 
+impl Entry {
+    const fn digest(&self) -> Option<Digest> {
+        match self.kind {
+            EntryKind::File { digest, .. } => Some(digest),
+            EntryKind::Folder | EntryKind::Link { .. } | EntryKind::NotKept(_) => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum EntryKind {
     Folder,
@@ -368,6 +377,22 @@ fn make_private(folder: &Path) -> Result<(), CheckpointError> {
 }
 
 impl Checkpoint {
+    /// Digests of the files whose bytes are kept.
+    pub(crate) fn digests(&self) -> Vec<Digest> {
+        self.index.entries.values().filter_map(Entry::digest).collect()
+    }
+
+    /// Paths of files with one of these digests.
+    pub(crate) fn paths_of(&self, digests: &HashSet<Digest>) -> Vec<&Path> {
+        let is_one = |entry: &Entry| entry.digest().is_some_and(|digest| digests.contains(&digest));
+        self.index
+            .entries
+            .iter()
+            .filter(|(_, entry)| is_one(entry))
+            .map(|(path, _)| path.as_path())
+            .collect()
+    }
+
     fn entries(&self) -> &HashMap<PathBuf, Entry> {
         &self.index.entries
     }

@@ -89,6 +89,7 @@ impl CommandTool {
         let input = format!("{arguments}\n");
         // Below that level nothing keeps it from writing.
         if only_looks && commands.session.level() == Level::Full {
+            exec::note_outside(call, &commands.checkpoints, place.root);
             let outcome = run_with_input(&commands.session, run, self.given(&input), call.cancel)?;
             return self.result(scope, commands, &outcome, None);
         }
@@ -96,6 +97,7 @@ impl CommandTool {
         let (outcome, changed) = recording(&commands.checkpoints, place.root, recorder, || {
             run_with_input(&commands.session, run, self.given(&input), call.cancel)
         })?;
+        call.from_outside.set(changed.is_outside);
         self.result(scope, commands, &outcome?, changed.told_changes())
     }
 

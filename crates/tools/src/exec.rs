@@ -21,6 +21,7 @@ use workspace::{LinkPolicy, RootedPath};
 use crate::checkpoint::Checkpoints;
 use crate::tool::{CallScope, Tool, ToolScope};
 
+pub(crate) use changed_files::note_outside;
 pub use changed_files::{ChangedFiles, recording, recover_command};
 pub use processes::Processes;
 pub(crate) use watched_files::watched;
@@ -136,6 +137,9 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         level: commands.session.level(),
         quarantine: commands.quarantine.join(call.changes.name()),
     };
+    if arguments.background || call.plan_mode {
+        note_outside(call, &commands.checkpoints, place.root);
+    }
     if arguments.background {
         return processes::start(call, commands, &arguments.command, run);
     }
@@ -148,6 +152,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     let (outcome, changed) = recording(&commands.checkpoints, place.root, recorder, || {
         run_to_end(&commands.session, run, call.cancel)
     })?;
+    call.from_outside.set(changed.is_outside);
     match outcome {
         Ok(outcome) => Ok(report::told(scope, &outcome, &commands.report, Some(&changed))),
         Err(why) => Err(changed.told_changes().map_or(why.clone(), |changed| format!("{why}\n{changed}"))),

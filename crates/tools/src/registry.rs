@@ -1,5 +1,6 @@
 //! The table of the tools of a session, by name.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -238,7 +239,8 @@ impl CheckedCall {
             let written = paths.filter(|path| path.access != PathAccess::Read);
             commands.session.accept(written.map(|path| top.root.path().join(path.path.as_path())));
         }
-        let call = CallScope { scope: &self.scope, place, cancel, changes, plan_mode: self.plan_mode };
+        let (plan_mode, from_outside) = (self.plan_mode, Cell::new(false));
+        let call = CallScope { scope: &self.scope, place, cancel, changes, plan_mode, from_outside };
         self.tool.run(&call, self.arguments.clone())
     }
 }

@@ -1,10 +1,11 @@
 //! A tool, what it works in, and what it says.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use context::ToolSpec;
-use loom::{ToolStatus, TreeId, Trust, ViewName};
+use loom::{Digest, ToolStatus, TreeId, Trust, ViewName};
 use model::Cancel;
 use policy::{
     Attendance, CallFacts, CommandFacts, Decision, Effect, PathAccess, PathPlace, PathUse, Policy,
@@ -94,6 +95,18 @@ pub(crate) struct CallScope<'a> {
     pub(crate) changes: &'a dyn ChangeRecorder,
     /// Whether nothing may be changed.
     pub(crate) plan_mode: bool,
+    /// Whether something was read that comes from outside.
+    pub(crate) from_outside: Cell<bool>,
+}
+
+impl CallScope<'_> {
+    /// Files were read, by the digests of their bytes: their trust is that of what the call says (spec: security §3). It
+    /// blocks.
+    pub(crate) fn has_read(&self, digests: Vec<Digest>) {
+        if !digests.is_empty() && self.changes.knows_outside() && !self.changes.outside(digests).is_empty() {
+            self.from_outside.set(true);
+        }
+    }
 }
 
 /// What a call said.
@@ -109,6 +122,12 @@ impl ToolOutput {
     /// Why a call failed, as the model is told. It says nothing that was read.
     pub fn error(text: impl Into<String>) -> Self {
         Self { status: ToolStatus::Error, text: text.into(), trust: Trust::Agent }
+    }
+
+    /// The same, believed least.
+    #[must_use]
+    pub fn from_outside(self) -> Self {
+        Self { trust: Trust::Outside, ..self }
     }
 
     /// Why a call was not run.
@@ -153,9 +172,8 @@ impl Tool {
     pub(crate) fn reading<A: DeserializeOwned + JsonSchema + 'static>(
         name: &str,
         description: &str,
-        run: fn(&ToolScope, &A, &Cancel) -> Result<String, String>,
+        run: fn(&CallScope<'_>, &A) -> Result<String, String>,
     ) -> Self {
-        let run = move |call: &CallScope<'_>, arguments: &A| run(call.scope, arguments, call.cancel);
         let paths = |scope: &ToolScope, arguments: &Value| {
             let path = arguments.get("path").and_then(Value::as_str);
             path.and_then(|path| scope.path_use(path, PathAccess::Read)).into_iter().collect()
@@ -291,10 +309,7 @@ impl Tool {
         preview: impl Fn(&ToolScope, &A) -> Result<String, String> + Send + Sync + 'static,
     ) -> Self {
         let run = running(run);
-        let run = move |call: &CallScope<'_>, arguments| ToolOutput {
-            trust: Trust::Outside,
-            ..run(call, arguments)
-        };
+        let run = move |call: &CallScope<'_>, arguments| run(call, arguments).from_outside();
         let tool = Self::reading_no_files(spec::<A>(name, description), run);
         Self {
             effects: &[Effect::Net],
@@ -420,7 +435,8 @@ fn running<A: DeserializeOwned>(
             Err(why) => (ToolStatus::Error, why),
         };
         let text = bounded(call.scope.masker.mask(&text).text.into_owned());
-        ToolOutput { status, text, trust: call.scope.trust }
+        let trust = if call.from_outside.get() { Trust::Outside } else { call.scope.trust };
+        ToolOutput { status, text, trust }
     }
 }
 

@@ -265,6 +265,7 @@ async fn what_a_cut_off_change_left_beside_a_file_is_cleared_away() {
         path: "a.txt".into(),
         before: FileState::Absent,
         after: FileState::File { mode: None, blob: Digest::of(b"new") },
+        is_outside: false,
     };
     let new = NewFileChanges { call: call.id, claim: call.claim, guards: Vec::new(), changes: vec![change] };
     process.runtime.store.keep_file_changes(&WHO, tree, new).await.unwrap();

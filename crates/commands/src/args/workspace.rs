@@ -15,6 +15,16 @@ pub enum WorkspaceCommand {
     Trust(FolderArg),
     /// Load nothing from a workspace.
     Untrust(FolderArg),
+    /// Count what files say as the workspace's, although a model wrote them that had read something from outside.
+    Accept(FilesArg),
+}
+
+/// Files.
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
+pub struct FilesArg {
+    /// Files you read: it holds for what they say now, wherever it stands.
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
 }
 
 /// A folder.

@@ -47,7 +47,7 @@ impl Records {
 }
 
 impl ChangeRecorder for Records {
-    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
+    fn record(&self, changes: &[PlannedChange<'_>], _: bool) -> Result<(), String> {
         for change in changes {
             let mut rows = self.rows.lock().unwrap();
             let call = CallId { answer: NodeId::from_bytes([1; 16]), number: 0 };
@@ -71,6 +71,14 @@ impl ChangeRecorder for Records {
 
     fn take_back(&self) {
         self.rows.lock().unwrap().truncate(*self.first.lock().unwrap());
+    }
+
+    fn knows_outside(&self) -> bool {
+        false
+    }
+
+    fn outside(&self, _: Vec<Digest>) -> Vec<Digest> {
+        Vec::new()
     }
 }
 

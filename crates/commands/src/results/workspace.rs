@@ -11,6 +11,22 @@ pub struct Workspaces {
     pub workspaces: Vec<WorkspaceShown>,
 }
 
+/// `workspace accept`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FilesAccepted {
+    /// The files, in the order they were named.
+    pub files: Vec<FileAccepted>,
+}
+
+/// A file whose text counts as its workspace's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileAccepted {
+    /// As it was named.
+    pub path: String,
+    /// Whether it was known to come from outside.
+    pub was_outside: bool,
+}
+
 /// A workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WorkspaceShown {

@@ -90,6 +90,7 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("workspace list", Read),
         ("workspace trust", Admin),
         ("workspace untrust", Admin),
+        ("workspace accept F", Admin),
         ("import F", Admin),
         ("search x", Read),
         ("forget N", Admin),

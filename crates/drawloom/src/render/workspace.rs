@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use commands::results::workspace::{TrustState, WorkspaceShown, Workspaces};
+use commands::results::workspace::{FileAccepted, FilesAccepted, TrustState, WorkspaceShown, Workspaces};
 use text::bytes::size;
 use text::terminal::one_line;
 use unicode_width::UnicodeWidthStr as _;
@@ -18,6 +18,14 @@ const SHOWN: usize = 40;
 
 pub(super) fn workspaces(found: &Workspaces, to: OutputStyle) -> String {
     found.workspaces.iter().map(|shown| workspace(shown, to)).collect()
+}
+
+pub(super) fn accepted(done: &FilesAccepted, to: OutputStyle) -> String {
+    let line = |file: &FileAccepted| {
+        let did = if file.was_outside { "accepted" } else { "was not from outside" };
+        format!("{}: {did}\n", to.line(&file.path))
+    };
+    done.files.iter().map(line).collect()
 }
 
 fn workspace(found: &WorkspaceShown, to: OutputStyle) -> String {

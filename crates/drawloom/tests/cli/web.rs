@@ -13,13 +13,13 @@ use crate::tools::{calls, chat, nodes};
 use crate::world::{World, text};
 
 /// A site that answers as a test says, and remembers the heads of the requests. It ends with the test's process.
-struct Site {
+pub(crate) struct Site {
     port: u16,
     heard: Arc<Mutex<Vec<String>>>,
 }
 
 impl Site {
-    fn start(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let heard = Arc::<Mutex<Vec<String>>>::default();
@@ -39,7 +39,7 @@ impl Site {
         Self { port, heard }
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
@@ -50,7 +50,7 @@ impl Site {
     }
 }
 
-fn answer(kind: &str, body: &str) -> String {
+pub(crate) fn answer(kind: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
@@ -62,7 +62,7 @@ fn moved(to: &str) -> String {
 }
 
 /// A world whose model may use these tools and whose configuration goes on so.
-fn world(tools: &str, config: &str) -> World {
+pub(crate) fn world(tools: &str, config: &str) -> World {
     let world = World::new();
     let file = text(&world.home().join("lines.jsonl"));
     world.write(
@@ -74,19 +74,19 @@ fn world(tools: &str, config: &str) -> World {
 }
 
 /// Hosts that the owner names, as they stand in the configuration.
-fn named(sites: &[&Site]) -> String {
+pub(crate) fn named(sites: &[&Site]) -> String {
     let hosts: Vec<String> = sites.iter().map(|site| format!("127.0.0.1:{}", site.port)).collect();
     format!("[web]\nprivate_hosts = {hosts:?}\n")
 }
 
 /// What the model calls, a batch for each of its answers.
-fn script(world: &World, batches: &[&[Value]]) {
+pub(crate) fn script(world: &World, batches: &[&[Value]]) {
     let lines = batches.iter().map(|batch| format!("{}\n", calls(&json!(batch))));
     let done = format!("{}\n", json!({"text": "Done."}));
     world.write("lines.jsonl", &lines.chain([done]).collect::<String>());
 }
 
-fn fetch(url: &str) -> Value {
+pub(crate) fn fetch(url: &str) -> Value {
     json!({"name": "web_fetch", "arguments": {"url": url}})
 }
 

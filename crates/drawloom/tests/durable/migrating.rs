@@ -1,7 +1,7 @@
 //! Stores of older versions: brought up to date once, whole, and kept as they were.
 //!
-//! The fixtures are stores of versions 2 to 5 with branches, versions, drafts, views, a seal, a conversation, a
-//! forgotten text, a purged tree and, from 5 on, a call of a tool, and the exports that the program of that version wrote of them.
+//! The fixtures are stores of versions 2 to 6 with branches, versions, drafts, views, a seal, a conversation, a
+//! forgotten text, a purged tree and, from 5 on, a call of a tool, from 6 on a file that a tool wrote, and the exports that the program of that version wrote of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use crate::kill::kills;
 use crate::support::{Home, Seeded, ended, resume, suspend, until};
 
 /// Versions with a fixture.
-const VERSIONS: [u32; 4] = [2, 3, 4, 5];
+const VERSIONS: [u32; 5] = [2, 3, 4, 5, 6];
 /// The version this program writes.
-const CURRENT: u32 = 6;
+const CURRENT: u32 = 7;
 
 fn fixture(of: u32, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/version_{of}")).join(name)
@@ -24,6 +24,13 @@ pub(crate) fn of_version(of: u32) -> Home {
     let home = Home::new();
     fs::create_dir(home.path()).unwrap();
     fs::copy(fixture(of, "loom.db"), home.database()).unwrap();
+    for folder in fs::read_dir(fixture(of, "blobs")).into_iter().flatten().map(Result::unwrap) {
+        let to = home.path().join("blobs").join(folder.file_name());
+        fs::create_dir_all(&to).unwrap();
+        for blob in fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+            fs::copy(blob.path(), to.join(blob.file_name())).unwrap();
+        }
+    }
     for path in [home.path(), home.database()] {
         let mode = if path.is_dir() { 0o700 } else { 0o600 };
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
@@ -87,6 +94,9 @@ fn goes_on(of: u32) {
     if of >= 5 {
         assert!(home.run(&["tree", "show", "What is there?"]).stdout.contains("main.rs"));
         home.ok(&["tree", "verify", "What is there?"]);
+    }
+    if of >= 6 {
+        assert!(home.run(&["tree", "show", "Write a note."]).stdout.contains("notes.md"));
     }
     home.ok(&["tree", "undo", "Rain"]);
     home.ok(&["tree", "redo", "Rain"]);

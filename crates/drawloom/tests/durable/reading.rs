@@ -58,7 +58,7 @@ const WRITING: &str = "chat; ask; sessions rename; sessions archive; sessions re
     tree append; tree draft; tree edit; tree split; tree merge; tree branch; tree tokens; tree regenerate; tree switch; tree go; tree select; \
     tree keep; tree prune; tree restore; tree exclude; tree include; tree bookmark; tree tag; tree annotate; tree head; \
     tree note; tree undo; tree redo; tree view new; tree view delete; tree seal; tree trust; tree rename; \
-    tree delete; tree undelete; tree import; workspace trust; workspace untrust; model pull; model use; \
+    tree delete; tree undelete; tree import; workspace trust; workspace untrust; workspace accept; model pull; model use; \
     model test; init; import; restore; config set; config unset; config get; config check; config show; \
     config path; bench; sandbox";
 

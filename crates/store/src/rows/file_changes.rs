@@ -8,6 +8,7 @@ use loom::{Millis, NodeId, TreeId};
 
 use super::calls::{is_running, key_of};
 use super::leases;
+use super::outside_files;
 use super::reader::limit_of;
 use super::trees::{find, find_mut};
 use crate::call::CallId;
@@ -59,6 +60,9 @@ fn keep_one(
             now.0
         ],
     )?;
+    if let (FileState::File { blob, .. }, true) = (change.after, change.is_outside) {
+        outside_files::keep(db, blob, now)?;
+    }
     for blob in [change.before.blob(), change.after.blob()].into_iter().flatten() {
         db.run("INSERT INTO blobs (digest, node) VALUES (?1, ?2) ON CONFLICT DO NOTHING", (blob.0, key))?;
     }

@@ -32,10 +32,11 @@ pub(super) type Run = fn(&Connection) -> Result<(), StoreError>;
 /// The steps. Where one leads is never changed once it was released; it may be replaced by one that leads further.
 pub(super) const STEPS: &[Step] = &[
     Step { from: 1, to: 2, min_reader: 1, min_writer: 2, run: |conn| batch(conn, INJECTIONS) },
-    Step { from: 2, to: VERSION, min_reader: 4, min_writer: 6, run: from_2::migrate },
-    Step { from: 3, to: VERSION, min_reader: 4, min_writer: 6, run: from_3::migrate },
+    Step { from: 2, to: VERSION, min_reader: 4, min_writer: 7, run: from_2::migrate },
+    Step { from: 3, to: VERSION, min_reader: 4, min_writer: 7, run: from_3::migrate },
     Step { from: 4, to: 5, min_reader: 4, min_writer: 5, run: |conn| batch(conn, CALLS) },
-    Step { from: 5, to: VERSION, min_reader: 4, min_writer: 6, run: |conn| batch(conn, FILE_CHANGES) },
+    Step { from: 5, to: 6, min_reader: 4, min_writer: 6, run: |conn| batch(conn, FILE_CHANGES) },
+    Step { from: 6, to: VERSION, min_reader: 4, min_writer: 7, run: |conn| batch(conn, OUTSIDE_FILES) },
 ];
 
 /// Makes the newest tables in an empty file.
@@ -79,6 +80,10 @@ CREATE TABLE file_changes (
     at INTEGER NOT NULL, taken_back INTEGER NOT NULL, PRIMARY KEY (node, call, n)
 ) WITHOUT ROWID;
 ";
+
+/// Of version 7. An older program would write files without saying where they come from.
+const OUTSIDE_FILES: &str =
+    "CREATE TABLE outside_files (digest BLOB PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;";
 
 /// The search index. The text of a node stands once, in its row: the index holds no copy and no places of words.
 pub(super) const SEARCH: &str = r#"

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use loom::{GenerationId, Millis, TreeId};
+use loom::{Digest, GenerationId, Millis, TreeId};
 
 use super::Store;
 use crate::call::{CallId, NewCall, RunningCall};
@@ -13,7 +13,7 @@ use crate::generation::{Generation, GenerationFilter, Reservation, Spending, Spe
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::principal::Principal;
 use crate::question::{NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
-use crate::rows::{calls, file_changes, generations, jobs, leases, questions, trees};
+use crate::rows::{calls, file_changes, generations, jobs, leases, outside_files, questions, trees};
 
 forward! {
     /// Takes a lease that is free, has ended by the engine's clock, or is held by the same holder (whose older
@@ -135,6 +135,15 @@ forward! {
     /// Stores that changes were given back.
     write fn take_back_file_changes(tree: TreeId, changes: Vec<FileChangeId>) -> ()
         = file_changes::take_back(tree, &changes);
+
+    /// Whether any file is known that comes from outside (spec: security §3).
+    read fn knows_outside_files() -> bool = outside_files::is_any();
+
+    /// Those of these files, by the digests of their bytes, that come from outside.
+    read fn outside_files(digests: Vec<Digest>) -> Vec<Digest> = outside_files::among(&digests);
+
+    /// Files count as what their workspace is: the owner read them. Returns how many came from outside.
+    write fn accept_files(digests: Vec<Digest>) -> u64 = outside_files::accept(&digests);
 
     /// Takes back what a generation was booked with when it was stopped: who sent it knows that it was turned away.
     write fn unbook(generation: GenerationId, claim: &Claim) -> () = generations::unbook(generation, &claim);

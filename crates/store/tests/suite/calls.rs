@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use loom::{Digest, Millis, Mode, Op, TreeReader};
 use store::{
     AttachedWrites, CallEnd, CallId, Claim, Fence, FileState, Forget, LeaseOwner, NewCall, NewFileChange,
-    NewFileChanges, StoreError, read,
+    NewFileChanges, Principal, Scope, StoreError, read,
 };
 
 use super::both::each;
@@ -62,6 +62,7 @@ fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer()
                 path: OsStr::from_bytes(path.as_bytes()).into(),
                 before: FileState::Absent,
                 after: FileState::File { mode: Some(0o644), blob: Digest::of(path.as_bytes()) },
+                is_outside: *path == "b",
             };
             let changes = paths.iter().map(of).collect();
             NewFileChanges { call, claim: claim.clone(), guards: Vec::new(), changes }
@@ -80,6 +81,11 @@ fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer()
         assert_eq!(ids.iter().map(|id| id.number).collect::<Vec<_>>(), [0, 1, 2]);
         let kept = store.file_changes(OWNER, page.tree, None, 9).await.unwrap();
         assert_eq!(kept.iter().map(|change| change.id).collect::<Vec<_>>(), ids);
+        let [a, b] = ["a", "b"].map(|name| Digest::of(name.as_bytes()));
+        assert!(store.knows_outside_files(OWNER).await.unwrap());
+        assert_eq!(store.outside_files(OWNER, vec![a, b]).await.unwrap(), [b]);
+        let many = (100..200u8).map(|number| Digest::of(&[number])).chain([b]).collect();
+        assert_eq!(store.outside_files(OWNER, many).await.unwrap(), [b]);
         assert_eq!((kept[1].path.to_str(), kept[1].before), (Some("b"), FileState::Absent));
         assert_eq!(store.file_changes(OWNER, page.tree, Some(ids[0]), 1).await.unwrap(), kept[1..2]);
         let blobs = store.blobs(OWNER, None, 9).await.unwrap();
@@ -91,5 +97,15 @@ fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer()
         store.forget(OWNER, &what, Millis(1)).await.unwrap();
         assert_eq!(store.file_changes(OWNER, page.tree, None, 9).await.unwrap(), []);
         assert_eq!(store.blobs(OWNER, None, 9).await.unwrap(), []);
+        assert_eq!(
+            store.outside_files(OWNER, vec![a, b]).await.unwrap(),
+            [b],
+            "the file still is what it was"
+        );
+        let chat = Principal::Token { name: "chat".into(), scope: Scope::ChatSession("one".into()) };
+        assert!(store.accept_files(&chat, vec![b]).await.is_err());
+        assert!(store.outside_files(&chat, vec![b]).await.is_err());
+        assert_eq!(store.accept_files(OWNER, vec![a, b]).await.unwrap(), 1);
+        assert!(!store.knows_outside_files(OWNER).await.unwrap());
     });
 }

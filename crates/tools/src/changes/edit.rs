@@ -120,7 +120,7 @@ pub(crate) fn apply(call: &CallScope<'_>, edits: &[FileEdit<'_>]) -> Result<(), 
     let folders = MissingFolders::above(new.map(|edit| (edit.root, &edit.path)))?;
     let edited = edits.iter().map(|edit| edit.planned(scope.umask));
     let planned: Vec<_> = folders.planned(scope.umask).chain(edited).collect();
-    recorder.record(&planned)?;
+    recorder.record(&planned, false)?;
     let (mut done, mut failed) = (0, folders.make(scope.umask).err());
     for edit in edits {
         if failed.is_some() {

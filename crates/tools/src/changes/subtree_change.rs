@@ -140,7 +140,7 @@ impl<'s> SubtreeChange<'_, 's> {
                     planned.push(change(subtree.root.path(), &entry.path, is, FileContent::Absent));
                 }
             }
-            call.changes.record(&planned)?;
+            call.changes.record(&planned, false)?;
             at += batch.len();
             rest = more;
         }
@@ -150,7 +150,7 @@ impl<'s> SubtreeChange<'_, 's> {
 
 fn record_folders(call: &CallScope<'_>, folders: &MissingFolders<'_>) -> Result<(), String> {
     let planned: Vec<_> = folders.planned(call.scope.umask).collect();
-    if planned.is_empty() { Ok(()) } else { call.changes.record(&planned) }
+    if planned.is_empty() { Ok(()) } else { call.changes.record(&planned, false) }
 }
 
 /// How many of the first entries are written down together.

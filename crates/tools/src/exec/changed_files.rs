@@ -7,12 +7,15 @@ use workspace::{Root, StoreGuard};
 
 use crate::changes::{ChangeRecorder, FileContent, PlannedChange, line_name, lines_between};
 use crate::checkpoint::{Checkpoint, Checkpoints, CommandChange, Differences, StoodState};
+use crate::tool::CallScope;
 
 /// Bytes and paths that are written down in one step.
 const BATCH_BYTES: u64 = 16 << 20;
 const BATCH_PATHS: usize = 512;
 /// Changed paths that are told one by one.
 const SHOWN: usize = 40;
+/// Files from outside that are named.
+const NAMED: usize = 5;
 /// Bytes of a file whose lines are compared.
 const COMPARED: u64 = 1 << 20;
 
@@ -24,6 +27,8 @@ pub struct ChangedFiles {
     more: usize,
     /// What cannot be given back, and why.
     notes: Vec<String>,
+    /// Whether a file stood there that comes from outside: nobody knows which of them was read.
+    pub(crate) is_outside: bool,
 }
 
 impl ChangedFiles {
@@ -49,15 +54,51 @@ pub fn recording<T>(
     let before = checkpoints
         .record(root, Some(&recorder.name()), cancel)
         .map_err(|error| format!("it was not run, as its workspace could not be recorded: {error}"))?;
+    let outside = outside_of(&before, recorder);
     let ran = checkpoints.while_alive(&recorder.name(), run);
-    Ok((ran, write_down(checkpoints, root, &before, recorder)))
+    let mut told = write_down(checkpoints, root, (&before, !outside.is_empty()), recorder);
+    if !outside.is_empty() {
+        told.is_outside = true;
+        told.notes.push(format!("this result is from outside, as these files are: {}", named(&outside)));
+    }
+    Ok((ran, told))
+}
+
+/// Paths of a record that come from outside, in order.
+fn outside_of<'c>(record: &'c Checkpoint, recorder: &dyn ChangeRecorder) -> Vec<&'c Path> {
+    if !recorder.knows_outside() {
+        return Vec::new();
+    }
+    let mut paths = record.paths_of(&recorder.outside(record.digests()).into_iter().collect());
+    paths.sort_unstable();
+    paths
+}
+
+/// The first of some paths, and how many follow.
+fn named(paths: &[&Path]) -> String {
+    let shown: Vec<String> =
+        paths.iter().take(NAMED).map(|path| line_name(&path.display().to_string())).collect();
+    let more = paths.len().saturating_sub(NAMED);
+    shown.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
+}
+
+/// Looks whether a file stands beneath a root that comes from outside: what a command says that is not recorded is so,
+/// too. It blocks.
+pub(crate) fn note_outside(call: &CallScope<'_>, checkpoints: &Checkpoints, root: &Root) {
+    if call.changes.knows_outside() {
+        let record = checkpoints.record(root, None, &Cancel::never());
+        // What cannot be looked at is believed least.
+        if record.map_or(true, |record| !outside_of(&record, call.changes).is_empty()) {
+            call.from_outside.set(true);
+        }
+    }
 }
 
 /// Records a root again and writes down what differs.
 fn write_down(
     checkpoints: &Checkpoints,
     root: &Root,
-    before: &Checkpoint,
+    (before, is_outside): (&Checkpoint, bool),
     recorder: &dyn ChangeRecorder,
 ) -> ChangedFiles {
     let mut told = ChangedFiles::default();
@@ -71,7 +112,7 @@ fn write_down(
         }
     };
     let differences = Differences::between(before, &after, None);
-    if let Err(why) = keep(root, (before, &after), &differences.changes, recorder) {
+    if let Err(why) = keep(root, (before, &after), (&differences.changes, is_outside), recorder) {
         told.notes.push(format!("what it changed cannot be given back: {why}"));
     }
     // Nobody comes back for it.
@@ -111,7 +152,8 @@ pub fn recover_command(
     let root = Root::open(&root, guard).map_err(|error| error.to_string())?;
     let after = checkpoints.record(&root, None, &Cancel::never()).map_err(|error| error.to_string())?;
     let differences = Differences::between(&before, &after, checkpoints.lived_until(&name));
-    keep(&root, (&before, &after), &differences.changes, recorder)?;
+    let is_outside = !outside_of(&before, recorder).is_empty();
+    keep(&root, (&before, &after), (&differences.changes, is_outside), recorder)?;
     checkpoints.finish(&name);
     Ok(differences.changes.len())
 }
@@ -119,7 +161,7 @@ pub fn recover_command(
 fn keep(
     root: &Root,
     (before, after): (&Checkpoint, &Checkpoint),
-    changes: &[CommandChange],
+    (changes, is_outside): (&[CommandChange], bool),
     recorder: &dyn ChangeRecorder,
 ) -> Result<(), String> {
     let mut rest = changes;
@@ -141,7 +183,7 @@ fn keep(
             before: content(&change.before, old),
             after: content(&change.after, new),
         });
-        recorder.record(&planned.collect::<Vec<_>>())?;
+        recorder.record(&planned.collect::<Vec<_>>(), is_outside)?;
         rest = more;
     }
     Ok(())

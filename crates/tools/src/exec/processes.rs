@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use workspace::RelativePath;
 
 use super::masked_output::MaskedOutput;
-use super::{CommandScope, blocking, report};
+use super::{CommandScope, blocking, note_outside, report};
 use crate::changes::line_name;
 use crate::tool::{CallScope, Tool, ToolScope};
 
@@ -198,6 +198,9 @@ pub(super) fn start(
 fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     let commands = call.scope.commands.as_ref().ok_or("commands cannot run on this machine")?;
     let process = commands.processes.find(arguments.process)?;
+    if let Ok(place) = call.scope.roots.place(".") {
+        note_outside(call, &commands.checkpoints, place.root);
+    }
     look(call, commands, &mut locked(&process), arguments)
 }
 

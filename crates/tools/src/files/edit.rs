@@ -1,5 +1,6 @@
 //! `edit`: a passage of a file becomes another one.
 
+use loom::Digest;
 use policy::{PathAccess, PathUse};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,9 +32,14 @@ pub(super) fn paths(scope: &ToolScope, asked: &Arguments) -> Vec<PathUse> {
 }
 
 /// The edit, how many places it changes, and the first line of them.
-fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<(FileEdit<'s>, usize, usize), String> {
+fn planned<'s>(
+    scope: &'s ToolScope,
+    asked: &Arguments,
+    read: &mut Vec<Digest>,
+) -> Result<(FileEdit<'s>, usize, usize), String> {
     let place = place(scope, &asked.path)?;
     let before = found(place.root, &place.path)?.ok_or_else(|| format!("{} is not there", asked.path))?;
+    read.push(before.digest);
     let text = std::str::from_utf8(&before.bytes)
         .map_err(|_| format!("{} is no text in UTF-8: it is not edited", asked.path))?;
     let done = replace(text, &asked.old, &asked.new, asked.replace_all)
@@ -44,11 +50,14 @@ fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<(FileEdit<'s>,
 }
 
 pub(super) fn preview(scope: &ToolScope, asked: &Arguments) -> Result<String, String> {
-    planned(scope, asked).map(|(edit, ..)| difference(&[edit]))
+    planned(scope, asked, &mut Vec::new()).map(|(edit, ..)| difference(&[edit]))
 }
 
 pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
-    let (edit, count, line) = planned(call.scope, asked)?;
+    let mut read = Vec::new();
+    // A miss quotes what stands there.
+    let planned = planned(call.scope, asked, &mut read).inspect_err(|_| call.has_read(read));
+    let (edit, count, line) = planned?;
     apply(call, &[edit])?;
     let places = if count == 1 { "1 place".to_owned() } else { format!("{count} places") };
     Ok(format!("changed {places} of {}, the first in line {line}", asked.path))

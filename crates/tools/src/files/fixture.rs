@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use loom::{ToolStatus, TreeId, Trust, ViewName};
+use loom::{Digest, ToolStatus, TreeId, Trust, ViewName};
 use model::Cancel;
 use policy::{Policy, SessionType};
 use serde_json::Value;
@@ -36,10 +36,12 @@ pub(super) type Row = (String, Option<String>, Option<String>);
 pub(super) struct Recorded {
     pub(super) rows: Mutex<Vec<Row>>,
     pub(super) refuses: bool,
+    /// Files from outside.
+    pub(super) outside: Vec<Digest>,
 }
 
 impl ChangeRecorder for Recorded {
-    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
+    fn record(&self, changes: &[PlannedChange<'_>], _: bool) -> Result<(), String> {
         if self.refuses {
             return Err("the disk is full".to_owned());
         }
@@ -65,6 +67,14 @@ impl ChangeRecorder for Recorded {
 
     fn take_back(&self) {
         self.rows.lock().unwrap().clear();
+    }
+
+    fn knows_outside(&self) -> bool {
+        !self.outside.is_empty()
+    }
+
+    fn outside(&self, digests: Vec<Digest>) -> Vec<Digest> {
+        digests.into_iter().filter(|digest| self.outside.contains(digest)).collect()
     }
 }
 

@@ -3,13 +3,12 @@
 use std::fmt::Write as _;
 
 use globset::{GlobBuilder, GlobMatcher};
-use model::Cancel;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::place;
 use super::walk::Walk;
-use crate::tool::ToolScope;
+use crate::tool::CallScope;
 
 pub(super) const DESCRIPTION: &str = "Find files by name: src/**/*.rs, *.{md,txt}. A pattern without / matches in every \
                                       folder. Files that git ignores are left out.";
@@ -37,7 +36,8 @@ pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
         .map_err(|error| format!("{pattern:?} is no pattern: {}", error.kind()))
 }
 
-pub(super) fn run(scope: &ToolScope, asked: &Arguments, cancel: &Cancel) -> Result<String, String> {
+pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
+    let CallScope { scope, cancel, .. } = *call;
     let matcher = matcher(&asked.pattern)?;
     let place = place(scope, asked.path.as_deref().unwrap_or("."))?;
     let walk = Walk { place, ignored: asked.ignored, cancel };

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use model::Cancel;
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +9,7 @@ use workspace::LinkPolicy;
 
 use super::walk::{Found, Walk};
 use super::{glob, place, text_of};
-use crate::tool::ToolScope;
+use crate::tool::CallScope;
 
 pub(super) const DESCRIPTION: &str = "Search the lines of files by a regular expression (no look-around, no \
                                       back-references). Files that git ignores and files that are no text are left out.";
@@ -47,7 +46,8 @@ pub(super) struct Arguments {
     ignored: bool,
 }
 
-pub(super) fn run(scope: &ToolScope, asked: &Arguments, cancel: &Cancel) -> Result<String, String> {
+pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
+    let CallScope { scope, cancel, .. } = *call;
     let expression = RegexBuilder::new(&asked.pattern)
         .case_insensitive(asked.ignore_case)
         .size_limit(EXPRESSION)
@@ -60,11 +60,15 @@ pub(super) fn run(scope: &ToolScope, asked: &Arguments, cancel: &Cancel) -> Resu
     let most = asked.limit.unwrap_or(MATCHES);
     let mut found_all =
         Matches { expression, context: asked.context, left: most, out: String::new(), files: 0 };
-    let (mut unread, mut why) = (0, None);
+    let (mut unread, mut why, mut read) = (0, None, Vec::new());
     let ended = walk.files(|found| {
         if names.as_ref().is_none_or(|names| names.is_match(found.below)) {
             match text_of(scope, root, found.path, LinkPolicy::Refuse) {
-                Ok((text, _)) => found_all.look(found, &text),
+                Ok((text, digest)) => {
+                    let before = found_all.files;
+                    found_all.look(found, &text);
+                    read.extend((found_all.files > before).then_some(digest));
+                }
                 Err(error) => {
                     unread += 1;
                     why = Some(error).filter(|_| *found.path == named);
@@ -77,6 +81,7 @@ pub(super) fn run(scope: &ToolScope, asked: &Arguments, cancel: &Cancel) -> Resu
     if let Some(why) = why {
         return Err(why);
     }
+    call.has_read(read);
     let is_full = found_all.is_full();
     let Matches { mut out, files, .. } = found_all;
     if files == 0 {

@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
-use model::Cancel;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{failed, place, sign};
-use crate::tool::ToolScope;
+use crate::tool::CallScope;
 
 pub(super) const DESCRIPTION: &str = "List a folder. Folders end in /, links in @.";
 
@@ -21,7 +20,8 @@ pub(super) struct Arguments {
     path: Option<String>,
 }
 
-pub(super) fn run(scope: &ToolScope, asked: &Arguments, _: &Cancel) -> Result<String, String> {
+pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
+    let scope = call.scope;
     let place = place(scope, asked.path.as_deref().unwrap_or("."))?;
     let listing = place.root.list(&place.path, MOST).map_err(|error| failed(&error))?;
     if listing.entries.is_empty() && !listing.incomplete {

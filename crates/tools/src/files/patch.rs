@@ -1,5 +1,6 @@
 //! `patch`: changes of several files, all of them or none.
 
+use loom::Digest;
 use policy::{PathAccess, PathUse};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -38,40 +39,40 @@ struct PatchPlan<'s> {
 }
 
 impl<'s> PatchPlan<'s> {
-    fn of(scope: &'s ToolScope, patch: &Patch) -> Result<Self, String> {
-        let mut plan = Self { scope, edits: Vec::new() };
+    /// Takes in what a patch does.
+    fn follow(&mut self, patch: &Patch) -> Result<(), String> {
         for file in &patch.files {
             match &file.action {
                 FileAction::Add { path } => {
-                    if plan.text(path)?.is_some() {
+                    if self.text(path)?.is_some() {
                         return Err(format!("{path} is there already: update it, or delete it first"));
                     }
                     let text = file.apply("").map_err(|miss| format!("{path}: {miss}"))?;
-                    plan.set(path, Some(text), executable(None, file.executable))?;
+                    self.set(path, Some(text), executable(None, file.executable))?;
                 }
                 FileAction::Delete { path } => {
-                    let text = plan.existing(path)?;
+                    let text = self.existing(path)?;
                     // A deletion that names lines names all of them.
                     file.apply(&text).map_err(|miss| format!("{path}: {miss}"))?;
-                    plan.set(path, None, None)?;
+                    self.set(path, None, None)?;
                 }
                 FileAction::Update { path } => {
-                    let text = plan.patched(path, file)?;
-                    let mode = executable(plan.mode(path)?, file.executable);
-                    plan.set(path, Some(text), mode)?;
+                    let text = self.patched(path, file)?;
+                    let mode = executable(self.mode(path)?, file.executable);
+                    self.set(path, Some(text), mode)?;
                 }
                 FileAction::Move { from, to } => {
-                    let text = plan.patched(from, file)?;
-                    if plan.text(to)?.is_some() {
+                    let text = self.patched(from, file)?;
+                    if self.text(to)?.is_some() {
                         return Err(format!("{to} is there already: nothing is moved over it"));
                     }
-                    let mode = plan.mode(from)?;
-                    plan.set(from, None, None)?;
-                    plan.set(to, Some(text), executable(mode, file.executable).or(mode))?;
+                    let mode = self.mode(from)?;
+                    self.set(from, None, None)?;
+                    self.set(to, Some(text), executable(mode, file.executable).or(mode))?;
                 }
             }
         }
-        Ok(plan)
+        Ok(())
     }
 
     fn patched(&mut self, path: &str, file: &FilePatch) -> Result<String, String> {
@@ -145,9 +146,17 @@ fn executable(mode: Option<u32>, is_executable: Option<bool>) -> Option<u32> {
     is_executable.map(|is| if is { mode | (mode & 0o444) >> 2 } else { mode & !0o111 })
 }
 
-fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<Vec<FileEdit<'s>>, String> {
+fn planned<'s>(
+    scope: &'s ToolScope,
+    asked: &Arguments,
+    read: &mut Vec<Digest>,
+) -> Result<Vec<FileEdit<'s>>, String> {
     let patch = Patch::parse(&asked.patch).map_err(|error| error.to_string())?;
-    let mut edits = PatchPlan::of(scope, &patch)?.edits;
+    let mut plan = PatchPlan { scope, edits: Vec::new() };
+    let followed = plan.follow(&patch);
+    read.extend(plan.edits.iter().filter_map(|edit| Some(edit.before.as_ref()?.digest)));
+    followed?;
+    let mut edits = plan.edits;
     edits.retain(FileEdit::changes_something);
     if edits.is_empty() {
         return Err("the patch changes nothing".to_owned());
@@ -156,11 +165,13 @@ fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<Vec<FileEdit<'
 }
 
 pub(super) fn preview(scope: &ToolScope, asked: &Arguments) -> Result<String, String> {
-    Ok(difference(&planned(scope, asked)?))
+    Ok(difference(&planned(scope, asked, &mut Vec::new())?))
 }
 
 pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
-    let edits = planned(call.scope, asked)?;
+    let mut read = Vec::new();
+    // A miss quotes what stands there.
+    let edits = planned(call.scope, asked, &mut read).inspect_err(|_| call.has_read(read))?;
     let names: Vec<String> = edits.iter().map(FileEdit::told).collect();
     apply(call, &edits)?;
     Ok(names.join("\n"))

@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 
-use model::Cancel;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use text::bytes::size;
 use workspace::{FileKind, LinkPolicy};
 
 use super::{MAX_BYTES, failed, place, text_of};
-use crate::tool::ToolScope;
+use crate::tool::CallScope;
 
 pub(super) const DESCRIPTION: &str = "Read a text file, with line numbers. A long file comes in pages: the last line \
                                       says how to go on.";
@@ -34,7 +33,8 @@ pub(super) struct Arguments {
     limit: Option<usize>,
 }
 
-pub(super) fn run(scope: &ToolScope, asked: &Arguments, _: &Cancel) -> Result<String, String> {
+pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
+    let scope = call.scope;
     let place = place(scope, &asked.path)?;
     let found = place.root.stat(&place.path, LinkPolicy::Follow).map_err(|error| failed(&error))?;
     if found.kind == FileKind::Folder {
@@ -47,6 +47,7 @@ pub(super) fn run(scope: &ToolScope, asked: &Arguments, _: &Cancel) -> Result<St
     let (text, digest) = text_of(scope, place.root, &place.path, LinkPolicy::Follow)?;
     let page = page(asked, &text)?;
     scope.seen.see(place.root, &place.path, digest);
+    call.has_read(vec![digest]);
     Ok(page)
 }
 

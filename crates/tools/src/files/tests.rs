@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use loom::{ToolStatus, Trust};
+use loom::{Digest, ToolStatus, Trust};
 use model::Cancel;
 use policy::{Policy, SessionType};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use crate::{
 struct Unread;
 
 impl ChangeRecorder for Unread {
-    fn record(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
+    fn record(&self, _: &[PlannedChange<'_>], _: bool) -> Result<(), String> {
         Err("nothing is to be changed here".to_owned())
     }
 
@@ -28,6 +28,14 @@ impl ChangeRecorder for Unread {
     }
 
     fn take_back(&self) {}
+
+    fn knows_outside(&self) -> bool {
+        false
+    }
+
+    fn outside(&self, _: Vec<Digest>) -> Vec<Digest> {
+        Vec::new()
+    }
 }
 
 fn scope(folder: &Path, roots: Vec<Root>, secrets: &[Secret]) -> ToolScope {

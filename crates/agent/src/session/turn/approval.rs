@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use loom::Trust;
 use policy::{Attendance, Decision as PolicyDecision, LastingAnswers, Permission, SessionFacts, SessionType};
+use store::Principal;
 use tools::{CheckedCall, ToolOutput};
 
 use super::Turn;
@@ -84,7 +85,11 @@ impl Turn<'_> {
         };
         let shown = match on_disk(checked, CheckedCall::preview).await {
             // It would do nothing.
-            Some(Err(why)) => return Ok(Some(checked.failed(why))),
+            Some(Err(why)) => {
+                let knows_outside = self.runtime.store.knows_outside_files(&Principal::Owner).await?;
+                let output = checked.failed(why);
+                return Ok(Some(if knows_outside { output.from_outside() } else { output }));
+            }
             Some(Ok(diff)) => Some(diff),
             None => None,
         };

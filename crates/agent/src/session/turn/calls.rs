@@ -142,7 +142,7 @@ impl Turn<'_> {
                         let id = CallId { answer, number: asked.number };
                         let claim = self.start(site, id).await?;
                         let guards = [site.held.guard()];
-                        let changes = CallChanges::of(self.runtime, (site.tree, id), &claim, &guards);
+                        let changes = CallChanges::of(self.runtime, (site.tree, id), &claim, &guards, trust);
                         let place = CallPlace { tree: site.tree, view: site.view.clone() };
                         running.push(run(site.held, checked, (changes, place), asked, claim));
                     }

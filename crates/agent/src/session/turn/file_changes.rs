@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use loom::{Digest, TreeId};
+use loom::{Digest, TreeId, Trust};
 use store::{CallId, Claim, FileChangeId, FileState, Guard, NewFileChange, NewFileChanges, Principal};
 use tools::{ChangeRecorder, FileContent, PlannedChange};
 
@@ -16,19 +16,23 @@ pub(crate) struct CallChanges {
     claim: Claim,
     guards: Vec<Guard>,
     tasks: tokio::runtime::Handle,
+    /// Whether the answer was given in sight of something from outside.
+    is_tainted: bool,
     /// What was written down.
     recorded: Mutex<Vec<FileChangeId>>,
 }
 
 impl CallChanges {
-    /// Those of a call that is claimed, written while leases are held.
+    /// Those of a call that is claimed, written while leases are held; with the trust of the answer that calls.
     pub(crate) fn of(
         runtime: &Runtime,
         (tree, call): (TreeId, CallId),
         claim: &Claim,
         guards: &[Guard],
+        trust: Trust,
     ) -> Self {
         Self {
+            is_tainted: trust == Trust::Outside,
             runtime: runtime.clone(),
             tree,
             call,
@@ -41,7 +45,10 @@ impl CallChanges {
 }
 
 impl ChangeRecorder for CallChanges {
-    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
+    fn record(&self, changes: &[PlannedChange<'_>], is_outside: bool) -> Result<(), String> {
+        let before: Vec<Digest> = changes.iter().filter_map(|change| state(change.before).blob()).collect();
+        let is_outside = is_outside || self.is_tainted;
+        let outside = if !is_outside && self.knows_outside() { self.outside(before) } else { Vec::new() };
         let contents = changes.iter().flat_map(|change| [change.before, change.after]);
         let bytes: Vec<Vec<u8>> = contents
             .filter_map(|content| match content {
@@ -54,6 +61,7 @@ impl ChangeRecorder for CallChanges {
             path: change.path.as_path().to_owned(),
             before: state(change.before),
             after: state(change.after),
+            is_outside: is_outside || state(change.before).blob().is_some_and(|blob| outside.contains(&blob)),
         };
         let new = NewFileChanges {
             call: self.call,
@@ -82,6 +90,23 @@ impl ChangeRecorder for CallChanges {
         if let Err(error) = done {
             tracing::warn!(%error, "a change that was not made is still written down");
         }
+    }
+
+    fn knows_outside(&self) -> bool {
+        // What cannot be looked up is believed least.
+        let known = self.tasks.block_on(self.runtime.store.knows_outside_files(&Principal::Owner));
+        known.unwrap_or_else(|error| {
+            tracing::warn!(%error, "where files come from is not known");
+            true
+        })
+    }
+
+    fn outside(&self, digests: Vec<Digest>) -> Vec<Digest> {
+        let found = self.runtime.store.outside_files(&Principal::Owner, digests.clone());
+        self.tasks.block_on(found).unwrap_or_else(|error| {
+            tracing::warn!(%error, "where files come from is not known");
+            digests
+        })
     }
 }
 
