@@ -87,6 +87,10 @@ mod changing_tests;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod hostile_file_tests;
+#[cfg(test)]
+mod hostile_path_tests;
+#[cfg(test)]
 mod relocating_tests;
 #[cfg(test)]
 mod tests;

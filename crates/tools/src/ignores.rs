@@ -88,7 +88,7 @@ fn literal_braces(line: &str) -> String {
     out
 }
 
-/// A path as text; the root itself has a name too.
+/// A path beneath the root as text; a `~` it begins with is a letter of a name.
 pub(crate) fn shown(path: &Path) -> String {
-    if path.as_os_str().is_empty() { ".".to_owned() } else { path.to_string_lossy().into_owned() }
+    format!("./{}", path.to_string_lossy())
 }

@@ -90,11 +90,17 @@ impl Fixture {
     }
 
     pub(super) fn with(policy: Policy) -> Self {
+        Self::in_roots(policy, |root, _| AllowedRoots::within(vec![root]))
+    }
+
+    /// With the roots that `roots` makes of the folder and what guards the store.
+    pub(super) fn in_roots(policy: Policy, roots: impl FnOnce(Root, &StoreGuard) -> AllowedRoots) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let folder = temp.path().join("w");
         fs::create_dir(&folder).unwrap();
+        let guard = StoreGuard::new();
         let scope = ToolScope {
-            roots: AllowedRoots::within(vec![Root::open(&folder, &StoreGuard::new()).unwrap()]),
+            roots: roots(Root::open(&folder, &guard).unwrap(), &guard),
             trust: Trust::Workspace,
             masker: Arc::new(Masker::new(&[]).unwrap()),
             policy,

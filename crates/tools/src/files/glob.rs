@@ -42,7 +42,7 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
     let place = place(scope, asked.path.as_deref().unwrap_or("."))?;
     let walk = Walk { place, ignored: asked.ignored, cancel };
     let (mut out, mut number) = (String::new(), 0);
-    let ended = walk.files(|found| {
+    let walked = walk.files(|found| {
         if matcher.is_match(found.below) {
             number += 1;
             if number > MOST {
@@ -57,5 +57,5 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
     } else if number > MOST {
         let _ = writeln!(out, "[More than {MOST} files match; these are the first.]");
     }
-    Ok(out + ended.note())
+    Ok(out + &walked.note())
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use workspace::LinkPolicy;
 
-use super::walk::{Found, Walk};
+use super::walk::{Found, STOPPED, Walk};
 use super::{glob, place, text_of};
 use crate::tool::CallScope;
 
@@ -61,7 +61,7 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
     let mut found_all =
         Matches { expression, context: asked.context, left: most, out: String::new(), files: 0 };
     let (mut unread, mut why, mut read) = (0, None, Vec::new());
-    let ended = walk.files(|found| {
+    let walked = walk.files(|found| {
         if names.as_ref().is_none_or(|names| names.is_match(found.below)) {
             match text_of(scope, root, found.path, LinkPolicy::Refuse) {
                 Ok((text, digest)) => {
@@ -90,11 +90,10 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
         out.push_str("[There may be more: name a folder or a longer expression.]\n");
     }
     if unread > 0 {
-        let _ = writeln!(out, "[Not searched, as they are no text or too long: {unread}.]");
+        let _ = writeln!(out, "[Not searched, as they are no text, too long or cannot be read: {unread}.]");
     }
-    let stopped =
-        if cancel.is_cancelled() { "[Stopped: not all files were looked at.]\n" } else { ended.note() };
-    Ok(out + stopped)
+    let note = if cancel.is_cancelled() { STOPPED.to_owned() } else { walked.note() };
+    Ok(out + &note)
 }
 
 /// Lines that were found.

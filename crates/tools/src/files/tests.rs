@@ -132,7 +132,10 @@ fn f10_a_file_is_read_by_pages_with_its_line_numbers() {
         assert!(refused(folder, name, &arguments).contains("sparse"), "{name}");
     }
     let searched = ok(folder, "grep", &json!({"pattern": "weave"}));
-    assert!(searched.ends_with("[Not searched, as they are no text or too long: 2.]\n"), "{searched}");
+    assert!(
+        searched.ends_with("[Not searched, as they are no text, too long or cannot be read: 2.]\n"),
+        "{searched}"
+    );
 }
 
 #[test]

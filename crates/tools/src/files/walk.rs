@@ -15,8 +15,7 @@ const MOST: usize = 200_000;
 const DEPTH: usize = 64;
 
 /// How a walk ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+enum Ended {
     /// Everything was seen, or what was looked for was found.
     Whole,
     /// There was more than is looked at in one call.
@@ -24,13 +23,29 @@ pub(super) enum Ended {
     Stopped,
 }
 
-impl Ended {
+/// What is said of a walk that was stopped.
+pub(super) const STOPPED: &str = "[Stopped: not all files were looked at.]\n";
+
+/// What became of a walk.
+pub(super) struct Walked {
+    ended: Ended,
+    /// Folders that cannot be listed or lie too deep, and names that are no text.
+    passed_over: usize,
+}
+
+impl Walked {
     /// What stands below what was found.
-    pub(super) const fn note(self) -> &'static str {
-        match self {
-            Self::Whole => "",
-            Self::Limited => "[Not all files were looked at: there are too many. Name a folder.]\n",
-            Self::Stopped => "[Stopped: not all files were looked at.]\n",
+    pub(super) fn note(&self) -> String {
+        let end = match self.ended {
+            Ended::Whole => "",
+            Ended::Limited => "[Not all files were looked at: there are too many. Name a folder.]\n",
+            Ended::Stopped => STOPPED,
+        };
+        match self.passed_over {
+            0 => end.to_owned(),
+            number => format!(
+                "[Passed over, as they cannot be listed, lie too deep or have a name that is no text: {number}.]\n{end}"
+            ),
         }
     }
 }
@@ -54,8 +69,18 @@ impl Walk<'_> {
     /// Shows every file to `see`, until that says that it is enough.
     ///
     /// # Errors
-    /// The folder itself cannot be listed; others that cannot are passed over.
-    pub(super) fn files(&self, mut see: impl FnMut(&Found<'_>) -> bool) -> Result<Ended, String> {
+    /// The folder itself cannot be listed; others that cannot are passed over and counted.
+    pub(super) fn files(&self, mut see: impl FnMut(&Found<'_>) -> bool) -> Result<Walked, String> {
+        let mut passed_over = 0;
+        let ended = self.walk(&mut see, &mut passed_over)?;
+        Ok(Walked { ended, passed_over })
+    }
+
+    fn walk(
+        &self,
+        see: &mut dyn FnMut(&Found<'_>) -> bool,
+        passed_over: &mut usize,
+    ) -> Result<Ended, String> {
         let start = self.place.path.as_path().to_owned();
         let root = self.place.root;
         let at_start = root.stat(&self.place.path, LinkPolicy::Refuse).map_err(|error| failed(&error))?;
@@ -68,20 +93,24 @@ impl Walk<'_> {
         let mut seen = 0;
         // Folders that are to be listed, the next one last, with how many ignore files stand above each.
         let mut folders = vec![(start.clone(), ignores.len())];
-        let mut is_first = true;
+        let (mut is_first, mut is_cut) = (true, false);
         while let Some((folder, above)) = folders.pop() {
             if self.cancel.is_cancelled() {
                 return Ok(Ended::Stopped);
             }
             ignores.truncate(above);
             ignores.enter(&folder);
-            let Ok(path) = RelativePath::parse(&shown(&folder)) else { continue };
-            let listing = match root.list(&path, MOST) {
-                Ok(listing) => listing,
-                Err(error) if is_first => return Err(failed(&error)),
-                Err(_) => continue,
+            let listed = path_of(&folder).map(|path| root.list(&path, MOST));
+            let listing = match listed {
+                Some(Ok(listing)) => listing,
+                Some(Err(error)) if is_first => return Err(failed(&error)),
+                Some(Err(_)) | None => {
+                    *passed_over += 1;
+                    continue;
+                }
             };
             is_first = false;
+            is_cut |= listing.incomplete;
             let mut below = Vec::new();
             for entry in listing.entries {
                 seen += 1;
@@ -96,8 +125,10 @@ impl Walk<'_> {
                 let depth = at.components().count().saturating_sub(start.components().count());
                 match entry.kind {
                     FileKind::Folder if depth < DEPTH => below.push((at, ignores.len())),
+                    FileKind::Folder => *passed_over += 1,
                     FileKind::Regular => {
-                        let Some(path) = at.to_str().and_then(|at| RelativePath::parse(at).ok()) else {
+                        let Some(path) = path_of(&at) else {
+                            *passed_over += 1;
                             continue;
                         };
                         let below = at.strip_prefix(&start).unwrap_or(&at);
@@ -110,6 +141,12 @@ impl Walk<'_> {
             }
             folders.extend(below.into_iter().rev());
         }
-        Ok(Ended::Whole)
+        Ok(if is_cut { Ended::Limited } else { Ended::Whole })
     }
+}
+
+/// A path beneath the root; none whose name is no text, as no tool could be told of it.
+fn path_of(path: &Path) -> Option<RelativePath> {
+    path.to_str()?;
+    RelativePath::parse(&shown(path)).ok()
 }
