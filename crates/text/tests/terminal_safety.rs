@@ -1,5 +1,8 @@
 //! No byte of a hostile stream reaches a terminal as a control, wherever the stream is split.
 
+use std::ops::RangeInclusive;
+
+use drawloom_text::frame::plain_name;
 use drawloom_text::terminal::{Utf8Stream, VisibleStream, explicit, is_unsafe, one_line, visible};
 use proptest::prelude::*;
 
@@ -87,6 +90,36 @@ fn sequences_split_at_every_byte_leave_no_control() {
         }
         let bytes: Vec<&[u8]> = sequence.chunks(1).collect();
         assert_eq!(printed(&bytes), whole);
+    }
+}
+
+/// Characters that are not seen: zero-width, text direction, tags, variation selectors.
+const UNSEEN: [RangeInclusive<char>; 17] = [
+    '\u{AD}'..='\u{AD}',
+    '\u{34F}'..='\u{34F}',
+    '\u{61C}'..='\u{61C}',
+    '\u{115F}'..='\u{1160}',
+    '\u{17B4}'..='\u{17B5}',
+    '\u{180E}'..='\u{180E}',
+    '\u{200B}'..='\u{200F}',
+    '\u{2028}'..='\u{2029}',
+    '\u{202A}'..='\u{202E}',
+    '\u{2060}'..='\u{2064}',
+    '\u{2066}'..='\u{2069}',
+    '\u{3164}'..='\u{3164}',
+    '\u{FE00}'..='\u{FE0F}',
+    '\u{FEFF}'..='\u{FEFF}',
+    '\u{FFA0}'..='\u{FFA0}',
+    '\u{E0000}'..='\u{E007F}',
+    '\u{E0100}'..='\u{E01EF}',
+];
+
+#[test]
+fn text_1_1_to_1_3_what_a_person_approves_and_a_name_in_a_frame_hide_nothing() {
+    for c in UNSEEN.into_iter().flatten() {
+        let text = format!("r{c}m");
+        assert_eq!(explicit(&text), format!("r\\u{{{:x}}}m", u32::from(c)));
+        assert_eq!(plain_name(&text), "r_m", "{c:?}");
     }
 }
 

@@ -216,3 +216,22 @@ fn a_question_says_how_long_its_answer_may_hold() {
     assert_eq!(repeat(&server("docs", "search", true), SandboxLevel::Full), (Repeat::OncePerServer, false));
     assert_eq!(repeat(&file(PathAccess::Write, "AGENTS.md"), SandboxLevel::Full), (Repeat::EachTime, true));
 }
+
+#[test]
+fn x5_what_only_looks_like_a_request_or_a_secret_is_allowed_in_a_full_sandbox() {
+    for line in [
+        "curl https://example.com",
+        "git log --format=%H",
+        "npm exec x",
+        "grep -r process.env src",
+        "ls | wc -l",
+        "echo a; echo b",
+        "ls *.py",
+        "echo $HOME",
+        "cat src/foo.txt",
+        "env",
+    ] {
+        let verdict = Policy::default().decide(&exec(line, NetworkWish::Off), &CHAT);
+        assert_eq!(verdict.decision, Allow, "{line}");
+    }
+}
