@@ -115,6 +115,25 @@ fn nothing_is_written_through_a_link_or_beside_a_second_name() {
 }
 
 #[test]
+fn x19_x20_a_file_with_a_value_of_the_wrong_type_is_kept_whatever_is_set() {
+    for wrong in ["level = 5", "level = { deep = true }"] {
+        let world = World::new();
+        let written = format!(
+            "[log]\n{wrong} # mine\n[providers.box]\nkey_env = \"GITHUB_TOKEN\"\nbase_url = \"http://localhost:1\"\n"
+        );
+        world.write("config.toml", &written);
+        let run = world.run(&["config", "set", "model.default", "box/m"]);
+        let held = world.read("config.toml");
+        if run.code == Some(0) {
+            assert!(held.starts_with(&written) && held.contains("box/m"), "{held}");
+        } else {
+            assert_eq!(held, written, "{run:?}");
+            assert!(run.err.contains("log.level"), "{run:?}");
+        }
+    }
+}
+
+#[test]
 fn a_value_that_does_not_fit_is_not_written() {
     let world = World::new();
     for (key, value) in [

@@ -130,6 +130,36 @@ fn walls_hold_and_what_is_protected_is_named() {
 }
 
 #[test]
+fn x2_a_folder_outside_of_the_workspace_is_no_place_to_run_in() {
+    for directory in ["/etc", "..", "up"] {
+        let call = json!({"name": "exec", "arguments": {"command": "cat passwd", "directory": directory}});
+        let world = world(&[calls(&json!([call])), json!({"text": "Done."})]);
+        symlink("/etc", world.path("project/up")).unwrap();
+        fs::write(world.path("passwd"), "root:").unwrap();
+        assert_eq!(chat(&world, "Do it.").0, Some(0));
+        let nodes = nodes(&world);
+        let told = nodes.iter().find(|node| node["author"] == "exec").unwrap()["text"].as_str().unwrap();
+        assert!(!told.contains("root:") && !told.starts_with("exit 0"), "{directory}: {told}");
+    }
+}
+
+/// A link that leads out is held by the walls and not by its name; what only looks dangerous runs and says itself that
+/// it has no network.
+#[test]
+fn x3_to_x6_ordinary_lines_run_and_a_link_leads_nowhere() {
+    let line = "cat link; cat src/main.rs; grep -o process.env e.txt; ls *.txt | wc -l; echo a; echo b; echo $HOME; \
+                curl -sS https://example.com; npm exec --offline x; git log --format=%H; echo end";
+    let (_, told) = ran(line, |world| {
+        fs::write(world.path("outside"), "what lies outside").unwrap();
+        symlink(world.path("outside"), world.path("project/link")).unwrap();
+        fs::write(world.path("project/e.txt"), "a = process.env;\n").unwrap();
+    });
+    assert!(told.starts_with("exit 0 ("), "{told}");
+    assert!(told.contains("[output]\nfn weave() {}\nprocess.env\n1\na\nb\n/"), "{told}");
+    assert!(told.contains("\nend\n") && !told.contains("what lies outside"), "{told}");
+}
+
+#[test]
 fn what_touches_the_protected_set_is_asked_with_the_command_and_denied_where_nobody_is() {
     let touching =
         json!({"name": "exec", "arguments": {"command": "echo x > AGENTS.md", "touches": ["AGENTS.md"]}});
