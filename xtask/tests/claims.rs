@@ -1,13 +1,16 @@
 //! Every claim of SECURITY.md names tests, and each of them exists (spec: security §30).
 //!
-//! A claim is a row of a table whose head is `| Claim | Tests |`. Its tests are written
-//! `crate::path::test_name`: the crate without `drawloom-`, then the path of the file in `src` or `tests`.
+//! A claim is a row of a table whose head is `| Claim | Tests |`, its tests written as `test_names` has them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+
+#[path = "support/test_names.rs"]
+mod test_names;
+
+use test_names::{named_in, root, tests};
 
 /// The sections there must be, in this order.
 const SECTIONS: [&str; 4] = ["Reporting", "Assets", "Adversaries", "What is not promised"];
@@ -25,60 +28,6 @@ const ADVERSARIES: [&str; 9] = [
     "The thief of a disk",
 ];
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// The tests of every crate, as claims name them.
-fn tests() -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    let mut crates = vec![("xtask".to_owned(), root().join("xtask"))];
-    for entry in fs::read_dir(root().join("crates")).expect("crates") {
-        let path = entry.expect("an entry").path();
-        crates.push((path.file_name().unwrap().to_string_lossy().into_owned(), path));
-    }
-    for (name, path) in crates {
-        for part in ["src", "tests"] {
-            collect(&path.join(part), &name, &mut found);
-        }
-    }
-    found
-}
-
-fn collect(folder: &Path, module: &str, found: &mut BTreeSet<String>) {
-    for entry in fs::read_dir(folder).into_iter().flatten() {
-        let path = entry.expect("an entry").path();
-        let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() {
-            collect(&path, &format!("{module}::{stem}"), found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let here = if ["main", "lib"].contains(&stem.as_str()) {
-                module.to_owned()
-            } else {
-                format!("{module}::{stem}")
-            };
-            let source = fs::read_to_string(&path).expect("a source");
-            found.extend(tests_of(&source).into_iter().map(|test| format!("{here}::{test}")));
-        }
-    }
-}
-
-/// Names of the functions of a source that are tests.
-fn tests_of(source: &str) -> Vec<String> {
-    let mut marked = false;
-    let mut names = Vec::new();
-    for line in source.lines().map(str::trim) {
-        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
-            marked = true;
-        } else if let Some(after) = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn "))
-            && std::mem::take(&mut marked)
-        {
-            names.extend(after.split('(').next().map(str::to_owned));
-        }
-    }
-    names
-}
-
 /// The claims of a document, each with its tests.
 fn claims(document: &str) -> BTreeMap<String, Vec<String>> {
     let mut claims = BTreeMap::new();
@@ -89,8 +38,7 @@ fn claims(document: &str) -> BTreeMap<String, Vec<String>> {
             ["Claim", "Tests"] => within = true,
             [rule, ..] if rule.starts_with("---") => {}
             [claim, tests] if within && line.starts_with('|') => {
-                let tests = tests.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-                claims.insert((*claim).to_owned(), tests);
+                claims.insert((*claim).to_owned(), named_in(tests));
             }
             _ => within = false,
         }

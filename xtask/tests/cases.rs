@@ -1,0 +1,149 @@
+//! Every case of docs/cases.md has tests that exist, or names the part of the product that owes them (spec: security §29).
+//!
+//! A case is a row of a table whose head is `| Case | What it is | Tests |`. Its last cell names tests as `test_names` has
+//! them, or ends in `owed by:` and parts, or both where a part still owes a piece.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::ops::RangeInclusive;
+
+#[path = "support/test_names.rs"]
+mod test_names;
+
+use test_names::{named_in, root, tests};
+
+/// The cases there are: what their numbers begin with, and what follows.
+const CASES: [(&str, RangeInclusive<u8>); 12] = [
+    ("F", 1..=16),
+    ("V", 1..=5),
+    ("V", 7..=7),
+    ("M", 2..=2),
+    ("M", 5..=5),
+    ("M", 7..=8),
+    ("M", 10..=10),
+    ("X", 1..=30),
+    ("1.", 1..=16),
+    ("2.", 1..=27),
+    ("3.", 1..=22),
+    ("4.", 1..=22),
+];
+
+/// Parts that may owe tests, as they are not there yet.
+const PARTS: [&str; 9] =
+    ["cards", "commands", "handoff", "import", "mcp", "scheduler", "server", "skills", "subagents"];
+
+const OWED: &str = "owed by:";
+
+/// One row of the document.
+struct Row {
+    case: String,
+    tests: Vec<String>,
+    owed_by: Vec<String>,
+}
+
+fn cases() -> Vec<String> {
+    let numbered = |(begin, numbers): &(&str, RangeInclusive<u8>)| {
+        let numbers = numbers.clone().map(|number| format!("{begin}{number}"));
+        numbers.collect::<Vec<_>>()
+    };
+    CASES.iter().flat_map(numbered).collect()
+}
+
+fn rows(document: &str) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut within = false;
+    for line in document.lines() {
+        let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
+        match cells.as_slice() {
+            ["Case", "What it is", "Tests"] => within = true,
+            [rule, ..] if rule.starts_with("---") => {}
+            [case, what, tests] if within && line.starts_with('|') && !what.is_empty() => {
+                let (tests, parts) = tests.split_once(OWED).unwrap_or((tests, ""));
+                let parts = parts.split(',').map(str::trim).filter(|part| !part.is_empty());
+                let owed_by = parts.map(str::to_owned).collect();
+                rows.push(Row { case: (*case).to_owned(), tests: named_in(tests), owed_by });
+            }
+            _ => within = false,
+        }
+    }
+    rows
+}
+
+/// What is wrong with a document.
+fn gaps(document: &str, tests: &BTreeSet<String>) -> Vec<String> {
+    let (rows, cases) = (rows(document), cases());
+    let mut gaps = Vec::new();
+    for case in &cases {
+        match rows.iter().filter(|row| row.case == *case).count() {
+            0 => gaps.push(format!("{case}: no row")),
+            1 => {}
+            _ => gaps.push(format!("{case}: more than one row")),
+        }
+    }
+    for Row { case, tests: named, owed_by } in &rows {
+        if !cases.contains(case) {
+            gaps.push(format!("{case}: no such case"));
+        }
+        if named.is_empty() && owed_by.is_empty() {
+            gaps.push(format!("{case}: neither a test nor a part that owes it"));
+        }
+        let missing = named.iter().filter(|name| !tests.contains(*name));
+        gaps.extend(missing.map(|name| format!("{case}: no such test: {name}")));
+        let unknown = owed_by.iter().filter(|part| !PARTS.contains(&part.as_str()));
+        gaps.extend(unknown.map(|part| format!("{case}: no such part: {part}")));
+    }
+    gaps
+}
+
+fn document() -> String {
+    fs::read_to_string(root().join("docs/cases.md")).expect("docs/cases.md")
+}
+
+#[test]
+fn every_case_has_tests_or_a_part_that_owes_them() {
+    assert_eq!(gaps(&document(), &tests()), Vec::<String>::new());
+}
+
+#[test]
+fn a_part_that_owes_nothing_any_more_is_not_in_the_list() {
+    let owing: BTreeSet<String> = rows(&document()).into_iter().flat_map(|row| row.owed_by).collect();
+    assert_eq!(PARTS.iter().filter(|part| !owing.contains(**part)).collect::<Vec<_>>(), Vec::<&&str>::new());
+}
+
+const REAL: &str = "xtask::cases::control_each_kind_of_gap_is_found";
+
+/// A document in which every case has the same row.
+fn sample() -> String {
+    let rows: String = cases().iter().map(|case| format!("| {case} | something | `{REAL}` |\n")).collect();
+    format!("# Cases\n\n| Case | What it is | Tests |\n|---|---|---|\n{rows}")
+}
+
+#[test]
+fn control_each_kind_of_gap_is_found() {
+    let (sample, tests) = (sample(), tests());
+    assert_eq!(gaps(&sample, &tests), Vec::<String>::new());
+    let row = format!("| F3 | something | `{REAL}` |\n");
+    let changed_to = |by: &str| gaps(&sample.replace(&row, by), &tests);
+    assert_eq!(changed_to(""), ["F3: no row"]);
+    assert_eq!(changed_to(&row.repeat(2)), ["F3: more than one row"]);
+    assert_eq!(changed_to("| F3 | something | by hand |\n"), ["F3: neither a test nor a part that owes it"]);
+    assert_eq!(changed_to("| F3 | something | owed by: |\n"), ["F3: neither a test nor a part that owes it"]);
+    assert_eq!(changed_to("| F3 | something | owed by: cards, nobody |\n"), ["F3: no such part: nobody"]);
+    assert_eq!(changed_to("| F3 | something | owed by: cards, mcp |\n"), Vec::<String>::new());
+    assert_eq!(
+        changed_to("| F3 | something | `xtask::cases::gaps`; owed by: cards |\n"),
+        ["F3: no such test: xtask::cases::gaps"]
+    );
+    assert_eq!(changed_to(&format!("{row}| F17 | something | `{REAL}` |\n")), ["F17: no such case"]);
+    let whole_table_is_lost = gaps(&sample.replace("What it is", "What"), &tests);
+    assert_eq!(whole_table_is_lost.len(), cases().len());
+}
+
+#[test]
+fn control_the_list_of_cases_is_whole() {
+    let cases = cases();
+    assert_eq!(cases.len(), 16 + 6 + 5 + 30 + 16 + 27 + 22 + 22);
+    assert_eq!(cases.iter().collect::<BTreeSet<_>>().len(), cases.len());
+}
