@@ -6,12 +6,12 @@ use loom::memory::MemoryTree;
 use loom::plan::{DraftChange, EditAs, NewText, NewTree};
 use loom::reader::RowError;
 use loom::render::{Show, render, tip};
-use loom::verify::{Evidence, Gap, Reread, Status, verify};
+use loom::verify::{Status, verify};
 use loom::{
-    Author, AuthorKind, Block, Digest, Draft, GenerationId, KeepScope, Mode, ModelSource, NodeId, NodeRow,
-    Op, OpTarget, PositionId, Role, Slot, TextOffset, ToolStatus, TreeReader, Trust, ViewName,
+    Author, AuthorKind, Block, Digest, Draft, GenerationId, KeepScope, Mode, NodeId, Op, OpTarget,
+    PositionId, Role, Slot, TextOffset, ToolStatus, TreeReader, Trust, ViewName,
 };
-use loom_testing::{Planner, WriteRows};
+use loom_testing::{NoEvidence, Planner, WriteRows};
 
 /// Actions of one run.
 pub const MOST_ACTIONS: usize = 40;
@@ -271,7 +271,7 @@ impl Desk {
 
     /// Asserts what holds of every tree: it verifies, and every view shows a text.
     pub fn is_sound(&self) {
-        let report = verify(&self.tree, &Nothing).expect("rows are there");
+        let report = verify(&self.tree, &NoEvidence).expect("rows are there");
         assert_eq!(report.status, Status::Valid, "{:?}", report.problems);
         for view in &self.views {
             assert!(self.tree.position(tip(&self.tree, view).expect("a tip")).expect("rows").is_some());
@@ -341,23 +341,6 @@ impl ExportSource for Desk {
 
     fn blob(&self, _: Digest) -> Result<Option<Vec<u8>>, RowError> {
         Ok(None)
-    }
-}
-
-/// No manifest and no response: the trees here name none.
-struct Nothing;
-
-impl Evidence for Nothing {
-    fn manifest(&self, _: Digest) -> Result<Result<Digest, Gap>, RowError> {
-        Ok(Err(Gap::Missing))
-    }
-
-    fn reread(&self, _: &NodeRow, _: &ModelSource) -> Result<Reread, RowError> {
-        Ok(Reread::Gap { digest: None, gap: Gap::Missing })
-    }
-
-    fn has_checked_records(&self) -> bool {
-        false
     }
 }
 

@@ -23,7 +23,7 @@ const PLAIN: &str = "glibc.cpu.hwcaps=-AVX2,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM
 /// Functions that are shown of a path that is too far from its baseline.
 const SHOWN: usize = 20;
 
-/// The paths, as `crates/drawloom/examples/paths.rs` names them.
+/// The paths, as `xtask/paths` names them.
 const PATHS: [&str; 6] = ["append", "render", "context", "verify", "stream", "attribution"];
 
 /// Counts all paths and compares them, or makes the counts the new baseline.
@@ -32,15 +32,14 @@ pub(crate) fn run(bless: bool) -> Result<()> {
     if !valgrind.is_ok_and(|output| output.status.success()) {
         bail!("valgrind is not installed: `apt-get install valgrind` (its callgrind counts instructions)");
     }
-    // The release profile strips symbols; callgrind finds the counted function by its name.
+    // With the program, so that both have the same features and nothing is built twice.
     let built = cargo()
-        .args(["rustc", "--release", "--quiet", "--package", "drawloom", "--example", "paths"])
-        .args(["--", "-C", "strip=none"])
+        .args(["build", "--release", "--quiet", "--package", "drawloom", "--package", "drawloom-paths"])
         .status()?;
     if !built.success() {
         bail!("the paths do not build");
     }
-    let program = target().join("release/examples/paths");
+    let program = target().join("release/drawloom-paths");
     let profiles = target().join("instructions");
     fs::create_dir_all(&profiles).with_context(|| format!("cannot make {}", profiles.display()))?;
     let profile = |path: &str| profiles.join(path);

@@ -26,6 +26,9 @@ const FLOORS: &[(&str, u32)] = &[
     ("drawloom", 7),
 ];
 
+/// Crates that are no part of the program.
+const OUTSIDE: [&str; 3] = ["xtask", "drawloom-paths", "drawloom-loom-testing"];
+
 /// The only edges within a floor: on the lowest one the tree counts and folds text.
 const WITHIN: &[(&str, &str)] = &[("drawloom-loom", "drawloom-text")];
 
@@ -57,7 +60,7 @@ fn workspace() -> BTreeMap<String, Vec<String>> {
     let packages = metadata["packages"].as_array().expect("packages");
     packages
         .iter()
-        .filter(|package| package["name"] != "xtask" && package["name"] != "drawloom-loom-testing")
+        .filter(|package| !OUTSIDE.iter().any(|name| package["name"] == *name))
         .map(|package| {
             let dependencies = package["dependencies"].as_array().expect("dependencies").iter();
             // Development dependencies are free: they have the kind "dev".

@@ -385,12 +385,7 @@ impl Checkpoint {
     /// Paths of files with one of these digests.
     pub(crate) fn paths_of(&self, digests: &HashSet<Digest>) -> Vec<&Path> {
         let is_one = |entry: &Entry| entry.digest().is_some_and(|digest| digests.contains(&digest));
-        self.index
-            .entries
-            .iter()
-            .filter(|(_, entry)| is_one(entry))
-            .map(|(path, _)| path.as_path())
-            .collect()
+        self.index.entries.iter().filter(|(_, entry)| is_one(entry)).map(|(path, _)| path.as_path()).collect()
     }
 
     fn entries(&self) -> &HashMap<PathBuf, Entry> {

@@ -12,10 +12,12 @@
 
 mod crossings;
 mod fixture;
+mod no_evidence;
 mod planner;
 mod write_rows;
 
 pub use crossings::crossings;
 pub use fixture::{Fixture, Stored, main_view, purge};
+pub use no_evidence::NoEvidence;
 pub use planner::{Planner, TREE};
 pub use write_rows::{ApplyError, WriteRows};

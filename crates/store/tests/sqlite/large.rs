@@ -9,34 +9,15 @@ use std::sync::Arc;
 use loom::content::content_hash;
 use loom::operation::TimelineEffect;
 use loom::record::{Links, chain_hash};
-use loom::verify::{Evidence, Gap, Report, Reread, Status, verify};
-use loom::{
-    Block, Counts, Digest, Mode, ModelSource, NodeId, NodeRow, OpKind, Operation, PathDigest, Plan, RowError,
-    Seq,
-};
+use loom::verify::{Report, Status, verify};
+use loom::{Block, Counts, Mode, NodeId, OpKind, Operation, PathDigest, Plan, Seq};
+use loom_testing::NoEvidence;
 use store::{AttachedWrites, Forget, Store, read};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER, Page};
 
 const NODES: usize = 20_000;
-
-/// A tree without a model's nodes needs no evidence.
-struct Nothing;
-
-impl Evidence for Nothing {
-    fn manifest(&self, _: Digest) -> Result<Result<Digest, Gap>, RowError> {
-        Ok(Err(Gap::Missing))
-    }
-
-    fn reread(&self, _: &NodeRow, _: &ModelSource) -> Result<Reread, RowError> {
-        Ok(Reread::Gap { digest: None, gap: Gap::Missing })
-    }
-
-    fn has_checked_records(&self) -> bool {
-        false
-    }
-}
 
 /// One operation that makes versions of a position.
 async fn versions(page: &Page, of: NodeId, count: usize) -> Plan {
@@ -70,7 +51,7 @@ async fn versions(page: &Page, of: NodeId, count: usize) -> Plan {
 }
 
 async fn verified(page: &Page) -> Report {
-    page.home.store.read_whole(OWNER, page.tree, |rows| verify(rows, &Nothing)).await.unwrap()
+    page.home.store.read_whole(OWNER, page.tree, |rows| verify(rows, &NoEvidence)).await.unwrap()
 }
 
 #[test]

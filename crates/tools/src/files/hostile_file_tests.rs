@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use loom::ToolStatus;
+use loom::{Digest, ToolStatus};
 use model::Cancel;
 use policy::Policy;
 use rustix::fs::{CWD, Mode, RenameFlags, mkfifoat, renameat_with};
@@ -155,7 +155,7 @@ fn files_3_16_what_lies_too_deep_and_names_that_are_no_text_are_counted() {
 struct Careless;
 
 impl ChangeRecorder for Careless {
-    fn record(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
+    fn record(&self, _: &[PlannedChange<'_>], _: bool) -> Result<(), String> {
         Ok(())
     }
 
@@ -164,6 +164,14 @@ impl ChangeRecorder for Careless {
     }
 
     fn take_back(&self) {}
+
+    fn knows_outside(&self) -> bool {
+        false
+    }
+
+    fn outside(&self, _: Vec<Digest>) -> Vec<Digest> {
+        Vec::new()
+    }
 }
 
 /// Ends what runs beside a test, also where the test fails.

@@ -12,11 +12,10 @@ use context::document::{DocumentRequest, document};
 use context::{ContinuationForm, Estimator, TokenBudget};
 use loom::memory::MemoryTree;
 use loom::plan::{EditAs, NewText, NewTree};
-use loom::reader::RowError;
 use loom::render::{Show, render};
-use loom::verify::{Evidence, Gap, Reread, Status, verify};
-use loom::{Digest, Mode, ModelSource, NodeRow, Op, PositionId, ViewName};
-use loom_testing::{Planner, WriteRows};
+use loom::verify::{Status, verify};
+use loom::{Mode, Op, PositionId, ViewName};
+use loom_testing::{NoEvidence, Planner, WriteRows};
 use model::script::ScriptOptions;
 use model::{DialectName, Model, Params, ScriptModel};
 
@@ -94,7 +93,7 @@ fn verification() -> Done {
         let position = document.positions[number * 9 + 1];
         document.run(Op::Edit { position, text: format!("Edit {number}."), edit_as: EditAs::Version })?;
     }
-    let report = measured(|| verify(&document.tree, &Nothing))?;
+    let report = measured(|| verify(&document.tree, &NoEvidence))?;
     if report.status == Status::Valid { Ok(()) } else { Err(format!("{:?}", report.problems).into()) }
 }
 
@@ -166,22 +165,5 @@ impl Passages {
         self.positions.extend(plan.positions.iter().map(|position| position.id));
         self.tree.apply(plan)?;
         Ok(())
-    }
-}
-
-/// No manifest and no response: the trees here name none.
-struct Nothing;
-
-impl Evidence for Nothing {
-    fn manifest(&self, _: Digest) -> Result<Result<Digest, Gap>, RowError> {
-        Ok(Err(Gap::Missing))
-    }
-
-    fn reread(&self, _: &NodeRow, _: &ModelSource) -> Result<Reread, RowError> {
-        Ok(Reread::Gap { digest: None, gap: Gap::Missing })
-    }
-
-    fn has_checked_records(&self) -> bool {
-        false
     }
 }
