@@ -18,7 +18,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
         if path.is_dir() {
             sources(&path, found);
         } else if path.extension().is_some_and(|end| end == "rs")
-            && path.file_name().is_some_and(|name| name != "tests.rs")
+            && !path.to_string_lossy().ends_with("tests.rs")
         {
             found.push(path);
         }

@@ -15,7 +15,7 @@ pub enum WorkspaceCommand {
     Trust(FolderArg),
     /// Load nothing from a workspace.
     Untrust(FolderArg),
-    /// Count what files say as the workspace's, although a model wrote them that had read something from outside.
+    /// Trust files as the workspace's own that a model wrote in sight of text from outside.
     Accept(FilesArg),
 }
 
