@@ -50,7 +50,7 @@ pub(crate) fn accept(db: &Db<'_>, who: &Principal, digests: &[Digest]) -> Result
     only_owner(who, WHAT)?;
     let mut accepted = 0;
     for digest in digests {
-        accepted += db.run("DELETE FROM outside_files WHERE digest = ?1", [digest.0])? as u64;
+        accepted += db.run("DELETE FROM outside_files WHERE digest = ?1", [digest.0])?;
     }
     Ok(accepted)
 }
