@@ -133,6 +133,8 @@ impl Repl<'_> {
         let mut endings = Endings::listen()?;
         // From here on Ctrl-C is heard and does not end the process, also between two turns.
         let _heard = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
+        let stop = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
+        let _stopped = signal(stop).map_err(|error| ending::no_signals(&error))?;
         let mut editor = Editor::start(history::of(&self.app, conversation)?, self.output)?;
         let mut waiting = VecDeque::<String>::new();
         let code = loop {
@@ -156,6 +158,10 @@ impl Repl<'_> {
                         code = endings.next() => break code,
                         typed = editor.line(standing, known, self.begun.take()) => typed?,
                     };
+                    let (typed, behind) = typed;
+                    behind.lines.iter().for_each(|line| self.keep(line));
+                    waiting.extend(behind.lines);
+                    self.begun.replace(behind.begun);
                     match typed {
                         Typed::Line(line) => {
                             if editor.is_plain() {
@@ -165,13 +171,9 @@ impl Repl<'_> {
                         }
                         Typed::Cleared => continue,
                         Typed::End => break 0,
-                        Typed::Uneditable(typed) => {
+                        Typed::Uneditable => {
                             self.person
                                 .notice("this terminal does not say where its cursor is: lines are plain");
-                            let (lines, begun) = lines::divided(&typed);
-                            lines.iter().for_each(|line| self.keep(line));
-                            waiting.extend(lines);
-                            self.begun.replace(begun);
                             continue;
                         }
                     }

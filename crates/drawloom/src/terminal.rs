@@ -29,7 +29,7 @@ use asking::{YES_OR_NO, answer_of, ask, choices, is_yes, typed};
 use commands::frontend::{Frontend, TypedAnswer, approve_command};
 pub(crate) use hidden::hidden_line;
 use loom::NodeId;
-pub(crate) use mode::{SignalKeys, TerminalMode, mark_pastes, send_signal};
+pub(crate) use mode::{SignalKeys, TerminalMode, has_job_control, mark_pastes, send_signal, stop_process};
 pub(crate) use size::{can_redraw, columns, is_dumb};
 use status_area::{StatusArea, TakenLine};
 use text::terminal::{VisibleStream, explicit, one_line};

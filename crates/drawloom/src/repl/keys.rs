@@ -1,8 +1,10 @@
-//! A line that is typed key by key while something is shown, and edited at its end alone. A paste is text of the line,
+//! A line that is typed key by key while something is shown, and edited at its end alone. A backslash at its end or an
+//! open fence of code makes it several, as at the input line. A paste is text of the line,
 //! whatever it holds, as at the input line: only Enter behind it ends the line.
 
 use rustix::process::Signal;
 
+use super::lines::{is_open, joined};
 use crate::terminal::SignalKeys;
 
 /// What the end of input says.
@@ -108,6 +110,11 @@ impl Keys {
         self.escape == Escape::Begun
     }
 
+    /// Takes in a paste that came whole.
+    pub(super) fn paste(&mut self, text: &str) {
+        self.line.extend(pasted(text).into_bytes());
+    }
+
     /// Nothing came behind an ESC: it stands for itself, and what is typed next is text.
     pub(super) fn end_escape(&mut self) {
         (self.escape, self.alone) = (Escape::Alone, Some(self.line.len()));
@@ -186,16 +193,20 @@ impl Keys {
         if let Some(cut) = (1..PASTE_END.len()).rev().find(|cut| text.ends_with(&PASTE_END[..*cut])) {
             text.truncate(text.len() - cut);
         }
-        self.line.extend(pasted(&String::from_utf8_lossy(&text)).into_bytes());
+        self.paste(&String::from_utf8_lossy(&text));
     }
 
     /// Takes in a byte of the line, or of a key that edits it. Returns the line once it is whole.
     fn key(&mut self, byte: u8) -> Option<String> {
         match byte {
             b'\n' | b'\r' => {
-                let line = std::mem::take(&mut self.line);
                 self.alone = None;
-                return Some(String::from_utf8_lossy(&line).into_owned());
+                if is_open(self.line()) {
+                    self.line.push(b'\n');
+                    return None;
+                }
+                let line = std::mem::take(&mut self.line);
+                return Some(joined(&String::from_utf8_lossy(&line)));
             }
             END if self.line.is_empty() => return Some(QUIT.to_owned()),
             CLEAR => self.line.clear(),
@@ -304,6 +315,13 @@ mod tests {
             assert_eq!(whole, ["a def f():\n\treturn 1\n\n/undo\n[A//x\n c"], "{at}");
             assert_eq!(keys.end(), "next");
         }
+    }
+
+    #[test]
+    fn an_open_line_goes_on_behind_enter() {
+        let mut keys = Keys::of(String::new(), LONGEST, SignalKeys::usual());
+        assert_eq!(keys.take(b"a \\\rb\r```\rx\r```\rc\\\r"), ["a \nb", "```\nx\n```"]);
+        assert_eq!(keys.end(), "c\\\n", "as the input line goes on with it");
     }
 
     #[test]

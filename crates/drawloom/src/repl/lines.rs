@@ -30,19 +30,6 @@ pub(super) fn joined(typed: &str) -> String {
     out
 }
 
-/// What was typed, as whole lines and one that is not finished.
-pub(super) fn divided(typed: &str) -> (Vec<String>, String) {
-    let (mut whole, mut line) = (Vec::new(), String::new());
-    for part in typed.split_inclusive('\n') {
-        line += part;
-        if let Some(ended) = line.strip_suffix('\n').filter(|ended| !is_open(ended)) {
-            whole.push(joined(ended));
-            line.clear();
-        }
-    }
-    (whole, line)
-}
-
 /// A line without what a terminal says of its cursor (`ESC [ row ; column R`): an answer that came late stands among what
 /// was typed.
 pub(super) fn without_reports(line: &str) -> String {
@@ -77,13 +64,6 @@ mod tests {
         assert_eq!(joined("a\nb"), "a\nb");
         assert_eq!(joined("a\\\\\nb"), "a\\\\\nb");
         assert_eq!(joined("```\nls \\\n -l\n```"), "```\nls \\\n -l\n```");
-    }
-
-    #[test]
-    fn what_was_typed_is_divided_into_lines() {
-        let of = |typed| divided(typed);
-        assert_eq!(of("a\nb \\\nc\nde"), (vec!["a".to_owned(), "b \nc".to_owned()], "de".to_owned()));
-        assert_eq!(of("a"), (Vec::new(), "a".to_owned()));
     }
 
     #[test]

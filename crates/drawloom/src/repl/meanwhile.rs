@@ -13,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::ending::{self, Endings};
 use super::typeahead::{TypeAheadReader, TypedAhead};
 use super::{Flow, Repl};
+use crate::terminal::has_job_control;
 
 /// The terminal while a turn runs.
 pub(super) struct TurnInputReader<'a> {
@@ -85,7 +86,12 @@ impl<'a> TurnInputReader<'a> {
                 biased;
                 // Before the step: a model that never pauses keeps nobody from stopping it.
                 _ = self.interrupts.recv() => self.stop().await,
-                _ = self.suspensions.recv() => self.ahead.suspend(),
+                _ = self.suspensions.recv() => {
+                    if has_job_control() {
+                        // Behind it the cursor is where the shell left it.
+                        self.repl.person.apart(|| self.ahead.suspend());
+                    }
+                }
                 code = self.endings.next() => {
                     self.flow = Flow::Ends(code);
                     self.steering.end().await;

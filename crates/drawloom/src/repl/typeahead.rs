@@ -16,13 +16,14 @@ use std::time::{Duration, Instant};
 
 use commands::CommandError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::mpsc;
 
 use super::keys::{Keys, QUIT};
-use super::lines::without_reports;
+use super::lines::{is_open, joined, without_reports};
 use crate::output::Output;
-use crate::terminal::{SignalKeys, Terminal, TerminalMode, can_redraw, is_asking, mark_pastes, send_signal};
+use crate::terminal::{
+    SignalKeys, Terminal, TerminalMode, can_redraw, is_asking, mark_pastes, send_signal, stop_process,
+};
 
 /// Most bytes of a line in the terminal's line mode.
 pub(super) const LINE: usize = 4096;
@@ -79,8 +80,7 @@ impl TypeAheadReader {
                     read_keys(&own, &stopped, &found, (&person, output), keys)
                 } else {
                     let tell_cut = || person.apart(|| output.failure(&cut()));
-                    let lines = read(&own, &stopped, &found, &tell_cut).into_iter().collect();
-                    TypedAhead { lines, begun }
+                    read_lines((&own, &stopped), &found, &tell_cut, begun)
                 }
             };
             reader = Builder::new().name("typeahead".to_owned()).spawn(reads).ok();
@@ -111,8 +111,7 @@ impl TypeAheadReader {
     /// Stops the process, as Ctrl-Z does, with the terminal as it was found; takes the terminal again once it goes on.
     pub(super) fn suspend(&mut self) {
         let by_key = self.by_key.take().inspect(|_| mark_pastes(false)).is_some();
-        // Nothing keeps a process from stopping itself.
-        let _ = kill_process(getpid(), Signal::STOP);
+        stop_process();
         if let (true, Ok(own)) = (by_key, io::stdin().as_fd().try_clone_to_owned()) {
             self.by_key = TerminalMode::keys(&File::from(own));
             mark_pastes(true);
@@ -210,28 +209,36 @@ fn read_keys(
     TypedAhead { lines: left, begun: keys.end() }
 }
 
-/// Reads lines until it is to end. Returns one that nobody took any more.
-fn read(
-    terminal: &File,
-    stopped: &PipeReader,
+/// Reads lines until it is to end, the first behind what had begun of it. Returns what nobody took any more.
+fn read_lines(
+    (terminal, stopped): (&File, &PipeReader),
     found: &mpsc::Sender<String>,
     tell_cut: &dyn Fn(),
-) -> Option<String> {
-    loop {
-        if !is_typed(terminal, stopped) {
-            return None;
-        }
-        let Some(line) = read_line(terminal)? else {
+    mut begun: String,
+) -> TypedAhead {
+    let mut lines = Vec::new();
+    while lines.is_empty()
+        && is_typed(terminal, stopped)
+        && let Some(line) = read_line(terminal)
+    {
+        let Some(line) = line else {
             tell_cut();
             continue;
         };
         let is_end = line == QUIT;
-        match found.blocking_send(line) {
-            Err(unsent) => return Some(unsent.0),
-            Ok(()) if is_end => return None,
-            Ok(()) => {}
+        begun += &line;
+        if is_open(&begun) {
+            begun.push('\n');
+            continue;
+        }
+        if let Err(unsent) = found.blocking_send(joined(&std::mem::take(&mut begun))) {
+            lines.push(unsent.0);
+        }
+        if is_end {
+            break;
         }
     }
+    TypedAhead { lines, begun }
 }
 
 /// Whether the terminal may have cut a line in its line mode: with its end it is as long as one can be.

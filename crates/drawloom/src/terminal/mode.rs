@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::process::{Signal, getpid, kill_process, kill_process_group};
+use rustix::process::{Signal, getpgrp, getpid, getsid, kill_process, kill_process_group};
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
     tcgetpgrp, tcsetattr,
@@ -52,6 +52,19 @@ pub(crate) fn send_signal(terminal: &File, signal: Signal) {
         Ok(group) => kill_process_group(group, signal),
         Err(_) => kill_process(getpid(), signal),
     };
+}
+
+/// Whether a shell could let this process go on that Ctrl-Z stopped. Where the process is of the group of its session's
+/// leader no shell with job control stands in between, and the system would not stop it either (POSIX: an orphaned
+/// process group).
+pub(crate) fn has_job_control() -> bool {
+    getsid(None).is_ok_and(|session| session != getpgrp())
+}
+
+/// Stops this process until it is told to go on.
+pub(crate) fn stop_process() {
+    // Nothing keeps a process from stopping itself.
+    let _ = kill_process(getpid(), Signal::STOP);
 }
 
 /// A mode of a terminal, until it is dropped. Where somebody else has set another one meanwhile, that one stays.

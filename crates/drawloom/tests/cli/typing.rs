@@ -1,5 +1,6 @@
 //! What is typed while an answer comes: none of it is lost, and keys that write no text write none.
 
+use std::os::unix::process::CommandExt as _;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -26,7 +27,8 @@ fn answering(world: &World, words: usize) -> Terminal {
 fn answering_at(world: &World, words: usize, kind: &str, arguments: &[&str]) -> Terminal {
     let model = slow(world, words);
     let mut command = world.command(&[&["--model", &model], arguments].concat());
-    command.env("TERM", kind);
+    // A shell with job control gives each line a group of its own.
+    command.env("TERM", kind).process_group(0);
     let mut terminal = Terminal::start(command);
     terminal.at_prompt();
     terminal.types("hello\n");
@@ -280,6 +282,69 @@ fn a_paste_that_is_too_long_is_told_and_not_taken() {
     terminal.types("\x04");
     assert_eq!(terminal.ended(), Some(0));
     assert_eq!(said(&world), ["hello", "short"]);
+}
+
+#[test]
+fn what_comes_with_a_line_at_the_prompt_is_neither_lost_nor_moved() {
+    let script = json!({"text": "fine", "loop": true});
+    let paste = "\x1b[200~pasted\r/exit\x1b[201~";
+    for (typed, later, lines) in [
+        ("one\ntwo\nthree\n", "", vec!["one", "two", "three"]),
+        ("one\rtwo", " more\r", vec!["one", "two more"]),
+        ("one\rtwo\rthr", "ee\r", vec!["one", "two", "three"]),
+        ("a \\\nb\nc\n", "", vec!["a \nb", "c"]),
+        ("gone\x03def\r", "", vec!["def"]),
+        (&format!("one\r{paste}"), "\r", vec!["one", "pasted\n/exit"]),
+    ] {
+        let world = World::new();
+        std::fs::write(world.path("typing.jsonl"), format!("{script}\n")).unwrap();
+        let model = format!("script:{}", world.path("typing.jsonl").display());
+        let mut terminal = Terminal::start(world.command(&["--model", &model, "chat"]));
+        terminal.at_prompt();
+        terminal.types(typed);
+        std::thread::sleep(Duration::from_millis(500));
+        terminal.types(later);
+        let answers = lines.len();
+        terminal.until("all answers", |terminal| terminal.plain().matches("fine").count() >= answers);
+        terminal.at_prompt();
+        terminal.types("\x04");
+        assert_eq!(terminal.ended(), Some(0), "{typed:?}");
+        assert_eq!(said(&world), lines, "{typed:?}");
+    }
+}
+
+#[test]
+fn a_backslash_makes_several_lines_while_an_answer_comes() {
+    for kind in ["xterm-256color", "dumb"] {
+        let world = World::new();
+        let mut terminal = answering_at(&world, 40, kind, &["chat"]);
+        terminal.types("abc\\\ndef\n");
+        terminal.shows("fine");
+        terminal.at_prompt();
+        terminal.types("\x04");
+        assert_eq!(terminal.ended(), Some(0));
+        assert_eq!(said(&world), ["hello", "abc\ndef"], "{kind}");
+    }
+}
+
+#[test]
+fn ctrl_z_stops_the_conversation_at_the_prompt_too() {
+    let world = World::new();
+    let mut terminal = answering(&world, 2);
+    terminal.at_prompt();
+    let (before, marked) = (terminal.times(NO_PASTES), terminal.times(PASTES));
+    terminal.types("abc\x1a");
+    terminal.until("no paste", |terminal| terminal.times(NO_PASTES) > before);
+    terminal.until("pastes again", |terminal| {
+        terminal.signal(Signal::CONT);
+        terminal.times(PASTES) > marked
+    });
+    terminal.types("def\r");
+    terminal.shows("fine");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["hello", "abcdef"]);
 }
 
 #[test]
