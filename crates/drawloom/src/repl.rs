@@ -311,7 +311,11 @@ impl Repl<'_> {
                 let (chosen, line) = asked.unwrap_or_default();
                 (chosen, line, None)
             }
-            _ = interrupted => (0, None, None),
+            _ = interrupted => {
+                // The question's line has no end yet.
+                to_stderr("");
+                (0, None, None)
+            }
             code = endings.next() => (0, None, Some(code)),
         };
         is_over.store(true, Ordering::SeqCst);

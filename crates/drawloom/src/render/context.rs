@@ -59,12 +59,12 @@ pub(super) fn show(found: &ContextShown, to: OutputStyle) -> String {
 
 /// Lines about the path: from where the model sees it, and text from outside in it.
 pub(super) fn place(found: &ContextShown, to: OutputStyle) -> String {
-    let start = found.window_start.as_ref().map(|start| to.line(start).into_owned());
+    let start = found.window_start.as_ref().map(|start| wrapped(&to.line(start), "", to));
     let tainted = found.tainted_short.as_ref().map(|node| {
         let line = format!("contains text from outside: {}", to.line(node));
-        to.paint("31", &line)
+        to.paint("31", &line) + "\n"
     });
-    start.into_iter().chain(tainted).map(|line| line + "\n").collect()
+    start.into_iter().chain(tainted).collect()
 }
 
 fn row(segment: &Segment, to: OutputStyle) -> Vec<String> {

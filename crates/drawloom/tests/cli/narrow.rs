@@ -74,6 +74,9 @@ fn wide() -> (World, Server, [String; 2]) {
     world.ok(&["chat", "--session", WORD, "-m", "And then?"]);
     world.ok(&["chat", "--session", WORD, "-m", "/regenerate"]);
     world.ok(&["ask", SAID]);
+    let long: String = (0..3_000).map(|number| format!("{number}. {TITLE}\n\n")).collect();
+    std::fs::write(world.path("long.txt"), long).unwrap();
+    world.ok(&["tree", "new", "--title", "Long", "--file", &text(&world.path("long.txt"))]);
     std::fs::create_dir(world.path("there")).unwrap();
     (world, near, [node, again])
 }
@@ -119,6 +122,7 @@ fn no_line_of_a_list_is_wider_than_the_terminal() {
         vec!["context", "show", &node],
         vec!["context", "show", &node, "--map"],
         vec!["context", "show", "--next", TITLE],
+        vec!["context", "show", "--next", "Long"],
         vec!["context", "diff", &node, &again],
         vec!["sessions", "list"],
         vec!["sessions", "list", "--all"],
