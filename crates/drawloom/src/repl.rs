@@ -5,6 +5,7 @@
 //! ([`meanwhile`]). Only what comes from the terminal's input line may be a command. However the conversation ends
 //! (Ctrl-D, `/quit`, a signal), a temporary one is forgotten.
 
+mod behind;
 mod editor;
 mod ending;
 mod history;

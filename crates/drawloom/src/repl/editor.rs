@@ -7,29 +7,26 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use commands::CommandError;
 use commands::slash::{CompletionNames, complete};
-use crossterm::event::{self, Event, KeyEventKind};
-use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use reedline::{
-    ColumnarMenu, Completer, EditCommand, EditMode, Emacs, Highlighter, History, KeyCode, KeyModifiers,
-    MenuBuilder as _, PromptEditMode, Reedline, ReedlineEvent, ReedlineMenu, ReedlineRawEvent, Signal, Span,
-    StyledText, Suggestion, ValidationResult, Validator, default_emacs_keybindings,
+    ColumnarMenu, Completer, EditCommand, Emacs, Highlighter, History, KeyCode, KeyModifiers,
+    MenuBuilder as _, Reedline, ReedlineEvent, ReedlineMenu, Signal, Span, StyledText, Suggestion,
+    ValidationResult, Validator, default_emacs_keybindings,
 };
 use rustix::process::Signal as TerminalSignal;
 use tokio::sync::oneshot;
 
+use super::behind::{LineKeys, SharedBatch, locked, typed_behind, unread};
 use super::history::UNKEPT;
-use super::keys::{CLEAR, Keys};
-use super::lines::{is_open, joined, without_reports};
+use super::lines::{is_open, joined};
 use super::plain;
 use super::prompt::Standing;
 use super::typeahead::TypedAhead;
 use crate::output::Output;
-use crate::terminal::{SignalKeys, can_redraw, has_job_control, send_signal, stop_process};
+use crate::terminal::{can_redraw, has_job_control, send_signal, stop_process};
 
 /// What was done at the input line.
 #[derive(Debug, PartialEq, Eq)]
@@ -144,21 +141,6 @@ fn keep(editor: &mut Reedline) {
     }
 }
 
-/// How long the rest of a key or of a paste may take, of which a part was read.
-const REST: Duration = Duration::from_millis(5);
-
-/// What was typed and nobody read. It is given by the key meanwhile: the line mode of the terminal would take Ctrl-D for
-/// the end of its input.
-fn unread() -> Vec<Event> {
-    let is_raw = enable_raw_mode().is_ok();
-    let next = || if event::poll(REST).unwrap_or(false) { event::read().ok() } else { None };
-    let events = std::iter::from_fn(next).collect();
-    if is_raw && let Err(error) = disable_raw_mode() {
-        tracing::warn!(%error, "the terminal's mode could not be set again");
-    }
-    events
-}
-
 /// Stops the process, as Ctrl-Z does, until it goes on.
 fn suspend() {
     if has_job_control()
@@ -170,106 +152,7 @@ fn suspend() {
     }
 }
 
-/// A line that had begun, with what was typed behind it, as lines.
-fn typed_behind(begun: String, typed: impl Iterator<Item = Event>) -> TypedAhead {
-    let mut keys = Keys::of(begun, usize::MAX, SignalKeys::default());
-    let (mut lines, mut bytes) = (Vec::new(), Vec::new());
-    // An answer that was parted behind its ESC came as keys.
-    let plain = |bytes: &[u8]| without_reports(&String::from_utf8_lossy(bytes)).replace(ESCAPE, "");
-    for event in typed {
-        if let Event::Paste(text) = event {
-            lines.extend(keys.take(plain(&std::mem::take(&mut bytes)).as_bytes()));
-            keys.paste(&text);
-        } else {
-            bytes.extend(bytes_of(event));
-        }
-    }
-    lines.extend(keys.take(plain(&bytes).as_bytes()));
-    TypedAhead { lines, begun: keys.end() }
-}
-
-/// What a terminal sends for a key; Ctrl-C clears the line, as Ctrl-U does.
-fn bytes_of(event: Event) -> Vec<u8> {
-    let key = match event {
-        Event::Key(key) if key.kind != KeyEventKind::Release => key,
-        _ => return Vec::new(),
-    };
-    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-    match key.code {
-        KeyCode::Char('c' | 'C') if is_control => vec![CLEAR],
-        KeyCode::Char(c) if is_control => {
-            u8::try_from(c).ok().filter(u8::is_ascii_alphabetic).map(|byte| byte & 0x1f).into_iter().collect()
-        }
-        KeyCode::Char(c) => c.to_string().into_bytes(),
-        KeyCode::Enter => b"\n".to_vec(),
-        KeyCode::Tab => b"\t".to_vec(),
-        KeyCode::Backspace => b"\x7f".to_vec(),
-        KeyCode::Esc => ESCAPE.to_string().into_bytes(),
-        _ => Vec::new(),
-    }
-}
-
-const ESCAPE: char = '\x1b';
 const MENU: &str = "names";
-
-/// Events that the editor took at once. It goes on with none behind the one that ends a line.
-#[derive(Debug, Default)]
-struct Batch {
-    events: Vec<Event>,
-    /// Places of keys that may end the line; Enter does so only as the last.
-    ends: Vec<usize>,
-    /// How many of these found that the line goes on.
-    open: usize,
-    /// Whether all of it was taken: the next event begins another one.
-    is_whole: bool,
-}
-
-type SharedBatch = Arc<Mutex<Batch>>;
-
-fn locked(batch: &SharedBatch) -> MutexGuard<'_, Batch> {
-    batch.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Batch {
-    fn take(&mut self, event: Event) {
-        if std::mem::take(&mut self.is_whole) {
-            *self = Self::default();
-        }
-        if let Event::Key(key) = &event
-            && key.modifiers == KeyModifiers::CONTROL
-            && matches!(key.code, KeyCode::Char('j' | 'c'))
-        {
-            self.ends.push(self.events.len());
-        }
-        self.events.push(event);
-    }
-
-    /// What was typed behind the key that ended the line.
-    fn behind(&mut self) -> Vec<Event> {
-        let mut batch = std::mem::take(self);
-        batch.ends.get(batch.open).map(|end| batch.events.split_off(end + 1)).unwrap_or_default()
-    }
-}
-
-/// Keys as in Emacs, with what was typed behind a line.
-struct LineKeys {
-    keys: Emacs,
-    batch: SharedBatch,
-}
-
-impl EditMode for LineKeys {
-    fn parse_event(&mut self, event: ReedlineRawEvent) -> ReedlineEvent {
-        let event = Event::from(event);
-        locked(&self.batch).take(event.clone());
-        ReedlineRawEvent::try_from(event).map_or(ReedlineEvent::None, |event| self.keys.parse_event(event))
-    }
-
-    fn edit_mode(&self) -> PromptEditMode {
-        // It is asked once a batch was taken.
-        locked(&self.batch).is_whole = true;
-        self.keys.edit_mode()
-    }
-}
 
 fn line_editor(history: Box<dyn History>, completer: Names, color: bool) -> (Reedline, SharedBatch) {
     let batch = SharedBatch::default();
@@ -381,58 +264,7 @@ fn path_suggestion(value: String, typed: &str, path: &str) -> Suggestion {
 
 #[cfg(test)]
 mod tests {
-    use crossterm::event::KeyEvent;
-
     use super::*;
-
-    #[test]
-    fn what_is_typed_while_the_terminal_is_asked_is_edited_as_ever() {
-        let control = |c| Event::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL));
-        let key = |code| Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
-        let text = |text: &str| text.chars().map(|c| key(KeyCode::Char(c))).collect::<Vec<_>>();
-        for (edits, line) in [
-            (vec![control('u')], "hello"),
-            (vec![control('c')], "hello"),
-            (vec![control('w')], "my hello"),
-            (vec![key(KeyCode::Backspace), control('h')], "my secrhello"),
-            (vec![control('a'), key(KeyCode::Left)], "my secrethello"),
-            (vec![Event::Paste("\u{15}é\r\n".to_owned())], "my secreté\nhello"),
-            (text("\\"), "my secret\\hello"),
-            ([vec![key(KeyCode::Esc)], text("[2;1R")].concat(), "my secrethello"),
-            (vec![key(KeyCode::Esc)], "my secrethello"),
-            (vec![key(KeyCode::Enter), control('d')], "my secret\n/quit\nhello"),
-        ] {
-            let typed = text("secret").into_iter().chain(edits).chain(text("hello"));
-            let typed = typed.chain([key(KeyCode::Enter)]);
-            let typed = typed_behind("my ".to_owned(), typed);
-            assert_eq!((typed.lines.join("\n").as_str(), typed.begun.as_str()), (line, ""));
-        }
-    }
-
-    #[test]
-    fn what_stands_behind_the_key_that_ended_a_line_is_found() {
-        let key = |code, modifiers| Event::Key(KeyEvent::new(code, modifiers));
-        let behind = |typed: &str, open: usize| {
-            let mut batch = Batch { is_whole: true, events: vec![Event::FocusGained], ..Batch::default() };
-            for c in typed.chars() {
-                batch.take(match c {
-                    '\n' => key(KeyCode::Char('j'), KeyModifiers::CONTROL),
-                    '\r' => key(KeyCode::Enter, KeyModifiers::NONE),
-                    '^' => key(KeyCode::Char('c'), KeyModifiers::CONTROL),
-                    c => key(KeyCode::Char(c), KeyModifiers::NONE),
-                });
-            }
-            batch.open = open;
-            let typed = typed_behind(String::new(), batch.behind().into_iter());
-            (typed.lines, typed.begun)
-        };
-        let lines =
-            |lines: &[&str], begun: &str| (lines.iter().map(ToString::to_string).collect(), begun.to_owned());
-        assert_eq!(behind("one\ntwo\nthr", 0), lines(&["two"], "thr"));
-        assert_eq!(behind("a\\\nb\nc\n", 1), lines(&["c"], ""));
-        assert_eq!(behind("a^b\n", 0), lines(&["b"], ""));
-        assert_eq!(behind("one\r", 0), lines(&[], ""));
-    }
 
     #[test]
     fn paths_are_completed_by_what_is_in_their_folder() {

@@ -1,0 +1,185 @@
+//! What was typed behind a line: the line editor takes all that is there at once, and keeps nothing behind the key that
+//! ends one.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crossterm::event::{self, Event, KeyEventKind};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use reedline::{EditMode, Emacs, KeyCode, KeyModifiers, PromptEditMode, ReedlineEvent, ReedlineRawEvent};
+
+use super::keys::{CLEAR, Keys};
+use super::lines::without_reports;
+use super::typeahead::TypedAhead;
+use crate::terminal::SignalKeys;
+
+const ESCAPE: char = '\x1b';
+
+/// Events that the editor took at once. It goes on with none behind the one that ends a line.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    events: Vec<Event>,
+    /// Places of keys that may end the line; Enter does so only as the last.
+    ends: Vec<usize>,
+    /// How many of these found that the line goes on.
+    pub(super) open: usize,
+    /// Whether all of it was taken: the next event begins another one.
+    is_whole: bool,
+}
+
+pub(super) type SharedBatch = Arc<Mutex<Batch>>;
+
+pub(super) fn locked(batch: &SharedBatch) -> MutexGuard<'_, Batch> {
+    batch.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Batch {
+    fn take(&mut self, event: Event) {
+        if std::mem::take(&mut self.is_whole) {
+            *self = Self::default();
+        }
+        if let Event::Key(key) = &event
+            && key.modifiers == KeyModifiers::CONTROL
+            && matches!(key.code, KeyCode::Char('j' | 'c'))
+        {
+            self.ends.push(self.events.len());
+        }
+        self.events.push(event);
+    }
+
+    /// What was typed behind the key that ended the line.
+    pub(super) fn behind(&mut self) -> Vec<Event> {
+        let mut batch = std::mem::take(self);
+        batch.ends.get(batch.open).map(|end| batch.events.split_off(end + 1)).unwrap_or_default()
+    }
+}
+
+/// Keys as in Emacs, with what was typed behind a line.
+pub(super) struct LineKeys {
+    pub(super) keys: Emacs,
+    pub(super) batch: SharedBatch,
+}
+
+impl EditMode for LineKeys {
+    fn parse_event(&mut self, event: ReedlineRawEvent) -> ReedlineEvent {
+        let event = Event::from(event);
+        locked(&self.batch).take(event.clone());
+        ReedlineRawEvent::try_from(event).map_or(ReedlineEvent::None, |event| self.keys.parse_event(event))
+    }
+
+    fn edit_mode(&self) -> PromptEditMode {
+        // It is asked once a batch was taken.
+        locked(&self.batch).is_whole = true;
+        self.keys.edit_mode()
+    }
+}
+
+/// How long the rest of a key or of a paste may take, of which a part was read.
+const REST: Duration = Duration::from_millis(5);
+
+/// What was typed and nobody read. It is given by the key meanwhile: the line mode of the terminal would take Ctrl-D for
+/// the end of its input.
+pub(super) fn unread() -> Vec<Event> {
+    let is_raw = enable_raw_mode().is_ok();
+    let next = || if event::poll(REST).unwrap_or(false) { event::read().ok() } else { None };
+    let events = std::iter::from_fn(next).collect();
+    if is_raw && let Err(error) = disable_raw_mode() {
+        tracing::warn!(%error, "the terminal's mode could not be set again");
+    }
+    events
+}
+
+/// A line that had begun, with what was typed behind it, as lines.
+pub(super) fn typed_behind(begun: String, typed: impl Iterator<Item = Event>) -> TypedAhead {
+    let mut keys = Keys::of(begun, usize::MAX, SignalKeys::default());
+    let (mut lines, mut bytes) = (Vec::new(), Vec::new());
+    // An answer that was parted behind its ESC came as keys.
+    let plain = |bytes: &[u8]| without_reports(&String::from_utf8_lossy(bytes)).replace(ESCAPE, "");
+    for event in typed {
+        if let Event::Paste(text) = event {
+            lines.extend(keys.take(plain(&std::mem::take(&mut bytes)).as_bytes()));
+            keys.paste(&text);
+        } else {
+            bytes.extend(bytes_of(event));
+        }
+    }
+    lines.extend(keys.take(plain(&bytes).as_bytes()));
+    TypedAhead { lines, begun: keys.end() }
+}
+
+/// What a terminal sends for a key; Ctrl-C clears the line, as Ctrl-U does.
+fn bytes_of(event: Event) -> Vec<u8> {
+    let key = match event {
+        Event::Key(key) if key.kind != KeyEventKind::Release => key,
+        _ => return Vec::new(),
+    };
+    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Char('c' | 'C') if is_control => vec![CLEAR],
+        KeyCode::Char(c) if is_control => {
+            u8::try_from(c).ok().filter(u8::is_ascii_alphabetic).map(|byte| byte & 0x1f).into_iter().collect()
+        }
+        KeyCode::Char(c) => c.to_string().into_bytes(),
+        KeyCode::Enter => b"\n".to_vec(),
+        KeyCode::Tab => b"\t".to_vec(),
+        KeyCode::Backspace => b"\x7f".to_vec(),
+        KeyCode::Esc => ESCAPE.to_string().into_bytes(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::KeyEvent;
+
+    use super::*;
+
+    #[test]
+    fn what_is_typed_while_the_terminal_is_asked_is_edited_as_ever() {
+        let control = |c| Event::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL));
+        let key = |code| Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
+        let text = |text: &str| text.chars().map(|c| key(KeyCode::Char(c))).collect::<Vec<_>>();
+        for (edits, line) in [
+            (vec![control('u')], "hello"),
+            (vec![control('c')], "hello"),
+            (vec![control('w')], "my hello"),
+            (vec![key(KeyCode::Backspace), control('h')], "my secrhello"),
+            (vec![control('a'), key(KeyCode::Left)], "my secrethello"),
+            (vec![Event::Paste("\u{15}é\r\n".to_owned())], "my secreté\nhello"),
+            (text("\\"), "my secret\\hello"),
+            ([vec![key(KeyCode::Esc)], text("[2;1R")].concat(), "my secrethello"),
+            (vec![key(KeyCode::Esc)], "my secrethello"),
+            (vec![key(KeyCode::Enter), control('d')], "my secret\n/quit\nhello"),
+        ] {
+            let typed = text("secret").into_iter().chain(edits).chain(text("hello"));
+            let typed = typed.chain([key(KeyCode::Enter)]);
+            let typed = typed_behind("my ".to_owned(), typed);
+            assert_eq!((typed.lines.join("\n").as_str(), typed.begun.as_str()), (line, ""));
+        }
+    }
+
+    #[test]
+    fn what_stands_behind_the_key_that_ended_a_line_is_found() {
+        let key = |code, modifiers| Event::Key(KeyEvent::new(code, modifiers));
+        let behind = |typed: &str, open: usize| {
+            let mut batch = Batch { is_whole: true, events: vec![Event::FocusGained], ..Batch::default() };
+            for c in typed.chars() {
+                batch.take(match c {
+                    '\n' => key(KeyCode::Char('j'), KeyModifiers::CONTROL),
+                    '\r' => key(KeyCode::Enter, KeyModifiers::NONE),
+                    '^' => key(KeyCode::Char('c'), KeyModifiers::CONTROL),
+                    c => key(KeyCode::Char(c), KeyModifiers::NONE),
+                });
+            }
+            batch.open = open;
+            let typed = typed_behind(String::new(), batch.behind().into_iter());
+            (typed.lines, typed.begun)
+        };
+        let lines =
+            |lines: &[&str], begun: &str| (lines.iter().map(ToString::to_string).collect(), begun.to_owned());
+        assert_eq!(behind("one\ntwo\nthr", 0), lines(&["two"], "thr"));
+        assert_eq!(behind("a\\\nb\nc\n", 1), lines(&["c"], ""));
+        assert_eq!(behind("a^b\n", 0), lines(&["b"], ""));
+        assert_eq!(behind("one\r", 0), lines(&[], ""));
+    }
+}
