@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use context::{BodyDelta, Manifest, StoredBody};
 use interop::import::{CopyPlan, Provenance};
-use interop::own::ImportedFile;
+use interop::own::{ArchivedResponse, ImportedFile, StoredGeneration};
 use loom::reader::StoredResponse;
 use loom::{
     Digest, GenerationId, Millis, NodeId, NodeRow, OpRecord, Position, RowError, Seq, Timeline, TreeReader,
@@ -46,10 +46,10 @@ pub(super) fn whole(file: &ImportedFile, note: ImportNote) -> Result<(ImportedTr
         .into_iter()
         .partition(|seal| seal.seq <= last && loom::seal::is_signed(seal, tree.id));
     let materials = &file.materials;
-    let generations = file.generations.values().map(|held| ImportedGeneration {
-        row: held.row.clone(),
-        response: held.response.and_then(|digest| response(file, digest)),
-    });
+    let generations = file
+        .generations
+        .values()
+        .map(|held| ImportedGeneration { row: held.row.clone(), response: response(file, held) });
     let manifests = materials.manifests.iter().map(|(digest, bytes)| ImportedManifest {
         manifest: HashedBytes { digest: *digest, bytes: bytes.clone() },
         bodies: bodies_of(file, *digest),
@@ -70,10 +70,10 @@ pub(super) fn whole(file: &ImportedFile, note: ImportNote) -> Result<(ImportedTr
     Ok((imported, strange.into_iter().map(|seal| seal.seq).collect()))
 }
 
-fn response(file: &ImportedFile, digest: Digest) -> Option<StoredResponse> {
-    let held = file.materials.responses.get(&digest)?;
-    let (bytes, metadata) = (held.bytes.clone(), held.metadata.clone());
-    Some(StoredResponse { digest, bytes, metadata, purged: held.purged })
+fn response(file: &ImportedFile, generation: &StoredGeneration) -> Option<StoredResponse> {
+    let digest = generation.response?;
+    let ArchivedResponse { metadata, bytes, purged } = file.received(generation)?.into_owned();
+    Some(StoredResponse { digest, bytes, metadata, purged })
 }
 
 /// The bodies a manifest's request is put together from, its own first.
@@ -104,7 +104,7 @@ pub(super) fn sent_for(
         let bodies = bodies
             .filter_map(|digest| Some(HashedBytes { digest, bytes: materials.bodies.get(&digest)?.clone() }));
         let claim = store::Claim { owner: store::LeaseOwner::new(""), fence: store::Fence::default() };
-        let received = held.response.and_then(|digest| response(file, digest)).filter(|held| !held.purged);
+        let received = response(file, held).filter(|held| !held.purged);
         let received = received.map(|held| Received::new(&held.bytes, held.metadata)).transpose();
         let (bodies, cited) = (bodies.collect(), Vec::new());
         let row = held.row.clone();

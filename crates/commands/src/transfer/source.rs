@@ -12,13 +12,20 @@ use store::blobs::{BlobError, Blobs};
 pub(super) struct StoreSource<'a> {
     rows: &'a dyn TreeReader,
     blobs: &'a Blobs,
-    /// Where each response was seen: the store keeps them by generation.
+    /// The first generation with each response: the store keeps them by generation.
     answers: RefCell<BTreeMap<Digest, GenerationId>>,
 }
 
 impl<'a> StoreSource<'a> {
     pub(super) const fn new(rows: &'a dyn TreeReader, blobs: &'a Blobs) -> Self {
         Self { rows, blobs, answers: RefCell::new(BTreeMap::new()) }
+    }
+
+    /// The metadata of an answer, where it is not that of the first answer of these bytes.
+    fn other_metadata(&self, first: GenerationId, id: GenerationId) -> Result<Option<String>, RowError> {
+        let metadata = |id| Ok::<_, RowError>(self.rows.answer(id)?.map(|answer| answer.metadata));
+        let (of_first, own) = (metadata(first)?, metadata(id)?);
+        Ok(own.filter(|own| of_first.as_ref() != Some(own)))
     }
 }
 
@@ -35,12 +42,14 @@ impl ExportSource for StoreSource<'_> {
         let page = self.rows.generations(after, limit)?;
         let mut answers = self.answers.borrow_mut();
         let seen = page.into_iter().map(|(row, response)| {
-            if let Some(digest) = response {
-                answers.entry(digest).or_insert(row.id);
-            }
-            StoredGeneration { row, response }
+            let first = response.map(|digest| *answers.entry(digest).or_insert(row.id));
+            let metadata = match first {
+                Some(first) if first != row.id => self.other_metadata(first, row.id)?,
+                _ => None,
+            };
+            Ok(StoredGeneration { row, response, metadata })
         });
-        Ok(seen.collect())
+        seen.collect()
     }
 
     fn manifest(&self, digest: Digest) -> Result<Option<Vec<u8>>, RowError> {

@@ -178,6 +178,35 @@ fn a_stop_is_cut_in_every_dialect_and_ends_the_stream() {
 }
 
 #[test]
+fn equal_answers_with_different_ends_are_valid_in_a_file() {
+    let (base, _asked) = endless(&["It rained. It poured.\n\nIt cleared."]);
+    let world = World::new();
+    let config = format!(
+        "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{base}\"\nkind = \"llamacpp\"\nwindow = 32000\n\
+         idle_timeout = 30\n"
+    );
+    world.write("config.toml", &config);
+    world.ok(&["tree", "new", "--title", "Rain", "--text", "Once. "]);
+    for stop in ["sentence", "paragraph"] {
+        world.ok(&["tree", "generate", "Rain", "--stop", stop]);
+    }
+    let shown = world.ok(&["tree", "text", "Rain"]);
+    assert_eq!(shown.trim_end(), "Once. It rained. It rained. It poured.");
+    let [file, again] = ["rain.jsonl", "again.jsonl"].map(|name| text(&world.path(name)));
+    world.ok(&["tree", "export", "Rain", "-o", &file]);
+    let exported = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(exported.matches("{\"record\":\"response\"").count(), 1, "equal bytes are one record");
+    let verified = world.run(&["tree", "verify", "--file", &file]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    std::fs::rename(world.home(), world.path("first")).unwrap();
+    world.ok(&["import", &file]);
+    let (_, verified) = world.json(&["tree", "verify", "Rain"]);
+    assert_eq!(verified["status"], "valid", "{verified}");
+    world.ok(&["tree", "export", "Rain", "-o", &again]);
+    assert_eq!(std::fs::read_to_string(&again).unwrap(), exported);
+}
+
+#[test]
 fn twenty_sentences_of_a_server_go_on() {
     let (base, asked) = endless(&PIECES);
     let world = World::new();

@@ -1,5 +1,6 @@
 //! Content of an imported file, after every record was checked.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use loom::memory::MemoryTree;
@@ -76,6 +77,15 @@ impl ImportedFile {
         self.problems.iter().find(|problem| problem.breaks)
     }
 
+    /// The response of a generation, with the metadata of this one; none where the file does not have it.
+    pub fn received(&self, generation: &StoredGeneration) -> Option<Cow<'_, ArchivedResponse>> {
+        let held = self.materials.responses.get(&generation.response?)?;
+        Some(match generation.metadata.clone() {
+            Some(metadata) => Cow::Owned(ArchivedResponse { metadata, ..held.clone() }),
+            None => Cow::Borrowed(held),
+        })
+    }
+
     /// Verifies the file by itself. Problems of reading are findings too: of a file that was touched, nothing
     /// is valid.
     ///
@@ -117,6 +127,15 @@ impl FileEvidence<'_> {
     const fn absent(&self) -> Gap {
         if self.file.header.variant.is_shared() { Gap::Shared } else { Gap::Missing }
     }
+
+    /// The response of a node: as its generation got it, if that is in the file.
+    fn response(&self, node: &NodeRow, source: &ModelSource) -> Option<Cow<'_, ArchivedResponse>> {
+        let generation = node.node.generation.and_then(|id| self.file.generations.get(&id));
+        match generation.filter(|generation| generation.response == source.response) {
+            Some(generation) => self.file.received(generation),
+            None => self.file.materials.responses.get(&source.response?).map(Cow::Borrowed),
+        }
+    }
 }
 
 impl Evidence for FileEvidence<'_> {
@@ -125,16 +144,15 @@ impl Evidence for FileEvidence<'_> {
         Ok(bytes.map(|bytes| Digest::of(bytes)).ok_or(self.absent()))
     }
 
-    fn reread(&self, _: &NodeRow, source: &ModelSource) -> Result<Reread, RowError> {
-        let response = source.response.and_then(|digest| self.file.materials.responses.get(&digest));
-        let Some(response) = response else {
+    fn reread(&self, node: &NodeRow, source: &ModelSource) -> Result<Reread, RowError> {
+        let Some(response) = self.response(node, source) else {
             return Ok(Reread::Gap { digest: None, gap: self.absent() });
         };
         if response.purged {
             return Ok(Reread::Gap { digest: None, gap: Gap::Purged });
         }
         let digest = Digest::of(&response.bytes);
-        Ok(match self.parser.blocks(source, response) {
+        Ok(match self.parser.blocks(source, &response) {
             Ok(blocks) => Reread::Blocks { digest, blocks },
             Err(gap) => Reread::Gap { digest: Some(digest), gap },
         })

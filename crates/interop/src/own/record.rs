@@ -204,6 +204,9 @@ pub struct GenerationRecord {
     pub row: GenerationRow,
     /// Digest of its response, if there was one.
     pub response: Option<Digest>,
+    /// Metadata of its response, where the record of the response has that of another generation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

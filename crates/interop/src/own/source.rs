@@ -9,6 +9,9 @@ pub struct StoredGeneration {
     pub row: GenerationRow,
     /// Digest of its response, if it got one.
     pub response: Option<Digest>,
+    /// Metadata of its response, where that of [`ExportSource::response`] is of another generation: equal bytes came
+    /// more than once, at other times and cut at other places.
+    pub metadata: Option<String>,
 }
 
 /// A file body that a manifest names.

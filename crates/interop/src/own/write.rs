@@ -221,6 +221,7 @@ impl Writer<'_> {
                 self.line(&Record::Generation(Box::new(GenerationRecord {
                     row: generation.row,
                     response: generation.response,
+                    metadata: generation.metadata,
                 })))?;
             }
             if !full {

@@ -150,7 +150,8 @@ impl Home {
         let metadata = "{\"status\":200}".to_owned();
         materials.responses.insert(got, ArchivedResponse { metadata, bytes: answer, purged: false });
         self.file.tree.add_generation(row.clone());
-        self.file.generations.insert(generation, StoredGeneration { row: row.clone(), response: Some(got) });
+        let sent_and_got = StoredGeneration { row: row.clone(), response: Some(got), metadata: None };
+        self.file.generations.insert(generation, sent_and_got);
         self.run(Op::Answer(Box::new(Answer {
             generation: row,
             node: id,

@@ -54,6 +54,20 @@ fn a_sealed_tree_is_sealed_in_its_file() {
 }
 
 #[test]
+fn metadata_of_equal_responses_stays_with_its_generation() {
+    let mut home = rich();
+    let (id, held) = home.file.generations.iter_mut().next().unwrap();
+    let (id, metadata) = (*id, r#"{"status":200,"ends_at":"sentence"}"#.to_owned());
+    held.metadata = Some(metadata.clone());
+    let bytes = home.export(ExportVariant::Full);
+    let file = read_all(&bytes);
+    let received = file.received(&file.generations[&id]).unwrap();
+    assert_eq!(received.metadata, metadata);
+    assert_ne!(file.materials.responses[&file.generations[&id].response.unwrap()].metadata, metadata);
+    assert_eq!(exported(&file, ExportVariant::Full), bytes);
+}
+
+#[test]
 fn without_a_parser_responses_are_checked_by_digest_alone() {
     let report = read_all(&rich().export(ExportVariant::Full)).verify(&Unparsed).unwrap();
     assert_eq!(report.status, Status::Incomplete);

@@ -29,7 +29,7 @@ impl Reader {
 
     pub(super) fn generation(&mut self, record: GenerationRecord) -> Result<(), Why> {
         self.tally.generations += 1;
-        let GenerationRecord { row, response } = record;
+        let GenerationRecord { row, response, metadata } = record;
         let tree = &self.file.tree;
         let has = |id| tree.position(id).is_ok_and(|held| held.is_some());
         let stands_there = |place: &loom::GenerationPlace| {
@@ -45,7 +45,7 @@ impl Reader {
             return Err(format!("generation {} is in the file twice", row.id));
         }
         self.file.tree.add_generation(row.clone());
-        self.file.generations.insert(row.id, StoredGeneration { row, response });
+        self.file.generations.insert(row.id, StoredGeneration { row, response, metadata });
         Ok(())
     }
 
