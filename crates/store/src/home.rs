@@ -245,14 +245,16 @@ impl Home {
         self.scratch.as_deref()
     }
 
-    /// The folder that a copy of the store is made in, which takes `bytes`: the home itself, or a private one.
+    /// The folder that a copy of the store is made in, which takes `bytes`: the home itself, or a private one of
+    /// `otherwise` where its disk has no room.
     ///
     /// # Errors
     /// [`StoreError::NoRoom`].
-    pub fn place_of_copies(&self, bytes: u64) -> Result<PathBuf, StoreError> {
+    pub fn place_of_copies(&self, bytes: u64, otherwise: &Scratch) -> Result<PathBuf, StoreError> {
         match &self.scratch {
             Some(scratch) => Ok(scratch.with_room(bytes)?),
-            None => Ok(self.root.clone()),
+            None if scratch::has_room(&self.root, bytes) => Ok(self.root.clone()),
+            None => Ok(otherwise.with_room(bytes)?),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use store::StoreError;
-use store::home::{CONFIG, DATABASE, HomeDir, UnfinishedFile};
+use store::home::{CONFIG, DATABASE, Home, HomeDir, Scratch, UnfinishedFile, store_log};
 
 use super::archive::{self, Contents};
 use super::backups::{BackupMade, remember};
@@ -40,9 +40,12 @@ pub(crate) async fn backup(
     let part = TemporaryFile::open(app, &target, |_| false)?;
     let home = &app.runtime.home;
     // The copy of the store is made inside the home, where there is a place of the right mode for it, if it can be.
-    let _copying = Copying::begin(home).map_err(failed)?;
-    let taken = home.database().metadata().map_or(0, |found| found.len());
-    let copy = StoreCopy(home.place_of_copies(taken)?.join(UnfinishedFile::BackupCopy.new_name()?));
+    let private = Scratch::default();
+    let place = home.place_of_copies(size_of_store(home), &private)?;
+    // Nobody sweeps private folders that are in use.
+    let is_in_home = place == home.root();
+    let _copying = is_in_home.then(|| Copying::begin(home)).transpose().map_err(failed)?;
+    let copy = StoreCopy(place.join(UnfinishedFile::BackupCopy.new_name()?));
     let made = app.runtime.store.backup(&asker.principal, &copy.0).await?;
     let shown = super::shown_blobs(&app.runtime.store, &asker.principal).await?;
     let problems = missing_blobs(home.root().join(HomeDir::Blobs.name()), shown).await?;
@@ -82,6 +85,13 @@ pub(crate) async fn backup(
         app.frontend.note(&format!("the backup is complete, but the home could not note it: {error}"));
     }
     Ok(CommandOutcome::BackedUp(BackedUp { file, bytes, seq, problems }))
+}
+
+/// Size of the store with its log, of which a copy has both; in bytes.
+fn size_of_store(home: &Home) -> u64 {
+    let database = home.database();
+    let size = |path: &Path| path.metadata().map_or(0, |found| found.len());
+    size(&database) + size(&store_log(&database))
 }
 
 /// The copy of the store that a backup is made of; removed when dropped.

@@ -143,6 +143,40 @@ fn a_disk_that_fills_up_still_lets_its_owner_read_and_keep_a_draft() {
 }
 
 #[test]
+fn a_backup_of_a_full_disk_is_made_on_another() {
+    let home = Home::new();
+    let ran = sh_with_mounts(
+        &home,
+        r#"
+        mkdir "$FOLDER/small" "$FOLDER/private"
+        mount -t tmpfs -o size=8m tmpfs "$FOLDER/small"
+        export DRAWLOOM_HOME="$FOLDER/small/home" TMPDIR="$FOLDER/private"
+        "$DRAWLOOM" tree new --title Tale --text 'It rained.' > /dev/null
+        fill() { dd if=/dev/zero of="$FOLDER/small/$1" bs=4096 2> /dev/null || true; }
+        # What is held back for a full disk is spent. Then there is some room, but not for a copy of the store.
+        dd if=/dev/zero of="$FOLDER/small/room" bs=4096 count=30 2> /dev/null
+        fill one
+        "$DRAWLOOM" tree text Tale > /dev/null
+        fill two
+        rm "$FOLDER/small/room"
+        "$DRAWLOOM" backup -o "$FOLDER/some.backup"
+        fill three
+        "$DRAWLOOM" backup -o "$FOLDER/none.backup"
+        ls -A "$FOLDER/private"
+        for made in some none; do
+            export DRAWLOOM_HOME="$FOLDER/$made"
+            "$DRAWLOOM" restore "$FOLDER/$made.backup" > /dev/null
+            "$DRAWLOOM" tree text Tale && echo
+        done
+        "#,
+    );
+    assert!(ran.status.success(), "{ran:?}");
+    assert!(ran.stderr.contains("the backup is complete, but a home that is only read"), "{ran:?}");
+    assert!(ran.stdout.ends_with("It rained.\nIt rained.\n"), "{ran:?}");
+    assert!(!ran.stdout.contains("drawloom-reading"), "{ran:?}");
+}
+
+#[test]
 fn a_home_that_cannot_be_written_is_refused() {
     let home = Home::with_tale("It rained.");
     let before = Before::of(&home);

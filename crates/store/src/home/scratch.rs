@@ -84,7 +84,7 @@ impl Scratch {
     }
 }
 
-fn has_room(folder: &Path, bytes: u64) -> bool {
+pub(super) fn has_room(folder: &Path, bytes: u64) -> bool {
     rustix::fs::statvfs(folder).is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) > bytes)
 }
 
