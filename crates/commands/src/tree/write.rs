@@ -140,11 +140,8 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
         }
         (None, None, [old, new]) => {
             let text = shown().await?;
-            if !args.all {
-                words::one(&text, old)?;
-            }
-            words::all(&text, old)?;
-            let replaced = text.replace(old, &app.masked(new));
+            let places = if args.all { words::all(&text, old)? } else { vec![words::one(&text, old)?] };
+            let replaced = words::replaced(&text, &places, &app.masked(new));
             (Some(text), replaced)
         }
         _ => {
