@@ -100,7 +100,7 @@ pub(super) fn typed_behind(begun: String, typed: impl Iterator<Item = Event>) ->
             lines.extend(keys.take(plain(&std::mem::take(&mut bytes)).as_bytes()));
             keys.paste(&text);
         } else {
-            bytes.extend(bytes_of(event));
+            bytes.extend(bytes_of(&event));
         }
     }
     lines.extend(keys.take(plain(&bytes).as_bytes()));
@@ -108,7 +108,7 @@ pub(super) fn typed_behind(begun: String, typed: impl Iterator<Item = Event>) ->
 }
 
 /// What a terminal sends for a key; Ctrl-C clears the line, as Ctrl-U does.
-fn bytes_of(event: Event) -> Vec<u8> {
+fn bytes_of(event: &Event) -> Vec<u8> {
     let key = match event {
         Event::Key(key) if key.kind != KeyEventKind::Release => key,
         _ => return Vec::new(),
