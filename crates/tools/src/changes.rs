@@ -58,23 +58,37 @@ pub struct PlannedChange<'a> {
     pub path: &'a RelativePath,
     pub before: FileContent<'a>,
     pub after: FileContent<'a>,
+    pub origin: BytesOrigin,
+}
+
+/// Where the bytes come from that a change leaves (spec: security §3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BytesOrigin {
+    /// From files that stand there: they were moved, copied, or got another mode.
+    Files,
+    /// From the call, and from what stood at the paths it changes.
+    Call,
+    /// From outside, as something was read that is.
+    Outside,
 }
 
 /// Where a call writes down what it is about to change.
 pub trait ChangeRecorder: Send + Sync {
     /// Makes changes durable before they are made: those of many files come a batch at a time, all before the first is
-    /// made. `is_outside` says that something from outside goes into what is written, beside what the model was sent and
-    /// what stands there. It blocks.
+    /// made. It blocks.
     ///
     /// # Errors
     /// Why nothing may be changed now.
-    fn record(&self, changes: &[PlannedChange<'_>], is_outside: bool) -> Result<(), String>;
+    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String>;
 
     /// Name of the call, unlike that of any other, fit for a file.
     fn name(&self) -> String;
 
     /// Says that none of them was made, or all were taken back. It blocks.
     fn take_back(&self);
+
+    /// Whether the call was made in sight of something from outside.
+    fn is_tainted(&self) -> bool;
 
     /// Whether any file is known that comes from outside (spec: security §3). It blocks.
     fn knows_outside(&self) -> bool;

@@ -95,10 +95,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    const fn digest(&self) -> Option<Digest> {
-        match self.kind {
-            EntryKind::File { digest, .. } => Some(digest),
-            EntryKind::Folder | EntryKind::Link { .. } | EntryKind::NotKept(_) => None,
+    fn digest(&self) -> Option<Digest> {
+        match &self.kind {
+            EntryKind::File { digest, .. } => Some(*digest),
+            EntryKind::Link { target } => Some(Digest::of(target)),
+            EntryKind::Folder | EntryKind::NotKept(_) => None,
         }
     }
 }
@@ -377,7 +378,7 @@ fn make_private(folder: &Path) -> Result<(), CheckpointError> {
 }
 
 impl Checkpoint {
-    /// Digests of the files whose bytes are kept.
+    /// Digests of the files whose bytes are kept, and of what links lead to.
     pub(crate) fn digests(&self) -> Vec<Digest> {
         self.index.entries.values().filter_map(Entry::digest).collect()
     }

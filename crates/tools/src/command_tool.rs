@@ -87,17 +87,18 @@ impl CommandTool {
             quarantine: commands.quarantine.join(call.changes.name()),
         };
         let input = format!("{arguments}\n");
+        let is_outside = call.meets_commands(commands);
         // Below that level nothing keeps it from writing.
         if only_looks && commands.session.level() == Level::Full {
             exec::note_outside(call, &commands.checkpoints, place.root);
             let outcome = run_with_input(&commands.session, run, self.given(&input), call.cancel)?;
             return self.result(scope, commands, &outcome, None);
         }
-        let recorder = (call.changes, call.cancel);
+        let recorder = (call.changes, call.cancel, is_outside);
         let (outcome, changed) = recording(&commands.checkpoints, place.root, recorder, || {
             run_with_input(&commands.session, run, self.given(&input), call.cancel)
         })?;
-        call.from_outside.set(changed.is_outside);
+        call.from_outside.set(call.from_outside.get() || changed.is_outside);
         self.result(scope, commands, &outcome?, changed.told_changes())
     }
 

@@ -9,6 +9,7 @@ pub(crate) mod report;
 mod watched_files;
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use model::Cancel;
 use policy::{CommandFacts, CommandStart, NetworkWish, PathAccess, PathUse, SandboxLevel};
@@ -51,6 +52,8 @@ pub struct CommandScope {
     pub quarantine: PathBuf,
     pub checkpoints: Checkpoints,
     pub processes: Processes,
+    /// Whether one of its commands was of a call that was made in sight of something from outside.
+    pub is_tainted: AtomicBool,
 }
 
 impl CommandScope {
@@ -128,6 +131,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         return Err("the command is empty".to_owned());
     }
     let place = place(scope, arguments)?;
+    let is_outside = call.meets_commands(commands);
     let directory = place.root.path().join(place.path.as_path());
     let walls = walls(commands, call, &place, arguments)?;
     let run = Run {
@@ -148,11 +152,11 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         let outcome = run_to_end(&commands.session, run, call.cancel)?;
         return Ok(report::told(scope, &outcome, &commands.report, None));
     }
-    let recorder = (call.changes, call.cancel);
+    let recorder = (call.changes, call.cancel, is_outside);
     let (outcome, changed) = recording(&commands.checkpoints, place.root, recorder, || {
         run_to_end(&commands.session, run, call.cancel)
     })?;
-    call.from_outside.set(changed.is_outside);
+    call.from_outside.set(call.from_outside.get() || changed.is_outside);
     match outcome {
         Ok(outcome) => Ok(report::told(scope, &outcome, &commands.report, Some(&changed))),
         Err(why) => Err(changed.told_changes().map_or(why.clone(), |changed| format!("{why}\n{changed}"))),

@@ -18,7 +18,9 @@ mod search;
 mod tool;
 mod web;
 
-pub use changes::{ChangeRecorder, FileContent, PlannedChange, SeenFiles, give_back, unified_diff};
+pub use changes::{
+    BytesOrigin, ChangeRecorder, FileContent, PlannedChange, SeenFiles, give_back, unified_diff,
+};
 pub use checkpoint::{CheckpointRules, Checkpoints, NOT_KEPT, records_with, remove_record, remove_records};
 pub use command_tool::CommandTool;
 pub use exec::{ChangedFiles, CommandScope, Processes, recording, recover_command};

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use context::ToolSpec;
 use loom::{Digest, ToolStatus, TreeId, Trust, ViewName};
@@ -106,6 +107,17 @@ impl CallScope<'_> {
         if !digests.is_empty() && self.changes.knows_outside() && !self.changes.outside(digests).is_empty() {
             self.from_outside.set(true);
         }
+    }
+
+    /// A command of a session runs, or one is looked at: they share `/tmp`, and what a tainted call leaves there or in a
+    /// process is from outside for the later ones. Whether it is so now.
+    pub(crate) fn meets_commands(&self, commands: &CommandScope) -> bool {
+        let is_tainted = commands.is_tainted.fetch_or(self.changes.is_tainted(), Ordering::SeqCst)
+            || self.changes.is_tainted();
+        if is_tainted {
+            self.from_outside.set(true);
+        }
+        is_tainted
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tools an agent may call in a session, and what they work in.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ::tools::{
     CheckpointRules, Checkpoints, CommandScope, IsShown, Processes, SeenFiles, Tool, ToolRegistry, ToolScope,
@@ -203,5 +204,6 @@ fn commands(app: &App, kind: SessionType) -> Result<Option<CommandScope>, Comman
         quarantine: home.dir(HomeDir::Quarantine).map_err(at_home)?,
         checkpoints: Checkpoints::within(records, rules),
         processes: Processes::default(),
+        is_tainted: AtomicBool::default(),
     }))
 }

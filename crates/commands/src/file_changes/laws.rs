@@ -47,7 +47,7 @@ impl Records {
 }
 
 impl ChangeRecorder for Records {
-    fn record(&self, changes: &[PlannedChange<'_>], _: bool) -> Result<(), String> {
+    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
         for change in changes {
             let mut rows = self.rows.lock().unwrap();
             let call = CallId { answer: NodeId::from_bytes([1; 16]), number: 0 };
@@ -71,6 +71,10 @@ impl ChangeRecorder for Records {
 
     fn take_back(&self) {
         self.rows.lock().unwrap().truncate(*self.first.lock().unwrap());
+    }
+
+    fn is_tainted(&self) -> bool {
+        false
     }
 
     fn knows_outside(&self) -> bool {
@@ -172,7 +176,7 @@ impl Shared {
     fn run(&mut self, steps: &[Step]) {
         let before = self.snapshot();
         let root = Root::open(&self.folder, &self.disk.guard).unwrap();
-        let recorder = (&self.records as &dyn ChangeRecorder, &Cancel::never());
+        let recorder = (&self.records as &dyn ChangeRecorder, &Cancel::never(), false);
         let run = || steps.iter().for_each(|step| step.run(&self.folder));
         recording(&self.checkpoints, &root, recorder, run).unwrap();
         self.note_what_changed(&before);

@@ -60,7 +60,7 @@ fn keep_one(
             now.0
         ],
     )?;
-    if let (FileState::File { blob, .. }, true) = (change.after, change.is_outside) {
+    if let Some(blob) = change.after.blob().filter(|_| change.is_outside) {
         outside_files::keep(db, blob, now)?;
     }
     for blob in [change.before.blob(), change.after.blob()].into_iter().flatten() {

@@ -8,7 +8,7 @@ use workspace::{FileProblem, LinkPolicy, ReadRules, RelativePath, Root};
 use super::difference::{file_difference, lines_between};
 use super::missing_folders::MissingFolders;
 use super::path::{NEW_FILE, change_file};
-use super::{FileContent, PlannedChange};
+use super::{BytesOrigin, FileContent, PlannedChange};
 use crate::files::MAX_BYTES;
 use crate::tool::{CallScope, ToolScope};
 
@@ -94,6 +94,7 @@ impl FileEdit<'_> {
                 .after
                 .as_deref()
                 .map_or(FileContent::Absent, |bytes| FileContent::File { mode: mode_after, bytes }),
+            origin: BytesOrigin::Call,
         }
     }
 }
@@ -120,7 +121,7 @@ pub(crate) fn apply(call: &CallScope<'_>, edits: &[FileEdit<'_>]) -> Result<(), 
     let folders = MissingFolders::above(new.map(|edit| (edit.root, &edit.path)))?;
     let edited = edits.iter().map(|edit| edit.planned(scope.umask));
     let planned: Vec<_> = folders.planned(scope.umask).chain(edited).collect();
-    recorder.record(&planned, false)?;
+    recorder.record(&planned)?;
     let (mut done, mut failed) = (0, folders.make(scope.umask).err());
     for edit in edits {
         if failed.is_some() {

@@ -3,7 +3,7 @@
 use workspace::{FileProblem, LinkPolicy, RelativePath, Root};
 
 use super::path::{NEW_FOLDER, make_folder};
-use super::{FileContent, PlannedChange};
+use super::{BytesOrigin, FileContent, PlannedChange};
 
 /// The folders that are not there, from the top.
 pub(crate) struct MissingFolders<'s>(Vec<(&'s Root, RelativePath)>);
@@ -52,6 +52,7 @@ impl<'s> MissingFolders<'s> {
             path,
             before: FileContent::Absent,
             after: FileContent::Folder { mode: Some(NEW_FOLDER & !umask) },
+            origin: BytesOrigin::Files,
         })
     }
 

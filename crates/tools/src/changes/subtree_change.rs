@@ -9,7 +9,7 @@ use super::difference::{file_difference, line_name};
 use super::missing_folders::MissingFolders;
 use super::path::{change_file, make_folder, remove_link};
 use super::subtree::{Entry, EntryKind, Subtree};
-use super::{FileContent, PlannedChange};
+use super::{BytesOrigin, FileContent, PlannedChange};
 use crate::files::MAX_BYTES;
 use crate::tool::{CallScope, ToolScope};
 
@@ -132,7 +132,8 @@ impl<'s> SubtreeChange<'_, 's> {
             let mut planned = Vec::new();
             for (number, (entry, bytes)) in batch.iter().zip(&bytes).enumerate() {
                 let is = state(entry, bytes);
-                let change = |root, path, before, after| PlannedChange { root, path, before, after };
+                let origin = BytesOrigin::Files;
+                let change = |root, path, before, after| PlannedChange { root, path, before, after, origin };
                 if let Some(to) = self.to() {
                     planned.push(change(to.root.path(), &paths[at + number], FileContent::Absent, is));
                 }
@@ -140,7 +141,7 @@ impl<'s> SubtreeChange<'_, 's> {
                     planned.push(change(subtree.root.path(), &entry.path, is, FileContent::Absent));
                 }
             }
-            call.changes.record(&planned, false)?;
+            call.changes.record(&planned)?;
             at += batch.len();
             rest = more;
         }
@@ -150,7 +151,7 @@ impl<'s> SubtreeChange<'_, 's> {
 
 fn record_folders(call: &CallScope<'_>, folders: &MissingFolders<'_>) -> Result<(), String> {
     let planned: Vec<_> = folders.planned(call.scope.umask).collect();
-    if planned.is_empty() { Ok(()) } else { call.changes.record(&planned, false) }
+    if planned.is_empty() { Ok(()) } else { call.changes.record(&planned) }
 }
 
 /// How many of the first entries are written down together.

@@ -1,11 +1,13 @@
 //! What a command changed, written down after it as a file tool does before.
 
+use std::collections::HashSet;
 use std::path::Path;
 
+use loom::Digest;
 use model::Cancel;
 use workspace::{Root, StoreGuard};
 
-use crate::changes::{ChangeRecorder, FileContent, PlannedChange, line_name, lines_between};
+use crate::changes::{BytesOrigin, ChangeRecorder, FileContent, PlannedChange, line_name, lines_between};
 use crate::checkpoint::{Checkpoint, Checkpoints, CommandChange, Differences, StoodState};
 use crate::tool::CallScope;
 
@@ -41,27 +43,22 @@ impl ChangedFiles {
     }
 }
 
-/// Runs something that may change all that stands beneath a root, and writes down what it changed. It blocks.
+/// Runs something that may change all that stands beneath a root, and writes down what it changed; `is_outside` says
+/// that something from outside went into that anyhow. It blocks.
 ///
 /// # Errors
 /// What stands there could not be recorded: nothing was run.
 pub fn recording<T>(
     checkpoints: &Checkpoints,
     root: &Root,
-    (recorder, cancel): (&dyn ChangeRecorder, &Cancel),
+    (recorder, cancel, is_outside): (&dyn ChangeRecorder, &Cancel, bool),
     run: impl FnOnce() -> T,
 ) -> Result<(T, ChangedFiles), String> {
     let before = checkpoints
         .record(root, Some(&recorder.name()), cancel)
         .map_err(|error| format!("it was not run, as its workspace could not be recorded: {error}"))?;
-    let outside = outside_of(&before, recorder);
     let ran = checkpoints.while_alive(&recorder.name(), run);
-    let mut told = write_down(checkpoints, root, (&before, !outside.is_empty()), recorder);
-    if !outside.is_empty() {
-        told.is_outside = true;
-        told.notes.push(format!("this result is from outside, as these files are: {}", named(&outside)));
-    }
-    Ok((ran, told))
+    Ok((ran, write_down(checkpoints, root, (&before, is_outside), recorder)))
 }
 
 /// Paths of a record that come from outside, in order.
@@ -101,18 +98,28 @@ fn write_down(
     (before, is_outside): (&Checkpoint, bool),
     recorder: &dyn ChangeRecorder,
 ) -> ChangedFiles {
-    let mut told = ChangedFiles::default();
+    let mut told = ChangedFiles { is_outside, ..ChangedFiles::default() };
+    let mut outside = outside_of(before, recorder);
     // Also of a command that was stopped.
     let after = match checkpoints.record(root, None, &Cancel::never()) {
         Ok(after) => after,
         Err(error) => {
             checkpoints.finish(&recorder.name());
             told.notes.push(format!("which files it changed could not be found out: {error}"));
+            told.is_outside |= !outside.is_empty();
             return told;
         }
     };
+    // Others may have brought one meanwhile.
+    outside.extend(outside_of(&after, recorder));
+    outside.sort_unstable();
+    outside.dedup();
+    told.is_outside |= !outside.is_empty();
+    if !outside.is_empty() {
+        told.notes.push(format!("this result is from outside, as these files are: {}", named(&outside)));
+    }
     let differences = Differences::between(before, &after, None);
-    if let Err(why) = keep(root, (before, &after), (&differences.changes, is_outside), recorder) {
+    if let Err(why) = keep(root, (before, &after), (&differences.changes, told.is_outside), recorder) {
         told.notes.push(format!("what it changed cannot be given back: {why}"));
     }
     // Nobody comes back for it.
@@ -152,7 +159,7 @@ pub fn recover_command(
     let root = Root::open(&root, guard).map_err(|error| error.to_string())?;
     let after = checkpoints.record(&root, None, &Cancel::never()).map_err(|error| error.to_string())?;
     let differences = Differences::between(&before, &after, checkpoints.lived_until(&name));
-    let is_outside = !outside_of(&before, recorder).is_empty();
+    let is_outside = !outside_of(&before, recorder).is_empty() || !outside_of(&after, recorder).is_empty();
     keep(&root, (&before, &after), (&differences.changes, is_outside), recorder)?;
     checkpoints.finish(&name);
     Ok(differences.changes.len())
@@ -164,6 +171,7 @@ fn keep(
     (changes, is_outside): (&[CommandChange], bool),
     recorder: &dyn ChangeRecorder,
 ) -> Result<(), String> {
+    let stood: HashSet<Digest> = before.digests().into_iter().collect();
     let mut rest = changes;
     while !rest.is_empty() {
         let mut sum = 0;
@@ -182,8 +190,13 @@ fn keep(
             path: &change.path,
             before: content(&change.before, old),
             after: content(&change.after, new),
+            origin: match () {
+                () if stood.contains(&Digest::of(new)) => BytesOrigin::Files,
+                () if is_outside => BytesOrigin::Outside,
+                () => BytesOrigin::Call,
+            },
         });
-        recorder.record(&planned.collect::<Vec<_>>(), is_outside)?;
+        recorder.record(&planned.collect::<Vec<_>>())?;
         rest = more;
     }
     Ok(())

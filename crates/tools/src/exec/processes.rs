@@ -198,6 +198,7 @@ pub(super) fn start(
 fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     let commands = call.scope.commands.as_ref().ok_or("commands cannot run on this machine")?;
     let process = commands.processes.find(arguments.process)?;
+    call.meets_commands(commands);
     if let Ok(place) = call.scope.roots.place(".") {
         note_outside(call, &commands.checkpoints, place.root);
     }

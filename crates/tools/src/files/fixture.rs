@@ -41,7 +41,7 @@ pub(super) struct Recorded {
 }
 
 impl ChangeRecorder for Recorded {
-    fn record(&self, changes: &[PlannedChange<'_>], _: bool) -> Result<(), String> {
+    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
         if self.refuses {
             return Err("the disk is full".to_owned());
         }
@@ -67,6 +67,10 @@ impl ChangeRecorder for Recorded {
 
     fn take_back(&self) {
         self.rows.lock().unwrap().clear();
+    }
+
+    fn is_tainted(&self) -> bool {
+        false
     }
 
     fn knows_outside(&self) -> bool {

@@ -155,7 +155,7 @@ fn files_3_16_what_lies_too_deep_and_names_that_are_no_text_are_counted() {
 struct Careless;
 
 impl ChangeRecorder for Careless {
-    fn record(&self, _: &[PlannedChange<'_>], _: bool) -> Result<(), String> {
+    fn record(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
         Ok(())
     }
 
@@ -164,6 +164,10 @@ impl ChangeRecorder for Careless {
     }
 
     fn take_back(&self) {}
+
+    fn is_tainted(&self) -> bool {
+        false
+    }
 
     fn knows_outside(&self) -> bool {
         false

@@ -50,7 +50,7 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
     }
     let umask = call.scope.umask;
     let planned: Vec<_> = folders.planned(umask).collect();
-    call.changes.record(&planned, false)?;
+    call.changes.record(&planned)?;
     if let Err(why) = folders.make(umask) {
         folders.remove();
         call.changes.take_back();

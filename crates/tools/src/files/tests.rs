@@ -19,7 +19,7 @@ use crate::{
 struct Unread;
 
 impl ChangeRecorder for Unread {
-    fn record(&self, _: &[PlannedChange<'_>], _: bool) -> Result<(), String> {
+    fn record(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
         Err("nothing is to be changed here".to_owned())
     }
 
@@ -28,6 +28,10 @@ impl ChangeRecorder for Unread {
     }
 
     fn take_back(&self) {}
+
+    fn is_tainted(&self) -> bool {
+        false
+    }
 
     fn knows_outside(&self) -> bool {
         false

@@ -4,9 +4,12 @@ use std::sync::{Mutex, PoisonError};
 
 use loom::{Digest, TreeId, Trust};
 use store::{CallId, Claim, FileChangeId, FileState, Guard, NewFileChange, NewFileChanges, Principal};
-use tools::{ChangeRecorder, FileContent, PlannedChange};
+use tools::{BytesOrigin, ChangeRecorder, FileContent, PlannedChange};
 
 use crate::runtime::Runtime;
+
+/// Bytes below which a file says nothing, and is found by the same hash in many places: an empty one, `{}`.
+const SAYS_NOTHING: usize = 16;
 
 /// Writes changes of one call down.
 pub(crate) struct CallChanges {
@@ -45,23 +48,26 @@ impl CallChanges {
 }
 
 impl ChangeRecorder for CallChanges {
-    fn record(&self, changes: &[PlannedChange<'_>], is_outside: bool) -> Result<(), String> {
+    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
         let before: Vec<Digest> = changes.iter().filter_map(|change| state(change.before).blob()).collect();
-        let is_outside = is_outside || self.is_tainted;
-        let outside = if !is_outside && self.knows_outside() { self.outside(before) } else { Vec::new() };
+        // What is written may come from each file that it changes.
+        let is_call_outside = self.is_tainted || (self.knows_outside() && !self.outside(before).is_empty());
+        let is_outside = |change: &PlannedChange<'_>| {
+            let is_from_there = match change.origin {
+                BytesOrigin::Files => false,
+                BytesOrigin::Call => is_call_outside,
+                BytesOrigin::Outside => true,
+            };
+            is_from_there && bytes_of(change.after).is_some_and(|bytes| bytes.len() >= SAYS_NOTHING)
+        };
         let contents = changes.iter().flat_map(|change| [change.before, change.after]);
-        let bytes: Vec<Vec<u8>> = contents
-            .filter_map(|content| match content {
-                FileContent::File { bytes, .. } | FileContent::Link { target: bytes } => Some(bytes.to_vec()),
-                FileContent::Absent | FileContent::Folder { .. } => None,
-            })
-            .collect();
+        let bytes: Vec<Vec<u8>> = contents.filter_map(bytes_of).map(<[u8]>::to_vec).collect();
         let of = |change: &PlannedChange<'_>| NewFileChange {
             root: change.root.to_owned(),
             path: change.path.as_path().to_owned(),
             before: state(change.before),
             after: state(change.after),
-            is_outside: is_outside || state(change.before).blob().is_some_and(|blob| outside.contains(&blob)),
+            is_outside: is_outside(change),
         };
         let new = NewFileChanges {
             call: self.call,
@@ -92,6 +98,10 @@ impl ChangeRecorder for CallChanges {
         }
     }
 
+    fn is_tainted(&self) -> bool {
+        self.is_tainted
+    }
+
     fn knows_outside(&self) -> bool {
         // What cannot be looked up is believed least.
         let known = self.tasks.block_on(self.runtime.store.knows_outside_files(&Principal::Owner));
@@ -107,6 +117,14 @@ impl ChangeRecorder for CallChanges {
             tracing::warn!(%error, "where files come from is not known");
             digests
         })
+    }
+}
+
+/// The bytes of a file, or where a link leads.
+const fn bytes_of(content: FileContent<'_>) -> Option<&[u8]> {
+    match content {
+        FileContent::File { bytes, .. } | FileContent::Link { target: bytes } => Some(bytes),
+        FileContent::Absent | FileContent::Folder { .. } => None,
     }
 }
 
