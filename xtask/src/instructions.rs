@@ -145,7 +145,7 @@ fn compare(rows: &[Row]) -> Result<()> {
 fn count(program: &Path, path: &str, profile: &Path) -> Result<u64> {
     let output = Command::new("valgrind")
         .env("GLIBC_TUNABLES", PLAIN)
-        .args(["--tool=callgrind", "--toggle-collect=paths::measured*"])
+        .args(["--tool=callgrind", "--toggle-collect=drawloom_paths::measured*"])
         .arg(format!("--callgrind-out-file={}", profile.display()))
         .arg(program)
         .arg(path)
