@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::process::{Signal, getpgrp, getpid, getsid, kill_process, kill_process_group};
+use nix::unistd::{getpgrp, getsid};
+use rustix::process::{Signal, getpid, kill_process, kill_process_group};
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
     tcgetpgrp, tcsetattr,
@@ -56,7 +57,8 @@ pub(crate) fn send_signal(terminal: &File, signal: Signal) {
 
 /// Whether a shell could let this process go on that Ctrl-Z stopped. Where the process is of the group of its session's
 /// leader no shell with job control stands in between, and the system would not stop it either (POSIX: an orphaned
-/// process group).
+/// process group). In a container both may be of processes outside of it, which have the number 0 within: rustix takes
+/// that for a fault.
 pub(crate) fn has_job_control() -> bool {
     getsid(None).is_ok_and(|session| session != getpgrp())
 }
