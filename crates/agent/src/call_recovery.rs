@@ -1,22 +1,19 @@
 //! Calls of tools that nobody runs any more: what came of them is not known, and that is their result (spec: agent §1
 //! *Crash*). None is run again.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
-
 use loom::plan::CallResult;
 use loom::{
-    Ascent, Block, NodeId, Op, PositionId, Role, RowError, Seq, ToolStatus, TreeId, TreeReader, Trust,
-    ViewName,
+    Ascent, Block, NodeId, Op, PositionId, Role, RowError, Seq, ToolStatus, TreeReader, Trust, ViewName,
 };
 use store::home::{DATABASE, HomeDir};
 use store::{
-    AttachedWrites, CallEnd, CallId, Claim, FileChange, Guard, LIST_PAGE, LeaseOwner, Principal, RunningCall,
+    AttachedWrites, CallEnd, Claim, FileChange, Guard, LIST_PAGE, LeaseOwner, Principal, RunningCall,
     StoreError, all_pages,
 };
 use workspace::StoreGuard;
 
 use crate::error::AgentError;
+use crate::recover::failed;
 use crate::runtime::Runtime;
 use crate::session::{CallChanges, result, tool_author, turn_of};
 
@@ -68,30 +65,16 @@ impl LostCall {
     }
 }
 
-impl Runtime {
-    /// The paths of files that calls of a tree without a result were about to change.
-    ///
-    /// # Errors
-    /// As the store says.
-    pub(crate) async fn lost_changes(
-        &self,
-        who: &Principal,
-        tree: TreeId,
-    ) -> Result<Vec<PathBuf>, AgentError> {
-        let page = |after| self.store.running_calls(who, after, LIST_PAGE);
-        let running = all_pages(|call: &RunningCall| call.id, page).await?.into_iter();
-        let running: BTreeSet<CallId> =
-            running.filter(|call| call.tree == tree).map(|call| call.id).collect();
-        if running.is_empty() {
-            return Ok(Vec::new());
-        }
-        let page = |after| self.store.file_changes(who, tree, after, LIST_PAGE);
-        let changes = all_pages(|change: &FileChange| change.id, page).await?.into_iter();
-        let lost = changes.filter(|change| running.contains(&change.id.call));
-        Ok(lost.map(|change| change.root.join(change.path)).collect())
-    }
+/// Lost calls that were ended.
+#[derive(Debug, Default)]
+pub(crate) struct EndedCalls {
+    pub(crate) number: u64,
+    /// What became of what they left beside files, for the owner.
+    pub(crate) told: Vec<String>,
+}
 
-    /// Ends running calls that are lost. Returns how many there were.
+impl Runtime {
+    /// Ends running calls that are lost, and clears away what they left beside files.
     ///
     /// # Errors
     /// As the store says; what was not ended is found again.
@@ -100,8 +83,8 @@ impl Runtime {
         who: &Principal,
         is_lost: impl Fn(&RunningCall) -> bool,
         guards: &[Guard],
-    ) -> Result<u64, AgentError> {
-        let mut ended = 0;
+    ) -> Result<EndedCalls, AgentError> {
+        let mut ended = EndedCalls::default();
         let page = |after| self.store.running_calls(who, after, LIST_PAGE);
         for call in all_pages(|call: &RunningCall| call.id, page).await? {
             if !is_lost(&call) {
@@ -117,6 +100,7 @@ impl Runtime {
             let (answer, number) = (call.id.answer, call.id.number);
             let found = self.read(who, call.tree, move |rows| LostCall::read(rows, answer, number)).await?;
             let trust = found.as_ref().map_or(Trust::Outside, |lost| lost.trust);
+            ended.told.extend(self.clear_away(who, &call).await?);
             self.keep_changes((&call, trust), &claim, guards).await;
             let with = AttachedWrites {
                 calls: vec![CallEnd { id: call.id, claim }],
@@ -132,9 +116,23 @@ impl Runtime {
                 }
                 None => self.apply_rows(who, call.tree, with).await?,
             }
-            ended += 1;
+            ended.number += 1;
         }
         Ok(ended)
+    }
+
+    /// Clears away what a lost call left beside files it was about to change. Returns what became of it, in words.
+    async fn clear_away(&self, who: &Principal, call: &RunningCall) -> Result<Vec<String>, AgentError> {
+        let page = |after| self.store.file_changes(who, call.tree, after, LIST_PAGE);
+        let changes = all_pages(|change: &FileChange| change.id, page).await?.into_iter();
+        let changes = changes.filter(|change| change.id.call == call.id);
+        let files: Vec<_> = changes.map(|change| (change.root, change.path)).collect();
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let locks = self.home.dir(HomeDir::Locks).map_err(failed)?;
+        let guard = StoreGuard::of(&self.home.root().join(DATABASE)).map_err(failed)?;
+        Ok(blocking(move || tools::recover_files(&locks, &guard, files)).await)
     }
 
     /// Writes down what a command of a lost call changed. Where that fails the call is ended all the same: it can be
@@ -147,10 +145,14 @@ impl Runtime {
             let guard = StoreGuard::of(&database).map_err(|error| error.to_string())?;
             tools::recover_command(&records, &guard, &recorder)
         };
-        let recovered = tokio::task::spawn_blocking(recover).await;
-        let recovered = recovered.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
-        if let Err(why) = recovered {
+        if let Err(why) = blocking(recover).await {
             tracing::warn!(why, "what a command changed that was cut off cannot be given back");
         }
     }
+}
+
+/// Works on a thread that may wait for the disk.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
 }

@@ -156,9 +156,11 @@ impl Runtime {
         }
         let gone = |call: &RunningCall| call.claim.owner.0.parse().is_ok_and(&is_gone);
         let lost = self.end_calls(owner, gone, &[]).await?;
-        if lost > 0 {
+        lost.told.into_iter().for_each(|told| events.emit(SessionEvent::notice(told)));
+        if lost.number > 0 {
             events.emit(SessionEvent::notice(format!(
-                "{lost} calls of tools were cut off: what came of them is not known"
+                "{} calls of tools were cut off: what came of them is not known",
+                lost.number
             )));
         }
         let dead: BTreeSet<InstanceId> = instances
@@ -348,6 +350,6 @@ fn kind_of(manifest: &context::Manifest) -> SourceKind {
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> AgentError {
+pub(crate) fn failed(error: impl std::fmt::Display) -> AgentError {
     AgentError::Recovery(error.to_string())
 }

@@ -99,6 +99,7 @@ pub(crate) async fn give_back(
 async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<CommandOutcome, CommandError> {
     let mut done = FilesGivenBack::default();
     for changes in by_turn(app, asker, tree).await? {
+        clear_away(app, &changes).await?;
         let (mut back, mut paths, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for (path, examined) in examine(app, by_path(changes)).await? {
             match examined {
@@ -120,6 +121,15 @@ async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<Comma
         break;
     }
     Ok(CommandOutcome::FilesGivenBack(done))
+}
+
+/// Clears away what whoever was stopped while giving these back left beside files.
+async fn clear_away(app: &App, changes: &[FileChange]) -> Result<(), CommandError> {
+    let Disk { locks, guard, .. } = disk(app)?;
+    let files: Vec<_> = changes.iter().map(|change| (change.root.clone(), change.path.clone())).collect();
+    let told = on_disk(move || ::tools::recover_files(&locks, &guard, files)).await;
+    told.iter().for_each(|told| app.frontend.note(told));
+    Ok(())
 }
 
 /// What stands at each path, or why it is left.

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use context::ToolSpec;
@@ -16,7 +15,7 @@ use policy::{
 use serde_json::Value;
 
 use crate::arguments::ArgumentSchema;
-use crate::changes::{self, ChangeRecorder};
+use crate::changes::ChangeRecorder;
 use crate::exec::{self, CommandScope, EXEC};
 use crate::files;
 use crate::plan;
@@ -90,12 +89,6 @@ impl ToolRegistry {
     /// What a model is told of them, by name.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.values().map(|(tool, _)| tool.spec.clone()).collect()
-    }
-
-    /// Clears away what a process that died left beside files it was about to change, by their absolute paths. Returns
-    /// what the owner is told. It blocks.
-    pub fn recover(&self, paths: &[PathBuf]) -> Vec<String> {
-        changes::recover(&self.scope, paths)
     }
 
     /// Checks a call before anything is decided on it.

@@ -190,7 +190,7 @@ impl Turn<'_> {
         match begun.await {
             Ok((tree, spending)) => {
                 self.inbox.turn_holds(held.fence(), config.identity(tree));
-                self.end_lost_calls(&held, tree, config).await;
+                self.end_lost_calls(&held, tree).await;
                 let (mut batch, mut answer_within, mut limits) = (vec![first], None, TurnLimits::default());
                 while !batch.is_empty() {
                     answer_within =
@@ -217,17 +217,12 @@ impl Turn<'_> {
 
     /// Ends the calls of earlier turns of a tree that have no result, and clears away what they left beside files:
     /// whoever holds the session is alone in it.
-    async fn end_lost_calls(&self, held: &SessionLease, tree: TreeId, config: &TurnConfig) {
-        let lost = self.runtime.lost_changes(&Principal::Owner, tree).await;
+    async fn end_lost_calls(&self, held: &SessionLease, tree: TreeId) {
         let is_lost = |call: &RunningCall| call.tree == tree;
         let ended = self.runtime.end_calls(&Principal::Owner, is_lost, &[held.guard()]).await;
-        if let Err(error) = self.named(held, ended).await {
-            tracing::warn!(%error, "calls without a result are not ended yet");
-        }
-        let (Ok(lost), Some(registry)) = (lost, config.tools.clone()) else { return };
-        if !lost.is_empty() {
-            let told = tokio::task::spawn_blocking(move || registry.recover(&lost)).await;
-            told.into_iter().flatten().for_each(|told| self.log.push(SessionEvent::notice(told)));
+        match self.named(held, ended).await {
+            Ok(ended) => ended.told.into_iter().for_each(|told| self.log.push(SessionEvent::notice(told))),
+            Err(error) => tracing::warn!(%error, "calls without a result are not ended yet"),
         }
     }
 
