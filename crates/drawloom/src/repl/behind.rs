@@ -75,13 +75,13 @@ impl EditMode for LineKeys {
 }
 
 /// How long the rest of a key or of a paste may take, of which a part was read.
-const REST: Duration = Duration::from_millis(5);
+const KEY_REST: Duration = Duration::from_millis(5);
 
 /// What was typed and nobody read. It is given by the key meanwhile: the line mode of the terminal would take Ctrl-D for
 /// the end of its input.
 pub(super) fn unread() -> Vec<Event> {
     let is_raw = enable_raw_mode().is_ok();
-    let next = || if event::poll(REST).unwrap_or(false) { event::read().ok() } else { None };
+    let next = || if event::poll(KEY_REST).unwrap_or(false) { event::read().ok() } else { None };
     let events = std::iter::from_fn(next).collect();
     if is_raw && let Err(error) = disable_raw_mode() {
         tracing::warn!(%error, "the terminal's mode could not be set again");
@@ -119,7 +119,11 @@ fn bytes_of(event: &Event) -> Vec<u8> {
         KeyCode::Char(c) if is_control => {
             u8::try_from(c).ok().filter(u8::is_ascii_alphabetic).map(|byte| byte & 0x1f).into_iter().collect()
         }
+        // It edits the line.
+        KeyCode::Char(_) if key.modifiers.contains(KeyModifiers::ALT) => Vec::new(),
         KeyCode::Char(c) => c.to_string().into_bytes(),
+        // With Alt it is a line end within the text.
+        KeyCode::Enter if key.modifiers.contains(KeyModifiers::ALT) => b"\\\n".to_vec(),
         KeyCode::Enter => b"\n".to_vec(),
         KeyCode::Tab => b"\t".to_vec(),
         KeyCode::Backspace => b"\x7f".to_vec(),

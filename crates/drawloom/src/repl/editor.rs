@@ -77,7 +77,8 @@ impl Editor {
         self.asked.is_none()
     }
 
-    /// Asks for a line, which begins with what was typed already; with what was typed behind it. Once it is asked for, it has to be waited for: what is typed is lost otherwise.
+    /// Asks for a line, which begins with what was typed already (`begun`); with what was typed behind it. Once it is
+    /// asked for, it has to be waited for: both are lost otherwise.
     ///
     /// # Errors
     /// When the thread is gone.

@@ -40,7 +40,7 @@ const KEY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// How long the rest of a paste may take once nobody waits for keys any more.
-const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+const PASTE_REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 
 /// The terminal, while nobody edits a line.
 pub(super) struct TypeAheadReader {
@@ -84,6 +84,10 @@ impl TypeAheadReader {
                 }
             };
             reader = Builder::new().name("typeahead".to_owned()).spawn(reads).ok();
+            if reader.is_none() {
+                // Nobody would send the signals of keys.
+                by_key = None;
+            }
         }
         Self { lines, reader, stop, by_key }
     }
@@ -172,7 +176,7 @@ fn read_keys(
     if !keys.line().is_empty() {
         person.typing(keys.line());
     }
-    while is_typed(terminal, stopped) || (keys.is_pasting() && goes_on(terminal, &REST)) {
+    while is_typed(terminal, stopped) || (keys.is_pasting() && goes_on(terminal, &PASTE_REST)) {
         let typed = match terminal.read(&mut bytes) {
             Ok(read @ 1..) => &bytes[..read],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -217,25 +221,28 @@ fn read_lines(
     mut begun: String,
 ) -> TypedAhead {
     let mut lines = Vec::new();
-    while lines.is_empty()
-        && is_typed(terminal, stopped)
-        && let Some(line) = read_line(terminal)
-    {
-        let Some(line) = line else {
-            tell_cut();
-            continue;
-        };
-        let is_end = line == QUIT;
-        begun += &line;
+    let mut send = |line: String| found.blocking_send(line).map_err(|unsent| lines.push(unsent.0)).is_ok();
+    while is_typed(terminal, stopped) {
+        match read_line(terminal) {
+            ReadLine::Line(line) => begun += &line,
+            ReadLine::Cut => {
+                tell_cut();
+                continue;
+            }
+            ReadLine::End => {
+                send(QUIT.to_owned());
+                break;
+            }
+            ReadLine::Gone => break,
+        }
         if is_open(&begun) {
             begun.push('\n');
-            continue;
-        }
-        if let Err(unsent) = found.blocking_send(joined(&std::mem::take(&mut begun))) {
-            lines.push(unsent.0);
-        }
-        if is_end {
-            break;
+        } else {
+            let line = joined(&std::mem::take(&mut begun));
+            let is_end = line == QUIT;
+            if !send(line) || is_end {
+                break;
+            }
         }
     }
     TypedAhead { lines, begun }
@@ -265,20 +272,31 @@ fn too_long() -> CommandError {
     )
 }
 
-/// One line, which must be there; none of one that was cut. None where the terminal is gone.
-fn read_line(mut terminal: &File) -> Option<Option<String>> {
+/// What a terminal gives in its line mode.
+enum ReadLine {
+    /// Without its end.
+    Line(String),
+    /// It was longer than one may be.
+    Cut,
+    /// Ctrl-D: the terminal says it once, and not again at the input line.
+    End,
+    /// The terminal is.
+    Gone,
+}
+
+/// One line, which must be there.
+fn read_line(mut terminal: &File) -> ReadLine {
     let mut bytes = [0; LINE];
     loop {
         match terminal.read(&mut bytes) {
-            // Ctrl-D: the terminal says it once, and not again at the input line.
-            Ok(0) => return Some(Some(QUIT.to_owned())),
-            Ok(read) if is_cut(&bytes[..read]) => return Some(None),
+            Ok(0) => return ReadLine::End,
+            Ok(read) if is_cut(&bytes[..read]) => return ReadLine::Cut,
             Ok(read) => {
                 let line = String::from_utf8_lossy(&bytes[..read]);
-                return Some(Some(without_reports(line.trim_end_matches('\n'))));
+                return ReadLine::Line(without_reports(line.trim_end_matches('\n')));
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return None,
+            Err(_) => return ReadLine::Gone,
         }
     }
 }
@@ -291,14 +309,12 @@ pub(super) fn lines_there(output: Output, begun: String, longest: usize) -> Type
     if let Ok(own) = io::stdin().as_fd().try_clone_to_owned() {
         let terminal = File::from(own);
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        while lines.last().is_none_or(|last| last != QUIT)
-            && goes_on(&terminal, &now)
-            && let Some(line) = read_line(&terminal)
-        {
-            match line {
-                Some(line) if line == QUIT && !keys.is_pasting() => lines.push(line),
-                Some(line) => lines.extend(keys.take((line + "\n").as_bytes())),
-                None => output.failure(&cut()),
+        while lines.last().is_none_or(|last| last != QUIT) && goes_on(&terminal, &now) {
+            match read_line(&terminal) {
+                ReadLine::Line(line) => lines.extend(keys.take((line + "\n").as_bytes())),
+                ReadLine::Cut => output.failure(&cut()),
+                ReadLine::End => lines.push(QUIT.to_owned()),
+                ReadLine::Gone => break,
             }
         }
     }

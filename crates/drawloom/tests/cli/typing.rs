@@ -204,7 +204,7 @@ fn a_paste_whose_first_line_is_a_command_is_read_as_at_the_prompt() {
 fn a_key_that_sends_a_signal_is_text_within_a_paste() {
     let world = World::new();
     let mut terminal = answering(&world, 40);
-    for part in ["see \x1b[200~a\r\x03", "/undo\r", "\x1a", "\x1c/exit\r", "b\x1b[201~", "\r"] {
+    for part in ["see \x1b[200~a\r\x03", "/undo\r\x1a", "\x1c/exit\r", "b\x1b[201~", "\r"] {
         terminal.types(part);
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -231,7 +231,7 @@ fn ctrl_c_stops_the_answer_and_costs_nothing_that_was_typed() {
             }
             "\x04\x03" => {}
             _ => {
-                std::thread::sleep(Duration::from_millis(700));
+                std::thread::sleep(Duration::from_millis(1_500));
                 terminal.types("\x03");
                 terminal.shows("main> pasted");
                 terminal.types("\r");
