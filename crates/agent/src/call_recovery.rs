@@ -10,10 +10,10 @@ use store::{
     AttachedWrites, CallEnd, Claim, FileChange, Guard, LIST_PAGE, LeaseOwner, Principal, RunningCall,
     StoreError, all_pages,
 };
+use tools::LeftFile;
 use workspace::StoreGuard;
 
 use crate::error::AgentError;
-use crate::recover::failed;
 use crate::runtime::Runtime;
 use crate::session::{CallChanges, result, tool_author, turn_of};
 
@@ -65,16 +65,9 @@ impl LostCall {
     }
 }
 
-/// Lost calls that were ended.
-#[derive(Debug, Default)]
-pub(crate) struct EndedCalls {
-    pub(crate) number: u64,
-    /// What became of what they left beside files, for the owner.
-    pub(crate) told: Vec<String>,
-}
-
 impl Runtime {
-    /// Ends running calls that are lost, and clears away what they left beside files.
+    /// Ends running calls that are lost, and clears away what they left beside files: what became of it is told. Returns
+    /// how many there were.
     ///
     /// # Errors
     /// As the store says; what was not ended is found again.
@@ -83,8 +76,9 @@ impl Runtime {
         who: &Principal,
         is_lost: impl Fn(&RunningCall) -> bool,
         guards: &[Guard],
-    ) -> Result<EndedCalls, AgentError> {
-        let mut ended = EndedCalls::default();
+        tell: &(dyn Fn(String) + Send + Sync),
+    ) -> Result<u64, AgentError> {
+        let mut ended = 0;
         let page = |after| self.store.running_calls(who, after, LIST_PAGE);
         for call in all_pages(|call: &RunningCall| call.id, page).await? {
             if !is_lost(&call) {
@@ -100,7 +94,7 @@ impl Runtime {
             let (answer, number) = (call.id.answer, call.id.number);
             let found = self.read(who, call.tree, move |rows| LostCall::read(rows, answer, number)).await?;
             let trust = found.as_ref().map_or(Trust::Outside, |lost| lost.trust);
-            ended.told.extend(self.clear_away(who, &call).await?);
+            self.clear_away(who, &call).await.into_iter().for_each(tell);
             self.keep_changes((&call, trust), &claim, guards).await;
             let with = AttachedWrites {
                 calls: vec![CallEnd { id: call.id, claim }],
@@ -116,23 +110,32 @@ impl Runtime {
                 }
                 None => self.apply_rows(who, call.tree, with).await?,
             }
-            ended.number += 1;
+            ended += 1;
         }
         Ok(ended)
     }
 
-    /// Clears away what a lost call left beside files it was about to change. Returns what became of it, in words.
-    async fn clear_away(&self, who: &Principal, call: &RunningCall) -> Result<Vec<String>, AgentError> {
+    /// Clears away what a lost call left beside files it was about to change. Returns what became of it, in words. Where
+    /// that fails the call is ended all the same.
+    async fn clear_away(&self, who: &Principal, call: &RunningCall) -> Vec<String> {
         let page = |after| self.store.file_changes(who, call.tree, after, LIST_PAGE);
-        let changes = all_pages(|change: &FileChange| change.id, page).await?.into_iter();
-        let changes = changes.filter(|change| change.id.call == call.id);
-        let files: Vec<_> = changes.map(|change| (change.root, change.path)).collect();
+        let changes = match all_pages(|change: &FileChange| change.id, page).await {
+            Ok(changes) => changes,
+            Err(error) => return vec![format!("what a call changed that was cut off is not known: {error}")],
+        };
+        let of_it = changes.into_iter().filter(|change| change.id.call == call.id);
+        let files: Vec<LeftFile> = of_it.map(left_by).collect();
         if files.is_empty() {
-            return Ok(Vec::new());
+            return Vec::new();
         }
-        let locks = self.home.dir(HomeDir::Locks).map_err(failed)?;
-        let guard = StoreGuard::of(&self.home.root().join(DATABASE)).map_err(failed)?;
-        Ok(blocking(move || tools::recover_files(&locks, &guard, files)).await)
+        let (locks, database) = (self.home.dir(HomeDir::Locks), self.home.root().join(DATABASE));
+        let recover = move || {
+            let locks = locks.map_err(|error| error.to_string())?;
+            let guard = StoreGuard::of(&database).map_err(|error| error.to_string())?;
+            Ok(tools::recover_files(&locks, &guard, files))
+        };
+        let done: Result<Vec<String>, String> = blocking(recover).await;
+        done.unwrap_or_else(|why| vec![format!("a change that was cut off: {why}")])
     }
 
     /// Writes down what a command of a lost call changed. Where that fails the call is ended all the same: it can be
@@ -149,6 +152,12 @@ impl Runtime {
             tracing::warn!(why, "what a command changed that was cut off cannot be given back");
         }
     }
+}
+
+/// A file that a change was about to change.
+pub fn left_by(change: FileChange) -> LeftFile {
+    let known = [change.before.blob(), change.after.blob()].into_iter().flatten().collect();
+    LeftFile { root: change.root, path: change.path, known }
 }
 
 /// Works on a thread that may wait for the disk.

@@ -45,6 +45,7 @@ pub use self::media::{MediaFacts, MediaHold};
 pub use admission::expected_output;
 pub use budget::{Budget, Limit};
 pub use call::Call;
+pub use call_recovery::left_by;
 pub use commit::{GenerationOutcome, TextReply};
 pub use error::AgentError;
 pub use event::{CommittedNode, EventSink, SayId, SessionEvent, TurnOutcome};

@@ -155,13 +155,10 @@ impl Runtime {
             self.apply_rows(owner, begun.row.tree, with).await?;
         }
         let gone = |call: &RunningCall| call.claim.owner.0.parse().is_ok_and(&is_gone);
-        let lost = self.end_calls(owner, gone, &[]).await?;
-        lost.told.into_iter().for_each(|told| events.emit(SessionEvent::notice(told)));
-        if lost.number > 0 {
-            events.emit(SessionEvent::notice(format!(
-                "{} calls of tools were cut off: what came of them is not known",
-                lost.number
-            )));
+        let tell = |told| events.emit(SessionEvent::notice(told));
+        let lost = self.end_calls(owner, gone, &[], &tell).await?;
+        if lost > 0 {
+            tell(format!("{lost} calls of tools were cut off: what came of them is not known"));
         }
         let dead: BTreeSet<InstanceId> = instances
             .list()
@@ -350,6 +347,6 @@ fn kind_of(manifest: &context::Manifest) -> SourceKind {
     }
 }
 
-pub(crate) fn failed(error: impl std::fmt::Display) -> AgentError {
+fn failed(error: impl std::fmt::Display) -> AgentError {
     AgentError::Recovery(error.to_string())
 }

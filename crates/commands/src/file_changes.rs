@@ -124,9 +124,9 @@ async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<Comma
 }
 
 /// Clears away what whoever was stopped while giving these back left beside files.
-async fn clear_away(app: &App, changes: &[FileChange]) -> Result<(), CommandError> {
+pub(crate) async fn clear_away(app: &App, changes: &[FileChange]) -> Result<(), CommandError> {
     let Disk { locks, guard, .. } = disk(app)?;
-    let files: Vec<_> = changes.iter().map(|change| (change.root.clone(), change.path.clone())).collect();
+    let files: Vec<_> = changes.iter().cloned().map(agent::left_by).collect();
     let told = on_disk(move || ::tools::recover_files(&locks, &guard, files)).await;
     told.iter().for_each(|told| app.frontend.note(told));
     Ok(())

@@ -24,7 +24,7 @@ pub(crate) use difference::{line_name, lines_between};
 pub(crate) use edit::{FileEdit, FoundFile, apply, difference, found};
 pub(crate) use missing_folders::MissingFolders;
 pub use path::give_back;
-pub use recovery::recover_files;
+pub use recovery::{LeftFile, recover_files};
 pub(crate) use subtree::{EntryKind, Subtree, path_at, paths_below};
 pub(crate) use subtree_change::SubtreeChange;
 

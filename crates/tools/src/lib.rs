@@ -19,7 +19,7 @@ mod tool;
 mod web;
 
 pub use changes::{
-    BytesOrigin, ChangeRecorder, FileContent, PlannedChange, SeenFiles, give_back, recover_files,
+    BytesOrigin, ChangeRecorder, FileContent, LeftFile, PlannedChange, SeenFiles, give_back, recover_files,
     unified_diff,
 };
 pub use checkpoint::{CheckpointRules, Checkpoints, NOT_KEPT, records_with, remove_record, remove_records};

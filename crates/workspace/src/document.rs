@@ -39,7 +39,7 @@ use crate::root::{LinkPolicy, Root};
 
 use calls::{Calls, Kernel};
 use locate::Location;
-pub use recover::RecoveredDocument;
+pub use recover::{KnownTexts, RecoveredDocument};
 pub use remove::RemoveOutcome;
 
 /// The documents of one root, for the holder of its lock.

@@ -40,8 +40,8 @@ pub use allowed_roots::{AllowedRoots, RootLookupError, RootedPath};
 pub use argument::{Accept, FileArgument, check_output, read_regular};
 pub use descriptor::descriptor_path;
 pub use document::{
-    DocumentError, DocumentText, Documents, Expected, RecoveredDocument, RemoveOutcome, ReplaceOutcome,
-    Replacement, Saved, Stamp, Unmerged,
+    DocumentError, DocumentText, Documents, Expected, KnownTexts, RecoveredDocument, RemoveOutcome,
+    ReplaceOutcome, Replacement, Saved, Stamp, Unmerged,
 };
 pub use error::{FileError, FileKind, FileProblem};
 pub use guard::StoreGuard;

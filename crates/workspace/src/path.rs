@@ -66,7 +66,7 @@ impl RelativePath {
     ///
     /// # Errors
     /// As `parse`, without the rule on `~`.
-    pub(crate) fn from_components(path: &Path) -> Result<Self, PathProblem> {
+    pub fn from_components(path: &Path) -> Result<Self, PathProblem> {
         let mut names = PathBuf::new();
         for component in path.components() {
             match component {

@@ -219,10 +219,10 @@ impl Turn<'_> {
     /// whoever holds the session is alone in it.
     async fn end_lost_calls(&self, held: &SessionLease, tree: TreeId) {
         let is_lost = |call: &RunningCall| call.tree == tree;
-        let ended = self.runtime.end_calls(&Principal::Owner, is_lost, &[held.guard()]).await;
-        match self.named(held, ended).await {
-            Ok(ended) => ended.told.into_iter().for_each(|told| self.log.push(SessionEvent::notice(told))),
-            Err(error) => tracing::warn!(%error, "calls without a result are not ended yet"),
+        let tell = |told| self.log.push(SessionEvent::notice(told));
+        let ended = self.runtime.end_calls(&Principal::Owner, is_lost, &[held.guard()], &tell).await;
+        if let Err(error) = self.named(held, ended).await {
+            tracing::warn!(%error, "calls without a result are not ended yet");
         }
     }
 

@@ -198,9 +198,7 @@ impl Disk {
 }
 
 fn relative(path: &Path) -> Result<RelativePath, String> {
-    let path = path.to_str().ok_or("its name is no text")?;
-    // A name may begin with `~`.
-    RelativePath::parse(&format!("./{path}")).map_err(|error| error.to_string())
+    RelativePath::from_components(path).map_err(|error| error.to_string())
 }
 
 /// What stands at a path now, with its bytes.

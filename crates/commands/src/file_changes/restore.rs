@@ -11,7 +11,7 @@ use workspace::RelativePath;
 use super::differences::difference_of;
 use super::disk::Found;
 use super::path_changes::{PathChange, by_path, is_same};
-use super::{bring_back, disk, on_disk, shown_lines, standing, turns_of};
+use super::{bring_back, clear_away, disk, on_disk, shown_lines, standing, turns_of};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
@@ -107,6 +107,7 @@ async fn undone(
     if let Some(root) = changes.first().map(|change| change.root.clone()) {
         changes.retain(|change| change.root == root);
     }
+    clear_away(app, &changes).await?;
     let Some(node) = asked.before else {
         let mut seen = BTreeSet::new();
         changes.reverse();

@@ -189,14 +189,19 @@ fn a_deletion_that_is_killed_in_the_middle_is_given_back() {
     child.kill().unwrap();
     child.wait().unwrap();
     let left = fs::read_dir(project.join("many")).map_or(0, Iterator::count);
-    // One that is between its name and its end: a kill seldom meets it.
-    let aside = format!("many/.0001.drawloom-{}-{}.old", "0".repeat(16), "0".repeat(32));
+    // One that is between its name and its end: a kill seldom meets it. They go from the last to the first.
+    let hash = &loom::Digest::of(b"1\n").to_string()[..32];
+    let aside = format!("many/.0001.drawloom-{}-{hash}.old", "0".repeat(16));
     fs::rename(project.join("many/0001"), project.join(&aside)).unwrap();
+    // Anybody may call a file so.
+    let planted = project.join(format!("many/.AGENTS.md.drawloom-{}-{hash}.old", "0".repeat(16)));
+    fs::write(&planted, "1\n").unwrap();
     world.write("lines.jsonl", &format!("{}\n", json!({"text": "Again.", "expect": ["unknown"]})));
     let next = say(&world, "Go on.");
     assert_eq!(next.code, Some(0), "{left} were left: {next:?}");
     assert!(next.err.contains("many/0001 is back as it was before a change that was cut off"), "{next:?}");
     let back = say(&world, "/undo --files");
     assert_eq!(back.code, Some(0), "{back:?}");
+    fs::remove_file(planted).unwrap();
     assert_eq!(listed(&project), before, "{left} were left");
 }

@@ -1,47 +1,66 @@
 //! What a process that died in a change left beside files.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use workspace::{Documents, RecoveredDocument, RelativePath, Root, StoreGuard, WorkspaceLock};
+use loom::Digest;
+use workspace::{Documents, KnownTexts, RecoveredDocument, RelativePath, Root, StoreGuard, WorkspaceLock};
 
 use super::{PATIENCE, stamp};
 
-/// Clears away what was left beside files, each given by its root and its path in it: working files that hold their texts
-/// are removed, an old text whose name is free goes back. `locks` is the home's folder of locks. Returns what became of
-/// them, in words. It blocks.
+/// A file that was about to change.
+#[derive(Debug)]
+pub struct LeftFile {
+    /// The folder its path lies beneath.
+    pub root: PathBuf,
+    /// The path below it.
+    pub path: PathBuf,
+    /// Digests of what stood and was to stand there; of a link that of where it leads.
+    pub known: Vec<Digest>,
+}
+
+/// Clears away what was left beside files: working files that hold their texts are removed, an old text whose name is
+/// free goes back. `locks` is the home's folder of locks. Returns what became of them, in words. It blocks.
 pub fn recover_files(
     locks: &Path,
     guard: &StoreGuard,
-    files: impl IntoIterator<Item = (PathBuf, PathBuf)>,
+    files: impl IntoIterator<Item = LeftFile>,
 ) -> Vec<String> {
-    // A folder is looked through once, however many of its files were to change.
-    let folder = |(root, mut path): (PathBuf, PathBuf)| path.pop().then_some((root, path));
-    let folders: BTreeSet<(PathBuf, PathBuf)> = files.into_iter().filter_map(folder).collect();
-    let told = folders.iter().map(|(root, folder)| recover_folder((locks, guard), root, folder));
-    let told = told.map(|told| told.unwrap_or_else(|why| vec![format!("a change that was cut off: {why}")]));
-    told.flatten().collect()
+    let mut roots: BTreeMap<PathBuf, BTreeMap<PathBuf, KnownTexts>> = BTreeMap::new();
+    for LeftFile { root, path, known } in files {
+        if let (Some(folder), Some(name)) = (path.parent(), path.file_name()) {
+            let texts = roots.entry(root).or_default().entry(folder.to_owned()).or_default();
+            texts.entry(name.to_owned()).or_default().extend(known);
+        }
+    }
+    let mut told = Vec::new();
+    for (root, folders) in roots {
+        if let Err(why) = recover_root((locks, guard), &root, &folders, &mut told) {
+            told.push(format!("a change that was cut off: {why}"));
+        }
+    }
+    told
 }
 
-fn recover_folder(
+fn recover_root(
     (locks, guard): (&Path, &StoreGuard),
     root: &Path,
-    folder: &Path,
-) -> Result<Vec<String>, String> {
+    folders: &BTreeMap<PathBuf, KnownTexts>,
+    told: &mut Vec<String>,
+) -> Result<(), String> {
     let root = Root::open(root, guard).map_err(|error| error.to_string())?;
-    let mut path = RelativePath::root();
-    for name in folder {
-        path = path.join(name).map_err(|error| error.to_string())?;
-    }
     let lock = WorkspaceLock::acquire(locks, root.id(), PATIENCE).map_err(|error| error.to_string())?;
     let documents = Documents::new(&root, &lock).map_err(|error| error.to_string())?;
-    let found = documents.recover(&path, &stamp()).map_err(|error| error.to_string())?;
-    let told = found.into_iter().filter_map(|found| match found {
-        RecoveredDocument::Removed(_) => None,
-        RecoveredDocument::Kept(path) => Some(format!("a text that was cut off is kept as {path}")),
-        RecoveredDocument::Restored(path) => {
-            Some(format!("{path} is back as it was before a change that was cut off"))
-        }
-    });
-    Ok(told.collect())
+    for (folder, known) in folders {
+        let folder = RelativePath::from_components(folder).map_err(|error| error.to_string())?;
+        let found = documents.recover(&folder, known, &stamp()).map_err(|error| error.to_string())?;
+        told.extend(found.into_iter().filter_map(|found| match found {
+            RecoveredDocument::Removed(_) => None,
+            RecoveredDocument::Kept(path) => Some(format!("a text that was cut off is kept as {path}")),
+            RecoveredDocument::Restored(path) => {
+                Some(format!("{path} is back as it was before a change that was cut off"))
+            }
+        }));
+    }
+    Ok(())
 }

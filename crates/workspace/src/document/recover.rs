@@ -1,11 +1,21 @@
 //! Recovery after a crash: tells temporary files of replacements from a person's texts.
 
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+use loom::Digest;
+use rustix::fs::readlinkat;
 use rustix::io::Errno;
 
 use super::conflict::kept_name;
+use super::locate::Location;
 use super::{DocumentError, Documents, Failure, Purpose, Stamp, WorkName, short};
 use crate::error::{FileError, FileProblem};
 use crate::path::RelativePath;
+
+/// Names in a folder, each with the digests of what is known to have stood or been planned there; of a link that of where
+/// it leads.
+pub type KnownTexts = BTreeMap<OsString, Vec<Digest>>;
 
 /// Longest folder that is searched for leftovers.
 const MAX_ENTRIES: usize = 100_000;
@@ -23,8 +33,9 @@ pub enum RecoveredDocument {
 }
 
 impl Documents<'_> {
-    /// Looks through one folder for working files that a crash left behind. Called at start, under
-    /// the lock, for each folder that holds documents.
+    /// Looks through one folder for working files that a crash left beside these names, under the lock. A file that is
+    /// called like one of another name is left: anybody may call a file so. One goes back to its name only if it holds
+    /// what its name says and what is known.
     ///
     /// # Errors
     /// If the folder cannot be read (a missing folder has no leftovers) or a text cannot be given
@@ -32,48 +43,63 @@ impl Documents<'_> {
     pub fn recover(
         &self,
         folder: &RelativePath,
+        known: &KnownTexts,
         stamp: &Stamp,
     ) -> Result<Vec<RecoveredDocument>, DocumentError> {
         let listing = match self.root.list(folder, MAX_ENTRIES) {
-            Err(FileError { problem: FileProblem::NotFound, .. }) => return Ok(Vec::new()),
+            // It is gone, or something else by now.
+            Err(FileError {
+                problem: FileProblem::NotFound | FileProblem::NotAFolder | FileProblem::Symlink,
+                ..
+            }) => return Ok(Vec::new()),
             other => other?,
         };
         let mut left: Vec<_> = listing
             .entries
             .into_iter()
             .filter_map(|entry| WorkName::parse(&entry.name).map(|work| (work, entry.name)))
+            .filter(|(work, _)| known.contains_key(&work.of))
             .collect();
         // Old texts first: one that goes back to its name makes the new one beside it ours to drop.
         left.sort_by_key(|(work, name)| (work.purpose == Purpose::New, name.clone()));
         let mut done = Vec::new();
         for (work, name) in left {
             let path = folder.join(&name).map_err(|problem| FileError::new(folder, problem))?;
-            let settled = self.settle(&path, &work, stamp);
-            done.push(settled.map_err(|failure| self.failed(&path, None, failure))?);
+            let known = known.get(&work.of).map_or_else(Default::default, Vec::as_slice);
+            let settled = self.settle((&path, &work), known, stamp);
+            done.extend(settled.map_err(|failure| self.failed(&path, None, failure))?);
         }
         Ok(done)
     }
 
     fn settle(
         &self,
-        path: &RelativePath,
-        work: &WorkName,
+        (path, work): (&RelativePath, &WorkName),
+        known: &[Digest],
         stamp: &Stamp,
-    ) -> Result<RecoveredDocument, Failure> {
+    ) -> Result<Option<RecoveredDocument>, Failure> {
         let spot = self.spot(path)?;
-        if work.purpose == Purpose::Old {
+        // Neither a file nor a link, or it cannot be read.
+        let Some(digest) = self.digest_of(&spot, &spot.name) else { return Ok(None) };
+        let is_ours = short(digest) == work.hash;
+        if work.purpose == Purpose::Old && is_ours && known.contains(&digest) {
             match self.move_to_free(&spot, &spot.name, &work.of) {
-                Ok(()) => return Ok(RecoveredDocument::Restored(spot.parent.join(&work.of)?)),
+                Ok(()) => return Ok(Some(RecoveredDocument::Restored(spot.parent.join(&work.of)?))),
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(Failure::Step("putting an old text back", errno)),
             }
         }
-        let ours = self.digest_at(&spot, &spot.name).is_some_and(|digest| short(digest) == work.hash);
-        if ours && work.purpose == Purpose::New {
+        if is_ours && work.purpose == Purpose::New {
             self.discard(&spot, &spot.name);
-            return Ok(RecoveredDocument::Removed(path.clone()));
+            return Ok(Some(RecoveredDocument::Removed(path.clone())));
         }
         let kept = self.keep_as(&spot, &spot.name, &kept_name(&work.of, stamp))?;
-        Ok(RecoveredDocument::Kept(kept))
+        Ok(Some(RecoveredDocument::Kept(kept)))
+    }
+
+    /// The digest of a file's bytes, or of where a link leads.
+    fn digest_of(&self, spot: &Location, name: &OsStr) -> Option<Digest> {
+        let link = readlinkat(spot.folder(), name, Vec::new()).ok();
+        link.map(|target| Digest::of(target.as_bytes())).or_else(|| self.digest_at(spot, name))
     }
 }

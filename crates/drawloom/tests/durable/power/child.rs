@@ -15,8 +15,8 @@ use store::blobs::{BlobError, Blobs};
 use store::home::{Home, HomeOptions};
 use store::{AttachedWrites, Ids, Principal, Store, StoreError, TreeFilter};
 use workspace::{
-    Documents, Expected, RelativePath, ReplaceOutcome, Replacement, Root, Stamp, StoreGuard, Unmerged,
-    WorkspaceLock,
+    Documents, Expected, KnownTexts, RelativePath, ReplaceOutcome, Replacement, Root, Stamp, StoreGuard,
+    Unmerged, WorkspaceLock,
 };
 
 use super::disk::{Disk, Survives};
@@ -180,7 +180,9 @@ impl Kept {
                 return Err(format!("blob {round} is another one"));
             }
         }
-        with_documents(folder, |documents| documents.recover(&RelativePath::parse(".").unwrap(), &stamp()))
+        let known = (0..ROUNDS).map(|round| Digest::of(&body(round))).collect();
+        let known = KnownTexts::from([("HANDOFF.md".into(), known)]);
+        with_documents(folder, |documents| documents.recover(&RelativePath::root(), &known, &stamp()))
             .map_err(|error| error.to_string())?;
         let text = fs::read(folder.join("w/HANDOFF.md")).ok();
         let is = |round: usize| text == Some(body(round));

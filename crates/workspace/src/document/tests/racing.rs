@@ -117,7 +117,7 @@ fn s18_killed_before_any_call_a_start_leaves_every_text_in_its_place() {
                 }
                 let place = format!("{abilities:?}, saving {saving}, before call {at}");
                 let stamp = Stamp::new("later").unwrap();
-                desk.documents().recover(&RelativePath::root(), &stamp).unwrap();
+                desk.documents().recover(&RelativePath::root(), &known(), &stamp).unwrap();
                 let now = desk.text("HANDOFF.md");
                 assert!([OLD, OURS, THEIRS].contains(&now.as_str()), "{place}");
                 if saving {

@@ -86,7 +86,7 @@ fn a_leftover_that_cannot_be_removed_does_not_undo_a_save() {
     assert!(matches!(replace(&desk, &seam, &ours()), Ok(ReplaceOutcome::Saved(_))));
     assert_eq!(desk.working_files(), 1);
     let stamp = Stamp::new("later").unwrap();
-    let done = desk.documents().recover(&RelativePath::root(), &stamp).unwrap();
+    let done = desk.documents().recover(&RelativePath::root(), &known(), &stamp).unwrap();
     assert_eq!(done, [RecoveredDocument::Kept(path("HANDOFF.md.drawloom-later"))]);
     assert_eq!(desk.text("HANDOFF.md.drawloom-later"), OLD);
 }
@@ -204,14 +204,46 @@ fn a_start_removes_only_what_it_recognises() {
     fs::write(desk.file(whole.to_str().unwrap()), OURS).unwrap();
     fs::write(desk.file(torn.to_str().unwrap()), &OURS[..3]).unwrap();
     fs::write(desk.file(".HANDOFF.md.drawloom-notes.new"), "a person's").unwrap();
-    let done = desk.documents().recover(&RelativePath::root(), &Stamp::new("T").unwrap()).unwrap();
+    let done = desk.documents().recover(&RelativePath::root(), &known(), &Stamp::new("T").unwrap()).unwrap();
     assert_eq!(done.len(), 2);
     assert!(done.contains(&RecoveredDocument::Removed(path(whole.to_str().unwrap()))));
     assert!(done.contains(&RecoveredDocument::Kept(path("HANDOFF.md.drawloom-T"))));
     assert_eq!(desk.text("HANDOFF.md.drawloom-T"), &OURS[..3]);
     assert_eq!(desk.text(".HANDOFF.md.drawloom-notes.new"), "a person's");
     assert_eq!(desk.text("HANDOFF.md"), OLD);
-    assert_eq!(desk.documents().recover(&path("absent"), &Stamp::new("T").unwrap()).unwrap(), []);
+    assert_eq!(desk.documents().recover(&path("absent"), &known(), &Stamp::new("T").unwrap()).unwrap(), []);
+}
+
+#[test]
+fn only_a_known_text_goes_back_to_its_name() {
+    let aside = |of: &str, text: &str| {
+        WorkName::fresh(OsStr::new(of), Digest::of(text.as_bytes()), Purpose::Old).unwrap()
+    };
+    let recovered = |name: &OsStr, text: &str| {
+        let desk = desk();
+        fs::remove_file(desk.file("HANDOFF.md")).unwrap();
+        fs::write(desk.file(name.to_str().unwrap()), text).unwrap();
+        let done =
+            desk.documents().recover(&RelativePath::root(), &known(), &Stamp::new("T").unwrap()).unwrap();
+        (done, desk.texts(), desk.working_files())
+    };
+    let back = recovered(&aside("HANDOFF.md", OLD), OLD);
+    assert_eq!(back.0, [RecoveredDocument::Restored(path("HANDOFF.md"))], "control: what was put aside");
+    let planted = recovered(&aside("AGENTS.md", OLD), OLD);
+    assert_eq!((planted.0, planted.2), (vec![], 1), "a name of which nothing is known");
+    let kept = path("HANDOFF.md.drawloom-T");
+    for (of, text) in [(aside("HANDOFF.md", THEIRS), THEIRS), (aside("HANDOFF.md", OLD), THEIRS)] {
+        let (done, texts, _) = recovered(&of, text);
+        assert_eq!(done, [RecoveredDocument::Kept(kept.clone())], "a text of which nothing is known");
+        assert_eq!(texts, [("HANDOFF.md.drawloom-T".to_owned(), text.to_owned())]);
+    }
+    let desk = desk();
+    fs::remove_file(desk.file("HANDOFF.md")).unwrap();
+    let folder = desk.file(aside("HANDOFF.md", OLD).to_str().unwrap());
+    fs::create_dir(&folder).unwrap();
+    let done = desk.documents().recover(&RelativePath::root(), &known(), &Stamp::new("T").unwrap()).unwrap();
+    assert_eq!(done, [], "a folder");
+    assert!(folder.is_dir());
 }
 
 #[test]

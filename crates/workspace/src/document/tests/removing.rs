@@ -59,7 +59,7 @@ fn a_crash_at_any_moment_leaves_it_there_or_gone() {
             let mut seam = Seam::new(abilities);
             seam.crash_before = Some(at);
             assert!(remove(&desk, &seam, OLD).is_err());
-            desk.documents().recover(&RelativePath::root(), &stamp()).unwrap();
+            desk.documents().recover(&RelativePath::root(), &known(), &stamp()).unwrap();
             let left = desk.texts();
             let back = [("HANDOFF.md".to_owned(), OLD.to_owned())];
             let unlinked = seam.calls.borrow().iter().filter(|call| **call == "unlink").count();
