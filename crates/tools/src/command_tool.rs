@@ -91,7 +91,9 @@ impl CommandTool {
         // Below that level nothing keeps it from writing.
         if only_looks && commands.session.level() == Level::Full {
             exec::note_outside(call, &commands.checkpoints, place.root);
-            let outcome = run_with_input(&commands.session, run, self.given(&input), call.cancel)?;
+            let outcome = run_with_input(&commands.session, run, self.given(&input), call.cancel);
+            exec::note_outside(call, &commands.checkpoints, place.root);
+            let outcome = outcome?;
             return self.result(scope, commands, &outcome, None);
         }
         let recorder = (call.changes, call.cancel, is_outside);

@@ -149,7 +149,9 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     }
     // A command that sees every root read-only changes nothing.
     if call.plan_mode {
-        let outcome = run_to_end(&commands.session, run, call.cancel)?;
+        let outcome = run_to_end(&commands.session, run, call.cancel);
+        note_outside(call, &commands.checkpoints, place.root);
+        let outcome = outcome?;
         return Ok(report::told(scope, &outcome, &commands.report, None));
     }
     let recorder = (call.changes, call.cancel, is_outside);

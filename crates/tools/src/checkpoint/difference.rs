@@ -52,6 +52,10 @@ pub(crate) struct Differences {
 }
 
 impl StoodState {
+    pub(crate) const fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown { .. })
+    }
+
     /// The state of an entry; none of a file whose bytes are not kept.
     fn of(entry: Option<&Entry>) -> Option<Self> {
         let Some(entry) = entry else { return Some(Self::Absent) };

@@ -80,10 +80,10 @@ fn named(paths: &[&Path]) -> String {
 }
 
 /// Looks whether a file stands beneath a root that comes from outside: what a command says that is not recorded is so,
-/// too. It blocks.
+/// too. Before it runs and after: others may bring one meanwhile. It blocks.
 pub(crate) fn note_outside(call: &CallScope<'_>, checkpoints: &Checkpoints, root: &Root) {
-    if call.changes.knows_outside() {
-        let record = checkpoints.record(root, None, &Cancel::never());
+    if !call.from_outside.get() && call.changes.knows_outside() {
+        let record = checkpoints.record(root, None, call.cancel);
         // What cannot be looked at is believed least.
         if record.map_or(true, |record| !outside_of(&record, call.changes).is_empty()) {
             call.from_outside.set(true);
@@ -191,7 +191,8 @@ fn keep(
             before: content(&change.before, old),
             after: content(&change.after, new),
             origin: match () {
-                () if stood.contains(&Digest::of(new)) => BytesOrigin::Files,
+                // What is not known says nothing.
+                () if stood.contains(&Digest::of(new)) || change.after.is_unknown() => BytesOrigin::Files,
                 () if is_outside => BytesOrigin::Outside,
                 () => BytesOrigin::Call,
             },

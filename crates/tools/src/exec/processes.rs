@@ -199,10 +199,11 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     let commands = call.scope.commands.as_ref().ok_or("commands cannot run on this machine")?;
     let process = commands.processes.find(arguments.process)?;
     call.meets_commands(commands);
-    if let Ok(place) = call.scope.roots.place(".") {
-        note_outside(call, &commands.checkpoints, place.root);
-    }
-    look(call, commands, &mut locked(&process), arguments)
+    let place = call.scope.roots.place(".").map_err(|error| error.to_string())?;
+    note_outside(call, &commands.checkpoints, place.root);
+    let told = look(call, commands, &mut locked(&process), arguments);
+    note_outside(call, &commands.checkpoints, place.root);
+    told
 }
 
 fn look(
