@@ -1,16 +1,18 @@
 //! Workspaces: what one would load, what the owner said about it, and the answer kept (spec: security §4).
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use loom::{Digest, Millis};
 use store::{LIST_PAGE, Principal, Store, StoreError, WorkspaceRecord, all_pages};
 use workspace::discovery::check_writable_root;
 use workspace::trust::{
-    Inventory, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceId, WorkspaceOrigin, decide,
+    Accepted, Inventory, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceId,
+    WorkspaceOrigin, decide,
 };
 use workspace::{Accept, FileError, FileId, Root, StoreGuard};
 
-use crate::app::App;
+use crate::app::{App, Workspace};
 use crate::args::workspace::{FolderArg, WorkspaceCommand};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
@@ -50,6 +52,22 @@ pub async fn answered(
         records.push(read(&record)?.0);
     }
     Ok(nearest(records, id))
+}
+
+/// Texts of the workspace that are loaded by now: also what was accepted since it was opened.
+pub(crate) async fn accepted(app: &App) -> Accepted {
+    let Workspace { root: Some(root), accepted, .. } = &app.workspace else { return Accepted::default() };
+    if *accepted == Accepted::All {
+        return Accepted::All;
+    }
+    let id = WorkspaceId::of(root);
+    match answered(&app.runtime.store, &Principal::Owner, &id).await {
+        Ok(record) => accepted.with(&Accepted::of(&id, WorkspaceOrigin::Discovered, record.as_ref())),
+        Err(error) => {
+            tracing::warn!(%error, "what was accepted of the workspace since is not known");
+            accepted.clone()
+        }
+    }
 }
 
 async fn all_records(store: &Store, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError> {
@@ -146,7 +164,11 @@ async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandEr
 async fn accept(app: &App, asker: &Asker, files: &[PathBuf]) -> Result<CommandOutcome, CommandError> {
     let (mut digests, mut accepted) = (Vec::new(), Vec::new());
     for file in files {
-        let digest = Digest::of(&app.file_bytes(file, Accept::Regular)?);
+        // A link is marked by where it leads.
+        let digest = match std::fs::read_link(file) {
+            Ok(target) => Digest::of(target.as_os_str().as_bytes()),
+            Err(_) => Digest::of(&app.file_bytes(file, Accept::Regular)?),
+        };
         let outside = app.runtime.store.outside_files(&asker.principal, vec![digest]).await?;
         digests.push(digest);
         accepted.push(FileAccepted { path: file.display().to_string(), was_outside: !outside.is_empty() });

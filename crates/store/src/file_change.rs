@@ -53,6 +53,27 @@ pub struct NewFileChanges {
     /// Leases that must still be held.
     pub guards: Vec<Guard>,
     pub changes: Vec<NewFileChange>,
+    /// Texts among them that the owner accepted.
+    pub accepted: AcceptedTexts,
+}
+
+/// Texts of instructions that count from now on: the owner approved them with their difference (spec: security §4).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AcceptedTexts {
+    /// Digests of their bytes, which are from outside no more.
+    pub digests: Vec<Digest>,
+    pub inventories: Vec<AcceptedInventory>,
+}
+
+/// What a trusted workspace holds, with a text that was accepted. It stays as it is where the owner said something else
+/// of the workspace meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceptedInventory {
+    /// Its canonical path.
+    pub workspace: PathBuf,
+    /// As its record has it.
+    pub before: String,
+    pub after: String,
 }
 
 /// A change of one path.

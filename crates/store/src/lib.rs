@@ -53,7 +53,9 @@ pub use engine::StatementCounts;
 pub use error::{ServerError, StaleRead, StoreError};
 pub use event::{Cursor, EVENT_RETENTION, EventKind, Events, StoreEvent};
 pub use fence::{Claim, Fence, Guard, Lease, LeaseOwner};
-pub use file_change::{FileChange, FileChangeId, FileState, NewFileChange, NewFileChanges};
+pub use file_change::{
+    AcceptedInventory, AcceptedTexts, FileChange, FileChangeId, FileState, NewFileChange, NewFileChanges,
+};
 pub use follow::{Follower, follow};
 pub use forget::{
     Forget, Forgotten, ForgottenBlob, ForgottenPlace, QuotedAs, SHORTEST_TEXT, UnfinishedRemoval,

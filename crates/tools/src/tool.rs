@@ -385,6 +385,12 @@ impl Tool {
         self.preview.as_ref().map(|preview| preview(scope, arguments.clone()))
     }
 
+    /// Whether what a question shows is the difference that a call makes to files: what a command makes of them is known
+    /// to nobody beforehand.
+    pub(crate) fn shows_difference(&self) -> bool {
+        self.preview.is_some() && !self.runs_commands()
+    }
+
     /// The same, where it is sent only while all tools fit.
     #[must_use]
     pub fn beside_the_core(mut self) -> Self {

@@ -16,7 +16,7 @@ use crate::identity::FileId;
 use crate::root::Root;
 
 pub use accepted::Accepted;
-pub use inventory::{Inventory, InventoryChange, InventoryItem, ItemKind, Unread};
+pub use inventory::{Inventory, InventoryChange, InventoryItem, ItemKind, Unread, is_instructions};
 
 /// Identity of a workspace's folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

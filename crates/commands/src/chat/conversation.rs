@@ -264,10 +264,10 @@ impl Conversation {
     }
 
     /// Reads the files that stand above the conversation: what of them is sent, and when, is decided with the request.
-    pub(super) fn read_files(&mut self, app: &App) {
+    pub(super) async fn read_files(&mut self, app: &App) {
         // One that is made later reads them itself.
         if let Some(config) = self.config.take() {
-            let bootstrap = self.bootstrap(app, config.tools.as_deref());
+            let bootstrap = self.bootstrap(app, config.tools.as_deref()).await;
             self.config = Some(TurnConfig { bootstrap, ..config });
         }
     }

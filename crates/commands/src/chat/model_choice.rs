@@ -5,10 +5,11 @@ use std::sync::Arc;
 use ::tools::ToolRegistry;
 use agent::session::{ChosenModel, SessionSampling};
 use agent::{OpenedSession, TurnConfig};
+use loom::Digest;
 use loom::source::DEFAULT_AGENT;
 use model::{Model, ModelInfo, ModelPlace, OutputSchema, Params, Purpose, Thinking};
 use policy::SessionType;
-use store::SessionKind;
+use store::{Principal, SessionKind};
 use text::terminal::one_line;
 
 use super::{Conversation, shown_addresses, tools};
@@ -19,6 +20,7 @@ use crate::error::CommandError;
 use crate::generate;
 use crate::results::slash::{ModelStatus, ThinkShown};
 use crate::thinking;
+use crate::workspaces;
 
 impl Conversation {
     /// The model that is asked.
@@ -47,7 +49,7 @@ impl Conversation {
             Some(config) => config,
             None => {
                 let model = self.find_model(app).await?;
-                self.config_with(app, model)?
+                self.config_with(app, model).await?
             }
         };
         Ok(self.config.insert(config))
@@ -120,7 +122,7 @@ impl Conversation {
         app.settings.presets.get(self.sampling_flags.preset.as_deref()?)?.model.as_deref()
     }
 
-    fn config_with(&self, app: &App, model: Arc<dyn Model>) -> Result<TurnConfig, CommandError> {
+    async fn config_with(&self, app: &App, model: Arc<dyn Model>) -> Result<TurnConfig, CommandError> {
         let SessionSampling { temperature, max_tokens, seed, preset } = self.sampling_in_force(app);
         let preset = generate::preset(app, preset.as_deref())?;
         let sampling = Sampling { temperature, max_tokens, seed, ..Sampling::default() };
@@ -141,7 +143,7 @@ impl Conversation {
             model,
             agent: agent.to_owned(),
             params: self.thinking(app, Params { n: 1, schema, ..generate::params(&preset, &sampling) }),
-            bootstrap: self.bootstrap(app, tools.as_deref()),
+            bootstrap: self.bootstrap(app, tools.as_deref()).await,
             strategy: app.settings.strategy,
             plan: self.is_planning(),
             tools,
@@ -198,10 +200,11 @@ impl Conversation {
     }
 
     /// What stands above the cache boundary, as the owner's files say it now.
-    pub(super) fn bootstrap(&self, app: &App, tools: Option<&ToolRegistry>) -> Arc<context::Bootstrap> {
-        let workspace = &app.workspace;
-        let (root, kind) = (workspace.root.as_ref(), self.chosen.kind);
-        let read = agent::bootstrap::bootstrap(root, &workspace.accepted, kind, &app.runtime.masker);
+    pub(super) async fn bootstrap(&self, app: &App, tools: Option<&ToolRegistry>) -> Arc<context::Bootstrap> {
+        let (root, kind) = (app.workspace.root.as_ref(), self.chosen.kind);
+        let accepted = workspaces::accepted(app).await;
+        let read = agent::bootstrap::bootstrap(root, &accepted, kind, &app.runtime.masker);
+        let read = without_outside_files(app, read).await;
         Arc::new(context::Bootstrap {
             changed_files: app.settings.changed_files,
             reload: self.reload,
@@ -225,7 +228,7 @@ impl Conversation {
             (self.kept_model, self.newer.model, self.is_damaged) = (Some(chosen), true, false);
             self.config = Some(match self.config.take() {
                 Some(config) => TurnConfig { model, ..config },
-                None => self.config_with(app, model)?,
+                None => self.config_with(app, model).await?,
             });
         }
         let config = self.config(app).await?;
@@ -266,4 +269,23 @@ fn not_sent_away(why: &str, model: &str) -> CommandError {
 fn shown(info: &ModelInfo) -> ModelStatus {
     let model = info.full_name();
     ModelStatus { model, place: info.place, window: info.window, notice: None }
+}
+
+/// Leaves out files that are from outside, by the digests of their bytes: nobody would know that they are not the
+/// owner's words (spec: security §3). Where that cannot be looked up, none is believed.
+async fn without_outside_files(app: &App, mut read: context::Bootstrap) -> context::Bootstrap {
+    let digests: Vec<Digest> = read.files.iter().map(|file| file.digest).collect();
+    let outside = app.runtime.store.outside_files(&Principal::Owner, digests.clone()).await;
+    let outside = outside.unwrap_or_else(|error| {
+        tracing::warn!(%error, "where files come from is not known");
+        digests
+    });
+    for file in read.files.extract_if(.., |file| outside.contains(&file.digest)) {
+        let why = format!(
+            "it was written in sight of text from outside; read it, and `workspace accept {}` counts it as yours",
+            file.name
+        );
+        read.left_out.push((file.name, why));
+    }
+    read
 }

@@ -66,7 +66,7 @@ impl Conversation {
     }
 
     async fn ask_again(&mut self, app: &App, asker: &Asker, of: PositionId) -> Result<(), CommandError> {
-        self.read_files(app);
+        self.read_files(app).await;
         let entered = self.entered(app, asker).await?.ok_or_else(nothing_said)?;
         self.begin_turn(app, asker, entered, TreeChoice::Current, TurnInput::Again { of }).await
     }
@@ -83,7 +83,7 @@ impl Conversation {
         if info.place == ModelPlace::Local {
             return Ok(());
         }
-        self.read_files(app);
+        self.read_files(app).await;
         let mut ask = self.request(app, entered).await?;
         if let Some(path) = ask.source.path_mut() {
             path.from = Some(question);

@@ -16,13 +16,13 @@ impl Conversation {
     /// When the request cannot be prepared.
     pub(crate) async fn reload(&mut self, app: &App, asker: &Asker) -> Result<Reloaded, CommandError> {
         self.reload = false;
-        self.read_files(app);
+        self.read_files(app).await;
         let none = Reloaded { changed: Vec::new(), tokens: None, reusable: None, reusable_anew: None };
         let Some(entered) = self.entered(app, asker).await? else { return Ok(none) };
         let (runtime, who) = (&app.runtime, &asker.principal);
         let stays = self.request(app, &entered).await?.prepare(runtime, who).await?.manifest;
         self.reload = true;
-        self.read_files(app);
+        self.read_files(app).await;
         let anew = self.request(app, &entered).await?.prepare(runtime, who).await?.manifest;
         let files = |manifest: &context::Manifest| -> Vec<(String, loom::Digest)> {
             let sources = manifest.segments.iter().filter(|segment| segment.bytes.is_some());

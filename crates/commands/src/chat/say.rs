@@ -111,7 +111,7 @@ impl Conversation {
         if self.view != ViewName::default() && (self.anew || self.seen.is_none()) {
             self.require_fork(app, asker).await?;
         }
-        self.read_files(app);
+        self.read_files(app).await;
         let config = self.config(app).await?;
         let (info, left_out) = (config.model.info().clone(), config.bootstrap.left_out.clone());
         self.admit_files(&info)?;
@@ -174,7 +174,7 @@ impl Conversation {
         text: String,
     ) -> Result<(), CommandError> {
         app.fits_node("the text", &text, false)?;
-        self.read_files(app);
+        self.read_files(app).await;
         let missing = || {
             CommandError::not_found(
                 "text of yours",

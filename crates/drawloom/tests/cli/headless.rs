@@ -33,7 +33,7 @@ fn chat(world: &World, more: &[&str]) -> Command {
 }
 
 /// The one question that waits, once it does.
-fn question(world: &World, child: &mut Child) -> Value {
+pub(crate) fn question(world: &World, child: &mut Child) -> Value {
     loop {
         let (_, found) = world.json(&["approvals", "list"]);
         if let Some(question) = found["approvals"].as_array().and_then(|all| all.first()) {

@@ -11,6 +11,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::Value;
 
+use crate::headless::question;
 use crate::world::{Run, World, text};
 
 /// Stands in every file a stranger's repository would have loaded.
@@ -45,7 +46,7 @@ fn clone(world: &World) -> PathBuf {
 }
 
 /// Says something in a folder, and gives what was sent with how the run went.
-fn said_in(world: &World, folder: &Path, more: &[&str]) -> (String, Run) {
+pub(crate) fn said_in(world: &World, folder: &Path, more: &[&str]) -> (String, Run) {
     let arguments = [&["chat", "-m", "hi", "--new", "--model", "script:echo", "--json"], more].concat();
     let run: Run = world.command(&arguments).current_dir(folder).output().unwrap().into();
     assert_eq!(run.code, Some(0), "{run:?}");
@@ -103,6 +104,54 @@ fn s4_a_trusted_workspace_is_loaded_as_it_was_and_an_untrusted_one_is_not() {
     assert_eq!(states(&world, &world.path("here"))[0], (path.clone(), "untrusted".to_owned(), false));
     std::fs::remove_dir_all(&clone).unwrap();
     assert_eq!(states(&world, &world.path("here"))[0].1, "missing");
+}
+
+/// A turn in a folder whose one question the owner answers with yes; nobody names the workspace.
+pub(crate) fn approved_in(world: &World, folder: &Path) {
+    let mut chat = world.command(&["chat", "-m", "Write it.", "--wait", "60"]);
+    let mut chat = chat.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let asked = question(world, &mut chat);
+    world.ok(&["approve", asked["short_id"].as_str().unwrap()]);
+    assert_eq!(chat.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn s4_what_the_owner_approved_with_its_difference_counts() {
+    let world = World::new();
+    let clone = clone(&world);
+    world.ok(&["workspace", "trust", &text(&clone)]);
+    let call = serde_json::json!({"tool_calls": [
+        {"name": "read", "arguments": {"path": "AGENTS.md"}},
+        {"name": "write", "arguments": {"path": "AGENTS.md", "content": "APPROVED-41bd\n"}},
+        {"name": "write", "arguments": {"path": "notes.md", "content": "nobody is asked\n"}},
+    ]});
+    world.write("lines.jsonl", &format!("{call}\n{}\n", serde_json::json!({"text": "Done."})));
+    world.write(
+        "config.toml",
+        &format!(
+            "[model]\ndefault = \"script:{}\"\n[agents.assistant]\ntools = [\"read\", \"write\"]\n",
+            text(&world.home().join("lines.jsonl"))
+        ),
+    );
+    approved_in(&world, &clone);
+    let (sent, run) = said_in(&world, &clone, &["--session", "other"]);
+    assert!(sent.contains("APPROVED-41bd") && !run.err.contains("AGENTS.md"), "{sent} {}", run.err);
+    let (_, list) = world.json(&["workspace", "list"]);
+    assert_eq!(list["workspaces"][0]["changes"], serde_json::json!([]), "{list}");
+
+    let undo = world
+        .command(&["chat", "--session", "main", "-m", "/undo --files"])
+        .current_dir(&clone)
+        .output()
+        .unwrap();
+    let undo = Run::from(undo);
+    assert!(undo.out.contains("given back: AGENTS.md"), "{undo:?}");
+    let (sent, _) = said_in(&world, &clone, &[]);
+    assert!(sent.contains("OBEY-7f3a in AGENTS.md"), "what was accepted before still is: {sent}");
+
+    std::fs::write(clone.join("AGENTS.md"), "PULLED-9c1e").unwrap();
+    let (sent, run) = said_in(&world, &clone, &[]);
+    assert!(!sent.contains("PULLED") && run.err.contains("AGENTS.md is left out"), "control: {sent}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use super::leases;
 use super::outside_files;
 use super::reader::limit_of;
 use super::trees::{find, find_mut};
+use super::workspaces;
 use crate::call::CallId;
 use crate::db::{Db, TreeKey, get, id16, unsigned};
 use crate::engine::{Row, params};
@@ -37,7 +38,10 @@ pub(crate) fn keep(
         keep_one(db, (key, now), (new.call, number), change)?;
         Ok(FileChangeId { call: new.call, number })
     };
-    (before..).zip(&new.changes).map(keep).collect()
+    let ids = (before..).zip(&new.changes).map(keep).collect::<Result<Vec<_>, StoreError>>()?;
+    outside_files::accept(db, who, &new.accepted.digests)?;
+    new.accepted.inventories.iter().try_for_each(|inventory| workspaces::accept(db, who, inventory))?;
+    Ok(ids)
 }
 
 fn keep_one(

@@ -10,7 +10,8 @@ use loom::Millis;
 use super::reader::limit_of;
 use crate::db::{Db, get};
 use crate::error::StoreError;
-use crate::principal::Principal;
+use crate::file_change::AcceptedInventory;
+use crate::principal::{Principal, only_owner};
 use crate::workspace::WorkspaceRecord;
 
 /// As [`crate::Store::workspaces`].
@@ -58,4 +59,12 @@ pub(crate) fn keep(db: &Db<'_>, who: &Principal, record: &WorkspaceRecord) -> Re
         ],
     )?;
     Ok(())
+}
+
+/// Lists an accepted text in the record of its workspace.
+pub(super) fn accept(db: &Db<'_>, who: &Principal, accepted: &AcceptedInventory) -> Result<(), StoreError> {
+    only_owner(who, "workspaces")?;
+    let sql = "UPDATE workspaces SET inventory = ?1 WHERE path = ?2 AND trusted AND inventory = ?3";
+    let path = accepted.workspace.as_os_str().as_bytes();
+    db.run(sql, params![&accepted.after, path, &accepted.before]).map(drop)
 }

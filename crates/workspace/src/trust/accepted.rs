@@ -40,7 +40,18 @@ impl Accepted {
     pub fn takes(&self, path: &Path, sha256: Digest) -> bool {
         match self {
             Self::All => true,
-            Self::Seen(seen) => seen.items.iter().any(|item| item.path == path && item.sha256 == sha256),
+            Self::Seen(seen) => seen.holds(path, sha256),
+        }
+    }
+
+    /// These and others.
+    pub fn with(&self, others: &Self) -> Self {
+        match (self, others) {
+            (Self::All, _) | (_, Self::All) => Self::All,
+            (Self::Seen(some), Self::Seen(more)) => {
+                let items = some.items.iter().chain(&more.items).cloned().collect();
+                Self::Seen(Inventory { items, ..Inventory::default() })
+            }
         }
     }
 }

@@ -38,6 +38,11 @@ const INSTRUCTIONS: &[&str] = &[
     "HANDOFF.md",
 ];
 
+/// Whether a path below a workspace is one of standing instructions.
+pub fn is_instructions(path: &Path) -> bool {
+    INSTRUCTIONS.iter().any(|name| path == Path::new(name))
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemKind {
@@ -133,6 +138,24 @@ impl Inventory {
         self.items.is_empty() && self.unread.is_empty() && !self.incomplete
     }
 
+    /// Lists a text of instructions besides those that are there: the owner saw it. Others of its path stay accepted.
+    pub fn accept_instructions(&mut self, path: &Path, bytes: &[u8]) {
+        let item = InventoryItem {
+            path: path.to_owned(),
+            kind: ItemKind::Instructions,
+            bytes: bytes.len() as u64,
+            sha256: Digest::of(bytes),
+        };
+        if !self.holds(&item.path, item.sha256) {
+            self.items.push(item);
+        }
+    }
+
+    /// Whether this text stood at this path.
+    pub(super) fn holds(&self, path: &Path, sha256: Digest) -> bool {
+        self.items.iter().any(|item| item.path == path && item.sha256 == sha256)
+    }
+
     /// What changed since an earlier inventory, ordered by path: shown before the workspace is
     /// loaded again.
     pub fn changes_since(&self, earlier: &Self) -> Vec<InventoryChange> {
@@ -146,7 +169,9 @@ impl Inventory {
             .filter_map(|path| match (before.get(path), now.get(path)) {
                 (None, _) => Some(InventoryChange::Added(path.clone())),
                 (_, None) => Some(InventoryChange::Removed(path.clone())),
-                (Some(old), Some(new)) => (old != new).then(|| InventoryChange::Changed(path.clone())),
+                (Some(_), Some(new)) => {
+                    (!earlier.holds(path, *new)).then(|| InventoryChange::Changed(path.clone()))
+                }
             })
             .collect()
     }

@@ -32,21 +32,31 @@ pub(super) struct ProposedCall<'a> {
     pub(super) trust: Trust,
 }
 
+/// Whether a call runs.
+pub(super) enum Permit {
+    /// It does not: this is its result.
+    Refused(ToolOutput),
+    Allowed,
+    /// The owner saw the difference that it makes to files, and allowed it.
+    Approved,
+}
+
 impl Turn<'_> {
-    /// The result that a call has instead of running; none of one that may run.
+    /// Whether a call may run.
     ///
     /// # Errors
     /// The question could not be asked.
-    pub(super) async fn refusal(
+    pub(super) async fn permit(
         &self,
         site: &CallSite<'_>,
         denied: &mut DeniedCalls,
         call: ProposedCall<'_>,
-    ) -> Result<Option<ToolOutput>, AgentError> {
+    ) -> Result<Permit, AgentError> {
         let ProposedCall { tool, checked, trust } = call;
-        let refused = |why: &str| ToolOutput::denied(format!("{tool} was not run: {why}"));
+        let refused =
+            |why: &str| Ok(Permit::Refused(ToolOutput::denied(format!("{tool} was not run: {why}"))));
         if let Some(why) = on_disk(checked, CheckedCall::plan_mode_refusal).await {
-            return Ok(Some(refused(&why)));
+            return refused(&why);
         }
         let facts = SessionFacts {
             kind: checked.session(),
@@ -68,27 +78,27 @@ impl Turn<'_> {
             verdict = decide(self.permissions(checked.session()).await).await;
         }
         match verdict.decision {
-            PolicyDecision::Allow => return Ok(None),
-            PolicyDecision::Deny => return Ok(Some(refused(&verdict.reason.to_string()))),
+            PolicyDecision::Allow => return Ok(Permit::Allowed),
+            PolicyDecision::Deny => return refused(&verdict.reason.to_string()),
             PolicyDecision::Ask => {}
         }
         // The same file by another name is the same call.
         let subject = on_disk(checked, CheckedCall::subject).await;
         let key = (tool.to_owned(), subject.clone());
         if denied.0.contains(&key) {
-            return Ok(Some(refused("it was denied before in this turn")));
+            return refused("it was denied before in this turn");
         }
         let incomparable = |why: String| refused(&format!("a file it names could not be compared: {why}"));
         let rests_on = match on_disk(checked, CheckedCall::rests_on).await {
             Ok(files) => files,
-            Err(why) => return Ok(Some(incomparable(why))),
+            Err(why) => return incomparable(why),
         };
         let shown = match on_disk(checked, CheckedCall::preview).await {
             // It would do nothing.
             Some(Err(why)) => {
                 let knows_outside = self.runtime.store.knows_outside_files(&Principal::Owner).await?;
                 let output = checked.failed(why);
-                return Ok(Some(if knows_outside { output.from_outside() } else { output }));
+                return Ok(Permit::Refused(if knows_outside { output.from_outside() } else { output }));
             }
             Some(Ok(diff)) => Some(diff),
             None => None,
@@ -97,7 +107,7 @@ impl Turn<'_> {
         let bytes = shown.as_ref().map_or(0, String::len);
         if lines.len() > DIFF_LINES || bytes > DIFF_BYTES {
             let size = format!("{} lines and {}", lines.len(), text::bytes::size(bytes as u64));
-            return Ok(Some(refused(&format!("its difference has {size}, more than a question shows"))));
+            return refused(&format!("its difference has {size}, more than a question shows"));
         }
         let mut lasting = on_disk(checked, move |checked| checked.lasting_answers(&facts)).await;
         lasting.always = lasting.always.filter(|_| self.runtime.rules.can_write());
@@ -112,7 +122,7 @@ impl Turn<'_> {
         if decision == Decision::Denied {
             denied.0.insert(key);
             let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-            return Ok(Some(refused(&format!("{}, and it was denied{why}", verdict.reason))));
+            return refused(&format!("{}, and it was denied{why}", verdict.reason));
         }
         // What was shown is what is done.
         let again = (
@@ -121,23 +131,19 @@ impl Turn<'_> {
             decide(Vec::new()).await,
         );
         if again != (shown, subject, verdict) {
-            return Ok(Some(refused(
-                "what it changes became another text while it was asked about: call it again",
-            )));
+            return refused("what it changes became another text while it was asked about: call it again");
         }
         match on_disk(checked, CheckedCall::rests_on).await {
             Ok(files) if files == rests_on => {}
             Ok(_) => {
-                return Ok(Some(refused(
-                    "a file it names was changed while it was asked about: call it again",
-                )));
+                return refused("a file it names was changed while it was asked about: call it again");
             }
-            Err(why) => return Ok(Some(incomparable(why))),
+            Err(why) => return incomparable(why),
         }
         if let Some(word) = word {
             self.remember(checked.session(), &word, lasting).await;
         }
-        Ok(None)
+        Ok(if checked.shows_difference() { Permit::Approved } else { Permit::Allowed })
     }
 
     /// What was allowed before in this session, and for good since the configuration was read. What cannot be read

@@ -15,7 +15,7 @@ use store::{AttachedWrites, CallEnd, CallId, Claim, LeaseOwner, NewCall, Princip
 use tools::{CallPlace, CheckedCall, ToolOutput, ToolRegistry};
 
 use super::Turn;
-use super::approval::ProposedCall;
+use super::approval::{Permit, ProposedCall};
 use super::file_changes::CallChanges;
 use super::limits::TurnLimits;
 use crate::call::Call;
@@ -134,7 +134,9 @@ impl Turn<'_> {
                         let checked = if site.plan { checked.in_plan_mode() } else { checked };
                         let checked = Arc::new(checked);
                         let proposed = ProposedCall { tool: &asked.tool, checked: &checked, trust };
-                        if let Some(output) = self.refusal(site, limits.denied(), proposed).await? {
+                        let permit = self.permit(site, limits.denied(), proposed).await?;
+                        let is_approved = matches!(permit, Permit::Approved);
+                        if let Permit::Refused(output) = permit {
                             let place = (site, part_of);
                             last = self.keep(place, (last, trust), (answer, &asked), output, None).await?;
                             continue;
@@ -142,7 +144,8 @@ impl Turn<'_> {
                         let id = CallId { answer, number: asked.number };
                         let claim = self.start(site, id).await?;
                         let guards = [site.held.guard()];
-                        let changes = CallChanges::of(self.runtime, (site.tree, id), &claim, &guards, trust);
+                        let changes = CallChanges::of(self.runtime, (site.tree, id), &claim, &guards, trust)
+                            .approved(is_approved);
                         let place = CallPlace { tree: site.tree, view: site.view.clone() };
                         running.push(run(site.held, checked, (changes, place), asked, claim));
                     }

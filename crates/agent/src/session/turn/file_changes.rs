@@ -3,9 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use loom::{Digest, TreeId, Trust};
-use store::{CallId, Claim, FileChangeId, FileState, Guard, NewFileChange, NewFileChanges, Principal};
+use store::{
+    CallId, Claim, FileChangeId, FileState, Guard, NewFileChange, NewFileChanges, Principal, StoreError,
+};
 use tools::{BytesOrigin, ChangeRecorder, FileContent, PlannedChange};
+use workspace::trust::is_instructions;
 
+use super::accepted_texts::{ApprovedText, accepted};
 use crate::runtime::Runtime;
 
 /// Bytes below which a file says nothing, and is found by the same hash in many places: an empty one, `{}`.
@@ -21,6 +25,8 @@ pub(crate) struct CallChanges {
     tasks: tokio::runtime::Handle,
     /// Whether the answer was given in sight of something from outside.
     is_tainted: bool,
+    /// Whether the owner approved the call and saw its difference.
+    is_approved: bool,
     /// What was written down.
     recorded: Mutex<Vec<FileChangeId>>,
 }
@@ -36,6 +42,7 @@ impl CallChanges {
     ) -> Self {
         Self {
             is_tainted: trust == Trust::Outside,
+            is_approved: false,
             runtime: runtime.clone(),
             tree,
             call,
@@ -43,6 +50,22 @@ impl CallChanges {
             guards: guards.to_vec(),
             tasks: tokio::runtime::Handle::current(),
             recorded: Mutex::default(),
+        }
+    }
+
+    /// Those of a call that the owner approved with its difference, or not.
+    pub(crate) fn approved(self, is_approved: bool) -> Self {
+        Self { is_approved, ..self }
+    }
+
+    /// The text of instructions that a change makes, if the owner saw it.
+    fn approved_text<'c>(&self, change: &PlannedChange<'c>) -> Option<ApprovedText<'c>> {
+        let (path, is_of_call) = (change.path.as_path(), change.origin == BytesOrigin::Call);
+        match change.after {
+            FileContent::File { bytes, .. } if self.is_approved && is_of_call && is_instructions(path) => {
+                Some((change.root, path, bytes))
+            }
+            _ => None,
         }
     }
 }
@@ -58,6 +81,7 @@ impl ChangeRecorder for CallChanges {
                 BytesOrigin::Call => is_call_outside,
                 BytesOrigin::Outside => true,
             };
+            let is_from_there = is_from_there && self.approved_text(change).is_none();
             is_from_there && bytes_of(change.after).is_some_and(|bytes| bytes.len() >= SAYS_NOTHING)
         };
         let contents = changes.iter().flat_map(|change| [change.before, change.after]);
@@ -69,17 +93,21 @@ impl ChangeRecorder for CallChanges {
             after: state(change.after),
             is_outside: is_outside(change),
         };
-        let new = NewFileChanges {
-            call: self.call,
-            claim: self.claim.clone(),
-            guards: self.guards.clone(),
-            changes: changes.iter().map(of).collect(),
-        };
+        let approved: Vec<ApprovedText<'_>> =
+            changes.iter().filter_map(|change| self.approved_text(change)).collect();
         self.tasks.block_on(async {
             let kept = |error: crate::error::AgentError| format!("the old bytes could not be kept: {error}");
+            let written = |error: StoreError| format!("the change could not be written down: {error}");
+            let new = NewFileChanges {
+                call: self.call,
+                claim: self.claim.clone(),
+                guards: self.guards.clone(),
+                changes: changes.iter().map(of).collect(),
+                accepted: accepted(&self.runtime, &approved).await.map_err(written)?,
+            };
             let _hold = self.runtime.keep_blobs(bytes).await.map_err(kept)?;
-            let written = self.runtime.store.keep_file_changes(&Principal::Owner, self.tree, new).await;
-            let ids = written.map_err(|error| format!("the change could not be written down: {error}"))?;
+            let ids = self.runtime.store.keep_file_changes(&Principal::Owner, self.tree, new).await;
+            let ids = ids.map_err(written)?;
             self.recorded.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
             Ok(())
         })
