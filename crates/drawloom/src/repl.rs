@@ -134,8 +134,7 @@ impl Repl<'_> {
         let mut endings = Endings::listen()?;
         // From here on Ctrl-C is heard and does not end the process, also between two turns.
         let _heard = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
-        let stop = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
-        let _stopped = signal(stop).map_err(|error| ending::no_signals(&error))?;
+        let _stopped = signal(ending::terminal_stop()).map_err(|error| ending::no_signals(&error))?;
         let mut editor = Editor::start(history::of(&self.app, conversation)?, self.output)?;
         let mut waiting = VecDeque::<String>::new();
         let code = loop {

@@ -144,9 +144,7 @@ fn keep(editor: &mut Reedline) {
 
 /// Stops the process, as Ctrl-Z does, until it goes on.
 fn suspend() {
-    if has_job_control()
-        && let Ok(terminal) = io::stdin().as_fd().try_clone_to_owned()
-    {
+    if let Ok(terminal) = io::stdin().as_fd().try_clone_to_owned() {
         // Whoever started it in a line with others stops with it.
         send_signal(&File::from(terminal), TerminalSignal::TSTP);
         stop_process();
@@ -163,11 +161,10 @@ fn line_editor(history: Box<dyn History>, completer: Names, color: bool) -> (Ree
         KeyCode::Tab,
         ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]),
     );
-    keys.add_binding(
-        KeyModifiers::CONTROL,
-        KeyCode::Char('z'),
-        ReedlineEvent::ExecuteHostCommand(String::new()),
-    );
+    if has_job_control() {
+        let suspends = ReedlineEvent::ExecuteHostCommand(String::new());
+        keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('z'), suspends);
+    }
     let editor = Reedline::create()
         .with_history(history)
         .with_history_exclusion_prefix(Some(UNKEPT.to_owned()))

@@ -34,6 +34,11 @@ impl Endings {
     }
 }
 
+/// The signal of Ctrl-Z.
+pub(super) fn terminal_stop() -> SignalKind {
+    SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw())
+}
+
 pub(super) fn no_signals(error: &io::Error) -> CommandError {
     CommandError::new("internal", 6, format!("no signals can be heard: {error}"), "free some memory")
 }

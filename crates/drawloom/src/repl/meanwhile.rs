@@ -49,7 +49,7 @@ impl<'a> TurnInputReader<'a> {
     ) -> Result<Self, CommandError> {
         let heard = |kind| signal(kind).map_err(|error| ending::no_signals(&error));
         let interrupts = heard(SignalKind::interrupt())?;
-        let suspensions = heard(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?;
+        let suspensions = heard(ending::terminal_stop())?;
         let (person, begun) = (Arc::clone(&repl.person), repl.begun.take());
         let ahead = TypeAheadReader::of_terminal(person, repl.output, begun, repl.longest_paste());
         let (is_full, is_stopped, flow) = (false, false, Flow::GoesOn);

@@ -15,7 +15,7 @@ use super::lines::{is_open, joined, without_reports};
 use super::prompt::Standing;
 use super::typeahead::{LINE, cut, is_cut};
 use crate::output::Output;
-use crate::terminal::mark_pastes;
+use crate::terminal::{has_job_control, mark_pastes, stop_process};
 
 /// Asks for a line, which begins with what was typed already; Ctrl-C throws it away.
 ///
@@ -35,6 +35,7 @@ pub(super) async fn line(
     mark_pastes(false);
     show(&format!("{prompt}{typed}"));
     let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
+    let mut stops = signal(ending::terminal_stop()).map_err(|error| ending::no_signals(&error))?;
     loop {
         let mut reading = tokio::task::spawn_blocking(read);
         let read = loop {
@@ -44,6 +45,11 @@ pub(super) async fn line(
                     typed.clear();
                     show(&format!("\n{prompt}"));
                 }
+                // The terminal has thrown away what was typed of the line.
+                _ = stops.recv() => if has_job_control() {
+                    stop_process();
+                    show(&format!("{prompt}{typed}"));
+                },
             }
         };
         let Some(line) = read else { return Ok(Typed::End) };

@@ -63,10 +63,11 @@ pub(crate) fn has_job_control() -> bool {
     getsid(None).is_ok_and(|session| session != getpgrp())
 }
 
-/// Stops this process until it is told to go on.
+/// Stops this process until it is told to go on. The signal is the calling thread's: one that is sent to the process may
+/// be taken by another, and this one would go on meanwhile.
 pub(crate) fn stop_process() {
     // Nothing keeps a process from stopping itself.
-    let _ = kill_process(getpid(), Signal::STOP);
+    let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGSTOP);
 }
 
 /// A mode of a terminal, until it is dropped. Where somebody else has set another one meanwhile, that one stays.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use vt100::{Callbacks, Parser, Screen};
@@ -155,6 +155,18 @@ impl Terminal {
     /// Sends a signal, as a terminal does for Ctrl-C.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits until it is stopped, as a shell does.
+    pub(crate) fn stops(&mut self) {
+        let options = WaitOptions::UNTRACED | WaitOptions::NOHANG;
+        self.until("its stop", |terminal| {
+            let found = waitpid(Some(Pid::from_child(&terminal.child)), options).unwrap();
+            found.is_some_and(|(_, status)| status.stopped())
+        });
+        // What it wrote before.
+        self.listen();
+        self.listen();
     }
 
     /// Waits for the end, and gives the exit code; none if a signal ended it.

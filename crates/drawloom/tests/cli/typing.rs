@@ -335,17 +335,46 @@ fn ctrl_z_stops_the_conversation_at_the_prompt_too() {
     terminal.at_prompt();
     let (before, marked) = (terminal.times(NO_PASTES), terminal.times(PASTES));
     terminal.types("abc\x1a");
-    terminal.until("no paste", |terminal| terminal.times(NO_PASTES) > before);
-    terminal.until("pastes again", |terminal| {
-        terminal.signal(Signal::CONT);
-        terminal.times(PASTES) > marked
-    });
+    terminal.stops();
+    assert!(terminal.times(NO_PASTES) > before);
+    assert_eq!(terminal.times(PASTES), marked, "it asks the terminal for nothing before it goes on");
+    terminal.signal(Signal::CONT);
+    terminal.until("pastes again", |terminal| terminal.times(PASTES) > marked);
     terminal.types("def\r");
     terminal.shows("fine");
     terminal.at_prompt();
     terminal.types("\x04");
     assert_eq!(terminal.ended(), Some(0));
     assert_eq!(said(&world), ["hello", "abcdef"]);
+}
+
+#[test]
+fn ctrl_z_stops_the_conversation_where_no_line_is_edited() {
+    let world = World::new();
+    let mut terminal = answering_at(&world, 2, "dumb", &["chat"]);
+    terminal.at_prompt();
+    // As the terminal does whose line mode it is.
+    terminal.signal(Signal::TSTP);
+    terminal.stops();
+    terminal.signal(Signal::CONT);
+    terminal.types("def\r");
+    terminal.shows("fine");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["hello", "def"]);
+}
+
+#[test]
+fn ctrl_d_within_an_open_line_ends_the_conversation_and_is_no_text() {
+    for open in ["a \\\n", "```\na\n"] {
+        let world = World::new();
+        let mut terminal = answering_at(&world, 20, "dumb", &["chat"]);
+        terminal.types(open);
+        terminal.types("\x04");
+        assert_eq!(terminal.ended(), Some(0), "{open:?}");
+        assert_eq!(said(&world), ["hello"], "{open:?}");
+    }
 }
 
 #[test]
