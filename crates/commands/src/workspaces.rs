@@ -54,7 +54,8 @@ pub async fn answered(
     Ok(nearest(records, id))
 }
 
-/// Texts of the workspace that are loaded by now: also what was accepted since it was opened.
+/// Texts of the workspace that are loaded by now: also what was accepted since it was opened, and none where it is not
+/// trusted any more.
 pub(crate) async fn accepted(app: &App) -> Accepted {
     let Workspace { root: Some(root), accepted, .. } = &app.workspace else { return Accepted::default() };
     if *accepted == Accepted::All {
@@ -62,6 +63,7 @@ pub(crate) async fn accepted(app: &App) -> Accepted {
     }
     let id = WorkspaceId::of(root);
     match answered(&app.runtime.store, &Principal::Owner, &id).await {
+        Ok(Some(record)) if record.answer == TrustAnswer::Distrust => Accepted::default(),
         Ok(record) => accepted.with(&Accepted::of(&id, WorkspaceOrigin::Discovered, record.as_ref())),
         Err(error) => {
             tracing::warn!(%error, "what was accepted of the workspace since is not known");
@@ -164,13 +166,16 @@ async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandEr
 async fn accept(app: &App, asker: &Asker, files: &[PathBuf]) -> Result<CommandOutcome, CommandError> {
     let (mut digests, mut accepted) = (Vec::new(), Vec::new());
     for file in files {
-        // A link is marked by where it leads.
-        let digest = match std::fs::read_link(file) {
-            Ok(target) => Digest::of(target.as_os_str().as_bytes()),
-            Err(_) => Digest::of(&app.file_bytes(file, Accept::Regular)?),
+        // A link is marked by where it leads, which may lead nowhere.
+        let link = std::fs::read_link(file).ok().map(|target| Digest::of(target.as_os_str().as_bytes()));
+        let bytes = match app.file_bytes(file, Accept::Regular) {
+            Ok(bytes) => Some(Digest::of(&bytes)),
+            Err(error) if link.is_none() => return Err(error),
+            Err(_) => None,
         };
-        let outside = app.runtime.store.outside_files(&asker.principal, vec![digest]).await?;
-        digests.push(digest);
+        let of_file: Vec<Digest> = link.into_iter().chain(bytes).collect();
+        let outside = app.runtime.store.outside_files(&asker.principal, of_file.clone()).await?;
+        digests.extend(of_file);
         accepted.push(FileAccepted { path: file.display().to_string(), was_outside: !outside.is_empty() });
     }
     app.runtime.store.accept_files(&asker.principal, digests).await?;

@@ -53,16 +53,9 @@ pub struct NewFileChanges {
     /// Leases that must still be held.
     pub guards: Vec<Guard>,
     pub changes: Vec<NewFileChange>,
-    /// Texts among them that the owner accepted.
-    pub accepted: AcceptedTexts,
-}
-
-/// Texts of instructions that count from now on: the owner approved them with their difference (spec: security §4).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AcceptedTexts {
-    /// Digests of their bytes, which are from outside no more.
-    pub digests: Vec<Digest>,
-    pub inventories: Vec<AcceptedInventory>,
+    /// Texts of instructions among them that count from now on: the owner approved them with their difference (spec:
+    /// security §4).
+    pub accepted: Vec<AcceptedInventory>,
 }
 
 /// What a trusted workspace holds, with a text that was accepted. It stays as it is where the owner said something else

@@ -11,8 +11,7 @@ use loom::render::{tip, window};
 use loom::{Author, AuthorKind, Block, Digest, Op, Role, ToolStatus, Trust};
 use model::Cancel;
 use store::{
-    AcceptedTexts, AttachedWrites, CallId, Claim, Fence, FileState, LeaseOwner, NewCall, NewFileChange,
-    NewFileChanges,
+    AttachedWrites, CallId, Claim, Fence, FileState, LeaseOwner, NewCall, NewFileChange, NewFileChanges,
 };
 use text::mask::Masker;
 use tools::{ToolRegistry, ToolScope};
@@ -268,7 +267,7 @@ async fn what_a_cut_off_change_left_beside_a_file_is_cleared_away() {
         after: FileState::File { mode: None, blob: Digest::of(b"new") },
         is_outside: false,
     };
-    let (guards, accepted) = (Vec::new(), AcceptedTexts::default());
+    let (guards, accepted) = (Vec::new(), Vec::new());
     let new = NewFileChanges { call: call.id, claim: call.claim, guards, changes: vec![change], accepted };
     process.runtime.store.keep_file_changes(&WHO, tree, new).await.unwrap();
     let hash: String = Digest::of(b"new").0[..16].iter().map(|byte| format!("{byte:02x}")).collect();

@@ -11,6 +11,7 @@ use model::{Model, ModelInfo, ModelPlace, OutputSchema, Params, Purpose, Thinkin
 use policy::SessionType;
 use store::{Principal, SessionKind};
 use text::terminal::one_line;
+use workspace::trust::Accepted;
 
 use super::{Conversation, shown_addresses, tools};
 use crate::app::App;
@@ -204,7 +205,8 @@ impl Conversation {
         let (root, kind) = (app.workspace.root.as_ref(), self.chosen.kind);
         let accepted = workspaces::accepted(app).await;
         let read = agent::bootstrap::bootstrap(root, &accepted, kind, &app.runtime.masker);
-        let read = without_outside_files(app, read).await;
+        // What the owner saw counts whatever it is from.
+        let read = if accepted == Accepted::All { without_outside_files(app, read).await } else { read };
         Arc::new(context::Bootstrap {
             changed_files: app.settings.changed_files,
             reload: self.reload,

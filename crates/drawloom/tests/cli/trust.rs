@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::headless::question;
 use crate::world::{Run, World, text};
@@ -115,29 +115,69 @@ pub(crate) fn approved_in(world: &World, folder: &Path) {
     assert_eq!(chat.wait().unwrap().code(), Some(0));
 }
 
+/// The model of the world calls these in its next turn.
+fn calls_in_a_turn(world: &World, calls: &Value) {
+    let call = json!({"tool_calls": calls});
+    world.write("lines.jsonl", &format!("{call}\n{}\n", json!({"text": "Done."})));
+    world.write(
+        "config.toml",
+        &format!(
+            "[model]\ndefault = \"script:{}\"\n[agents.assistant]\ntools = [\"edit\", \"read\", \"write\"]\n",
+            text(&world.home().join("lines.jsonl"))
+        ),
+    );
+}
+
+#[test]
+fn s4_what_no_difference_showed_is_not_accepted_by_it() {
+    let rules = |third: &str| {
+        let rule = |n| if n == 3 { format!("{third}\n") } else { format!("rule {n}\n") };
+        (1..=30).map(rule).collect::<String>()
+    };
+    for (pulled, is_loaded) in [("rule 3", true), ("PULLED-9c1e", false)] {
+        let world = World::new();
+        let clone = clone(&world);
+        std::fs::write(clone.join("AGENTS.md"), rules("rule 3")).unwrap();
+        world.ok(&["workspace", "trust", &text(&clone)]);
+        std::fs::write(clone.join("AGENTS.md"), rules(pulled)).unwrap();
+        let edit = json!({"path": "AGENTS.md", "old": "rule 28\n", "new": "rule 28, EDITED-77ab\n"});
+        let read = json!({"name": "read", "arguments": {"path": "AGENTS.md"}});
+        calls_in_a_turn(&world, &json!([read, {"name": "edit", "arguments": edit}]));
+        approved_in(&world, &clone);
+        let (sent, run) = said_in(&world, &clone, &[]);
+        assert!(!sent.contains("PULLED"), "{sent}");
+        assert_eq!(sent.contains("EDITED-77ab"), is_loaded, "{pulled}: {sent}");
+        assert_eq!(run.err.contains("AGENTS.md is left out"), !is_loaded, "{}", run.err);
+    }
+    let world = World::new();
+    let clone = clone(&world);
+    std::fs::remove_file(clone.join("SOUL.md")).unwrap();
+    world.ok(&["workspace", "trust", &text(&clone)]);
+    let hidden = json!({"path": "SOUL.md", "content": "\u{0}\nHIDDEN-5d2c in what is shown by its digest\n"});
+    calls_in_a_turn(&world, &json!([{"name": "write", "arguments": hidden}]));
+    approved_in(&world, &clone);
+    let (sent, _) = said_in(&world, &clone, &[]);
+    assert!(!sent.contains("HIDDEN"), "{sent}");
+}
+
 #[test]
 fn s4_what_the_owner_approved_with_its_difference_counts() {
     let world = World::new();
     let clone = clone(&world);
     world.ok(&["workspace", "trust", &text(&clone)]);
-    let call = serde_json::json!({"tool_calls": [
-        {"name": "read", "arguments": {"path": "AGENTS.md"}},
-        {"name": "write", "arguments": {"path": "AGENTS.md", "content": "APPROVED-41bd\n"}},
-        {"name": "write", "arguments": {"path": "notes.md", "content": "nobody is asked\n"}},
-    ]});
-    world.write("lines.jsonl", &format!("{call}\n{}\n", serde_json::json!({"text": "Done."})));
-    world.write(
-        "config.toml",
-        &format!(
-            "[model]\ndefault = \"script:{}\"\n[agents.assistant]\ntools = [\"read\", \"write\"]\n",
-            text(&world.home().join("lines.jsonl"))
-        ),
+    calls_in_a_turn(
+        &world,
+        &json!([
+            {"name": "read", "arguments": {"path": "AGENTS.md"}},
+            {"name": "write", "arguments": {"path": "AGENTS.md", "content": "APPROVED-41bd\n"}},
+            {"name": "write", "arguments": {"path": "notes.md", "content": "nobody is asked\n"}},
+        ]),
     );
     approved_in(&world, &clone);
     let (sent, run) = said_in(&world, &clone, &["--session", "other"]);
     assert!(sent.contains("APPROVED-41bd") && !run.err.contains("AGENTS.md"), "{sent} {}", run.err);
     let (_, list) = world.json(&["workspace", "list"]);
-    assert_eq!(list["workspaces"][0]["changes"], serde_json::json!([]), "{list}");
+    assert_eq!(list["workspaces"][0]["changes"], json!([]), "{list}");
 
     let undo = world
         .command(&["chat", "--session", "main", "-m", "/undo --files"])

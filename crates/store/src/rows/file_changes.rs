@@ -39,8 +39,7 @@ pub(crate) fn keep(
         Ok(FileChangeId { call: new.call, number })
     };
     let ids = (before..).zip(&new.changes).map(keep).collect::<Result<Vec<_>, StoreError>>()?;
-    outside_files::accept(db, who, &new.accepted.digests)?;
-    new.accepted.inventories.iter().try_for_each(|inventory| workspaces::accept(db, who, inventory))?;
+    new.accepted.iter().try_for_each(|inventory| workspaces::accept(db, who, inventory))?;
     Ok(ids)
 }
 

@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use loom::{Digest, Millis, Mode, Op, TreeReader};
 use store::{
-    AcceptedTexts, AttachedWrites, CallEnd, CallId, Claim, Fence, FileState, Forget, LeaseOwner, NewCall,
-    NewFileChange, NewFileChanges, Principal, Scope, StoreError, read,
+    AttachedWrites, CallEnd, CallId, Claim, Fence, FileState, Forget, LeaseOwner, NewCall, NewFileChange,
+    NewFileChanges, Principal, Scope, StoreError, read,
 };
 
 use super::both::each;
@@ -65,13 +65,7 @@ fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer()
                 is_outside: *path == "b",
             };
             let changes = paths.iter().map(of).collect();
-            NewFileChanges {
-                call,
-                claim: claim.clone(),
-                guards: Vec::new(),
-                changes,
-                accepted: AcceptedTexts::default(),
-            }
+            NewFileChanges { call, claim: claim.clone(), guards: Vec::new(), changes, accepted: Vec::new() }
         };
         let early = store.keep_file_changes(OWNER, page.tree, change(&["a"], &claim)).await;
         assert!(matches!(early, Err(StoreError::Fenced { .. })), "it is not started: {early:?}");

@@ -23,7 +23,7 @@ const MAX_ENTRIES: usize = 100_000;
 /// Outcome for one temporary file left by a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecoveredDocument {
-    /// Removed: the file held exactly the text of its replacement.
+    /// Removed: the file held a text that is known.
     Removed(RelativePath),
     /// Kept under this name: the file held another text, which counts as a person's.
     Kept(RelativePath),
@@ -35,11 +35,11 @@ pub enum RecoveredDocument {
 impl Documents<'_> {
     /// Looks through one folder for working files that a crash left beside these names, under the lock. A file that is
     /// called like one of another name is left: anybody may call a file so. One goes back to its name only if it holds
-    /// what its name says and what is known.
+    /// what its name says and what is known; no text is removed but a known one.
     ///
     /// # Errors
     /// If the folder cannot be read (a missing folder has no leftovers) or a text cannot be given
-    /// its lasting name. No text is removed but one whose hash was recorded in its name beforehand.
+    /// its lasting name.
     pub fn recover(
         &self,
         folder: &RelativePath,
@@ -81,15 +81,15 @@ impl Documents<'_> {
         let spot = self.spot(path)?;
         // Neither a file nor a link, or it cannot be read.
         let Some(digest) = self.digest_of(&spot, &spot.name) else { return Ok(None) };
-        let is_ours = short(digest) == work.hash;
-        if work.purpose == Purpose::Old && is_ours && known.contains(&digest) {
+        let is_known = known.contains(&digest);
+        if work.purpose == Purpose::Old && is_known && short(digest) == work.hash {
             match self.move_to_free(&spot, &spot.name, &work.of) {
                 Ok(()) => return Ok(Some(RecoveredDocument::Restored(spot.parent.join(&work.of)?))),
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(Failure::Step("putting an old text back", errno)),
             }
         }
-        if is_ours && work.purpose == Purpose::New {
+        if is_known && work.purpose == Purpose::New {
             self.discard(&spot, &spot.name);
             return Ok(Some(RecoveredDocument::Removed(path.clone())));
         }

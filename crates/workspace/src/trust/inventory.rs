@@ -152,7 +152,7 @@ impl Inventory {
     }
 
     /// Whether this text stood at this path.
-    pub(super) fn holds(&self, path: &Path, sha256: Digest) -> bool {
+    pub fn holds(&self, path: &Path, sha256: Digest) -> bool {
         self.items.iter().any(|item| item.path == path && item.sha256 == sha256)
     }
 

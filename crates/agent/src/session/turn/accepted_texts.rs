@@ -3,13 +3,21 @@
 use std::path::Path;
 
 use loom::Digest;
-use store::{AcceptedInventory, AcceptedTexts, LIST_PAGE, Principal, StoreError, WorkspaceRecord, all_pages};
+use store::{AcceptedInventory, LIST_PAGE, Principal, StoreError, WorkspaceRecord, all_pages};
 use workspace::trust::Inventory;
 
 use crate::runtime::Runtime;
 
-/// A text of instructions: the canonical path of its workspace, its path below it, its bytes.
-pub(super) type ApprovedText<'a> = (&'a Path, &'a Path, &'a [u8]);
+/// A text of instructions of which the owner saw the difference.
+pub(super) struct ApprovedText<'a> {
+    /// Canonical path of its workspace.
+    pub(super) workspace: &'a Path,
+    /// The path below it.
+    pub(super) path: &'a Path,
+    /// What stood there; none where nothing did.
+    pub(super) before: Option<&'a [u8]>,
+    pub(super) after: &'a [u8],
+}
 
 /// What is stored of them with their writes.
 ///
@@ -18,25 +26,27 @@ pub(super) type ApprovedText<'a> = (&'a Path, &'a Path, &'a [u8]);
 pub(super) async fn accepted(
     runtime: &Runtime,
     texts: &[ApprovedText<'_>],
-) -> Result<AcceptedTexts, StoreError> {
-    let digests = texts.iter().map(|(_, _, bytes)| Digest::of(bytes)).collect();
-    let mut inventories = Vec::new();
-    if !texts.is_empty() {
-        let page = |after| runtime.store.workspaces(&Principal::Owner, after, LIST_PAGE);
-        for record in all_pages(|record: &WorkspaceRecord| record.path.clone(), page).await? {
-            inventories.extend(with_texts(record, texts));
-        }
+) -> Result<Vec<AcceptedInventory>, StoreError> {
+    if texts.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(AcceptedTexts { digests, inventories })
+    let page = |after| runtime.store.workspaces(&Principal::Owner, after, LIST_PAGE);
+    let records = all_pages(|record: &WorkspaceRecord| record.path.clone(), page).await?;
+    Ok(records.into_iter().filter_map(|record| with_texts(record, texts)).collect())
 }
 
-/// None where nothing of it is accepted, or nobody trusts it.
+/// None where nothing of it is accepted, or nobody trusts it. A difference shows some lines around what changes: the
+/// others were seen only where the text before was accepted.
 fn with_texts(record: WorkspaceRecord, texts: &[ApprovedText<'_>]) -> Option<AcceptedInventory> {
     // One that cannot be read is damaged, and says so where it is needed: the owner is asked again.
     let mut inventory: Inventory = serde_json::from_str(&record.inventory).ok().filter(|_| record.trusted)?;
-    let before = inventory.items.len();
-    let of_it = texts.iter().filter(|(workspace, _, _)| *workspace == record.path);
-    of_it.for_each(|(_, path, bytes)| inventory.accept_instructions(path, bytes));
-    let after = serde_json::to_string(&inventory).ok().filter(|_| inventory.items.len() > before)?;
+    let number = inventory.items.len();
+    for ApprovedText { path, before, after, .. } in texts.iter().filter(|text| text.workspace == record.path)
+    {
+        if before.is_none_or(|before| inventory.holds(path, Digest::of(before))) {
+            inventory.accept_instructions(path, after);
+        }
+    }
+    let after = serde_json::to_string(&inventory).ok().filter(|_| inventory.items.len() > number)?;
     Some(AcceptedInventory { workspace: record.path, before: record.inventory, after })
 }

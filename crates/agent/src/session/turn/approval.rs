@@ -130,13 +130,18 @@ impl Turn<'_> {
             on_disk(checked, CheckedCall::subject).await,
             decide(Vec::new()).await,
         );
+        // Whoever said yes hears that it was not run.
+        let void = |why: &str| {
+            self.log.push(SessionEvent::notice(format!("{tool} was not run: {why}")));
+            refused(&format!("{why}: call it again"))
+        };
         if again != (shown, subject, verdict) {
-            return refused("what it changes became another text while it was asked about: call it again");
+            return void("what it changes became another text while it was asked about");
         }
         match on_disk(checked, CheckedCall::rests_on).await {
             Ok(files) if files == rests_on => {}
             Ok(_) => {
-                return refused("a file it names was changed while it was asked about: call it again");
+                return void("a file it names was changed while it was asked about");
             }
             Err(why) => return incomparable(why),
         }

@@ -58,15 +58,19 @@ impl CallChanges {
         Self { is_approved, ..self }
     }
 
-    /// The text of instructions that a change makes, if the owner saw it.
+    /// The text of instructions that a change makes, if the owner saw its difference.
     fn approved_text<'c>(&self, change: &PlannedChange<'c>) -> Option<ApprovedText<'c>> {
-        let (path, is_of_call) = (change.path.as_path(), change.origin == BytesOrigin::Call);
-        match change.after {
-            FileContent::File { bytes, .. } if self.is_approved && is_of_call && is_instructions(path) => {
-                Some((change.root, path, bytes))
-            }
-            _ => None,
-        }
+        let (workspace, path) = (change.root, change.path.as_path());
+        let FileContent::File { bytes: after, .. } = change.after else { return None };
+        let before = match change.before {
+            FileContent::Absent => None,
+            FileContent::File { bytes, .. } => Some(bytes),
+            FileContent::Folder { .. } | FileContent::Link { .. } => return None,
+        };
+        // Of bytes that are no text a difference says the number and the digest.
+        let is_shown = !before.into_iter().chain([after]).any(|bytes| bytes.contains(&0));
+        let is_seen = self.is_approved && change.origin == BytesOrigin::Call && is_shown;
+        (is_seen && is_instructions(path)).then_some(ApprovedText { workspace, path, before, after })
     }
 }
 
@@ -81,7 +85,6 @@ impl ChangeRecorder for CallChanges {
                 BytesOrigin::Call => is_call_outside,
                 BytesOrigin::Outside => true,
             };
-            let is_from_there = is_from_there && self.approved_text(change).is_none();
             is_from_there && bytes_of(change.after).is_some_and(|bytes| bytes.len() >= SAYS_NOTHING)
         };
         let contents = changes.iter().flat_map(|change| [change.before, change.after]);
