@@ -33,9 +33,10 @@ pub(super) async fn line(
     );
     // It gives the marks as if they were typed.
     mark_pastes(false);
-    show(&format!("{prompt}{typed}"));
     let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| ending::no_signals(&error))?;
     let mut stops = signal(ending::terminal_stop()).map_err(|error| ending::no_signals(&error))?;
+    // Whoever sees the prompt is heard.
+    show(&format!("{prompt}{typed}"));
     loop {
         let mut reading = tokio::task::spawn_blocking(read);
         let read = loop {
