@@ -142,6 +142,7 @@ mod tests {
     fn what_is_typed_while_the_terminal_is_asked_is_edited_as_ever() {
         let control = |c| Event::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL));
         let key = |code| Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
+        let alt = |code| Event::Key(KeyEvent::new(code, KeyModifiers::ALT));
         let text = |text: &str| text.chars().map(|c| key(KeyCode::Char(c))).collect::<Vec<_>>();
         for (edits, line) in [
             (vec![control('u')], "hello"),
@@ -153,6 +154,8 @@ mod tests {
             (text("\\"), "my secret\\hello"),
             ([vec![key(KeyCode::Esc)], text("[2;1R")].concat(), "my secrethello"),
             (vec![key(KeyCode::Esc)], "my secrethello"),
+            (vec![alt(KeyCode::Char('b'))], "my secrethello"),
+            (vec![alt(KeyCode::Enter)], "my secret\nhello"),
             (vec![key(KeyCode::Enter), control('d')], "my secret\n/quit\nhello"),
         ] {
             let typed = text("secret").into_iter().chain(edits).chain(text("hello"));
