@@ -205,6 +205,17 @@ fn s3_instructions_that_are_from_outside_are_left_out_until_the_owner_accepts_th
 }
 
 #[test]
+fn s3_a_link_is_accepted_with_what_it_leads_to() {
+    let (_site, world) = noted();
+    let project = world.path("project");
+    let named = text(&project);
+    std::os::unix::fs::symlink("notes.md", project.join("AGENTS.md")).unwrap();
+    assert!(!said_in(&world, &project, &["--workspace", &named]).0.contains("evil.example"), "the control");
+    world.ok(&["workspace", "accept", &text(&project.join("AGENTS.md"))]);
+    assert!(said_in(&world, &project, &["--workspace", &named]).0.contains("evil.example"));
+}
+
+#[test]
 fn s3_instructions_that_the_owner_approved_with_their_difference_are_loaded() {
     let (site, world) = noted();
     let project = world.path("project");
