@@ -169,7 +169,7 @@ impl Repl<'_> {
                             }
                             line
                         }
-                        Typed::Cleared => continue,
+                        Typed::Nothing => continue,
                         Typed::End => break 0,
                         Typed::Uneditable => {
                             self.person

@@ -22,6 +22,8 @@ mod command_tools;
 mod configuration;
 #[path = "cli/contract.rs"]
 mod contract;
+#[path = "cli/control_keys.rs"]
+mod control_keys;
 #[path = "cli/conversation.rs"]
 mod conversation;
 #[path = "cli/conversation_tools.rs"]

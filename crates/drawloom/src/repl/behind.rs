@@ -15,14 +15,13 @@ use crate::terminal::SignalKeys;
 
 const ESCAPE: char = '\x1b';
 
-/// Events that the editor took at once. It goes on with none behind the one that ends a line.
+/// Keys that the editor took at once. It goes on with none behind the one that ends its reading, and does not say which
+/// one did: those behind a key that may are kept from it.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    events: Vec<Event>,
-    /// Places of keys that may end the line; Enter does so only as the last.
-    ends: Vec<usize>,
-    /// How many of these found that the line goes on.
-    pub(super) open: usize,
+    behind: Vec<Event>,
+    /// Whether one came that may end it.
+    may_end: bool,
     /// Whether all of it was taken: the next event begins another one.
     is_whole: bool,
 }
@@ -34,25 +33,30 @@ pub(super) fn locked(batch: &SharedBatch) -> MutexGuard<'_, Batch> {
 }
 
 impl Batch {
-    fn take(&mut self, event: Event) {
+    /// Takes an event, where it stands behind such a key.
+    fn takes(&mut self, event: &Event) -> bool {
         if std::mem::take(&mut self.is_whole) {
             *self = Self::default();
         }
-        if let Event::Key(key) = &event
-            && key.modifiers == KeyModifiers::CONTROL
-            && matches!(key.code, KeyCode::Char('j' | 'c'))
-        {
-            self.ends.push(self.events.len());
+        let is_typed = matches!(event, Event::Key(_) | Event::Paste(_));
+        if self.may_end && is_typed {
+            self.behind.push(event.clone());
+            return true;
         }
-        self.events.push(event);
+        // Enter is always the last.
+        self.may_end |= matches!(event, Event::Key(key) if key.modifiers == KeyModifiers::CONTROL
+            && matches!(key.code, KeyCode::Char('j' | 'c' | 'd' | 'z')));
+        false
     }
 
-    /// What was typed behind the key that ended the line.
+    /// What was typed behind the key that may have ended the reading.
     pub(super) fn behind(&mut self) -> Vec<Event> {
-        let mut batch = std::mem::take(self);
-        batch.ends.get(batch.open).map(|end| batch.events.split_off(end + 1)).unwrap_or_default()
+        std::mem::take(self).behind
     }
 }
+
+/// What the editor gives when something was typed behind a key that did not end its reading.
+pub(super) const BEHIND: &str = "behind";
 
 /// Keys as in Emacs, with what was typed behind a line.
 pub(super) struct LineKeys {
@@ -63,7 +67,9 @@ pub(super) struct LineKeys {
 impl EditMode for LineKeys {
     fn parse_event(&mut self, event: ReedlineRawEvent) -> ReedlineEvent {
         let event = Event::from(event);
-        locked(&self.batch).take(event.clone());
+        if locked(&self.batch).takes(&event) {
+            return ReedlineEvent::ExecuteHostCommand(BEHIND.to_owned());
+        }
         ReedlineRawEvent::try_from(event).map_or(ReedlineEvent::None, |event| self.keys.parse_event(event))
     }
 
@@ -166,27 +172,30 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_the_key_that_ended_a_line_is_found() {
+    fn what_stands_behind_a_key_that_may_end_the_reading_is_kept_from_the_editor() {
         let key = |code, modifiers| Event::Key(KeyEvent::new(code, modifiers));
-        let behind = |typed: &str, open: usize| {
-            let mut batch = Batch { is_whole: true, events: vec![Event::FocusGained], ..Batch::default() };
-            for c in typed.chars() {
-                batch.take(match c {
-                    '\n' => key(KeyCode::Char('j'), KeyModifiers::CONTROL),
-                    '\r' => key(KeyCode::Enter, KeyModifiers::NONE),
-                    '^' => key(KeyCode::Char('c'), KeyModifiers::CONTROL),
-                    c => key(KeyCode::Char(c), KeyModifiers::NONE),
-                });
-            }
-            batch.open = open;
-            let typed = typed_behind(String::new(), batch.behind().into_iter());
-            (typed.lines, typed.begun)
-        };
-        let lines =
-            |lines: &[&str], begun: &str| (lines.iter().map(ToString::to_string).collect(), begun.to_owned());
-        assert_eq!(behind("one\ntwo\nthr", 0), lines(&["two"], "thr"));
-        assert_eq!(behind("a\\\nb\nc\n", 1), lines(&["c"], ""));
-        assert_eq!(behind("a^b\n", 0), lines(&["b"], ""));
-        assert_eq!(behind("one\r", 0), lines(&[], ""));
+        for (typed, taken, behind) in
+            [("ab", 2, ""), ("one\r", 4, ""), ("a\n", 2, ""), ("one\nt\nth", 4, "t|th"), ("a^b\n", 2, "b|")]
+        {
+            let mut keys = LineKeys { keys: Emacs::default(), batch: SharedBatch::default() };
+            // Of the batch before.
+            keys.parse_event(
+                ReedlineRawEvent::try_from(key(KeyCode::Char('d'), KeyModifiers::CONTROL)).unwrap(),
+            );
+            keys.edit_mode();
+            let given = typed.chars().map(|c| match c {
+                '\n' => key(KeyCode::Char('j'), KeyModifiers::CONTROL),
+                '\r' => key(KeyCode::Enter, KeyModifiers::NONE),
+                '^' => key(KeyCode::Char('c'), KeyModifiers::CONTROL),
+                c => key(KeyCode::Char(c), KeyModifiers::NONE),
+            });
+            let given: Vec<_> =
+                given.map(|event| keys.parse_event(ReedlineRawEvent::try_from(event).unwrap())).collect();
+            let kept = ReedlineEvent::ExecuteHostCommand(BEHIND.to_owned());
+            assert_eq!(given.iter().take_while(|event| **event != kept).count(), taken, "{typed:?}");
+            let kept = typed_behind(String::new(), locked(&keys.batch).behind().into_iter());
+            let lines = kept.lines.into_iter().chain([kept.begun]).collect::<Vec<_>>();
+            assert_eq!(lines.join("|"), behind, "{typed:?}");
+        }
     }
 }

@@ -19,21 +19,21 @@ use reedline::{
 use rustix::process::Signal as TerminalSignal;
 use tokio::sync::oneshot;
 
-use super::behind::{LineKeys, SharedBatch, locked, typed_behind, unread};
+use super::behind::{BEHIND, LineKeys, SharedBatch, locked, typed_behind, unread};
 use super::history::UNKEPT;
 use super::lines::{is_open, joined};
 use super::plain;
 use super::prompt::Standing;
 use super::typeahead::TypedAhead;
-use crate::output::Output;
+use crate::output::{Output, to_stderr};
 use crate::terminal::{can_redraw, has_job_control, send_signal, stop_process};
 
 /// What was done at the input line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Typed {
     Line(String),
-    /// What was typed was thrown away, with Ctrl-C.
-    Cleared,
+    /// No line: it was thrown away, with Ctrl-C, or is the first of those that were typed behind it.
+    Nothing,
     /// The conversation is to end: Ctrl-D, or a terminal that is gone.
     End,
     /// No line can be edited here. Lines are plain from now on.
@@ -89,8 +89,7 @@ impl Editor {
         begun: String,
     ) -> Result<(Typed, TypedAhead), CommandError> {
         let Some(asked) = &self.asked else {
-            let typed = plain::line(&standing, begun, self.output).await?;
-            return Ok((typed, TypedAhead::default()));
+            return plain::line(&standing, begun, self.output).await;
         };
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
         let (answer, typed) = oneshot::channel();
@@ -111,27 +110,48 @@ fn edit((mut editor, batch): (Reedline, SharedBatch), questions: &mpsc::Receiver
         }
         // Lines that were typed while something was shown stand in it too.
         keep(&mut editor);
-        let read = loop {
-            match editor.read_line(&standing) {
-                Ok(Signal::HostCommand(_)) => suspend(),
-                read => break read,
-            }
-        };
-        let behind = |begun| typed_behind(begun, locked(&batch).behind().into_iter().chain(unread()));
-        let typed = match read {
-            Ok(Signal::Success(line)) => (Typed::Line(joined(&line)), behind(String::new())),
-            Ok(Signal::CtrlC) => (Typed::Cleared, behind(String::new())),
-            Ok(_) => (Typed::End, TypedAhead::default()),
-            Err(error) => {
-                tracing::debug!(%error, "no line can be edited");
-                (Typed::Uneditable, behind(editor.current_buffer_contents().to_owned()))
-            }
-        };
+        let typed = read(&mut editor, &standing, &batch);
         // Whoever ends the process meanwhile loses no line.
         keep(&mut editor);
         if answer.send(typed).is_err() {
             return;
         }
+    }
+}
+
+/// What is done at the line, with what was typed behind it.
+fn read(editor: &mut Reedline, standing: &Standing, batch: &SharedBatch) -> (Typed, TypedAhead) {
+    loop {
+        let read = editor.read_line(standing);
+        let kept = locked(batch).behind();
+        let is_whole = kept.is_empty();
+        let behind = |begun: &str, unread| typed_behind(begun.to_owned(), kept.into_iter().chain(unread));
+        return match read {
+            Ok(Signal::HostCommand(command)) => {
+                if command != BEHIND {
+                    suspend();
+                }
+                if is_whole {
+                    continue;
+                }
+                let typed = behind(editor.current_buffer_contents(), unread());
+                editor.run_edit_commands(&[EditCommand::Clear]);
+                if typed.lines.is_empty() {
+                    editor.run_edit_commands(&[EditCommand::InsertString(typed.begun)]);
+                    continue;
+                }
+                to_stderr("");
+                (Typed::Nothing, typed)
+            }
+            Ok(Signal::Success(line)) => (Typed::Line(joined(&line)), behind("", unread())),
+            Ok(Signal::CtrlC) => (Typed::Nothing, behind("", unread())),
+            // What nobody read is for whoever has the terminal next.
+            Ok(_) => (Typed::End, behind("", Vec::new())),
+            Err(error) => {
+                tracing::debug!(%error, "no line can be edited");
+                (Typed::Uneditable, behind(editor.current_buffer_contents(), unread()))
+            }
+        };
     }
 }
 
@@ -162,13 +182,13 @@ fn line_editor(history: Box<dyn History>, completer: Names, color: bool) -> (Ree
         ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]),
     );
     if has_job_control() {
-        let suspends = ReedlineEvent::ExecuteHostCommand(String::new());
+        let suspends = ReedlineEvent::ExecuteHostCommand("suspend".to_owned());
         keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('z'), suspends);
     }
     let editor = Reedline::create()
         .with_history(history)
         .with_history_exclusion_prefix(Some(UNKEPT.to_owned()))
-        .with_validator(Box::new(Whole(Arc::clone(&batch))))
+        .with_validator(Box::new(Whole))
         .with_completer(Box::new(completer))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(ColumnarMenu::default().with_name(MENU))))
         .with_quick_completions(true)
@@ -181,16 +201,11 @@ fn line_editor(history: Box<dyn History>, completer: Names, color: bool) -> (Ree
 }
 
 /// Asks for more lines until what is typed is whole.
-struct Whole(SharedBatch);
+struct Whole;
 
 impl Validator for Whole {
     fn validate(&self, line: &str) -> ValidationResult {
-        if is_open(line) {
-            locked(&self.0).open += 1;
-            ValidationResult::Incomplete
-        } else {
-            ValidationResult::Complete
-        }
+        if is_open(line) { ValidationResult::Incomplete } else { ValidationResult::Complete }
     }
 }
 

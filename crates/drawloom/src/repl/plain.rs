@@ -2,7 +2,7 @@
 //! that a line was cut.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 
 use commands::CommandError;
@@ -11,13 +11,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::editor::Typed;
 use super::ending;
-use super::lines::{is_open, joined, without_reports};
+use super::lines::{is_open, joined};
 use super::prompt::Standing;
-use super::typeahead::{LINE, cut, is_cut};
+use super::typeahead::{ReadLine, TypedAhead, cut, read_line};
 use crate::output::Output;
 use crate::terminal::{has_job_control, mark_pastes, stop_process};
 
-/// Asks for a line, which begins with what was typed already; Ctrl-C throws it away.
+/// Asks for a line, which begins with what was typed already; Ctrl-C throws it away. At the end of input with what was
+/// typed of it.
 ///
 /// # Errors
 /// When the system lets nobody listen to Ctrl-C.
@@ -25,7 +26,7 @@ pub(super) async fn line(
     standing: &Standing,
     mut typed: String,
     output: Output,
-) -> Result<Typed, CommandError> {
+) -> Result<(Typed, TypedAhead), CommandError> {
     let prompt = format!(
         "{}{}",
         standing.render_prompt_left(),
@@ -41,7 +42,7 @@ pub(super) async fn line(
         let mut reading = tokio::task::spawn_blocking(read);
         let read = loop {
             tokio::select! {
-                read = &mut reading => break read.ok().flatten(),
+                read = &mut reading => break read.unwrap_or(ReadLine::Gone),
                 _ = interrupts.recv() => {
                     typed.clear();
                     show(&format!("\n{prompt}"));
@@ -53,18 +54,21 @@ pub(super) async fn line(
                 },
             }
         };
-        let Some(line) = read else { return Ok(Typed::End) };
-        if is_cut(&line) {
-            output.failure(&cut());
-            show(&format!("{prompt}{typed}"));
-            continue;
+        match read {
+            ReadLine::Line(line) => typed += &line,
+            ReadLine::Cut => {
+                output.failure(&cut());
+                show(&format!("{prompt}{typed}"));
+                continue;
+            }
+            ReadLine::End | ReadLine::Gone => {
+                return Ok((Typed::End, TypedAhead { lines: Vec::new(), begun: typed }));
+            }
         }
-        let line = String::from_utf8_lossy(&line);
-        typed += &without_reports(line.trim_end_matches('\n'));
-        if !is_open(&typed) {
-            return Ok(Typed::Line(joined(&typed)));
+        let Some(line) = typed.strip_suffix('\n') else { continue };
+        if !is_open(line) {
+            return Ok((Typed::Line(joined(line)), TypedAhead::default()));
         }
-        typed.push('\n');
         show(&standing.render_prompt_multiline_indicator());
     }
 }
@@ -74,17 +78,6 @@ fn show(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// The next line, with its end. None at the end of input, or where the terminal is gone.
-fn read() -> Option<Vec<u8>> {
-    let mut terminal = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
-    let (mut line, mut bytes) = (Vec::new(), [0; LINE]);
-    while line.last() != Some(&b'\n') {
-        match terminal.read(&mut bytes) {
-            Ok(0) => return None,
-            Ok(read) => line.extend_from_slice(&bytes[..read]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return None,
-        }
-    }
-    Some(line)
+fn read() -> ReadLine {
+    io::stdin().as_fd().try_clone_to_owned().map_or(ReadLine::Gone, |own| read_line(&File::from(own)))
 }

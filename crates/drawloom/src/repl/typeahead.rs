@@ -26,7 +26,7 @@ use crate::terminal::{
 };
 
 /// Most bytes of a line in the terminal's line mode.
-pub(super) const LINE: usize = 4096;
+const LINE: usize = 4096;
 /// Lines that may wait to be looked at (spec: scale §4 `steering`). Further ones wait in the terminal.
 const WAITING: usize = 64;
 
@@ -235,10 +235,11 @@ fn read_lines(
             }
             ReadLine::Gone => break,
         }
-        if is_open(&begun) {
-            begun.push('\n');
-        } else {
-            let line = joined(&std::mem::take(&mut begun));
+        // Ctrl-D gives what is typed of a line.
+        let Some(line) = begun.strip_suffix('\n') else { continue };
+        if !is_open(line) {
+            let line = joined(line);
+            begun.clear();
             let is_end = line == QUIT;
             if !send(line) || is_end {
                 break;
@@ -249,7 +250,7 @@ fn read_lines(
 }
 
 /// Whether the terminal may have cut a line in its line mode: with its end it is as long as one can be.
-pub(super) fn is_cut(line: &[u8]) -> bool {
+fn is_cut(line: &[u8]) -> bool {
     line.len() >= LINE
 }
 
@@ -273,8 +274,8 @@ fn too_long() -> CommandError {
 }
 
 /// What a terminal gives in its line mode.
-enum ReadLine {
-    /// Without its end.
+pub(super) enum ReadLine {
+    /// Without its end where Ctrl-D gave what was typed of it.
     Line(String),
     /// It was longer than one may be.
     Cut,
@@ -284,8 +285,8 @@ enum ReadLine {
     Gone,
 }
 
-/// One line, which must be there.
-fn read_line(mut terminal: &File) -> ReadLine {
+/// One line; waits for it.
+pub(super) fn read_line(mut terminal: &File) -> ReadLine {
     let mut bytes = [0; LINE];
     loop {
         match terminal.read(&mut bytes) {
@@ -293,7 +294,7 @@ fn read_line(mut terminal: &File) -> ReadLine {
             Ok(read) if is_cut(&bytes[..read]) => return ReadLine::Cut,
             Ok(read) => {
                 let line = String::from_utf8_lossy(&bytes[..read]);
-                return ReadLine::Line(without_reports(line.trim_end_matches('\n')));
+                return ReadLine::Line(without_reports(&line));
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return ReadLine::Gone,
@@ -311,7 +312,7 @@ pub(super) fn lines_there(output: Output, begun: String, longest: usize) -> Type
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         while lines.last().is_none_or(|last| last != QUIT) && goes_on(&terminal, &now) {
             match read_line(&terminal) {
-                ReadLine::Line(line) => lines.extend(keys.take((line + "\n").as_bytes())),
+                ReadLine::Line(line) => lines.extend(keys.take(line.as_bytes())),
                 ReadLine::Cut => output.failure(&cut()),
                 ReadLine::End => lines.push(QUIT.to_owned()),
                 ReadLine::Gone => break,

@@ -222,7 +222,7 @@ impl Terminal {
     }
 
     /// Whether the cursor stands behind an empty prompt.
-    fn is_at_prompt(&self) -> bool {
+    pub(crate) fn is_at_prompt(&self) -> bool {
         let (row, column) = self.screen.screen().cursor_position();
         // Rows, as lines that are wrapped count as one among the contents.
         let columns = self.screen.screen().size().1;

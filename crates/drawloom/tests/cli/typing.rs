@@ -19,12 +19,12 @@ fn slow(world: &World, words: usize) -> String {
 }
 
 /// A conversation whose first answer comes now.
-fn answering(world: &World, words: usize) -> Terminal {
+pub(crate) fn answering(world: &World, words: usize) -> Terminal {
     answering_at(world, words, "xterm-256color", &["chat"])
 }
 
 /// The same, at a terminal of a kind.
-fn answering_at(world: &World, words: usize, kind: &str, arguments: &[&str]) -> Terminal {
+pub(crate) fn answering_at(world: &World, words: usize, kind: &str, arguments: &[&str]) -> Terminal {
     let model = slow(world, words);
     let mut command = world.command(&[&["--model", &model], arguments].concat());
     // A shell with job control gives each line a group of its own.
@@ -36,8 +36,27 @@ fn answering_at(world: &World, words: usize, kind: &str, arguments: &[&str]) -> 
     terminal
 }
 
+/// A conversation at its first line, whose model answers all with one word.
+pub(crate) fn conversing(world: &World, kind: &str) -> Terminal {
+    let script = json!({"text": "fine", "loop": true});
+    std::fs::write(world.path("typing.jsonl"), format!("{script}\n")).unwrap();
+    let model = format!("script:{}", world.path("typing.jsonl").display());
+    let mut command = world.command(&["--model", &model, "chat"]);
+    command.env("TERM", kind).process_group(0);
+    let mut terminal = Terminal::start(command);
+    terminal.at_prompt();
+    terminal
+}
+
+/// Waits for so many of its answers, and the prompt behind them.
+pub(crate) fn answers(terminal: &mut Terminal, answers: usize) {
+    terminal.until("all answers", |terminal| {
+        terminal.plain().matches("fine").count() >= answers && terminal.is_at_prompt()
+    });
+}
+
 /// What a person said, in order.
-fn said(world: &World) -> Vec<String> {
+pub(crate) fn said(world: &World) -> Vec<String> {
     let (_, session) = world.json(&["sessions", "show", "main"]);
     let (_, shown) = world.json(&["tree", "show", session["tree"].as_str().unwrap()]);
     let nodes = shown["nodes"].as_array().unwrap().iter();
@@ -157,8 +176,8 @@ fn a_line_that_the_terminal_cut_is_not_sent_and_told() {
 }
 
 /// What a terminal is told to mark pastes with, and to do so no more.
-const PASTES: &[u8] = b"\x1b[?2004h";
-const NO_PASTES: &[u8] = b"\x1b[?2004l";
+pub(crate) const PASTES: &[u8] = b"\x1b[?2004h";
+pub(crate) const NO_PASTES: &[u8] = b"\x1b[?2004l";
 
 /// Several lines, among them some that are commands when they are typed.
 const PASTE: &str = "def f():\r    return 1\r\r\r# note\r/undo\r/exit\r//x\r\tend";
@@ -201,60 +220,6 @@ fn a_paste_whose_first_line_is_a_command_is_read_as_at_the_prompt() {
 }
 
 #[test]
-fn a_key_that_sends_a_signal_is_text_within_a_paste() {
-    let world = World::new();
-    let mut terminal = answering(&world, 40);
-    for part in ["see \x1b[200~a\r\x03", "/undo\r\x1a", "\x1c/exit\r", "b\x1b[201~", "\r"] {
-        terminal.types(part);
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    terminal.shows("b (this joins the turn");
-    terminal.shows("w39");
-    terminal.shows("fine");
-    terminal.at_prompt();
-    terminal.types("\x04");
-    assert_eq!(terminal.ended(), Some(0));
-    assert_eq!(said(&world), ["hello", "see a\n/undo\n/exit\nb"]);
-}
-
-#[test]
-fn ctrl_c_stops_the_answer_and_costs_nothing_that_was_typed() {
-    for typed in ["abc\x03def\r", "\x04\x03", "\x1b[200~pasted"] {
-        let world = World::new();
-        let mut terminal = answering(&world, 400);
-        terminal.types(typed);
-        match typed {
-            "abc\x03def\r" => {
-                terminal.shows("main> abcdef");
-                terminal.at_prompt();
-                terminal.types("\x04");
-            }
-            "\x04\x03" => {}
-            _ => {
-                std::thread::sleep(Duration::from_millis(1_500));
-                terminal.types("\x03");
-                terminal.shows("main> pasted");
-                terminal.types("\r");
-                terminal.shows("fine");
-                terminal.at_prompt();
-                terminal.types("\x04");
-            }
-        }
-        assert_eq!(terminal.ended(), Some(0), "{typed:?}");
-        assert!(!terminal.plain().contains("w399"), "{typed:?}");
-        let said = said(&world);
-        assert_eq!(
-            said[1..],
-            match typed {
-                "abc\x03def\r" => vec!["abcdef"],
-                "\x04\x03" => vec![],
-                _ => vec!["pasted"],
-            }
-        );
-    }
-}
-
-#[test]
 fn a_paste_that_never_ends_begins_the_next_line() {
     let world = World::new();
     let mut terminal = answering(&world, 400);
@@ -287,7 +252,6 @@ fn a_paste_that_is_too_long_is_told_and_not_taken() {
 
 #[test]
 fn what_comes_with_a_line_at_the_prompt_is_neither_lost_nor_moved() {
-    let script = json!({"text": "fine", "loop": true});
     let paste = "\x1b[200~pasted\r/exit\x1b[201~";
     for (typed, later, lines) in [
         ("one\ntwo\nthree\n", "", vec!["one", "two", "three"]),
@@ -298,16 +262,11 @@ fn what_comes_with_a_line_at_the_prompt_is_neither_lost_nor_moved() {
         (&format!("one\r{paste}"), "\r", vec!["one", "pasted\n/exit"]),
     ] {
         let world = World::new();
-        std::fs::write(world.path("typing.jsonl"), format!("{script}\n")).unwrap();
-        let model = format!("script:{}", world.path("typing.jsonl").display());
-        let mut terminal = Terminal::start(world.command(&["--model", &model, "chat"]));
-        terminal.at_prompt();
+        let mut terminal = conversing(&world, "xterm-256color");
         terminal.types(typed);
         std::thread::sleep(Duration::from_millis(500));
         terminal.types(later);
-        let answers = lines.len();
-        terminal.until("all answers", |terminal| terminal.plain().matches("fine").count() >= answers);
-        terminal.at_prompt();
+        answers(&mut terminal, lines.len());
         terminal.types("\x04");
         assert_eq!(terminal.ended(), Some(0), "{typed:?}");
         assert_eq!(said(&world), lines, "{typed:?}");
@@ -326,75 +285,6 @@ fn a_backslash_makes_several_lines_while_an_answer_comes() {
         assert_eq!(terminal.ended(), Some(0));
         assert_eq!(said(&world), ["hello", "abc\ndef"], "{kind}");
     }
-}
-
-#[test]
-fn ctrl_z_stops_the_conversation_at_the_prompt_too() {
-    let world = World::new();
-    let mut terminal = answering(&world, 2);
-    terminal.at_prompt();
-    let (before, marked) = (terminal.times(NO_PASTES), terminal.times(PASTES));
-    terminal.types("abc\x1a");
-    terminal.stops();
-    assert!(terminal.times(NO_PASTES) > before);
-    assert_eq!(terminal.times(PASTES), marked, "it asks the terminal for nothing before it goes on");
-    terminal.signal(Signal::CONT);
-    terminal.until("pastes again", |terminal| terminal.times(PASTES) > marked);
-    terminal.types("def\r");
-    terminal.shows("fine");
-    terminal.at_prompt();
-    terminal.types("\x04");
-    assert_eq!(terminal.ended(), Some(0));
-    assert_eq!(said(&world), ["hello", "abcdef"]);
-}
-
-#[test]
-fn ctrl_z_stops_the_conversation_where_no_line_is_edited() {
-    let world = World::new();
-    let mut terminal = answering_at(&world, 2, "dumb", &["chat"]);
-    terminal.at_prompt();
-    // As the terminal does whose line mode it is.
-    terminal.signal(Signal::TSTP);
-    terminal.stops();
-    terminal.signal(Signal::CONT);
-    terminal.types("def\r");
-    terminal.shows("fine");
-    terminal.at_prompt();
-    terminal.types("\x04");
-    assert_eq!(terminal.ended(), Some(0));
-    assert_eq!(said(&world), ["hello", "def"]);
-}
-
-#[test]
-fn ctrl_d_within_an_open_line_ends_the_conversation_and_is_no_text() {
-    for open in ["a \\\n", "```\na\n"] {
-        let world = World::new();
-        let mut terminal = answering_at(&world, 20, "dumb", &["chat"]);
-        terminal.types(open);
-        terminal.types("\x04");
-        assert_eq!(terminal.ended(), Some(0), "{open:?}");
-        assert_eq!(said(&world), ["hello"], "{open:?}");
-    }
-}
-
-#[test]
-fn a_conversation_that_is_stopped_by_ctrl_z_takes_no_paste_and_goes_on() {
-    let world = World::new();
-    let mut terminal = answering(&world, 60);
-    let (before, marked) = (terminal.times(NO_PASTES), terminal.times(PASTES));
-    terminal.types("\x1a");
-    terminal.until("no paste", |terminal| terminal.times(NO_PASTES) > before);
-    // It stops behind what it wrote: one that is told to go on before does so when it is told again.
-    terminal.until("pastes again", |terminal| {
-        terminal.signal(Signal::CONT);
-        terminal.times(PASTES) > marked
-    });
-    terminal.types("\x1b[200~a\rb\x1b[201~\r");
-    terminal.shows("fine");
-    terminal.at_prompt();
-    terminal.types("\x04");
-    assert_eq!(terminal.ended(), Some(0));
-    assert_eq!(said(&world), ["hello", "a\nb"]);
 }
 
 #[test]
