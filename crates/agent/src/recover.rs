@@ -158,7 +158,8 @@ impl Runtime {
         let tell = |told| events.emit(SessionEvent::notice(told));
         let lost = self.end_calls(owner, gone, &[], &tell).await?;
         if lost > 0 {
-            tell(format!("{lost} calls of tools were cut off: what came of them is not known"));
+            let calls = if lost == 1 { "call of a tool was" } else { "calls of tools were" };
+            tell(format!("{lost} {calls} cut off: what came of it is not known"));
         }
         let dead: BTreeSet<InstanceId> = instances
             .list()

@@ -115,8 +115,11 @@ async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<Comma
         if paths.is_empty() {
             continue;
         }
-        let number = paths.len();
-        confirm(app, &paths, &format!("Give back {number} paths as they were before?")).await?;
+        let asks = match paths.len() {
+            1 => "Give back 1 path as it was before?".to_owned(),
+            number => format!("Give back {number} paths as they were before?"),
+        };
+        confirm(app, &paths, &asks).await?;
         bring_back(app, asker, tree, (paths, left), &mut done).await?;
         break;
     }

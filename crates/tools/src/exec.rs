@@ -17,6 +17,7 @@ use sandbox::{CommandLine, Level, LevelReport, Outcome, RootAccess, Run, Running
 use schemars::JsonSchema;
 use serde::Deserialize;
 use text::terminal::{explicit, one_line};
+use workspace::trust::is_instructions;
 use workspace::{LinkPolicy, RootedPath};
 
 use crate::checkpoint::Checkpoints;
@@ -120,7 +121,16 @@ fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
     if arguments.background {
         shown.push("in the background".to_owned());
     }
-    shown.extend(arguments.touches.iter().map(|path| format!("writes {}", explicit_line(path))));
+    shown.extend(arguments.touches.iter().map(|path| {
+        let steers =
+            scope.path_use(path, PathAccess::Write).is_some_and(|used| is_instructions(used.path.as_path()));
+        let after = if steers {
+            ", in a trusted workspace loaded only once you accept what it says then"
+        } else {
+            ""
+        };
+        format!("writes {}{after}", explicit_line(path))
+    }));
     Ok(shown.join("\n"))
 }
 

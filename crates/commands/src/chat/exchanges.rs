@@ -184,9 +184,9 @@ fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<
     Ok(found)
 }
 
-/// Puts a text before another, with a gap if there is one.
+/// Puts a text before another, with a gap between two.
 fn prepend(to: &mut String, text: &str, gap: &str) {
-    let gap = if to.is_empty() { "" } else { gap };
+    let gap = if to.is_empty() || text.is_empty() { "" } else { gap };
     to.insert_str(0, &format!("{text}{gap}"));
 }
 

@@ -56,7 +56,10 @@ fn message_ends(rows: &dyn TreeReader, view: &ViewName, show: Show) -> Result<Ve
         if !passage.excluded {
             let is_pending = passage.pending && show.drafts;
             at += if is_pending { passage.text.len() } else { passage.row.node.text().len() };
-            ends.push(at);
+            // A message of calls alone has no text.
+            if ends.last() != Some(&at) {
+                ends.push(at);
+            }
         }
     }
     Ok(ends)

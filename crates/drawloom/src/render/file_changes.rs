@@ -28,5 +28,7 @@ pub(super) fn given_back(done: &FilesGivenBack, to: OutputStyle) -> RenderedOutc
         let _ = writeln!(out, "given back: {}", to.line(&path.display().to_string()));
     }
     let left = done.left.iter().map(|left| format!("left as it is: {}: {}", left.path.display(), left.why));
-    RenderedOutcome::new(out).noting(left).or_saying(to, "there is nothing to give back")
+    let is_nothing = done.given.is_empty() && done.left.is_empty();
+    RenderedOutcome::new(out)
+        .noting(left.chain(is_nothing.then(|| "there is nothing to give back".to_owned())))
 }

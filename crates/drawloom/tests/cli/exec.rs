@@ -3,12 +3,13 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::file_tools::{listed, say};
+use crate::headless::question;
 use crate::tools::{calls, chat, nodes};
 use crate::world::{World, text};
 
@@ -168,6 +169,17 @@ fn what_touches_the_protected_set_is_asked_with_the_command_and_denied_where_nob
     let (_, said) = chat(&world, "Do it.");
     let denied = said["denied"].to_string();
     assert!(denied.contains("runs, steers or remembers something"), "{said}");
+    let project = text(&world.path("project"));
+    let mut waits = world.command(&["--workspace", &project, "chat", "-m", "Do it.", "--wait", "60"]);
+    let mut waits = waits.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let asked = question(&world, &mut waits);
+    let about = asked["about"].as_str().unwrap();
+    assert!(
+        about.contains("writes AGENTS.md, in a trusted workspace loaded only once you accept"),
+        "{about}"
+    );
+    world.ok(&["deny", asked["short_id"].as_str().unwrap()]);
+    assert!(waits.wait().unwrap().success());
     assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "ours\n");
 }
 

@@ -92,6 +92,21 @@ fn what_is_refused_stands_in_the_result_with_its_reason() {
 }
 
 #[test]
+fn whoever_said_yes_hears_that_a_call_which_became_another_was_not_run() {
+    let world = world();
+    let mut child = chat(&world, &["--wait", "60", "--json"]).spawn().unwrap();
+    let asked = question(&world, &mut child);
+    fs::write(world.path("project/AGENTS.md"), "of somebody else\n").unwrap();
+    world.ok(&["approve", asked["short_id"].as_str().unwrap()]);
+    let done = child.wait_with_output().unwrap();
+    let told = String::from_utf8(done.stderr).unwrap();
+    assert!(told.contains("write was not run: "), "{told}");
+    let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert!(said["denied"][0]["why"].as_str().unwrap().contains("call it again"), "{said}");
+    assert_eq!(written(&world).as_deref(), Some("of somebody else\n"));
+}
+
+#[test]
 fn events_are_a_line_each_and_the_last_line_is_the_result() {
     let world = world();
     let done = chat(&world, &["--events"]).output().unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::server::{self, Server};
-use crate::world::World;
+use crate::world::{World, text};
 
 /// A world whose model answers from these lines, and may look at files of a workspace.
 fn world(lines: &[Value]) -> World {
@@ -378,4 +378,25 @@ fn a_turn_of_which_nothing_can_be_given_back_is_not_in_the_way_of_the_one_before
     assert_eq!(back.out, "given back: src/main.rs\n", "{back:?}");
     assert!(back.err.contains("left as it is: b.txt"), "{back:?}");
     assert_eq!(fs::read_to_string(project.join("b.txt")).unwrap(), "mine\n");
+}
+
+#[test]
+fn answers_that_only_call_tools_leave_no_empty_lines_where_the_text_is_read() {
+    let look = |path: &str| calls(&json!([{"name": "read", "arguments": {"path": path}}]));
+    let world = world(&[
+        json!({"text": "Let me look.", "tool_calls": [{"name": "list", "arguments": {"path": "."}}]}),
+        look("src/main.rs"),
+        look("README.md"),
+        json!({"text": "In main.rs."}),
+    ]);
+    chat(&world, "Where is weave?");
+    let project = text(&world.path("project"));
+    let log = world.ok(&["--workspace", &project, "log"]);
+    assert!(log.ends_with("> Where is weave?\n\nLet me look.\n\nIn main.rs.\n\n"), "{log:?}");
+    let (_, trees) = world.json(&["tree", "list"]);
+    let path = world.ok(&["tree", "text", trees["trees"][0]["short_id"].as_str().unwrap()]);
+    assert_eq!(path, "Where is weave?\n\nLet me look.\n\nIn main.rs.");
+    let undo =
+        world.run(&["--workspace", world.path("project").to_str().unwrap(), "chat", "-m", "/undo --files"]);
+    assert_eq!((undo.code, undo.err.as_str()), (Some(0), "there is nothing to give back\n"), "{undo:?}");
 }

@@ -12,6 +12,8 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
 use crate::headless::question;
+use crate::terminal::Terminal;
+use crate::tools::nodes;
 use crate::world::{Run, World, text};
 
 /// Stands in every file a stranger's repository would have loaded.
@@ -192,6 +194,28 @@ fn s4_what_the_owner_approved_with_its_difference_counts() {
     std::fs::write(clone.join("AGENTS.md"), "PULLED-9c1e").unwrap();
     let (sent, run) = said_in(&world, &clone, &[]);
     assert!(!sent.contains("PULLED") && run.err.contains("AGENTS.md is left out"), "control: {sent}");
+}
+
+#[test]
+fn s4_a_conversation_that_runs_loads_nothing_more_of_a_workspace_that_is_untrusted() {
+    let world = World::new();
+    let clone = clone(&world);
+    world.ok(&["workspace", "trust", &text(&clone)]);
+    let mut command = world.command(&["--model", "script:echo", "chat"]);
+    command.current_dir(&clone);
+    let mut terminal = Terminal::start(command);
+    let sent = |terminal: &mut Terminal, said: &str| {
+        terminal.at_prompt();
+        terminal.types(&format!("{said}\r"));
+        terminal.until("the answer", |terminal| terminal.plain().matches(said).count() > 1);
+        terminal.at_prompt();
+        let nodes = nodes(&world);
+        world.ok(&["context", "show", nodes.last().unwrap()["id"].as_str().unwrap(), "--text", "--json"])
+    };
+    assert!(sent(&mut terminal, "first").contains(CANARY));
+    world.ok(&["workspace", "untrust", &text(&clone)]);
+    let second = sent(&mut terminal, "second");
+    assert!(!second.contains(CANARY), "{second}");
 }
 
 #[test]
