@@ -98,6 +98,10 @@ async fn one_line(
             hint,
         ));
     }
+    if let Input::Command(SlashCommand::Regenerate { number: 2.. }) = slash::parse(line) {
+        // Each is shown under its short id.
+        conversation.streams = false;
+    }
     match conversation.take_at_once(app, asker, line).await? {
         SlashOutcome::Done(outcome) => Ok(*outcome),
         SlashOutcome::Turn => conversation.answer(app, asker).await.map(CommandOutcome::Chatted),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent::event::AskedQuestion;
@@ -21,8 +21,10 @@ use crate::approvals::is_named;
 pub trait Frontend: Send + Sync {
     /// One line of progress or notice.
     fn note(&self, line: &str);
-    /// A request of so many tokens went to a model, which is waited for.
+    /// A request of so many tokens went to a model, while the answer to another one may be written.
     fn sent(&self, _model: &str, _tokens: u64) {}
+    /// A request of so many tokens is waited for, and nothing is being written.
+    fn awaits(&self, _model: &str, _tokens: u64) {}
     /// The model has read so many tokens of the request.
     fn reading(&self, _done: u64, _total: u64) {}
     /// An answer is there.
@@ -151,15 +153,28 @@ pub(crate) struct Shown {
 /// Bytes that are shown of what a tool is called with.
 const ARGUMENTS: usize = 160;
 
-/// How far the text of each node has come, in bytes.
+/// How far answers have come.
 #[derive(Debug, Default)]
-pub(crate) struct Progress(HashMap<NodeId, u64>);
+pub(crate) struct Progress {
+    /// Bytes of each node.
+    bytes: HashMap<NodeId, u64>,
+    /// Requests without an answer: the nodes it becomes, the model, and the tokens that were sent.
+    awaited: Vec<(Vec<NodeId>, String, u64)>,
+}
 
 impl Progress {
+    /// An answer is there. Returns the model and the tokens of a request that is still waited for.
+    fn arrived(&mut self, node: NodeId) -> Option<(String, u64)> {
+        let before = self.awaited.len();
+        self.awaited.retain(|(nodes, ..)| !nodes.contains(&node));
+        let (_, model, tokens) = self.awaited.first().filter(|_| self.awaited.len() < before)?;
+        Some((model.clone(), *tokens))
+    }
+
     /// Takes a delta in. Returns how many bytes before it never came: who reads too slowly is left behind
     /// ([`agent::session::EventLog`]).
     fn advance(&mut self, node: NodeId, offset: u64, text: &str) -> u64 {
-        let before = self.0.insert(node, offset + text.len() as u64).unwrap_or_default();
+        let before = self.bytes.insert(node, offset + text.len() as u64).unwrap_or_default();
         offset.saturating_sub(before)
     }
 }
@@ -174,9 +189,31 @@ impl Shown {
     /// Shows an event that is of the moment: text as it comes, notices, questions.
     pub(crate) fn show(&self, event: &SessionEvent) {
         match event {
-            SessionEvent::Started { model, tokens, .. } => self.frontend.sent(model, *tokens),
+            SessionEvent::Started { nodes, model, tokens, .. } => {
+                let is_alone = {
+                    let mut progress = self.progress();
+                    progress.awaited.push((nodes.clone(), model.clone(), *tokens));
+                    progress.awaited.len() == 1
+                };
+                // Nothing is being written then.
+                if is_alone {
+                    self.frontend.awaits(model, *tokens);
+                } else {
+                    self.frontend.sent(model, *tokens);
+                }
+            }
             SessionEvent::Reading { done, total } => self.frontend.reading(*done, *total),
-            SessionEvent::Committed { .. } | SessionEvent::Finished { .. } => self.frontend.arrived(),
+            SessionEvent::Committed { node, .. } => {
+                self.frontend.arrived();
+                let other = self.progress().arrived(node.id);
+                if let Some((model, tokens)) = other {
+                    self.frontend.awaits(&model, tokens);
+                }
+            }
+            SessionEvent::Finished { .. } => {
+                self.progress().awaited.clear();
+                self.frontend.arrived();
+            }
             SessionEvent::Notice { text } => self.frontend.note(text),
             SessionEvent::Call { tool, arguments, .. } => {
                 let plan = serde_json::from_str(arguments).ok().and_then(|given| Plan::of_call(tool, &given));
@@ -190,8 +227,7 @@ impl Shown {
             }
             SessionEvent::Delta { .. } | SessionEvent::Thinking { .. } if !self.streams => {}
             SessionEvent::Delta { node, offset, text } => {
-                let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-                let lost = progress.advance(*node, *offset, text);
+                let lost = self.progress().advance(*node, *offset, text);
                 if lost > 0 {
                     self.frontend.note(&format!(
                         "{lost} bytes of this answer came too fast to be shown here; the tree has it whole"
@@ -207,6 +243,10 @@ impl Shown {
             }
             _ => {}
         }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks whoever is there, where somebody is.

@@ -95,9 +95,13 @@ impl OutputStyle {
         }
     }
 
-    /// In a colour, by its number.
+    /// In a colour, by its number; as it is where that is empty.
     fn paint(&self, color: &str, text: &str) -> String {
-        if self.color && !text.is_empty() { format!("\x1b[{color}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.color && !text.is_empty() && !color.is_empty() {
+            format!("\x1b[{color}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     pub(crate) fn dim(&self, text: &str) -> String {

@@ -344,6 +344,13 @@ impl Terminal {
         self.end_text();
     }
 
+    /// Begins to wait for a model, where it can be told.
+    fn begin_wait(&self, model: &str, tokens: u64) {
+        if !self.quiet && io::stderr().is_terminal() {
+            self.wait.begin(model, tokens, !can_redraw());
+        }
+    }
+
     fn end_text(&self) {
         self.end_text_of(&mut self.stream.lock().unwrap_or_else(PoisonError::into_inner));
     }

@@ -12,7 +12,7 @@ use text::terminal::one_line;
 use crate::cli::Cli;
 
 /// Forms that people guess: the command, what of it is refused (any text, where it is [`TEXT`]), and what to type.
-const GUESSES: [(&str, &str, &str); 18] = [
+const GUESSES: [(&str, &str, &str); 19] = [
     ("drawloom", "models", "`drawloom model list` lists the models"),
     ("drawloom", "logs", "`drawloom log` shows the last exchanges"),
     ("drawloom", "keys", SETS_KEY),
@@ -25,6 +25,7 @@ const GUESSES: [(&str, &str, &str); 18] = [
     ("drawloom ask", TEXT, "a question of several words needs quotes: `drawloom ask \"TEXT\"`"),
     ("drawloom chat", "-s", "write --session NAME; a system prompt is --system TEXT"),
     ("drawloom chat", "-f", "write --file FILE"),
+    ("drawloom chat", "--temp", "write --temperature NUMBER; a conversation that is forgotten is --private"),
     ("drawloom tree head", TEXT, "the text is that of a flag: `drawloom tree head TREE --text TEXT`"),
     ("drawloom tree note", TEXT, "the text is that of a flag: `drawloom tree note TREE --text TEXT`"),
     ("drawloom tree draft", "--text", "it comes after the tree: `drawloom tree draft TREE TEXT`"),
@@ -81,7 +82,9 @@ pub(crate) fn error(found: &Error, arguments: &[OsString]) -> Option<CommandErro
             .find_map(context)
             .and_then(|all| {
                 let typed = typed.as_deref();
-                let near = all.split(", ").filter(|meant| typed.is_none_or(|typed| is_near(typed, meant)));
+                // An earlier name is refused itself.
+                let names = all.split(", ").map(|name| if name == "--temp" { "--temperature" } else { name });
+                let near = names.filter(|meant| typed.is_none_or(|typed| is_near(typed, meant)));
                 let errors =
                     |meant: &&str| typed.map_or(0, |typed| strsim::damerau_levenshtein(typed, meant));
                 near.min_by_key(errors).map(str::to_owned)
@@ -94,7 +97,8 @@ pub(crate) fn error(found: &Error, arguments: &[OsString]) -> Option<CommandErro
     };
     let valid = || context(ContextKind::ValidValue).map(|values| format!("possible values: {values}"));
     let refused = context(ContextKind::InvalidSubcommand).or_else(|| {
-        (found.kind() == ErrorKind::UnknownArgument).then(|| context(ContextKind::InvalidArg)).flatten()
+        let is_it = matches!(found.kind(), ErrorKind::UnknownArgument | ErrorKind::TooManyValues);
+        is_it.then(|| context(ContextKind::InvalidArg)).flatten()
     });
     let guess = refused.and_then(|refused| guessed(&command, &refused)).map(str::to_owned);
     let hint = guess.or_else(message_of_chat).or(suggestion).or_else(valid);

@@ -38,7 +38,7 @@ impl TextOrigin {
     }
 }
 
-/// Where a node's text came from, if a model made it or the version it was edited from.
+/// Where a node's text came from, if a model made it, the version it was edited from, or the passage it begins as.
 ///
 /// # Errors
 /// [`RowError`] when the store fails.
@@ -52,6 +52,9 @@ pub fn origin_of(rows: &dyn TreeReader, node: &Node) -> Result<Option<TextOrigin
         let (None, Some(version)) = (&found, next) else { break };
         let Some(row) = rows.node(version)? else { break };
         (found, next) = (origin(&row.node), row.node.edited_from);
+    }
+    if let (None, Some(quote)) = (&found, node.quote.as_ref().filter(|quote| quote.at == 0)) {
+        found = rows.node(quote.node)?.and_then(|row| origin(&row.node));
     }
     Ok(found)
 }

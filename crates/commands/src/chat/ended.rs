@@ -79,7 +79,7 @@ impl Conversation {
                 limit,
                 denied: Vec::new(),
                 answers: Vec::new(),
-                streamed: app.frontend.shows_answers(),
+                streamed: self.streams && app.frontend.shows_answers(),
             }),
             (Some(answer), Some(mut error)) => {
                 // A turn may end behind an answer that is whole.

@@ -85,6 +85,8 @@ pub struct TreeShown {
     pub draft: Option<StoredText>,
     /// Where what the model sees begins, if that is not the beginning of the tree.
     pub window: Option<PositionId>,
+    /// Whether it begins inside of that passage.
+    pub window_inside: bool,
     /// Whether it is the tree, not a path.
     #[serde(skip)]
     pub all: bool,

@@ -12,7 +12,7 @@ use loom::render::window;
 use loom::source;
 use loom::{
     AuthorKind, CellKey, NodeId, NodeRow, OpTarget, Position, PositionId, PositionKind, Refusal, RowError,
-    Slot, TreeReader, ViewName, resolve,
+    Run, Slot, TextOffset, TreeReader, ViewName, resolve,
 };
 
 use super::mark::{draft_at, stored_head, stored_note};
@@ -64,7 +64,21 @@ pub(super) async fn show(app: &App, asker: &Asker, args: ShowArgs) -> Result<Com
         Some(from) => Some(next_page(&tree_argument(app, asker, tree).await?, &args, &view, &from)),
         None => None,
     };
-    let shown = TreeShown { tree, nodes, next, more, cut_at, head, note, draft, window, all, unfolded };
+    let (window, window_inside) = (window.map(|(at, _)| at), window.is_some_and(|(_, inside)| inside));
+    let shown = TreeShown {
+        tree,
+        nodes,
+        next,
+        more,
+        cut_at,
+        head,
+        note,
+        draft,
+        window,
+        window_inside,
+        all,
+        unfolded,
+    };
     Ok(CommandOutcome::Shown(shown))
 }
 
@@ -102,7 +116,8 @@ struct Page {
     head: Option<StoredText>,
     note: Option<StoredText>,
     draft: Option<StoredText>,
-    window: Option<PositionId>,
+    /// Where what the model sees begins, and whether that is inside of the passage there.
+    window: Option<(PositionId, bool)>,
     /// Whether it ends where the path does, or the tree.
     is_last: bool,
     /// Whether something is deeper than was asked for.
@@ -135,19 +150,20 @@ fn window_start(
     view: &ViewName,
     tip: PositionId,
     nodes: &[NodeShown],
-) -> Result<Option<PositionId>, RowError> {
-    let moved = rows.cell(&CellKey::WindowStart { view: view.clone() })?.value.as_place();
-    let mut start = moved.map(|place| place.position);
+) -> Result<Option<(PositionId, bool)>, RowError> {
+    let mut start = rows.cell(&CellKey::WindowStart { view: view.clone() })?.value.as_place();
     let made = nodes.iter().rev().find(|node| node.active && node.author_kind == AuthorKind::Model);
     if let (None, Some(made)) = (start, made)
         && let Some(row) = rows.node(made.id)?
         && let Some(generation) = row.node.generation
     {
-        start = rows.generation(generation)?.and_then(|row| row.runs.last().map(|run| run.from));
+        let run = |run: &Run| TextOffset { position: run.from, at: 0 };
+        start = rows.generation(generation)?.and_then(|row| row.runs.last().map(run));
     }
-    let Some(at) = start.map(|start| rows.position(start)).transpose()?.flatten() else { return Ok(None) };
-    let is_on_path = is_ancestor(rows, at.id, tip)?;
-    Ok((at.depth > 1 && is_on_path).then_some(at.id))
+    let Some(start) = start else { return Ok(None) };
+    let Some(at) = rows.position(start.position)? else { return Ok(None) };
+    let (is_on_path, is_inside) = (is_ancestor(rows, at.id, tip)?, start.at > 0);
+    Ok(((at.depth > 1 || is_inside) && is_on_path).then_some((at.id, is_inside)))
 }
 
 /// Nodes with the tags and remarks of their positions.

@@ -119,16 +119,39 @@ fn apart<'a>(stretches: &[Stretch<'a>], found: &TextShown) -> Vec<Stretch<'a>> {
 /// The text with each part in the colour of its author.
 fn painted(stretches: &[Stretch<'_>], to: OutputStyle) -> String {
     let mut out = String::new();
+    let authors = authors(stretches);
     for Stretch { text, author } in stretches {
-        let kind = author.as_ref().map_or(AuthorKind::Human, |(kind, _)| *kind);
+        let (color, _) = author.as_ref().map_or(PLAIN, |author| color(author, &authors));
         // Line by line, so that a pager that shows half of it shows the right colours.
         for line in text.split_inclusive('\n') {
             let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
-            out.push_str(&to.by(kind, &to.text(line)));
+            out.push_str(&to.paint(color, &to.text(line)));
             out.push_str(end);
         }
     }
     out
+}
+
+/// A colour by its number and by its name.
+type Color = (&'static str, &'static str);
+
+const PLAIN: Color = ("", "plain");
+/// Of models in the order they first appear; those of more come round again.
+const MODELS: [Color; 5] =
+    [("34", "blue"), ("35", "magenta"), ("32", "green"), ("33", "yellow"), ("31", "red")];
+
+/// The colour of one of the authors.
+fn color(author: &Author, authors: &[&Author]) -> Color {
+    match author.0 {
+        AuthorKind::Human => PLAIN,
+        AuthorKind::Tool => ("36", "cyan"),
+        AuthorKind::Model => MODELS[number(author, authors) % MODELS.len()],
+    }
+}
+
+/// How many of its kind come before it.
+fn number(author: &Author, authors: &[&Author]) -> usize {
+    authors.iter().filter(|other| other.0 == author.0).take_while(|other| **other != author).count()
 }
 
 /// The text with the sign of its author before each line of each part.
@@ -151,22 +174,25 @@ fn signed(stretches: &[Stretch<'_>], to: OutputStyle) -> String {
     out
 }
 
-/// The authors in the order they first appear, each with a sign: a letter of its kind, and a number where several of
-/// a kind wrote.
-fn signs<'a>(stretches: &'a [Stretch<'_>]) -> Vec<(&'a Author, String)> {
+/// The authors in the order they first appear.
+fn authors<'a>(stretches: &'a [Stretch<'_>]) -> Vec<&'a Author> {
     let mut authors: Vec<&Author> = Vec::new();
     for author in stretches.iter().filter_map(|stretch| stretch.author.as_ref()) {
         if !authors.contains(&author) {
             authors.push(author);
         }
     }
-    let of_kind = |kind: AuthorKind| authors.iter().filter(move |(is, _)| *is == kind);
+    authors
+}
+
+/// The authors, each with a sign: a letter of its kind, and a number where several of a kind wrote.
+fn signs<'a>(stretches: &'a [Stretch<'_>]) -> Vec<(&'a Author, String)> {
+    let authors = authors(stretches);
     let sign = |author: &&'a Author| {
         let letter = letter(author.0);
-        let number = of_kind(author.0).position(|other| other == author).unwrap_or_default() + 1;
-        let sign =
-            if of_kind(author.0).count() > 1 { format!("{letter}{number}") } else { letter.to_owned() };
-        (*author, sign)
+        let is_alone = authors.iter().filter(|other| other.0 == author.0).count() == 1;
+        let number = number(author, &authors) + 1;
+        (*author, if is_alone { letter.to_owned() } else { format!("{letter}{number}") })
     };
     authors.iter().map(sign).collect()
 }
@@ -182,14 +208,11 @@ pub(super) const fn letter(kind: AuthorKind) -> &'static str {
 
 /// Who the signs or colours stand for.
 fn legend(stretches: &[Stretch<'_>], to: OutputStyle) -> Vec<String> {
-    let line = |((kind, name), sign): (&Author, String)| {
-        let name = to.line(name);
-        match kind {
-            _ if !to.color => format!("{sign} {name}"),
-            AuthorKind::Human => format!("plain: {name}"),
-            AuthorKind::Model => format!("blue: {name}"),
-            AuthorKind::Tool => format!("cyan: {name}"),
-        }
+    let signs = signs(stretches);
+    let authors: Vec<&Author> = signs.iter().map(|(author, _)| *author).collect();
+    let line = |(author, sign): &(&Author, String)| {
+        let name = to.line(&author.1);
+        if to.color { format!("{}: {name}", color(author, &authors).1) } else { format!("{sign} {name}") }
     };
-    signs(stretches).into_iter().map(line).collect()
+    signs.iter().map(line).collect()
 }

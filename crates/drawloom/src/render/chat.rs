@@ -55,11 +55,11 @@ pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
         body.push('\n');
     }
     let denied = done.denied.iter().map(|call| to.line(&call.why).into_owned());
-    let shown = RenderedOutcome::new(body).noting(denied.chain(limit(done)));
+    let shown = RenderedOutcome::new(body);
     if to.terminal {
         shown.noting(footer(done, to.columns.unwrap_or(usize::MAX)).into_iter().chain(limit(done)))
     } else {
-        shown
+        shown.noting(denied.chain(cut(&done.finish).map(str::to_owned)).chain(limit(done)))
     }
 }
 

@@ -58,7 +58,8 @@ pub(super) fn marks(node: &NodeShown, above: Option<&NodeShown>) -> String {
         marks.push(word(&node.kind));
     }
     if let Some(model) = node.model.as_ref().filter(|_| node.author_kind == AuthorKind::Human) {
-        marks.push(format!("edits {}", text::terminal::one_line(model)));
+        let does = if node.edited_from.is_some() { "edits" } else { "from" };
+        marks.push(format!("{does} {}", text::terminal::one_line(model)));
     }
     if node.versions > 1 {
         marks.push(format!("{} versions", node.versions));

@@ -67,7 +67,8 @@ const ROOM: usize = 20;
 /// The line above the passage where what the model sees begins.
 fn seen_from(out: &mut String, found: &TreeShown, node: &NodeShown, to: OutputStyle) {
     if found.window == Some(node.position) {
-        let _ = writeln!(out, "{}", cut(&to.dim("┄┄ the model sees from here on ┄┄"), to));
+        let from = if found.window_inside { "within the next passage" } else { "here" };
+        let _ = writeln!(out, "{}", cut(&to.dim(&format!("┄┄ the model sees from {from} on ┄┄")), to));
     }
 }
 

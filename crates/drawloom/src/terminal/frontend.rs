@@ -17,7 +17,6 @@ use workspace::{FileArgument, FileError, StoreGuard};
 
 use super::asking::{YES_OR_NO, ask, is_yes};
 use super::input::{self, ToldInput};
-use super::size::can_redraw;
 use super::{ASKING, TERMINAL, Terminal, editor};
 
 impl Frontend for Terminal {
@@ -93,10 +92,15 @@ impl Frontend for Terminal {
     }
 
     fn sent(&self, model: &str, tokens: u64) {
-        let is_writing = || self.stream.lock().unwrap_or_else(PoisonError::into_inner).open;
-        if !self.quiet && io::stderr().is_terminal() && !is_writing() {
-            self.wait.begin(model, tokens, !can_redraw());
+        let is_writing = self.stream.lock().unwrap_or_else(PoisonError::into_inner).open;
+        if !is_writing {
+            self.begin_wait(model, tokens);
         }
+    }
+
+    fn awaits(&self, model: &str, tokens: u64) {
+        self.apart(|| {});
+        self.begin_wait(model, tokens);
     }
 
     fn reading(&self, done: u64, total: u64) {

@@ -88,6 +88,10 @@ fn several_answers_of_a_call_stand_beside_the_first() {
         run.err.contains("this is answer 4 of 6") && run.err.contains("one of the answers failed"),
         "{run:?}"
     );
+    let again = world.command(&["--model", &model, "chat", "-m", "/regenerate -n 2"]);
+    let shown = Terminal::start(again).written();
+    let answers: Vec<&str> = shown.lines().filter(|line| line.ends_with('.')).collect();
+    assert_eq!(answers, ["One.", "Two."], "each on lines of its own: {shown}");
 }
 
 #[test]

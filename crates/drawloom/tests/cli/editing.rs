@@ -288,6 +288,8 @@ fn a_passage_typed_into_meanwhile_is_not_edited_over() {
         let done = edited(&world, &meanwhile(&other, "s/.*/Poured./"), &[&passage]);
         assert_ne!(done.code, Some(0), "{done:?}");
         assert!(done.err.contains(&format!("{passage} was changed meanwhile")), "{}", done.err);
+        assert!(done.err.contains("edit the passage again with what it says"), "{}", done.err);
+        assert!(!done.err.contains("takes it in"), "it would be refused: {}", done.err);
         let files = kept(&world);
         assert!(done.err.contains(files[0].to_str().unwrap()), "{}", done.err);
         assert!(fs::read_to_string(&files[0]).unwrap().contains("Poured."));

@@ -137,6 +137,12 @@ fn all_answers_are_given_to_a_program_and_cut_ones_marked() {
     assert!(!whole.contains("(cut off)") && cut.contains("Two (cut off)"), "{whole}{cut}");
     assert_eq!(world.json(&["log"]).1["exchanges"][0]["cut"], true);
     assert!(world.ok(&["chat", "-m", "/history"]).contains("(cut off)"));
+    std::fs::write(world.path("answers.jsonl"), r#"{"text": "Two", "finish": "length"}"#).unwrap();
+    for words in [&["chat", "-m", "Go on?"][..], &["ask", "Go on?"]] {
+        let run = world.run(&[&["--model", &model], words].concat());
+        assert_eq!((run.code, run.out.as_str()), (Some(0), "Two\n"), "{run:?}");
+        assert!(run.err.ends_with("the answer was cut at its length limit\n"), "{run:?}");
+    }
 }
 
 #[test]

@@ -265,6 +265,36 @@ fn the_place_from_which_the_model_sees_is_drawn() {
 }
 
 #[test]
+fn the_place_from_which_the_model_sees_is_drawn_where_it_is_inside_of_a_passage() {
+    let world = World::new();
+    world.write(
+        "config.toml",
+        "[model]\ndefault = \"script:echo\"\n[models.\"script/echo\"]\nwindow = 4096\n",
+    );
+    world.write("long.txt", &"It rained all day, and the river rose.\n".repeat(20_000));
+    let file = world.home().join("long.txt");
+    world.ok(&["tree", "new", "--title", "Long", "--file", file.to_str().unwrap(), "--split", "none"]);
+    world.ok(&["tree", "generate", "Long"]);
+    let (_, shown) = world.json(&["tree", "show", "Long"]);
+    assert_eq!((&shown["window"], &shown["window_inside"]), (&shown["nodes"][1]["position"], &json!(true)));
+    for more in [&[][..], &["--all"]] {
+        let shown = world.ok(&[&["tree", "show", "Long"], more].concat());
+        assert!(shown.contains("┄┄ the model sees from within the next passage on ┄┄"), "{shown}");
+    }
+}
+
+#[test]
+fn a_branch_within_a_passage_of_a_model_names_the_model() {
+    let (world, made) = written();
+    world.ok(&["tree", "branch", "Tale", &made, "--at", "3"]);
+    let (_, shown) = world.json(&["tree", "show", "Tale"]);
+    let node = shown["nodes"].as_array().unwrap().last().unwrap();
+    assert_eq!((&node["model"], &node["author"]), (&"script/echo".into(), &"owner".into()), "{shown}");
+    let told = world.ok(&["tree", "show", "Tale"]);
+    assert!(told.contains("owner · from script/echo"), "{told}");
+}
+
+#[test]
 fn settings_that_are_those_of_the_passage_above_are_not_repeated() {
     let world = World::new();
     world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);

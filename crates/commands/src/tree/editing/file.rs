@@ -198,6 +198,12 @@ impl EditFile {
             Ok(_) if error.code == "forgotten" || self.is_forgotten(&error) => {
                 format!("the edited text lies in {name}")
             }
+            // One passage is edited over the text that was opened.
+            Ok(_) if self.is_overtaken(&error) => {
+                format!(
+                    "the edited text lies in {name}: edit the passage again with what it says, then delete it"
+                )
+            }
             Ok(_) | Err(FileProblem::TooLarge { .. }) => {
                 format!("the edited text lies in {name}: `{}` takes it in", self.command())
             }
@@ -213,6 +219,13 @@ impl EditFile {
     fn is_forgotten(&self, error: &CommandError) -> bool {
         let version = self.base.versions.first().filter(|_| self.base.is_one);
         version.is_some_and(|(_, version)| error.hint == Refusal::Purged(*version).hint())
+    }
+
+    /// Whether an error says that the one passage it holds was changed since it was opened.
+    fn is_overtaken(&self, error: &CommandError) -> bool {
+        let version = self.base.versions.first().filter(|_| self.base.is_one);
+        version
+            .is_some_and(|(_, version)| error.hint == Refusal::ChangedMeanwhile(version.as_position()).hint())
     }
 
     /// Sets what it stands for after it, or a part of it, was taken in.
