@@ -4,6 +4,8 @@
 //! out because its process sleeps may be taken over, and what the sleeper then writes is refused by its number. It
 //! finds that out at its next renewal, which comes at once when it wakes, and stops what it asks a model for.
 
+use std::sync::{MutexGuard, PoisonError};
+
 use model::{Cancel, CancelHandle};
 use store::instance::{InstanceId, Instances};
 use store::{Fence, Guard, Lease, LeaseOwner, Principal, SessionId, StoreError};
@@ -42,6 +44,7 @@ impl SessionLease {
         mut stopped: Cancel,
     ) -> Result<Self, AgentError> {
         let name = session.lease();
+        release_again(runtime, who, &name).await;
         // A turn is a holder of its own: two turns of one process are two.
         let holder =
             LeaseOwner::new(format!("{}/{}", runtime.instance, runtime.new_id::<loom::GenerationId>()?));
@@ -118,9 +121,26 @@ impl Drop for SessionLease {
 
 /// Gives a lease back. One that was taken over meanwhile is not ours to give.
 async fn release(runtime: &Runtime, who: &Principal, name: &str, fence: Fence) {
-    if let Err(error) = runtime.store.release_lease(who, name, fence).await {
-        tracing::debug!(%error, "a lease was gone before it was given back");
+    match runtime.store.release_lease(who, name, fence).await {
+        Ok(()) => {}
+        Err(StoreError::Fenced { .. }) => tracing::debug!("a lease was gone before it was given back"),
+        Err(error) => {
+            tracing::warn!(%error, "a lease could not be given back; it is when the session is used again");
+            unreleased(runtime).push((name.to_owned(), fence));
+        }
     }
+}
+
+/// Gives back what the store did not take back when its turn ended: this process would keep itself waiting.
+async fn release_again(runtime: &Runtime, who: &Principal, name: &str) {
+    let kept: Vec<(String, Fence)> = unreleased(runtime).extract_if(.., |(of, _)| *of == *name).collect();
+    for (name, fence) in kept {
+        release(runtime, who, &name, fence).await;
+    }
+}
+
+fn unreleased(runtime: &Runtime) -> MutexGuard<'_, Vec<(String, Fence)>> {
+    runtime.unreleased.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Renews a lease until it is lost, and stops the turn then. While the store does not take it, it is tried more often.

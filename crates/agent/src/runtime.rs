@@ -1,6 +1,6 @@
 //! Services of an open home.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -9,7 +9,7 @@ use loom::{Author, GenerationId, Millis, NodeId, Op, Plan, RowError, TreeId, Tre
 use model::Clock;
 use store::home::{Home, Space, SpaceLimits};
 use store::instance::InstanceId;
-use store::{Applied, AttachedWrites, Ids, Principal, Store};
+use store::{Applied, AttachedWrites, Fence, Ids, Principal, Store};
 use text::mask::Masker;
 
 use crate::error::AgentError;
@@ -35,6 +35,8 @@ pub struct Runtime {
     pub space: SpaceLimits,
     /// How long a turn's lease lasts that is not renewed ([`LEASE`]).
     pub lease: Duration,
+    /// Leases of turns that have ended which the store did not take back.
+    pub unreleased: Arc<Mutex<Vec<(String, Fence)>>>,
     pub spend: Arc<SpendLimiter>,
     /// Who is asked when a model does not answer.
     pub fallbacks: Fallbacks,
@@ -61,6 +63,7 @@ impl Runtime {
             masker,
             space: SpaceLimits::default(),
             lease: LEASE,
+            unreleased: Arc::default(),
             spend: Arc::default(),
             fallbacks: Fallbacks::default(),
             rules: LastingRules::default(),

@@ -50,7 +50,7 @@ impl App {
             let spec = command.spec();
             Self::require(asker, spec.name, spec.right)?;
             match self.run_admitted(asker, command).await {
-                Err(error) => Err(self.with_short_ids(asker, error).await),
+                Err(error) => Err(self.told(asker, error).await),
                 done => done,
             }
         })

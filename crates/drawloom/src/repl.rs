@@ -198,8 +198,7 @@ impl Repl<'_> {
         let is_text =
             |line: &String| !line.trim().is_empty() && parse(line) != Input::Command(SlashCommand::Quit);
         for line in waiting.into_iter().chain([begun]).filter(is_text) {
-            let unsent = format!("not sent: {}", one_line(line.trim()));
-            to_stderr(&cut_end(&unsent, columns()));
+            to_stderr(&unsent(&line));
         }
     }
 
@@ -348,7 +347,7 @@ impl Repl<'_> {
     }
 
     async fn failed(&self, error: &CommandError) {
-        let error = &self.app.with_short_ids(&Asker::owner(), error.clone()).await;
+        let error = &self.app.told(&Asker::owner(), error.clone()).await;
         self.person.end_line();
         match error.code.as_ref() {
             "cancelled" => self.person.notice(&error.message),
@@ -379,6 +378,11 @@ impl Repl<'_> {
             self.output.aside(&others);
         }
     }
+}
+
+/// Names a line that was typed and is not sent.
+fn unsent(line: &str) -> String {
+    cut_end(&format!("not sent: {}", one_line(line.trim())), columns())
 }
 
 /// What a conversation begins with: session, model, and where text goes; on one line where there is room.

@@ -232,3 +232,20 @@ async fn a_write_under_a_lease_that_is_past_is_fenced_by_its_number_alone() {
     assert!(process.runtime.apply_rows(&WHO, entered.tree, with(second)).await.is_ok());
     assert!(process.runtime.apply_rows(&WHO, entered.tree, store::AttachedWrites::nothing()).await.is_ok());
 }
+
+/// A full disk takes no lease back: what the process keeps of itself keeps it from nothing.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_the_store_did_not_take_back_is_given_back_by_the_next_turn() {
+    let house = House::new();
+    let process = house.process("chat");
+    let runtime = &process.runtime;
+    let lease = process.enter().await.session.lease();
+    let holder = LeaseOwner::new(format!("{}/1", runtime.instance));
+    let fence = runtime.store.acquire_lease(&WHO, &lease, &holder, LEASE).await.unwrap();
+    let model = script("{\"text\": \"yes\"}\n{\"text\": \"yes\"}");
+    let refused = process.say(&model, "hello").await.unwrap_err();
+    assert!(matches!(refused.as_ref(), AgentError::Busy { .. }), "the control: {refused:?}");
+    runtime.unreleased.lock().unwrap().push((lease, fence));
+    assert!(process.say(&model, "hello").await.unwrap().reply.unwrap().error.is_none());
+    assert!(runtime.unreleased.lock().unwrap().is_empty());
+}

@@ -75,8 +75,12 @@ impl App {
         CommandError::not_found("node", name, hint)
     }
 
-    /// An error with the short ids of nodes in place of their ids, which people cannot read.
-    pub async fn with_short_ids(&self, asker: &Asker, mut error: CommandError) -> CommandError {
+    /// An error as people are told it: with the short ids of nodes in place of their ids, which they cannot read, and
+    /// known secrets masked, which somebody may have typed.
+    pub async fn told(&self, asker: &Asker, mut error: CommandError) -> CommandError {
+        for text in [&mut error.message, &mut error.hint] {
+            *text = self.runtime.masker.mask(text).text.into_owned();
+        }
         let words = error.message.split(|c: char| !c.is_ascii_alphanumeric());
         let is_id = |word: &&str| word.len() == LETTERS_OF_ID && word.parse::<NodeId>().is_ok();
         let ids: Vec<String> = words.filter(is_id).map(str::to_owned).collect();

@@ -46,7 +46,8 @@ impl Conversation {
             let hint = "say something first, or give -m TEXT";
             CommandError::not_found("conversation of the session", &self.name(), hint)
         })?;
-        let scratch = Runtime { store: Arc::new(Store::in_memory()?), ..app.runtime.clone() };
+        let store = Arc::new(Store::in_memory()?);
+        let scratch = Runtime { store, unreleased: Arc::default(), ..app.runtime.clone() };
         let entered = scratch.enter(who, &self.chosen, &text).await?;
         let op = Op::Append(asker.text(text, Some(Role::User)));
         scratch.change(who, entered.tree, &entered.view, op, AttachedWrites::nothing()).await?;

@@ -20,6 +20,7 @@ use loom::render::window;
 use loom::{CellKey, Mode, NodeId, Op, PositionId, Refusal, Slot, TreeId, TreeReader, ViewName};
 use workspace::Accept;
 
+pub(super) use self::apply::is_read;
 pub(super) use self::base::text_before;
 use self::base::{EditBase, HeldBase};
 use self::file::{EditFile, remove_applied};

@@ -146,6 +146,7 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
         }
         _ => {
             let before = shown().await?;
+            let was_read = stands_in_text(app, asker, &named).await?;
             let Some((text, edit_file)) = editing::edit_text(app, asker, &named, &args, &before).await?
             else {
                 let (result, text) =
@@ -153,6 +154,10 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
                 let sentence = format!("nothing was changed: {} stays", passage(&result.short_id, &text));
                 return Ok(CommandOutcome::Edited(Told { result, sentence }));
             };
+            if was_read && !stands_in_text(app, asker, &named).await? {
+                let refused = StoreError::Refused(Refusal::ChangedMeanwhile(named.position));
+                return Err(edit_file.kept(app, refused.into()));
+            }
             file = Some(edit_file);
             (Some(before), text)
         }
@@ -177,6 +182,16 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
 
 async fn is_document(app: &App, asker: &Asker, tree: TreeId) -> Result<bool, CommandError> {
     Ok(app.read(asker, tree, |rows| Ok(rows.tree()?.mode)).await? == Mode::Buffer)
+}
+
+/// Whether a passage stands in the text of its view.
+async fn stands_in_text(app: &App, asker: &Asker, named: &NamedNode) -> Result<bool, CommandError> {
+    let (view, at) = (named.view.clone(), named.position);
+    let read = app.read(asker, named.tree, move |rows| {
+        let shown = shown_at(rows, &view, at)?.node.id;
+        editing::is_read(rows, (at, shown), loom::render::tip(rows, &view)?)
+    });
+    read.await
 }
 
 /// What a passage says: what is typed and not committed yet is its text like any other.

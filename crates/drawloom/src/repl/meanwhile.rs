@@ -12,7 +12,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::ending::{self, Endings};
 use super::typeahead::{TypeAheadReader, TypedAhead};
-use super::{Flow, Repl};
+use super::{Flow, Repl, unsent};
+use crate::output::to_stderr;
 use crate::terminal::has_job_control;
 
 /// The terminal while a turn runs.
@@ -108,10 +109,15 @@ impl<'a> TurnInputReader<'a> {
     }
 
     /// The turn is done: lines that nobody looked at wait behind the others. Where the conversation ends, so do those
-    /// that the turn took and did not say.
+    /// that the turn took and did not say; else they are named.
     pub(super) fn end(self) -> Flow {
-        if self.is_ending() {
-            self.sent.into_iter().rev().for_each(|(line, _)| self.waiting.push_front(line));
+        let is_ending = self.is_ending();
+        for (line, _) in self.sent.into_iter().rev() {
+            if is_ending {
+                self.waiting.push_front(line);
+            } else {
+                to_stderr(&unsent(&line));
+            }
         }
         let TypedAhead { lines, begun } = self.ahead.finish();
         lines.iter().for_each(|line| self.repl.keep(line));

@@ -449,3 +449,24 @@ fn a_slash_command_that_reads_goes_on_with_an_unknown_key_as_other_commands_that
         assert_eq!(run.code, Some(2), "the control: {line}: {run:?}");
     }
 }
+
+#[test]
+fn a_known_secret_that_was_typed_as_an_argument_is_in_no_error() {
+    let world = World::new();
+    const SECRET: &str = "sk-typed-0123456789abcdef";
+    let set = world.fed(&["config", "set", "providers.box.key"], format!("{SECRET}\n").as_bytes());
+    assert_eq!(set.code, Some(0), "{set:?}");
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    for words in [
+        &["tree", "show", SECRET][..],
+        &["tree", "tag", "Tale", SECRET, "x"],
+        &["tree", "edit", "Tale", "--replace", SECRET, "x"],
+        &["sessions", "show", SECRET],
+    ] {
+        for json in [&[][..], &["--json"]] {
+            let run = world.run(&[json, words].concat());
+            assert_ne!(run.code, Some(0), "{words:?}");
+            assert!(!(run.err + &run.out).contains(SECRET), "{words:?}");
+        }
+    }
+}

@@ -299,6 +299,20 @@ fn a_passage_typed_into_meanwhile_is_not_edited_over() {
 }
 
 #[test]
+fn a_passage_that_was_left_out_meanwhile_is_not_edited_unseen() {
+    for (other, is_one) in [("exclude", false), ("exclude", true), ("prune", false), ("prune", true)] {
+        let world = World::new();
+        let passage = novel(&world)[1].clone();
+        let command = meanwhile(&format!("{other} Novel {passage}"), "s/It rained/It poured/");
+        let named = [passage.as_str()];
+        let done = edited(&world, &command, if is_one { &named } else { &[] });
+        assert_ne!(done.code, Some(0), "{other} {is_one}: {done:?}");
+        assert!(done.err.contains(&passage) && done.err.contains("the edited text lies in"), "{}", done.err);
+        assert!(fs::read_to_string(&kept(&world)[0]).unwrap().contains("It poured"), "{other} {is_one}");
+    }
+}
+
+#[test]
 fn a_pending_edit_is_opened_and_what_comes_of_it_is_one_step() {
     let world = World::new();
     let passage = novel(&world)[1].clone();

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use loom::path::{ViewOverrides, is_ancestor};
 use loom::render::{tip, window};
-use loom::{CellKey, MovedText, NodeId, Op, PassageEdit, PositionId, resolve};
+use loom::{CellKey, MovedText, NodeId, Op, OpTarget, PassageEdit, PositionId, TreeReader, resolve};
 use text::passages::{Division, split};
 
 use super::{OpenPassage, OpenText, edited};
@@ -80,7 +80,7 @@ impl OpenText {
             let tip = tip(rows, &view)?;
             let shown = at.iter().map(|at| {
                 let row = shown_at(rows, &view, *at)?;
-                let is_gone = row.purged || !is_ancestor(rows, *at, tip)?;
+                let is_gone = row.purged || !is_read(rows, (*at, row.node.id), tip)?;
                 Ok((is_gone, row.node.id, row.node.text().into_owned()))
             });
             shown.collect::<Result<Vec<_>, loom::RowError>>()
@@ -230,7 +230,11 @@ impl OpenText {
             (self.view.clone(), collided.iter().map(|passage| passage.position).collect());
         let is_off = app.read(asker, self.tree, move |rows| {
             let tip = tip(rows, &view)?;
-            at.iter().map(|at| Ok(!is_ancestor(rows, *at, tip)?)).collect::<Result<Vec<_>, loom::RowError>>()
+            let is_off = at.iter().map(|at| {
+                let shown = shown_at(rows, &view, *at)?.node.id;
+                Ok(!is_read(rows, (*at, shown), tip)?)
+            });
+            is_off.collect::<Result<Vec<_>, loom::RowError>>()
         });
         let off_path = collided.iter().zip(is_off.await?).filter(|(_, is_off)| *is_off);
         done.off_path = off_path.map(|(passage, _)| passage.named()).collect();
@@ -257,4 +261,18 @@ impl OpenText {
             _ => String::new(),
         }
     }
+}
+
+/// Whether a passage stands in the text that ends at the tip: the path leads through it, and it is not left out.
+pub(in crate::tree) fn is_read(
+    rows: &dyn TreeReader,
+    (at, shown): (PositionId, NodeId),
+    tip: PositionId,
+) -> Result<bool, loom::RowError> {
+    for target in [OpTarget::Position(at), OpTarget::Version(shown)] {
+        if rows.cell(&CellKey::Excluded { target })?.value.is_set() {
+            return Ok(false);
+        }
+    }
+    is_ancestor(rows, at, tip)
 }

@@ -40,8 +40,9 @@ pub(super) fn with_line_ends_of(old: &str, saved: &str) -> String {
     let (both, lines) = (old.matches("\r\n").count(), old.matches('\n').count());
     let alone = |text: &str| text.matches('\r').count() - text.matches("\r\n").count();
     let given = match both {
-        0 => saved.replace("\r\n", "\n"),
-        _ if both == lines && !saved.contains("\r\n") && alone(saved) <= alone(old) => {
+        // An editor that ends lines so; where few are, they were written.
+        0 if saved.matches("\r\n").count() * 2 > saved.matches('\n').count() => saved.replace("\r\n", "\n"),
+        1.. if both == lines && !saved.contains("\r\n") && alone(saved) <= alone(old) => {
             saved.replace('\n', "\r\n")
         }
         _ => saved.to_owned(),
@@ -61,6 +62,8 @@ mod tests {
         assert_eq!(with_line_ends_of("a\r\nb\r\n", "a\nc\n"), "a\r\nc\r\n");
         assert_eq!(with_line_ends_of("a\r\nb\n", "a\nc\r\n"), "a\nc\r\n", "mixed: as it was saved");
         assert_eq!(with_line_ends_of("", "a\r\n"), "a\n");
+        assert_eq!(with_line_ends_of("a\nb\n", "Y\r\na\nb\n"), "Y\r\na\nb\n", "mixed: as it was saved");
+        assert_eq!(with_line_ends_of("Two. \r", "Two. \r\n\nNew"), "Two. \r\n\nNew");
         assert_eq!(with_line_ends_of("a\nb", "a\rc\r"), "a\nc\n", "an editor that ends lines so");
     }
 
