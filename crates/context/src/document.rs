@@ -4,11 +4,12 @@
 //! quarter of the window to a paragraph (else a sentence, else a cluster) and stays there, so that prefix and
 //! cache live in between. No marker stands in the prose.
 
+use loom::operation::TimelineEffect;
 use loom::path::ViewOverrides;
 use loom::render::tip;
 use loom::{
-    CellKey, CellValue, NodeId, NodeRow, OriginRole, PositionId, RowError, Slot, TreeReader, Trust, ViewName,
-    resolve,
+    CellKey, CellValue, NodeId, NodeRow, OpKind, OriginRole, PositionId, RowError, Seq, Slot, TreeReader,
+    Trust, ViewName, resolve,
 };
 use model::{Chat, ChatPart, PartId, Prompt, TextPart};
 
@@ -86,6 +87,14 @@ pub fn document(
         None => set.value.as_place(),
     };
     let mut tail = Tail::read(rows, &request.view, &path, start, estimator, room)?;
+    if start.is_some() && request.again.is_none() && moved_by_itself(rows, set.seq)? {
+        let whole = Tail::read(rows, &request.view, &path, None, estimator, room)?;
+        let tokens = |tail: &Tail| if tail.complete { estimator.of(&tail.text()) } else { u64::MAX };
+        // A smaller window than this one's asked for it, or text that is gone.
+        if tokens(&whole) <= room || tokens(&tail) < room / LITTLE {
+            tail = whole;
+        }
+    }
     let buffer = match rows.draft(&request.view, Slot::Buffer)? {
         Some(draft) if request.drafts && request.from.is_none() => draft.text,
         _ => String::new(),
@@ -167,6 +176,15 @@ pub fn document(
         Some(again) => again.checked(assembled),
         None => Ok(assembled),
     }
+}
+
+/// A part of the room so small that a start which leaves no more of it is found anew (decision 25).
+const LITTLE: u64 = 8;
+
+/// Whether a window's start was moved for lack of room, and not by hand.
+fn moved_by_itself(rows: &dyn TreeReader, seq: Seq) -> Result<bool, RowError> {
+    let moved = rows.operation(seq)?.filter(|moved| moved.op.kind == OpKind::Compact);
+    Ok(moved.is_some_and(|moved| moved.op.timeline == TimelineEffect::None))
 }
 
 /// Why the beginning of a document is not sent.

@@ -70,6 +70,37 @@ fn a_long_document_starts_at_a_paragraph_and_stays_there() {
     assert!(prompt_text(&second.prompt).starts_with(&text), "the prefix is the same, byte for byte");
 }
 
+/// What a model of this window is sent, and whether the start moves.
+fn sent(desk: &Desk, window: u64) -> (String, bool) {
+    let found = document(&desk.tree, &request(ContinuationForm::Raw, window), &Estimator::default()).unwrap();
+    (prompt_text(&found.prompt), found.new_start.is_some())
+}
+
+#[test]
+fn a_start_that_a_small_window_asked_for_costs_a_large_one_nothing() {
+    let mut desk = passages(200);
+    let small = document(&desk.tree, &request(ContinuationForm::Raw, 1_024), &Estimator::default()).unwrap();
+    desk.run(Op::Compact { to: small.new_start, by_hand: false });
+    let (text, moves) = sent(&desk, 100_000);
+    assert!(text.starts_with("Paragraph 0 ") && !moves, "all of it fits");
+    assert_eq!(sent(&desk, 1_024), (prompt_text(&small.prompt), false), "the small one begins where it did");
+
+    // Nothing but a little of the text is left below the start.
+    let desk_of = |by_hand| {
+        let mut desk = passages(200);
+        let last = desk.append("The last one.\n\n").as_position();
+        desk.append("A little more.");
+        desk.run(Op::Compact { to: Some(TextOffset { position: last, at: 0 }), by_hand });
+        desk
+    };
+    let (text, moves) = sent(&desk_of(false), 2_048);
+    assert!(moves && text.len() > 2_000, "{text}");
+    for window in [2_048, 100_000] {
+        let (text, moves) = sent(&desk_of(true), window);
+        assert!(!moves && text.starts_with("The last one."), "what was moved by hand stays: {text}");
+    }
+}
+
 #[test]
 fn a_start_inside_a_passage_cuts_that_passage() {
     let mut desk = Desk::new();
