@@ -20,8 +20,8 @@ use crate::detect::{FoundServer, detect, servers};
 use crate::model_commands::{DEFAULT, fetch};
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
-use crate::provider::held;
 use crate::terminal::Terminal;
+use crate::variable::held;
 use crate::{embedded, open};
 
 /// Goes through the steps.

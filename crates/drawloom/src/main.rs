@@ -40,6 +40,7 @@ mod sandboxed;
 mod secrets;
 mod terminal;
 mod usage;
+mod variable;
 mod workspaces;
 
 use std::ffi::OsString;

@@ -16,6 +16,7 @@ use model::{
 use text::terminal::one_line;
 
 use crate::config::{Config, ModelSection, Provider, loose_key};
+use crate::variable::held;
 
 /// Window and longest answer of a remote model nobody knows: the least that providers have had for years.
 const ASSUMED_REMOTE: (u32, u32) = (128_000, 16_384);
@@ -335,11 +336,6 @@ fn prices(owner: &ModelSection, place: ModelPlace, known: Option<Prices>) -> Opt
         cache_write: rate(owner.price_cache_write.unwrap_or(input)),
         output: rate(output),
     }))
-}
-
-/// The value of a variable that is not empty.
-pub(crate) fn held(variable: &str) -> Option<String> {
-    std::env::var(variable).ok().filter(|value| !value.is_empty())
 }
 
 fn key_in(variable: &str, provider: &str) -> Result<String, CommandError> {

@@ -5,6 +5,7 @@ use store::home::KEYS;
 use text::mask::{MaskError, Masker, Secret};
 
 use crate::config::Config;
+use crate::variable::held;
 
 /// A masker of every known secret, and notices about those that cannot be masked.
 ///
@@ -26,14 +27,13 @@ pub(crate) fn masker(config: &Config) -> Result<(Masker, Vec<String>), CommandEr
 }
 
 fn known(config: &Config) -> Vec<(String, String)> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let mut known = Vec::new();
     for (name, provider) in &config.providers {
         let key = provider.key.clone().filter(|key| !key.is_empty());
         known.extend(key.map(|key| (format!("providers.{name}.key"), key)));
         let loose = provider.loose_key.clone();
         known.extend(loose.map(|key| (format!("{KEYS}/providers.{name}.key"), key)));
-        let named = provider.key_env.as_deref().and_then(|name| Some((name.to_owned(), variable(name)?)));
+        let named = provider.key_env.as_deref().and_then(|name| Some((name.to_owned(), held(name)?)));
         known.extend(named);
     }
     let loose = config.store.loose_password.clone();
@@ -42,11 +42,11 @@ fn known(config: &Config) -> Vec<(String, String)> {
     let web = &config.web;
     known.extend(web.loose_search_key.clone().map(|key| (format!("{KEYS}/web.search_key"), key)));
     known.extend(web.search_key.clone().map(|key| ("web.search_key".to_owned(), key)));
-    let named = web.search_key_env.as_deref().and_then(|name| Some((name.to_owned(), variable(name)?)));
+    let named = web.search_key_env.as_deref().and_then(|name| Some((name.to_owned(), held(name)?)));
     known.extend(named);
     // Known although it may not be used: the owner's text should not carry it either.
     let usual = model::providers().iter().filter_map(|row| row.key_env);
-    known.extend(usual.filter_map(|name| Some((name.to_owned(), variable(name)?))));
+    known.extend(usual.filter_map(|name| Some((name.to_owned(), held(name)?))));
     known.sort();
     known.dedup_by(|a, b| a.0 == b.0);
     known

@@ -16,6 +16,11 @@ use super::policy::{PolicySection, RULES, configured_tools};
 /// A longer file is not read, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
+/// Whether a value is an empty text, which is no value, of whatever kind its key is.
+pub(crate) fn is_absent(value: &Value) -> bool {
+    value.as_str() == Some("")
+}
+
 /// Something that is wrong in a file or the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
@@ -217,6 +222,9 @@ fn judge(path: &str, value: &Value, secrets: SecretRule) -> Result<(), (String, 
             return Err((format!("{shown} is not a secret"), format!("move it to {CONFIG}")));
         }
         _ => {}
+    }
+    if is_absent(value) {
+        return Ok(());
     }
     // The value is not repeated: it may be a key in the wrong place.
     key.kind.check(value).map_err(|wanted| (format!("{shown} does not fit"), format!("it takes {wanted}")))

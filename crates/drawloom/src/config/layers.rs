@@ -72,10 +72,8 @@ impl Layers {
         layers
     }
 
-    /// An empty text is no value.
     fn put(&mut self, held: ParsedFile, source: Source) {
-        let is_value = |value: &Value| value.as_str() != Some("");
-        let values = held.values.into_iter().filter(|(_, value)| is_value(value));
+        let values = held.values.into_iter().filter(|(_, value)| !file::is_absent(value));
         self.values.extend(values.map(|(path, value)| (path, (value, source))));
         self.loose.extend(held.loose);
         self.problems.extend(held.problems);

@@ -23,6 +23,7 @@ use store::home::KEYS;
 use super::keys::{models, named};
 use super::policy::PolicySection;
 use super::values::{Bytes, Seconds};
+use crate::variable::held;
 
 /// The whole configuration.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -237,7 +238,6 @@ impl Default for Store {
 impl Store {
     /// The password of the database: the environment before `keys.toml`.
     pub(crate) fn known_password(&self) -> Option<String> {
-        let held = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
         held("DRAWLOOM_STORE_PASSWORD").or_else(|| held("PGPASSWORD")).or_else(|| self.password.clone())
     }
 
@@ -335,8 +335,7 @@ impl Web {
 
     /// The key of the search engine: the environment before `keys.toml`.
     pub(crate) fn known_search_key(&self) -> Option<String> {
-        let held = |name: &String| std::env::var(name).ok().filter(|value| !value.is_empty());
-        self.search_key_env.as_ref().and_then(held).or_else(|| self.search_key.clone())
+        self.search_key_env.as_deref().and_then(held).or_else(|| self.search_key.clone())
     }
 }
 

@@ -11,6 +11,7 @@ use super::{check, ok};
 use crate::config::{Config, Layers, Source, default_model, unusable_model};
 use crate::interrupt;
 use crate::provider::ResolvedProvider;
+use crate::variable::held;
 
 /// How long a local server may take to list its models.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -77,9 +78,9 @@ fn key(layers: &Layers, name: &str, reached: &ResolvedProvider<'_>, about: &str)
     let source = layers.get(&format!("providers.{name}.key")).1;
     let name = format!("provider {name}");
     let provider = &reached.section;
-    let held = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
+    let is_held = |variable: &str| held(variable).is_some();
     match (&provider.key_env, &provider.key) {
-        (Some(variable), _) if held(variable) => ok(&name, format!("{about}, key in {variable}")),
+        (Some(variable), _) if is_held(variable) => ok(&name, format!("{about}, key in {variable}")),
         (_, Some(_)) if source == Source::Environment => {
             ok(&name, format!("{about}, key in the environment (DRAWLOOM_PROVIDERS__…__KEY)"))
         }
@@ -87,7 +88,7 @@ fn key(layers: &Layers, name: &str, reached: &ResolvedProvider<'_>, about: &str)
         (Some(variable), None) => {
             check(&name, State::Warn, format!("{about}, no key in {variable}"), format!("set {variable}"))
         }
-        (None, None) if reached.usual_key().is_some_and(held) => {
+        (None, None) if reached.usual_key().is_some_and(is_held) => {
             let variable = reached.usual_key().unwrap_or_default();
             ok(&name, format!("{about}, a key in {variable}, used when --model names it"))
         }

@@ -328,6 +328,14 @@ fn a_key_is_taken_out_and_an_empty_one_is_absent() {
     world.write("keys.toml", "[providers.box]\nkey = \"\"\n");
     let (_, found) = world.json(&["config", "get", "providers.box.key"]);
     assert_eq!(found["source"], "default", "{found}");
+    for empty in
+        ["[providers.box]\nkey_env = \"\"\nbase_url = \"\"\nwindow = \"\"\n", "[log]\nlevel = \"\"\n"]
+    {
+        world.write("config.toml", empty);
+        let run = world.run(&["config", "check"]);
+        assert!(run.code == Some(0), "{run:?}");
+        world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    }
     let run = world.run(&["config", "unset", "log.levl"]);
     assert!(run.code == Some(2) && run.err.contains("log.level"), "{run:?}");
 }

@@ -160,11 +160,22 @@ fn an_empty_variable_is_no_key() {
         let mut command = world.command(&["model", "test", "openai/gpt-5.1"]);
         command.envs(key.map(|key| ("OPENAI_API_KEY", key))).output().unwrap().into()
     };
-    for (key, why) in [(None, "OPENAI_API_KEY is not set"), (Some(""), "OPENAI_API_KEY is empty")] {
+    let empty = "OPENAI_API_KEY is empty";
+    for (key, why) in [(None, "OPENAI_API_KEY is not set"), (Some(""), empty), (Some(" \t "), empty)] {
         let run = test(key);
         assert_eq!(run.code, Some(4), "{run:?}");
         assert!(run.err.contains(&format!("there is no key for openai: {why}")), "{run:?}");
         assert!(run.err.contains("`drawloom config set providers.openai.key`"), "{run:?}");
     }
     assert!(test(Some("canary")).err.contains("used only when it is named"), "the control");
+    let box_of = |key: &str| -> Run {
+        let near = "[providers.box]\nbase_url = \"http://127.0.0.1:1\"\nkey_env = \"MYK\"\n";
+        world.write("config.toml", near);
+        world.command(&["ask", "--model", "box/m", "hi"]).env("MYK", key).output().unwrap().into()
+    };
+    let blank = box_of("   ");
+    assert!(blank.code == Some(4) && blank.err.contains("MYK is empty"), "{blank:?}");
+    assert_eq!(box_of("canary").code, Some(5), "the control");
+    let found: Run = world.command(&["init"]).env("ANTHROPIC_API_KEY", "  ").output().unwrap().into();
+    assert!(!found.out.contains("key in ANTHROPIC_API_KEY. "), "{found:?}");
 }
