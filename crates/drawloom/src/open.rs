@@ -13,7 +13,7 @@ use commands::{App, CommandError};
 use model::{Cancel, Clock};
 use policy::Policy;
 use store::home::{
-    BACKUPS, DATABASE, Home, HomeError, HomeOptions, STORE_ID, Scratch, SpaceLimits, made_with_store,
+    BACKUPS, DATABASE, Home, HomeError, HomeOptions, KEYS, STORE_ID, Scratch, SpaceLimits, made_with_store,
     stray_log,
 };
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
@@ -356,7 +356,8 @@ pub(crate) fn home(
     let options = HomeOptions { allow_network_fs: config.store.allow_network_fs };
     let home = Home::open(&paths.home, options).map_err(|error| home_error(&error))?;
     for path in home.repaired() {
-        person.notice(&format!("{} was open to other users; it is closed now", path.display()));
+        let advice = if path.ends_with(KEYS) { "; consider new keys" } else { "" };
+        person.notice(&format!("{} was open to other users; it is closed now{advice}", path.display()));
     }
     Ok(home)
 }

@@ -104,6 +104,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         Command::Doctor(arguments) => doctor::examine(arguments.quick, &paths, &layers)?,
         Command::Restore(arguments) => restore(&arguments, &paths, &layers, output.quiet)?,
         command => {
+            let layers = with_closed_keys(&paths, layers, &flags, &Terminal::new(output.quiet, verbose));
             let layers = if model.is_none() { first_run(&paths, layers, output, verbose)? } else { layers };
             let config = layers.config_for(&command, &|line| output.note(line))?;
             log::start(config.log.level);
@@ -197,6 +198,21 @@ fn first_run(
     }
     output.outcome(&crate::init::run(paths, &layers, person)?)?;
     Ok(Layers::read(&paths.home, std::env::vars_os(), &[("log.level", verbose.then_some("debug"))]))
+}
+
+/// The settings once a `keys.toml` that others may read is closed to them; as they were, where it cannot be.
+fn with_closed_keys(
+    paths: &InvocationPaths,
+    layers: Layers,
+    flags: &[(&str, Option<&str>)],
+    person: &Terminal,
+) -> Layers {
+    let opened = |config| open::home(paths, &config, person).ok();
+    let home = layers.has_loose().then(|| layers.lenient().ok().and_then(opened)).flatten();
+    match home {
+        Some(home) if !home.repaired().is_empty() => Layers::read(&paths.home, std::env::vars_os(), flags),
+        _ => layers,
+    }
 }
 
 /// Whether what is given as the name of a model is the path of its weights.

@@ -216,6 +216,9 @@ impl StoreError {
             Self::Foreign(_) => "name another --home",
             Self::MigrationNeeded { .. } => "close every other drawloom first",
             Self::ReadOnly => "a newer Drawloom wrote it, so update this one to change it",
+            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                "check who may read and write the file; what was acknowledged is kept"
+            }
             Self::Io { .. } | Self::Sqlite(_) => {
                 "check the disk that holds the home; what was acknowledged is kept"
             }
@@ -298,5 +301,19 @@ impl std::fmt::Display for StaleRead {
                 _ => f.write_str("the tree"),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_read_is_no_matter_of_the_disk() {
+        let hint = |kind: io::ErrorKind| StoreError::io("read", io::Error::from(kind)).hint().into_owned();
+        assert!(hint(io::ErrorKind::PermissionDenied).starts_with("check who may read"));
+        assert!(hint(io::ErrorKind::Other).starts_with("check the disk"));
     }
 }

@@ -1,5 +1,5 @@
-//! The last `config.toml` in which nothing was wrong: it holds for commands that read while the file is broken (spec: cli
-//! §5). It is in `cache`, as it can be missed.
+//! The last `config.toml` in which nothing was wrong: it holds for commands that read while the file is broken, and for a
+//! key whose value does not fit (spec: cli §5). It is in `cache`, as it can be missed.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,38 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use super::file::{self, CONFIG, ParsedFile, SecretRule};
+use super::policy::RULES;
 
 fn place(home: &Path) -> PathBuf {
     home.join("cache").join(CONFIG)
 }
 
+/// Puts the settings that held last in the place of those that are refused: of all of a broken file, else of each key
+/// whose value does not fit, but for rules, of which some are no half of all.
+pub(super) fn fill(home: &Path, config: &mut ParsedFile) {
+    let Some(mut kept) = read(home) else { return };
+    let is_broken = config.is_broken;
+    for problem in &mut config.problems {
+        let key = problem.key.as_deref().filter(|key| *key != RULES).unwrap_or_default();
+        // A table may stand in the place of a value.
+        let is_it = |known: &str| {
+            key.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let before = kept.values.iter().position(|(known, _)| is_it(known));
+        if let Some(before) = before {
+            config.values.push(kept.values.swap_remove(before));
+        }
+        if is_broken || before.is_some() {
+            problem.what += "; what it said before holds for commands that read";
+        }
+    }
+    if is_broken {
+        config.values = kept.values;
+    }
+}
+
 /// The settings that held last; none where none were kept.
-pub(super) fn read(home: &Path) -> Option<ParsedFile> {
+fn read(home: &Path) -> Option<ParsedFile> {
     let text = file::text_of(&place(home), SecretRule::Refused).ok().flatten()?;
     let kept = file::parse(CONFIG, &text, SecretRule::Refused);
     (!kept.is_broken).then_some(kept)

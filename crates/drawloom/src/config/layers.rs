@@ -54,11 +54,8 @@ impl Layers {
     ) -> Self {
         let mut layers = Self::default();
         let mut config = file::read(&home.join(CONFIG), SecretRule::Refused);
-        if let Some(kept) = last_good::read(home).filter(|_| config.is_broken) {
-            config.values = kept.values;
-            for problem in &mut config.problems {
-                problem.what += "; what it said before holds for commands that read";
-            }
+        if !config.problems.is_empty() {
+            last_good::fill(home, &mut config);
         }
         layers.put(config, Source::File);
         layers.put(file::read(&home.join(KEYS), SecretRule::Only), Source::File);
@@ -154,6 +151,11 @@ impl Layers {
             note(&format!("{problem}{refused}"));
         }
         Ok(config)
+    }
+
+    /// Whether there are secrets that others may have read.
+    pub(crate) fn has_loose(&self) -> bool {
+        !self.loose.is_empty()
     }
 
     /// Whether what is wrong keeps commands that write or ask a model from running.

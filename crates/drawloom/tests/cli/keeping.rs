@@ -227,6 +227,27 @@ fn settings_that_cannot_be_read_hold_as_they_were_for_what_reads() {
 }
 
 #[test]
+fn a_value_that_does_not_fit_holds_as_it_was_for_what_reads() {
+    let world = World::new();
+    world.write("config.toml", "[budget]\nday = 3\n");
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    world.ok(&["tree", "append", "Tale", " It poured."]);
+    for wrong in ["[budget]\nday = \"x\"\n", "[budget]\nday = { x = 1 }\n", "[budget\n"] {
+        world.write("config.toml", wrong);
+        let run = world.run(&["cost"]);
+        assert!(run.code == Some(0) && run.out.contains("of $3.00"), "{wrong}: {run:?}");
+        assert!(run.err.contains("what it said before holds") && run.err.contains("config.toml"), "{run:?}");
+        assert_eq!(
+            world.run(&["tree", "append", "Tale", " x"]).code,
+            Some(2),
+            "what writes waits for its owner"
+        );
+    }
+    std::fs::remove_file(world.home().join("cache/config.toml")).unwrap();
+    assert!(world.run(&["cost"]).out.contains("of $5.00"), "the control");
+}
+
+#[test]
 fn siblings_stand_in_the_order_in_which_they_were_asked_for() {
     let world = World::new();
     // The first takes longest.
