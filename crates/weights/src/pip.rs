@@ -233,7 +233,13 @@ fn last_lines(said: &[u8]) -> String {
     let text = lines.join("\n");
     let surplus = text.len().saturating_sub(MAX_SAID_BYTES);
     let start = (surplus..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or_default();
-    text.get(start..).unwrap_or_default().to_owned()
+    let kept = text.get(start..).unwrap_or_default();
+    if surplus == 0 {
+        return text;
+    }
+    // The line it begins in is left out, if another follows; else the word.
+    let whole = kept.split_once('\n').or_else(|| kept.split_once(' ')).map_or(kept, |(_, whole)| whole);
+    whole.to_owned()
 }
 
 fn without_credentials(line: &str) -> String {
@@ -290,5 +296,13 @@ mod tests {
         let long = "ä".repeat(5000);
         assert!(last_lines(long.as_bytes()).len() <= MAX_SAID_BYTES);
         assert_eq!(last_lines("x\n".repeat(50).as_bytes()).lines().count(), MAX_SAID_LINES);
+        let line = format!("ERROR: {}", "failure in name resolution ".repeat(30));
+        let lines = last_lines(format!("{line}\n{line}").as_bytes());
+        assert_eq!(lines, line.trim_end(), "it begins with a line");
+        let words = last_lines(line.repeat(3).as_bytes());
+        assert!(words.len() > MAX_SAID_BYTES - 20, "{words}");
+        assert!(
+            ["failure ", "in ", "name ", "resolution ", "ERROR: "].iter().any(|word| words.starts_with(word))
+        );
     }
 }
