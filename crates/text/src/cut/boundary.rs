@@ -84,6 +84,10 @@ fn paragraph_end(text: &str) -> Option<usize> {
 
 fn sentence_end(text: &str) -> Option<usize> {
     for end in sentence_ends(text) {
+        // Marks alone are no sentence: `... And then he left.`
+        if !text[..end].contains(char::is_alphanumeric) {
+            continue;
+        }
         let next = before_next(text, end)?;
         let (before, is_stop) = before_marks(&text[..end]);
         let after = text[next..].trim_start_matches(is_emphasis);
@@ -121,14 +125,17 @@ fn before_marks(sentence: &str) -> (&str, bool) {
 }
 
 /// Words a full stop behind which ends no sentence: what they stand before follows.
-const TITLES: [&str; 30] = [
+const TITLES: [&str; 33] = [
     "Dr", "Mr", "Mrs", "Ms", "Mx", "Prof", "St", "Gen", "Col", "Capt", "Lt", "Sgt", "Rev", "Hon", "Sen",
-    "Rep", "Gov", "Pres", "Mt", "Hr", "Fr", "Mme", "Mlle", "Sra", "vs", "cf", "bzw", "ca", "Dra", "Mgr",
+    "Rep", "Gov", "Pres", "Mt", "Hr", "Fr", "Mme", "Mlle", "Sr", "Sra", "Srta", "vs", "cf", "bzw", "ca",
+    "Dra", "Mgr", "Messrs",
 ];
 
 /// Words that are abbreviations where a number follows.
-const BEFORE_NUMBERS: [&str; 14] =
-    ["No", "no", "Nr", "Fig", "fig", "Vol", "vol", "p", "pp", "S", "Abs", "Art", "ch", "sec"];
+const BEFORE_NUMBERS: [&str; 27] = [
+    "No", "no", "Nr", "Fig", "fig", "Vol", "vol", "p", "pp", "S", "Abs", "Art", "ch", "sec", "Jan", "Feb",
+    "Mar", "Apr", "Jun", "Jul", "Aug", "Sep", "Sept", "Okt", "Oct", "Nov", "Dec",
+];
 
 /// Words that a number with a full stop stands between, as in German: `am 3. Mai`.
 /// `am` is looked at apart, as English has it too: `I am 42.`
@@ -271,6 +278,14 @@ mod tests {
             ("« Je pars. » Puis il partit.", "« Je pars. » "),
             ("Er ging. »Dann kam er.«", "Er ging. "),
             ("See No. 5 there. He", "See No. 5 there. "),
+            ("Sr. López vino. Se fue.", "Sr. López vino. "),
+            ("Jan. 5 was cold. He left.", "Jan. 5 was cold. "),
+            ("It was in Sept. 1939 then. He", "It was in Sept. 1939 then. "),
+            ("It was in Jan. Then he left.", "It was in Jan. "),
+            ("He met Jan. He left.", "He met Jan. "),
+            ("... And then he left. He", "... And then he left. "),
+            ("… And then he left. He", "… And then he left. "),
+            (" \"... And then he left.\" He", " \"... And then he left.\" "),
             ("I said no. He left", "I said no. "),
             ("Well… no. Yes", "Well… no. "),
             ("Well... no. Yes", "Well... no. "),
