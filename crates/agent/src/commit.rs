@@ -180,6 +180,8 @@ pub(crate) struct ReceivedResponse {
     pub(crate) body: Vec<u8>,
     pub(crate) metadata: String,
     pub(crate) usage: Option<TokenUsage>,
+    /// Counts that came while the answer went on.
+    pub(crate) interim_usage: Option<TokenUsage>,
     /// Pictures and sounds in it.
     pub(crate) media: Vec<bytes::Bytes>,
     /// Blocks and finish of each choice that says something, by index.
@@ -187,14 +189,6 @@ pub(crate) struct ReceivedResponse {
 }
 
 impl ReceivedResponse {
-    /// What it came to where nothing says so, after a request of `sent` tokens.
-    fn estimated_usage(&self, sent: u64) -> TokenUsage {
-        let chars = |blocks: &[loom::Block]| loom::content::plain_text(blocks).chars().count() as u64;
-        let written: u64 = self.choices.iter().map(|(_, blocks, _)| chars(blocks)).sum();
-        let output = written.div_ceil(CHARS_OF_A_TOKEN);
-        TokenUsage { input_uncached: sent, output, ..TokenUsage::default() }
-    }
-
     fn of(
         runtime: &Runtime,
         call: &Call,
@@ -267,7 +261,8 @@ impl ReceivedResponse {
             .filter(|(_, blocks, _)| !blocks.is_empty())
             .collect();
         let metadata = meta.to_json().map_err(loom::Refusal::from)?;
-        Ok(Self { body, metadata, usage: meta.usage, media, choices })
+        let interim_usage = parsed.interim_usage.filter(|_| meta.implausible_usage.is_none());
+        Ok(Self { body, metadata, usage: meta.usage, interim_usage, media, choices })
     }
 }
 
@@ -349,9 +344,6 @@ impl Origin {
         })
     }
 }
-
-/// Characters of a token where nothing better is known.
-const CHARS_OF_A_TOKEN: u64 = 3;
 
 /// Bytes of a body from which on packing it takes longer than handing it to another thread.
 const LONG_BODY: usize = 64 << 10;

@@ -18,6 +18,7 @@ pub mod call;
 mod call_recovery;
 pub mod commit;
 pub mod error;
+mod estimated_usage;
 pub mod event;
 pub mod exchange;
 mod failure;

@@ -316,9 +316,9 @@ fn believed(meta: ResponseMeta, manifest: Option<&context::Manifest>, body: &[u8
     let Some(manifest) = manifest else { return meta };
     let sent = manifest.segments.iter().filter_map(|segment| segment.bytes).map(|(_, end)| end).max();
     let limit = u32::try_from(manifest.budget.reserved_output).unwrap_or(u32::MAX);
-    let reported = model::reparse(meta.dialect, body, meta.streamed);
-    let choices = u32::try_from(reported.choices.len()).unwrap_or(u32::MAX);
-    let implausible = reported.usage.filter(|usage| {
+    let parsed = model::reparse(meta.dialect, body, meta.streamed);
+    let choices = u32::try_from(parsed.choices.len()).unwrap_or(u32::MAX);
+    let implausible = stored::reported(&parsed).filter(|usage| {
         kind_of(manifest) != SourceKind::Script
             && !usage.is_plausible_for((sent.unwrap_or_default(), 0), body.len(), limit, choices)
     });

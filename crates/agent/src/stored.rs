@@ -56,9 +56,9 @@ pub struct ResponseMeta {
 impl ResponseMeta {
     /// What is kept of a response to a request; `plausible` says whether a count of tokens can be its own.
     pub(crate) fn of(raw: &RawResponse, model: &str, plausible: impl Fn(&TokenUsage) -> bool) -> Self {
-        let (usage, implausible_usage) = match raw.parsed.usage {
+        let (usage, implausible_usage) = match reported(&raw.parsed) {
             Some(usage) if !plausible(&usage) => (None, Some(usage)),
-            usage => (usage, None),
+            _ => (raw.parsed.usage, None),
         };
         Self {
             status: raw.status,
@@ -87,6 +87,11 @@ impl ResponseMeta {
     pub(crate) fn to_json(&self) -> Result<String, NotCanonical> {
         serde_json::to_string(self).map_err(|error| NotCanonical(error.to_string()))
     }
+}
+
+/// Token counts of a response as they came, of its end or before.
+pub(crate) fn reported(parsed: &ParsedResponse) -> Option<TokenUsage> {
+    parsed.usage.or(parsed.interim_usage)
 }
 
 /// The content blocks of one choice of a response. `held` is the white space that stands in the document already.

@@ -75,7 +75,8 @@ impl Answer {
         if self.usage_waits && events[before..].iter().any(|event| !matches!(event, ModelEvent::Start { .. }))
         {
             self.usage_waits = false;
-            events.extend(self.usage.usage().map(ModelEvent::Usage));
+            // The output has only begun: the count of it that a stream opens with is that of no answer.
+            events.extend(self.usage.usage().map(ModelEvent::InterimUsage));
         }
         Ok(())
     }
@@ -124,7 +125,8 @@ impl Answer {
     fn count(&mut self, usage: &WireUsage, events: &mut Vec<ModelEvent>) {
         self.usage.merge(usage);
         self.usage_waits = false;
-        events.extend(self.usage.usage().map(ModelEvent::Usage));
+        let event = if usage.counts_output() { ModelEvent::Usage } else { ModelEvent::InterimUsage };
+        events.extend(self.usage.usage().map(event));
     }
 
     fn finish(&mut self, reason: &str, details: Option<WireStopDetails>, events: &mut Vec<ModelEvent>) {

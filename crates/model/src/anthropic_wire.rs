@@ -121,6 +121,10 @@ impl WireUsage {
         self.output_tokens_details = later.output_tokens_details.or(self.output_tokens_details);
     }
 
+    pub(crate) const fn counts_output(&self) -> bool {
+        self.output_tokens.is_some()
+    }
+
     /// The counts in our terms; `None` where the object holds none. The dialect's counts of input do not overlap.
     pub(crate) fn usage(&self) -> Option<TokenUsage> {
         if self.input_tokens.is_none() && self.output_tokens.is_none() {

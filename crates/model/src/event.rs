@@ -68,6 +68,9 @@ pub enum ModelEvent {
     },
     /// Token counts of the whole request. May come more than once; the last one holds.
     Usage(TokenUsage),
+    /// Token counts of an answer that goes on: those of its input hold, that of its output is of what came so far, or of
+    /// nothing yet.
+    InterimUsage(TokenUsage),
     Finish {
         choice: u32,
         reason: FinishReason,
@@ -114,6 +117,30 @@ pub struct TokenUsage {
     pub output: u64,
     /// The part of `output` that was reasoning.
     pub reasoning: u64,
+}
+
+/// Token counts in chunks of a stream. They are those of the answer once it has ended.
+#[derive(Debug, Default)]
+pub(crate) struct ChunkUsage {
+    interim: Option<TokenUsage>,
+}
+
+impl ChunkUsage {
+    /// The counts of a chunk, behind which the answer has `ended` or goes on.
+    pub(crate) const fn count(&mut self, usage: TokenUsage, ended: bool) -> ModelEvent {
+        if ended {
+            self.interim = None;
+            ModelEvent::Usage(usage)
+        } else {
+            self.interim = Some(usage);
+            ModelEvent::InterimUsage(usage)
+        }
+    }
+
+    /// The last counts of an answer that has ended by now.
+    pub(crate) fn end(&mut self) -> Option<ModelEvent> {
+        self.interim.take().map(ModelEvent::Usage)
+    }
 }
 
 /// Tokens a provider may put in front of a conversation by itself: instructions of its own, forms of tools.

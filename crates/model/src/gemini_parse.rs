@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::body_reader;
 use crate::dialect::{DialectName, Parse, ParseError};
-use crate::event::{CallBegin, FinishReason, ModelEvent, TokenUsage};
+use crate::event::{CallBegin, ChunkUsage, FinishReason, ModelEvent, TokenUsage};
 use crate::gemini_error;
 use crate::gemini_wire::{WireBlob, WireBody, WireCall, WireCandidate, WireLogprobs, WirePart, WireUsage};
 use crate::openai_wire::WireText;
@@ -39,6 +39,7 @@ struct Answer {
     blocked: bool,
     counts: WireUsage,
     usage: Option<TokenUsage>,
+    chunk_usage: ChunkUsage,
     choices: BTreeMap<u32, ChoiceState>,
     /// Lines that are no events: a failure in the middle of a stream may be written plainly, over several.
     plain: Vec<u8>,
@@ -80,9 +81,16 @@ impl Answer {
         let usage = self.counts.usage();
         if usage != self.usage {
             self.usage = usage;
-            events.extend(usage.map(ModelEvent::Usage));
+            let ended = self.has_ended();
+            events.extend(usage.map(|usage| self.chunk_usage.count(usage, ended)));
         }
         Ok(())
+    }
+
+    /// Whether the prompt was refused, or every candidate has said why it stopped.
+    fn has_ended(&self) -> bool {
+        let complete = !self.choices.is_empty() && self.choices.values().all(|state| state.reason.is_some());
+        complete || (self.blocked && self.choices.is_empty())
     }
 
     fn candidate(&mut self, wire: WireCandidate, events: &mut Vec<ModelEvent>) -> Result<(), NoMedia> {
@@ -104,16 +112,15 @@ impl Answer {
     fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
         if self.blocked && self.choices.is_empty() {
             events.push(ModelEvent::Finish { choice: 0, reason: FinishReason::ContentFilter });
-            return Ok(());
         }
-        let mut complete = !self.choices.is_empty();
         for (&choice, state) in &self.choices {
-            match state.finish() {
-                Some(reason) => events.push(ModelEvent::Finish { choice, reason }),
-                None => complete = false,
-            }
+            events.extend(state.finish().map(|reason| ModelEvent::Finish { choice, reason }));
         }
-        if complete { Ok(()) } else { Err(ParseError::Cut) }
+        if !self.has_ended() {
+            return Err(ParseError::Cut);
+        }
+        events.extend(self.chunk_usage.end());
+        Ok(())
     }
 }
 

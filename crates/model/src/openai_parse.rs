@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::body_reader;
 use crate::dialect::{DialectName, Parse, ParseError};
-use crate::event::{FinishReason, ModelEvent};
+use crate::event::{ChunkUsage, FinishReason, ModelEvent};
 use crate::openai_calls::Calls;
 use crate::openai_thinking::ThinkingRun;
 use crate::openai_wire::{WireBody, WireChoice, WireText};
@@ -25,6 +25,7 @@ struct Answer {
     /// The stream said that it is done.
     done: bool,
     choices: BTreeMap<u32, ChoiceState>,
+    usage: ChunkUsage,
 }
 
 #[derive(Default)]
@@ -40,7 +41,8 @@ struct ChoiceState {
 
 impl Answer {
     fn new(dialect: DialectName) -> Self {
-        Self { dialect, response: String::new(), started: false, done: false, choices: BTreeMap::new() }
+        let (choices, usage) = (BTreeMap::new(), ChunkUsage::default());
+        Self { dialect, response: String::new(), started: false, done: false, choices, usage }
     }
 
     /// Takes one chunk, or the whole body.
@@ -61,8 +63,14 @@ impl Answer {
         for choice in choices.unwrap_or_default() {
             self.choice(choice, events);
         }
-        events.extend(usage.map(ModelEvent::Usage));
+        let ended = self.has_ended();
+        events.extend(usage.map(|usage| self.usage.count(usage, ended)));
         Ok(())
+    }
+
+    /// Whether every choice has said why it stopped.
+    fn has_ended(&self) -> bool {
+        !self.choices.is_empty() && self.choices.values().all(|choice| choice.finished)
     }
 
     fn failure(&self, body: &WireBody, json: &[u8]) -> Result<(), ParseError> {
@@ -132,6 +140,7 @@ impl Answer {
         for (&choice, state) in &mut self.choices {
             state.finish(choice, "stop", events);
         }
+        events.extend(self.usage.end());
     }
 }
 
@@ -155,9 +164,12 @@ impl body_reader::Answer for Answer {
         })
     }
 
-    fn ended(&mut self, _events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
-        let finished = !self.choices.is_empty() && self.choices.values().all(|choice| choice.finished);
-        if finished { Ok(()) } else { Err(ParseError::Cut) }
+    fn ended(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
+        if !self.has_ended() {
+            return Err(ParseError::Cut);
+        }
+        events.extend(self.usage.end());
+        Ok(())
     }
 
     fn whole(&mut self, body: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {

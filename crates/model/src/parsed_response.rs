@@ -19,8 +19,10 @@ const PIECE: usize = 64 * 1024;
 pub struct ParsedResponse {
     /// The choices, by index; of an interrupted response as far as it came.
     pub choices: Vec<Choice>,
-    /// Token counts, where the server gave them.
+    /// Token counts of the whole answer, where the server gave them.
     pub usage: Option<TokenUsage>,
+    /// The last token counts of an answer of which those of the whole did not come: only its input holds.
+    pub interim_usage: Option<TokenUsage>,
     /// Why the body does not reach its end, if it does not.
     pub problem: Option<ParseError>,
 }
@@ -52,7 +54,8 @@ impl ParsedResponse {
     }
 
     pub(crate) fn new(reply: Reply, problem: Option<ParseError>) -> Self {
-        Self { choices: reply.choices, usage: reply.usage, problem }
+        let Reply { choices, usage, interim_usage, .. } = reply;
+        Self { choices, usage, interim_usage, problem }
     }
 }
 

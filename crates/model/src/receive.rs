@@ -83,7 +83,8 @@ impl<'a> Io<'a> {
         let mut goes_on = false;
         for event in events {
             let reads = matches!(event, ModelEvent::PromptRead { .. });
-            let content = !(reads || matches!(event, ModelEvent::Start { .. } | ModelEvent::Usage(_)));
+            let counts = matches!(event, ModelEvent::Usage(_) | ModelEvent::InterimUsage(_));
+            let content = !(reads || counts || matches!(event, ModelEvent::Start { .. }));
             self.used |= content;
             goes_on |= reads || content;
             reply.apply(&event);

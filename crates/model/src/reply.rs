@@ -176,6 +176,8 @@ pub struct Reply {
     pub choices: Vec<Choice>,
     /// Token counts; `None` means unknown, never 0 (spec: context §4).
     pub usage: Option<TokenUsage>,
+    /// The last token counts that came while the answer went on; none once those of the whole came.
+    pub interim_usage: Option<TokenUsage>,
 }
 
 impl Reply {
@@ -202,7 +204,8 @@ impl Reply {
             ModelEvent::Logprobs { choice, tokens } => {
                 self.choice(*choice).logprobs.extend_from_slice(tokens);
             }
-            ModelEvent::Usage(usage) => self.usage = Some(*usage),
+            ModelEvent::Usage(usage) => (self.usage, self.interim_usage) = (Some(*usage), None),
+            ModelEvent::InterimUsage(usage) => self.interim_usage = Some(*usage),
             ModelEvent::Finish { choice, reason } => self.choice(*choice).finish = Some(reason.clone()),
         }
     }

@@ -27,26 +27,19 @@ fn text(text: &str) -> ModelEvent {
 fn text_arrives_in_order_with_its_usage() {
     let (events, end) = parse("anthropic_text.sse");
     assert_eq!(end, Ok(()));
-    let usage = |output| {
-        ModelEvent::Usage(TokenUsage {
-            input_uncached: 25,
-            cache_read: 2048,
-            cache_write: 1024,
-            output,
-            reasoning: 0,
-        })
-    };
+    let usage =
+        |output| TokenUsage { input_uncached: 25, cache_read: 2048, cache_write: 1024, output, reasoning: 0 };
     let expected = [
         ModelEvent::Start {
             id: Some("msg_01Text".to_owned()),
             model: Some("claude-sonnet-4-5-20250929".to_owned()),
         },
         text("Guten"),
-        usage(1),
+        ModelEvent::InterimUsage(usage(1)),
         text(" Tag, 中"),
         text("文 😀!"),
         ModelEvent::Finish { choice: 0, reason: FinishReason::Stop },
-        usage(15),
+        ModelEvent::Usage(usage(15)),
     ];
     assert_eq!(events, expected);
 }
@@ -214,7 +207,8 @@ fn a_cut_stream_keeps_what_came_and_no_half_signature() {
     assert!(matches!(&choice.pieces[0], ReplyPiece::Thinking { opaque: Some(_), .. }));
     assert_eq!(choice.pieces[1], ReplyPiece::Thinking { text: "Or".to_owned(), opaque: None });
     assert_eq!(choice.finish, None);
-    assert_eq!(reply.usage.unwrap().cache_read, 12, "what was read is paid for all the same");
+    assert_eq!(reply.usage, None, "the output that a stream begins with is not that of the answer");
+    assert_eq!(reply.interim_usage.unwrap().cache_read, 12, "what was read is paid for all the same");
 }
 
 #[test]

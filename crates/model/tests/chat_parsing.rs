@@ -302,3 +302,21 @@ fn an_answer_that_breaks_off_in_its_thinking_has_nothing_to_give_back() {
         assert!(!folded(&events).choices[0].thinking().is_empty());
     }
 }
+
+#[test]
+fn counts_of_an_answer_that_goes_on_are_not_those_of_the_whole() {
+    let chunk = |text: &str, finish: &str, output: u32| {
+        format!(
+            "data: {{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}},\"finish_reason\":{finish}}}],\
+             \"usage\":{{\"prompt_tokens\":20,\"completion_tokens\":{output}}}}}\n\n"
+        )
+    };
+    let usage = |output| Some(TokenUsage { input_uncached: 20, output, ..TokenUsage::default() });
+    let cut = folded(&parse_pieces("chat_x.sse", [chunk("One", "null", 1).as_bytes()]).0);
+    assert_eq!((cut.usage, cut.interim_usage), (None, usage(1)));
+    let ends = [chunk("", "\"stop\"", 2), "data: [DONE]\n\n".to_owned()];
+    for (end, output) in ends.into_iter().zip([2, 1]) {
+        let body = chunk("One", "null", 1) + &end;
+        assert_eq!(folded(&parse_pieces("chat_x.sse", [body.as_bytes()]).0).usage, usage(output), "{end}");
+    }
+}

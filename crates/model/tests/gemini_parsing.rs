@@ -26,8 +26,12 @@ fn text_arrives_in_order_with_its_usage() {
     let (events, end) = parse("gemini_text.sse");
     assert_eq!(end, Ok(()));
     let text = |text: &str| ModelEvent::Text { choice: 0, text: text.to_owned() };
-    let usage = |input_uncached, cache_read, output| {
-        ModelEvent::Usage(TokenUsage { input_uncached, cache_read, cache_write: 0, output, reasoning: 0 })
+    let usage = |input_uncached, cache_read, output| TokenUsage {
+        input_uncached,
+        cache_read,
+        cache_write: 0,
+        output,
+        reasoning: 0,
     };
     let start = ModelEvent::Start {
         id: Some("nYIhaeqWDt2ZkdUPoqzF4Qs".to_owned()),
@@ -36,11 +40,11 @@ fn text_arrives_in_order_with_its_usage() {
     let expected = [
         start,
         text("Guten"),
-        usage(31, 0, 0),
+        ModelEvent::InterimUsage(usage(31, 0, 0)),
         text(" Tag, 中"),
-        usage(7, 24, 4),
+        ModelEvent::InterimUsage(usage(7, 24, 4)),
         text("文 😀!"),
-        usage(7, 24, 9),
+        ModelEvent::Usage(usage(7, 24, 9)),
         ModelEvent::Finish { choice: 0, reason: FinishReason::Stop },
     ];
     assert_eq!(events, expected);

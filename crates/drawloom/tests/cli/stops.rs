@@ -163,7 +163,14 @@ fn a_stop_is_cut_in_every_dialect_and_ends_the_stream() {
             assert_eq!(code, Some(0), "{form}, {stop}: {made}");
             let (_, cost) = world.json(&["cost"]);
             let row = &cost["rows"][0];
-            assert!(row["output"].as_u64() > Some(0) && row["cost"].as_f64() > Some(0.0), "{form}: {cost}");
+            assert!(row["output"].as_u64() > Some(3) && row["cost"].as_f64() > Some(0.0), "{form}: {cost}");
+            assert_eq!(
+                made["usage"]["reported"], false,
+                "{form}: the server had not counted its answer: {made}"
+            );
+            if end == "/messages" {
+                assert_eq!(made["usage"]["input_uncached"], 9, "the server had counted its input: {made}");
+            }
             let text = world.ok(&["tree", "text", "Rain"]);
             assert_eq!(text.trim_end(), format!("It was dark.{kept}").trim_end(), "{form}, {stop}");
             let (path, body) = asked.recv().unwrap();
