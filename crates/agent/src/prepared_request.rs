@@ -338,6 +338,18 @@ impl GenerationRequest {
         self.prepare_within(runtime, who, None, false).await
     }
 
+    /// The same, for somebody who asks how large it is: a server that counts is asked, as if it were sent.
+    ///
+    /// # Errors
+    /// As [`GenerationRequest::prepare`].
+    pub async fn prepare_counted(
+        &self,
+        runtime: &Runtime,
+        who: &Principal,
+    ) -> Result<PreparedRequest, AgentError> {
+        self.prepare_within(runtime, who, None, true).await
+    }
+
     /// The same, for a window that has refused a request of so many tokens; `asks` says that it is about to be sent, so
     /// that the server may be asked to count.
     pub(crate) async fn prepare_within(
@@ -371,6 +383,9 @@ impl GenerationRequest {
                 }
             }
             let mut prepared = PreparedRequest::encode(self, made, allowed, &estimator, at)?;
+            if asks {
+                counter.learn_request(&prepared.encoded).await;
+            }
             let counted = counter.request(&prepared.encoded);
             let over = counted.map_or(0, |tokens| tokens.saturating_sub(budget.budget));
             if round < ROUNDS && over > 0 {

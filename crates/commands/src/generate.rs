@@ -118,7 +118,8 @@ fn run<'a>(
         };
         if sampling.dry_run {
             let share = weighed(&shares);
-            let prepared = ask(share, from, None, true).prepare(&app.runtime, &asker.principal).await?;
+            let ask = ask(share, from, None, true);
+            let prepared = ask.prepare_counted(&app.runtime, &asker.principal).await?;
             return Ok(CommandOutcome::Estimate(estimate(&prepared, share.model.info(), &shares)));
         }
         if !sampling.yes && requests > 0 {

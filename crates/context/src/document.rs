@@ -17,6 +17,7 @@ use crate::budget::TokenBudget;
 use crate::estimate::Estimator;
 use crate::held;
 use crate::manifest::ContinuationForm;
+use crate::of_prompt::messages;
 use crate::piece::{Assembled, ContextError, RequestPiece};
 use crate::replay::ReplayConstraints;
 use crate::segment::{Kind, SegmentOutcome, Source};
@@ -154,7 +155,7 @@ pub fn document(
     }
     let tokens =
         build.pieces.iter().filter(|piece| !piece.parts.is_empty()).map(|piece| piece.tokens).sum::<u64>()
-            + estimator.of_messages(4);
+            + estimator.of_messages(messages(&prompt));
     let assembled = Assembled {
         prompt,
         pieces: build.pieces,

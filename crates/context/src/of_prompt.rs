@@ -37,11 +37,8 @@ pub fn of_prompt(
     if pieces.iter().all(|piece| piece.parts.is_empty()) {
         return Err(ContextError::Empty);
     }
-    let messages = match &prompt {
-        Prompt::Raw(_) => 0,
-        Prompt::Chat(chat) => chat.messages.len() + usize::from(chat.prefill.is_some()),
-    };
-    let tokens = pieces.iter().map(|piece| piece.tokens).sum::<u64>() + estimator.of_messages(messages);
+    let messages = estimator.of_messages(messages(&prompt));
+    let tokens = pieces.iter().map(|piece| piece.tokens).sum::<u64>() + messages;
     if tokens > budget.budget {
         let what = "the prompt".to_owned();
         return Err(ContextError::TooLong { what, needed: tokens, budget: budget.budget });
@@ -63,6 +60,14 @@ pub fn of_prompt(
         begins: None,
         inputs: Vec::new(),
     })
+}
+
+/// Messages of a prompt that its model's template puts something around. Raw text has none.
+pub(crate) fn messages(prompt: &Prompt) -> usize {
+    match prompt {
+        Prompt::Raw(_) => 0,
+        Prompt::Chat(chat) => chat.messages.len() + usize::from(chat.prefill.is_some()),
+    }
 }
 
 /// The node of trust `outside` that a piece is, if it is one.

@@ -1,9 +1,11 @@
 //! Tokens counted by the server a request is about to go to: llama.cpp and vLLM have `/tokenize` beside their API.
+//! llama.cpp writes a conversation in its model's template besides (`/apply-template`), so that all of it is counted.
 //!
 //! It fails open: what a server does not count, or not in time, is left to the estimate. One that says that it does not
 //! count is not asked again, nor is one that failed three times in a row; a text it does not take is passed over.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,7 +13,8 @@ use bytes::Bytes;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::encoded::EncodedRequest;
+use crate::dialect::DialectName;
+use crate::encoded::{EncodedRequest, PartKind};
 use crate::http_client::Client;
 use crate::model_list::read;
 use crate::token_counter::{CountedChunks, TokenCounter, chunks};
@@ -22,12 +25,21 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Failures in a row after which a server is not asked again.
 const FAILURES: u32 = 3;
 
+/// More tokens than a vocabulary puts around a request.
+const MOST_SPECIAL: u64 = 4;
+
 /// Counts by asking a server.
 #[derive(Debug)]
 pub(crate) struct ServerCounter {
     client: Client,
     model: String,
     counted: CountedChunks,
+    /// Tokens of whole requests, by their bodies.
+    requests: CountedChunks,
+    /// Tokens around each request.
+    special: OnceLock<u64>,
+    /// Whether the server writes no templates.
+    has_no_template: AtomicBool,
     /// Failures in a row.
     failures: AtomicU32,
 }
@@ -53,6 +65,12 @@ enum Asked {
     Refused,
 }
 
+/// A request for raw text, or a conversation in its model's template.
+#[derive(Deserialize)]
+struct Prompted {
+    prompt: String,
+}
+
 #[derive(Deserialize)]
 struct Answer {
     count: Option<u64>,
@@ -61,41 +79,92 @@ struct Answer {
 
 impl ServerCounter {
     pub(crate) fn new(client: Client, model: &str) -> Self {
-        let (counted, failures) = (CountedChunks::default(), AtomicU32::new(0));
-        Self { client, model: model.to_owned(), counted, failures }
+        Self {
+            client,
+            model: model.to_owned(),
+            counted: CountedChunks::default(),
+            requests: CountedChunks::default(),
+            special: OnceLock::new(),
+            has_no_template: AtomicBool::new(false),
+            failures: AtomicU32::new(0),
+        }
     }
 
     async fn ask(&self, chunk: &str) -> Asked {
-        let question = Question {
-            model: &self.model,
-            content: chunk,
-            prompt: chunk,
-            add_special: false,
-            add_special_tokens: false,
-        };
-        let Some(url) = self.client.endpoint.beside("tokenize") else { return Asked::Refused };
-        let Ok(body) = serde_json::to_vec(&question) else { return Asked::Refused };
-        let Ok(response) = self.client.post(url, Bytes::from(body), false).await else {
-            return Asked::Failed;
-        };
-        let status = response.status().as_u16();
-        let Ok(said) = read(&self.client, response).await else { return Asked::Failed };
-        match status {
-            200 => {}
-            // Not now; 501 is for good.
-            408 | 429 | 500 | 502..=599 => return Asked::Failed,
-            400 | 413 | 422 => return Asked::PassedOver,
-            _ => return Asked::Refused,
-        }
-        let answer = serde_json::from_slice::<Answer>(&said).ok();
-        match answer.and_then(|said| said.count.or(said.tokens.map(|tokens| tokens.len() as u64))) {
+        match self.count(chunk, false).await {
             // No token is empty, and no byte more than a few.
-            Some(tokens) if (1..=4 * chunk.len() as u64).contains(&tokens) => {
+            Ok(tokens) if (1..=4 * chunk.len() as u64).contains(&tokens) => {
                 self.counted.keep(chunk, tokens);
                 Asked::Counted
             }
-            _ => Asked::Refused,
+            Ok(_) => Asked::Refused,
+            Err(why) => why,
         }
+    }
+
+    /// Tokens of a text, `with_special` with those that the vocabulary puts around a request.
+    async fn count(&self, text: &str, with_special: bool) -> Result<u64, Asked> {
+        let question = Question {
+            model: &self.model,
+            content: text,
+            prompt: text,
+            add_special: with_special,
+            add_special_tokens: with_special,
+        };
+        let Some(url) = self.client.endpoint.beside("tokenize") else { return Err(Asked::Refused) };
+        let Ok(body) = serde_json::to_vec(&question) else { return Err(Asked::Refused) };
+        let Ok(response) = self.client.post(url, Bytes::from(body), false).await else {
+            return Err(Asked::Failed);
+        };
+        let status = response.status().as_u16();
+        let Ok(said) = read(&self.client, response).await else { return Err(Asked::Failed) };
+        match status {
+            200 => {}
+            // Not now; 501 is for good.
+            408 | 429 | 500 | 502..=599 => return Err(Asked::Failed),
+            400 | 413 | 422 => return Err(Asked::PassedOver),
+            _ => return Err(Asked::Refused),
+        }
+        let answer = serde_json::from_slice::<Answer>(&said).ok();
+        let counted = answer.and_then(|said| said.count.or(said.tokens.map(|tokens| tokens.len() as u64)));
+        counted.ok_or(Asked::Refused)
+    }
+
+    /// Tokens that the vocabulary puts around a request, as that of its beginning; 0 where the server does not say.
+    async fn special(&self) -> u64 {
+        if let Some(known) = self.special.get() {
+            return *known;
+        }
+        match self.count("", true).await {
+            Ok(tokens) if tokens <= MOST_SPECIAL => *self.special.get_or_init(|| tokens),
+            _ => 0,
+        }
+    }
+
+    /// The text of a request as its model reads it: raw, or a conversation as the server writes it in the template.
+    async fn prompt(&self, request: &EncodedRequest) -> Option<String> {
+        match request.dialect() {
+            DialectName::OpenAiCompletions => {
+                serde_json::from_slice::<Prompted>(request.body()).ok().map(|body| body.prompt)
+            }
+            DialectName::OpenAiChat if !self.has_no_template.load(Ordering::Relaxed) => {
+                self.templated(request).await
+            }
+            _ => None,
+        }
+    }
+
+    async fn templated(&self, request: &EncodedRequest) -> Option<String> {
+        let url = self.client.endpoint.beside("apply-template")?;
+        let response = self.client.post(url, request.body().clone(), false).await.ok()?;
+        let status = response.status().as_u16();
+        let said = read(&self.client, response).await.ok()?;
+        let templated = serde_json::from_slice::<Prompted>(&said).ok().filter(|_| status == 200);
+        let is_later = matches!(status, 408 | 429 | 500 | 502..=599);
+        if templated.is_none() && !is_later {
+            self.has_no_template.store(true, Ordering::Relaxed);
+        }
+        Some(templated?.prompt)
     }
 
     fn is_given_up(&self) -> bool {
@@ -144,9 +213,23 @@ impl TokenCounter for ServerCounter {
         }
     }
 
-    /// The template is the server's.
-    fn request(&self, _: &EncodedRequest) -> Option<u64> {
-        None
+    /// Pictures and sounds are no text, and stay estimated.
+    async fn learn_request(&self, request: &EncodedRequest) {
+        let has_media = request.ranges().iter().any(|range| range.kind == PartKind::Media);
+        if has_media || self.is_given_up() || self.request(request).is_some() {
+            return;
+        }
+        let asking = async { Some((self.prompt(request).await?, self.special().await)) };
+        let Ok(Some((prompt, special))) = tokio::time::timeout(PATIENCE, asking).await else { return };
+        let texts = [prompt];
+        self.learn(&texts).await;
+        if let Some(tokens) = texts.iter().map(|text| self.known(text)).sum::<Option<u64>>() {
+            self.requests.keep(request.body(), tokens + special);
+        }
+    }
+
+    fn request(&self, request: &EncodedRequest) -> Option<u64> {
+        self.requests.get(request.body())
     }
 }
 

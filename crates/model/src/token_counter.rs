@@ -36,7 +36,10 @@ pub trait TokenCounter: Debug + Send + Sync {
     /// Finds out what is not known of these texts. What cannot be found out stays unknown.
     async fn learn(&self, texts: &[String]);
 
-    /// Tokens of a whole request with what its template adds; none for a counter that does not write the template.
+    /// Finds out how many tokens a whole request has, where only asking tells it.
+    async fn learn_request(&self, _: &EncodedRequest) {}
+
+    /// Tokens of a whole request with what its template adds; none where that is not known.
     fn request(&self, request: &EncodedRequest) -> Option<u64>;
 }
 
@@ -45,17 +48,17 @@ pub trait TokenCounter: Debug + Send + Sync {
 pub(crate) struct CountedChunks(Mutex<HashMap<[u8; 16], u32>>);
 
 impl CountedChunks {
-    pub(crate) fn get(&self, chunk: &str) -> Option<u64> {
+    pub(crate) fn get(&self, chunk: impl AsRef<[u8]>) -> Option<u64> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get(&key(chunk)).map(|tokens| u64::from(*tokens))
+        kept.get(&key(chunk.as_ref())).map(|tokens| u64::from(*tokens))
     }
 
-    pub(crate) fn keep(&self, chunk: &str, tokens: u64) {
+    pub(crate) fn keep(&self, chunk: impl AsRef<[u8]>, tokens: u64) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= MAX_KEPT {
             kept.clear();
         }
-        kept.insert(key(chunk), u32::try_from(tokens).unwrap_or(u32::MAX));
+        kept.insert(key(chunk.as_ref()), u32::try_from(tokens).unwrap_or(u32::MAX));
     }
 
     /// Tokens of a text whose chunks are all known.
@@ -64,7 +67,7 @@ impl CountedChunks {
     }
 }
 
-fn key(chunk: &str) -> [u8; 16] {
+fn key(chunk: &[u8]) -> [u8; 16] {
     let mut key = [0; 16];
     key.copy_from_slice(&Sha256::digest(chunk)[..16]);
     key

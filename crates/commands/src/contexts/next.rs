@@ -1,5 +1,6 @@
 //! `context show --next`: the request that would be sent next, or once a text were said. It is prepared as a real one
-//! is, with the text as a planned node behind the tip; nothing is written, and nobody is asked.
+//! is, with the text as a planned node behind the tip; nothing is written, and nobody is asked but a server on this machine
+//! that counts its tokens.
 
 use agent::{PathRequest, RequestVariant};
 

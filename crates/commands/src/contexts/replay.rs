@@ -211,7 +211,11 @@ async fn anew(
         RecordedRequest { generation, manifest: manifest.clone(), body: body.as_deref(), agent, inputs };
     let ask: GenerationRequest = earlier.for_model(&app.runtime, &asker.principal, model.clone()).await?;
     let runtime = &app.runtime;
-    let prepared = ask.prepare(runtime, &asker.principal).await?;
+    let prepared = if args.dry_run {
+        ask.prepare_counted(runtime, &asker.principal).await?
+    } else {
+        ask.prepare(runtime, &asker.principal).await?
+    };
     app.frontend.note(&told(manifest, &prepared, model.info()));
     let sha256 = prepared.manifest.body.sha256;
     let done = |answer: Option<(NodeId, ReplayAnswer)>| {

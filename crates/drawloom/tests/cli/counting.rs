@@ -60,6 +60,63 @@ fn a_server_on_this_machine_counts_and_one_that_cannot_is_estimated() {
 }
 
 #[test]
+fn a_document_has_the_tokens_that_its_server_counts_before_it_is_sent_and_after() {
+    let world = World::new();
+    let near = Server::start(move |path, body| {
+        if path.ends_with("/tokenize") {
+            let words = body["content"].as_str()?.split_whitespace().count();
+            return Some(json!({"tokens": vec![7; words]}).to_string());
+        }
+        path.ends_with("/completions").then(|| server::chat("", "Ja.", 0))
+    });
+    let box_of = |base: &str| {
+        format!(
+            "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{base}\"\nkind = \"llamacpp\"\nwindow = 32000\n"
+        )
+    };
+    world.write("config.toml", &box_of(&near.base()));
+    world.ok(&["tree", "new", "--title", "Regen", "--text", GERMAN]);
+    let words = GERMAN.split_whitespace().count();
+    let (_, before) = world.json(&["tree", "generate", "Regen", "--dry-run"]);
+    assert_eq!((&before["input_tokens"], &before["counted"]), (&json!(words), &json!(true)), "{before}");
+    let (_, next) = world.json(&["context", "show", "--next", "Regen"]);
+    assert_eq!((&next["used"], &next["counted_by"]), (&json!(words), &json!("server")), "{next}");
+    assert_eq!(near.asked().len(), 0, "counting is no request");
+    let (code, made) = world.json(&["tree", "generate", "Regen"]);
+    assert_eq!(code, Some(0), "{made}");
+    let (_, sent) = world.json(&["context", "show", made["nodes"][0]["id"].as_str().unwrap()]);
+    assert_eq!(sent["used"], json!(words), "{sent}");
+    world.write("config.toml", &box_of("http://127.0.0.1:1/v1"));
+    let (code, unreached) = world.json(&["tree", "generate", "Regen", "--dry-run"]);
+    assert_eq!((code, &unreached["counted_by"]), (Some(0), &json!("estimate")), "{unreached}");
+}
+
+#[test]
+fn a_conversation_has_the_tokens_of_the_template_that_its_server_writes() {
+    let world = World::new();
+    let near = Server::start(move |path, body| {
+        if path.ends_with("/tokenize") {
+            let words = body["content"].as_str()?.split_whitespace().count();
+            return Some(json!({"tokens": vec![7; words]}).to_string());
+        }
+        if path.ends_with("/apply-template") {
+            let told = body["messages"].as_array()?.len();
+            return Some(json!({"prompt": "of the template ".repeat(told)}).to_string());
+        }
+        path.ends_with("/chat/completions").then(|| server::chat("", "Ja.", 0))
+    });
+    let provider =
+        format!("[providers.box]\nbase_url = \"{}\"\nkind = \"llamacpp\"\nwindow = 32000\n", near.base());
+    world.write("config.toml", &provider);
+    let (code, said) = world.json(&["--model", "box/m", "chat", "-m", GERMAN]);
+    assert_eq!(code, Some(0), "{said}");
+    let told = near.bodies()[0]["messages"].as_array().unwrap().len();
+    let (_, sent) = world.json(&["context", "show", said["node"].as_str().unwrap()]);
+    assert_eq!((&sent["used"], &sent["estimated"]), (&json!(3 * told), &json!(false)), "{sent}");
+    assert_eq!(near.asked().len(), 1, "counting is no request");
+}
+
+#[test]
 fn a_server_that_was_loading_is_asked_to_count_again() {
     let world = World::new();
     let counted = Arc::new(AtomicUsize::new(0));
