@@ -28,6 +28,11 @@ pub fn estimator(home: &Home, model: &dyn Model) -> Estimator {
     known(home, model.info()).estimator().counting(model.counter())
 }
 
+/// Whether nothing was learned of a model's tokenizer yet.
+pub(crate) fn is_unlearned(home: &Home, info: &ModelInfo) -> bool {
+    known(home, info) == Calibration::new(info.tokenizer.as_str())
+}
+
 /// What is known of a model's tokenizer.
 fn known(home: &Home, info: &ModelInfo) -> Calibration {
     let name = info.full_name();

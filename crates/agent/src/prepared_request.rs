@@ -22,6 +22,8 @@ use crate::stored;
 
 /// How often a request is put together until what was counted fits.
 const ROUNDS: u32 = 4;
+/// The least part of a prior's estimate that a text has in tokens.
+const HOPED: f64 = 0.3;
 
 /// A request, ready to be made durable and sent.
 pub struct PreparedRequest {
@@ -369,6 +371,18 @@ impl GenerationRequest {
             let assembled = self.assemble(runtime, who, budget, &estimator).await?;
             return PreparedRequest::encode(self, assembled, budget, &estimator, at);
         };
+        if asks && !counter.is_here() && calibration::is_unlearned(&runtime.home, info) {
+            // A prior estimates from above: what it leaves out might fit, and would not be counted.
+            let hoped = self.assemble(runtime, who, budget, &estimator.clone().scaled(HOPED)).await;
+            if let Ok(hoped) = hoped {
+                let texts = unknown(&hoped.assembled.prompt, counter.as_ref());
+                counter.learn(&texts).await;
+                estimator = match ratio(&texts, &estimator) {
+                    Some(ratio) => estimator.scaled(ratio),
+                    None => estimator,
+                };
+            }
+        }
         let mut allowed = budget;
         let mut round = 1;
         loop {
@@ -424,9 +438,14 @@ fn unknown(prompt: &Prompt, counter: &dyn TokenCounter) -> Vec<String> {
 /// How many times as much texts have, now that they are counted, as was estimated; 1 where they have less, as what is not
 /// counted yet may be of another kind. None if nothing was counted.
 fn scale(texts: &[String], estimator: &Estimator) -> Option<f64> {
+    ratio(texts, estimator).map(|ratio| ratio.max(1.0))
+}
+
+/// How many times as much texts have, now that they are counted, as was estimated. None if nothing was counted.
+fn ratio(texts: &[String], estimator: &Estimator) -> Option<f64> {
     let counted = texts.iter().filter_map(|text| Some((estimator.counted(text)?, estimator.estimated(text))));
     let (counted, estimated) = counted.fold((0, 0), |sum, (a, b)| (sum.0 + a, sum.1 + b));
-    (counted > 0 && estimated > 0).then(|| (counted as f64 / estimated as f64).max(1.0))
+    (counted > 0 && estimated > 0).then(|| counted as f64 / estimated as f64)
 }
 
 /// What stands above the cache boundary as it is kept: with the keys of schemas in the order they are sent in.

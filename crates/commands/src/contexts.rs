@@ -2,6 +2,7 @@
 
 mod next;
 mod replay;
+mod sent_words;
 
 use context::window_beginning::{WindowBeginning, first_words};
 use context::{Manifest, PathRun, Segment, Zone};
@@ -21,6 +22,7 @@ use crate::rights::Asker;
 use crate::tree::shown_at;
 
 pub(crate) use replay::replay;
+use sent_words::sent_words;
 
 /// A request as it was sent.
 struct Sent {
@@ -244,7 +246,8 @@ fn window_start(
     let Some(last) = left.last() else { return Ok(None) };
     let above = loom::path::position(rows, last.to)?.depth;
     for run in runs {
-        let at = loom::path::position(rows, run.from)?;
+        // What would be said next is not in the tree.
+        let Some(at) = rows.position(run.from)? else { continue };
         // A passage whose beginning was cut off stands in both.
         if at.depth < above {
             continue;
@@ -292,8 +295,8 @@ pub(crate) async fn diff(app: &App, asker: &Asker, args: Diff) -> Result<Command
                 before: before.clone(),
                 after: after.clone(),
                 same_prefix: same,
-                old: String::from_utf8_lossy(old).into_owned(),
-                new: String::from_utf8_lossy(new).into_owned(),
+                old: sent_words(old),
+                new: sent_words(new),
             });
         }
     }

@@ -47,14 +47,15 @@ pub fn origin_of(rows: &dyn TreeReader, node: &Node) -> Result<Option<TextOrigin
         let model = node.source.as_ref().map(|source| format!("{}/{}", source.provider, source.model))?;
         Some(TextOrigin { model, generation: node.generation })
     };
-    let (mut found, mut next) = (origin(node), node.edited_from);
+    let above = |node: &Node| {
+        let begins_as = node.quote.as_ref().filter(|quote| quote.at == 0).map(|quote| quote.node);
+        node.edited_from.or(begins_as)
+    };
+    let (mut found, mut next) = (origin(node), above(node));
     for _ in 0..MAX_VERSIONS {
         let (None, Some(version)) = (&found, next) else { break };
         let Some(row) = rows.node(version)? else { break };
-        (found, next) = (origin(&row.node), row.node.edited_from);
-    }
-    if let (None, Some(quote)) = (&found, node.quote.as_ref().filter(|quote| quote.at == 0)) {
-        found = rows.node(quote.node)?.and_then(|row| origin(&row.node));
+        (found, next) = (origin(&row.node), above(&row.node));
     }
     Ok(found)
 }

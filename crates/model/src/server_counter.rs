@@ -216,7 +216,9 @@ impl TokenCounter for ServerCounter {
     /// Pictures and sounds are no text, and stay estimated.
     async fn learn_request(&self, request: &EncodedRequest) {
         let has_media = request.ranges().iter().any(|range| range.kind == PartKind::Media);
-        if has_media || self.is_given_up() || self.request(request).is_some() {
+        // A server that counted nothing is not asked about templates either: it might answer the request.
+        let counts_none = self.is_given_up() || self.counted.is_empty();
+        if has_media || counts_none || self.request(request).is_some() {
             return;
         }
         let asking = async { Some((self.prompt(request).await?, self.special().await)) };

@@ -61,6 +61,10 @@ impl CountedChunks {
         kept.insert(key(chunk.as_ref()), u32::try_from(tokens).unwrap_or(u32::MAX));
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// Tokens of a text whose chunks are all known.
     pub(crate) fn sum(&self, text: &str) -> Option<u64> {
         chunks(text).map(|chunk| self.get(chunk)).sum()

@@ -12,7 +12,7 @@ use loom::render::window;
 use loom::source;
 use loom::{
     AuthorKind, CellKey, NodeId, NodeRow, OpTarget, Position, PositionId, PositionKind, Refusal, RowError,
-    Run, Slot, TextOffset, TreeReader, ViewName, resolve,
+    Slot, TextOffset, TreeReader, ViewName, resolve,
 };
 
 use super::mark::{draft_at, stored_head, stored_note};
@@ -143,7 +143,7 @@ impl Page {
     }
 }
 
-/// Where what the model sees begins: where the window was moved to, else where that of the last generation of the page
+/// Where what the model sees begins: where the window was moved to, or where that of the last generation of the page since
 /// began. None where that is the beginning of the tree, or off the path.
 fn window_start(
     rows: &dyn TreeReader,
@@ -151,14 +151,18 @@ fn window_start(
     tip: PositionId,
     nodes: &[NodeShown],
 ) -> Result<Option<(PositionId, bool)>, RowError> {
-    let mut start = rows.cell(&CellKey::WindowStart { view: view.clone() })?.value.as_place();
+    let moved = rows.cell(&CellKey::WindowStart { view: view.clone() })?;
+    let mut start = moved.value.as_place();
     let made = nodes.iter().rev().find(|node| node.active && node.author_kind == AuthorKind::Model);
-    if let (None, Some(made)) = (start, made)
+    if let Some(made) = made
         && let Some(row) = rows.node(made.id)?
+        && (start.is_none() || moved.seq < row.seq)
         && let Some(generation) = row.node.generation
+        && let Some(run) = rows.generation(generation)?.and_then(|row| row.runs.last().copied())
+        && start.is_none_or(|start| start.position != run.from)
     {
-        let run = |run: &Run| TextOffset { position: run.from, at: 0 };
-        start = rows.generation(generation)?.and_then(|row| row.runs.last().map(run));
+        // One with room for more saw more.
+        start = Some(TextOffset { position: run.from, at: 0 });
     }
     let Some(start) = start else { return Ok(None) };
     let Some(at) = rows.position(start.position)? else { return Ok(None) };

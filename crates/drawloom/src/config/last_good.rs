@@ -2,6 +2,7 @@
 //! key whose value does not fit (spec: cli §5). It is in `cache`, as it can be missed.
 
 use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -54,6 +55,8 @@ pub(crate) fn keep(home: &Path) {
     }
     let write = || -> std::io::Result<()> {
         let folder = place.parent().unwrap_or(home);
+        // The first command of a home finds none.
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let mut file = NamedTempFile::new_in(folder)?;
         file.write_all(text.as_bytes())?;
         file.persist(&place)?;

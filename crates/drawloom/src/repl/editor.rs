@@ -181,10 +181,13 @@ fn line_editor(history: Box<dyn History>, completer: Names, color: bool) -> (Ree
         KeyCode::Tab,
         ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]),
     );
-    if has_job_control() {
-        let suspends = ReedlineEvent::ExecuteHostCommand("suspend".to_owned());
-        keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('z'), suspends);
-    }
+    // Without job control it does nothing, as elsewhere; as in Emacs it would take typed text back.
+    let suspends = if has_job_control() {
+        ReedlineEvent::ExecuteHostCommand("suspend".to_owned())
+    } else {
+        ReedlineEvent::None
+    };
+    keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('z'), suspends);
     let editor = Reedline::create()
         .with_history(history)
         .with_history_exclusion_prefix(Some(UNKEPT.to_owned()))

@@ -1,7 +1,7 @@
 //! Tokens that are counted by the model itself before a request is sent (spec: context §4).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
@@ -89,6 +89,69 @@ fn a_document_has_the_tokens_that_its_server_counts_before_it_is_sent_and_after(
     world.write("config.toml", &box_of("http://127.0.0.1:1/v1"));
     let (code, unreached) = world.json(&["tree", "generate", "Regen", "--dry-run"]);
     assert_eq!((code, &unreached["counted_by"]), (Some(0), &json!("estimate")), "{unreached}");
+}
+
+#[test]
+fn the_first_request_to_a_server_that_counts_leaves_out_nothing_that_fits() {
+    for is_document in [true, false] {
+        let world = World::new();
+        let near = Server::start(move |path, body| {
+            if path.ends_with("/tokenize") {
+                let words = body["content"].as_str()?.split_whitespace().count();
+                return Some(json!({"tokens": vec![7; words]}).to_string());
+            }
+            path.ends_with("completions").then(|| server::chat("", "Ja.", 0))
+        });
+        let provider = format!(
+            "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{}\"\nkind = \"llamacpp\"\nwindow = 4096\n",
+            near.base()
+        );
+        world.write("config.toml", &provider);
+        // By a prior it is longer than the window, by its server half as long.
+        let text = format!("{}{GERMAN}", format!("{GERMAN}\n\n").repeat(120));
+        let sent = if is_document {
+            world.ok(&["tree", "new", "--title", "Regen", "--text", &text]);
+            let (code, made) = world.json(&["tree", "generate", "Regen", "--max-tokens", "50"]);
+            assert_eq!((code, &made["left_out"]), (Some(0), &json!(0)), "{made}");
+            near.bodies()[0]["prompt"].as_str().unwrap().to_owned()
+        } else {
+            let (code, said) = world.json(&["chat", "-m", &text, "--max-tokens", "50"]);
+            assert_eq!(code, Some(0), "{said}");
+            near.bodies()[0]["messages"].to_string()
+        };
+        assert_eq!(sent.matches("Weberschiffchen").count(), 121, "{is_document}");
+    }
+}
+
+#[test]
+fn a_server_that_counts_nothing_is_sent_the_request_alone() {
+    let world = World::new();
+    let paths = Arc::<Mutex<Vec<String>>>::default();
+    let all = Arc::clone(&paths);
+    let near = Server::start(move |path, _| {
+        all.lock().unwrap().push(path.to_owned());
+        Some(server::chat("", "Ja.", 0))
+    });
+    world.write("config.toml", &format!("[providers.box]\nbase_url = \"{}\"\n", near.base()));
+    let (code, said) = world.json(&["--model", "box/m", "chat", "-m", GERMAN]);
+    assert_eq!(code, Some(0), "{said}");
+    let paths = paths.lock().unwrap();
+    assert!(
+        paths.iter().any(|path| path == "/tokenize") && !paths.iter().any(|path| path == "/apply-template")
+    );
+    assert_eq!(near.bodies().iter().filter(|body| !body["messages"].is_null()).count(), 1);
+}
+
+#[test]
+fn the_next_request_is_shown_where_nothing_that_was_said_fits() {
+    let world = World::new();
+    world.write("config.toml", "[providers.box]\nbase_url = \"http://127.0.0.1:1/v1\"\nwindow = 4096\n");
+    for _ in 0..2 {
+        world.ok(&["--model", "script:echo", "chat", "-m", &GERMAN.repeat(50)]);
+    }
+    let (code, next) = world.json(&["--model", "box/m", "context", "show", "--next", "-m", "And now?"]);
+    assert_eq!(code, Some(0), "{next}");
+    assert!(next["left_out"].as_u64().unwrap() > 0, "{next}");
 }
 
 #[test]

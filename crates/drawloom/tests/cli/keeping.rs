@@ -231,7 +231,6 @@ fn a_value_that_does_not_fit_holds_as_it_was_for_what_reads() {
     let world = World::new();
     world.write("config.toml", "[budget]\nday = 3\n");
     world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
-    world.ok(&["tree", "append", "Tale", " It poured."]);
     for wrong in ["[budget]\nday = \"x\"\n", "[budget]\nday = { x = 1 }\n", "[budget\n"] {
         world.write("config.toml", wrong);
         let run = world.run(&["cost"]);

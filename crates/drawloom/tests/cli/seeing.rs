@@ -292,6 +292,9 @@ fn a_branch_within_a_passage_of_a_model_names_the_model() {
     assert_eq!((&node["model"], &node["author"]), (&"script/echo".into(), &"owner".into()), "{shown}");
     let told = world.ok(&["tree", "show", "Tale"]);
     assert!(told.contains("owner · from script/echo"), "{told}");
+    world.ok(&["tree", "branch", "Tale", node["id"].as_str().unwrap(), "--at", "2"]);
+    let (_, shown) = world.json(&["tree", "show", "Tale"]);
+    assert_eq!(shown["nodes"].as_array().unwrap().last().unwrap()["model"], "script/echo", "of a branch");
 }
 
 #[test]
