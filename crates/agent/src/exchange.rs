@@ -188,7 +188,7 @@ impl Spooling {
         let mut spool = self.spool?;
         let synced = tokio::task::spawn_blocking(move || {
             if let Err(error) = spool.finish() {
-                tracing::warn!(%error, "the spool could not be synced");
+                tracing::debug!(%error, "the spool could not be synced");
             }
             spool
         });

@@ -125,7 +125,7 @@ async fn release(runtime: &Runtime, who: &Principal, name: &str, fence: Fence) {
         Ok(()) => {}
         Err(StoreError::Fenced { .. }) => tracing::debug!("a lease was gone before it was given back"),
         Err(error) => {
-            tracing::warn!(%error, "a lease could not be given back; it is when the session is used again");
+            tracing::debug!(%error, "a lease could not be given back; it is when the session is used again");
             unreleased(runtime).push((name.to_owned(), fence));
         }
     }

@@ -149,7 +149,11 @@ impl ConfiguredModels {
     }
 
     fn script(&self, name: &str) -> Result<Arc<dyn Model>, CommandError> {
-        let options = ScriptOptions::default();
+        let mut options = ScriptOptions::default();
+        if let Some(owner) = self.config.models.get(&format!("{SHOWN_SCRIPT}{name}")) {
+            options.window = owner.window.unwrap_or(options.window);
+            options.output_limit = owner.output_limit.unwrap_or(options.output_limit);
+        }
         if name == "echo" {
             return Ok(Arc::new(ScriptModel::echo(options)));
         }

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::typing::{NO_PASTES, PASTES, answering, answering_at, answers, conversing, said};
+use crate::terminal::Terminal;
+use crate::trust::with_terminal;
+use crate::typing::{
+    NO_PASTES, PASTES, answering, answering_at, answering_to_all, answers, conversing, said,
+};
 use crate::world::World;
 
 #[test]
@@ -79,6 +83,18 @@ fn ctrl_z_stops_the_conversation_at_the_prompt_too() {
     terminal.types("\x04");
     assert_eq!(terminal.ended(), Some(0));
     assert_eq!(said(&world), ["hello", "abcdef"]);
+}
+
+#[test]
+fn ctrl_z_takes_nothing_back_where_no_shell_could_let_it_go_on() {
+    let world = World::new();
+    let mut terminal = Terminal::start(with_terminal(&answering_to_all(&world)));
+    terminal.at_prompt();
+    terminal.types("abc\x1adef\r");
+    answers(&mut terminal, 1);
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["abcdef"]);
 }
 
 #[test]

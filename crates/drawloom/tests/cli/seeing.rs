@@ -284,6 +284,59 @@ fn the_place_from_which_the_model_sees_is_drawn_where_it_is_inside_of_a_passage(
 }
 
 #[test]
+fn a_larger_window_sees_more_again_and_no_place_is_drawn() {
+    let world = World::new();
+    std::fs::write(world.path("model.jsonl"), "{\"text\": \" It ended.\", \"loop\": true}\n").unwrap();
+    let large = format!("script:{}", world.path("model.jsonl").display());
+    world.write(
+        "config.toml",
+        "[model]\ndefault = \"script:echo\"\n[models.\"script/echo\"]\nwindow = 4096\n",
+    );
+    let paragraph =
+        |day: usize| format!("On day {day} {}.\n\n", "it rained and the river rose and ".repeat(8));
+    world.write("long.txt", &(0..150).map(paragraph).collect::<String>());
+    let file = world.home().join("long.txt");
+    world.ok(&["tree", "new", "--title", "Long", "--file", file.to_str().unwrap()]);
+    world.ok(&["tree", "generate", "Long"]);
+    assert!(world.ok(&["tree", "show", "Long"]).contains("┄┄ the model sees from here on ┄┄"));
+    let (_, made) = world.json(&["--model", &large, "tree", "generate", "Long"]);
+    let shown = world.ok(&["tree", "show", "Long"]);
+    assert!(!shown.contains("the model sees"), "{shown}");
+    let (_, shown) = world.json(&["tree", "show", "Long"]);
+    assert_eq!(shown["window"], Value::Null, "{}", shown["window"]);
+    // What it was sent begins with the document.
+    let sent = world.ok(&["context", "show", made["nodes"][0]["id"].as_str().unwrap(), "--text"]);
+    assert!(sent.contains("On day 0 it rained"));
+}
+
+#[test]
+fn each_model_has_a_colour_of_its_own() {
+    let (world, _) = written();
+    let script = "{\"text\": \" Nobody saw it.\", \"loop\": true}\n";
+    std::fs::write(world.path("other.jsonl"), script).unwrap();
+    let other = format!("script:{}", world.path("other.jsonl").display());
+    world.ok(&["--model", &other, "tree", "generate", "Tale"]);
+    let marked = Terminal::start(world.command(&["tree", "text", "Tale", "--authors"])).written();
+    assert!(marked.contains("It rained.\u{1b}[34m"), "{marked:?}");
+    assert!(marked.contains("\u{1b}[35m Nobody saw it."), "{marked:?}");
+    assert!(marked.contains("blue") && marked.contains("magenta"), "{marked:?}");
+}
+
+#[test]
+fn what_differs_between_two_requests_is_said_in_words() {
+    let world = World::new();
+    world.write("config.toml", "[model]\ndefault = \"script:echo\"\n");
+    let asked = |question: &str| {
+        let (_, made) = world.json(&["chat", "--new", "-m", question]);
+        made["node"].as_str().unwrap().to_owned()
+    };
+    let (first, second) = (asked("Say \"one\"\nin lines."), asked("Say \"two\"\nin lines."));
+    let told = world.ok(&["context", "diff", &first, &second]);
+    assert!(told.contains("Say [-\"one\"-]{+\"two\"+}\n"), "{told}");
+    assert!(!told.contains("role") && !told.contains("\\\"") && !told.contains("\\n"), "{told}");
+}
+
+#[test]
 fn a_branch_within_a_passage_of_a_model_names_the_model() {
     let (world, made) = written();
     world.ok(&["tree", "branch", "Tale", &made, "--at", "3"]);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, kill_process, prlimit, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use vt100::{Callbacks, Parser, Screen};
@@ -155,6 +155,12 @@ impl Terminal {
     /// Sends a signal, as a terminal does for Ctrl-C.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Lets it write files of so many bytes at most, as a full disk does; of any size again without.
+    pub(crate) fn limits_files(&self, bytes: Option<u64>) {
+        let (pid, limit) = (Pid::from_child(&self.child), Rlimit { current: bytes, maximum: None });
+        prlimit(Some(pid), Resource::Fsize, limit).unwrap();
     }
 
     /// Waits until it is stopped, as a shell does.

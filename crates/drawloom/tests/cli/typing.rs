@@ -1,6 +1,7 @@
 //! What is typed while an answer comes: none of it is lost, and keys that write no text write none.
 
 use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -36,12 +37,17 @@ pub(crate) fn answering_at(world: &World, words: usize, kind: &str, arguments: &
     terminal
 }
 
-/// A conversation at its first line, whose model answers all with one word.
-pub(crate) fn conversing(world: &World, kind: &str) -> Terminal {
+/// `chat` with a model that answers all with one word.
+pub(crate) fn answering_to_all(world: &World) -> Command {
     let script = json!({"text": "fine", "loop": true});
     std::fs::write(world.path("typing.jsonl"), format!("{script}\n")).unwrap();
     let model = format!("script:{}", world.path("typing.jsonl").display());
-    let mut command = world.command(&["--model", &model, "chat"]);
+    world.command(&["--model", &model, "chat"])
+}
+
+/// The same at its first line.
+pub(crate) fn conversing(world: &World, kind: &str) -> Terminal {
+    let mut command = answering_to_all(world);
     command.env("TERM", kind).process_group(0);
     let mut terminal = Terminal::start(command);
     terminal.at_prompt();
@@ -77,6 +83,24 @@ fn lines_that_find_no_place_in_the_turn_are_said_after_it() {
     assert_eq!(terminal.ended(), Some(0));
     assert!(!terminal.contents().contains("was not taken"), "{}", terminal.contents());
     assert_eq!(said(&world)[1..], lines);
+}
+
+#[test]
+fn what_joined_a_turn_whose_disk_was_full_is_named_and_the_session_goes_on() {
+    let world = World::new();
+    let mut terminal = answering(&world, 60);
+    terminal.types("joined text\r");
+    terminal.shows("this joins the turn");
+    terminal.limits_files(Some(0));
+    terminal.shows("not sent: joined text");
+    terminal.at_prompt();
+    assert!(!terminal.contents().contains("drawloom_agent"), "{}", terminal.contents());
+    terminal.limits_files(None);
+    terminal.types("again\r");
+    answers(&mut terminal, 1);
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world).last().unwrap(), "again");
 }
 
 #[test]
