@@ -25,7 +25,7 @@ const GUESSES: [(&str, &str, &str); 19] = [
     ("drawloom ask", TEXT, "a question of several words needs quotes: `drawloom ask \"TEXT\"`"),
     ("drawloom chat", "-s", "write --session NAME; a system prompt is --system TEXT"),
     ("drawloom chat", "-f", "write --file FILE"),
-    ("drawloom chat", "--temp", "write --temperature NUMBER; a conversation that is forgotten is --private"),
+    ("drawloom chat", EARLIER, "write --temperature NUMBER; a conversation that is forgotten is --private"),
     ("drawloom tree head", TEXT, "the text is that of a flag: `drawloom tree head TREE --text TEXT`"),
     ("drawloom tree note", TEXT, "the text is that of a flag: `drawloom tree note TREE --text TEXT`"),
     ("drawloom tree draft", "--text", "it comes after the tree: `drawloom tree draft TREE TEXT`"),
@@ -33,6 +33,8 @@ const GUESSES: [(&str, &str, &str); 19] = [
     ("drawloom tree append", "--text", "it comes after the tree: `drawloom tree append TREE TEXT`"),
     ("drawloom tree append", TEXT, "a text is one argument, in quotes: `drawloom tree append TREE \"TEXT\"`"),
 ];
+/// An earlier name, of which people do not know whether it was `--private` or is `--temperature`.
+const EARLIER: &str = "--temp";
 /// In [`GUESSES`], what is no flag.
 const TEXT: &str = "";
 const SETS_KEY: &str = "`drawloom config set providers.NAME.key` asks for a key and keeps it";
@@ -83,7 +85,7 @@ pub(crate) fn error(found: &Error, arguments: &[OsString]) -> Option<CommandErro
             .and_then(|all| {
                 let typed = typed.as_deref();
                 // An earlier name is refused itself.
-                let names = all.split(", ").map(|name| if name == "--temp" { "--temperature" } else { name });
+                let names = all.split(", ").map(|name| if name == EARLIER { "--temperature" } else { name });
                 let near = names.filter(|meant| typed.is_none_or(|typed| is_near(typed, meant)));
                 let errors =
                     |meant: &&str| typed.map_or(0, |typed| strsim::damerau_levenshtein(typed, meant));
@@ -100,6 +102,10 @@ pub(crate) fn error(found: &Error, arguments: &[OsString]) -> Option<CommandErro
         let is_it = matches!(found.kind(), ErrorKind::UnknownArgument | ErrorKind::TooManyValues);
         is_it.then(|| context(ContextKind::InvalidArg)).flatten()
     });
+    // An earlier name took no value: what stands behind it is the one of its new name.
+    let is_earlier =
+        |pair: &[OsString]| pair[0] == EARLIER && refused.as_deref().is_some_and(|it| pair[1] == *it);
+    let refused = if arguments.windows(2).any(is_earlier) { Some(EARLIER.to_owned()) } else { refused };
     let guess = refused.and_then(|refused| guessed(&command, &refused)).map(str::to_owned);
     let hint = guess.or_else(message_of_chat).or(suggestion).or_else(valid);
     let hint = hint.or_else(|| match context(ContextKind::Suggested)? {

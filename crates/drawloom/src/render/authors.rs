@@ -137,8 +137,18 @@ type Color = (&'static str, &'static str);
 
 const PLAIN: Color = ("", "plain");
 /// Of models in the order they first appear; those of more come round again.
-const MODELS: [Color; 5] =
-    [("34", "blue"), ("35", "magenta"), ("32", "green"), ("33", "yellow"), ("31", "red")];
+const MODELS: [Color; 10] = [
+    ("34", "blue"),
+    ("35", "magenta"),
+    ("32", "green"),
+    ("33", "yellow"),
+    ("31", "red"),
+    ("94", "bright blue"),
+    ("95", "bright magenta"),
+    ("92", "bright green"),
+    ("93", "bright yellow"),
+    ("91", "bright red"),
+];
 
 /// The colour of one of the authors.
 fn color(author: &Author, authors: &[&Author]) -> Color {

@@ -124,11 +124,13 @@ fn the_earlier_name_of_a_private_conversation_names_the_new_one() {
     let (world, near) = home();
     let run = world.run(&["chat", "--temp", "-m", "hi"]);
     assert!(run.code == Some(2) && run.err.contains("--private"), "{run:?}");
-    let run = world.run(&["chat", "--temp=0.5", "-m", "hi"]);
-    assert!(
-        run.code == Some(2) && run.err.contains("--temperature") && run.err.contains("--private"),
-        "{run:?}"
-    );
+    for typed in [&["chat", "--temp=0.5", "-m", "hi"][..], &["chat", "--temp", "0.5", "-m", "hi"]] {
+        let run = world.run(typed);
+        assert!(
+            run.code == Some(2) && run.err.contains("--temperature") && run.err.contains("--private"),
+            "{run:?}"
+        );
+    }
     for near in ["--tempe", "--temper", "--tempr", "--tmp"] {
         let run = world.run(&["chat", near, "0.5", "-m", "hi"]);
         assert!(!run.err.contains("--temp?"), "it is refused: {run:?}");

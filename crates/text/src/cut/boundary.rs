@@ -125,10 +125,10 @@ fn before_marks(sentence: &str) -> (&str, bool) {
 }
 
 /// Words a full stop behind which ends no sentence: what they stand before follows.
-const TITLES: [&str; 33] = [
+const TITLES: [&str; 35] = [
     "Dr", "Mr", "Mrs", "Ms", "Mx", "Prof", "St", "Gen", "Col", "Capt", "Lt", "Sgt", "Rev", "Hon", "Sen",
     "Rep", "Gov", "Pres", "Mt", "Hr", "Fr", "Mme", "Mlle", "Sr", "Sra", "Srta", "vs", "cf", "bzw", "ca",
-    "Dra", "Mgr", "Messrs",
+    "Dra", "Mgr", "Messrs", "Sres", "Sras",
 ];
 
 /// Words that are abbreviations where a number follows.
@@ -279,6 +279,7 @@ mod tests {
             ("Er ging. »Dann kam er.«", "Er ging. "),
             ("See No. 5 there. He", "See No. 5 there. "),
             ("Sr. López vino. Se fue.", "Sr. López vino. "),
+            ("Los Sres. Mora vinieron. Se fueron.", "Los Sres. Mora vinieron. "),
             ("Jan. 5 was cold. He left.", "Jan. 5 was cold. "),
             ("It was in Sept. 1939 then. He", "It was in Sept. 1939 then. "),
             ("It was in Jan. Then he left.", "It was in Jan. "),
