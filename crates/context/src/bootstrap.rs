@@ -58,6 +58,8 @@ pub struct Bootstrap {
     pub changed_files: ChangedFiles,
     /// Whether everything is read anew for the next request, whatever the cache has of it.
     pub reload: bool,
+    /// Whether no text of a workspace may be sent.
+    pub distrusts_workspace: bool,
 }
 
 /// A file as it is sent.

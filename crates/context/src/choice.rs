@@ -87,7 +87,9 @@ impl WindowChoice<'_> {
         spoken.extend(self.request.said.clone().map(|said| speaker.speak(said, Vec::new())));
         let unread = bootstrap.is_unread();
         let reload = bootstrap.reload
-            || previous.prefix.as_ref().is_some_and(|sent| has_other_system(sent, bootstrap));
+            || previous.prefix.as_ref().is_some_and(|sent| {
+                has_other_system(sent, bootstrap) || bootstrap.distrusts_workspace && sent.has_workspace()
+            });
         let frozen = previous
             .prefix
             .as_ref()

@@ -76,6 +76,11 @@ impl Prefix {
         self.texts.iter().map(|text| text.trust).min().unwrap_or(Trust::Owner)
     }
 
+    /// Whether a text of a workspace is in it.
+    pub(crate) fn has_workspace(&self) -> bool {
+        self.texts.iter().any(|text| text.trust == Trust::Workspace)
+    }
+
     /// Its parts and their pieces.
     pub(crate) fn parts(&self, build: &mut Build<'_>) -> (Vec<ToolSchema>, Vec<TextPart>) {
         let schemas = self.schemas(build);

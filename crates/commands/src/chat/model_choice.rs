@@ -204,14 +204,13 @@ impl Conversation {
     pub(super) async fn bootstrap(&self, app: &App, tools: Option<&ToolRegistry>) -> Arc<context::Bootstrap> {
         let (root, kind) = (app.workspace.root.as_ref(), self.chosen.kind);
         let accepted = workspaces::accepted(app).await;
-        // Nothing of a workspace that is not trusted any more is sent again.
-        let is_untrusted = accepted != app.workspace.accepted && accepted == Accepted::default();
         let read = agent::bootstrap::bootstrap(root, &accepted, kind, &app.runtime.masker);
         // What the owner saw counts whatever it is from.
         let read = if accepted == Accepted::All { without_outside_files(app, read).await } else { read };
         Arc::new(context::Bootstrap {
             changed_files: app.settings.changed_files,
-            reload: self.reload || is_untrusted,
+            reload: self.reload,
+            distrusts_workspace: accepted == Accepted::default(),
             system: self.system.clone(),
             tools: tools.map(ToolRegistry::specs).unwrap_or_default(),
             ..read

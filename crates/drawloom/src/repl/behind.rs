@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use crossterm::event::{self, Event, KeyEventKind};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use reedline::{EditMode, Emacs, KeyCode, KeyModifiers, PromptEditMode, ReedlineEvent, ReedlineRawEvent};
+use reedline::{
+    EditCommand, EditMode, Emacs, KeyCode, KeyModifiers, PromptEditMode, Reedline, ReedlineEvent,
+    ReedlineRawEvent,
+};
 
 use super::keys::{CLEAR, Keys};
 use super::lines::without_reports;
@@ -44,8 +47,7 @@ impl Batch {
             return true;
         }
         // Enter is always the last.
-        self.may_end |= matches!(event, Event::Key(key) if key.modifiers == KeyModifiers::CONTROL
-            && matches!(key.code, KeyCode::Char('j' | 'c' | 'd' | 'z')));
+        self.may_end |= ['j', 'c', 'd', 'z'].iter().any(|key| is_control(event, *key));
         false
     }
 
@@ -93,6 +95,41 @@ pub(super) fn unread() -> Vec<Event> {
         tracing::warn!(%error, "the terminal's mode could not be set again");
     }
     events
+}
+
+fn is_control(event: &Event, key: char) -> bool {
+    matches!(event, Event::Key(event) if event.modifiers == KeyModifiers::CONTROL && event.code == KeyCode::Char(key))
+}
+
+/// Edits the line where its cursor stands with keys that were kept from the editor, as it does itself. Returns the first
+/// that ends a line or clears it, with what stands behind it.
+pub(super) fn edit_line(editor: &mut Reedline, typed: Vec<Event>) -> Vec<Event> {
+    let mut keys = Emacs::default();
+    let mut typed = typed.into_iter();
+    while let Some(event) = typed.next() {
+        let deletes = is_control(&event, 'd') && !editor.current_buffer_contents().is_empty();
+        let parsed = ReedlineRawEvent::try_from(event.clone()).map(|event| keys.parse_event(event));
+        let parsed = match parsed.unwrap_or(ReedlineEvent::None) {
+            // No list is open.
+            ReedlineEvent::UntilFound(mut ways) => ways.pop().unwrap_or(ReedlineEvent::None),
+            parsed => parsed,
+        };
+        let edits = match parsed {
+            _ if deletes => vec![EditCommand::Delete],
+            // It would take typed text back.
+            _ if is_control(&event, 'z') => Vec::new(),
+            ReedlineEvent::Enter | ReedlineEvent::CtrlC | ReedlineEvent::CtrlD => {
+                return std::iter::once(event).chain(typed).collect();
+            }
+            ReedlineEvent::Edit(edits) => edits,
+            ReedlineEvent::Left => vec![EditCommand::MoveLeft { select: false }],
+            ReedlineEvent::Right => vec![EditCommand::MoveRight { select: false }],
+            // The history is looked at by people.
+            _ => Vec::new(),
+        };
+        editor.run_edit_commands(&edits);
+    }
+    Vec::new()
 }
 
 /// A line that had begun, with what was typed behind it, as lines.

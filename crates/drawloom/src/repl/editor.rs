@@ -19,7 +19,7 @@ use reedline::{
 use rustix::process::Signal as TerminalSignal;
 use tokio::sync::oneshot;
 
-use super::behind::{BEHIND, LineKeys, SharedBatch, locked, typed_behind, unread};
+use super::behind::{BEHIND, LineKeys, SharedBatch, edit_line, locked, typed_behind, unread};
 use super::history::UNKEPT;
 use super::lines::{is_open, joined};
 use super::plain;
@@ -124,17 +124,19 @@ fn read(editor: &mut Reedline, standing: &Standing, batch: &SharedBatch) -> (Typ
     loop {
         let read = editor.read_line(standing);
         let kept = locked(batch).behind();
-        let is_whole = kept.is_empty();
-        let behind = |begun: &str, unread| typed_behind(begun.to_owned(), kept.into_iter().chain(unread));
+        let behind = |kept: Vec<_>, begun: &str, unread| {
+            typed_behind(begun.to_owned(), kept.into_iter().chain(unread))
+        };
         return match read {
             Ok(Signal::HostCommand(command)) => {
                 if command != BEHIND {
                     suspend();
                 }
-                if is_whole {
+                let kept = edit_line(editor, kept);
+                if kept.is_empty() {
                     continue;
                 }
-                let typed = behind(editor.current_buffer_contents(), unread());
+                let typed = behind(kept, editor.current_buffer_contents(), unread());
                 editor.run_edit_commands(&[EditCommand::Clear]);
                 if typed.lines.is_empty() {
                     editor.run_edit_commands(&[EditCommand::InsertString(typed.begun)]);
@@ -143,13 +145,13 @@ fn read(editor: &mut Reedline, standing: &Standing, batch: &SharedBatch) -> (Typ
                 to_stderr("");
                 (Typed::Nothing, typed)
             }
-            Ok(Signal::Success(line)) => (Typed::Line(joined(&line)), behind("", unread())),
-            Ok(Signal::CtrlC) => (Typed::Nothing, behind("", unread())),
+            Ok(Signal::Success(line)) => (Typed::Line(joined(&line)), behind(kept, "", unread())),
+            Ok(Signal::CtrlC) => (Typed::Nothing, behind(kept, "", unread())),
             // What nobody read is for whoever has the terminal next.
-            Ok(_) => (Typed::End, behind("", Vec::new())),
+            Ok(_) => (Typed::End, behind(kept, "", Vec::new())),
             Err(error) => {
                 tracing::debug!(%error, "no line can be edited");
-                (Typed::Uneditable, behind(editor.current_buffer_contents(), unread()))
+                (Typed::Uneditable, behind(kept, editor.current_buffer_contents(), unread()))
             }
         };
     }

@@ -110,20 +110,17 @@ impl<'a> TurnInputReader<'a> {
 
     /// The turn is done: lines that nobody looked at wait behind the others. Where the conversation ends, so do those
     /// that the turn took and did not say; else they are named.
-    pub(super) fn end(self) -> Flow {
-        let is_ending = self.is_ending();
-        for (line, _) in self.sent.into_iter().rev() {
-            if is_ending {
-                self.waiting.push_front(line);
-            } else {
-                to_stderr(&unsent(&line));
-            }
+    pub(super) fn end(mut self) -> Flow {
+        let mut unsaid: Vec<String> = self.sent.drain(..).map(|(line, _)| line).collect();
+        if self.is_ending() {
+            unsaid.drain(..).rev().for_each(|line| self.waiting.push_front(line));
         }
         let TypedAhead { lines, begun } = self.ahead.finish();
         lines.iter().for_each(|line| self.repl.keep(line));
         self.waiting.extend(lines);
         self.repl.begun.replace(begun);
         self.repl.person.nothing_below();
+        unsaid.iter().for_each(|line| to_stderr(&unsent(line)));
         self.failures.iter().for_each(|error| self.repl.output.failure(error));
         self.flow
     }

@@ -148,6 +148,20 @@ fn what_is_typed_behind_ctrl_z_or_ctrl_d_in_one_write_is_not_lost() {
 }
 
 #[test]
+fn what_stands_behind_a_key_that_deletes_is_edited_where_the_cursor_is() {
+    let world = World::new();
+    let mut terminal = conversing(&world, "xterm-256color");
+    // Ctrl-A, Ctrl-D and Ctrl-B; the arrow to the left.
+    terminal.types("hello\x01\x04\x04X\x05Y\x02\x1b[DZ");
+    terminal.shows("main> XllZoY");
+    terminal.types("\r");
+    answers(&mut terminal, 1);
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["XllZoY"]);
+}
+
+#[test]
 fn a_key_in_the_list_of_completions_sends_no_line_twice() {
     let world = World::new();
     let mut terminal = conversing(&world, "xterm-256color");

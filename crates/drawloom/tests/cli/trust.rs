@@ -219,6 +219,25 @@ fn s4_a_conversation_that_runs_loads_nothing_more_of_a_workspace_that_is_untrust
 }
 
 #[test]
+fn s4_a_session_that_goes_on_sends_nothing_of_a_workspace_that_was_untrusted_meanwhile() {
+    let world = World::new();
+    let clone = clone(&world);
+    let sent = |said: &str| {
+        let mut command = world.command(&["--model", "script:echo", "--json", "chat", "-m", said]);
+        let run: Run = command.current_dir(&clone).output().unwrap().into();
+        let answer: Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(answer["session"], "main");
+        world.ok(&["context", "show", answer["node"].as_str().unwrap(), "--text", "--json"])
+    };
+    world.ok(&["workspace", "trust", &text(&clone)]);
+    assert!(sent("first").contains(CANARY));
+    assert!(sent("second").contains(CANARY), "control: what was frozen is sent again");
+    world.ok(&["workspace", "untrust", &text(&clone)]);
+    let third = sent("third");
+    assert!(third.contains("second") && !third.contains(CANARY), "{third}");
+}
+
+#[test]
 fn s4_another_folder_at_a_trusted_path_is_not_trusted() {
     let world = World::new();
     let trusted = clone(&world);

@@ -89,10 +89,10 @@ fn lines_that_find_no_place_in_the_turn_are_said_after_it() {
 fn what_joined_a_turn_whose_disk_was_full_is_named_and_the_session_goes_on() {
     let world = World::new();
     let mut terminal = answering(&world, 60);
-    terminal.types("joined text\r");
-    terminal.shows("this joins the turn");
+    terminal.types("joined text\rsecond text\r");
+    terminal.shows("second text (this joins the turn");
     terminal.limits_files(Some(0));
-    terminal.shows("not sent: joined text");
+    terminal.shows("not sent: joined text\nnot sent: second text");
     terminal.at_prompt();
     assert!(!terminal.contents().contains("drawloom_agent"), "{}", terminal.contents());
     terminal.limits_files(None);
