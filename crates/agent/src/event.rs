@@ -55,6 +55,8 @@ pub enum SessionEvent {
         #[serde(default)]
         tokens: u64,
     },
+    /// A request brought no whole answer: what becomes of it is another event.
+    Unanswered { generation: GenerationId, nodes: Vec<NodeId> },
     /// The model reads the request: so many of its tokens so far.
     Reading { done: u64, total: u64 },
     /// More text of a node that is being written; `offset` is in bytes of that text.

@@ -145,6 +145,10 @@ pub(crate) async fn send(
         Err(mut error) if cutter.has_ended() => error.take_response().ok_or(error),
         result => result,
     };
+    if result.is_err() {
+        let (generation, nodes) = (begun.row.id, begun.row.reserved.clone());
+        call.events.emit(SessionEvent::Unanswered { generation, nodes });
+    }
     Ok(ReceivedStream { result, spool: spool.finished().await })
 }
 

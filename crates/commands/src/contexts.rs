@@ -5,7 +5,7 @@ mod replay;
 mod sent_words;
 
 use context::window_beginning::{WindowBeginning, first_words};
-use context::{Manifest, PathRun, Segment, Zone};
+use context::{Kind, Manifest, PathRun, Segment, Zone};
 use loom::path::{ViewOverrides, child_toward};
 use loom::render::tip;
 use loom::{Answers, Digest, GenerationRow, NodeId, PositionId, RowError, TreeId, TreeReader, ViewName};
@@ -291,17 +291,24 @@ pub(crate) async fn diff(app: &App, asker: &Asker, args: Diff) -> Result<Command
         let (old, new) = (slice(&a, before), slice(&b, after));
         if old != new {
             let same = old.iter().zip(new).take_while(|(a, b)| a == b).count() as u64;
-            diff.changed.push(ChangedSegment {
-                before: before.clone(),
-                after: after.clone(),
-                same_prefix: same,
-                old: sent_words(old),
-                new: sent_words(new),
-            });
+            let (before, after) = (before.clone(), after.clone());
+            let (old, new) = for_people(after.kind, old, new);
+            diff.changed.push(ChangedSegment { before, after, same_prefix: same, old, new });
         }
     }
     diff.removed = left.into_iter().flatten().cloned().collect();
     Ok(CommandOutcome::ContextDiff(diff))
+}
+
+/// What differs between two stretches, for people: words where words do, else the bytes.
+fn for_people(kind: Kind, old: &[u8], new: &[u8]) -> (String, String) {
+    let has_words = !matches!(kind, Kind::Framing | Kind::Schemas);
+    let words = (sent_words(old), sent_words(new));
+    if has_words && words.0 != words.1 {
+        return words;
+    }
+    let bytes = |stretch: &[u8]| String::from_utf8_lossy(stretch).into_owned();
+    (bytes(old), bytes(new))
 }
 
 fn slice<'a>(sent: &'a Sent, segment: &Segment) -> &'a [u8] {

@@ -163,11 +163,10 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// An answer is there. Returns the model and the tokens of a request that is still waited for.
-    fn arrived(&mut self, node: NodeId) -> Option<(String, u64)> {
-        let before = self.awaited.len();
-        self.awaited.retain(|(nodes, ..)| !nodes.contains(&node));
-        let (_, model, tokens) = self.awaited.first().filter(|_| self.awaited.len() < before)?;
+    /// The request of these nodes is waited for no more. Returns the model and the tokens of one that still is.
+    fn arrived(&mut self, nodes: &[NodeId]) -> Option<(String, u64)> {
+        self.awaited.retain(|(awaited, ..)| !nodes.iter().any(|node| awaited.contains(node)));
+        let (_, model, tokens) = self.awaited.first()?;
         Some((model.clone(), *tokens))
     }
 
@@ -186,6 +185,15 @@ impl EventSink for Shown {
 }
 
 impl Shown {
+    /// Shows that one request is waited for no more, and another one may be.
+    fn arrived(&self, nodes: &[NodeId]) {
+        self.frontend.arrived();
+        let other = self.progress().arrived(nodes);
+        if let Some((model, tokens)) = other {
+            self.frontend.awaits(&model, tokens);
+        }
+    }
+
     /// Shows an event that is of the moment: text as it comes, notices, questions.
     pub(crate) fn show(&self, event: &SessionEvent) {
         match event {
@@ -203,13 +211,8 @@ impl Shown {
                 }
             }
             SessionEvent::Reading { done, total } => self.frontend.reading(*done, *total),
-            SessionEvent::Committed { node, .. } => {
-                self.frontend.arrived();
-                let other = self.progress().arrived(node.id);
-                if let Some((model, tokens)) = other {
-                    self.frontend.awaits(&model, tokens);
-                }
-            }
+            SessionEvent::Committed { node, .. } => self.arrived(&[node.id]),
+            SessionEvent::Unanswered { nodes, .. } => self.arrived(nodes),
             SessionEvent::Finished { .. } => {
                 self.progress().awaited.clear();
                 self.frontend.arrived();

@@ -224,7 +224,8 @@ async fn s10_a_cut_local_observer_makes_no_request_at_a_remote_one() {
         process.runtime.spend =
             Arc::new(SpendLimiter::new(Budget { turn: Money::from_dollars(10.0), ..Budget::default() }));
         let request = ask(&down(), tree, Purpose::Observe, work("private"));
-        let call = call();
+        let events = Arc::new(Events::default());
+        let call = Call::owner(events.clone());
         let (sent, ()) = tokio::join!(request.send(&process.runtime, &call), async {
             // The second is the control: the owner allowed it in so many words.
             if allowed {
@@ -237,6 +238,17 @@ async fn s10_a_cut_local_observer_makes_no_request_at_a_remote_one() {
         let purposes: Vec<_> = process.generations().await.iter().map(|one| one.row.purpose).collect();
         let observed = purposes.iter().filter(|purpose| **purpose == Purpose::Observe).count();
         assert_eq!(observed, 1 + usize::from(allowed), "each try has a row of its own");
+        // Whoever waits is told which request brings no answer.
+        let events = events.0.lock().unwrap();
+        let mut waits = Vec::new();
+        for event in events.iter() {
+            match event {
+                SessionEvent::Started { generation, .. } => waits.push(*generation),
+                SessionEvent::Unanswered { generation, .. } => waits.retain(|waits| waits != generation),
+                _ => {}
+            }
+        }
+        assert_eq!(waits.len(), usize::from(allowed), "{events:?}");
     }
 }
 

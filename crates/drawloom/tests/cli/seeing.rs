@@ -337,6 +337,18 @@ fn what_differs_between_two_requests_is_said_in_words() {
 }
 
 #[test]
+fn what_differs_beside_the_words_is_shown_as_it_was_sent() {
+    let world = World::new();
+    world.write("config.toml", "[model]\ndefault = \"script:echo\"\n");
+    let asked = |temperature: &str| {
+        let (_, made) = world.json(&["ask", "--temperature", temperature, "Why?"]);
+        made["node"].as_str().unwrap().to_owned()
+    };
+    let told = world.ok(&["context", "diff", &asked("0.25"), &asked("0.75")]);
+    assert!(told.contains("0.25") && told.contains("0.75"), "{told}");
+}
+
+#[test]
 fn a_branch_within_a_passage_of_a_model_names_the_model() {
     let (world, made) = written();
     world.ok(&["tree", "branch", "Tale", &made, "--at", "3"]);
