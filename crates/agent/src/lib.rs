@@ -56,7 +56,7 @@ pub use fallback::Fallbacks;
 pub use forget::RemovalOutcome;
 pub use lasting_rules::{LastingRules, RuleWriter};
 pub use prepared_request::{PreparedRequest, window_notice};
-pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource};
+pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource, WindowNotice};
 pub use runtime::{LEASE, Runtime};
 pub use send::resend;
 pub use session::{OpenedSession, SessionChoice, TurnConfig, steering};

@@ -16,7 +16,7 @@ use store::{
 use crate::calibration;
 use crate::call::Call;
 use crate::error::AgentError;
-use crate::request::{AssembledRequest, GenerationRequest, RequestSource};
+use crate::request::{AssembledRequest, GenerationRequest, RequestSource, WindowNotice};
 use crate::runtime::Runtime;
 use crate::stored;
 
@@ -259,8 +259,8 @@ impl PreparedRequest {
     }
 
     /// Where the window of a document begins, if something of it is not sent.
-    pub fn window_notice(&self) -> Option<String> {
-        Some(window_notice(self.assembled.begins.as_ref()?, self.chars_above()))
+    pub fn window_notice(&self, who: &str) -> Option<String> {
+        Some(window_notice(who, self.assembled.begins.as_ref()?, self.chars_above()))
     }
 
     /// Makes manifest and generation row durable, in one transaction. Nothing is sent before.
@@ -298,22 +298,27 @@ impl PreparedRequest {
         for notice in &self.assembled.notices {
             call.note(notice);
         }
-        if slot.index == 0
-            && self.assembled.begins.as_ref().is_some_and(|begins| begins.is_new)
-            && let Some(notice) = self.window_notice()
+        if let RequestSource::Path(path) = &ask.source
+            && let Some(begins) = self.assembled.begins.as_ref().filter(|begins| begins.is_new)
         {
-            call.note(&notice);
+            let name = ask.model.info().full_name();
+            let who = match path.window {
+                WindowNotice::OfModel if slot.index == 0 => Some("the model"),
+                WindowNotice::ByName => Some(name.as_str()),
+                WindowNotice::OfModel | WindowNotice::Silent => None,
+            };
+            who.into_iter().for_each(|who| call.note(&window_notice(who, begins, self.chars_above())));
         }
         Ok(begun)
     }
 }
 
-/// Where a window begins, by its first words and its chapter, and how many characters above it are not sent.
-pub fn window_notice(begins: &WindowBeginning, chars_above: u64) -> String {
+/// Where the window of a model begins, by its first words and its chapter, and how many characters above it are not sent.
+pub fn window_notice(who: &str, begins: &WindowBeginning, chars_above: u64) -> String {
     let words = text::terminal::one_line(&begins.words);
     let chapter = begins.chapter.as_deref().map(text::terminal::one_line);
     let chapter = chapter.map_or_else(String::new, |chapter| format!(" (in “{chapter}”)"));
-    format!("the model sees from “{words}”{chapter} on; {chars_above} characters above are left out")
+    format!("{who} sees from “{words}”{chapter} on; {chars_above} characters above are left out")
 }
 
 /// What is kept of the sampling beside the request.

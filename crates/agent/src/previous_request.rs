@@ -43,6 +43,11 @@ impl PreviousRequest {
         Ok(None)
     }
 
+    /// Where its text began, and after how many bytes of that passage.
+    pub(crate) fn begins(&self) -> Option<(PositionId, u64)> {
+        self.manifest.runs.first().map(|run| (run.from, run.cut))
+    }
+
     /// What a request to `target` made at `now` goes on from.
     pub(crate) fn previous(&self, target: &TargetModel, now: Millis) -> Previous {
         let left_out = self.manifest.segments.iter().filter(|segment| segment.bytes.is_none());

@@ -73,7 +73,21 @@ pub struct PathRequest {
     pub instruction: Vec<NodeId>,
     /// Whether plan mode is on, which is told.
     pub plan: bool,
+    /// Whether it is told where the window of a document begins.
+    pub window: WindowNotice,
     pub variant: RequestVariant,
+}
+
+/// How the owner is told where the window of a document begins, if it began elsewhere before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WindowNotice {
+    /// As what the model sees.
+    #[default]
+    OfModel,
+    /// As what this model sees, among several.
+    ByName,
+    /// Not at all: another request of this model tells it.
+    Silent,
 }
 
 /// A prompt that was put together elsewhere, of one choice: what an observer, a wrap or a router asks.
@@ -221,12 +235,10 @@ impl PathRequest {
         };
         let assembled = match rows.tree()?.mode {
             Mode::Buffer => {
-                let drafts = self.drafts;
-                document(
-                    rows,
-                    &DocumentRequest { view, from, way, budget, drafts, context, instruction, again },
-                    estimator,
-                )
+                let (drafts, before) = (self.drafts, base.as_ref().and_then(PreviousRequest::begins));
+                let asked =
+                    DocumentRequest { view, from, way, budget, drafts, context, instruction, again, before };
+                document(rows, &asked, estimator)
             }
             Mode::Dialogue => {
                 let going_on = || base.as_ref().map(|earlier| earlier.previous(&target, now));

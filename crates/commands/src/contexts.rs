@@ -269,7 +269,7 @@ fn window_start(
         } else {
             WindowBeginning { words: first_words(sent), chapter: None, is_new: false }
         };
-        return Ok(Some(agent::window_notice(&begins, chars)));
+        return Ok(Some(agent::window_notice("the model", &begins, chars)));
     }
     Ok(None)
 }

@@ -3,11 +3,15 @@
 //! One generation is one request. Several siblings are several requests, unless the model honours `n`: the
 //! first goes ahead until its first token, so that the others find a warm cache (spec: loom §2 `generate`).
 
+use std::collections::HashSet;
+
 use agent::{
     AgentError, CacheGate, GenerationOutcome, GenerationRequest, PathRequest, PreparedRequest, SiblingGate,
+    WindowNotice,
 };
 use futures_util::future::BoxFuture;
 use futures_util::future::join_all;
+use loom::source::DEFAULT_AGENT;
 use loom::{Mode, Op, Position, PositionId, PositionKind, Purpose, Seq, TreeId, ViewName};
 use model::{Model, ModelInfo, Params};
 use text::cut::Boundary;
@@ -22,7 +26,7 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::tree::{Estimate, Generated, GeneratedNode, UsageShown};
 use crate::rights::Asker;
-use crate::settings::{Preset, Settings};
+use crate::settings::{Agent, Preset, Settings};
 use crate::thinking;
 use crate::tree::answer_place;
 
@@ -118,9 +122,18 @@ fn run<'a>(
         };
         if sampling.dry_run {
             let share = weighed(&shares);
-            let ask = ask(share, from, None, true);
-            let prepared = ask.prepare_counted(&app.runtime, &asker.principal).await?;
-            return Ok(CommandOutcome::Estimate(estimate(&prepared, share.model.info(), &shares)));
+            let prepared = ask(share, from, None, true);
+            let prepared = prepared.prepare_counted(&app.runtime, &asker.principal).await?;
+            let mut found = estimate(&prepared, share.model.info(), &shares);
+            for other in shares.iter().filter(|other| other.model.info() != share.model.info()) {
+                let prepared =
+                    ask(other, from, None, true).prepare_counted(&app.runtime, &asker.principal).await?;
+                if prepared.chars_above() > found.left_out {
+                    (found.left_out, found.window_start) =
+                        (prepared.chars_above(), prepared.window_notice(&other.model.info().full_name()));
+                }
+            }
+            return Ok(CommandOutcome::Estimate(found));
         }
         if !sampling.yes && requests > 0 {
             let prepared = ask(weighed(&shares), from, None, true);
@@ -147,6 +160,9 @@ fn run<'a>(
         let spending = app.runtime.new_turn()?;
         let (warm, cold) = watch::channel(false);
         let mut slots = Vec::new();
+        let model = |share: &Share| share.model.info().full_name();
+        let differ = shares.iter().any(|share| model(share) != model(&shares[0]));
+        let mut told = HashSet::new();
         for share in &shares {
             // A model that honours `n` gives all of its share in one request.
             let (times, n) = if share.model.info().honours_n { (1, share.count) } else { (share.count, 1) };
@@ -155,6 +171,11 @@ fn run<'a>(
                 if let Some(path) = ask.source.path_mut() {
                     // The view goes to the first sibling, whichever is there first.
                     path.follow = follows && slots.is_empty();
+                    path.window = match (told.insert(model(share)), differ) {
+                        (true, true) => WindowNotice::ByName,
+                        (true, false) => WindowNotice::OfModel,
+                        (false, _) => WindowNotice::Silent,
+                    };
                 }
                 ask.params.n = n;
                 // One seed for all would give the same answer as often as it is asked for.
@@ -281,7 +302,14 @@ async fn collect(
             let answer = (first.id, first.short_id.as_str());
             let another = nodes.get(1).map(|node| (node.id, node.short_id.as_str()));
             let place = answer_place(app, asker, (tree, view), answer, another).await?;
-            let (left_out, window_start) = contexts::window_of(app, asker, tree, first.id).await?;
+            let (mut left_out, mut window_start) = (0, None);
+            for node in &nodes {
+                // Of several models the one that sees least.
+                let (above, start) = contexts::window_of(app, asker, tree, node.id).await?;
+                if above > left_out {
+                    (left_out, window_start) = (above, start);
+                }
+            }
             let done = Generated { nodes, manifest, usage, left_out, window_start, place };
             Ok(CommandOutcome::Generated(done))
         }
@@ -308,7 +336,7 @@ fn estimate(prepared: &PreparedRequest, info: &ModelInfo, shares: &[Share]) -> E
         counted_by: prepared.manifest.counted_by().to_owned(),
         output_tokens: prepared.manifest.budget.reserved_output * u64::from(requests),
         left_out: prepared.chars_above(),
-        window_start: prepared.window_notice(),
+        window_start: prepared.window_notice("the model"),
         cost: cost(prepared, shares),
     }
 }
@@ -365,10 +393,10 @@ pub(crate) async fn shares(
     let base = preset(app, sampling.preset.as_deref())?;
     let mut agents = Vec::new();
     for name in &sampling.agents {
-        let agent =
-            app.settings.agents.get(name).ok_or_else(|| {
-                CommandError::not_found("agent", name, "`drawloom config show` lists [agents]")
-            })?;
+        let agent = app.settings.agents.get(name).cloned();
+        let agent = agent
+            .or_else(|| (name == DEFAULT_AGENT).then(Agent::default))
+            .ok_or_else(|| CommandError::not_found("agent", name, "`drawloom config show` lists [agents]"))?;
         // A flag wins over what the agent has.
         let own = match sampling.preset {
             Some(_) => base.clone(),
@@ -377,7 +405,7 @@ pub(crate) async fn shares(
         agents.push((name.clone(), agent.model.clone(), agent.n, own));
     }
     if agents.is_empty() {
-        agents.push((loom::source::DEFAULT_AGENT.to_owned(), None, None, base.clone()));
+        agents.push((DEFAULT_AGENT.to_owned(), None, None, base.clone()));
     }
     let mut shares = Vec::new();
     for (agent, model, n, preset) in agents {

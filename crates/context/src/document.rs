@@ -45,6 +45,8 @@ pub struct DocumentRequest {
     pub instruction: Vec<NodeId>,
     /// The request that this one repeats.
     pub again: Option<ReplayConstraints>,
+    /// Where the text of the request before began, and after how many bytes of that passage.
+    pub before: Option<(PositionId, u64)>,
 }
 
 /// The instruction of the *instructed* way.
@@ -131,9 +133,7 @@ pub fn document(
         (Some(_), Some(first)) => {
             let cut_off = if first.excluded { "" } else { &first.text[..tail.cut] };
             // The chapter is looked for where somebody is told of it: the rest of the tree costs nothing else.
-            let answers = tail.passages.iter().filter(|passage| passage.row.node.source.is_some());
-            let last_answer = answers.map(|passage| passage.row.seq).max();
-            let is_new = new_start.is_some() || last_answer.is_none_or(|answer| answer < set.seq);
+            let is_new = run.as_ref().map(|run| (run.from, run.cut)) != request.before;
             Some(if request.drafts || is_new {
                 let depth = first.position.depth;
                 let found = WindowBeginning::find(rows, &request.view, &path, depth, cut_off, in_text)?;

@@ -25,7 +25,7 @@ pub struct WindowBeginning {
     pub words: String,
     /// The heading they stand below, if it is not sent and not far above.
     pub chapter: Option<String>,
-    /// Whether no request was answered since it was set: its owner is told.
+    /// Whether the request before began elsewhere: its owner is told.
     pub is_new: bool,
 }
 

@@ -7,7 +7,7 @@ use crate::reader::{AuthorSpan, RowError, TreeReader};
 /// The agent that is asked where none is named.
 pub const DEFAULT_AGENT: &str = "assistant";
 /// What it was called before.
-const EARLIER_DEFAULT_AGENT: &str = "main";
+pub const EARLIER_DEFAULT_AGENT: &str = "main";
 /// Versions gone back over to the one a model made.
 const MAX_VERSIONS: usize = 1_000;
 

@@ -245,6 +245,13 @@ impl Home {
         self.scratch.as_deref()
     }
 
+    /// Files of answers that are not in the store, or not yet.
+    #[must_use]
+    pub fn unstored_answers(&self) -> usize {
+        let Ok(entries) = self.root().join(HomeDir::Spool.name()).read_dir() else { return 0 };
+        entries.flatten().filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b".")).count()
+    }
+
     /// The folder that a copy of the store is made in, which takes `bytes`: the home itself, or a private one of
     /// `otherwise` where its disk has no room.
     ///

@@ -83,7 +83,9 @@ impl LatinKind {
 const SHORT: u64 = 24;
 /// Characters below which a text shows no form.
 const FORMLESS: u64 = 16;
-/// Bytes of a text in which words are looked for.
+/// Of a hundred punctuation marks of JSON so many are its own.
+const JSON_MARKS: u32 = 55;
+/// Bytes of a text in which words are looked for, and marks of JSON.
 const SAMPLE: usize = 512;
 /// The longest word that is looked up, in bytes.
 const LONGEST: u32 = 8;
@@ -110,7 +112,9 @@ fn form(text: &str, counts: &ClassCounts) -> Option<LatinKind> {
     }
     let begins = text.trim_start().as_bytes().first();
     let braced = matches!(begins, Some(b'{' | b'['));
-    if share(punctuation, all, 27) || braced && share(punctuation, all, 16) {
+    // Rulers, tables and operators are as much punctuation, and no JSON; columns of numbers cost as it does.
+    let is_json = || share(digits, letters, 35) || is_marked_as_json(text);
+    if (share(punctuation, all, 27) || braced && share(punctuation, all, 16)) && is_json() {
         return Some(LatinKind::Json);
     }
     if share(punctuation, all, 9) {
@@ -120,6 +124,14 @@ fn form(text: &str, counts: &ClassCounts) -> Option<LatinKind> {
         return Some(LatinKind::Names);
     }
     share(humps * 2, latin, 3).then_some(LatinKind::Code)
+}
+
+/// Whether most punctuation at the beginning of a text is that of JSON.
+fn is_marked_as_json(text: &str) -> bool {
+    let marks = text.bytes().take(SAMPLE).filter(u8::is_ascii_punctuation);
+    let (json, all) =
+        marks.fold((0, 0), |(json, all), mark| (json + u32::from(b"{}[]\":,".contains(&mark)), all + 1));
+    json * 100 >= all * JSON_MARKS
 }
 
 /// The language of prose.
@@ -349,6 +361,9 @@ mod tests {
             (LatinKind::Code, "fn add(&mut self, text: &str) {\n    self.counts += Counts::of(text);\n}\n"),
             (LatinKind::Names, "threadCount warp_path_loom HandleBuffer line_index cache_key"),
             (LatinKind::Json, "{\"id\": 421439, \"name\": \"WarpPattern\", \"active\": true}"),
+            (LatinKind::Json, "1.5,22.25,7,13.75\n2.5,31.5,8,14.25\n"),
+            (LatinKind::Code, "+--------+--------+\n| Python | JSON   |\n+========+========+\n"),
+            (LatinKind::Code, "[x for x in f(*a, **k) if x.y != self._z()]"),
             (LatinKind::Hex, "faaf1b03ed6d5906f31ff7122a2187f055d3eb81479f2c8a037d881f2e35"),
             (LatinKind::Base64, "XS0ZJ2MNhx51B9o6xJzCSCI+ijKaehL6n+AC5IFsnEgnoPAAvAff91pkubtN"),
         ] {

@@ -78,6 +78,7 @@ fn assembly() -> Done {
         context: Vec::new(),
         instruction: Vec::new(),
         again: None,
+        before: None,
     };
     measured(|| -> Done {
         let assembled = document(&passages.tree, &request, &Estimator::default())?;

@@ -295,8 +295,17 @@ fn sent(
             let (way, from) = (ContinuationForm::Raw, None);
             let (context, instruction) = (Vec::new(), Vec::new());
             let drafts = false;
-            let request =
-                DocumentRequest { view, from, way, budget, drafts, context, instruction, again: None };
+            let request = DocumentRequest {
+                view,
+                from,
+                way,
+                budget,
+                drafts,
+                context,
+                instruction,
+                again: None,
+                before: None,
+            };
             document(rows, &request, &estimator)
         }
         Mode::Dialogue => dialogue(rows, &DialogueRequest::new(view, target, budget), &estimator),

@@ -60,6 +60,7 @@ fn the_end_of_another_document_is_not_sent() {
             context: Vec::new(),
             instruction: Vec::new(),
             again: None,
+            before: None,
         };
         sends_its_own(Mode::Buffer, |desk| document(&desk.tree, &request, &Estimator::default()));
     }

@@ -19,6 +19,7 @@ fn request(way: ContinuationForm, window: u64) -> DocumentRequest {
         context: Vec::new(),
         instruction: Vec::new(),
         again: None,
+        before: None,
     }
 }
 

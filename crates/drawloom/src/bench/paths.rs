@@ -89,6 +89,7 @@ pub(super) async fn measure(
                 context: Vec::new(),
                 instruction: Vec::new(),
                 again: None,
+                before: None,
             };
             let made = harness
                 .read(tree, move |rows| Ok(context::document::document(rows, &asked, &Estimator::default())))

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use commands::{Command, CommandError};
+use loom::source::{DEFAULT_AGENT, EARLIER_DEFAULT_AGENT};
 use text::terminal::one_line;
 use toml::{Table, Value};
 
@@ -180,6 +181,11 @@ impl Layers {
                 "`drawloom config check` looks at every key",
             )
         })?;
+        if let (None, Some(old)) =
+            (config.agents.get(DEFAULT_AGENT), config.agents.get(EARLIER_DEFAULT_AGENT))
+        {
+            config.agents.insert(DEFAULT_AGENT.to_owned(), old.clone());
+        }
         for (path, value) in &self.loose {
             let Some(secret) = value.as_str().filter(|secret| !secret.is_empty()) else { continue };
             match segments(path).as_slice() {

@@ -38,7 +38,7 @@ pub(super) fn open(
         (None, None) => return Err(StoreError::ReadOnly.into()),
     };
     let from = if store.is_copy() { ", from a private copy of its store" } else { "" };
-    let spools = waiting(&home);
+    let spools = home.unstored_answers();
     let more = match spools {
         0 => String::new(),
         _ => {
@@ -47,10 +47,4 @@ pub(super) fn open(
     };
     person.notice(&format!("the home is only read{from}: {}{more}", why.message));
     Ok(Opened { home, guard, instance: None, store })
-}
-
-/// Files of answers that are not in the store, or not yet.
-fn waiting(home: &Home) -> usize {
-    let Ok(entries) = home.root().join(HomeDir::Spool.name()).read_dir() else { return 0 };
-    entries.flatten().filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b".")).count()
 }

@@ -478,3 +478,21 @@ fn a_known_secret_that_was_typed_as_an_argument_is_in_no_error() {
         }
     }
 }
+
+#[test]
+fn the_earlier_name_of_the_default_agent_reads_on() {
+    for (sections, model) in [
+        ("[agents.main]\nmodel = \"script:echo\"\n", "script/echo"),
+        ("[agents.main]\nmodel = \"nobody/m\"\n[agents.assistant]\nmodel = \"script:echo\"\n", "script/echo"),
+    ] {
+        let world = World::new();
+        world.write("config.toml", sections);
+        let (_, answer) = world.json(&["chat", "-m", "hi"]);
+        assert_eq!(answer["model"], model, "{sections}");
+    }
+    // The default agent is there without a section.
+    let world = World::new();
+    world.write("config.toml", "[model]\ndefault = \"script:echo\"\n");
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    world.ok(&["tree", "generate", "Tale", "--agent", "assistant"]);
+}

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::replaying::{Server, server};
-use crate::world::{Run, World};
+use crate::world::{Run, World, text};
 
 /// A model with a small window, and a way a conversation is cut.
 fn small(world: &World, server: &Server, strategy: &str) {
@@ -245,4 +245,41 @@ fn a_message_that_was_too_long_is_not_in_what_is_sent_next() {
     assert_eq!(fresh(&"too long ".repeat(8_000)).code, Some(5));
     let shown = fresh("/context");
     assert!(shown.code == Some(0) && shown.out.contains("sent next: nothing yet"), "{shown:?}");
+}
+
+#[test]
+fn each_model_that_sees_a_part_is_named_whenever_it_is_another_part() {
+    let world = World::new();
+    let answer = "{\"text\": \" It ended.\", \"loop\": true}\n";
+    std::fs::write(world.path("large.jsonl"), answer).unwrap();
+    let large = format!("script:{}", world.path("large.jsonl").display());
+    world.write(
+        "config.toml",
+        &format!(
+            "[model]\ndefault = \"script:echo\"\n[models.\"script/echo\"]\nwindow = 4096\n\
+             [agents.small]\nmodel = \"script:echo\"\n[agents.large]\nmodel = \"{large}\"\n"
+        ),
+    );
+    let paragraph =
+        |day: usize| format!("On day {day} {}.\n\n", "it rained and the river rose and ".repeat(8));
+    world.write("long.txt", &(0..150).map(paragraph).collect::<String>());
+    let file = text(&world.home().join("long.txt"));
+    world.ok(&["tree", "new", "--title", "Long", "--file", &file]);
+    let both = ["tree", "generate", "Long", "--agent", "large", "--agent", "small"];
+    let dry = world.ok(&[&both[..], &["--dry-run"]].concat());
+    assert!(dry.contains("script/echo sees from “On day"), "{dry}");
+    let run = world.run(&both);
+    assert!(
+        run.err.contains("script/echo sees from “On day") && !run.err.contains("the model sees"),
+        "{run:?}"
+    );
+    let (_, done) = world.json(&["tree", "regenerate", "Long", "--agent", "large", "--agent", "small"]);
+    assert!(done["left_out"].as_u64().unwrap() > 20_000, "{done}");
+    // One after another: told when the part is another one, and not again where it is the same.
+    for (model, is_told) in
+        [("script:echo", true), ("script:echo", false), (&large, false), ("script:echo", true)]
+    {
+        let run = world.run(&["--model", model, "tree", "generate", "Long"]);
+        assert_eq!(run.err.contains("the model sees from “On day"), is_told, "{model}: {run:?}");
+    }
 }

@@ -289,6 +289,12 @@ fn what_stands_only_in_a_log_is_read() {
     fs::write(home.path().join("spool/01M88GM29YP77F368BCAF9BZMW"), "half an answer").unwrap();
     let told = within(&home, READ_ONLY, &["tree", "text", "Tale"]);
     assert!(told.stderr.contains("not shown yet: 1 in spool"), "{told:?}");
+    let backup = home.folder().join("lacking.tar").display().to_string();
+    let told = within(&home, READ_ONLY, &["backup", "-o", &backup]);
+    assert!(
+        told.stderr.contains("not in it: 1 in spool") && !told.stderr.contains("is complete"),
+        "{told:?}"
+    );
     all_say(&home, &rows, &expected, READ_ONLY, &["from a private copy of its store"]);
     // The control: the file alone says less.
     fs::remove_file(home.path().join("loom.db-wal")).unwrap();

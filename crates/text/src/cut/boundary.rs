@@ -90,6 +90,13 @@ fn sentence_end(text: &str) -> Option<usize> {
         }
         let next = before_next(text, end)?;
         let (before, is_stop) = before_marks(&text[..end]);
+        if next == end {
+            match has_speech_tag(&text[..end], &text[end..]) {
+                Some(true) => continue,
+                Some(false) => {}
+                None => return None,
+            }
+        }
         let after = text[next..].trim_start_matches(is_emphasis);
         if is_stop && needs_more(before, after) {
             return None;
@@ -101,6 +108,28 @@ fn sentence_end(text: &str) -> Option<usize> {
         }
     }
     None
+}
+
+/// Characters within which a verb of speech follows its pronoun.
+const SPEECH_WITHIN: usize = 5;
+
+/// Whether it is told behind a quote who speaks, as in `「行こう！」と言った。` and `“走吧！”他说。`; none where only more of
+/// the text tells.
+fn has_speech_tag(quote: &str, after: &str) -> Option<bool> {
+    if !quote.ends_with(['」', '』', '”']) {
+        return Some(false);
+    }
+    let mut rest = after.chars();
+    match rest.next() {
+        Some('と') => rest.next().map(|c| "言云い叫答尋聞問思呟囁つ怒笑、".contains(c)),
+        Some('他' | '她' | '它' | '我' | '你') => {
+            let told = rest.take(SPEECH_WITHIN).take_while(|c| c.is_alphabetic());
+            let (told, length) = (told.clone().any(|c| "说說道问問喊叫答想".contains(c)), told.count());
+            let is_known = told || length == SPEECH_WITHIN || after.chars().count() > length + 1;
+            is_known.then_some(told)
+        }
+        _ => Some(false),
+    }
 }
 
 /// A sentence without the marks at its end, and whether they are one full stop. Emphasis and footnotes among them do not
@@ -300,6 +329,11 @@ mod tests {
             ("What?! No", "What?! "),
             ("彼は来た。彼女は", "彼は来た。"),
             ("「名前は？」まだ", "「名前は？」"),
+            ("「行こう！」と言った。次。", "「行こう！」と言った。"),
+            ("「行こう！」とても静かだ。", "「行こう！」"),
+            ("“走吧！”他说。然后走了。", "“走吧！”他说。"),
+            ("“走吧！”她大声喊道：“快！”好。", "“走吧！”她大声喊道：“快！”"),
+            ("“走吧！”他走了。", "“走吧！”"),
             ("好！走", "好！"),
             ("1. Apples fall. 2", "1. Apples fall. "),
             ("**1.** Apples fall. 2", "**1.** Apples fall. "),
