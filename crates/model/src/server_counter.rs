@@ -2,15 +2,16 @@
 //! llama.cpp writes a conversation in its model's template besides (`/apply-template`), so that all of it is counted.
 //!
 //! It fails open: what a server does not count, or not in time, is left to the estimate. One that says that it does not
-//! count is not asked again, nor is one that failed three times in a row; a text it does not take is passed over.
+//! count is not asked again, nor is one that failed three times in a row; a text it does not take is passed over. The
+//! same holds for templates, and for the tokens around a request, each by itself.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::DialectName;
@@ -38,10 +39,30 @@ pub(crate) struct ServerCounter {
     requests: CountedChunks,
     /// Tokens around each request.
     special: OnceLock<u64>,
-    /// Whether the server writes no templates.
-    has_no_template: AtomicBool,
-    /// Failures in a row.
-    failures: AtomicU32,
+    text_failures: Failures,
+    template_failures: Failures,
+    special_failures: Failures,
+}
+
+/// Failures in a row of one kind of question.
+#[derive(Debug, Default)]
+struct Failures(AtomicU32);
+
+impl Failures {
+    fn is_given_up(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >= FAILURES
+    }
+
+    /// Takes note of what became of a question: `None` where no answer came in time.
+    fn note<T>(&self, answer: Option<&Result<T, AskError>>) {
+        match answer {
+            Some(Ok(_)) => self.0.store(0, Ordering::Relaxed),
+            Some(Err(AskError::Unsupported)) => self.0.store(FAILURES, Ordering::Relaxed),
+            None | Some(Err(AskError::Rejected | AskError::Unavailable)) => {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
 }
 
 /// The question, for llama.cpp (`content`) and vLLM (`model`, `prompt`) alike; both pass over what is the other's.
@@ -54,20 +75,20 @@ struct Question<'a> {
     add_special_tokens: bool,
 }
 
-/// What became of a question.
-enum Asked {
-    Counted,
-    /// It does not take this text.
-    PassedOver,
-    /// It may count later: it is loading, or was not reached.
-    Failed,
-    /// It does not count.
-    Refused,
+/// Why a question has no answer.
+#[derive(Debug)]
+enum AskError {
+    /// The server does not take this text.
+    Rejected,
+    /// It may answer later: it is loading, or was not reached.
+    Unavailable,
+    /// It does not answer such questions.
+    Unsupported,
 }
 
-/// A request for raw text, or a conversation in its model's template.
+/// The body of a request for raw text, or a conversation in its model's template.
 #[derive(Deserialize)]
-struct Prompted {
+struct PromptBody {
     prompt: String,
 }
 
@@ -85,25 +106,29 @@ impl ServerCounter {
             counted: CountedChunks::default(),
             requests: CountedChunks::default(),
             special: OnceLock::new(),
-            has_no_template: AtomicBool::new(false),
-            failures: AtomicU32::new(0),
+            text_failures: Failures::default(),
+            template_failures: Failures::default(),
+            special_failures: Failures::default(),
         }
     }
 
-    async fn ask(&self, chunk: &str) -> Asked {
-        match self.count(chunk, false).await {
-            // No token is empty, and no byte more than a few.
-            Ok(tokens) if (1..=4 * chunk.len() as u64).contains(&tokens) => {
-                self.counted.keep(chunk, tokens);
-                Asked::Counted
-            }
-            Ok(_) => Asked::Refused,
-            Err(why) => why,
+    /// Posts a question to a path beside the API.
+    async fn ask<T: DeserializeOwned>(&self, path: &str, body: Bytes) -> Result<T, AskError> {
+        let url = self.client.endpoint.beside(path).ok_or(AskError::Unsupported)?;
+        let response = self.client.post(url, body, false).await.map_err(|_| AskError::Unavailable)?;
+        let status = response.status().as_u16();
+        let said = read(&self.client, response).await.map_err(|_| AskError::Unavailable)?;
+        match status {
+            200 => serde_json::from_slice(&said).map_err(|_| AskError::Unsupported),
+            // Not now; 501 is for good.
+            408 | 429 | 500 | 502..=599 => Err(AskError::Unavailable),
+            400 | 413 | 422 => Err(AskError::Rejected),
+            _ => Err(AskError::Unsupported),
         }
     }
 
     /// Tokens of a text, `with_special` with those that the vocabulary puts around a request.
-    async fn count(&self, text: &str, with_special: bool) -> Result<u64, Asked> {
+    async fn count(&self, text: &str, with_special: bool) -> Result<u64, AskError> {
         let question = Question {
             model: &self.model,
             content: text,
@@ -111,23 +136,19 @@ impl ServerCounter {
             add_special: with_special,
             add_special_tokens: with_special,
         };
-        let Some(url) = self.client.endpoint.beside("tokenize") else { return Err(Asked::Refused) };
-        let Ok(body) = serde_json::to_vec(&question) else { return Err(Asked::Refused) };
-        let Ok(response) = self.client.post(url, Bytes::from(body), false).await else {
-            return Err(Asked::Failed);
-        };
-        let status = response.status().as_u16();
-        let Ok(said) = read(&self.client, response).await else { return Err(Asked::Failed) };
-        match status {
-            200 => {}
-            // Not now; 501 is for good.
-            408 | 429 | 500 | 502..=599 => return Err(Asked::Failed),
-            400 | 413 | 422 => return Err(Asked::PassedOver),
-            _ => return Err(Asked::Refused),
+        let body = serde_json::to_vec(&question).map_err(|_| AskError::Unsupported)?;
+        let said: Answer = self.ask("tokenize", Bytes::from(body)).await?;
+        said.count.or(said.tokens.map(|tokens| tokens.len() as u64)).ok_or(AskError::Unsupported)
+    }
+
+    async fn count_chunk(&self, chunk: &str) -> Result<(), AskError> {
+        let tokens = self.count(chunk, false).await?;
+        // No token is empty, and no byte more than a few.
+        if !(1..=4 * chunk.len() as u64).contains(&tokens) {
+            return Err(AskError::Unsupported);
         }
-        let answer = serde_json::from_slice::<Answer>(&said).ok();
-        let counted = answer.and_then(|said| said.count.or(said.tokens.map(|tokens| tokens.len() as u64)));
-        counted.ok_or(Asked::Refused)
+        self.counted.keep(chunk, tokens);
+        Ok(())
     }
 
     /// Tokens that the vocabulary puts around a request, as that of its beginning; 0 where the server does not say.
@@ -135,9 +156,16 @@ impl ServerCounter {
         if let Some(known) = self.special.get() {
             return *known;
         }
-        match self.count("", true).await {
-            Ok(tokens) if tokens <= MOST_SPECIAL => *self.special.get_or_init(|| tokens),
-            _ => 0,
+        if self.special_failures.is_given_up() {
+            return 0;
+        }
+        let counted = tokio::time::timeout(PATIENCE, self.count("", true)).await.ok();
+        self.special_failures.note(counted.as_ref());
+        match counted {
+            Some(Ok(tokens)) if tokens <= MOST_SPECIAL => *self.special.get_or_init(|| tokens),
+            // What a server says of no text, it says every time.
+            Some(Ok(_) | Err(AskError::Rejected | AskError::Unsupported)) => *self.special.get_or_init(|| 0),
+            Some(Err(AskError::Unavailable)) | None => 0,
         }
     }
 
@@ -145,30 +173,18 @@ impl ServerCounter {
     async fn prompt(&self, request: &EncodedRequest) -> Option<String> {
         match request.dialect() {
             DialectName::OpenAiCompletions => {
-                serde_json::from_slice::<Prompted>(request.body()).ok().map(|body| body.prompt)
+                serde_json::from_slice::<PromptBody>(request.body()).ok().map(|body| body.prompt)
             }
-            DialectName::OpenAiChat if !self.has_no_template.load(Ordering::Relaxed) => {
-                self.templated(request).await
-            }
+            DialectName::OpenAiChat if !self.template_failures.is_given_up() => self.templated(request).await,
             _ => None,
         }
     }
 
     async fn templated(&self, request: &EncodedRequest) -> Option<String> {
-        let url = self.client.endpoint.beside("apply-template")?;
-        let response = self.client.post(url, request.body().clone(), false).await.ok()?;
-        let status = response.status().as_u16();
-        let said = read(&self.client, response).await.ok()?;
-        let templated = serde_json::from_slice::<Prompted>(&said).ok().filter(|_| status == 200);
-        let is_later = matches!(status, 408 | 429 | 500 | 502..=599);
-        if templated.is_none() && !is_later {
-            self.has_no_template.store(true, Ordering::Relaxed);
-        }
-        Some(templated?.prompt)
-    }
-
-    fn is_given_up(&self) -> bool {
-        self.failures.load(Ordering::Relaxed) >= FAILURES
+        let asking = self.ask::<PromptBody>("apply-template", request.body().clone());
+        let answer = tokio::time::timeout(PATIENCE, asking).await.ok();
+        self.template_failures.note(answer.as_ref());
+        Some(answer?.ok()?.prompt)
     }
 }
 
@@ -183,33 +199,24 @@ impl TokenCounter for ServerCounter {
     }
 
     async fn learn(&self, texts: &[String]) {
-        if self.is_given_up() {
-            return;
-        }
         let asking = async {
             for chunk in texts.iter().flat_map(|text| chunks(text)) {
+                if self.text_failures.is_given_up() {
+                    return;
+                }
                 if self.counted.get(chunk).is_some() {
                     continue;
                 }
-                match self.ask(chunk).await {
-                    Asked::Counted => self.failures.store(0, Ordering::Relaxed),
-                    Asked::PassedOver => {
-                        self.failures.fetch_add(1, Ordering::Relaxed);
-                        if self.is_given_up() {
-                            return;
-                        }
-                    }
-                    Asked::Refused => return self.failures.store(FAILURES, Ordering::Relaxed),
-                    Asked::Failed => {
-                        self.failures.fetch_add(1, Ordering::Relaxed);
-                        return;
-                    }
+                let counted = self.count_chunk(chunk).await;
+                self.text_failures.note(Some(&counted));
+                if matches!(counted, Err(AskError::Unavailable)) {
+                    return;
                 }
             }
         };
         // What was counted until then is kept.
         if tokio::time::timeout(PATIENCE, asking).await.is_err() {
-            self.failures.fetch_add(1, Ordering::Relaxed);
+            self.text_failures.note::<()>(None);
         }
     }
 
@@ -217,12 +224,12 @@ impl TokenCounter for ServerCounter {
     async fn learn_request(&self, request: &EncodedRequest) {
         let has_media = request.ranges().iter().any(|range| range.kind == PartKind::Media);
         // A server that counted nothing is not asked about templates either: it might answer the request.
-        let counts_none = self.is_given_up() || self.counted.is_empty();
+        let counts_none = self.text_failures.is_given_up() || self.counted.is_empty();
         if has_media || counts_none || self.request(request).is_some() {
             return;
         }
-        let asking = async { Some((self.prompt(request).await?, self.special().await)) };
-        let Ok(Some((prompt, special))) = tokio::time::timeout(PATIENCE, asking).await else { return };
+        let Some(prompt) = self.prompt(request).await else { return };
+        let special = self.special().await;
         let texts = [prompt];
         self.learn(&texts).await;
         if let Some(tokens) = texts.iter().map(|text| self.known(text)).sum::<Option<u64>>() {
@@ -237,37 +244,88 @@ impl TokenCounter for ServerCounter {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::{Arc, Mutex};
 
-    use axum::http::StatusCode;
+    use axum::http::{StatusCode, Uri};
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Connection, DialectName};
+    use crate::prompt::PartId;
+    use crate::{Connection, PartRange};
+
+    /// A counter, and the paths that its server was asked at.
+    struct Asking {
+        counter: ServerCounter,
+        paths: Arc<Mutex<Vec<String>>>,
+        serving: tokio::task::JoinHandle<()>,
+    }
+
+    impl Asking {
+        /// One of a server that answers with what `answer` makes of path and body, or never.
+        async fn new(
+            answer: impl Fn(&str, &Value) -> Option<(u16, Value)> + Clone + Send + Sync + 'static,
+        ) -> Self {
+            let paths = Arc::<Mutex<Vec<String>>>::default();
+            let all = Arc::clone(&paths);
+            let answer = move |uri: Uri, body: Bytes| {
+                all.lock().unwrap().push(uri.path().to_owned());
+                let answered = answer(uri.path(), &serde_json::from_slice(&body).unwrap());
+                async move {
+                    match answered {
+                        Some((status, said)) => (StatusCode::from_u16(status).unwrap(), said.to_string()),
+                        None => std::future::pending().await,
+                    }
+                }
+            };
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let routes = axum::Router::new().fallback(answer);
+            let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+            let client =
+                Client::new(DialectName::OpenAiChat, Connection::new(format!("http://{address}/v1")))
+                    .unwrap();
+            Self { counter: ServerCounter::new(client, "m"), paths, serving }
+        }
+
+        fn asked(&self, path: &str) -> usize {
+            self.paths.lock().unwrap().iter().filter(|asked| *asked == path).count()
+        }
+    }
+
+    impl Drop for Asking {
+        fn drop(&mut self) {
+            self.serving.abort();
+        }
+    }
+
+    fn words(body: &Value) -> Option<(u16, Value)> {
+        let words = body["content"].as_str().unwrap().split_whitespace().count();
+        Some((200, json!({"tokens": vec![7; words]})))
+    }
+
+    fn request(dialect: DialectName, body: &Value, ranges: Vec<PartRange>) -> EncodedRequest {
+        EncodedRequest::new(dialect, "p", Bytes::from(body.to_string()), ranges, false).unwrap()
+    }
+
+    fn raw(text: &str) -> EncodedRequest {
+        request(DialectName::OpenAiCompletions, &json!({"prompt": text}), Vec::new())
+    }
+
+    fn chat() -> EncodedRequest {
+        request(DialectName::OpenAiChat, &json!({"messages": []}), Vec::new())
+    }
 
     /// What is known of three texts after a server answered the questions with these statuses, and how often it was
     /// asked in all, the texts being learned `times` times.
     async fn learned(statuses: &'static [u16], times: usize) -> ([bool; 3], usize) {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&asked);
-        let answer = move || {
-            let status = statuses.get(count.fetch_add(1, Ordering::SeqCst)).copied().unwrap_or(200);
-            let status = StatusCode::from_u16(status).unwrap();
-            async move { (status, r#"{"tokens":[1]}"#) }
-        };
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let routes = axum::Router::new().fallback(answer);
-        let serving = tokio::spawn(async move { axum::serve(listener, routes).await });
-        let client =
-            Client::new(DialectName::OpenAiChat, Connection::new(format!("http://{address}/v1"))).unwrap();
-        let counter = ServerCounter::new(client, "m");
+        let left = Arc::new(Mutex::new(statuses.iter()));
+        let status = move || left.lock().unwrap().next().copied().unwrap_or(200);
+        let asking = Asking::new(move |_, _| Some((status(), json!({"tokens": [1]})))).await;
         let texts = ["one", "two", "three"].map(str::to_owned);
         for _ in 0..times {
-            counter.learn(&texts).await;
+            asking.counter.learn(&texts).await;
         }
-        serving.abort();
-        (texts.map(|text| counter.known(&text).is_some()), asked.load(Ordering::SeqCst))
+        (texts.map(|text| asking.counter.known(&text).is_some()), asking.asked("/tokenize"))
     }
 
     #[tokio::test]
@@ -283,5 +341,104 @@ mod tests {
         // One that fails is asked once a time.
         assert_eq!(learned(&[503, 503], 3).await, ([true; 3], 5));
         assert_eq!(learned(&[503; 9], 5).await, ([false; 3], 3));
+    }
+
+    #[tokio::test]
+    async fn what_the_vocabulary_puts_around_a_request_counts_and_is_asked_for_once() {
+        for (status, tokens, special, questions) in [
+            (200, 1, 1, 1),
+            (200, 4, 4, 1),
+            // No vocabulary does.
+            (200, 5, 0, 1),
+            (400, 1, 0, 1),
+            (404, 1, 0, 1),
+            (503, 1, 0, 3),
+        ] {
+            let asking = Asking::new(move |_, body| match body["content"] == "" {
+                true => Some((status, json!({"tokens": vec![1; tokens]}))),
+                false => words(body),
+            })
+            .await;
+            let counter = &asking.counter;
+            counter.learn(&["so".to_owned()]).await;
+            for n in 1..=5 {
+                let request = raw(&format!("{} one two", "word ".repeat(n)));
+                let before = asking.asked("/tokenize");
+                counter.learn_request(&request).await;
+                let of_special = usize::from(n <= questions);
+                assert_eq!(asking.asked("/tokenize") - before, 1 + of_special, "{status} {tokens}, {n}");
+                assert_eq!(counter.request(&request), Some(n as u64 + 2 + special), "{status} {tokens}, {n}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_whose_templates_fail_is_not_asked_for_them_again() {
+        // Statuses of the template, and how often it is asked for in seven requests.
+        for (statuses, questions) in [
+            ([503; 7], 3),
+            ([400; 7], 3),
+            ([404; 7], 1),
+            ([501; 7], 1),
+            ([503, 503, 200, 503, 503, 503, 200], 6),
+        ] {
+            let left = Arc::new(Mutex::new(statuses.into_iter()));
+            let asking = Asking::new(move |path, body| match path {
+                "/apply-template" => Some((left.lock().unwrap().next()?, json!({"prompt": "of two"}))),
+                _ => words(body),
+            })
+            .await;
+            asking.counter.learn(&["so".to_owned()]).await;
+            for n in 0..7 {
+                let body = json!({"messages": [], "seed": n});
+                let request = request(DialectName::OpenAiChat, &body, Vec::new());
+                asking.counter.learn_request(&request).await;
+                let is_counted = n < questions && statuses[n] == 200;
+                assert_eq!(asking.counter.request(&request), is_counted.then_some(2), "{statuses:?}, {n}");
+            }
+            assert_eq!(asking.asked("/apply-template"), questions, "{statuses:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_with_a_picture_stays_estimated() {
+        let asking = Asking::new(|path, body| match path {
+            "/apply-template" => Some((200, json!({"prompt": "of two"}))),
+            _ => words(body),
+        })
+        .await;
+        asking.counter.learn(&["so".to_owned()]).await;
+        let with = |kind| {
+            let body = json!({"messages": []});
+            request(DialectName::OpenAiChat, &body, vec![PartRange { part: PartId(0), bytes: 2..4, kind }])
+        };
+        asking.counter.learn_request(&with(PartKind::Media)).await;
+        assert_eq!(asking.counter.request(&with(PartKind::Media)), None);
+        asking.counter.learn_request(&with(PartKind::User)).await;
+        assert_eq!(asking.counter.request(&with(PartKind::User)), Some(2), "the control");
+        assert_eq!(asking.asked("/apply-template"), 1);
+    }
+
+    /// By the clock of the runtime, which goes on while nothing comes.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_never_answers_is_given_up() {
+        let asking = Asking::new(|_, _| None).await;
+        let counter = &asking.counter;
+        // Otherwise it would count nothing.
+        counter.counted.keep("so", 1);
+        let began = tokio::time::Instant::now();
+        for n in 1..=3 {
+            counter.learn_request(&chat()).await;
+            assert_eq!(counter.template_failures.is_given_up(), n == 3);
+        }
+        for n in 1..=3 {
+            assert_eq!(counter.special().await, 0);
+            assert_eq!(counter.special_failures.is_given_up(), n == 3);
+        }
+        let waited = began.elapsed();
+        assert!(waited <= 6 * PATIENCE + Duration::from_secs(1), "{waited:?}");
+        counter.learn_request(&chat()).await;
+        assert_eq!(counter.special().await, 0);
+        assert_eq!(began.elapsed(), waited, "nothing is waited for");
     }
 }
