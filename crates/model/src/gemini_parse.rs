@@ -81,16 +81,21 @@ impl Answer {
         let usage = self.counts.usage();
         if usage != self.usage {
             self.usage = usage;
-            let ended = self.has_ended();
+            // Counts run beside the candidates, of which another may still begin.
+            let ended = self.is_refused();
             events.extend(usage.map(|usage| self.chunk_usage.count(usage, ended)));
         }
         Ok(())
     }
 
-    /// Whether the prompt was refused, or every candidate has said why it stopped.
+    /// Whether the prompt was refused, or every candidate that has begun has said why it stopped.
     fn has_ended(&self) -> bool {
         let complete = !self.choices.is_empty() && self.choices.values().all(|state| state.reason.is_some());
-        complete || (self.blocked && self.choices.is_empty())
+        complete || self.is_refused()
+    }
+
+    fn is_refused(&self) -> bool {
+        self.blocked && self.choices.is_empty()
     }
 
     fn candidate(&mut self, wire: WireCandidate, events: &mut Vec<ModelEvent>) -> Result<(), NoMedia> {
@@ -110,7 +115,7 @@ impl Answer {
     }
 
     fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ParseError> {
-        if self.blocked && self.choices.is_empty() {
+        if self.is_refused() {
             events.push(ModelEvent::Finish { choice: 0, reason: FinishReason::ContentFilter });
         }
         for (&choice, state) in &self.choices {

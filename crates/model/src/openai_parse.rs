@@ -60,15 +60,18 @@ impl Answer {
             self.response = id.clone().unwrap_or_default();
             events.push(ModelEvent::Start { id, model });
         }
-        for choice in choices.unwrap_or_default() {
+        let choices = choices.unwrap_or_default();
+        // A chunk of counts alone ends a stream. Beside an answer they are running, and another choice may still begin.
+        let ends = choices.is_empty();
+        for choice in choices {
             self.choice(choice, events);
         }
-        let ended = self.has_ended();
+        let ended = ends && self.has_ended();
         events.extend(usage.map(|usage| self.usage.count(usage, ended)));
         Ok(())
     }
 
-    /// Whether every choice has said why it stopped.
+    /// Whether every choice that has begun has said why it stopped.
     fn has_ended(&self) -> bool {
         !self.choices.is_empty() && self.choices.values().all(|choice| choice.finished)
     }

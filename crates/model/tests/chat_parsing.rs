@@ -320,3 +320,36 @@ fn counts_of_an_answer_that_goes_on_are_not_those_of_the_whole() {
         assert_eq!(folded(&parse_pieces("chat_x.sse", [body.as_bytes()]).0).usage, usage(output), "{end}");
     }
 }
+
+#[test]
+fn counts_behind_the_first_of_several_choices_are_not_those_of_the_whole() {
+    let chunk = |index: u32, finish: &str, output: u32| {
+        format!(
+            "data: {{\"id\":\"c\",\"choices\":[{{\"index\":{index},\"delta\":{{\"content\":\"One\"}},\"finish_reason\":{finish}}}],\
+             \"usage\":{{\"prompt_tokens\":20,\"completion_tokens\":{output}}}}}\n\n"
+        )
+    };
+    let usage = |output| Some(TokenUsage { input_uncached: 20, output, ..TokenUsage::default() });
+    let mut parser = DialectName::OpenAiChat.parser(true);
+    let mut events = Vec::new();
+    let mut counted = |said: &str| {
+        parser.feed(said.as_bytes(), &mut events).unwrap();
+        let reply = folded(&events);
+        (reply.usage, reply.interim_usage)
+    };
+    assert_eq!(counted(&chunk(0, "\"stop\"", 1)), (None, usage(1)), "where it was cut here");
+    assert_eq!(counted(&chunk(1, "null", 2)), (None, usage(2)));
+    assert_eq!(counted(&chunk(1, "\"stop\"", 3)), (None, usage(3)));
+    assert_eq!(counted("data: [DONE]\n\n"), (usage(3), None));
+}
+
+#[test]
+fn counts_by_themselves_behind_an_answer_are_those_of_the_whole() {
+    let finish =
+        r#"data: {"id":"c","choices":[{"index":0,"delta":{"content":"One"},"finish_reason":"stop"}]}"#;
+    let counts = r#"data: {"id":"c","choices":[],"usage":{"prompt_tokens":20,"completion_tokens":1}}"#;
+    let mut events = Vec::new();
+    let said = format!("{finish}\n\n{counts}\n\n");
+    DialectName::OpenAiChat.parser(true).feed(said.as_bytes(), &mut events).unwrap();
+    assert!(folded(&events).usage.is_some());
+}

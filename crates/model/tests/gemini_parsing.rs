@@ -44,8 +44,9 @@ fn text_arrives_in_order_with_its_usage() {
         text(" Tag, 中"),
         ModelEvent::InterimUsage(usage(7, 24, 4)),
         text("文 😀!"),
-        ModelEvent::Usage(usage(7, 24, 9)),
+        ModelEvent::InterimUsage(usage(7, 24, 9)),
         ModelEvent::Finish { choice: 0, reason: FinishReason::Stop },
+        ModelEvent::Usage(usage(7, 24, 9)),
     ];
     assert_eq!(events, expected);
 }
@@ -227,6 +228,26 @@ fn a_cut_stream_keeps_what_came() {
     assert_eq!(end, Err(ParseError::Cut));
     let choice = folded(&events).choices.remove(0);
     assert_eq!((&*choice.text(), choice.finish.clone()), ("It was a dark and stormy", None));
+}
+
+#[test]
+fn counts_behind_the_first_of_several_candidates_are_not_those_of_the_whole() {
+    let chunk = |index: u32, reason: &str, output: u32| {
+        let candidate =
+            json!({"index": index, "content": {"parts": [{"text": "One"}]}, "finishReason": reason});
+        let counts = json!({"promptTokenCount": 20, "candidatesTokenCount": output});
+        format!("data: {}\n\n", json!({"candidates": [candidate], "usageMetadata": counts}))
+    };
+    let mut parser = DialectName::Gemini.parser(true);
+    let mut events = Vec::new();
+    // Earlier servers say in every chunk why they stopped.
+    for (index, output) in [(0, 1), (0, 2), (1, 3)] {
+        parser.feed(chunk(index, "STOP", output).as_bytes(), &mut events).unwrap();
+        let cut = folded(&events);
+        assert_eq!((cut.usage, cut.interim_usage.unwrap().output), (None, u64::from(output)));
+    }
+    parser.finish(&mut events).unwrap();
+    assert_eq!(folded(&events).usage.unwrap().output, 3);
 }
 
 #[test]
