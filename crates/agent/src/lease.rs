@@ -4,7 +4,7 @@
 //! out because its process sleeps may be taken over, and what the sleeper then writes is refused by its number. It
 //! finds that out at its next renewal, which comes at once when it wakes, and stops what it asks a model for.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use model::{Cancel, CancelHandle};
 use store::instance::{InstanceId, Instances};
@@ -99,8 +99,9 @@ impl SessionLease {
 
     pub(crate) async fn release(mut self) {
         self.renewal.abort();
+        release_or_keep(&self.runtime, &self.who, &self.name, self.fence).await;
+        // Not before: one that is dropped while it waits is given back all the same.
         self.released = true;
-        release(&self.runtime, &self.who, &self.name, self.fence).await;
     }
 }
 
@@ -114,33 +115,48 @@ impl Drop for SessionLease {
         if let Ok(tasks) = tokio::runtime::Handle::try_current() {
             let (runtime, who, name, fence) =
                 (self.runtime.clone(), self.who.clone(), self.name.clone(), self.fence);
-            tasks.spawn(async move { release(&runtime, &who, &name, fence).await });
+            tasks.spawn(async move { release_or_keep(&runtime, &who, &name, fence).await });
         }
     }
 }
 
-/// Gives a lease back. One that was taken over meanwhile is not ours to give.
-async fn release(runtime: &Runtime, who: &Principal, name: &str, fence: Fence) {
+/// Gives a lease back. One that was taken over meanwhile, or is gone, is not ours to give.
+async fn release(runtime: &Runtime, who: &Principal, name: &str, fence: Fence) -> Result<(), StoreError> {
     match runtime.store.release_lease(who, name, fence).await {
-        Ok(()) => {}
-        Err(StoreError::Fenced { .. }) => tracing::debug!("a lease was gone before it was given back"),
-        Err(error) => {
-            tracing::debug!(%error, "a lease could not be given back; it is when the session is used again");
-            unreleased(runtime).push((name.to_owned(), fence));
-        }
+        Ok(()) | Err(StoreError::Fenced { .. } | StoreError::NotFound(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Gives a lease back, or keeps it for when its session is used again.
+async fn release_or_keep(runtime: &Runtime, who: &Principal, name: &str, fence: Fence) {
+    if let Err(error) = release(runtime, who, name, fence).await {
+        tracing::debug!(%error, "a lease could not be given back; it is when the session is used again");
+        let mut unreleased = runtime.unreleased.lock().unwrap_or_else(PoisonError::into_inner);
+        unreleased.push((name.to_owned(), fence));
     }
 }
 
 /// Gives back what the store did not take back when its turn ended: this process would keep itself waiting.
 async fn release_again(runtime: &Runtime, who: &Principal, name: &str) {
-    let kept: Vec<(String, Fence)> = unreleased(runtime).extract_if(.., |(of, _)| *of == *name).collect();
-    for (name, fence) in kept {
-        release(runtime, who, &name, fence).await;
-    }
+    release_each(&runtime.unreleased, name, |fence| release(runtime, who, name, fence)).await;
 }
 
-fn unreleased(runtime: &Runtime) -> MutexGuard<'_, Vec<(String, Fence)>> {
-    runtime.unreleased.lock().unwrap_or_else(PoisonError::into_inner)
+/// Removes the claims of a lease from a list once they are released. One whose release fails, or is dropped, stays.
+async fn release_each<F: Future<Output = Result<(), StoreError>>>(
+    unreleased: &Mutex<Vec<(String, Fence)>>,
+    name: &str,
+    release: impl Fn(Fence) -> F,
+) {
+    let listed = || unreleased.lock().unwrap_or_else(PoisonError::into_inner);
+    let claims: Vec<Fence> =
+        listed().iter().filter(|(of, _)| *of == *name).map(|(_, fence)| *fence).collect();
+    for fence in claims {
+        match release(fence).await {
+            Ok(()) => listed().retain(|(of, claim)| *of != *name || *claim != fence),
+            Err(error) => tracing::debug!(%error, "a lease could not be given back once more"),
+        }
+    }
 }
 
 /// Renews a lease until it is lost, and stops the turn then. While the store does not take it, it is tried more often.
@@ -220,9 +236,33 @@ impl Runtime {
         if self.lives(&lease)? {
             return Err(AgentError::Busy { instance: instance_of(holder), by: self.name_of(holder) });
         }
-        match self.store.release_lease(who, name, lease.fence).await {
-            Ok(()) | Err(StoreError::Fenced { .. } | StoreError::NotFound(_)) => Ok(()),
-            Err(error) => Err(error.into()),
+        Ok(release(self, who, name, lease.fence).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_claim_stays_listed_until_it_is_released() {
+        let claims = |fences: &[u64]| -> Vec<(String, Fence)> {
+            let named = fences.iter().map(|fence| ("a".to_owned(), Fence(*fence)));
+            named.chain([("b".to_owned(), Fence(1))]).collect()
+        };
+        let unreleased = Mutex::new(claims(&[1, 2]));
+        {
+            let mut dropped = pin!(release_each(&unreleased, "a", |_| std::future::pending()));
+            assert!(dropped.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         }
+        assert_eq!(*unreleased.lock().unwrap(), claims(&[1, 2]));
+        let fails = |fence| async move { if fence == Fence(2) { Err(StoreError::Closed) } else { Ok(()) } };
+        release_each(&unreleased, "a", fails).await;
+        assert_eq!(*unreleased.lock().unwrap(), claims(&[2]));
+        release_each(&unreleased, "a", |_| async { Ok(()) }).await;
+        assert_eq!(*unreleased.lock().unwrap(), claims(&[]));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use drawloom_agent::session::TurnInput;
 use drawloom_agent::{AgentError, LEASE};
 use loom::{Finish, Role};
-use store::{GenerationState, LeaseOwner, StoreError};
+use store::{Fence, GenerationState, LeaseOwner, StoreError};
 
 use crate::support::{FIRST, Gated, House, REST, WHO, config, script};
 
@@ -248,4 +248,16 @@ async fn a_lease_that_the_store_did_not_take_back_is_given_back_by_the_next_turn
     runtime.unreleased.lock().unwrap().push((lease, fence));
     assert!(process.say(&model, "hello").await.unwrap().reply.unwrap().error.is_none());
     assert!(runtime.unreleased.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_not_there_any_more_is_given_back() {
+    let house = House::new();
+    let process = house.process("chat");
+    let lease = process.enter().await.session.lease();
+    let unreleased = || process.runtime.unreleased.lock().unwrap();
+    unreleased().push((lease, Fence(1)));
+    let model = script(r#"{"text": "yes"}"#);
+    assert!(process.say(&model, "hello").await.unwrap().reply.unwrap().error.is_none());
+    assert!(unreleased().is_empty());
 }
