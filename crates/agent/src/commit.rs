@@ -30,7 +30,7 @@ pub struct GenerationOutcome {
     pub nodes: Vec<CommittedNode>,
     /// What a request that makes no node was answered.
     pub reply: Option<TextReply>,
-    /// Tokens of its request, estimated.
+    /// Tokens of its request: as reported, if they were, else estimated.
     pub tokens: u64,
     /// Those of them that a cache could reuse, estimated; none where no request was before it.
     pub reusable: Option<u64>,
@@ -39,7 +39,8 @@ pub struct GenerationOutcome {
     pub estimated_usage: TokenUsage,
     /// The model that answered, `PROVIDER/NAME`.
     pub model: String,
-    /// What it cost; none where it runs on this machine, or price or tokens are not known.
+    /// What it cost; none where it runs on this machine, or price or tokens of the request are not known. Of an answer
+    /// that was cut the output is estimated.
     pub cost: Option<Money>,
     /// The window of the model that answered, in tokens.
     pub window: u64,
@@ -100,10 +101,9 @@ pub(crate) fn commit<'a>(
         let received =
             raw.map(|raw| ReceivedResponse::of(runtime, call, raw, failure, prepared, ask)).transpose()?;
         let usage = received.as_ref().and_then(|reading| reading.usage);
-        let is_real = ask.model.info().kind != loom::SourceKind::Script;
-        let estimated_usage = received.as_ref().filter(|_| is_real);
-        let estimated_usage =
-            estimated_usage.map(|reading| reading.estimated_usage(prepared.manifest.tokens));
+        let (kind, sent) = (ask.model.info().kind, prepared.manifest.tokens);
+        let estimated_usage = received.as_ref().and_then(|reading| reading.usage_or_estimate(kind, sent));
+        let read_usage = received.as_ref().and_then(ReceivedResponse::usage_of_reported_input);
         let source = Source { prepared, ask };
         let StoredAnswer { nodes, reply } = match make_nodes(runtime, call, &begun, &source, received).await {
             Err(AgentError::Store(StoreError::Fenced { .. })) if runtime.has_ended(&begun.row).await? => {
@@ -136,7 +136,7 @@ pub(crate) fn commit<'a>(
         };
         let info = ask.model.info();
         if let Some(features) = Features::of(&prepared.assembled.prompt) {
-            match (&usage, &error) {
+            match (&read_usage, &error) {
                 (_, Some(AgentError::Model { code: "context_too_long", .. })) => {
                     calibration::too_long(&runtime.home, info, &features);
                 }
@@ -146,14 +146,14 @@ pub(crate) fn commit<'a>(
         }
         let window = u64::from(info.window);
         let prices = info.prices.filter(|_| info.place == ModelPlace::Remote);
-        let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
+        let cost = prices.zip(read_usage).map(|(prices, usage)| prices.cost(&usage));
         Ok(GenerationOutcome {
             model: info.full_name(),
             cost,
             manifest: prepared.digest,
             nodes,
             reply,
-            tokens: prepared.manifest.tokens,
+            tokens: read_usage.map_or(sent, |usage| usage.input()),
             reusable: prepared.manifest.reused_tokens,
             usage,
             estimated_usage: estimated_usage.unwrap_or_default(),
@@ -244,6 +244,7 @@ impl ReceivedResponse {
         });
         let media = media.collect();
         let end = meta.end();
+        let interim_usage = parsed.interim_usage.filter(|_| meta.implausible_usage.is_none());
         let choices = parsed
             .choices
             .into_iter()
@@ -260,9 +261,11 @@ impl ReceivedResponse {
             })
             .filter(|(_, blocks, _)| !blocks.is_empty())
             .collect();
-        let metadata = meta.to_json().map_err(loom::Refusal::from)?;
-        let interim_usage = parsed.interim_usage.filter(|_| meta.implausible_usage.is_none());
-        Ok(Self { body, metadata, usage: meta.usage, interim_usage, media, choices })
+        let (metadata, usage) = (String::new(), meta.usage);
+        let mut response = Self { body, metadata, usage, interim_usage, media, choices };
+        meta.estimated_usage = response.usage_of_reported_input().filter(|_| usage.is_none());
+        response.metadata = meta.to_json().map_err(loom::Refusal::from)?;
+        Ok(response)
     }
 }
 
@@ -332,9 +335,7 @@ pub(crate) struct Origin {
 impl Origin {
     /// What a request came to. Where a model does not say, it is estimated: what was broken off or cut counts, too.
     fn usage(&self, reading: &ReceivedResponse) -> Option<store::GenerationCost> {
-        let is_estimated = self.kind != loom::SourceKind::Script && !reading.choices.is_empty();
-        let estimate = || is_estimated.then(|| reading.estimated_usage(self.sent));
-        let usage = reading.usage.or_else(estimate)?;
+        let usage = reading.usage_or_estimate(self.kind, self.sent)?;
         Some(store::GenerationCost {
             calls: 1,
             prompt_tokens: usage.input(),

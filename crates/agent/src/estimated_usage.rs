@@ -1,6 +1,6 @@
 //! Token counts of an answer whose server gave none of the whole of it, as where it was cut or broken off.
 
-use loom::Block;
+use loom::{Block, SourceKind};
 use model::TokenUsage;
 
 use crate::commit::ReceivedResponse;
@@ -9,17 +9,28 @@ use crate::commit::ReceivedResponse;
 const CHARS_OF_A_TOKEN: u64 = 3;
 
 impl ReceivedResponse {
+    /// Token counts of a request of `sent` tokens as they were reported, else estimated; none where nothing came, or where
+    /// a script reported nothing.
+    pub(crate) fn usage_or_estimate(&self, kind: SourceKind, sent: u64) -> Option<TokenUsage> {
+        let came = !self.choices.is_empty() || self.interim_usage.is_some();
+        let is_estimated = came && kind != SourceKind::Script;
+        self.usage.or_else(|| is_estimated.then(|| self.estimated_usage(sent)))
+    }
+
+    /// Token counts with the input as reported, be the output reported or estimated; none where no input was.
+    pub(crate) fn usage_of_reported_input(&self) -> Option<TokenUsage> {
+        let is_reported = self.interim_usage.is_some_and(|interim| interim.input() > 0);
+        self.usage.or_else(|| is_reported.then(|| self.estimated_usage(0)))
+    }
+
     /// Token counts after a request of `sent` tokens: input as it was reported while the answer went on, if it was;
-    /// output by what came.
-    pub(crate) fn estimated_usage(&self, sent: u64) -> TokenUsage {
+    /// output by what came, or as reported until then, if that is more.
+    fn estimated_usage(&self, sent: u64) -> TokenUsage {
         let blocks = self.choices.iter().flat_map(|(_, blocks, _)| blocks);
         let output = blocks.map(chars).sum::<u64>().div_ceil(CHARS_OF_A_TOKEN);
-        match self.interim_usage {
-            Some(interim) if interim.input() > 0 => {
-                TokenUsage { output: output.max(interim.output), ..interim }
-            }
-            _ => TokenUsage { input_uncached: sent, output, ..TokenUsage::default() },
-        }
+        let interim = self.interim_usage.unwrap_or_default();
+        let input_uncached = if interim.input() == 0 { sent } else { interim.input_uncached };
+        TokenUsage { input_uncached, output: output.max(interim.output), ..interim }
     }
 }
 
@@ -59,7 +70,37 @@ mod tests {
             choices: vec![(0, blocks, Finish::Interrupted("cancelled".to_owned()))],
         };
         assert_eq!(response.estimated_usage(5_000), TokenUsage { output: 118, ..interim });
+        assert_eq!(response.usage_of_reported_input(), Some(TokenUsage { output: 118, ..interim }));
+        // Nothing is said of the input, and more of the output than came.
+        let interim = TokenUsage { output: 400, reasoning: 300, ..TokenUsage::default() };
+        response.interim_usage = Some(interim);
+        assert_eq!(response.estimated_usage(5_000), TokenUsage { input_uncached: 5_000, ..interim });
+        assert_eq!(response.usage_of_reported_input(), None);
         response.interim_usage = None;
-        assert_eq!(response.estimated_usage(5_000).input_uncached, 5_000);
+        let estimated = TokenUsage { input_uncached: 5_000, output: 118, ..TokenUsage::default() };
+        assert_eq!(response.estimated_usage(5_000), estimated);
+    }
+
+    #[test]
+    fn a_request_is_estimated_where_anything_came_of_a_model() {
+        let interim = TokenUsage { input_uncached: 900, ..TokenUsage::default() };
+        let text = vec![Block::Text { text: "x".repeat(30) }];
+        let of = |usage, interim_usage, choices: &[Vec<Block>]| {
+            let finish = Finish::Interrupted("cancelled".to_owned());
+            let choices = choices.iter().map(|blocks| (0, blocks.clone(), finish.clone())).collect();
+            let (body, media) = (Vec::new(), Vec::new());
+            ReceivedResponse { body, metadata: String::new(), usage, interim_usage, media, choices }
+        };
+        let input = |response: ReceivedResponse, kind| {
+            response.usage_or_estimate(kind, 700).map(|usage| usage.input())
+        };
+        let texts = std::slice::from_ref(&text);
+        for kind in [SourceKind::Local, SourceKind::Remote] {
+            assert_eq!(input(of(None, None, &[]), kind), None, "an error");
+            assert_eq!(input(of(None, None, texts), kind), Some(700));
+            assert_eq!(input(of(None, Some(interim), &[]), kind), Some(900), "it was read, and is paid for");
+        }
+        assert_eq!(input(of(None, None, texts), SourceKind::Script), None);
+        assert_eq!(input(of(Some(interim), None, texts), SourceKind::Script), Some(900));
     }
 }

@@ -65,10 +65,9 @@ impl PreviousRequest {
     }
 }
 
-/// Tokens of the request a node was made of and of its answer, as reported.
+/// Tokens of the request a node was made of and of its answer, as far as they were reported.
 fn used(rows: &dyn TreeReader, node: NodeId) -> Result<Option<u64>, RowError> {
     let Some(response) = rows.response(node)?.filter(|response| !response.purged) else { return Ok(None) };
     let meta: Option<ResponseMeta> = serde_json::from_str(&response.metadata).ok();
-    let usage = meta.and_then(|meta| meta.usage);
-    Ok(usage.map(|usage| usage.input().saturating_add(usage.output)))
+    Ok(meta.and_then(|meta| meta.used()))
 }

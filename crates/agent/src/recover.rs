@@ -234,6 +234,7 @@ impl Runtime {
                     parser_version: PARSER_VERSION,
                     usage: None,
                     implausible_usage: None,
+                    estimated_usage: None,
                     masked: Vec::new(),
                     interrupted: Some(left.code().to_owned()),
                     model: manifest.as_ref().map(|manifest| manifest.model.name.clone()).unwrap_or_default(),

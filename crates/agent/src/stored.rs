@@ -36,6 +36,9 @@ pub struct ResponseMeta {
     /// Counts as reported that cannot be those of this request and answer: they are not plausible, and not believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implausible_usage: Option<TokenUsage>,
+    /// Counts where those of the input alone were reported, as of an answer that was cut: the output is estimated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_usage: Option<TokenUsage>,
     /// Names of known secrets that were masked in the body.
     #[serde(default)]
     pub masked: Vec<String>,
@@ -71,6 +74,7 @@ impl ResponseMeta {
             parser_version: raw.parser_version,
             usage,
             implausible_usage,
+            estimated_usage: None,
             masked: Vec::new(),
             interrupted: None,
             model: model.to_owned(),
@@ -82,6 +86,12 @@ impl ResponseMeta {
     /// Where its choices are cut.
     pub(crate) fn end(&self) -> AnswerEnd {
         AnswerEnd::new(self.ends_at, &self.stops)
+    }
+
+    /// Tokens of the request and its answer; none where not even those of the input were reported.
+    pub(crate) fn used(&self) -> Option<u64> {
+        let usage = self.usage.or(self.estimated_usage)?;
+        Some(usage.input().saturating_add(usage.output))
     }
 
     pub(crate) fn to_json(&self) -> Result<String, NotCanonical> {
@@ -353,5 +363,28 @@ impl RereadResponse {
             }
         };
         Reread::Blocks { digest, blocks: found.unwrap_or_default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_used_is_as_reported_or_as_far_as_it_was() {
+        let usage =
+            |input_uncached, output| Some(TokenUsage { input_uncached, output, ..TokenUsage::default() });
+        let mut meta: ResponseMeta = serde_json::from_value(json!({
+            "status": 200, "headers": [], "removed_headers": [], "streamed": true, "attempt": 1,
+            "dialect": DialectName::Gemini, "parser_version": PARSER_VERSION,
+        }))
+        .unwrap();
+        assert_eq!(meta.used(), None);
+        meta.estimated_usage = usage(700, 3);
+        assert_eq!(meta.used(), Some(703));
+        meta.usage = usage(700, 9);
+        assert_eq!(meta.used(), Some(709));
     }
 }
