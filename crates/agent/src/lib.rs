@@ -35,6 +35,7 @@ mod recover;
 pub mod replay;
 pub mod request;
 pub mod runtime;
+mod scoped_counter;
 pub mod send;
 pub mod session;
 pub mod spend;

@@ -7,7 +7,7 @@ use context::window_beginning::WindowBeginning;
 use context::{Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse};
 use loom::content::NotCanonical;
 use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, GenerationSettings, NodeId, Op};
-use model::{EncodedRequest, Prompt, SiblingSlot, TokenCounter};
+use model::{EncodedRequest, Prompt, SiblingSlot};
 use store::{
     AttachedWrites, Claim, Cursor, Fence, Guard, HashedBytes, LeaseOwner, NewGeneration, Principal,
     Reservation, StoreError,
@@ -18,13 +18,14 @@ use crate::call::Call;
 use crate::error::AgentError;
 use crate::request::{AssembledRequest, GenerationRequest, RequestSource, WindowNotice};
 use crate::runtime::Runtime;
+use crate::scoped_counter::{CountingScope, ScopedCounter};
 use crate::stored;
 
-/// How often a request is put together until what was counted fits.
-const ROUNDS: u32 = 4;
+/// How often a request is put together anew because its texts were counted, and how often because it was too long as a
+/// whole.
+const ROUNDS: u32 = 3;
 /// The least part of a prior's estimate that a text has in tokens.
-const HOPED: f64 = 0.3;
-
+const MIN_TOKEN_RATIO: f64 = 0.3;
 /// A request, ready to be made durable and sent.
 pub struct PreparedRequest {
     /// The bytes that are sent.
@@ -342,7 +343,7 @@ impl GenerationRequest {
     /// # Errors
     /// When it does not fit, there is nothing to continue, or the model cannot take it.
     pub async fn prepare(&self, runtime: &Runtime, who: &Principal) -> Result<PreparedRequest, AgentError> {
-        self.prepare_within(runtime, who, None, false).await
+        self.prepare_within(runtime, who, None, CountingScope::Process).await
     }
 
     /// The same, for somebody who asks how large it is: a server that counts is asked, as if it were sent.
@@ -354,17 +355,16 @@ impl GenerationRequest {
         runtime: &Runtime,
         who: &Principal,
     ) -> Result<PreparedRequest, AgentError> {
-        self.prepare_within(runtime, who, None, true).await
+        self.prepare_within(runtime, who, None, CountingScope::Server).await
     }
 
-    /// The same, for a window that has refused a request of so many tokens; `asks` says that it is about to be sent, so
-    /// that the server may be asked to count.
+    /// The same, for a window that has refused a request of so many tokens, if it has.
     pub(crate) async fn prepare_within(
         &self,
         runtime: &Runtime,
         who: &Principal,
         refused: Option<u64>,
-        asks: bool,
+        scope: CountingScope,
     ) -> Result<PreparedRequest, AgentError> {
         let info = self.model.info();
         let at = runtime.store.cursor().await?;
@@ -376,68 +376,67 @@ impl GenerationRequest {
             let assembled = self.assemble(runtime, who, budget, &estimator).await?;
             return PreparedRequest::encode(self, assembled, budget, &estimator, at);
         };
-        if asks && !counter.is_here() && calibration::is_unlearned(&runtime.home, info) {
-            // A prior estimates from above: what it leaves out might fit, and would not be counted.
-            let hoped = self.assemble(runtime, who, budget, &estimator.clone().scaled(HOPED)).await;
-            if let Ok(hoped) = hoped {
-                let texts = unknown(&hoped.assembled.prompt, counter.as_ref());
-                counter.learn(&texts).await;
-                estimator = match ratio(&texts, &estimator) {
-                    Some(ratio) => estimator.scaled(ratio),
-                    None => estimator,
-                };
-            }
+        let counter = ScopedCounter::new(counter, scope);
+        if counter.asks_server() && calibration::is_unlearned(&runtime.home, info) {
+            estimator = self.scaled_by_sample(runtime, who, budget, estimator, &counter).await;
         }
         let mut allowed = budget;
-        let mut round = 1;
+        let (mut learned, mut shortened) = (0, 0);
         loop {
             let made = self.assemble(runtime, who, allowed, &estimator).await?;
-            let texts = unknown(&made.assembled.prompt, counter.as_ref());
-            if (asks || counter.is_here()) && round < ROUNDS && !texts.is_empty() {
+            let texts = counter.unknown(&made.assembled.prompt);
+            if learned < ROUNDS && !texts.is_empty() {
                 counter.learn(&texts).await;
                 if let Some(scale) = scale(&texts, &estimator) {
                     // What is known now changes what fits.
-                    (round, estimator) = (round + 1, estimator.scaled(scale));
+                    (learned, estimator) = (learned + 1, estimator.scaled(scale));
                     continue;
                 }
             }
             let mut prepared = PreparedRequest::encode(self, made, allowed, &estimator, at)?;
-            if asks {
-                counter.learn_request(&prepared.encoded).await;
-            }
-            let counted = counter.request(&prepared.encoded);
+            let counted = counter.request(&prepared.encoded).await;
             let over = counted.map_or(0, |tokens| tokens.saturating_sub(budget.budget));
-            if round < ROUNDS && over > 0 {
+            if shortened < ROUNDS && over > 0 {
                 allowed = TokenBudget { budget: allowed.budget.saturating_sub(over), ..budget };
-                round += 1;
+                shortened += 1;
                 continue;
             }
             if let (Some(needed), true) = (counted, over > 0) {
                 let what = "the request".to_owned();
                 return Err(ContextError::TooLong { what, needed, budget: budget.budget }.into());
             }
+            let (tokens, name) = (prepared.manifest.tokens, counter.name());
             match counted {
-                Some(tokens) => prepared.count(tokens, &format!("{COUNTED}{}", counter.name()), budget)?,
+                Some(tokens) => prepared.count(tokens, &format!("{COUNTED}{name}"), budget)?,
                 // What the template adds is still estimated.
                 None if texts.is_empty() => {
-                    prepared.count(
-                        prepared.manifest.tokens,
-                        &format!("{COUNTED_TEXTS}{}", counter.name()),
-                        budget,
-                    )?;
+                    prepared.count(tokens, &format!("{COUNTED_TEXTS}{name}"), budget)?;
                 }
                 None => {}
             }
             return Ok(prepared);
         }
     }
-}
 
-/// Texts of a prompt that a counter does not know yet.
-fn unknown(prompt: &Prompt, counter: &dyn TokenCounter) -> Vec<String> {
-    let mut prompt = prompt.clone();
-    let texts = prompt.texts_mut().into_iter().map(|(_, text)| std::mem::take(text));
-    texts.filter(|text| counter.known(text).is_none()).collect()
+    /// An estimator scaled by what a server counts of the most that may fit: a prior estimates from above, and what it
+    /// leaves out might fit, and would not be counted. Unchanged where nothing is counted.
+    async fn scaled_by_sample(
+        &self,
+        runtime: &Runtime,
+        who: &Principal,
+        budget: TokenBudget,
+        estimator: Estimator,
+        counter: &ScopedCounter,
+    ) -> Estimator {
+        let hopeful = estimator.clone().scaled(MIN_TOKEN_RATIO);
+        let Ok(most) = self.assemble(runtime, who, budget, &hopeful).await else { return estimator };
+        let texts = counter.unknown(&most.assembled.prompt);
+        counter.learn(&texts).await;
+        match ratio(&texts, &estimator) {
+            Some(ratio) => estimator.scaled(ratio),
+            None => estimator,
+        }
+    }
 }
 
 /// How many times as much texts have, now that they are counted, as was estimated; 1 where they have less, as what is not

@@ -15,6 +15,7 @@ use crate::prepared_request::PreparedRequest;
 use crate::replay;
 use crate::request::{GenerationRequest, PathRequest};
 use crate::runtime::Runtime;
+use crate::scoped_counter::CountingScope;
 
 impl GenerationRequest {
     /// Asks, keeps what comes and makes its nodes. A sibling waits at its gate until the first has its first token.
@@ -63,7 +64,7 @@ impl GenerationRequest {
         refused: Option<u64>,
     ) -> BoxFuture<'a, Result<GenerationOutcome, AgentError>> {
         Box::pin(async move {
-            let prepared = self.prepare_within(runtime, &call.who, refused, true).await?;
+            let prepared = self.prepare_within(runtime, &call.who, refused, CountingScope::Server).await?;
             let begun = prepared.begin(runtime, call, self, &slot).await?;
             if let Some(tokens) = refused {
                 call.note(format!(

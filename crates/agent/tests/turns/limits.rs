@@ -34,7 +34,7 @@ fn limit(encoded: &EncodedRequest) -> u64 {
 }
 
 /// A tree with more in it than any window here holds.
-async fn long(process: &Process, mode: Mode) -> TreeId {
+pub(crate) async fn long(process: &Process, mode: Mode) -> TreeId {
     let tree = process.runtime.new_id::<TreeId>().unwrap();
     let view = ViewName::default();
     let op = Op::Create(NewTree { mode, title: "long".to_owned(), origin: None });
@@ -51,7 +51,7 @@ async fn long(process: &Process, mode: Mode) -> TreeId {
     tree
 }
 
-fn ask(
+pub(crate) fn ask(
     model: &Arc<dyn Model>,
     tree: TreeId,
     max_tokens: Option<u32>,

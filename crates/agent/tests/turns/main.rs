@@ -9,6 +9,7 @@ mod attaching;
 mod authors;
 mod caching;
 mod choices;
+mod counting;
 mod cut_usage;
 mod forgetting;
 mod handing;

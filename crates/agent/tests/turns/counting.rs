@@ -1,0 +1,149 @@
+//! Requests whose tokens are counted before they are sent (spec: context §4).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use context::{ContextError, TokenBudget};
+use drawloom_agent::AgentError;
+use loom::Mode;
+use model::{
+    CallOrigin, Connection, EncodeError, EncodedRequest, Exchange, HttpModel, Model, ModelError, ModelInfo,
+    Params, Prompt, Quirks, RawResponse, TokenCounter,
+};
+use tokio::time::Instant;
+
+use crate::limits::{ask, long};
+use crate::support::{House, WHO};
+
+const WINDOW: u32 = 8_192;
+const OUTPUT: u32 = 96;
+
+/// A counter that finds each text denser than the one before.
+#[derive(Debug)]
+struct Denser {
+    known: Mutex<HashMap<String, u64>>,
+    /// How long it takes to count, if it is a server.
+    takes: Option<Duration>,
+    /// Tokens of whole requests, in the order they are asked for from the end.
+    requests: Mutex<Vec<u64>>,
+}
+
+impl Denser {
+    fn new(takes: Option<Duration>, requests: Vec<u64>) -> Arc<Self> {
+        Arc::new(Self { known: Mutex::default(), takes, requests: Mutex::new(requests) })
+    }
+
+    async fn wait(&self) {
+        if let Some(takes) = self.takes {
+            tokio::time::sleep(takes).await;
+        }
+    }
+}
+
+#[async_trait]
+impl TokenCounter for Denser {
+    fn name(&self) -> &'static str {
+        "test"
+    }
+
+    fn known(&self, text: &str) -> Option<u64> {
+        self.known.lock().unwrap().get(text).copied()
+    }
+
+    fn is_here(&self) -> bool {
+        self.takes.is_none()
+    }
+
+    async fn learn(&self, texts: &[String]) {
+        self.wait().await;
+        let mut known = self.known.lock().unwrap();
+        for text in texts {
+            let density = (4.0_f64 / 3.0).powi(known.len() as i32);
+            known.insert(text.clone(), (text.len() as f64 / 2.0 * density) as u64);
+        }
+    }
+
+    async fn learn_request(&self, _: &EncodedRequest) {
+        self.wait().await;
+    }
+
+    fn request(&self, _: &EncodedRequest) -> Option<u64> {
+        self.requests.lock().unwrap().pop()
+    }
+}
+
+/// A model of a server that is never asked but to count.
+struct Counted {
+    http: HttpModel,
+    counter: Arc<Denser>,
+}
+
+impl Counted {
+    fn by(counter: &Arc<Denser>) -> Arc<dyn Model> {
+        let info = ModelInfo::local("box", "m", WINDOW, 4_096);
+        let http = HttpModel::new(info, Quirks::default(), Connection::new("http://127.0.0.1:9/v1")).unwrap();
+        Arc::new(Self { http, counter: Arc::clone(counter) })
+    }
+}
+
+#[async_trait]
+impl Model for Counted {
+    fn info(&self) -> &ModelInfo {
+        self.http.info()
+    }
+
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {
+        self.http.encode(prompt, params)
+    }
+
+    fn counter(&self) -> Option<Arc<dyn TokenCounter>> {
+        Some(Arc::clone(&self.counter) as Arc<dyn TokenCounter>)
+    }
+
+    async fn send(
+        &self,
+        request: &EncodedRequest,
+        call: &CallOrigin,
+        exchange: Exchange<'_>,
+    ) -> Result<RawResponse, ModelError> {
+        self.http.send(request, call, exchange).await
+    }
+}
+
+#[tokio::test]
+async fn a_request_whose_texts_were_counted_again_and_again_is_still_shortened() {
+    let process = House::new().process("generate");
+    let document = long(&process, Mode::Buffer).await;
+    let budget = TokenBudget::new(WINDOW.into(), 4_096, Some(OUTPUT.into())).budget;
+    let counter = Denser::new(None, vec![budget - 10, budget + 5]);
+    let model = Counted::by(&counter);
+    let prepared = ask(&model, document, Some(OUTPUT), None).prepare(&process.runtime, &WHO).await.unwrap();
+    assert_eq!(counter.known.lock().unwrap().len(), 3, "the control: as often as texts are counted anew");
+    assert_eq!(prepared.manifest.tokens, budget - 10);
+    // One that never fits is too long at last.
+    let counter = Denser::new(None, vec![budget + 5; 9]);
+    let model = Counted::by(&counter);
+    let refused = ask(&model, document, Some(OUTPUT), None).prepare(&process.runtime, &WHO).await;
+    let refused = refused.err().unwrap();
+    assert!(matches!(refused, AgentError::Context(ContextError::TooLong { .. })), "{refused:?}");
+}
+
+/// By the clock of the runtime, which goes on while nothing comes.
+#[tokio::test(start_paused = true)]
+async fn a_slow_server_is_waited_for_once_for_a_request() {
+    let process = House::new().process("generate");
+    let document = long(&process, Mode::Buffer).await;
+    let counter = Denser::new(Some(Duration::from_secs(4)), Vec::new());
+    let model = Counted::by(&counter);
+    let ask = ask(&model, document, Some(OUTPUT), None);
+    let began = Instant::now();
+    let prepared = ask.prepare(&process.runtime, &WHO).await.unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO, "where nothing is sent no server is asked");
+    let estimated = prepared.manifest.tokens;
+    let prepared = ask.prepare_counted(&process.runtime, &WHO).await.unwrap();
+    let waited = began.elapsed();
+    assert!((Duration::from_secs(8)..=Duration::from_secs(11)).contains(&waited), "{waited:?}");
+    assert!(prepared.manifest.tokens > 0 && estimated > 0);
+}
