@@ -29,7 +29,7 @@ pub fn estimator(home: &Home, model: &dyn Model) -> Estimator {
 }
 
 /// Whether nothing was learned of a model's tokenizer yet.
-pub(crate) fn is_unlearned(home: &Home, info: &ModelInfo) -> bool {
+pub(crate) fn has_no_observations(home: &Home, info: &ModelInfo) -> bool {
     known(home, info) == Calibration::new(info.tokenizer.as_str())
 }
 

@@ -191,6 +191,9 @@ pub struct TurnOutcome {
     /// Digest of the manifest; none where no request was sent.
     pub manifest: Option<Digest>,
     pub usage: Option<TokenUsage>,
+    /// Tokens it came to, estimated where none were reported.
+    #[serde(default)]
+    pub estimated_usage: TokenUsage,
     /// The model that answered, `PROVIDER/NAME`; empty where none did.
     #[serde(default)]
     pub model: String,

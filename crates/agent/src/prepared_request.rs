@@ -377,7 +377,7 @@ impl GenerationRequest {
             return PreparedRequest::encode(self, assembled, budget, &estimator, at);
         };
         let counter = ScopedCounter::new(counter, scope);
-        if counter.asks_server() && calibration::is_unlearned(&runtime.home, info) {
+        if counter.asks_server() && calibration::has_no_observations(&runtime.home, info) {
             estimator = self.scaled_by_sample(runtime, who, budget, estimator, &counter).await;
         }
         let mut allowed = budget;

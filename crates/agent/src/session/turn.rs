@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use loom::plan::{EditAs, NewText, NewTree};
 use loom::{Author, Block, Digest, Mode, NodeId, Op, PositionId, Refusal, Seq, TreeId, Trust, ViewName};
-use model::{Cancel, Money};
+use model::{Cancel, Money, TokenUsage};
 use store::{AttachedWrites, Principal, RunningCall, SessionId, StoreError};
 use tokio::time::{Instant, sleep};
 
@@ -463,6 +463,7 @@ fn outcome(said: NodeId, tree: TreeId, generated: Result<GenerationOutcome, Agen
         answer: None,
         manifest: None,
         usage: None,
+        estimated_usage: TokenUsage::default(),
         model: String::new(),
         cost: None,
         reusable: None,
@@ -480,6 +481,7 @@ fn outcome(said: NodeId, tree: TreeId, generated: Result<GenerationOutcome, Agen
                 answer: generated.nodes.into_iter().next(),
                 manifest: Some(generated.manifest),
                 usage: generated.usage,
+                estimated_usage: generated.estimated_usage,
                 model: generated.model,
                 cost: generated.cost,
                 reusable: generated.reusable,

@@ -171,13 +171,14 @@ pub(crate) fn recap(last: &ExchangeShown, wide: usize) -> Vec<String> {
 }
 
 fn tokens(usage: &UsageShown) -> String {
-    if !usage.reported {
+    if !usage.reported && usage.is_nothing() {
         return "tokens not reported".to_owned();
     }
+    let about = if usage.reported { "" } else { "≈ " };
     let input = usage.input_uncached + usage.cache_read + usage.cache_write;
     let cached =
         if usage.cache_read > 0 { format!(" ({} from the cache)", usage.cache_read) } else { String::new() };
-    format!("{input} tokens in{cached}, {} out", usage.output)
+    format!("{about}{input} tokens in{cached}, {about}{} out", usage.output)
 }
 
 /// Sessions of other workspaces that are named.

@@ -185,6 +185,24 @@ fn a_stop_is_cut_in_every_dialect_and_ends_the_stream() {
 }
 
 #[test]
+fn what_a_cut_answer_of_a_conversation_came_to_is_estimated() {
+    for words in [&["chat", "-m"][..], &["ask"]] {
+        let (base, _asked) = endless(&PIECES);
+        let world = World::new();
+        let config = format!(
+            "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{base}\"\ndialect = \"openai_chat\"\n\
+             place = \"remote\"\nwindow = 32000\nidle_timeout = 30\n[presets.s]\nstop = [\"sentence\"]\n"
+        );
+        world.write("config.toml", &config);
+        let (code, done) = world.json(&[words, &["Wet?", "--preset", "s"]].concat());
+        assert_eq!((code, &done["text"]), (Some(0), &json!(" The rain fell. ")), "{done}");
+        let usage = &done["usage"];
+        assert_eq!(usage["reported"], false, "{done}");
+        assert!(usage["input_uncached"].as_u64() > Some(3) && usage["output"].as_u64() > Some(2), "{done}");
+    }
+}
+
+#[test]
 fn equal_answers_with_different_ends_are_valid_in_a_file() {
     let (base, _asked) = endless(&["It rained. It poured.\n\nIt cleared."]);
     let world = World::new();

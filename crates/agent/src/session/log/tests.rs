@@ -1,4 +1,5 @@
 use loom::Finish;
+use model::TokenUsage;
 
 use super::*;
 use crate::event::{CommittedNode, TurnOutcome};
@@ -119,6 +120,7 @@ fn finished(key: &SayId, id: NodeId, text: &str) -> SessionEvent {
         answer: Some(node),
         manifest: None,
         usage: None,
+        estimated_usage: TokenUsage::default(),
         model: String::new(),
         cost: None,
         reusable: None,

@@ -132,15 +132,16 @@ impl UsageShown {
         self.input_uncached == 0 && self.cache_read == 0 && self.cache_write == 0 && self.output == 0
     }
 
-    /// Tokens of one request, as reported.
-    pub fn of(usage: Option<model::TokenUsage>) -> Self {
-        usage.map_or_else(Self::default, |usage| Self {
+    /// Tokens of one request: as reported, else as estimated.
+    pub fn of(reported: Option<model::TokenUsage>, estimated: model::TokenUsage) -> Self {
+        let usage = reported.unwrap_or(estimated);
+        Self {
             input_uncached: usage.input_uncached,
             cache_read: usage.cache_read,
             cache_write: usage.cache_write,
             output: usage.output,
-            reported: true,
-        })
+            reported: reported.is_some(),
+        }
     }
 }
 
