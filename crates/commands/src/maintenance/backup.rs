@@ -48,7 +48,7 @@ pub(crate) async fn backup(
     let copy = StoreCopy(place.join(UnfinishedFile::BackupCopy.new_name()?));
     let made = app.runtime.store.backup(&asker.principal, &copy.0).await?;
     let shown = super::shown_blobs(&app.runtime.store, &asker.principal).await?;
-    let mut problems = missing_blobs(home.root().join(HomeDir::Blobs.name()), shown).await?;
+    let problems = missing_blobs(home.root().join(HomeDir::Blobs.name()), shown).await?;
     let mut contents = Contents {
         format: "drawloom-backup".to_owned(),
         version: archive::VERSION,
@@ -81,13 +81,13 @@ pub(crate) async fn backup(
     let absolute = std::path::absolute(&target).unwrap_or(target);
     if home.scratch().is_some() {
         // Nobody could bring them into the store.
-        match home.unstored_answers() {
-            0 => app.frontend.note("the backup is complete, but a home that is only read does not note it"),
-            answers => problems.push(format!(
-                "answers under way or cut off are not in it: {answers} in {}",
-                HomeDir::Spool.name()
-            )),
-        }
+        app.frontend.note(&match home.unstored_answers() {
+            0 => "the backup is complete, but a home that is only read does not note it".to_owned(),
+            lacking => {
+                let spool = HomeDir::Spool.name();
+                format!("the backup lacks answers that are under way or were cut off: {lacking} in {spool}")
+            }
+        });
     } else if let Err(error) = remember(home, BackupMade::new(now.0, absolute, bytes, seq)) {
         app.frontend.note(&format!("the backup is complete, but the home could not note it: {error}"));
     }

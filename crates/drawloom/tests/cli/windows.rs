@@ -273,7 +273,7 @@ fn each_model_that_sees_a_part_is_named_whenever_it_is_another_part() {
         run.err.contains("script/echo sees from “On day") && !run.err.contains("the model sees"),
         "{run:?}"
     );
-    let (_, done) = world.json(&["tree", "regenerate", "Long", "--agent", "large", "--agent", "small"]);
+    let (_, done) = world.json(&both);
     assert!(done["left_out"].as_u64().unwrap() > 20_000, "{done}");
     // One after another: told when the part is another one, and not again where it is the same.
     for (model, is_told) in

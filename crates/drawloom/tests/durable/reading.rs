@@ -292,7 +292,7 @@ fn what_stands_only_in_a_log_is_read() {
     let backup = home.folder().join("lacking.tar").display().to_string();
     let told = within(&home, READ_ONLY, &["backup", "-o", &backup]);
     assert!(
-        told.stderr.contains("not in it: 1 in spool") && !told.stderr.contains("is complete"),
+        told.stderr.contains("were cut off: 1 in spool") && !told.stderr.contains("is complete"),
         "{told:?}"
     );
     all_say(&home, &rows, &expected, READ_ONLY, &["from a private copy of its store"]);
