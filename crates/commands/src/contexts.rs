@@ -45,8 +45,11 @@ async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError
             let named = match app.node_anywhere(asker, None, name).await {
                 Err(error) if error.exit == 3 => match app.tree_named(asker, name).await {
                     Ok(tree) => return newest_of(app, asker, tree, name).await,
-                    // No tree has that name; several may.
-                    Err(of_tree) => return Err(if of_tree.exit == 3 { error } else { of_tree }),
+                    Err(of_tree) if of_tree.exit == 3 => {
+                        return Err(app.no_node_and_no_tree(asker, name, error).await?);
+                    }
+                    // Several trees have that name.
+                    Err(of_tree) => return Err(of_tree),
                 },
                 named => named?,
             };

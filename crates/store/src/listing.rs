@@ -88,7 +88,7 @@ pub struct NodeName {
 }
 
 /// What a text may name a node by: `TREE:SHORT`, or an id or short id by itself.
-pub(crate) fn split_name(name: &str) -> (Option<&str>, &str) {
+pub fn split_name(name: &str) -> (Option<&str>, &str) {
     match name.rsplit_once(':') {
         // A title may hold a colon; what follows the last one is the node.
         Some((tree, node)) if !tree.is_empty() => (Some(tree), node),

@@ -1,7 +1,7 @@
 //! Trees and nodes by the names people give them.
 
 use loom::{NodeId, PositionId, TreeId, ViewName};
-use store::{LIST_PAGE, TreeEntry, TreeFilter, all_pages};
+use store::{LIST_PAGE, TreeEntry, TreeFilter, all_pages, split_name};
 
 use super::App;
 use crate::args::{NodeArg, TreeArg};
@@ -22,57 +22,96 @@ impl App {
     /// # Errors
     /// Not found, or ambiguous with the candidates.
     pub(crate) async fn tree_named(&self, asker: &Asker, name: &str) -> Result<TreeId, CommandError> {
+        self.tree_of(asker, name, TreeFilter::Current).await
+    }
+
+    /// The same of a command on archived trees.
+    ///
+    /// # Errors
+    /// As [`Self::tree_named`].
+    pub(crate) async fn archived_tree(&self, asker: &Asker, name: &str) -> Result<TreeId, CommandError> {
+        self.tree_of(asker, name, TreeFilter::Archived).await
+    }
+
+    /// The tree of this name; where there is none, what is offered is one of `offered`.
+    async fn tree_of(&self, asker: &Asker, name: &str, offered: TreeFilter) -> Result<TreeId, CommandError> {
         match self.runtime.store.resolve(&asker.principal, name).await {
             Ok(tree) => Ok(tree),
             Err(store::StoreError::NotFound(_)) => {
-                let hint = match self.nearest_tree(asker, name).await? {
-                    Some(meant) => format!("did you mean {meant}? `drawloom tree list` shows the trees"),
-                    None => "`drawloom tree list` shows the trees".to_owned(),
-                };
-                Err(CommandError::not_found("tree", name, hint))
+                let near = self.near_trees(asker, name, offered).await?;
+                Err(CommandError::not_found("tree", name, did_you_mean(&near, trees_are_shown(offered))))
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The tree that someone may have meant: by its title, else those whose short id is one typing error away.
-    async fn nearest_tree(&self, asker: &Asker, name: &str) -> Result<Option<String>, CommandError> {
+    /// The trees that someone may have meant: by title, else those whose short id is one typing error away.
+    async fn near_trees(
+        &self,
+        asker: &Asker,
+        name: &str,
+        offered: TreeFilter,
+    ) -> Result<Vec<String>, CommandError> {
         let store = &self.runtime.store;
-        let page = |after| store.trees(&asker.principal, TreeFilter::Current, after, LIST_PAGE);
+        let page = |after| store.trees(&asker.principal, offered, after, LIST_PAGE);
         let trees = all_pages(TreeEntry::place, page).await?;
         if let Some(title) = nearest(trees.iter().map(|tree| tree.title.clone()), name) {
-            return Ok(Some(format!("{title:?}")));
+            return Ok(vec![format!("{title:?}")]);
         }
         let typed = name.to_lowercase();
         let is_near = |tree: &&TreeEntry| {
             tree.short_id.len() == typed.len() && strsim::damerau_levenshtein(&tree.short_id, &typed) == 1
         };
-        let near = trees.iter().filter(is_near).take(NEAR_NODES).map(|tree| match tree.title.as_str() {
+        let near = trees.iter().filter(is_near).take(MOST_OFFERED).map(|tree| match tree.title.as_str() {
             "" => tree.short_id.clone(),
             title => format!("{} ({title:?})", tree.short_id),
         });
-        let near = near.collect::<Vec<_>>().join(" or ");
-        Ok((!near.is_empty()).then_some(near))
+        Ok(near.collect())
     }
 
-    /// That a tree has no node of this name, with those that are one typing error away.
-    async fn no_node(&self, asker: &Asker, tree: Option<TreeId>, name: &str) -> CommandError {
+    /// The nodes one typing error away from this name, in `tree` or anywhere.
+    async fn near_nodes(&self, asker: &Asker, tree: Option<TreeId>, name: &str) -> Vec<String> {
+        let (of, node) = split_name(name);
         let mut near = Vec::new();
-        if let Some(tree) = tree {
-            for other in one_error_away(&name.to_lowercase()) {
-                let found = self.runtime.store.resolve_node(&asker.principal, Some(tree), &other).await;
-                near.extend(found.ok().map(|found| found.short_id));
-                if near.len() == NEAR_NODES {
-                    break;
+        for other in one_error_away(&node.to_lowercase()) {
+            let other = of.map_or_else(|| other.clone(), |of| format!("{of}:{other}"));
+            match self.runtime.store.resolve_node(&asker.principal, tree, &other).await {
+                Ok(found) if tree.is_none_or(|tree| tree == found.tree) => {
+                    near.push(of.map_or(found.short_id, |_| other));
                 }
+                // As it must be typed where several trees have one.
+                Err(store::StoreError::Ambiguous(names)) => near.extend(names),
+                _ => {}
+            }
+            if near.len() >= MOST_OFFERED {
+                near.truncate(MOST_OFFERED);
+                break;
             }
         }
+        near
+    }
+
+    /// That there is no node of this name, with those that may be meant.
+    async fn no_node(&self, asker: &Asker, tree: Option<TreeId>, name: &str) -> CommandError {
+        let near = self.near_nodes(asker, tree, name).await;
         let shows = "`drawloom tree show TREE` shows the nodes with their short ids";
-        let hint = match near.as_slice() {
-            [] => shows.to_owned(),
-            near => format!("did you mean {}? {shows}", near.join(" or ")),
-        };
-        CommandError::not_found("node", name, hint)
+        CommandError::not_found("node", name, did_you_mean(&near, shows))
+    }
+
+    /// That neither a node nor a tree has this name: the error of the node, with the trees that may be meant.
+    pub(crate) async fn no_node_and_no_tree(
+        &self,
+        asker: &Asker,
+        name: &str,
+        of_node: CommandError,
+    ) -> Result<CommandError, CommandError> {
+        let trees = self.near_trees(asker, name, TreeFilter::Current).await?;
+        if trees.is_empty() {
+            return Ok(of_node);
+        }
+        let near = [self.near_nodes(asker, None, name).await, trees].concat();
+        let hint = did_you_mean(&near, trees_are_shown(TreeFilter::Current));
+        Ok(CommandError { hint, ..of_node })
     }
 
     /// An error as people are told it: with the short ids of nodes in place of their ids, which they cannot read, and
@@ -128,7 +167,12 @@ impl App {
         name: &str,
     ) -> Result<NamedNode, CommandError> {
         let found = match self.runtime.store.resolve_node(&asker.principal, tree, name).await {
-            Err(store::StoreError::NotFound(_)) => return Err(self.no_node(asker, tree, name).await),
+            Err(store::StoreError::NotFound(_)) => {
+                if let (Some(of), _) = split_name(name) {
+                    self.tree_named(asker, of).await?;
+                }
+                return Err(self.no_node(asker, tree, name).await);
+            }
             found => found?,
         };
         if tree.is_some_and(|tree| tree != found.tree) {
@@ -145,12 +189,27 @@ impl App {
     }
 }
 
-/// Nodes that are named where none is called so.
-const NEAR_NODES: usize = 3;
+/// Names that are offered where nothing is called so.
+const MOST_OFFERED: usize = 3;
 /// Letters and digits of a whole id.
 const LETTERS_OF_ID: usize = 26;
 /// Letters of the longest short id that is looked for with a typing error.
 const LONGEST_ID: usize = 8;
+
+/// A hint of what may be meant, before the command that shows what there is.
+fn did_you_mean(near: &[String], shows: &str) -> String {
+    match near {
+        [] => shows.to_owned(),
+        near => format!("did you mean {}? {shows}", near.join(" or ")),
+    }
+}
+
+const fn trees_are_shown(offered: TreeFilter) -> &'static str {
+    match offered {
+        TreeFilter::Archived => "`drawloom tree list --archived` shows the trees",
+        TreeFilter::Current | TreeFilter::All => "`drawloom tree list` shows the trees",
+    }
+}
 
 /// The name that someone may have meant: the same in other letters, else one with a typing error or two. With more
 /// than every third letter wrong it is another name: S2 is not S1.

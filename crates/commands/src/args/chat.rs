@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
 use super::think::Think;
-use super::tree::{number, whole};
+use super::tree::{InvalidNumber, number, whole};
 use crate::app::naming::nearest;
 use crate::error::CommandError;
 use crate::rights::Right;
@@ -254,13 +254,17 @@ pub struct SessionArg {
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct LogArgs {
     /// How many exchanges.
-    #[arg(short, long, value_name = "N", default_value_t = 3)]
+    #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = exchanges)]
     #[serde(default = "log_length")]
     pub number: usize,
     /// Which session [default: all of this workspace].
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
     pub session: Option<String>,
+}
+
+fn exchanges(text: &str) -> Result<usize, InvalidNumber> {
+    whole::<1, { u32::MAX }>(text).map(|number| number as usize)
 }
 
 const fn log_length() -> usize {

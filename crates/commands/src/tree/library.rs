@@ -182,7 +182,10 @@ pub(super) async fn archive(
     arg: &WholeTreeArg,
     archived: bool,
 ) -> Result<CommandOutcome, CommandError> {
-    let tree = app.tree_named(asker, &arg.tree).await?;
+    let tree = match archived {
+        true => app.tree_named(asker, &arg.tree).await?,
+        false => app.archived_tree(asker, &arg.tree).await?,
+    };
     app.change(asker, tree, &ViewName::default(), Op::Archive(archived)).await?;
     let entry = app.runtime.store.tree(&asker.principal, tree).await?;
     let named = telling::tree(&entry.short_id, &entry.title);

@@ -56,6 +56,7 @@ fn a_hint_names_the_help_of_its_own_command() {
         (&["tree", "prune", "x"], "see `drawloom tree prune --help`"),
         (&["forget"], "not provided: <NODE or --text <TEXT>>"),
         (&["--home", "h", "tree", "generate", "x", "-n", "65"], "see `drawloom tree generate --help`"),
+        (&["log", "-n", "0"], "takes a whole number from 1: see `drawloom log --help`"),
         (
             &["tree", "branch", "x", "y", "--at", "-1"],
             "--at takes a whole number: see `drawloom tree branch --help`",
@@ -344,6 +345,49 @@ fn what_is_advised_can_be_typed() {
     let told = said(&["tree", "show", &near]);
     assert!(told.contains(&format!("did you mean {short} (\"Tale\")?")), "{told}");
     assert!(!said(&["tree", "show", "nosuchtree"]).contains("did you mean"), "the control");
+}
+
+/// A short id with its first letter mistyped.
+fn mistyped(id: &str) -> String {
+    let first = if id.starts_with('7') { '8' } else { '7' };
+    format!("{first}{}", &id[1..])
+}
+
+#[test]
+fn the_nearest_node_or_tree_is_named_wherever_one_is_typed() {
+    let world = World::new();
+    let tree = world.ok(&["tree", "new", "--title", "Weather", "--text", "It rained."]).trim().to_owned();
+    let id = world.ok(&["tree", "append", "Weather", " On."]).trim().to_owned();
+    let (near, meant) = (mistyped(&id), format!("did you mean {id}"));
+    let (near_in, meant_in) = (format!("Weather:{near}"), format!("did you mean Weather:{id}"));
+    let no_tree = format!("no tree Wether: did you mean \"Weather\"? `drawloom tree list` shows the trees");
+    let in_none = format!("Wether:{id}");
+    for (words, said) in [
+        (&["context", "show", &near][..], &*meant),
+        (&["context", "show", &near_in], &meant_in),
+        (&["context", "replay", &near], &meant),
+        (&["context", "diff", &near, &id], &meant),
+        (&["forget", &near, "--dry-run"], &meant),
+        (&["tree", "switch", "Weather", &near_in], &meant_in),
+        (&["context", "show", "Wether"], "no node Wether: did you mean \"Weather\"?"),
+        (&["context", "diff", "Wether", "Weather"], "no node Wether: did you mean \"Weather\"?"),
+        (&["context", "show", &mistyped(&tree)], &format!("{tree} (\"Weather\")")),
+        (&["context", "show", &in_none], &no_tree),
+        (&["tree", "show", "Wether"], &no_tree),
+    ] {
+        let run = world.run(words);
+        assert!(run.code == Some(3) && one_line(&run.err).contains(said), "{words:?}: {run:?}");
+    }
+    world.ok(&["tree", "delete", "Weather"]);
+    let run = world.run(&["tree", "undelete", "Wether"]);
+    let said = "did you mean \"Weather\"? `drawloom tree list --archived` shows the trees";
+    assert!(run.code == Some(3) && one_line(&run.err).contains(said), "{run:?}");
+    let run = world.run(&["tree", "show", "Wether"]);
+    assert!(!run.err.contains("did you mean"), "control: the archive is not offered to others: {run:?}");
+    for words in [&["context", "show", "snowfall"][..], &["tree", "undelete", "snowfall"]] {
+        let run = world.run(words);
+        assert!(run.code == Some(3) && !run.err.contains("did you mean"), "control: {words:?}: {run:?}");
+    }
 }
 
 #[test]
