@@ -155,6 +155,8 @@ pub struct Settings {
     pub model: Option<String>,
     /// The one named on the command line.
     pub named: Option<String>,
+    /// Names of the weights that run in this program, which keep to no schema. Some may not be fetched yet.
+    pub embedded: Vec<String>,
     /// Models that old requests may be sent to although they went elsewhere.
     pub replay: Vec<String>,
     /// `[presets.NAME]`.

@@ -52,6 +52,12 @@ pub(crate) fn known(name: &str) -> Option<&'static Weights> {
     weights::table::TABLE.iter().find(|weights| weights.name == name)
 }
 
+/// Every name that means known weights.
+pub(crate) fn names() -> Vec<String> {
+    let of = |weights: &Weights| [weights.name.to_owned(), format!("{PROVIDER}{}", weights.name)];
+    weights::table::TABLE.iter().flat_map(of).collect()
+}
+
 /// What this process may do for embedded models.
 pub(crate) struct Embedded {
     home: PathBuf,

@@ -25,7 +25,7 @@ use workspace::StoreGuard;
 use crate::config::Config;
 use crate::config::rules::ConfigRules;
 use crate::context_windows::ContextWindows;
-use crate::embedded::Embedded;
+use crate::embedded::{self, Embedded};
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
 use crate::secrets;
@@ -174,6 +174,7 @@ pub(crate) fn open(
     let settings = Settings {
         model: named.map(str::to_owned).or_else(|| config.model.default.clone()),
         named: named.map(str::to_owned),
+        embedded: embedded::names(),
         replay: config.model.replay.clone(),
         presets: config.presets.clone(),
         agents: config.agents.clone(),

@@ -78,21 +78,26 @@ impl Conversation {
             CommandError::usage(format!("{} is no schema of an answer: {why}", one_line(&name)), hint)
         })?;
         (self.schema, self.config) = (Some(schema), None);
+        // Before weights are fetched.
+        if let Some(model) = self.model_named(app).filter(|name| app.settings.embedded.contains(name)) {
+            return Err(keeps_to_none(&model, "name another model with --model".to_owned()));
+        }
         let info = self.model(app).await?;
         if info.structured {
             return Ok(());
         }
         let model = info.full_name();
-        Err(CommandError::new(
-            "not_taken",
-            2,
-            format!("{} keeps to no schema: your question was not sent", one_line(&model)),
-            format!(
-                "name another model with --model; if this one does, set models.\"{model}\".structured = true in \
-                 config.toml"
-            ),
-        ))
+        let hint = format!(
+            "name another model with --model; if this one does, set models.\"{model}\".structured = true in \
+             config.toml"
+        );
+        Err(keeps_to_none(&model, hint))
     }
+}
+
+fn keeps_to_none(model: &str, hint: String) -> CommandError {
+    let message = format!("{} keeps to no schema: your question was not sent", one_line(model));
+    CommandError::new("not_taken", 2, message, hint)
 }
 
 fn fresh(app: &App) -> Result<Name, CommandError> {

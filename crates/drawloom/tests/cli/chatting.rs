@@ -139,6 +139,9 @@ fn an_answer_fits_its_schema_or_the_place_is_named() {
     let run = world.run(&["ask", "How much?", "--schema", "cost.json"]);
     assert!(run.code == Some(2) && run.err.contains("box/m keeps to no schema"), "{run:?}");
     assert_eq!(near.bodies().len(), asked, "nothing was sent");
+    let run = world.run(&["--model", "smollm2", "ask", "How much?", "--schema", "cost.json"]);
+    assert!(run.code == Some(2) && run.err.starts_with("error: smollm2 keeps to no schema"), "{run:?}");
+    assert!(!world.home().join("models").exists(), "no weights were fetched");
     let run = world.fed(&["ask", "-", "--schema", "-"], b"{}");
     assert!(run.code == Some(2) && run.err.contains("more than once"), "{run:?}");
 }
