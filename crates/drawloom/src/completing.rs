@@ -27,6 +27,10 @@ const ASKED: &str = "DRAWLOOM_COMPLETE";
 static QUOTES: AtomicBool = AtomicBool::new(true);
 /// Characters of a passage beside its short id.
 const GLIMPSE: usize = 50;
+/// Trees whose nodes are offered where no tree is named.
+const NEWEST: usize = 5;
+/// Nodes of a tree that are offered.
+const MOST_NODES: &str = "1000";
 
 /// Answers a shell that asks, and ends the process; returns if none does.
 pub(crate) fn answer() {
@@ -63,7 +67,9 @@ fn with_candidates(arg: Arg, family: &str) -> Arg {
     let id = arg.get_id().to_string();
     let completer: fn(&OsStr) -> Vec<CompletionCandidate> = match (value.as_deref(), id.as_str()) {
         (Some("TREE"), _) | (_, "tree") => trees,
+        (_, "node" | "a" | "b") if family == "context" => nodes_and_trees,
         (Some("NODE"), _) | (_, "node") => nodes,
+        (_, "a" | "b" | "from") if family == "tree" => nodes,
         (_, "session") => sessions,
         (_, "name") if family == "sessions" => sessions,
         (Some("MODEL"), _) => models,
@@ -84,21 +90,38 @@ fn trees(typed: &OsStr) -> Vec<CompletionCandidate> {
     beginning(typed, candidates)
 }
 
+/// Nodes of the tree that is named; where a command takes a node of any tree, those of the newest trees.
 fn nodes(typed: &OsStr) -> Vec<CompletionCandidate> {
-    // `tree COMMAND TREE NODE`.
     let words = plain_words();
-    let [family, _, tree, ..] = words.as_slice() else { return Vec::new() };
-    if family != "tree" {
-        return Vec::new();
-    }
-    let found = asked(&["tree", "show", tree]);
+    let trees = match words.as_slice() {
+        // `tree COMMAND TREE NODE`.
+        [family, _, tree, ..] if family == "tree" => vec![tree.clone()],
+        _ => newest_trees(),
+    };
+    beginning(typed, trees.iter().flat_map(|tree| nodes_of(tree)).collect())
+}
+
+/// What is a node or a whole tree.
+fn nodes_and_trees(typed: &OsStr) -> Vec<CompletionCandidate> {
+    nodes(typed).into_iter().chain(trees(typed)).collect()
+}
+
+/// Short ids of the trees whose nodes are offered where none is named.
+fn newest_trees() -> Vec<String> {
+    let found = asked(&["tree", "list"]);
+    let short = |tree: &Value| text(tree, "short_id").to_owned();
+    listed(&found, "trees").take(NEWEST).map(short).collect()
+}
+
+/// The nodes of a tree by short id, those beside the path too, with their first words.
+fn nodes_of(tree: &str) -> Vec<(String, String)> {
+    let found = asked(&["tree", "show", tree, "--all", "--limit", MOST_NODES]);
     let node = |node: &Value| {
         let words: Vec<&str> = text(node, "text").split_whitespace().collect();
         (text(node, "short_id").to_owned(), words.join(" ").chars().take(GLIMPSE).collect())
     };
     // The beginning of a tree holds nothing.
-    let nodes = listed(&found, "nodes").filter(|node| !node["parent"].is_null());
-    beginning(typed, nodes.map(node).collect())
+    listed(&found, "nodes").filter(|node| !node["parent"].is_null()).map(node).collect()
 }
 
 fn sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
@@ -179,7 +202,8 @@ fn home() -> Option<PathBuf> {
 /// The words of the line that are neither flags nor their values.
 fn plain_words() -> Vec<String> {
     let (mut plain, program) = (Vec::new(), Cli::command());
-    let mut words = line().into_iter().map(|word| word.to_string_lossy().replace('\\', ""));
+    // As bash has them: with what quotes them.
+    let mut words = line().into_iter().map(|word| word.to_string_lossy().replace(['\\', '"', '\''], ""));
     while let Some(word) = words.next() {
         if takes_value(&program, &word) {
             words.next();

@@ -91,6 +91,27 @@ fn a_shell_is_offered_titles_short_ids_sessions_and_models() {
         format!("{id}\tThen it stopped.\n"),
         "the value of a flag is no tree"
     );
+    world.ok(&["tree", "undo", "Tale"]);
+    let aside = format!("{id}\tThen it stopped.\n");
+    for words in [
+        &["tree", "switch", "Tale", &id[..2]][..],
+        &["tree", "siblings", "Tale", &id[..2]],
+        &["tree", "generate", "Tale", "--from", &id[..2]],
+        &["tree", "compare", "Tale", &id, &id[..2]],
+        &["context", "show", &id[..2]],
+        &["context", "diff", &id, &id[..2]],
+        &["context", "replay", &id[..2]],
+        &["forget", &id[..2]],
+    ] {
+        assert!(fish(words).contains(&aside), "beside the path, too: {words:?}: {}", fish(words));
+    }
+    assert!(completed(&world, "bash", &["tree", "switch", "Tale", ""]).contains(&id));
+    let quoted = completed(&world, "bash", &["tree", "switch", "\"Two words\"", ""]);
+    let unquoted = fish(&["tree", "switch", "Two words", ""]);
+    let first = unquoted.split('\t').next().unwrap();
+    assert!(unquoted.starts_with(&format!("{first}\tIt rained.")) && quoted.starts_with(first), "{quoted}");
+    assert!(fish(&["context", "show", "Ta"]).starts_with("Tale\t"), "a tree as well");
+    assert!(!fish(&["forget", "Ta"]).contains("Tale"), "control");
     assert!(fish(&["chat", "--session", "pl"]).contains("plans"));
     assert!(fish(&["sessions", "archive", ""]).contains("plans"));
     let turned = world.json(&["tree", "new", "--title", "Turned \u{202e}elat", "--text", "It rained."]).1;
