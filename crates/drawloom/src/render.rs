@@ -51,6 +51,11 @@ impl RenderedOutcome {
         Self { body: body.into_bytes(), ..Self::default() }
     }
 
+    /// A sentence, which is broken between words.
+    fn sentence(sentence: &str, to: OutputStyle) -> Self {
+        Self::new(columns::wrapped(sentence, "", to))
+    }
+
     fn noting(self, notices: impl IntoIterator<Item = String>) -> Self {
         Self { notices: notices.into_iter().collect(), ..self }
     }
@@ -147,17 +152,19 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
             }
         }
         CommandOutcome::Copied(done) => chat::copied(done, to),
-        CommandOutcome::Compacted(done) => RenderedOutcome::new(tree::compacted(done, to)),
+        CommandOutcome::Compacted(done) => RenderedOutcome::sentence(&tree::compacted(done, to), to),
         CommandOutcome::Stepped(done) => tree::stepped(done, to),
         CommandOutcome::Operations(found) => tree::log(found, to),
-        CommandOutcome::Views(found) => RenderedOutcome::new(tree::views(found, to)),
+        CommandOutcome::Views(found) => {
+            RenderedOutcome::new(tree::views(found, to)).noting(found.sentence.clone())
+        }
         CommandOutcome::Compared(found) => RenderedOutcome::new(findings::compared(found, to)),
         CommandOutcome::Tokens(found) => RenderedOutcome::new(findings::tokens(found, to)),
         CommandOutcome::Verified(found) => RenderedOutcome::new(tree::verified(found, to)),
-        CommandOutcome::Sealed(done) => RenderedOutcome::new(format!(
-            "operations 1 to {} are sealed: {} by {}\n",
-            done.seq, done.head, done.key
-        )),
+        CommandOutcome::Sealed(done) => {
+            let said = format!("operations 1 to {} are sealed: {} by {}", done.seq, done.head, done.key);
+            RenderedOutcome::sentence(&said, to)
+        }
         CommandOutcome::TreeNamed(told) => done(&told.result.short_id, &told.sentence, to),
         CommandOutcome::SessionNamed(told) => done(&told.result.name, &told.sentence, to),
         CommandOutcome::Chatted(done) => chat::chatted(done, to),
@@ -171,7 +178,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::PolicyRules(found) => RenderedOutcome::new(policy::rules(found, to))
             .or_saying(to, "no rules: the default table decides"),
         CommandOutcome::PolicyTested(found) => RenderedOutcome::new(policy::tested(found, to)),
-        CommandOutcome::Decided(done) => RenderedOutcome::new(approvals::decided(done, to)),
+        CommandOutcome::Decided(done) => RenderedOutcome::sentence(&approvals::decided(done, to), to),
         CommandOutcome::Session(found) => chat::session(found, to),
         CommandOutcome::Models(found) => RenderedOutcome::new(model::models(found, to)),
         CommandOutcome::Tested(found) => RenderedOutcome::new(model::tested(found, to)),
@@ -183,7 +190,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Standing(found) => RenderedOutcome::new(slash::standing(found, to)),
         CommandOutcome::Model(found) => slash::model(found, to),
         CommandOutcome::Reloaded(done) => RenderedOutcome::new(slash::reloaded(done, to)),
-        CommandOutcome::Think(found) => slash::think(found),
+        CommandOutcome::Think(found) => slash::think(found, to),
         CommandOutcome::Tools(found) => RenderedOutcome::new(slash::tools(found, to)),
         CommandOutcome::Plan(found) => RenderedOutcome::new(slash::plan(found, to)),
         CommandOutcome::System(found) => RenderedOutcome::new(slash::system(found, to)),
@@ -228,7 +235,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
 /// sentence is the answer.
 fn done(name: &str, sentence: &str, to: OutputStyle) -> RenderedOutcome {
     if to.terminal || name.is_empty() {
-        return RenderedOutcome::new(format!("{}\n", to.line(sentence)));
+        return RenderedOutcome::sentence(&to.line(sentence), to);
     }
     RenderedOutcome::new(format!("{name}\n")).noting([sentence.to_owned()])
 }

@@ -38,6 +38,7 @@ use wait_line::WaitLine;
 
 use crate::cells::cut_end;
 use crate::interrupt::InputWait;
+use crate::render::in_columns;
 
 /// A row with the number it is chosen by.
 type Numbered = (usize, String);
@@ -226,7 +227,7 @@ impl Terminal {
         self.end_line();
         let mut terminal = OpenOptions::new().read(true).write(true).open(TERMINAL).ok()?;
         for line in lines {
-            writeln!(terminal, "{}", explicit(line)).ok()?;
+            terminal.write_all(in_columns(&explicit(line), Some(columns())).as_bytes()).ok()?;
         }
         Some(is_yes(&ask(&terminal, (question, YES_OR_NO), is_over).ok()??))
     }

@@ -280,6 +280,9 @@ pub struct SpanShown {
 pub struct Views {
     /// The views.
     pub views: Vec<ViewLine>,
+    /// What was made or deleted, for people.
+    #[serde(skip)]
+    pub sentence: Option<String>,
 }
 
 /// A view of a list.

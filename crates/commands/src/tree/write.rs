@@ -5,7 +5,9 @@ use loom::{Mode, NodeId, Op, PositionId, Refusal, Slot, TreeId, ViewName, resolv
 use store::{DraftEdit, DraftName, StoreError};
 use workspace::Accept;
 
-use super::telling::{count, first_words, passage, shown_at, word_change, words_of};
+use super::telling::{
+    count, first_words, passage, shown_at, tree_argument, view_option, word_change, words_of,
+};
 use super::{editing, look, typed_role, words};
 use crate::app::input::argument_name;
 use crate::app::{App, NamedNode};
@@ -236,9 +238,28 @@ async fn change(
     let sentence = match applied.seq {
         None => format!("nothing was changed: {shown} has this text"),
         Some(_) if result.position != named.position => format!("branched off as {shown}{words}"),
-        Some(_) => format!("edited: {shown} is shown now{words}"),
+        Some(_) => format!("edited: {shown} {}{words}", place(app, asker, named, &result).await?),
     };
     Ok(Told { result, sentence })
+}
+
+/// Where a version that was made stands: in the text of its view, or how it is reached.
+async fn place(app: &App, asker: &Asker, named: &NamedNode, made: &Edited) -> Result<String, CommandError> {
+    let (at, version) = (made.position, made.node);
+    let found = look(app, asker, named.tree, &named.view, move |rows, tip| {
+        Ok((loom::path::is_ancestor(rows, at, tip)?, editing::is_read(rows, (at, version), tip)?))
+    });
+    match found.await? {
+        (_, true) => Ok("is shown now".to_owned()),
+        (true, false) => Ok("is left out of the text".to_owned()),
+        (false, false) => {
+            let (tree, of) = (tree_argument(app, asker, named.tree).await?, view_option(&named.view));
+            Ok(format!(
+                "stands beside the path of {}: `drawloom tree switch {tree} {}{of}` goes there",
+                named.view, made.short_id
+            ))
+        }
+    }
 }
 
 /// What stands there after an edit, with its text: the sibling that was made, else the version the view shows. The same

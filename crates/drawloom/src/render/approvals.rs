@@ -16,7 +16,7 @@ const INDENT: &str = "          ";
 /// What was done, to which question of whom.
 pub(super) fn decided(done: &Decided, to: OutputStyle) -> String {
     let word = if done.decision == Decision::Approved { "approved" } else { "denied" };
-    format!("{word} ({}): {}\n", to.line(&done.asker), to.line(&done.text))
+    format!("{word} ({}): {}", to.line(&done.asker), to.line(&done.text))
 }
 
 pub(super) fn list(found: &Approvals, to: OutputStyle) -> String {

@@ -7,7 +7,7 @@ use commands::results::tree::{Compared, TokenShown, TokensShown};
 use loom::PositionKind;
 
 use super::columns::{count, cut, word, wrapped};
-use super::table::columns;
+use super::table::explained;
 use super::tree::remark;
 use super::{OutputStyle, RenderedOutcome, diff};
 
@@ -70,14 +70,18 @@ pub(super) fn compared(found: &Compared, to: OutputStyle) -> String {
 
 pub(super) fn tokens(found: &TokensShown, to: OutputStyle) -> String {
     let rows: Vec<_> = found.tokens.iter().map(|token| row(token, to)).collect();
-    columns(&rows, &[4], to)
+    explained(&rows, to).replace(NO_BREAK, " ")
 }
+
+/// A blank at which no line is broken.
+const NO_BREAK: char = '\u{a0}';
 
 /// A token with its place, its probability, how surprising it is, and the alternatives by their ranks.
 fn row(token: &TokenShown, to: OutputStyle) -> Vec<String> {
     let quoted = |text: &str| to.line(&format!("{text:?}")).into_owned();
     let others = token.alternatives.iter().map(|other| {
         let text = format!("{} {} {}", other.rank, quoted(&other.text), percent(other.logprob));
+        let text = text.replace(' ', &NO_BREAK.to_string());
         if other.text == token.text { to.dim(&text) } else { text }
     });
     let bits = token.logprob.map(surprise);
@@ -86,7 +90,7 @@ fn row(token: &TokenShown, to: OutputStyle) -> Vec<String> {
         to.paint(color(bits), &quoted(&token.text)),
         token.logprob.map_or_else(|| "?".to_owned(), percent),
         bits.map_or_else(String::new, |bits| format!("{bits:.1} bits")),
-        others.collect::<Vec<_>>().join("  "),
+        others.collect::<Vec<_>>().join(&format!("{NO_BREAK} ")),
     ]
 }
 
@@ -137,6 +141,9 @@ mod tests {
         let painted = tokens(&found, OutputStyle { color: true, ..OutputStyle::default() });
         assert!(painted.contains("\x1b[33m\" sea\"\x1b[0m"), "{painted:?}");
         let narrow = tokens(&found, OutputStyle { columns: Some(20), ..OutputStyle::default() });
-        assert_eq!(narrow, "4  \" sea\"  25.0 %\n    2.0 bits\n    0 \" hill\" 50.0 …\n");
+        assert_eq!(
+            narrow, "4  \" sea\"  25.0 %\n    2.0 bits\n    0 \" hill\" 50.0 %\n    1 \" sea\" 25.0 %\n",
+            "every rank can be read"
+        );
     }
 }

@@ -35,7 +35,6 @@ pub(super) fn imported(done: &Imported, to: OutputStyle) -> RenderedOutcome {
     if let Some(tree) = &done.named_tree {
         let _ = write!(out, ": {}", to.line(tree));
     }
-    out.push('\n');
     let line = |skipped: &Skipped| {
         let line = format!("skipped {}: {}", to.line(&skipped.at), to.line(&skipped.why));
         with_short_ids(&line)
@@ -46,7 +45,8 @@ pub(super) fn imported(done: &Imported, to: OutputStyle) -> RenderedOutcome {
         0 => "the file was cut or changed: a part of it may be missing in the copy".to_owned(),
         _ => format!("the copy is only a part; left out: {} of the file", count(lines, "line", "lines")),
     });
-    RenderedOutcome::new(out).noting(done.skipped.iter().take(LISTED).map(line).chain(more).chain(partial))
+    RenderedOutcome::sentence(&out, to)
+        .noting(done.skipped.iter().take(LISTED).map(line).chain(more).chain(partial))
 }
 
 pub(super) fn removed(done: &Removed, to: OutputStyle) -> RenderedOutcome {

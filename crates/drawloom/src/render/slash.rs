@@ -173,9 +173,9 @@ pub(super) fn model(found: &ModelStatus, to: OutputStyle) -> RenderedOutcome {
     RenderedOutcome::new(wrapped(&model_line(found, None, to), "", to)).noting(found.notice.clone())
 }
 
-pub(super) fn think(found: &ThinkShown) -> RenderedOutcome {
+pub(super) fn think(found: &ThinkShown, to: OutputStyle) -> RenderedOutcome {
     let until = if found.set { ", in this session (model.think sets it for all)" } else { "" };
-    RenderedOutcome::new(format!("thinking: {}{until}\n", thinking(found.thinking)))
+    RenderedOutcome::sentence(&format!("thinking: {}{until}", thinking(found.thinking)), to)
         .noting(found.notice.clone())
 }
 
@@ -185,7 +185,7 @@ pub(super) fn plan(found: &PlanShown, to: OutputStyle) -> String {
         false => ("off", "tools may change things, as policy says"),
     };
     let until = if found.set { ", in this session" } else { "" };
-    let mut shown = format!("plan mode: {word}{until} ({what})\n");
+    let mut shown = wrapped(&format!("plan mode: {word}{until} ({what})"), "", to);
     if !found.steps.is_empty() {
         let steps = Plan { steps: found.steps.clone() }.to_string();
         shown += &format!("the plan:\n{}", wrapped(&to.text(&steps), "  ", to));

@@ -95,7 +95,7 @@ fn the_default_agent_is_called_assistant_also_where_a_record_has_its_old_name() 
     };
     for outcome in [
         CommandOutcome::Operations(Operations { operations: vec![operation], next: None, more: None }),
-        CommandOutcome::Views(Views { views: vec![view] }),
+        CommandOutcome::Views(Views { views: vec![view], sentence: None }),
     ] {
         let shown = String::from_utf8(plain(&outcome, PIPE).body).unwrap();
         assert!(shown.contains("assistant") && !shown.contains("main"), "{shown}");

@@ -211,14 +211,14 @@ pub(super) fn compacted(done: &Compacted, to: OutputStyle) -> String {
     let back = if done.dry_run { "" } else { "; undo brings them back" };
     match (done.leaves, done.returns) {
         (0, 0) if done.moves => format!(
-            "nothing {verb} the window, which starts further down for lack of room; with more room it {how} at {start}\n"
+            "nothing {verb} the window, which starts further down for lack of room; with more room it {how} at {start}"
         ),
-        (0, 0) => format!("nothing {verb} the window: it starts at {start} already\n"),
+        (0, 0) => format!("nothing {verb} the window: it starts at {start} already"),
         (0, _) => {
             let verb = if done.dry_run { "would come" } else { "came" };
-            format!("{what} {verb} back, as far as there is room; the window {how} at {start}\n")
+            format!("{what} {verb} back, as far as there is room; the window {how} at {start}")
         }
-        _ => format!("{what} {verb} the window{covered}; the window {how} at {start}{back}\n"),
+        _ => format!("{what} {verb} the window{covered}; the window {how} at {start}{back}"),
     }
 }
 
@@ -239,10 +239,10 @@ pub(super) fn path_edited(done: &PathEdited, to: OutputStyle) -> RenderedOutcome
         }
     }
     let text = if said.is_empty() {
-        "nothing was changed\n".to_owned()
+        "nothing was changed".to_owned()
     } else {
         let words = WordChange { came: done.words_added, went: done.words_removed };
-        format!("{}{words}\n", said.join(", "))
+        format!("{}{words}", said.join(", "))
     };
     let (off, elsewhere): (Vec<_>, Vec<_>) =
         done.collided.iter().partition(|node| done.off_path.contains(node));
@@ -260,14 +260,14 @@ pub(super) fn path_edited(done: &PathEdited, to: OutputStyle) -> RenderedOutcome
         *last +=
             &format!("; the edited text lies in {file}: edit them again with what it says, then delete it");
     }
-    RenderedOutcome::new(text).noting(left)
+    RenderedOutcome::sentence(&text, to).noting(left)
 }
 
 pub(super) fn stepped(done: &Stepped, to: OutputStyle) -> RenderedOutcome {
     let did = to.line(done.did.as_deref().unwrap_or("a change of a draft"));
     let not = if done.changed { "" } else { "not " };
-    let line = format!("{not}{}: {did}{}\n", verb(done), done.words);
-    RenderedOutcome::new(line).noting(left_alone(done))
+    let line = format!("{not}{}: {did}{}", verb(done), done.words);
+    RenderedOutcome::sentence(&line, to).noting(left_alone(done))
 }
 
 const fn verb(done: &Stepped) -> &'static str {

@@ -164,6 +164,35 @@ fn no_line_of_a_list_is_wider_than_the_terminal() {
 }
 
 #[test]
+fn no_sentence_of_what_was_done_is_wider_than_the_terminal() {
+    let (world, _near, [node, _]) = wide();
+    let shown = world.json(&["tree", "show", TITLE]).1;
+    let last = shown["nodes"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap();
+    let mut failed = Vec::new();
+    for words in [
+        vec!["tree", "new", "--title", "Of a heron that stands in the reeds", "--text", "It rained."],
+        vec!["tree", "append", TITLE, "It rained on the lake and its island."],
+        vec!["tree", "draft", TITLE, "It rained on the lake and its island."],
+        vec!["tree", "edit", TITLE, &node, "--text", "It rained on the lake, and on the reeds."],
+        vec!["tree", "undo", TITLE],
+        vec!["tree", "redo", TITLE],
+        vec!["tree", "go", TITLE, last],
+        vec!["tree", "compact", TITLE, "--to", last],
+        vec!["tree", "seal", TITLE],
+        vec!["tree", "rename", TITLE, "Of a heron that stands in the reeds"],
+        vec!["tree", "delete", "Long"],
+        vec!["tree", "undelete", "Long"],
+        vec!["sessions", "rename", "main", "other"],
+        vec!["sessions", "archive", "other"],
+        vec!["chat", "-m", "/plan"],
+    ] {
+        let found = too_wide(&world, &[&words[..], &["--quiet"]].concat());
+        failed.extend((!found.is_empty()).then(|| format!("{words:?}: {found:#?}")));
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
 fn the_head_of_an_exchange_fits_and_its_text_is_the_terminals_to_break() {
     let (world, _near, _) = wide();
     for words in [&["log"][..], &["chat", "-m", "/history"]] {

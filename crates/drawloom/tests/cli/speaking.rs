@@ -104,6 +104,38 @@ fn trees_and_sessions_are_named_by_title_and_short_id() {
 }
 
 #[test]
+fn an_edit_says_where_it_stands_and_a_view_what_became_of_it() {
+    let world = tale();
+    let (first, second) = (short(&world, 1), short(&world, 2));
+    let third = world.ok(&["tree", "append", "Tale", " It flew."]).trim().to_owned();
+    world.ok(&["tree", "go", "Tale", &second]);
+    let edited = world.run(&["tree", "edit", "Tale", &third, "--text", " It sang."]);
+    let version = edited.out.trim();
+    let command = format!("drawloom tree switch Tale {version}");
+    let beside =
+        format!("edited: {version} “It sang.” stands beside the path of main: `{command}` goes there");
+    assert_eq!(edited.err.trim(), beside);
+    assert!(!world.ok(&["tree", "text", "Tale"]).contains("sang"));
+    world.ok(&command.split(' ').skip(1).collect::<Vec<_>>());
+    assert!(world.ok(&["tree", "text", "Tale"]).contains("sang"), "the command goes there");
+    world.ok(&["tree", "exclude", "Tale", &first]);
+    let edited = world.run(&["tree", "edit", "Tale", &first, "--text", "It poured."]);
+    assert!(edited.err.contains("“It poured.” is left out of the text"), "{edited:?}");
+
+    let run = world.run(&["tree", "view", "new", "Tale", "side"]);
+    assert!(run.out.contains("main") && run.out.contains("side"), "{run:?}");
+    assert_eq!(run.err.trim(), format!("made the view side; it stands at {version} “It sang.”"));
+    let run = world.run(&["tree", "view", "delete", "Tale", "side"]);
+    assert_eq!((run.out.contains("side"), run.err.trim()), (false, "deleted the view side"), "{run:?}");
+    assert_eq!(world.run(&["tree", "view", "list", "Tale"]).err, "", "control");
+
+    let run = world.run(&["tree", "compact", "Tale", "--to", &third]);
+    let said = [&*run.out, &run.err].concat();
+    assert_eq!(said.matches("no longer sent").count(), 1, "{run:?}");
+    assert!(run.out.starts_with("2 passages (") && run.out.ends_with("; undo brings them back\n"), "{run:?}");
+}
+
+#[test]
 fn an_answer_asked_for_at_the_tip_moves_it_and_one_asked_for_elsewhere_names_the_way_there() {
     let world = tale();
     let tip = || {
