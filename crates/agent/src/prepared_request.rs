@@ -308,7 +308,7 @@ impl PreparedRequest {
                 WindowNotice::ByName => Some(name.as_str()),
                 WindowNotice::OfModel | WindowNotice::Silent => None,
             };
-            who.into_iter().for_each(|who| call.note(&window_notice(who, begins, self.chars_above())));
+            who.into_iter().for_each(|who| call.note(window_notice(who, begins, self.chars_above())));
         }
         Ok(begun)
     }

@@ -58,11 +58,26 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<C
     let start_named = look(app, asker, tree, &view, move |rows, _| passage_at(rows, &name, start)).await?;
     let compacted = Compacted { leaves, returns, chars, covered_by, start, start_named, moves, dry_run };
     if !args.dry_run && moves {
+        if leaves > 0 {
+            app.frontend.note(&beforehand(&compacted));
+        }
         // The genesis holds no text: a window that starts there starts at the top.
         let to = (place.at > 0 || !is_root(app, asker, tree, place.position).await?).then_some(place);
         app.change(asker, tree, &view, Op::Compact { to, by_hand: true }).await?;
     }
     Ok(CommandOutcome::Compacted(compacted))
+}
+
+/// What is about to leave, in one line.
+fn beforehand(done: &Compacted) -> String {
+    let Compacted { leaves, chars, .. } = done;
+    let what = format!("passages that leave the window: {leaves}, {chars} characters");
+    match done.covered_by {
+        "nothing" => {
+            format!("{what}; they stay in the tree and are no longer sent; undo brings them back")
+        }
+        by => format!("{what}; covered by: {by}"),
+    }
 }
 
 async fn is_root(app: &App, asker: &Asker, tree: loom::TreeId, at: PositionId) -> Result<bool, CommandError> {

@@ -23,6 +23,14 @@ async fn what_leaves_the_window_is_said_and_undo_brings_it_back() {
         assert!(!sent(&talk.ok("/context").await));
         let done = talk.ok("/compact").await;
         assert_eq!((&done["leaves"], &done["covered_by"]), (&json!(4), &json!("nothing")));
+        assert!(
+            home.talk
+                .notes
+                .lock()
+                .unwrap()
+                .iter()
+                .any(|note| note.contains("they stay in the tree and are no longer sent"))
+        );
         let context = talk.ok("/context").await;
         assert!(sent(&context), "the manifest says so as well: {context}");
         talk.ok("/undo").await;

@@ -360,7 +360,7 @@ fn the_nearest_node_or_tree_is_named_wherever_one_is_typed() {
     let id = world.ok(&["tree", "append", "Weather", " On."]).trim().to_owned();
     let (near, meant) = (mistyped(&id), format!("did you mean {id}"));
     let (near_in, meant_in) = (format!("Weather:{near}"), format!("did you mean Weather:{id}"));
-    let no_tree = format!("no tree Wether: did you mean \"Weather\"? `drawloom tree list` shows the trees");
+    let no_tree = "no tree Wether: did you mean \"Weather\"? `drawloom tree list` shows the trees";
     let in_none = format!("Wether:{id}");
     for (words, said) in [
         (&["context", "show", &near][..], &*meant),
@@ -372,8 +372,8 @@ fn the_nearest_node_or_tree_is_named_wherever_one_is_typed() {
         (&["context", "show", "Wether"], "no node Wether: did you mean \"Weather\"?"),
         (&["context", "diff", "Wether", "Weather"], "no node Wether: did you mean \"Weather\"?"),
         (&["context", "show", &mistyped(&tree)], &format!("{tree} (\"Weather\")")),
-        (&["context", "show", &in_none], &no_tree),
-        (&["tree", "show", "Wether"], &no_tree),
+        (&["context", "show", &in_none], no_tree),
+        (&["tree", "show", "Wether"], no_tree),
     ] {
         let run = world.run(words);
         assert!(run.code == Some(3) && one_line(&run.err).contains(said), "{words:?}: {run:?}");
