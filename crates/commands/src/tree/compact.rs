@@ -70,14 +70,8 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<C
 
 /// What is about to leave, in one line.
 fn beforehand(done: &Compacted) -> String {
-    let Compacted { leaves, chars, .. } = done;
-    let what = format!("passages that leave the window: {leaves}, {chars} characters");
-    match done.covered_by {
-        "nothing" => {
-            format!("{what}; they stay in the tree and are no longer sent; undo brings them back")
-        }
-        by => format!("{what}; covered by: {by}"),
-    }
+    let Compacted { leaves, chars, covered_by, .. } = done;
+    format!("passages that leave the window: {leaves}, {chars} characters; covered by: {covered_by}")
 }
 
 async fn is_root(app: &App, asker: &Asker, tree: loom::TreeId, at: PositionId) -> Result<bool, CommandError> {

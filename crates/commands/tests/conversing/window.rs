@@ -29,7 +29,7 @@ async fn what_leaves_the_window_is_said_and_undo_brings_it_back() {
                 .lock()
                 .unwrap()
                 .iter()
-                .any(|note| note.contains("they stay in the tree and are no longer sent"))
+                .any(|note| note.contains("passages that leave the window: 4, "))
         );
         let context = talk.ok("/context").await;
         assert!(sent(&context), "the manifest says so as well: {context}");
