@@ -39,7 +39,7 @@ pub struct GenerationOutcome {
     pub estimated_usage: TokenUsage,
     /// The model that answered, `PROVIDER/NAME`.
     pub model: String,
-    /// What it cost; none where it runs on this machine, or price or tokens of the request are not known. Of an answer
+    /// What it cost; none where it runs on this machine for nothing, or price or tokens of the request are not known. Of an answer
     /// that was cut the output is estimated.
     pub cost: Option<Money>,
     /// The window of the model that answered, in tokens.
@@ -145,7 +145,8 @@ pub(crate) fn commit<'a>(
             }
         }
         let window = u64::from(info.window);
-        let prices = info.prices.filter(|_| info.place == ModelPlace::Remote);
+        let is_paid = |prices: &Prices| info.place == ModelPlace::Remote || *prices != Prices::FREE;
+        let prices = info.prices.filter(is_paid);
         let cost = prices.zip(read_usage).map(|(prices, usage)| prices.cost(&usage));
         Ok(GenerationOutcome {
             model: info.full_name(),

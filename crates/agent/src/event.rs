@@ -197,7 +197,7 @@ pub struct TurnOutcome {
     /// The model that answered, `PROVIDER/NAME`; empty where none did.
     #[serde(default)]
     pub model: String,
-    /// What it cost, all its model calls together; none where they run on this machine, or price or tokens are not
+    /// What it cost, all its model calls together; none where they run on this machine for nothing, or price or tokens are not
     /// known.
     #[serde(default)]
     pub cost: Option<Money>,

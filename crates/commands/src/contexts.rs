@@ -151,7 +151,7 @@ pub(crate) async fn shown(
     manifest: &Manifest,
     body: Option<&[u8]>,
 ) -> Result<ContextShown, CommandError> {
-    let place = PlaceOfRequest::read(app, asker, manifest).await?;
+    let place = PlaceOfRequest::read(app, asker, manifest, THE_MODEL).await?;
     let text = |segment: &Segment| {
         let (from, to) = segment.bytes?;
         let bytes = body?.get(from as usize..to as usize)?;
@@ -182,12 +182,12 @@ pub(crate) async fn shown(
     })
 }
 
-/// What the request of a node left out above its window, in characters, and where the window began.
+/// What the request of a node left out above its window, in characters, and where the window of `who` began.
 pub(crate) async fn window_of(
     app: &App,
     asker: &Asker,
-    tree: TreeId,
-    node: NodeId,
+    (tree, node): (TreeId, NodeId),
+    who: &str,
 ) -> Result<(u64, Option<String>), CommandError> {
     let read = app.read(asker, tree, move |rows| {
         let Some(made) = rows.node(node)?.and_then(|row| row.node.generation) else { return Ok(None) };
@@ -195,7 +195,7 @@ pub(crate) async fn window_of(
         stored::manifest(rows, row.manifest)
     });
     let Some(manifest) = read.await? else { return Ok((0, None)) };
-    let place = PlaceOfRequest::read(app, asker, &manifest).await?;
+    let place = PlaceOfRequest::read(app, asker, &manifest, who).await?;
     Ok((left_out(&manifest), place.window_start))
 }
 
@@ -214,17 +214,21 @@ struct PlaceOfRequest {
 }
 
 impl PlaceOfRequest {
-    async fn read(app: &App, asker: &Asker, manifest: &Manifest) -> Result<Self, CommandError> {
+    /// With what `who` sees.
+    async fn read(app: &App, asker: &Asker, manifest: &Manifest, who: &str) -> Result<Self, CommandError> {
         if manifest.tainted_by.is_none() && manifest.left.is_empty() {
             return Ok(Self::default());
         }
         let about = (manifest.tainted_by, manifest.view.clone().unwrap_or_default());
         let (runs, left, is_document) =
             (manifest.runs.clone(), manifest.left.clone(), manifest.way.is_some());
+        let who = who.to_owned();
         let read = app.read(asker, manifest.tree, move |rows| {
             let (tainted_by, view) = about;
             let row = tainted_by.map(|node| rows.node(node)).transpose()?.flatten();
-            let window_start = window_start(rows, &view, &runs, &left, is_document)?;
+            let begins = window_beginning(rows, &view, &runs, &left, is_document)?;
+            let chars = left.iter().map(|run| run.chars).sum();
+            let window_start = begins.map(|begins| agent::window_notice(&who, &begins, chars));
             Ok(Self { tainted_short: row.map(|row| row.short_id), window_start })
         });
         match read.await {
@@ -235,17 +239,19 @@ impl PlaceOfRequest {
     }
 }
 
+/// Who sees a window, where one model is asked.
+pub(crate) const THE_MODEL: &str = "the model";
 /// Bytes of a document's text in which its first words are looked for.
 const BEGINNING: usize = 1_024;
 
 /// Where a window begins: at the first run that stands below all that was left out.
-fn window_start(
+fn window_beginning(
     rows: &dyn TreeReader,
     view: &ViewName,
     runs: &[PathRun],
     left: &[PathRun],
     is_document: bool,
-) -> Result<Option<String>, RowError> {
+) -> Result<Option<WindowBeginning>, RowError> {
     let Some(last) = left.last() else { return Ok(None) };
     let above = loom::path::position(rows, last.to)?.depth;
     for run in runs {
@@ -265,14 +271,12 @@ fn window_start(
         }
         let cut = usize::try_from(run.cut).unwrap_or_default();
         let sent = text.get(cut..).unwrap_or(&text);
-        let chars = left.iter().map(|run| run.chars).sum();
-        let begins = if is_document {
+        return Ok(Some(if is_document {
             let path = ViewOverrides::read(rows, view, run.to)?;
             WindowBeginning::find(rows, view, &path, at.depth, text.get(..cut).unwrap_or_default(), sent)?
         } else {
             WindowBeginning { words: first_words(sent), chapter: None, is_new: false }
-        };
-        return Ok(Some(agent::window_notice("the model", &begins, chars)));
+        }));
     }
     Ok(None)
 }

@@ -4,11 +4,13 @@
 //! first goes ahead until its first token, so that the others find a warm cache (spec: loom §2 `generate`).
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use agent::{
     AgentError, CacheGate, GenerationOutcome, GenerationRequest, PathRequest, PreparedRequest, SiblingGate,
     WindowNotice,
 };
+use context::Bootstrap;
 use futures_util::future::BoxFuture;
 use futures_util::future::join_all;
 use loom::source::DEFAULT_AGENT;
@@ -29,6 +31,7 @@ use crate::rights::Asker;
 use crate::settings::{Agent, Preset, Settings};
 use crate::thinking;
 use crate::tree::answer_place;
+use crate::workspaces;
 
 /// Siblings one command may ask for.
 pub(crate) const MAX_SIBLINGS: u32 = 64;
@@ -73,7 +76,7 @@ async fn on_path(app: &App, asker: &Asker, tree: TreeId, at: PositionId) -> Resu
 
 /// One share of a `generate`: a model, how it is asked, how often.
 pub(crate) struct Share {
-    model: std::sync::Arc<dyn Model>,
+    model: Arc<dyn Model>,
     agent: String,
     params: Params,
     count: u32,
@@ -90,6 +93,8 @@ fn run<'a>(
     Box::pin(async move {
         let shares = shares(app, asker, tree, sampling).await?;
         let requests: u32 = shares.iter().map(|share| share.count).sum();
+        let model = |share: &Share| share.model.info().full_name();
+        let differ = shares.iter().any(|share| model(share) != model(&shares[0]));
         if requests > MAX_SIBLINGS {
             return Err(CommandError::usage(
                 format!("{requests} siblings are asked for and {MAX_SIBLINGS} is the most"),
@@ -108,8 +113,12 @@ fn run<'a>(
                 nodes.push(app.node_named(asker, Some(tree), name).await?.0);
             }
         }
+        // What a conversation was frozen with goes along, unless its workspace is untrusted by now.
+        let distrusts_workspace = workspaces::is_distrusted(app, asker, tree).await?;
+        let bootstrap = Arc::new(Bootstrap { distrusts_workspace, ..Bootstrap::default() });
         let ask = |share: &Share, from: Option<PositionId>, part_of: Option<Seq>, drafts: bool| {
             let path = PathRequest {
+                bootstrap: Arc::clone(&bootstrap),
                 view: view.clone(),
                 from,
                 follow: !drafts,
@@ -125,13 +134,17 @@ fn run<'a>(
             let prepared = ask(share, from, None, true);
             let prepared = prepared.prepare_counted(&app.runtime, &asker.principal).await?;
             let mut found = estimate(&prepared, share.model.info(), &shares);
-            for other in shares.iter().filter(|other| other.model.info() != share.model.info()) {
-                let prepared =
-                    ask(other, from, None, true).prepare_counted(&app.runtime, &asker.principal).await?;
-                if prepared.chars_above() > found.left_out {
-                    (found.left_out, found.window_start) =
-                        (prepared.chars_above(), prepared.window_notice(&other.model.info().full_name()));
+            if differ {
+                let mut windows = Windows::default();
+                for share in &shares {
+                    let name = share.model.info().full_name();
+                    if windows.begin(&name) {
+                        let prepared = ask(share, from, None, true);
+                        let prepared = prepared.prepare_counted(&app.runtime, &asker.principal).await?;
+                        windows.add(prepared.chars_above(), prepared.window_notice(&name));
+                    }
                 }
+                (found.left_out, found.window_start) = windows.shown();
             }
             return Ok(CommandOutcome::Estimate(found));
         }
@@ -160,8 +173,6 @@ fn run<'a>(
         let spending = app.runtime.new_turn()?;
         let (warm, cold) = watch::channel(false);
         let mut slots = Vec::new();
-        let model = |share: &Share| share.model.info().full_name();
-        let differ = shares.iter().any(|share| model(share) != model(&shares[0]));
         let mut told = HashSet::new();
         for share in &shares {
             // A model that honours `n` gives all of its share in one request.
@@ -247,6 +258,32 @@ pub(crate) fn confirm_requests(
     Err(CommandError::refused("not_confirmed", format!("nothing was sent: {what}"), hint))
 }
 
+/// What models see of a document, each said once.
+#[derive(Default)]
+struct Windows {
+    models: HashSet<String>,
+    left_out: u64,
+    starts: Vec<String>,
+}
+
+impl Windows {
+    /// Whether nothing was said of this model yet.
+    fn begin(&mut self, model: &str) -> bool {
+        self.models.insert(model.to_owned())
+    }
+
+    fn add(&mut self, left_out: u64, start: Option<String>) {
+        self.left_out = self.left_out.max(left_out);
+        self.starts.extend(start);
+    }
+
+    /// Characters that are left out for the one that sees least, and where the windows begin.
+    fn shown(self) -> (u64, Option<String>) {
+        let starts = self.starts.join("; ");
+        (self.left_out, Some(starts).filter(|starts| !starts.is_empty()))
+    }
+}
+
 async fn collect(
     app: &App,
     asker: &Asker,
@@ -258,10 +295,13 @@ async fn collect(
     let mut manifest = None;
     let mut usage = UsageShown::default();
     let mut errors = Vec::new();
+    // Who answered, with its first node.
+    let mut answered = Vec::new();
     for answer in answers {
         match answer {
             Ok(answer) => {
                 manifest.get_or_insert(answer.manifest);
+                answered.extend(answer.nodes.first().map(|node| (answer.model.clone(), node.id)));
                 nodes.extend(
                     answer.nodes.into_iter().map(|node| GeneratedNode {
                         streamed: app.frontend.has_shown(node.id),
@@ -302,14 +342,16 @@ async fn collect(
             let answer = (first.id, first.short_id.as_str());
             let another = nodes.get(1).map(|node| (node.id, node.short_id.as_str()));
             let place = answer_place(app, asker, (tree, view), answer, another).await?;
-            let (mut left_out, mut window_start) = (0, None);
-            for node in &nodes {
-                // Of several models the one that sees least.
-                let (above, start) = contexts::window_of(app, asker, tree, node.id).await?;
-                if above > left_out {
-                    (left_out, window_start) = (above, start);
+            let differ = answered.iter().any(|(model, _)| *model != answered[0].0);
+            let mut windows = Windows::default();
+            for (model, node) in &answered {
+                if windows.begin(model) {
+                    let who = if differ { model } else { contexts::THE_MODEL };
+                    let (above, start) = contexts::window_of(app, asker, (tree, *node), who).await?;
+                    windows.add(above, start);
                 }
             }
+            let (left_out, window_start) = windows.shown();
             let done = Generated { nodes, manifest, usage, left_out, window_start, place };
             Ok(CommandOutcome::Generated(done))
         }
@@ -336,7 +378,7 @@ fn estimate(prepared: &PreparedRequest, info: &ModelInfo, shares: &[Share]) -> E
         counted_by: prepared.manifest.counted_by().to_owned(),
         output_tokens: prepared.manifest.budget.reserved_output * u64::from(requests),
         left_out: prepared.chars_above(),
-        window_start: prepared.window_notice("the model"),
+        window_start: prepared.window_notice(contexts::THE_MODEL),
         cost: cost(prepared, shares),
     }
 }

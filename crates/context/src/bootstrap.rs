@@ -75,7 +75,8 @@ pub struct TrimmedFile<'a> {
 impl Bootstrap {
     /// Whether nothing is known of what may stand above: whoever asks without it goes on with what was frozen.
     pub(crate) fn is_unread(&self) -> bool {
-        *self == Self { changed_files: self.changed_files, reload: self.reload, ..Self::default() }
+        let Self { changed_files, reload, distrusts_workspace, .. } = *self;
+        *self == Self { changed_files, reload, distrusts_workspace, ..Self::default() }
     }
 
     /// The text that says who the agent is, and the name of its source.

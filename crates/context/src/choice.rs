@@ -86,14 +86,13 @@ impl WindowChoice<'_> {
         }
         spoken.extend(self.request.said.clone().map(|said| speaker.speak(said, Vec::new())));
         let unread = bootstrap.is_unread();
+        let is_distrusted =
+            bootstrap.distrusts_workspace && previous.prefix.as_ref().is_some_and(Prefix::has_workspace);
         let reload = bootstrap.reload
-            || previous.prefix.as_ref().is_some_and(|sent| {
-                has_other_system(sent, bootstrap) || bootstrap.distrusts_workspace && sent.has_workspace()
-            });
-        let frozen = previous
-            .prefix
-            .as_ref()
-            .filter(|frozen| unread || (!previous.cold && !reload && frozen.start == start));
+            || is_distrusted
+            || previous.prefix.as_ref().is_some_and(|sent| has_other_system(sent, bootstrap));
+        let goes_on = |frozen: &&Prefix| unread || !previous.cold && !reload && frozen.start == start;
+        let frozen = previous.prefix.as_ref().filter(goes_on).filter(|_| !is_distrusted);
         let fresh = match frozen {
             Some(frozen) if unread || !differs(frozen, bootstrap) => None,
             _ => Some(self.fresh(start)),

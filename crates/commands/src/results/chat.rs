@@ -62,7 +62,7 @@ pub struct Chatted {
     pub model: String,
     /// Tokens.
     pub usage: UsageShown,
-    /// What it cost, in dollars; none where it runs on this machine, or price or tokens are not known.
+    /// What it cost, in dollars; none where it runs on this machine for nothing, or price or tokens are not known.
     pub cost: Option<f64>,
     /// Tokens of the request that a cache could reuse, estimated; none for the first, or when another process asked.
     pub reusable: Option<u64>,

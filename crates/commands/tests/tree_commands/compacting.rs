@@ -38,7 +38,7 @@ async fn the_window_starts_where_it_is_told() {
         let before = newest(&home).await;
         assert_eq!(home.ok(&words).await, said, "what was said is done");
         let told = home.talk.notes.lock().unwrap().pop().unwrap();
-        assert!(told.contains(": 3, 66 characters; they stay in the tree"), "said before it is done: {told}");
+        assert!(told.contains(": 3, 66 characters; covered by: nothing"), "said before it is done: {told}");
         assert_eq!(newest(&home).await.0, before.0 + 1, "a dry run does nothing");
         let further = home.ok(&["tree", "compact", &tree, "--to", &nodes[5]]).await;
         assert_eq!(further["leaves"], 2);

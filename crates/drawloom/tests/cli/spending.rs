@@ -60,3 +60,23 @@ fn what_servers_report_at_configured_prices_is_what_was_spent() {
     assert_eq!(row(&by_purpose, "turn")["calls"], all);
     assert_eq!(by_purpose["total"], costs["total"], "the same under every key");
 }
+
+#[test]
+fn a_local_model_with_prices_costs_what_they_say() {
+    for (prices, cost) in
+        [("price_input = 10\nprice_output = 20\n", Value::from(0.000_36)), ("", Value::Null)]
+    {
+        let world = World::new();
+        let server = server();
+        world.write(
+            "config.toml",
+            &format!(
+                "[providers.near]\nbase_url = \"http://127.0.0.1:{}\"\ndialect = \"anthropic_messages\"\n\
+                 [models.\"near/m\"]\noutput_limit = 16\n{prices}",
+                server.port
+            ),
+        );
+        let (_, done) = world.json(&["--model", "near/m", "chat", "-m", "hi"]);
+        assert_eq!(done["cost"], cost, "{done}");
+    }
+}

@@ -238,6 +238,26 @@ fn s4_a_session_that_goes_on_sends_nothing_of_a_workspace_that_was_untrusted_mea
 }
 
 #[test]
+fn s4_a_generation_in_a_conversation_sends_nothing_of_a_workspace_that_was_untrusted_meanwhile() {
+    let world = World::new();
+    let clone = clone(&world);
+    let path = text(&clone);
+    world.ok(&["workspace", "trust", &path]);
+    let mut chat = world.command(&["--model", "script:echo", "--json", "chat", "-m", "first"]);
+    let run: Run = chat.current_dir(&clone).output().unwrap().into();
+    let tree = serde_json::from_str::<Value>(&run.out).unwrap()["tree"].as_str().unwrap().to_owned();
+    let generated = || {
+        let (_, made) = world.json(&["--model", "script:echo", "tree", "generate", &tree]);
+        let node = made["nodes"][0]["id"].as_str().unwrap();
+        world.ok(&["context", "show", node, "--text", "--json"])
+    };
+    assert!(generated().contains(CANARY), "control: what was frozen goes along");
+    world.ok(&["workspace", "untrust", &path]);
+    let sent = generated();
+    assert!(sent.contains("first") && !sent.contains(CANARY), "{sent}");
+}
+
+#[test]
 fn s4_another_folder_at_a_trusted_path_is_not_trusted() {
     let world = World::new();
     let trusted = clone(&world);
