@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::cli::Cli;
 use crate::config::Layers;
+use crate::embedded;
 use crate::model_names;
 use crate::paths::InvocationPaths;
 
@@ -58,21 +59,25 @@ pub(crate) fn script(shell: Shell) -> Result<Vec<u8>, CommandError> {
 /// The same command with what its arguments may be. `family` is the command it is one of.
 fn completed(command: clap::Command, family: &str) -> clap::Command {
     let own = command.get_name().to_owned();
-    let command = command.mut_args(|arg| with_candidates(arg, family));
+    let command = command.mut_args(|arg| with_candidates(arg, family, &own));
     command.mut_subcommands(|sub| completed(sub, &own))
 }
 
-fn with_candidates(arg: Arg, family: &str) -> Arg {
+/// `own` is the command's name, `family` that of the one around it.
+fn with_candidates(arg: Arg, family: &str, own: &str) -> Arg {
     let value = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
     let id = arg.get_id().to_string();
     let completer: fn(&OsStr) -> Vec<CompletionCandidate> = match (value.as_deref(), id.as_str()) {
+        (Some("TREE"), _) | (_, "tree") if own == "undelete" => archived_trees,
         (Some("TREE"), _) | (_, "tree") => trees,
         (_, "node" | "a" | "b") if family == "context" => nodes_and_trees,
         (Some("NODE"), _) | (_, "node") => nodes,
         (_, "a" | "b" | "from") if family == "tree" => nodes,
         (_, "session") => sessions,
+        (_, "name") if family == "sessions" && own == "restore" => archived_sessions,
         (_, "name") if family == "sessions" => sessions,
         (Some("MODEL"), _) => models,
+        (_, "name") if family == "model" && own == "pull" => weights,
         (_, "name") if family == "model" => models,
         _ => return arg,
     };
@@ -80,7 +85,15 @@ fn with_candidates(arg: Arg, family: &str) -> Arg {
 }
 
 fn trees(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let found = asked(&["tree", "list"]);
+    trees_of(typed, &["tree", "list"])
+}
+
+fn archived_trees(typed: &OsStr) -> Vec<CompletionCandidate> {
+    trees_of(typed, &["tree", "list", "--archived"])
+}
+
+fn trees_of(typed: &OsStr, list: &[&str]) -> Vec<CompletionCandidate> {
+    let found = asked(list);
     let mut candidates = Vec::new();
     for tree in listed(&found, "trees") {
         let (title, id) = (text(tree, "title"), text(tree, "short_id"));
@@ -125,9 +138,22 @@ fn nodes_of(tree: &str) -> Vec<(String, String)> {
 }
 
 fn sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let found = asked(&["sessions", "list"]);
+    sessions_of(typed, &["sessions", "list"])
+}
+
+fn archived_sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
+    sessions_of(typed, &["sessions", "list", "--archived"])
+}
+
+fn sessions_of(typed: &OsStr, list: &[&str]) -> Vec<CompletionCandidate> {
+    let found = asked(list);
     let named = |session: &Value| (text(session, "name").to_owned(), text(session, "title").to_owned());
     beginning(typed, listed(&found, "sessions").map(named).collect())
+}
+
+/// What the embedded engine runs.
+fn weights(typed: &OsStr) -> Vec<CompletionCandidate> {
+    beginning(typed, embedded::names().into_iter().map(|name| (name, String::new())).collect())
 }
 
 fn models(typed: &OsStr) -> Vec<CompletionCandidate> {
@@ -135,7 +161,8 @@ fn models(typed: &OsStr) -> Vec<CompletionCandidate> {
     let layers = Layers::read(&paths.home, env::vars_os(), &[]);
     let Ok(config) = layers.config() else { return Vec::new() };
     let own = config.model.default.iter().chain(config.models.keys()).cloned();
-    let mut names: Vec<String> = own.chain(model_names::catalogue(&config).map(|(name, _)| name)).collect();
+    let known = model_names::catalogue(&config).map(|(name, _)| name);
+    let mut names: Vec<String> = own.chain(embedded::names()).chain(known).collect();
     names.sort();
     names.dedup();
     beginning(typed, names.into_iter().map(|name| (name, String::new())).collect())

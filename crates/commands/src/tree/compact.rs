@@ -29,8 +29,11 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<C
         Some(name) => Some(app.node_named(asker, Some(tree), name).await?.1),
         None => None,
     };
-    // Without a model nothing limits what would be sent.
-    let model = app.model(app.settings.model.as_deref()).await.ok();
+    // Without a model nothing limits what would be sent: to move to a place nobody is asked to choose one.
+    let model = match (app.settings.model.as_deref(), to) {
+        (None, Some(_)) => None,
+        (name, _) => app.model(name).await.ok(),
+    };
     let asked = model.map(|model| {
         let info = model.info();
         let budget = TokenBudget::new(info.window.into(), info.output_limit.into(), None);

@@ -108,7 +108,8 @@ async fn half_leaves_at_the_beginning_of_a_paragraph() {
 
 #[tokio::test]
 async fn half_is_of_what_the_model_would_be_sent() {
-    for home in homes() {
+    for mut home in homes() {
+        home.app.settings.model = Some("script:echo".to_owned());
         let options = ScriptOptions { window: 512, output_limit: 128, ..ScriptOptions::default() };
         home.models.set(ScriptModel::echo(options));
         let tree = home.tree("buffer", "Far above.\n\n").await;

@@ -59,6 +59,27 @@ fn shells_get_completions() {
     assert!(!world.home().exists());
 }
 
+#[test]
+fn a_shell_is_offered_what_is_archived_where_that_comes_back_and_weights_where_they_are_fetched() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Gone", "--text", "It rained."]);
+    world.ok(&["tree", "delete", "Gone"]);
+    for name in ["plans", "pages"] {
+        world.ok(&["--model", "script:echo", "chat", "--session", name, "-m", "Hello."]);
+    }
+    world.ok(&["sessions", "archive", "plans"]);
+    let fish = |words: &[&str]| completed(&world, "fish", words);
+    assert!(
+        fish(&["tree", "undelete", "Go"]).contains("Gone") && !fish(&["tree", "show", "Go"]).contains("Gone")
+    );
+    let restored = fish(&["sessions", "restore", "p"]);
+    assert!(restored.contains("plans") && !restored.contains("pages"), "{restored}");
+    for words in [&["model", "pull", "sm"][..], &["model", "use", "sm"], &["--model", "sm"]] {
+        assert!(fish(words).contains("smollm2"), "{words:?}");
+    }
+    assert!(!fish(&["model", "pull", "an"]).contains("anthropic/"));
+}
+
 /// What a shell is offered behind these words.
 fn completed(world: &World, shell: &str, words: &[&str]) -> String {
     let mut command = world.command(&[&["--", "drawloom"], words].concat());

@@ -136,6 +136,16 @@ fn an_edit_says_where_it_stands_and_a_view_what_became_of_it() {
 }
 
 #[test]
+fn a_window_is_moved_without_a_model() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    let second = world.ok(&["tree", "append", "Tale", " On."]).trim().to_owned();
+    let command = world.command(&["tree", "compact", "Tale", "--to", &second]);
+    let told = Terminal::start(command).written();
+    assert!(told.contains("left the window") && !told.contains("No model is chosen"), "{told}");
+}
+
+#[test]
 fn an_answer_asked_for_at_the_tip_moves_it_and_one_asked_for_elsewhere_names_the_way_there() {
     let world = tale();
     let tip = || {
