@@ -19,7 +19,7 @@ pub(super) const YES_OR_NO: &str = "[y/N] ";
 /// How often it is looked whether a question was answered elsewhere.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Asks at a terminal. Returns the line that is the answer: only what is typed after the question counts; none when
+/// Asks at a terminal. Returns the line that is the answer: what was typed before the question does not count; none when
 /// the terminal went away, or once `is_over` says that it need not be asked any more.
 pub(super) fn ask(
     mut terminal: &File,
@@ -27,8 +27,9 @@ pub(super) fn ask(
     is_over: &dyn Fn() -> bool,
 ) -> io::Result<Option<String>> {
     let _modes = TerminalMode::lines(terminal);
-    terminal.write_all(format!("{} {choices}", explicit(question)).as_bytes())?;
+    // Not once the question stands: an answer at once would be thrown away.
     tcflush(terminal, QueueSelector::IFlush)?;
+    terminal.write_all(format!("{} {choices}", explicit(question)).as_bytes())?;
     typed(terminal, is_over)
 }
 
