@@ -26,6 +26,7 @@ mod policies;
 pub mod results;
 pub mod rights;
 pub mod settings;
+mod shares;
 mod shell;
 pub mod slash;
 pub mod table;
