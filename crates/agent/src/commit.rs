@@ -30,17 +30,18 @@ pub struct GenerationOutcome {
     pub nodes: Vec<CommittedNode>,
     /// What a request that makes no node was answered.
     pub reply: Option<TextReply>,
-    /// Tokens of its request: as reported, if they were, else estimated.
+    /// Tokens of its request, estimated.
     pub tokens: u64,
     /// Those of them that a cache could reuse, estimated; none where no request was before it.
     pub reusable: Option<u64>,
     pub usage: Option<TokenUsage>,
-    /// What it came to where nothing was reported, as of an answer that was cut: estimated.
+    /// What it came to where its whole was not reported, as of an answer that was cut: the input as it was reported until
+    /// then, if it was, else estimated; the output estimated.
     pub estimated_usage: TokenUsage,
     /// The model that answered, `PROVIDER/NAME`.
     pub model: String,
-    /// What it cost; none where it runs on this machine for nothing, or price or tokens of the request are not known. Of an answer
-    /// that was cut the output is estimated.
+    /// What it cost; none where it runs on this machine for nothing, or price or tokens of the request are not known. Of an
+    /// answer that was cut the output is estimated.
     pub cost: Option<Money>,
     /// The window of the model that answered, in tokens.
     pub window: u64,
@@ -154,7 +155,7 @@ pub(crate) fn commit<'a>(
             manifest: prepared.digest,
             nodes,
             reply,
-            tokens: read_usage.map_or(sent, |usage| usage.input()),
+            tokens: sent,
             reusable: prepared.manifest.reused_tokens,
             usage,
             estimated_usage: estimated_usage.unwrap_or_default(),

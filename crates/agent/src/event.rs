@@ -55,8 +55,8 @@ pub enum SessionEvent {
         #[serde(default)]
         tokens: u64,
     },
-    /// A request brought no whole answer: what becomes of it is another event.
-    Unanswered { generation: GenerationId, nodes: Vec<NodeId> },
+    /// A request brought no whole answer: what becomes of the part that came is another event.
+    RequestFailed { generation: GenerationId, nodes: Vec<NodeId> },
     /// The model reads the request: so many of its tokens so far.
     Reading { done: u64, total: u64 },
     /// More text of a node that is being written; `offset` is in bytes of that text.
@@ -197,8 +197,8 @@ pub struct TurnOutcome {
     /// The model that answered, `PROVIDER/NAME`; empty where none did.
     #[serde(default)]
     pub model: String,
-    /// What it cost, all its model calls together; none where they run on this machine for nothing, or price or tokens are not
-    /// known.
+    /// What it cost, all its model calls together; none where they run on this machine for nothing, or price or tokens are
+    /// not known.
     #[serde(default)]
     pub cost: Option<Money>,
     /// Tokens of the request that a cache could reuse, estimated; none where no request was before it.

@@ -147,7 +147,7 @@ pub(crate) async fn send(
     };
     if result.is_err() {
         let (generation, nodes) = (begun.row.id, begun.row.reserved.clone());
-        call.events.emit(SessionEvent::Unanswered { generation, nodes });
+        call.events.emit(SessionEvent::RequestFailed { generation, nodes });
     }
     Ok(ReceivedStream { result, spool: spool.finished().await })
 }

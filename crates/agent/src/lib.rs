@@ -42,6 +42,7 @@ pub mod spend;
 mod stop_cutter;
 pub mod stored;
 pub mod variant;
+mod workspace_trust;
 
 pub use self::media::{MediaFacts, MediaHold};
 pub use admission::expected_output;

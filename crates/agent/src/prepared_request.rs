@@ -26,6 +26,7 @@ use crate::stored;
 const ROUNDS: u32 = 3;
 /// The least part of a prior's estimate that a text has in tokens.
 const MIN_TOKEN_RATIO: f64 = 0.3;
+
 /// A request, ready to be made durable and sent.
 pub struct PreparedRequest {
     /// The bytes that are sent.

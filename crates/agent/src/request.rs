@@ -141,7 +141,12 @@ impl GenerationRequest {
         Box::pin(async move {
             match &self.source {
                 RequestSource::Path(path) => {
-                    let (path, now, fit) = (path.clone(), runtime.now(), estimator.clone());
+                    let (mut path, now, fit) = (path.clone(), runtime.now(), estimator.clone());
+                    // Whoever reads nothing of a workspace goes on with what was frozen of it.
+                    if path.bootstrap.is_unread() && runtime.distrusts_workspace(who, self.tree).await? {
+                        let read = Bootstrap::clone(&path.bootstrap);
+                        path.bootstrap = Arc::new(Bootstrap { distrusts_workspace: true, ..read });
+                    }
                     let target = TargetModel::of(self.model.info());
                     let way = ContinuationForm::of(self.model.info());
                     let stored = StoredMedia::of(Arc::clone(&runtime.home));

@@ -4,7 +4,7 @@
 //! fits beside what was spent and what runs in the home: several requests at once, of whichever processes, cannot each
 //! take the last of it. At the limit whoever is there is asked; a yes holds for the turn, or for the tree in that day
 //! or month, and for nothing else of the process. With nobody there the request is refused, and nothing was sent.
-//! Local models cost nothing; a remote one whose price is not known has a number of tokens a day instead.
+//! A local model without prices costs nothing; a remote one whose price is not known has a number of tokens a day instead.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -185,13 +185,10 @@ impl EventSink for Shown {
 }
 
 impl Shown {
-    /// Shows that one request is waited for no more, and another one may be.
-    fn arrived(&self, nodes: &[NodeId]) {
+    /// Shows that one request is waited for no more. Returns the model and the tokens of one that still is.
+    fn arrived(&self, nodes: &[NodeId]) -> Option<(String, u64)> {
         self.frontend.arrived();
-        let other = self.progress().arrived(nodes);
-        if let Some((model, tokens)) = other {
-            self.frontend.awaits(&model, tokens);
-        }
+        self.progress().arrived(nodes)
     }
 
     /// Shows an event that is of the moment: text as it comes, notices, questions.
@@ -211,8 +208,17 @@ impl Shown {
                 }
             }
             SessionEvent::Reading { done, total } => self.frontend.reading(*done, *total),
-            SessionEvent::Committed { node, .. } => self.arrived(&[node.id]),
-            SessionEvent::Unanswered { nodes, .. } => self.arrived(nodes),
+            SessionEvent::Committed { node, .. } => {
+                if let Some((model, tokens)) = self.arrived(&[node.id]) {
+                    self.frontend.awaits(&model, tokens);
+                }
+            }
+            SessionEvent::RequestFailed { nodes, .. } => {
+                // The other may be the one that is being written.
+                if let Some((model, tokens)) = self.arrived(nodes) {
+                    self.frontend.sent(&model, tokens);
+                }
+            }
             SessionEvent::Finished { .. } => {
                 self.progress().awaited.clear();
                 self.frontend.arrived();

@@ -4,13 +4,11 @@
 //! first goes ahead until its first token, so that the others find a warm cache (spec: loom §2 `generate`).
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use agent::{
     AgentError, CacheGate, GenerationOutcome, GenerationRequest, PathRequest, PreparedRequest, SiblingGate,
     WindowNotice,
 };
-use context::Bootstrap;
 use futures_util::future::BoxFuture;
 use futures_util::future::join_all;
 use loom::{Op, Position, PositionId, PositionKind, Seq, TreeId, ViewName};
@@ -28,7 +26,6 @@ use crate::rights::Asker;
 use crate::shares::{Share, shares};
 use crate::thinking;
 use crate::tree::answer_place;
-use crate::workspaces;
 
 /// Siblings one command may ask for.
 pub(crate) const MAX_SIBLINGS: u32 = 64;
@@ -102,12 +99,8 @@ fn run<'a>(
                 nodes.push(app.node_named(asker, Some(tree), name).await?.0);
             }
         }
-        // What a conversation was frozen with goes along, unless its workspace is untrusted by now.
-        let distrusts_workspace = workspaces::is_distrusted(app, asker, tree).await?;
-        let bootstrap = Arc::new(Bootstrap { distrusts_workspace, ..Bootstrap::default() });
         let ask = |share: &Share, from: Option<PositionId>, part_of: Option<Seq>, drafts: bool| {
             let path = PathRequest {
-                bootstrap: Arc::clone(&bootstrap),
                 view: view.clone(),
                 from,
                 follow: !drafts,
@@ -202,7 +195,7 @@ fn run<'a>(
 /// Tokens above which the estimate is shown first (spec: agent §1 *Budgets*).
 const MANY_TOKENS: u64 = 50_000;
 
-/// Shows what many tokens of a model elsewhere would come to, and asks. What runs here costs nothing but time.
+/// Shows what many tokens of a model elsewhere would come to, and asks. What runs here is not asked about.
 async fn ask_first(
     app: &App,
     asker: &Asker,

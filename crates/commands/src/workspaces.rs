@@ -3,8 +3,8 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use loom::{Digest, Millis, TreeId};
-use store::{LIST_PAGE, Principal, SessionId, Store, StoreError, WorkspaceRecord, all_pages};
+use loom::{Digest, Millis};
+use store::{LIST_PAGE, Principal, Store, StoreError, WorkspaceRecord, all_pages};
 use workspace::discovery::check_writable_root;
 use workspace::trust::{
     Accepted, Inventory, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceId,
@@ -70,15 +70,6 @@ pub(crate) async fn accepted(app: &App) -> Accepted {
             accepted.clone()
         }
     }
-}
-
-/// Whether the owner said of the workspace of a tree's session that nothing of it is loaded.
-pub(crate) async fn is_distrusted(app: &App, asker: &Asker, tree: TreeId) -> Result<bool, StoreError> {
-    let (store, who) = (&app.runtime.store, &asker.principal);
-    let Some(session) = store.tree(who, tree).await?.session else { return Ok(false) };
-    let Some(session) = store.session(who, &SessionId(session)).await? else { return Ok(false) };
-    let is_it = |record: &WorkspaceRecord| !record.trusted && record.path == Path::new(&session.workspace);
-    Ok(all_records(store, &Principal::Owner).await?.iter().any(is_it))
 }
 
 async fn all_records(store: &Store, who: &Principal) -> Result<Vec<WorkspaceRecord>, StoreError> {

@@ -131,9 +131,17 @@ impl FileChange<'_> {
     }
 }
 
+/// What topics of files begin with.
+const OF_FILE: &str = "file:";
+
 /// The topic of what is told of a file.
 pub(crate) fn topic(file: &str) -> String {
-    format!("file:{file}")
+    format!("{OF_FILE}{file}")
+}
+
+/// Whether an injection of this source tells of a file.
+pub(crate) fn is_of_file(source: &str) -> bool {
+    source.starts_with(OF_FILE)
 }
 
 /// What is told of a file that is again as it stands above.

@@ -74,7 +74,7 @@ pub struct TrimmedFile<'a> {
 
 impl Bootstrap {
     /// Whether nothing is known of what may stand above: whoever asks without it goes on with what was frozen.
-    pub(crate) fn is_unread(&self) -> bool {
+    pub fn is_unread(&self) -> bool {
         let Self { changed_files, reload, distrusts_workspace, .. } = *self;
         *self == Self { changed_files, reload, distrusts_workspace, ..Self::default() }
     }

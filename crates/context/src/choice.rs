@@ -4,7 +4,7 @@ use loom::path::ViewOverrides;
 use loom::reader::Injection;
 use loom::{NodeId, PositionId, Role, TextOffset, TreeReader, Trust};
 
-use crate::activation::{ChangedFiles, FileChange, changes, reverted, standing, topic};
+use crate::activation::{ChangedFiles, FileChange, changes, is_of_file, reverted, standing, topic};
 use crate::bootstrap::{Bootstrap, SYSTEM};
 use crate::circling;
 use crate::dialogue::{Dependencies, DialogueRequest};
@@ -84,6 +84,7 @@ impl WindowChoice<'_> {
         if let Some(again) = &self.request.again {
             again.unshow(&mut spoken, estimator);
         }
+        self.unshow_workspace(&mut spoken);
         spoken.extend(self.request.said.clone().map(|said| speaker.speak(said, Vec::new())));
         let unread = bootstrap.is_unread();
         let is_distrusted =
@@ -92,7 +93,8 @@ impl WindowChoice<'_> {
             || is_distrusted
             || previous.prefix.as_ref().is_some_and(|sent| has_other_system(sent, bootstrap));
         let goes_on = |frozen: &&Prefix| unread || !previous.cold && !reload && frozen.start == start;
-        let frozen = previous.prefix.as_ref().filter(goes_on).filter(|_| !is_distrusted);
+        let rest = previous.prefix.as_ref().filter(|_| is_distrusted).map(Prefix::without_workspace);
+        let frozen = rest.as_ref().or(previous.prefix.as_ref()).filter(goes_on);
         let fresh = match frozen {
             Some(frozen) if unread || !differs(frozen, bootstrap) => None,
             _ => Some(self.fresh(start)),
@@ -192,7 +194,17 @@ impl WindowChoice<'_> {
 
     fn first_turn(&self, speaker: &Renderer<'_>) -> Result<Vec<Spoken>, ContextError> {
         let before = self.path.tip.depth + 1;
-        Ok(History::first_turn(self.rows, &self.request.view, self.path, before, speaker)?)
+        let mut first = History::first_turn(self.rows, &self.request.view, self.path, before, speaker)?;
+        self.unshow_workspace(&mut first);
+        Ok(first)
+    }
+
+    /// Leaves out of nodes what was told with them of files of a workspace that is not trusted any more.
+    fn unshow_workspace(&self, spoken: &mut [Spoken]) {
+        if self.request.bootstrap.distrusts_workspace {
+            let stays = |shown: &Injection| !is_of_file(&shown.source);
+            spoken.iter_mut().for_each(|said| said.retain_injections(stays, self.around.estimator));
+        }
     }
 
     /// Tokens above the conversation, and of what is pinned.

@@ -49,6 +49,12 @@ pub struct FrozenText {
     pub text: String,
 }
 
+impl FrozenText {
+    fn is_of_workspace(&self) -> bool {
+        self.kind == Kind::File || self.trust == Trust::Workspace
+    }
+}
+
 /// Something that is not above the boundary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NotSent {
@@ -78,7 +84,13 @@ impl Prefix {
 
     /// Whether a text of a workspace is in it.
     pub(crate) fn has_workspace(&self) -> bool {
-        self.texts.iter().any(|text| text.trust == Trust::Workspace)
+        self.texts.iter().any(FrozenText::is_of_workspace)
+    }
+
+    /// The same without texts of a workspace.
+    pub(crate) fn without_workspace(&self) -> Self {
+        let texts = self.texts.iter().filter(|text| !text.is_of_workspace()).cloned().collect();
+        Self { texts, ..self.clone() }
     }
 
     /// Its parts and their pieces.

@@ -104,6 +104,14 @@ impl Spoken {
     pub(crate) fn says(&self) -> bool {
         !self.excluded && (!self.lines.is_empty() || !self.injections.is_empty())
     }
+
+    /// Keeps of what was shown with it what `stays`.
+    pub(crate) fn retain_injections(&mut self, stays: impl Fn(&Injection) -> bool, estimator: &Estimator) {
+        let leaves = self.injections.iter().filter(|shown| !stays(shown));
+        let tokens: u64 = leaves.map(|shown| estimator.of(&shown.text) + estimator.of_messages(1)).sum();
+        self.injections.retain(stays);
+        (self.tokens, self.told) = (self.tokens - tokens, self.told - tokens);
+    }
 }
 
 /// Puts nodes into the form they are sent in.

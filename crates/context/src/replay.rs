@@ -70,10 +70,7 @@ impl ReplayConstraints {
     pub(crate) fn unshow(&self, spoken: &mut [Spoken], estimator: &Estimator) {
         for said in spoken {
             let was_there = |shown: &Injection| self.shown.contains(&(shown.node, shown.ordinal));
-            let later = said.injections.iter().filter(|shown| !was_there(shown));
-            let tokens: u64 = later.map(|shown| estimator.of(&shown.text) + estimator.of_messages(1)).sum();
-            said.injections.retain(was_there);
-            (said.tokens, said.told) = (said.tokens - tokens, said.told - tokens);
+            said.retain_injections(was_there, estimator);
         }
     }
 

@@ -71,8 +71,9 @@ fn with_candidates(arg: Arg, family: &str, own: &str) -> Arg {
         (Some("TREE"), _) | (_, "tree") if own == "undelete" => archived_trees,
         (Some("TREE"), _) | (_, "tree") => trees,
         (_, "node" | "a" | "b") if family == "context" => nodes_and_trees,
+        (_, "from") if family == "tree" => nodes_of_named_tree,
         (Some("NODE"), _) | (_, "node") => nodes,
-        (_, "a" | "b" | "from") if family == "tree" => nodes,
+        (_, "a" | "b") if family == "tree" => nodes,
         (_, "session") => sessions,
         (_, "name") if family == "sessions" && own == "restore" => archived_sessions,
         (_, "name") if family == "sessions" => sessions,
@@ -105,13 +106,19 @@ fn trees_of(typed: &OsStr, list: &[&str]) -> Vec<CompletionCandidate> {
 
 /// Nodes of the tree that is named; where a command takes a node of any tree, those of the newest trees.
 fn nodes(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let words = plain_words();
-    let trees = match words.as_slice() {
-        // `tree COMMAND TREE NODE`.
-        [family, _, tree, ..] if family == "tree" => vec![tree.clone()],
-        _ => newest_trees(),
-    };
+    let trees = named_tree().map_or_else(newest_trees, |tree| vec![tree]);
     beginning(typed, trees.iter().flat_map(|tree| nodes_of(tree)).collect())
+}
+
+fn nodes_of_named_tree(typed: &OsStr) -> Vec<CompletionCandidate> {
+    beginning(typed, named_tree().iter().flat_map(|tree| nodes_of(tree)).collect())
+}
+
+/// The tree of `tree COMMAND TREE`.
+fn named_tree() -> Option<String> {
+    let mut words = plain_words().into_iter();
+    words.next().filter(|family| family == "tree")?;
+    words.nth(1)
 }
 
 /// What is a node or a whole tree.
@@ -229,8 +236,7 @@ fn home() -> Option<PathBuf> {
 /// The words of the line that are neither flags nor their values.
 fn plain_words() -> Vec<String> {
     let (mut plain, program) = (Vec::new(), Cli::command());
-    // As bash has them: with what quotes them.
-    let mut words = line().into_iter().map(|word| word.to_string_lossy().replace(['\\', '"', '\''], ""));
+    let mut words = line().into_iter().map(|word| unquoted(&word.to_string_lossy()));
     while let Some(word) = words.next() {
         if takes_value(&program, &word) {
             words.next();
@@ -239,6 +245,14 @@ fn plain_words() -> Vec<String> {
         }
     }
     plain
+}
+
+/// A word without what quotes it in a shell, as bash has it; fish takes that away itself, and a title may hold it.
+fn unquoted(word: &str) -> String {
+    match shlex::split(word).as_deref() {
+        Some([one]) => one.clone(),
+        _ => word.to_owned(),
+    }
 }
 
 /// Whether a word is a flag whose value is the next word, in any command.

@@ -2,8 +2,8 @@
 //! llama.cpp writes a conversation in its model's template besides (`/apply-template`), so that all of it is counted.
 //!
 //! It fails open: what a server does not count, or not in time, is left to the estimate. One that says that it does not
-//! count is not asked again, nor is one that failed three times in a row; a text it does not take is passed over. The
-//! same holds for templates, and for the tokens around a request, each by itself.
+//! count is not asked again by this process, nor is one that failed or took too long three times in a row; a text it does
+//! not take is passed over. The same holds for templates, and for the tokens around a request, each by itself.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -40,6 +40,8 @@ pub(crate) struct ServerCounter {
     /// Tokens around each request.
     special: OnceLock<u64>,
     text_failures: Failures,
+    /// Of all texts of a request together: none fails where a server is slow.
+    timeouts: Failures,
     template_failures: Failures,
     special_failures: Failures,
 }
@@ -107,6 +109,7 @@ impl ServerCounter {
             requests: CountedChunks::default(),
             special: OnceLock::new(),
             text_failures: Failures::default(),
+            timeouts: Failures::default(),
             template_failures: Failures::default(),
             special_failures: Failures::default(),
         }
@@ -139,6 +142,10 @@ impl ServerCounter {
         let body = serde_json::to_vec(&question).map_err(|_| AskError::Unsupported)?;
         let said: Answer = self.ask("tokenize", Bytes::from(body)).await?;
         said.count.or(said.tokens.map(|tokens| tokens.len() as u64)).ok_or(AskError::Unsupported)
+    }
+
+    fn gives_no_counts(&self) -> bool {
+        self.text_failures.is_given_up() || self.timeouts.is_given_up()
     }
 
     async fn count_chunk(&self, chunk: &str) -> Result<(), AskError> {
@@ -199,6 +206,9 @@ impl TokenCounter for ServerCounter {
     }
 
     async fn learn(&self, texts: &[String]) {
+        if self.gives_no_counts() {
+            return;
+        }
         let asking = async {
             for chunk in texts.iter().flat_map(|text| chunks(text)) {
                 if self.text_failures.is_given_up() {
@@ -215,16 +225,15 @@ impl TokenCounter for ServerCounter {
             }
         };
         // What was counted until then is kept.
-        if tokio::time::timeout(PATIENCE, asking).await.is_err() {
-            self.text_failures.note::<()>(None);
-        }
+        let ended = tokio::time::timeout(PATIENCE, asking).await;
+        self.timeouts.note(ended.ok().map(Ok::<(), AskError>).as_ref());
     }
 
     /// Pictures and sounds are no text, and stay estimated.
     async fn learn_request(&self, request: &EncodedRequest) {
         let has_media = request.ranges().iter().any(|range| range.kind == PartKind::Media);
         // A server that counted nothing is not asked about templates either: it might answer the request.
-        let counts_none = self.text_failures.is_given_up() || self.counted.is_empty();
+        let counts_none = self.gives_no_counts() || self.counted.is_empty();
         if has_media || counts_none || self.request(request).is_some() {
             return;
         }
@@ -417,6 +426,29 @@ mod tests {
         asking.counter.learn_request(&with(PartKind::User)).await;
         assert_eq!(asking.counter.request(&with(PartKind::User)), Some(2), "the control");
         assert_eq!(asking.asked("/apply-template"), 1);
+    }
+
+    /// By the clock of the runtime, which goes on while nothing comes.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_counts_too_slowly_is_given_up() {
+        let asking = Asking::new(|_, body| match body["content"].as_str().unwrap().starts_with("slow") {
+            true => None,
+            false => words(body),
+        })
+        .await;
+        let learn = async |first: &str, n: u32| {
+            asking.counter.learn(&[format!("fast {n}"), format!("{first} {n}")]).await;
+            asking.counter.gives_no_counts()
+        };
+        assert!(
+            !learn("slow", 1).await && !learn("slow", 2).await && !learn("fast too", 3).await,
+            "in a row"
+        );
+        assert!(!learn("slow", 4).await && !learn("slow", 5).await && learn("slow", 6).await);
+        assert_eq!(asking.counter.known("fast 6"), Some(2), "what was counted until then is kept");
+        let questions = asking.asked("/tokenize");
+        learn("fast too", 7).await;
+        assert_eq!(asking.asked("/tokenize"), questions);
     }
 
     /// By the clock of the runtime, which goes on while nothing comes.

@@ -131,7 +131,7 @@ fn is_marked_as_json(text: &str) -> bool {
     let marks = text.bytes().take(SAMPLE).filter(u8::is_ascii_punctuation);
     let (json, all) =
         marks.fold((0, 0), |(json, all), mark| (json + u32::from(b"{}[]\":,".contains(&mark)), all + 1));
-    json * 100 >= all * JSON_MARKS
+    all > 0 && json * 100 >= all * JSON_MARKS
 }
 
 /// The language of prose.
@@ -363,6 +363,7 @@ mod tests {
             (LatinKind::Json, "{\"id\": 421439, \"name\": \"WarpPattern\", \"active\": true}"),
             (LatinKind::Json, "1.5,22.25,7,13.75\n2.5,31.5,8,14.25\n"),
             (LatinKind::Code, "+--------+--------+\n| Python | JSON   |\n+========+========+\n"),
+            (LatinKind::Code, "│ Name │ Value │\n├──────┼───────┤\n│ loom │ warp  │\n"),
             (LatinKind::Code, "[x for x in f(*a, **k) if x.y != self._z()]"),
             (LatinKind::Hex, "faaf1b03ed6d5906f31ff7122a2187f055d3eb81479f2c8a037d881f2e35"),
             (LatinKind::Base64, "XS0ZJ2MNhx51B9o6xJzCSCI+ijKaehL6n+AC5IFsnEgnoPAAvAff91pkubtN"),

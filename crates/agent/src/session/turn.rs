@@ -475,8 +475,10 @@ fn outcome(said: NodeId, tree: TreeId, generated: Result<GenerationOutcome, Agen
     match generated {
         Err(error) => TurnOutcome { error: Some(error.into()), ..nothing },
         Ok(generated) => {
-            let reported = generated.usage.map(|usage| usage.input().saturating_add(usage.output));
-            let used = reported.unwrap_or(generated.tokens);
+            let of = |usage: TokenUsage| usage.input().saturating_add(usage.output);
+            // Of a script nothing is estimated.
+            let used =
+                generated.usage.map_or_else(|| of(generated.estimated_usage).max(generated.tokens), of);
             TurnOutcome {
                 answer: generated.nodes.into_iter().next(),
                 manifest: Some(generated.manifest),
@@ -486,7 +488,7 @@ fn outcome(said: NodeId, tree: TreeId, generated: Result<GenerationOutcome, Agen
                 cost: generated.cost,
                 reusable: generated.reusable,
                 share: used as f64 / generated.window.max(1) as f64,
-                measured: reported.is_some(),
+                measured: generated.usage.is_some(),
                 error: generated.error.map(Into::into),
                 ..nothing
             }

@@ -135,7 +135,7 @@ async fn what_was_reported_of_the_input_counts_where_the_answer_breaks_off() {
     let process = house.process("generate");
     let (tree, cut) = asked(&process, Some(700)).await;
     assert!(cut.usage.is_none() && cut.error.is_some());
-    assert_eq!((cut.tokens, cut.cost.unwrap().dollars()), (700, 0.7));
+    assert_eq!(cut.cost.unwrap().dollars(), 0.7);
     let usage = TokenUsage { input_uncached: 700, output: 3, ..TokenUsage::default() };
     assert_eq!(cut.estimated_usage, usage);
     assert_eq!(kept_estimate(&process, tree, &cut).await, Some(usage));

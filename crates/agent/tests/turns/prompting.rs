@@ -244,7 +244,7 @@ async fn s10_a_cut_local_observer_makes_no_request_at_a_remote_one() {
         for event in events.iter() {
             match event {
                 SessionEvent::Started { generation, .. } => waits.push(*generation),
-                SessionEvent::Unanswered { generation, .. } => waits.retain(|waits| waits != generation),
+                SessionEvent::RequestFailed { generation, .. } => waits.retain(|waits| waits != generation),
                 _ => {}
             }
         }

@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::time::{Duration, Instant};
 
 use agent::questions::{ALWAYS, SESSION};
 use commands::frontend::TypedAnswer;
 use commands::looks_like_id;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionread};
 use rustix::termios::{QueueSelector, tcflush};
 use text::terminal::explicit;
 
@@ -19,17 +20,27 @@ pub(super) const YES_OR_NO: &str = "[y/N] ";
 /// How often it is looked whether a question was answered elsewhere.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Asks at a terminal. Returns the line that is the answer: what was typed before the question does not count; none when
-/// the terminal went away, or once `is_over` says that it need not be asked any more.
+/// How long a question takes to be written at most where its terminal shows it at once.
+pub(super) const AT_ONCE: Duration = Duration::from_millis(200);
+
+/// Asks at a terminal. Returns the line that is the answer: what was typed before the question can be read does not count;
+/// none when the terminal went away, or once `is_over` says that it need not be asked any more.
 pub(super) fn ask(
     mut terminal: &File,
     (question, choices): (&str, &str),
     is_over: &dyn Fn() -> bool,
 ) -> io::Result<Option<String>> {
     let _modes = TerminalMode::lines(terminal);
+    let asks = format!("{} {choices}", explicit(question));
     // Not once the question stands: an answer at once would be thrown away.
     tcflush(terminal, QueueSelector::IFlush)?;
-    terminal.write_all(format!("{} {choices}", explicit(question)).as_bytes())?;
+    let begins = Instant::now();
+    terminal.write_all(asks.as_bytes())?;
+    // The terminal was stopped, or is slow: who typed meanwhile had not read it.
+    if begins.elapsed() > AT_ONCE && ioctl_fionread(terminal)? > 0 {
+        tcflush(terminal, QueueSelector::IFlush)?;
+        terminal.write_all(format!("\n{asks}").as_bytes())?;
+    }
     typed(terminal, is_over)
 }
 

@@ -1,10 +1,14 @@
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Action, tcflow};
 
+use super::asking::AT_ONCE;
 use super::*;
 
 struct Terminal {
@@ -32,7 +36,7 @@ fn shown(person: &mut File) -> String {
     String::from_utf8(shown).unwrap()
 }
 
-/// Asks, with `ahead` typed before and `after` typed once the question can be read and input was thrown away.
+/// Asks, with `ahead` typed before and `after` typed once the question can be read.
 fn answer(ahead: &str, after: &str) -> (bool, String) {
     let Terminal { mut person, program } = terminal();
     person.write_all(ahead.as_bytes()).unwrap();
@@ -46,14 +50,29 @@ fn answer(ahead: &str, after: &str) -> (bool, String) {
         (is_yes(&line.unwrap_or_default()), program)
     });
     let seen = shown(&mut person);
-    // The flush follows the question; what is typed in between is thrown away, as it should be. So type until
-    // an answer is taken, without waiting for room: nobody reads any more then.
-    rustix::fs::fcntl_setfl(&person, OFlags::NONBLOCK).unwrap();
-    while !asked.is_finished() {
-        let _ = person.write_all(after.as_bytes());
-        std::thread::yield_now();
-    }
+    person.write_all(after.as_bytes()).unwrap();
     (asked.join().unwrap().0, seen)
+}
+
+#[test]
+fn s26_what_is_typed_while_a_question_cannot_be_shown_is_no_answer() {
+    let Terminal { mut person, program } = terminal();
+    tcflow(&program, Action::OOff).unwrap();
+    let resumes = program.try_clone().unwrap();
+    let asked = std::thread::spawn(move || ask(&program, ("delete it?", YES_OR_NO), &|| false).unwrap());
+    // Longer than a question takes to be shown.
+    let begins = Instant::now();
+    while begins.elapsed() < 2 * AT_ONCE {
+        person.write_all(b"y\n").unwrap();
+        let pause = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+        poll(&mut [PollFd::new(&person, PollFlags::PRI)], Some(&pause)).unwrap();
+    }
+    tcflow(&resumes, Action::OOn).unwrap();
+    let mut seen = shown(&mut person);
+    seen += &shown(&mut person);
+    assert_eq!(seen.matches("delete it?").count(), 2, "{seen}");
+    person.write_all(b"n\n").unwrap();
+    assert_eq!(asked.join().unwrap().as_deref(), Some("n\n"));
 }
 
 #[test]

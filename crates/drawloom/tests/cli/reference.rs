@@ -131,6 +131,17 @@ fn a_shell_is_offered_titles_short_ids_sessions_and_models() {
     let unquoted = fish(&["tree", "switch", "Two words", ""]);
     let first = unquoted.split('\t').next().unwrap();
     assert!(unquoted.starts_with(&format!("{first}\tIt rained.")) && quoted.starts_with(first), "{quoted}");
+    world.ok(&["tree", "new", "--title", "Don't go", "--text", "It poured."]);
+    assert!(
+        fish(&["tree", "switch", "Don't go", ""]).contains("\tIt poured."),
+        "fish takes quotes away itself"
+    );
+    let short = fish(&["tree", "switch", "Don't go", ""]);
+    let short = short.split('\t').next().unwrap();
+    for quoted in ["\"Don't go\"", "Don\\'t\\ go"] {
+        assert!(completed(&world, "bash", &["tree", "switch", quoted, ""]).starts_with(short), "{quoted}");
+    }
+    assert_eq!(fish(&["tree", "generate", "--from", ""]), "", "no tree is named");
     assert!(fish(&["context", "show", "Ta"]).starts_with("Tale\t"), "a tree as well");
     assert!(!fish(&["forget", "Ta"]).contains("Tale"), "control");
     assert!(fish(&["chat", "--session", "pl"]).contains("plans"));

@@ -258,6 +258,49 @@ fn s4_a_generation_in_a_conversation_sends_nothing_of_a_workspace_that_was_untru
 }
 
 #[test]
+fn s4_what_was_told_of_a_changed_file_is_not_sent_once_its_workspace_is_untrusted() {
+    let world = World::new();
+    let clone = clone(&world);
+    let path = text(&clone);
+    let run = |arguments: &[&str]| {
+        let mut command = world.command(&[&["--json"], arguments].concat());
+        command.env("DRAWLOOM_MODEL__DEFAULT", "script:echo");
+        let run: Run = command.current_dir(&clone).output().unwrap().into();
+        assert_eq!(run.code, Some(0), "{run:?}");
+        run.out
+    };
+    let made = |out: &str| -> Value { serde_json::from_str(out).unwrap() };
+    let sent = |node: &Value| run(&["context", "show", node.as_str().unwrap(), "--text"]);
+    world.ok(&["workspace", "trust", &path]);
+    run(&["chat", "--system", "OWNERS-words", "-m", "first"]);
+    std::fs::write(clone.join("AGENTS.md"), format!("{CANARY} changed")).unwrap();
+    world.ok(&["workspace", "trust", &path]);
+    let second = made(&run(&["chat", "-m", "second"]));
+    let (tree, told) = (second["tree"].as_str().unwrap(), sent(&second["node"]));
+    assert!(told.contains("OBEY-7f3a changed") && told.contains("OBEY-7f3a in"), "control: {told}");
+    // To another model it is put together anew.
+    std::fs::write(clone.join("other.jsonl"), "{\"text\": \"Yes.\", \"loop\": true}\n").unwrap();
+    let replay = ["context", "replay", second["node"].as_str().unwrap(), "--model", "script:other.jsonl"];
+    for trusted in [true, false] {
+        if !trusted {
+            world.ok(&["workspace", "untrust", &path]);
+        }
+        let generated = made(&run(&["tree", "generate", tree]));
+        let replayed = made(&run(&replay));
+        for (way, sent) in [
+            ("generate", sent(&generated["nodes"][0]["id"])),
+            ("next", run(&["context", "show", "--next", tree, "--text"])),
+            ("replay", sent(&replayed["node"])),
+        ] {
+            assert!(sent.contains("OWNERS-words") && sent.contains("first"), "{way}: {sent}");
+            assert_eq!(sent.contains(CANARY), trusted, "{way}: {sent}");
+        }
+    }
+    let third = sent(&made(&run(&["chat", "-m", "third"]))["node"]);
+    assert!(third.contains("OWNERS-words") && third.contains("second") && !third.contains(CANARY), "{third}");
+}
+
+#[test]
 fn s4_another_folder_at_a_trusted_path_is_not_trusted() {
     let world = World::new();
     let trusted = clone(&world);

@@ -136,3 +136,18 @@ fn a_terminal_that_takes_nothing_away_is_told_once() {
         assert!(!terminal.wrote(b"\x1b"), "{words:?}: {screen}");
     }
 }
+
+#[test]
+fn a_sibling_that_fails_leaves_the_line_of_the_one_that_is_written() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    let deltas =
+        r#"{"deltas": [" The", " rain", " fell", " softly", " on", " the", " roof."], "delta_delay_ms": 60}"#;
+    std::fs::write(world.path("here/slow.jsonl"), format!("{deltas}\n{{\"fault\": \"garbage\"}}\n")).unwrap();
+    let generate = ["--model", "script:slow.jsonl", "tree", "generate", "Tale", "-n", "2"];
+    let mut terminal = Terminal::of_width(world.command(&generate), 120);
+    terminal.shows("one of the requests failed");
+    assert_eq!(terminal.ended(), Some(0));
+    while terminal.listen() {}
+    assert!(terminal.contents().contains("The rain fell softly on the roof."), "{}", terminal.contents());
+}

@@ -123,9 +123,17 @@ fn has_speech_tag(quote: &str, after: &str) -> Option<bool> {
     match rest.next() {
         Some('と') => rest.next().map(|c| "言云い叫答尋聞問思呟囁つ怒笑、".contains(c)),
         Some('他' | '她' | '它' | '我' | '你') => {
-            let told = rest.take(SPEECH_WITHIN).take_while(|c| c.is_alphabetic());
-            let (told, length) = (told.clone().any(|c| "说說道问問喊叫答想".contains(c)), told.count());
-            let is_known = told || length == SPEECH_WITHIN || after.chars().count() > length + 1;
+            let within: Vec<char> = rest.take(SPEECH_WITHIN).take_while(|c| c.is_alphabetic()).collect();
+            let is_speech = |(at, c): (usize, &char)| match c {
+                '说' | '說' | '喊' => true,
+                // 问题, 叫做, 答应 and their kind tell nothing of speech.
+                '问' | '問' | '叫' | '答' => {
+                    within.get(at + 1).is_none_or(|next| "道着著他她我".contains(*next))
+                }
+                _ => false,
+            };
+            let told = within.iter().enumerate().any(is_speech);
+            let is_known = told || within.len() == SPEECH_WITHIN || after.chars().count() > within.len() + 1;
             is_known.then_some(told)
         }
         _ => Some(false),
@@ -334,6 +342,11 @@ mod tests {
             ("“走吧！”他说。然后走了。", "“走吧！”他说。"),
             ("“走吧！”她大声喊道：“快！”好。", "“走吧！”她大声喊道：“快！”"),
             ("“走吧！”他走了。", "“走吧！”"),
+            ("“走吧！”他问道。然后走了。", "“走吧！”他问道。"),
+            ("“走吧！”她问。然后", "“走吧！”她问。"),
+            ("“走吧！”他知道了。然后", "“走吧！”"),
+            ("“走吧！”他答应了。然后", "“走吧！”"),
+            ("“走吧！”我想起他。然后", "“走吧！”"),
             ("好！走", "好！"),
             ("1. Apples fall. 2", "1. Apples fall. "),
             ("**1.** Apples fall. 2", "**1.** Apples fall. "),
