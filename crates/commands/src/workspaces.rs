@@ -54,6 +54,23 @@ pub async fn answered(
     Ok(nearest(records, id))
 }
 
+/// What the owner said about whatever stood at a path.
+///
+/// # Errors
+/// As the store says.
+pub async fn answer_about(
+    store: &Store,
+    who: &Principal,
+    path: &Path,
+) -> Result<Option<TrustAnswer>, StoreError> {
+    let record = all_records(store, who).await?.into_iter().find(|record| record.path == path);
+    Ok(record.map(|record| answer_of(&record)))
+}
+
+const fn answer_of(record: &WorkspaceRecord) -> TrustAnswer {
+    if record.trusted { TrustAnswer::Trust } else { TrustAnswer::Distrust }
+}
+
 /// Texts of the workspace that are loaded by now: also what was accepted since it was opened, and none where it is not
 /// trusted any more.
 pub(crate) async fn accepted(app: &App) -> Accepted {
@@ -118,7 +135,7 @@ pub async fn keep(
 fn read(record: &WorkspaceRecord) -> Result<(TrustRecord, Millis), StoreError> {
     let inventory = serde_json::from_str(&record.inventory)
         .map_err(|error| StoreError::Damaged(format!("the list of a workspace: {error}")))?;
-    let answer = if record.trusted { TrustAnswer::Trust } else { TrustAnswer::Distrust };
+    let answer = answer_of(record);
     let file = FileId { device: record.device, inode: record.inode };
     let id = WorkspaceId { path: record.path.clone(), file };
     Ok((TrustRecord { id, answer, inventory }, record.at))

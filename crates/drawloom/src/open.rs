@@ -30,9 +30,9 @@ use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
 use crate::secrets;
 use crate::terminal::Terminal;
-use crate::workspaces;
+use crate::workspaces::{self, WorkspaceLoading};
 
-mod reading;
+pub(crate) mod reading;
 
 /// A home that is open. The instance's lock is given back last.
 pub(crate) struct OpenHome {
@@ -108,6 +108,8 @@ pub(crate) enum WorkspaceNeed {
     None,
     Place,
     Load,
+    /// As [`Self::Load`]; whoever is in a git work tree that is none is offered to work there.
+    LoadOrOffer,
 }
 
 /// A command that is about to run.
@@ -163,12 +165,14 @@ pub(crate) fn open(
         Some(instance) => instance.id(),
         None => new_id(&clock)?,
     };
+    let paths = &runtime.block_on(workspaces::with_choice(paths, &store))?;
     let workspace = match need {
         WorkspaceNeed::None => Workspace::default(),
         WorkspaceNeed::Place => workspaces::locate(paths)?,
-        WorkspaceNeed::Load => {
+        WorkspaceNeed::Load | WorkspaceNeed::LoadOrOffer => {
             let now = loom::Millis(clock.now());
-            runtime.block_on(workspaces::load(paths, &guard, &store, now, &person))?
+            let looking = WorkspaceLoading { guard: &guard, store: &store, now, person: &person };
+            runtime.block_on(looking.load(paths, need == WorkspaceNeed::LoadOrOffer))?
         }
     };
     let settings = Settings {

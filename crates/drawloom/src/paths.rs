@@ -20,6 +20,8 @@ pub(crate) struct InvocationPaths {
     /// The home; it need not exist.
     pub(crate) home: PathBuf,
     given: Option<PathBuf>,
+    /// The git work tree in which its owner chose to work, if it is the one around the working directory.
+    chosen_git: Option<PathBuf>,
 }
 
 /// A workspace and how it came to be that.
@@ -29,6 +31,8 @@ pub(crate) struct ChosenWorkspace {
     pub(crate) why: String,
     /// Whether something on the way looks like a workspace and was not taken.
     pub(crate) passed_over: bool,
+    /// Top of the git work tree around the working directory, where that is no workspace.
+    pub(crate) git_top: Option<PathBuf>,
 }
 
 impl InvocationPaths {
@@ -49,7 +53,12 @@ impl InvocationPaths {
         };
         let home =
             std::path::absolute(&home).map_err(|error| CommandError::file("cannot find", &home, &error))?;
-        Ok(Self { home: canonical(&home), given: workspace })
+        Ok(Self { home: canonical(&home), given: workspace, chosen_git: None })
+    }
+
+    /// The same, once its owner chose to work in a git work tree.
+    pub(crate) fn choosing(&self, git_top: PathBuf) -> Self {
+        Self { chosen_git: Some(git_top), ..self.clone() }
     }
 
     /// The files of the home's store, which nothing but the store may open.
@@ -78,10 +87,15 @@ impl InvocationPaths {
                 CommandError::file("cannot read", Path::new("the working directory"), &error)
             })?;
             let found = discover(&here, &surroundings, &OnDisk);
+            let is_chosen = found.git_top.is_some() && found.git_top == self.chosen_git;
+            let found = if is_chosen { found.in_git_top() } else { found };
             let whole = found.to_string();
             let why = whole.strip_prefix(&format!("{}: ", found.folder.display())).unwrap_or(&whole);
             let passed_over = passed_over(&found);
-            return Ok(ChosenWorkspace { why: why.to_owned(), folder: found.folder, passed_over });
+            // What lies in the home's own workspace belongs to that.
+            let own = self.home.join("workspace");
+            let git_top = found.git_top.filter(|top| !top.starts_with(own));
+            return Ok(ChosenWorkspace { why: why.to_owned(), folder: found.folder, passed_over, git_top });
         };
         let folder = given
             .canonicalize()
@@ -97,7 +111,7 @@ impl InvocationPaths {
         if let Err(refused) = check_writable_root(&folder, &surroundings) {
             why = format!("{why}; for reading only: {}", refused.stop);
         }
-        Ok(ChosenWorkspace { folder, why, passed_over: false })
+        Ok(ChosenWorkspace { folder, why, passed_over: false, git_top: None })
     }
 
     /// Name of a workspace in the store. That of the home's own stays when the home is moved or restored elsewhere.

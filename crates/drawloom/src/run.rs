@@ -75,6 +75,17 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         (model, _) => model,
     };
     let mut paths = InvocationPaths::of(home, workspace)?;
+    if matches!(
+        command,
+        Command::Config(_)
+            | Command::Doctor(_)
+            | Command::Init(_)
+            | Command::Model(_)
+            | Command::Policy(_)
+            | Command::Sandbox(_)
+    ) {
+        paths = open::reading::with_choice(paths);
+    }
     if matches!(command, Command::Policy(_) | Command::Sandbox(_)) {
         paths = paths.or_here();
     }
@@ -141,7 +152,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             {
                 repl::require_terminal(output.json)?;
                 let (runtime, never) = (interrupt::runtime()?, Cancel::never());
-                let (need, named) = (WorkspaceNeed::Load, model.as_deref());
+                let (need, named) = (WorkspaceNeed::LoadOrOffer, model.as_deref());
                 let runtime = &runtime;
                 let (begins, only_reads, recovers) = (true, false, true);
                 let paths = &paths;

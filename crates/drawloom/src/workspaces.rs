@@ -3,11 +3,13 @@
 //! A folder that was discovered is loaded once the owner said so, as it was then. At a terminal that is one
 //! question; elsewhere the answer is no, and a notice says what would change it.
 
+use std::path::Path;
+
 use commands::CommandError;
 use commands::app::Workspace;
-use commands::workspaces::{InspectedFolder, answered, keep};
+use commands::workspaces::{InspectedFolder, answer_about, answered, keep};
 use loom::Millis;
-use store::{Principal, Store};
+use store::{Principal, Store, StoreError};
 use text::bytes::size;
 use text::terminal::one_line;
 use workspace::StoreGuard;
@@ -39,66 +41,131 @@ fn at(paths: &InvocationPaths, chosen: &ChosenWorkspace) -> Workspace {
     }
 }
 
-/// The workspace of a call, loaded if it may be. Whoever is at the terminal is asked where nothing was said yet.
+/// The paths of a call, with what its owner chose.
 ///
 /// # Errors
-/// When the folder that was written out cannot be a workspace, or the store fails.
-pub(crate) async fn load(
+/// As the store says.
+pub(crate) async fn with_choice(
     paths: &InvocationPaths,
-    guard: &StoreGuard,
     store: &Store,
-    now: Millis,
-    person: &Terminal,
-) -> Result<Workspace, CommandError> {
-    let chosen = paths.workspace()?;
-    let arrival = paths.arrival(&chosen);
-    if arrival == WorkspaceOrigin::Named
-        && let Some(refused) = paths.refused_as_root(&chosen)
-    {
-        return Err(CommandError::refused(
-            "bad_workspace",
-            format!("{} cannot be a workspace: {refused}", shown(&chosen)),
-            "name a folder of its own with --workspace",
-        ));
+) -> Result<InvocationPaths, StoreError> {
+    let chosen = paths.workspace().ok().and_then(|chosen| chosen.git_top);
+    let Some(git_top) = chosen else { return Ok(paths.clone()) };
+    let answer = answer_about(store, &Principal::Owner, &git_top).await?;
+    Ok(if answer == Some(TrustAnswer::Trust) { paths.choosing(git_top) } else { paths.clone() })
+}
+
+/// By what a workspace is loaded.
+pub(crate) struct WorkspaceLoading<'a> {
+    pub(crate) guard: &'a StoreGuard,
+    pub(crate) store: &'a Store,
+    pub(crate) now: Millis,
+    /// Who is asked where nothing was said yet.
+    pub(crate) person: &'a Terminal,
+}
+
+impl WorkspaceLoading<'_> {
+    /// The workspace of a call, loaded if it may be. With `offers` the git work tree around is offered where it is none.
+    ///
+    /// # Errors
+    /// When the folder that was written out cannot be a workspace, or the store fails.
+    pub(crate) async fn load(
+        &self,
+        paths: &InvocationPaths,
+        offers: bool,
+    ) -> Result<Workspace, CommandError> {
+        let chosen = paths.workspace()?;
+        if let Some(git_top) = &chosen.git_top
+            && self.chooses(git_top, offers).await?
+        {
+            return self.load_chosen(&paths.choosing(git_top.clone())).await;
+        }
+        self.load_chosen(paths).await
     }
-    let workspace = at(paths, &chosen);
-    if arrival == WorkspaceOrigin::HomesOwn && chosen.passed_over {
-        person.notice(&format!("no workspace is loaded from here: {}", one_line(&chosen.why)));
+
+    /// Whether the owner chooses, asked now, to work in a git work tree that is no workspace.
+    async fn chooses(&self, git_top: &Path, offers: bool) -> Result<bool, CommandError> {
+        let Ok(looked) = InspectedFolder::at(git_top, self.guard) else { return Ok(false) };
+        if answered(self.store, &Principal::Owner, &looked.id).await?.is_some_and(|said| said.id == looked.id)
+        {
+            return Ok(false);
+        }
+        let shown = one_line(&git_top.to_string_lossy()).into_owned();
+        let mut lines = vec![format!(
+            "{shown} is a git repository and no workspace. Work in it? Tools may read and change its files then, as policy \
+             says; no file is written by a yes."
+        )];
+        if !looked.inventory.is_empty() {
+            lines.push("It would load:".to_owned());
+            lines.extend(listed(&looked));
+        }
+        lines.push(KEPT.to_owned());
+        let answer = offers.then(|| self.person.answer(&lines, "Work there?")).flatten();
+        let Some(yes) = answer else {
+            let notice = "`--workspace .` works in the folder you are in";
+            self.person.notice(&format!("nothing is read from the git repository {shown}: {notice}"));
+            return Ok(false);
+        };
+        self.keep(&looked, if yes { TrustAnswer::Trust } else { TrustAnswer::Distrust }).await;
+        Ok(yes)
     }
-    let looked = match InspectedFolder::at(&chosen.folder, guard) {
-        Ok(looked) => looked,
-        // The home's own workspace is made when something is put there.
-        Err(_) if arrival == WorkspaceOrigin::HomesOwn => return Ok(workspace),
-        Err(error) => {
-            let hint = "check the folder, or name another one with --workspace";
-            return Err(CommandError::new("workspace", 2, error.to_string(), hint));
+
+    async fn keep(&self, looked: &InspectedFolder, answer: TrustAnswer) {
+        if let Err(error) = keep(self.store, &Principal::Owner, looked, answer, self.now).await {
+            self.person.notice(&format!("the answer counts for this call; it could not be kept: {error}"));
         }
-    };
-    let record = answered(store, &Principal::Owner, &looked.id).await?;
-    let prompt = TrustPrompt { chosen: &chosen, looked: &looked, person };
-    let said = match decide(&looked.id, &looked.inventory, arrival, record.as_ref()) {
-        TrustDecision::Untrusted(UntrustedReason::Distrusted) => TrustReply::Before(false),
-        TrustDecision::Untrusted(reason) => prompt.first(reason),
-        TrustDecision::Trusted if arrival == WorkspaceOrigin::Discovered => prompt.again(record.as_ref()),
-        TrustDecision::Trusted | TrustDecision::NothingToLoad | TrustDecision::NamedForThisCall => {
-            TrustReply::Before(true)
-        }
-    };
-    if let TrustReply::Now(answer) = said
-        && let Err(error) = keep(store, &Principal::Owner, &looked, answer, now).await
-    {
-        person.notice(&format!("the answer counts for this call; it could not be kept: {error}"));
     }
-    match said {
-        TrustReply::Now(TrustAnswer::Trust) => {
-            let accepted = Accepted::Seen(looked.inventory);
-            Ok(Workspace { root: Some(looked.root), accepted, ..workspace })
+
+    async fn load_chosen(&self, paths: &InvocationPaths) -> Result<Workspace, CommandError> {
+        let chosen = paths.workspace()?;
+        let (guard, store, person) = (self.guard, self.store, self.person);
+        let arrival = paths.arrival(&chosen);
+        if arrival == WorkspaceOrigin::Named
+            && let Some(refused) = paths.refused_as_root(&chosen)
+        {
+            return Err(CommandError::refused(
+                "bad_workspace",
+                format!("{} cannot be a workspace: {refused}", shown(&chosen)),
+                "name a folder of its own with --workspace",
+            ));
         }
-        TrustReply::Before(true) => {
-            let accepted = Accepted::of(&looked.id, arrival, record.as_ref());
-            Ok(Workspace { root: Some(looked.root), accepted, ..workspace })
+        let workspace = at(paths, &chosen);
+        if arrival == WorkspaceOrigin::HomesOwn && chosen.passed_over {
+            person.notice(&format!("no workspace is loaded from here: {}", one_line(&chosen.why)));
         }
-        TrustReply::Now(TrustAnswer::Distrust) | TrustReply::Before(false) => Ok(workspace),
+        let looked = match InspectedFolder::at(&chosen.folder, guard) {
+            Ok(looked) => looked,
+            // The home's own workspace is made when something is put there.
+            Err(_) if arrival == WorkspaceOrigin::HomesOwn => return Ok(workspace),
+            Err(error) => {
+                let hint = "check the folder, or name another one with --workspace";
+                return Err(CommandError::new("workspace", 2, error.to_string(), hint));
+            }
+        };
+        let record = answered(store, &Principal::Owner, &looked.id).await?;
+        let prompt = TrustPrompt { chosen: &chosen, looked: &looked, person };
+        let said = match decide(&looked.id, &looked.inventory, arrival, record.as_ref()) {
+            TrustDecision::Untrusted(UntrustedReason::Distrusted) => TrustReply::Before(false),
+            TrustDecision::Untrusted(reason) => prompt.first(reason),
+            TrustDecision::Trusted if arrival == WorkspaceOrigin::Discovered => prompt.again(record.as_ref()),
+            TrustDecision::Trusted | TrustDecision::NothingToLoad | TrustDecision::NamedForThisCall => {
+                TrustReply::Before(true)
+            }
+        };
+        if let TrustReply::Now(answer) = said {
+            self.keep(&looked, answer).await;
+        }
+        match said {
+            TrustReply::Now(TrustAnswer::Trust) => {
+                let accepted = Accepted::Seen(looked.inventory);
+                Ok(Workspace { root: Some(looked.root), accepted, ..workspace })
+            }
+            TrustReply::Before(true) => {
+                let accepted = Accepted::of(&looked.id, arrival, record.as_ref());
+                Ok(Workspace { root: Some(looked.root), accepted, ..workspace })
+            }
+            TrustReply::Now(TrustAnswer::Distrust) | TrustReply::Before(false) => Ok(workspace),
+        }
     }
 }
 
@@ -120,13 +187,11 @@ impl TrustPrompt<'_> {
     /// About a folder nothing was said of.
     fn first(&self, reason: UntrustedReason) -> TrustReply {
         let mut lines = vec![format!("{} is a workspace. It would load:", shown(self.chosen))];
-        lines.extend(
-            inventory(&self.looked.inventory, &[], columns()).into_iter().map(|line| format!("  {line}")),
-        );
+        lines.extend(listed(self.looked));
         if reason != UntrustedReason::NeverAsked {
             lines.push(format!("You are asked because {reason}."));
         }
-        lines.push("The answer is kept; `drawloom workspace trust` and `untrust` change it.".to_owned());
+        lines.push(KEPT.to_owned());
         match self.person.answer(&lines, "Load it?") {
             Some(true) => TrustReply::Now(TrustAnswer::Trust),
             Some(false) => TrustReply::Now(TrustAnswer::Distrust),
@@ -175,6 +240,13 @@ impl TrustPrompt<'_> {
         };
         format!("{}  {word}{sizes}", one_line(&path.to_string_lossy()))
     }
+}
+
+const KEPT: &str = "The answer is kept; `drawloom workspace trust` and `untrust` change it.";
+
+/// What a folder would load, a line each.
+fn listed(looked: &InspectedFolder) -> Vec<String> {
+    inventory(&looked.inventory, &[], columns()).into_iter().map(|line| format!("  {line}")).collect()
 }
 
 fn shown(chosen: &ChosenWorkspace) -> String {

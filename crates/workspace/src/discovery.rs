@@ -82,6 +82,8 @@ pub enum DiscoveryStop {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiscoveryReason {
     Marker(&'static str),
+    /// It is the top of a git work tree, and its owner chose to work in it.
+    Chosen,
     /// No folder on the way held one; the walk ended at this folder for this reason.
     NothingBefore {
         /// The folder that was not taken.
@@ -97,6 +99,19 @@ pub struct Discovered {
     pub because: DiscoveryReason,
     /// Markers on the way that belong to other users and were therefore not taken.
     pub foreign_markers: Vec<PathBuf>,
+    /// Top of the git work tree that was met, if no workspace was found.
+    pub git_top: Option<PathBuf>,
+}
+
+impl Discovered {
+    /// The same, in the git work tree that was met, as its owner chose.
+    #[must_use]
+    pub fn in_git_top(self) -> Self {
+        match self.git_top {
+            Some(folder) => Self { folder, because: DiscoveryReason::Chosen, git_top: None, ..self },
+            None => self,
+        }
+    }
 }
 
 /// For `config path`: the folder chosen and why, and what was passed over.
@@ -104,6 +119,9 @@ impl fmt::Display for Discovered {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.because {
             DiscoveryReason::Marker(marker) => write!(out, "{}: holds {marker}", self.folder.display())?,
+            DiscoveryReason::Chosen => {
+                write!(out, "{}: a git repository in which you chose to work", self.folder.display())?;
+            }
             DiscoveryReason::NothingBefore { folder, stop } => write!(
                 out,
                 "{}: no workspace was found before {} ({stop})",
@@ -122,21 +140,22 @@ impl fmt::Display for Discovered {
 /// `<home>/workspace`.
 pub fn discover(start: &Path, surroundings: &DiscoveryContext, facts: &impl Facts) -> Discovered {
     let mut foreign_markers = Vec::new();
-    let mut above_git = false;
+    let mut git_top: Option<PathBuf> = None;
     for folder in start.ancestors() {
-        let ended = |stop, foreign_markers| Discovered {
+        let ended = |stop, foreign_markers, git_top| Discovered {
             folder: surroundings.home.join("workspace"),
             because: DiscoveryReason::NothingBefore { folder: folder.to_path_buf(), stop },
             foreign_markers,
+            git_top,
         };
         if let Some(stop) = never(folder, surroundings) {
-            return ended(stop, foreign_markers);
+            return ended(stop, foreign_markers, git_top);
         }
-        if above_git {
-            return ended(DiscoveryStop::AboveGit, foreign_markers);
+        if git_top.is_some() {
+            return ended(DiscoveryStop::AboveGit, foreign_markers, git_top);
         }
         let Ok(found) = facts.of(folder) else {
-            return ended(DiscoveryStop::Unreadable, foreign_markers);
+            return ended(DiscoveryStop::Unreadable, foreign_markers, None);
         };
         let foreign = |owner: u32| owner != surroundings.user;
         let strange = found.markers.iter().filter(|(_, owner)| foreign(*owner));
@@ -148,13 +167,13 @@ pub fn discover(start: &Path, surroundings: &DiscoveryContext, facts: &impl Fact
             _ => None,
         };
         if let Some(stop) = stop {
-            return ended(stop, foreign_markers);
+            return ended(stop, foreign_markers, None);
         }
         if let Some((marker, _)) = found.markers.iter().find(|(_, owner)| !foreign(*owner)) {
             let because = DiscoveryReason::Marker(marker);
-            return Discovered { folder: folder.to_path_buf(), because, foreign_markers };
+            return Discovered { folder: folder.to_path_buf(), because, foreign_markers, git_top: None };
         }
-        above_git = found.git;
+        git_top = found.git.then(|| folder.to_path_buf());
     }
     Discovered {
         folder: surroundings.home.join("workspace"),
@@ -163,6 +182,7 @@ pub fn discover(start: &Path, surroundings: &DiscoveryContext, facts: &impl Fact
             stop: DiscoveryStop::SystemRoot,
         },
         foreign_markers,
+        git_top: None,
     }
 }
 

@@ -12,8 +12,8 @@ use store::home::{
     refuse_odd_store, store_log, stray_log,
 };
 use store::{
-    LIST_PAGE, Options, Principal, ServerError, ServerOptions, Store, StoreError, StoreId, StoreLimits,
-    TreeEntry, TreeFilter, all_pages,
+    LIST_PAGE, Principal, ServerError, ServerOptions, Store, StoreError, StoreId, TreeEntry, TreeFilter,
+    all_pages,
 };
 use text::bytes::size;
 
@@ -22,6 +22,7 @@ use workspace::trust::TrustRecord;
 use super::backup::{self, StoreState};
 use super::{check, ok};
 use crate::config::Config;
+use crate::open::reading::of_file;
 use crate::paths::InvocationPaths;
 
 pub(super) fn checks(paths: &InvocationPaths, config: &Config, quick: bool) -> Vec<Check> {
@@ -200,20 +201,9 @@ fn server(home: &Path, config: &Config, url: &str, quick: bool) -> Check {
     }
 }
 
-/// The store of a file, opened to be read. Where that would make a file beside it and cannot, as what only reads does.
-fn opened(path: &Path, scratch: &Scratch) -> Result<Store, StoreError> {
-    let options = Options { read_only: true, readers: 1, ..Options::default() };
-    match Store::open_with(path, &options) {
-        Err(StoreError::Sqlite(_) | StoreError::Io { .. } | StoreError::ReadOnly | StoreError::DiskFull) => {
-            Store::open_for_reading(path, scratch, StoreLimits::default())
-        }
-        opened => opened,
-    }
-}
-
 fn look(path: &Path) -> Result<(u32, usize), CommandError> {
     let scratch = Scratch::default();
-    let store = opened(path, &scratch)?;
+    let store = of_file(path, &scratch)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|error| CommandError::new("internal", 6, error.to_string(), ""))?;
@@ -247,7 +237,7 @@ pub(super) fn answered(
         return Ok(None);
     }
     let scratch = Scratch::default();
-    let store = opened(database, &scratch)?;
+    let store = of_file(database, &scratch)?;
     let answer = commands::workspaces::answered(&store, &Principal::Owner, &looked.id);
     Ok(crate::interrupt::runtime()?.block_on(answer)?)
 }

@@ -1,8 +1,11 @@
 //! Opening a home that cannot be written, for a command that only reads: nothing is made in it, no lock either.
 
+use std::path::Path;
+
 use commands::CommandError;
-use store::home::{DATABASE, Home, HomeDir, HomeOptions, STORE_ID};
-use store::{Store, StoreError};
+use store::home::{DATABASE, Home, HomeDir, HomeOptions, STORE_ID, Scratch};
+use store::{Options, Principal, Store, StoreError, StoreLimits};
+use workspace::trust::TrustAnswer;
 
 use super::{Opened, connect, home_error, limits};
 use crate::config::Config;
@@ -47,4 +50,32 @@ pub(super) fn open(
     };
     person.notice(&format!("the home is only read{from}: {}{more}", why.message));
     Ok(Opened { home, guard, instance: None, store })
+}
+
+/// The store of a file, opened to be read. Where that would make a file beside it and cannot, as what only reads does.
+pub(crate) fn of_file(path: &Path, scratch: &Scratch) -> Result<Store, StoreError> {
+    let options = Options { read_only: true, readers: 1, ..Options::default() };
+    match Store::open_with(path, &options) {
+        Err(StoreError::Sqlite(_) | StoreError::Io { .. } | StoreError::ReadOnly | StoreError::DiskFull) => {
+            Store::open_for_reading(path, scratch, StoreLimits::default())
+        }
+        opened => opened,
+    }
+}
+
+/// Paths of a command that opens no store, with what its owner chose. Of a store that cannot be read, or lies on a
+/// server, it is not known.
+pub(crate) fn with_choice(paths: InvocationPaths) -> InvocationPaths {
+    let Some(git_top) = paths.workspace().ok().and_then(|chosen| chosen.git_top) else { return paths };
+    let database = paths.home.join(DATABASE);
+    if !database.exists() {
+        return paths;
+    }
+    let scratch = Scratch::default();
+    let trusted = || {
+        let store = of_file(&database, &scratch).ok()?;
+        let trusts = commands::workspaces::answer_about(&store, &Principal::Owner, &git_top);
+        crate::interrupt::runtime().ok()?.block_on(trusts).ok()?
+    };
+    if trusted() == Some(TrustAnswer::Trust) { paths.choosing(git_top) } else { paths }
 }

@@ -3,7 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::world::{World, text};
+use crate::terminal::Terminal;
+use crate::trust::with_terminal;
+use crate::world::{Run, World, text};
 
 fn chosen(world: &World, here: &Path, arguments: &[&str]) -> (String, String) {
     let arguments = [&["config", "path", "--json"], arguments].concat();
@@ -56,4 +58,82 @@ fn a_workspace_that_is_not_there_is_an_error() {
     assert_eq!(world.run(&["config", "path", "--workspace", "/nowhere/at/all"]).code, Some(3));
     std::fs::write(world.path("here/file"), "").unwrap();
     assert_eq!(world.run(&["config", "path", "--workspace", "file"]).code, Some(2));
+}
+
+/// A chat in a folder, at a terminal; with `answer` to the offer of a git work tree, without an offer to none. What was
+/// shown before its first prompt.
+fn begun(world: &World, folder: &Path, answer: Option<&str>) -> String {
+    let mut command = world.command(&["chat", "--model", "script:echo", "--color", "never"]);
+    command.current_dir(folder);
+    let mut terminal = Terminal::of_width(with_terminal(&command), 200);
+    if let Some(answer) = answer {
+        terminal.shows("Work there? [y/N]");
+        terminal.types(answer);
+    }
+    terminal.at_prompt();
+    let shown = terminal.plain();
+    terminal.says("hi\r");
+    terminal.types("/exit\r");
+    assert_eq!(terminal.ended(), Some(0));
+    shown
+}
+
+#[test]
+fn a_git_work_tree_is_offered_once_and_the_answer_is_kept_both_ways() {
+    for (answer, is_chosen) in [("y\r", true), ("n\r", false)] {
+        let world = World::new();
+        let (repo, inner) = (world.path("here/repo"), world.path("here/repo/src"));
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::create_dir_all(repo.join(".git")).unwrap();
+        let own = text(&world.home().join("workspace"));
+        let shown = begun(&world, &inner, Some(answer));
+        let top = text(&repo);
+        assert!(shown.contains(&format!("{top} is a git repository and no workspace")), "{shown}");
+        assert!(!begun(&world, &inner, None).contains("Work there?"), "it is asked once");
+        let found = chosen(&world, &inner, &[]);
+        let expected = match is_chosen {
+            true => (top.clone(), "a git repository in which you chose to work".to_owned()),
+            false => (own.clone(), found.1.clone()),
+        };
+        assert_eq!(found, expected);
+        // Whatever opens the store finds the same: the conversation, too.
+        let sessions = |folder: &Path| {
+            let output = world.command(&["sessions", "list", "--json"]).current_dir(folder).output().unwrap();
+            let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            found["sessions"].as_array().unwrap().len()
+        };
+        assert_eq!(
+            (sessions(&inner), sessions(&world.path("here"))),
+            if is_chosen { (1, 0) } else { (1, 1) }
+        );
+        assert!(std::fs::read_dir(&repo).unwrap().count() == 2, "no file is written");
+        // The other answer, by its command.
+        let command = if is_chosen { "untrust" } else { "trust" };
+        world.ok(&["workspace", command, &top]);
+        assert_eq!(chosen(&world, &inner, &[]).0, if is_chosen { own } else { top });
+    }
+}
+
+#[test]
+fn without_a_person_a_git_work_tree_is_named_with_its_flag_and_not_entered() {
+    let world = World::new();
+    let repo = world.path("here/repo");
+    std::fs::create_dir_all(repo.join(".git")).unwrap();
+    let say = |folder: &Path, more: &[&str]| {
+        let arguments = [&["chat", "-m", "hi", "--model", "script:echo"], more].concat();
+        let run: Run = world.command(&arguments).current_dir(folder).output().unwrap().into();
+        assert_eq!(run.code, Some(0), "{run:?}");
+        run.err
+    };
+    let notice = "`--workspace .` works in the folder you are in";
+    let said = say(&repo, &[]);
+    assert!(said.contains(&text(&repo)) && said.contains(notice), "{said}");
+    for quiet in [say(&repo, &["--workspace", "."]), say(&world.path("here"), &[])] {
+        assert!(!quiet.contains(notice), "{quiet}");
+    }
+    // In the home's own workspace a repository is a part of that.
+    let inside = world.home().join("workspace/repo");
+    std::fs::create_dir_all(inside.join(".git")).unwrap();
+    assert!(!say(&inside, &[]).contains(notice));
+    assert_eq!(chosen(&world, &repo, &[]).0, text(&world.home().join("workspace")));
 }

@@ -63,11 +63,22 @@ fn the_nearest_marked_folder_upward_is_the_workspace() {
 fn the_walk_ends_above_a_git_work_tree() {
     let git = FolderFacts { git: true, ..plain() };
     let machine = Machine::default().with("/home/us/p", marked()).with("/home/us/p/repo", git.clone());
-    ended(&from("/home/us/p/repo/src", &machine), "/home/us/p", DiscoveryStop::AboveGit);
+    let found = from("/home/us/p/repo/src", &machine);
+    ended(&found, "/home/us/p", DiscoveryStop::AboveGit);
+    assert_eq!(found.git_top.as_deref(), Some(Path::new("/home/us/p/repo")));
+    let chosen = found.in_git_top();
+    assert_eq!((chosen.folder.as_path(), chosen.git_top.as_ref()), (Path::new("/home/us/p/repo"), None));
+    assert_eq!(chosen.to_string(), "/home/us/p/repo: a git repository in which you chose to work");
+    // Below the home folder, where the walk ends by another rule.
+    let machine = machine.with("/home/us/repo", git.clone());
+    let found = from("/home/us/repo/src", &machine);
+    ended(&found, "/home/us", DiscoveryStop::UserHome);
+    assert_eq!(found.git_top.as_deref(), Some(Path::new("/home/us/repo")));
     // The work tree itself may be the workspace; without `.git` the folder above is found.
     let both = FolderFacts { git: true, ..marked() };
     let machine = machine.with("/home/us/p/repo", both);
-    assert_eq!(from("/home/us/p/repo/src", &machine).folder, Path::new("/home/us/p/repo"));
+    let found = from("/home/us/p/repo/src", &machine);
+    assert_eq!((found.folder.as_path(), found.git_top), (Path::new("/home/us/p/repo"), None));
     let machine = machine.with("/home/us/p/repo", plain());
     assert_eq!(from("/home/us/p/repo/src", &machine).folder, Path::new("/home/us/p"));
 }
