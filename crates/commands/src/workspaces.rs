@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use loom::{Digest, Millis};
 use store::{LIST_PAGE, Principal, Store, StoreError, WorkspaceRecord, all_pages};
+use text::mask::Masker;
 use workspace::discovery::check_writable_root;
 use workspace::trust::{
     Accepted, Inventory, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceId,
@@ -52,6 +53,22 @@ pub async fn answered(
         records.push(read(&record)?.0);
     }
     Ok(nearest(records, id))
+}
+
+/// How a text of instructions differs from the one the owner saw, as a unified diff with secrets masked; none where one of
+/// them is not kept.
+pub fn difference(
+    looked: &InspectedFolder,
+    record: &TrustRecord,
+    path: &Path,
+    masker: &Masker,
+) -> Option<String> {
+    let before = record.inventory.texts.get(path);
+    let was_there = record.inventory.items.iter().any(|item| item.path == path);
+    let after = masker.mask(looked.inventory.texts.get(path)?).text;
+    let is_kept = before.is_some() || !was_there;
+    let name = path.to_string_lossy();
+    is_kept.then(|| ::tools::unified_diff(&name, before.map(String::as_str), Some(&after)))
 }
 
 /// What the owner said about whatever stood at a path.
@@ -113,13 +130,14 @@ fn nearest(records: Vec<TrustRecord>, id: &WorkspaceId) -> Option<TrustRecord> {
 /// # Errors
 /// As the store says.
 pub async fn keep(
-    store: &Store,
+    (store, masker): (&Store, &Masker),
     who: &Principal,
     looked: &InspectedFolder,
     answer: TrustAnswer,
     at: Millis,
 ) -> Result<(), StoreError> {
-    let inventory = serde_json::to_string(&looked.inventory)
+    let mask = |text: &str| masker.mask(text).text.into_owned();
+    let inventory = serde_json::to_string(&looked.inventory.clone().with_texts_masked(mask))
         .map_err(|error| StoreError::Malformed(format!("the list of a workspace: {error}")))?;
     let record = WorkspaceRecord {
         path: looked.id.path.clone(),
@@ -225,7 +243,8 @@ async fn answer(
     let looked = InspectedFolder::at(&canonical, &app.guard)
         .map_err(|error| CommandError::new("workspace", 2, error.to_string(), "check the folder"))?;
     let now = app.now();
-    keep(app.runtime.store.as_ref(), &asker.principal, &looked, answer, now).await?;
+    let keeping = (app.runtime.store.as_ref(), app.runtime.masker.as_ref());
+    keep(keeping, &asker.principal, &looked, answer, now).await?;
     let record = TrustRecord { id: looked.id.clone(), answer, inventory: looked.inventory.clone() };
     Ok(shown(app, looked, Some((record, now))))
 }

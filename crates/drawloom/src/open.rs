@@ -171,7 +171,8 @@ pub(crate) fn open(
         WorkspaceNeed::Place => workspaces::locate(paths)?,
         WorkspaceNeed::Load | WorkspaceNeed::LoadOrOffer => {
             let now = loom::Millis(clock.now());
-            let looking = WorkspaceLoading { guard: &guard, store: &store, now, person: &person };
+            let looking =
+                WorkspaceLoading { guard: &guard, store: &store, masker: &masker, now, person: &person };
             runtime.block_on(looking.load(paths, need == WorkspaceNeed::LoadOrOffer))?
         }
     };

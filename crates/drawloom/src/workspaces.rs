@@ -7,10 +7,11 @@ use std::path::Path;
 
 use commands::CommandError;
 use commands::app::Workspace;
-use commands::workspaces::{InspectedFolder, answer_about, answered, keep};
+use commands::workspaces::{InspectedFolder, answer_about, answered, difference, keep};
 use loom::Millis;
 use store::{Principal, Store, StoreError};
 use text::bytes::size;
+use text::mask::Masker;
 use text::terminal::one_line;
 use workspace::StoreGuard;
 use workspace::trust::{
@@ -59,6 +60,7 @@ pub(crate) async fn with_choice(
 pub(crate) struct WorkspaceLoading<'a> {
     pub(crate) guard: &'a StoreGuard,
     pub(crate) store: &'a Store,
+    pub(crate) masker: &'a Masker,
     pub(crate) now: Millis,
     /// Who is asked where nothing was said yet.
     pub(crate) person: &'a Terminal,
@@ -111,7 +113,8 @@ impl WorkspaceLoading<'_> {
     }
 
     async fn keep(&self, looked: &InspectedFolder, answer: TrustAnswer) {
-        if let Err(error) = keep(self.store, &Principal::Owner, looked, answer, self.now).await {
+        let keeping = (self.store, self.masker);
+        if let Err(error) = keep(keeping, &Principal::Owner, looked, answer, self.now).await {
             self.person.notice(&format!("the answer counts for this call; it could not be kept: {error}"));
         }
     }
@@ -143,7 +146,7 @@ impl WorkspaceLoading<'_> {
             }
         };
         let record = answered(store, &Principal::Owner, &looked.id).await?;
-        let prompt = TrustPrompt { chosen: &chosen, looked: &looked, person };
+        let prompt = TrustPrompt { chosen: &chosen, looked: &looked, masker: self.masker, person };
         let said = match decide(&looked.id, &looked.inventory, arrival, record.as_ref()) {
             TrustDecision::Untrusted(UntrustedReason::Distrusted) => TrustReply::Before(false),
             TrustDecision::Untrusted(reason) => prompt.first(reason),
@@ -180,6 +183,7 @@ enum TrustReply {
 struct TrustPrompt<'a> {
     chosen: &'a ChosenWorkspace,
     looked: &'a InspectedFolder,
+    masker: &'a Masker,
     person: &'a Terminal,
 }
 
@@ -215,7 +219,11 @@ impl TrustPrompt<'_> {
         }
         let changes = self.looked.inventory.changes_since(&record.inventory);
         let mut lines = vec![format!("{} changed since you trusted it:", shown(self.chosen))];
-        lines.extend(changes.iter().map(|change| format!("  {}", self.difference(record, change))));
+        lines.extend(changes.iter().map(|change| format!("  {}", self.in_a_line(record, change))));
+        for path in unseen.iter().map(InventoryChange::path) {
+            let Some(difference) = difference(self.looked, record, path, self.masker) else { continue };
+            lines.extend(difference.lines().map(str::to_owned));
+        }
         match self.person.answer(&lines, "Load it with these changes?") {
             Some(true) => TrustReply::Now(TrustAnswer::Trust),
             Some(false) | None => TrustReply::Before(true),
@@ -223,7 +231,7 @@ impl TrustPrompt<'_> {
     }
 
     /// A change in a line, with the sizes before and after.
-    fn difference(&self, record: &TrustRecord, change: &InventoryChange) -> String {
+    fn in_a_line(&self, record: &TrustRecord, change: &InventoryChange) -> String {
         let (word, path) = match change {
             InventoryChange::Added(path) => ("new", path),
             InventoryChange::Changed(path) => ("changed", path),

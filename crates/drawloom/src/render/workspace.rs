@@ -56,7 +56,7 @@ fn workspace(found: &WorkspaceShown, to: OutputStyle) -> String {
 
 /// What a workspace brings, for a person at a terminal of so many columns to decide by; the lines are indented by 2.
 pub(crate) fn inventory(found: &Inventory, changes: &[InventoryChange], columns: usize) -> Vec<String> {
-    let Inventory { items, unread, incomplete } = found;
+    let Inventory { items, unread, incomplete, .. } = found;
     Brought { items, unread, incomplete: *incomplete, changes }.lines(Some(columns))
 }
 

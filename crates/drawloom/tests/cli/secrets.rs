@@ -154,6 +154,17 @@ fn a_secret_in_the_name_of_a_file_is_neither_sent_nor_stored() {
 }
 
 #[test]
+fn s11_what_is_kept_of_instructions_to_show_their_changes_holds_no_known_secret() {
+    let world = World::new();
+    let folder = world.path("here/project");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("AGENTS.md"), format!("Use {SECRET} for all, plainly-kept.\n")).unwrap();
+    assert_eq!(run(&world, &["workspace", "trust", folder.to_str().unwrap()]).code, Some(0));
+    assert!(is_below(&world.home(), "plainly-kept"), "control");
+    assert!(!is_below(&world.home(), SECRET));
+}
+
+#[test]
 fn an_empty_variable_is_no_key() {
     let world = World::new();
     let test = |key: Option<&str>| -> Run {

@@ -465,7 +465,13 @@ fn s4_at_a_terminal_instructions_that_changed_are_asked_about_again() {
     let chat = ["chat", "-m", "hi", "--model", "script:echo"];
     let (_, shown) = at_terminal(&world, &clone, &chat, "n\n");
     assert!(shown.contains("SOUL.md  changed, 20 B before, 11 B now"), "{shown}");
+    assert!(shown.contains("-OBEY-7f3a in SOUL.md") && shown.contains("+PULLED-9c1e"), "{shown}");
+    assert!(!shown.contains("OBEY-7f3a in AGENTS.md"), "only what changed: {shown}");
     assert!(!said_in(&world, &clone, &[]).0.contains("PULLED"));
     at_terminal(&world, &clone, &chat, "y\n");
     assert!(said_in(&world, &clone, &[]).0.contains("PULLED"));
+    // A text too long to be kept is shown by its sizes.
+    std::fs::write(clone.join("SOUL.md"), "long\n".repeat(20_000)).unwrap();
+    let (_, shown) = at_terminal(&world, &clone, &chat, "y\n");
+    assert!(shown.contains("SOUL.md  changed, 11 B before, 98 KB now") && !shown.contains("+long"), "{shown}");
 }

@@ -16,6 +16,9 @@ use crate::root::{ReadRules, Root};
 /// Largest file that is hashed, in bytes; larger ones are listed unread.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
+/// Largest text of instructions that is kept to show what changes in it, in bytes.
+const KEPT_BYTES: usize = 64 * 1024;
+
 /// Most items, and most entries looked at in one folder.
 const MAX_ITEMS: usize = 5_000;
 const MAX_ENTRIES: usize = 10_000;
@@ -91,6 +94,9 @@ pub struct Inventory {
     pub unread: Vec<Unread>,
     /// There is more than is listed.
     pub incomplete: bool,
+    /// Texts of instructions by path, as far as they are kept.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub texts: BTreeMap<PathBuf, String>,
 }
 
 /// Difference of an item from an earlier inventory.
@@ -100,6 +106,14 @@ pub enum InventoryChange {
     Added(PathBuf),
     Changed(PathBuf),
     Removed(PathBuf),
+}
+
+impl InventoryChange {
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Added(path) | Self::Changed(path) | Self::Removed(path) => path,
+        }
+    }
 }
 
 impl Inventory {
@@ -149,6 +163,23 @@ impl Inventory {
         if !self.holds(&item.path, item.sha256) {
             self.items.push(item);
         }
+        self.keep_text(path, bytes);
+    }
+
+    /// Keeps a text of instructions in place of the one before.
+    fn keep_text(&mut self, path: &Path, bytes: &[u8]) {
+        let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= KEPT_BYTES);
+        match text {
+            Some(text) => self.texts.insert(path.to_owned(), text.to_owned()),
+            None => self.texts.remove(path),
+        };
+    }
+
+    /// The same with its texts as `mask` gives them.
+    #[must_use]
+    pub fn with_texts_masked(self, mask: impl Fn(&str) -> String) -> Self {
+        let masked = |(path, kept): (PathBuf, String)| (path, mask(&kept));
+        Self { texts: self.texts.into_iter().map(masked).collect(), ..self }
     }
 
     /// Whether this text stood at this path.
@@ -203,12 +234,17 @@ impl Taking<'_> {
             return self.unread(path.as_path(), "its name is not UTF-8 text");
         }
         match self.root.read(path, rules) {
-            Ok(content) => self.found.items.push(InventoryItem {
-                path: path.as_path().to_path_buf(),
-                kind,
-                bytes: content.metadata.bytes,
-                sha256: content.digest(),
-            }),
+            Ok(content) => {
+                self.found.items.push(InventoryItem {
+                    path: path.as_path().to_path_buf(),
+                    kind,
+                    bytes: content.metadata.bytes,
+                    sha256: content.digest(),
+                });
+                if kind == ItemKind::Instructions {
+                    self.found.keep_text(path.as_path(), &content.bytes);
+                }
+            }
             Err(FileError { problem: FileProblem::NotFound, .. }) => {}
             Err(error) => self.unread(path.as_path(), &error.problem.to_string()),
         }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use loom::Digest;
 use store::{AcceptedInventory, LIST_PAGE, Principal, StoreError, WorkspaceRecord, all_pages};
+use text::mask::Masker;
 use workspace::trust::Inventory;
 
 use crate::runtime::Runtime;
@@ -32,12 +33,16 @@ pub(super) async fn accepted(
     }
     let page = |after| runtime.store.workspaces(&Principal::Owner, after, LIST_PAGE);
     let records = all_pages(|record: &WorkspaceRecord| record.path.clone(), page).await?;
-    Ok(records.into_iter().filter_map(|record| with_texts(record, texts)).collect())
+    Ok(records.into_iter().filter_map(|record| with_texts(record, texts, &runtime.masker)).collect())
 }
 
 /// None where nothing of it is accepted, or nobody trusts it. A difference shows some lines around what changes: the
 /// others were seen only where the text before was accepted.
-fn with_texts(record: WorkspaceRecord, texts: &[ApprovedText<'_>]) -> Option<AcceptedInventory> {
+fn with_texts(
+    record: WorkspaceRecord,
+    texts: &[ApprovedText<'_>],
+    masker: &Masker,
+) -> Option<AcceptedInventory> {
     // One that cannot be read is damaged, and says so where it is needed: the owner is asked again.
     let mut inventory: Inventory = serde_json::from_str(&record.inventory).ok().filter(|_| record.trusted)?;
     let number = inventory.items.len();
@@ -47,6 +52,11 @@ fn with_texts(record: WorkspaceRecord, texts: &[ApprovedText<'_>]) -> Option<Acc
             inventory.accept_instructions(path, after);
         }
     }
-    let after = serde_json::to_string(&inventory).ok().filter(|_| inventory.items.len() > number)?;
+    if inventory.items.len() == number {
+        return None;
+    }
+    let after =
+        serde_json::to_string(&inventory.with_texts_masked(|text| masker.mask(text).text.into_owned()))
+            .ok()?;
     Some(AcceptedInventory { workspace: record.path, before: record.inventory, after })
 }
