@@ -37,6 +37,7 @@ pub mod request;
 pub mod runtime;
 mod scoped_counter;
 pub mod send;
+mod sent_sampling;
 pub mod session;
 pub mod spend;
 mod stop_cutter;

@@ -6,7 +6,7 @@ use context::manifest::{COUNTED, COUNTED_TEXTS, RequestTarget, VERSION};
 use context::window_beginning::WindowBeginning;
 use context::{Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse};
 use loom::content::NotCanonical;
-use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, GenerationSettings, NodeId, Op};
+use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, NodeId, Op};
 use model::{EncodedRequest, Prompt, SiblingSlot};
 use store::{
     AttachedWrites, Claim, Cursor, Fence, Guard, HashedBytes, LeaseOwner, NewGeneration, Principal,
@@ -19,6 +19,7 @@ use crate::error::AgentError;
 use crate::request::{AssembledRequest, GenerationRequest, RequestSource, WindowNotice};
 use crate::runtime::Runtime;
 use crate::scoped_counter::{CountingScope, ScopedCounter};
+use crate::sent_sampling;
 use crate::stored;
 
 /// How often a request is put together anew because its texts were counted, and how often because it was too long as a
@@ -285,6 +286,7 @@ impl PreparedRequest {
             (RequestSource::Path(_), Some(place)) => vec![place.parent_node; ask.choices() as usize],
             _ => Vec::<NodeId>::new(),
         };
+        let (settings, unsent) = sent_sampling::settings(&ask.params, self.encoded.body());
         let like = GenerationRow {
             id: runtime.new_id::<GenerationId>()?,
             tree: ask.tree,
@@ -294,11 +296,15 @@ impl PreparedRequest {
             profile: None,
             reserved,
             runs: self.assembled.loom_runs(),
-            settings: Some(settings(&ask.params)),
+            settings: Some(settings),
         };
         let begun = self.begin_like(runtime, call, ask, turn, like).await?;
         for notice in &self.assembled.notices {
             call.note(notice);
+        }
+        if !unsent.is_empty() {
+            let name = text::terminal::one_line(&ask.model.info().full_name()).into_owned();
+            runtime.note_once(call, format!("{name} is asked without {}: it takes none", unsent.join(", ")));
         }
         if let RequestSource::Path(path) = &ask.source
             && let Some(begins) = self.assembled.begins.as_ref().filter(|begins| begins.is_new)
@@ -321,21 +327,6 @@ pub fn window_notice(who: &str, begins: &WindowBeginning, chars_above: u64) -> S
     let chapter = begins.chapter.as_deref().map(text::terminal::one_line);
     let chapter = chapter.map_or_else(String::new, |chapter| format!(" (in “{chapter}”)"));
     format!("{who} sees from “{words}”{chapter} on; {chars_above} characters above are left out")
-}
-
-/// What is kept of the sampling beside the request.
-fn settings(params: &model::Params) -> GenerationSettings {
-    let number = |value: Option<f64>| value.and_then(serde_json::Number::from_f64);
-    GenerationSettings {
-        temperature: number(params.temperature),
-        top_p: number(params.top_p),
-        min_p: number(params.min_p),
-        max_tokens: params.max_tokens,
-        seed: params.seed,
-        thinking: params.thinking.map(|thinking| thinking.as_str().to_owned()),
-        ends_at: params.ends_at,
-        preset: params.preset.clone(),
-    }
 }
 
 impl GenerationRequest {

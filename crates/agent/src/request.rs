@@ -10,7 +10,7 @@ use context::dialogue::{Dependencies, DialogueRequest, assemble};
 use context::document::{DocumentRequest, document};
 use context::{
     Assembled, Bootstrap, ContextError, ContinuationForm, Estimator, NothingRemembered, ReplayConstraints,
-    RequestPiece, TargetModel, TokenBudget, of_prompt,
+    RequestPiece, TargetModel, TokenBudget, WorkspaceTrust, of_prompt,
 };
 use futures_util::future::BoxFuture;
 use loom::{
@@ -142,10 +142,12 @@ impl GenerationRequest {
             match &self.source {
                 RequestSource::Path(path) => {
                     let (mut path, now, fit) = (path.clone(), runtime.now(), estimator.clone());
-                    // Whoever reads nothing of a workspace goes on with what was frozen of it.
-                    if path.bootstrap.is_unread() && runtime.distrusts_workspace(who, self.tree).await? {
+                    // It may have been withdrawn since the turn began.
+                    if path.bootstrap.workspace == WorkspaceTrust::AsKept
+                        && runtime.distrusts_workspace(who, self.tree).await?
+                    {
                         let read = Bootstrap::clone(&path.bootstrap);
-                        path.bootstrap = Arc::new(Bootstrap { distrusts_workspace: true, ..read });
+                        path.bootstrap = Arc::new(Bootstrap { workspace: WorkspaceTrust::Withdrawn, ..read });
                     }
                     let target = TargetModel::of(self.model.info());
                     let way = ContinuationForm::of(self.model.info());

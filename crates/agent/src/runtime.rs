@@ -1,6 +1,7 @@
 //! Services of an open home.
 
-use std::sync::{Arc, Mutex};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -12,6 +13,7 @@ use store::instance::InstanceId;
 use store::{Applied, AttachedWrites, Fence, Ids, Principal, Store};
 use text::mask::Masker;
 
+use crate::call::Call;
 use crate::error::AgentError;
 use crate::fallback::Fallbacks;
 use crate::lasting_rules::LastingRules;
@@ -37,6 +39,8 @@ pub struct Runtime {
     pub lease: Duration,
     /// Leases of turns that have ended which the store did not take back.
     pub unreleased: Arc<Mutex<Vec<(String, Fence)>>>,
+    /// Notices of which one is enough for this process.
+    pub noted: Arc<Mutex<HashSet<String>>>,
     pub spend: Arc<SpendLimiter>,
     /// Who is asked when a model does not answer.
     pub fallbacks: Fallbacks,
@@ -64,9 +68,18 @@ impl Runtime {
             space: SpaceLimits::default(),
             lease: LEASE,
             unreleased: Arc::default(),
+            noted: Arc::default(),
             spend: Arc::default(),
             fallbacks: Fallbacks::default(),
             rules: LastingRules::default(),
+        }
+    }
+
+    /// Tells the owner what this process has not told yet.
+    pub(crate) fn note_once(&self, call: &Call, notice: String) {
+        let is_new = self.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(notice.clone());
+        if is_new {
+            call.note(notice);
         }
     }
 

@@ -183,7 +183,7 @@ async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandEr
         let (record, at) = read(record)?;
         found.push(match InspectedFolder::at(&record.id.path, &app.guard) {
             Ok(looked) => shown(app, looked, Some((record, at))),
-            Err(error) => missing(app, &record, at, &error),
+            Err(error) => missing(app, &record, at, &error.problem.to_string()),
         });
     }
     let current = app.workspace.folder.as_deref();
@@ -229,8 +229,16 @@ async fn answer(
     if is_homes_own && app.workspace.folder.as_deref() == Some(folder) && !folder.exists() {
         return Err(CommandError::usage("the home's own workspace is always loaded", "name another folder"));
     }
-    let canonical =
-        folder.canonicalize().map_err(|error| CommandError::file("cannot open", folder, &error))?;
+    let canonical = match folder.canonicalize() {
+        Ok(canonical) => canonical,
+        Err(error) => {
+            let gone = std::path::absolute(folder).ok().filter(|_| answer == TrustAnswer::Distrust);
+            return match gone {
+                Some(path) => distrust_gone(app, asker, &path, &error).await,
+                None => Err(CommandError::file("cannot open", folder, &error)),
+            };
+        }
+    };
     if let Some(surroundings) = &app.workspace.surroundings
         && let Err(refused) = check_writable_root(&canonical, surroundings)
     {
@@ -247,6 +255,22 @@ async fn answer(
     keep(keeping, &asker.principal, &looked, answer, now).await?;
     let record = TrustRecord { id: looked.id.clone(), answer, inventory: looked.inventory.clone() };
     Ok(shown(app, looked, Some((record, now))))
+}
+
+/// The answer about a folder that is not there any more: its sessions go on.
+async fn distrust_gone(
+    app: &App,
+    asker: &Asker,
+    path: &Path,
+    error: &std::io::Error,
+) -> Result<WorkspaceShown, CommandError> {
+    let store = &app.runtime.store;
+    let found = all_records(store, &asker.principal).await?.into_iter().find(|record| record.path == path);
+    let record = found.ok_or_else(|| CommandError::file("cannot open", path, error))?;
+    let record = WorkspaceRecord { trusted: false, at: app.now(), ..record };
+    store.keep_workspace(&asker.principal, record.clone()).await?;
+    let (record, at) = read(&record)?;
+    Ok(missing(app, &record, at, &error.to_string()))
 }
 
 fn shown(app: &App, looked: InspectedFolder, record: Option<(TrustRecord, Millis)>) -> WorkspaceShown {
@@ -287,7 +311,7 @@ fn shown(app: &App, looked: InspectedFolder, record: Option<(TrustRecord, Millis
 }
 
 /// An answer about a folder that cannot be opened any more.
-fn missing(app: &App, record: &TrustRecord, at: Millis, error: &FileError) -> WorkspaceShown {
+fn missing(app: &App, record: &TrustRecord, at: Millis, error: &str) -> WorkspaceShown {
     let said = match record.answer {
         TrustAnswer::Trust => "you trusted it".to_owned(),
         TrustAnswer::Distrust => UntrustedReason::Distrusted.to_string(),
@@ -296,7 +320,7 @@ fn missing(app: &App, record: &TrustRecord, at: Millis, error: &FileError) -> Wo
         current: app.workspace.folder.as_deref() == Some(&record.id.path),
         path: record.id.path.to_string_lossy().into_owned(),
         state: TrustState::Missing,
-        why: format!("{said}; {}", error.problem),
+        why: format!("{said}; {error}"),
         answered: Some(at),
         items: Vec::new(),
         unread: Vec::new(),

@@ -58,8 +58,19 @@ pub struct Bootstrap {
     pub changed_files: ChangedFiles,
     /// Whether everything is read anew for the next request, whatever the cache has of it.
     pub reload: bool,
-    /// Whether no text of a workspace may be sent.
-    pub distrusts_workspace: bool,
+    /// Whether texts of a workspace may be sent.
+    pub workspace: WorkspaceTrust,
+}
+
+/// Whether texts of a workspace may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WorkspaceTrust {
+    /// As its owner says by the time of a request.
+    #[default]
+    AsKept,
+    /// All of it: it was named for this call, or is the home's own.
+    Given,
+    Withdrawn,
 }
 
 /// A file as it is sent.
@@ -74,9 +85,9 @@ pub struct TrimmedFile<'a> {
 
 impl Bootstrap {
     /// Whether nothing is known of what may stand above: whoever asks without it goes on with what was frozen.
-    pub fn is_unread(&self) -> bool {
-        let Self { changed_files, reload, distrusts_workspace, .. } = *self;
-        *self == Self { changed_files, reload, distrusts_workspace, ..Self::default() }
+    pub(crate) fn is_unread(&self) -> bool {
+        let Self { changed_files, reload, workspace, .. } = *self;
+        *self == Self { changed_files, reload, workspace, ..Self::default() }
     }
 
     /// The text that says who the agent is, and the name of its source.

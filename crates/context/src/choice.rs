@@ -5,7 +5,7 @@ use loom::reader::Injection;
 use loom::{NodeId, PositionId, Role, TextOffset, TreeReader, Trust};
 
 use crate::activation::{ChangedFiles, FileChange, changes, is_of_file, reverted, standing, topic};
-use crate::bootstrap::{Bootstrap, SYSTEM};
+use crate::bootstrap::{Bootstrap, SYSTEM, WorkspaceTrust};
 use crate::circling;
 use crate::dialogue::{Dependencies, DialogueRequest};
 use crate::document::Pinned;
@@ -88,7 +88,7 @@ impl WindowChoice<'_> {
         spoken.extend(self.request.said.clone().map(|said| speaker.speak(said, Vec::new())));
         let unread = bootstrap.is_unread();
         let is_distrusted =
-            bootstrap.distrusts_workspace && previous.prefix.as_ref().is_some_and(Prefix::has_workspace);
+            self.distrusts_workspace() && previous.prefix.as_ref().is_some_and(Prefix::has_workspace);
         let reload = bootstrap.reload
             || is_distrusted
             || previous.prefix.as_ref().is_some_and(|sent| has_other_system(sent, bootstrap));
@@ -189,7 +189,13 @@ impl WindowChoice<'_> {
 
     fn fresh(&self, start: Option<PositionId>) -> Prefix {
         let DialogueRequest { bootstrap, budget, target, .. } = self.request;
-        Prefix { start, ..Prefix::fit(bootstrap, budget.window, target, self.around.estimator) }
+        let prefix = Prefix::fit(bootstrap, budget.window, target, self.around.estimator);
+        let prefix = if self.distrusts_workspace() { prefix.without_workspace() } else { prefix };
+        Prefix { start, ..prefix }
+    }
+
+    fn distrusts_workspace(&self) -> bool {
+        self.request.bootstrap.workspace == WorkspaceTrust::Withdrawn
     }
 
     fn first_turn(&self, speaker: &Renderer<'_>) -> Result<Vec<Spoken>, ContextError> {
@@ -201,7 +207,7 @@ impl WindowChoice<'_> {
 
     /// Leaves out of nodes what was told with them of files of a workspace that is not trusted any more.
     fn unshow_workspace(&self, spoken: &mut [Spoken]) {
-        if self.request.bootstrap.distrusts_workspace {
+        if self.distrusts_workspace() {
             let stays = |shown: &Injection| !is_of_file(&shown.source);
             spoken.iter_mut().for_each(|said| said.retain_injections(stays, self.around.estimator));
         }

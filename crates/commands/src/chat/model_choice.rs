@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ::tools::ToolRegistry;
 use agent::session::{ChosenModel, SessionSampling};
 use agent::{OpenedSession, TurnConfig};
+use context::WorkspaceTrust;
 use loom::Digest;
 use loom::source::DEFAULT_AGENT;
 use model::{Model, ModelInfo, ModelPlace, OutputSchema, Params, Purpose, Thinking};
@@ -210,7 +211,11 @@ impl Conversation {
         Arc::new(context::Bootstrap {
             changed_files: app.settings.changed_files,
             reload: self.reload,
-            distrusts_workspace: accepted == Accepted::default(),
+            workspace: match accepted {
+                Accepted::All => WorkspaceTrust::Given,
+                nothing if nothing == Accepted::default() => WorkspaceTrust::Withdrawn,
+                Accepted::Seen(_) => WorkspaceTrust::AsKept,
+            },
             system: self.system.clone(),
             tools: tools.map(ToolRegistry::specs).unwrap_or_default(),
             ..read

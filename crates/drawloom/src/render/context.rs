@@ -101,9 +101,18 @@ pub(super) fn differences(found: &ContextDiff, to: OutputStyle) -> String {
     let texts = std::iter::repeat_n(None, rows.len() - found.changed.len()).chain(changed);
     for (block, changed) in blocks(&rows, &[], to).iter().zip(texts) {
         out += block;
-        out += &changed.map_or_else(String::new, |changed| diff::words(&changed.old, &changed.new, to));
+        out += &changed.map_or_else(String::new, |changed| {
+            let is_wire = matches!(changed.after.kind, Kind::Framing | Kind::Schemas);
+            let text = |text: &str| if is_wire { spaced(text) } else { text.to_owned() };
+            diff::words(&text(&changed.old), &text(&changed.new), to)
+        });
     }
     out
+}
+
+/// JSON with a blank behind each field and name, at which its words are told apart.
+fn spaced(json: &str) -> String {
+    json.replace(",\"", ", \"").replace("\":", "\": ")
 }
 
 /// The answer to a request that was sent again; of one that was only looked at what it is.

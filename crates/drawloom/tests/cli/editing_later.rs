@@ -240,6 +240,21 @@ fn a_file_that_was_not_changed_is_opened_again_and_called_by_the_short_id() {
     assert_eq!(kept(&world).len(), 2);
 }
 
+#[test]
+fn a_file_that_an_editor_may_have_still_outlives_one_that_changed_nothing() {
+    let world = World::new();
+    novel(&world);
+    assert_eq!(edited(&world, "true", &[]).code, Some(0));
+    let file = one_kept(&world);
+    assert_eq!(edited(&world, "false", &[]).code, Some(2), "it is opened again, and nothing is changed");
+    // The window of the first editor.
+    let text = fs::read_to_string(&file).unwrap().replace("It rained", "It snowed");
+    fs::write(&file, text).unwrap();
+    world.ok(&["tree", "edit", "Novel", "--file", &file]);
+    assert!(rendered(&world).contains("It snowed."));
+    assert!(kept(&world).is_empty());
+}
+
 /// Marks are those that the file was opened with, whatever the passages say by then.
 #[test]
 fn marks_that_had_to_be_told_from_text_are_known_when_that_text_is_forgotten() {

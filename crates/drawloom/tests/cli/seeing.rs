@@ -345,7 +345,7 @@ fn what_differs_beside_the_words_is_shown_as_it_was_sent() {
         made["node"].as_str().unwrap().to_owned()
     };
     let told = world.ok(&["context", "diff", &asked("0.25"), &asked("0.75")]);
-    assert!(told.contains("0.25") && told.contains("0.75"), "{told}");
+    assert!(told.contains("\"temperature\": [-0.25,-]{+0.75,+} "), "{told}");
 }
 
 #[test]

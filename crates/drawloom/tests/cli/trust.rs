@@ -5,6 +5,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -12,6 +14,7 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
 use crate::headless::question;
+use crate::server::{self, Server};
 use crate::terminal::Terminal;
 use crate::tools::nodes;
 use crate::world::{Run, World, text};
@@ -301,6 +304,51 @@ fn s4_what_was_told_of_a_changed_file_is_not_sent_once_its_workspace_is_untruste
 }
 
 #[test]
+fn s4_a_workspace_that_is_untrusted_while_work_runs_or_once_its_folder_is_gone_is_sent_no_more() {
+    let world = World::new();
+    let clone = clone(&world);
+    let path = text(&clone);
+    let mut untrust = world.command(&["workspace", "untrust", &path]);
+    untrust.current_dir(&clone).stdout(Stdio::null());
+    let armed = Arc::new(AtomicBool::new(false));
+    let (is_armed, untrust) = (Arc::clone(&armed), Mutex::new(untrust));
+    let server = Server::start(move |path, body| {
+        let is_chat = path.ends_with("/chat/completions") && !body.is_null();
+        if is_chat && is_armed.swap(false, Ordering::SeqCst) {
+            assert!(untrust.lock().unwrap().status().unwrap().success());
+        }
+        is_chat.then(|| server::chat("", "Yes.", 100))
+    });
+    world.write("config.toml", &format!("[providers.box]\nbase_url = {:?}\n", server.base()));
+    let run = |arguments: &[&str], folder: &Path| -> Value {
+        let mut command = world.command(&[&["--json", "--model", "box/m"], arguments].concat());
+        let run: Run = command.current_dir(folder).output().unwrap().into();
+        assert_eq!(run.code, Some(0), "{run:?}");
+        serde_json::from_str(&run.out).unwrap()
+    };
+    let sent = |from: usize| -> Vec<bool> {
+        server.bodies()[from..].iter().map(|body| body.to_string().contains(CANARY)).collect()
+    };
+    world.ok(&["workspace", "trust", &path]);
+    let said = run(&["chat", "-m", "first"], &clone);
+    let tree = said["tree"].as_str().unwrap();
+    armed.store(true, Ordering::SeqCst);
+    let before = server.bodies().len();
+    run(&["tree", "generate", tree, "-n", "2"], &clone);
+    assert_eq!(sent(before), [true, false], "the second sibling was put together behind the first answer");
+
+    world.ok(&["workspace", "trust", &path]);
+    run(&["chat", "-m", "again"], &clone);
+    std::fs::remove_dir_all(&clone).unwrap();
+    let before = server.bodies().len();
+    run(&["tree", "generate", tree], &world.path("here"));
+    let shown = world.ok(&["workspace", "untrust", &path]);
+    assert!(shown.contains("missing"), "{shown}");
+    run(&["tree", "generate", tree], &world.path("here"));
+    assert_eq!(sent(before), [true, false], "control: what was frozen goes along");
+}
+
+#[test]
 fn s4_another_folder_at_a_trusted_path_is_not_trusted() {
     let world = World::new();
     let trusted = clone(&world);
@@ -473,5 +521,8 @@ fn s4_at_a_terminal_instructions_that_changed_are_asked_about_again() {
     // A text too long to be kept is shown by its sizes.
     std::fs::write(clone.join("SOUL.md"), "long\n".repeat(20_000)).unwrap();
     let (_, shown) = at_terminal(&world, &clone, &chat, "y\n");
-    assert!(shown.contains("SOUL.md  changed, 11 B before, 98 KB now") && !shown.contains("+long"), "{shown}");
+    assert!(
+        shown.contains("SOUL.md  changed, 11 B before, 97.7 KiB now") && !shown.contains("+long"),
+        "{shown}"
+    );
 }

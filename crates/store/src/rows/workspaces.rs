@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::engine::params;
+use crate::engine::{NONE, params};
 use loom::Millis;
 
 use super::reader::limit_of;
@@ -59,6 +59,22 @@ pub(crate) fn keep(db: &Db<'_>, who: &Principal, record: &WorkspaceRecord) -> Re
         ],
     )?;
     Ok(())
+}
+
+/// As [`crate::Store::distrusts_workspace`].
+pub(crate) fn distrusts(db: &Db<'_>, who: &Principal, name: &str) -> Result<bool, StoreError> {
+    if !who.sees_all() {
+        return Err(StoreError::Denied("workspaces"));
+    }
+    let found: Vec<(bool, (i64, i64), bool)> =
+        db.all("SELECT path, device, inode, trusted FROM workspaces", NONE, |row| {
+            // What is not UTF-8 in a path is replaced in the names of sessions.
+            let is_named = String::from_utf8_lossy(&get::<Vec<u8>>(row, 0)?) == name;
+            Ok((is_named, (get(row, 1)?, get(row, 2)?), get(row, 3)?))
+        })?;
+    let named: Vec<_> =
+        found.iter().filter(|(is_named, ..)| *is_named).map(|(_, folder, _)| folder).collect();
+    Ok(found.iter().any(|(is_named, folder, trusted)| !trusted && (*is_named || named.contains(&folder))))
 }
 
 /// Lists an accepted text in the record of its workspace.

@@ -84,6 +84,13 @@ forward! {
     /// [`StoreError::Denied`] to whoever does not see everything.
     write fn keep_workspace(record: WorkspaceRecord) -> () = workspaces::keep(&record);
 
+    /// Whether the owner said that nothing of the workspace of this name in sessions is loaded: of the folder at its path, or
+    /// of the one that stood there and is elsewhere now.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] to whoever does not see everything.
+    read fn distrusts_workspace(name: &str) -> bool = workspaces::distrusts(&name);
+
     /// The tree a person names by id, short id or exact title.
     ///
     /// # Errors

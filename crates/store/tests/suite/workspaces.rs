@@ -35,12 +35,33 @@ fn answers_are_kept_by_path_and_the_last_one_counts() {
 }
 
 #[test]
+fn s4_a_workspace_is_distrusted_by_its_path_and_as_the_folder_that_stood_there() {
+    let at = |path: &[u8], inode, trusted| WorkspaceRecord { inode, ..record(path, trusted) };
+    each(move |home| async move {
+        for (answers, name, expected) in [
+            (vec![at(b"/a", 1, true)], "/a", false),
+            (vec![at(b"/b", 2, false)], "/b", true),
+            (vec![], "/c", false),
+            (vec![at(b"/w\xe9s", 4, false)], "/w\u{fffd}s", true),
+            (vec![at(b"/d", 5, true), at(b"/moved", 5, false)], "/d", true),
+            (vec![at(b"/e", 6, true), at(b"/other", 7, false)], "/e", false),
+        ] {
+            for answer in answers {
+                home.store.keep_workspace(OWNER, answer).await.unwrap();
+            }
+            assert_eq!(home.store.distrusts_workspace(OWNER, name).await.unwrap(), expected, "{name}");
+        }
+    });
+}
+
+#[test]
 fn s4_a_token_that_does_not_see_everything_neither_reads_nor_gives_an_answer() {
     each(|home| async move {
         let token = Principal::Token { name: "t".into(), scope: Scope::ChatSession("s".into()) };
         let kept = home.store.keep_workspace(&token, record(b"/w", true)).await;
         assert!(matches!(kept, Err(StoreError::Denied(_))));
         assert!(matches!(home.store.workspaces(&token, None, 99).await, Err(StoreError::Denied(_))));
+        assert!(matches!(home.store.distrusts_workspace(&token, "/w").await, Err(StoreError::Denied(_))));
         assert!(home.store.workspaces(OWNER, None, 99).await.unwrap().is_empty());
     });
 }

@@ -35,6 +35,8 @@ pub(in crate::tree) struct EditFile {
     saved: Vec<u8>,
     /// What it stands for.
     base: EditBase,
+    /// Whether an editor that was back at once had it before: it may have it still.
+    is_reopened: bool,
     /// Its tree as a command takes it.
     tree: String,
     /// The file and its base, locked as long as the command runs.
@@ -68,6 +70,7 @@ impl EditFile {
             Some((at, [unchanged(path, &text)?, opened_again(&folder, &name, base, &text).ok()?], text))
         });
         let same = same.map(|(at, held, text)| (held, waiting.swap_remove(at), text));
+        let is_reopened = same.is_some();
         // One that nobody changed holds nothing.
         waiting.retain(|file| {
             let base = EditBase::read(app, &name_of(file)).ok();
@@ -103,7 +106,7 @@ impl EditFile {
         let (held, path, written) =
             made.map_err(|error: io::Error| CommandError::file("cannot write", &folder, &error))?;
         let saved = written.clone().into_bytes();
-        Ok(Self { path, written, saved, base: base.clone(), tree, _held: held })
+        Ok(Self { path, written, saved, base: base.clone(), is_reopened, tree, _held: held })
     }
 
     pub(super) fn name(&self) -> String {
@@ -129,7 +132,7 @@ impl EditFile {
             return Ok(Some(saved));
         }
         if begin.elapsed() >= AT_ONCE {
-            self.remove(app);
+            self.discard(app);
             return Ok(None);
         }
         self.close();
@@ -139,6 +142,15 @@ impl EditFile {
             self.command()
         ));
         Ok(None)
+    }
+
+    /// Removes what nobody changed, unless an editor may save it still.
+    fn discard(&self, app: &App) {
+        if self.is_reopened {
+            self.close();
+        } else {
+            self.remove(app);
+        }
     }
 
     /// Writes down that its editor came back, so that the file, which nobody changed, can be opened again.
@@ -191,7 +203,7 @@ impl EditFile {
         let name = shown(&self.path);
         let more = match self.read(app) {
             Ok(found) if found == self.written.as_bytes() => {
-                self.remove(app);
+                self.discard(app);
                 return error;
             }
             // As it is nothing takes it in.
