@@ -61,6 +61,11 @@ fn a_new_text_of_one_passage_stays_a_paragraph() {
         assert_eq!(rendered(&world), expected.replace("Dry.", "Wet."));
         world.ok(&["tree", "undo", "Novel"]);
     }
+    for said in ["Wet.", "Wet.\n"] {
+        world.write("wet.txt", said);
+        world.ok(&["tree", "edit", "Novel", &before[1], "--file", &text(&world.home().join("wet.txt"))]);
+        assert_eq!(rendered(&world), expected.replace("Dry.", "Wet."), "{said:?}");
+    }
     world.ok(&["tree", "edit", "Novel", &before[1], "--text", "Dry.\n"]);
     assert_eq!(rendered(&world), expected.replace("Dry.\n\n", "Dry.\n"), "a line end that is given counts");
 }
