@@ -3,8 +3,13 @@
 //! Each kind of text has a weight of its own, and learns only from requests in which it prevails: so a Russian letter does
 //! not change what English costs, whatever order they come in. What is kept of a kind are the last ratios of what was
 //! reported to what the prior said, and the highest of them counts, with a margin that shrinks as they become more:
-//! texts of a kind differ little, and an estimate that is too low costs a request. Ratios beyond bounds are no count
-//! of this request and teach nothing, so that a server that reports nonsense can do only so much.
+//! texts of a kind differ little, and an estimate that is too low costs a request.
+//!
+//! A text may be taken for another kind than it is, and teaches that one. So no ratio counts by itself: the weight is at
+//! most a step above the second highest, and the prior stands in for the second until there are two. One response moves
+//! the estimate of a text by less than a tenth, unless another that is kept points the same way. The weight
+//! depends on the ratios that are kept and not on their order. Ratios beyond bounds are no count of this request and
+//! teach nothing, so that a server that reports nonsense can do only so much.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +29,8 @@ const AROUND_LEAST: f64 = 0.85;
 const KEPT: usize = 8;
 /// How far the weight of a kind is above its highest ratio, by how many there are.
 const MARGINS: [f64; KEPT] = [0.20, 0.16, 0.12, 0.09, 0.07, 0.05, 0.04, 0.03];
+/// How far one ratio, which no other confirms, moves the weight of a kind.
+const STEP: f64 = 1.09;
 /// The least ratio to the prior of a kind in Latin letters, and of a script: vocabularies that know a script have a tenth
 /// of the tokens of those that spell it in bytes.
 const LEAST: (f64, f64) = (0.25, 0.08);
@@ -82,7 +89,8 @@ impl Calibration {
     }
 
     /// The request was longer than its window although the estimate said it fits: the weights of what it held were too
-    /// small.
+    /// small. They are raised at once, as the same request would be refused again: the ratio stands twice and so confirms
+    /// itself.
     pub fn was_too_long(&mut self, features: &Features, window: u64) {
         let estimator = self.estimator();
         let expected = estimator.of_features(features);
@@ -94,7 +102,8 @@ impl Calibration {
                 continue;
             }
             let count = self.ratios.get(&name(kind)).map_or(0, Vec::len);
-            let raised = estimator.weights[kind] * factor / prior / (1.0 + margin(count + 1));
+            let raised = estimator.weights[kind] * factor / prior / (1.0 + margin(count + 2));
+            self.push(kind, raised.min(MOST));
             self.push(kind, raised.min(MOST));
         }
         self.responses = self.responses.saturating_add(1);
@@ -112,10 +121,9 @@ impl Calibration {
         let mut weights = *priors;
         for (kind, weight) in weights.iter_mut().enumerate() {
             let ratios = self.ratios.get(&name(kind)).map_or(&[][..], Vec::as_slice);
-            let highest = ratios.iter().copied().filter(|ratio| ratio.is_finite()).reduce(f64::max);
             // A file may hold anything.
-            *weight *= highest
-                .map_or(unfitted, |ratio| ratio.clamp(least(kind), MOST) * (1.0 + margin(ratios.len())));
+            let finite = ratios.iter().filter(|ratio| ratio.is_finite());
+            *weight *= factor(finite.map(|ratio| ratio.clamp(least(kind), MOST)).collect(), unfitted);
         }
         weights
     }
@@ -131,6 +139,20 @@ impl Calibration {
     }
 }
 
+/// The weight of a kind as a multiple of its prior: by these ratios, where nothing is confirmed `unfitted`.
+fn factor(mut ratios: Vec<f64>, unfitted: f64) -> f64 {
+    ratios.sort_by(|one, other| other.total_cmp(one));
+    let upper = 1.0 + margin(ratios.len());
+    let confirmed = |first: f64, second: f64| first.min(second * STEP) * upper;
+    match *ratios.as_slice() {
+        [] => unfitted,
+        [only] => (only * upper).clamp(unfitted / STEP, unfitted * STEP),
+        // If they point to the two sides of the prior, it remains.
+        [first, second] => unfitted.clamp(confirmed(first, second), first * upper),
+        [first, second, ..] => confirmed(first, second),
+    }
+}
+
 fn least(kind: usize) -> f64 {
     if kind < LATIN { LEAST.0 } else { LEAST.1 }
 }
@@ -141,6 +163,8 @@ fn margin(count: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const ENGLISH: &str =
@@ -218,5 +242,60 @@ mod tests {
         fit.was_too_long(&features, window);
         assert!(fit.estimator().of_features(&features) > window);
         assert!(fit.estimator().of_features(&russian) * 100 < before * 110, "it held none of that");
+    }
+
+    #[test]
+    fn a_kept_calibration_is_read_and_its_order_does_not_matter() {
+        let read = |ratios: &str| -> Calibration {
+            let json = format!(r#"{{"family":"qwen","responses":3,"ratios":{{"English":{ratios}}}}}"#);
+            serde_json::from_str(&json).unwrap()
+        };
+        let fit = read("[0.9,0.8,1.4]");
+        assert_eq!(serde_json::from_str::<Calibration>(&serde_json::to_string(&fit).unwrap()).unwrap(), fit);
+        for ratios in ["[0.9,1.4,0.8]", "[1.4,0.8,0.9]", "[0.8,1.4,0.9]"] {
+            assert_eq!(read(ratios).estimator(), fit.estimator());
+        }
+        let english = text(ENGLISH, 99);
+        let times =
+            fit.estimator().of_features(&english) as f64 / reports(&fit, &english, 1.0 / UNFITTED) as f64;
+        assert!((times / (0.9 * STEP * 1.12) - 1.0).abs() < 0.01, "{times}");
+    }
+
+    /// A response in which one kind alone prevails, with this ratio to the prior.
+    fn respond(fit: &mut Calibration, kind: usize, ratio: f64) {
+        let mut features = Features::default();
+        features.units[kind] = 1e6;
+        let reported = middle(&Prior::of(&fit.family))[kind] * 1e6 * ratio;
+        fit.observe(&features, reported as u64);
+    }
+
+    proptest! {
+        #[test]
+        fn one_response_moves_its_kind_by_less_than_a_tenth_unless_another_confirms_it(
+            kind in 0..KINDS,
+            before in prop_oneof![
+                prop::collection::vec(0.05..4.2, 0..=10),
+                (0.05..4.0, prop::collection::vec(0.95..1.05, 0..=10))
+                    .prop_map(|(ratio, times): (f64, Vec<f64>)| times.iter().map(|times| ratio * times).collect()),
+            ],
+            ratio in 0.05..4.2,
+        ) {
+            let mut fit = Calibration::new("unknown");
+            before.iter().for_each(|ratio| respond(&mut fit, kind, *ratio));
+            let old = fit.estimator().weights;
+            respond(&mut fit, kind, ratio);
+            let new = fit.estimator().weights;
+            for other in (0..KINDS).filter(|other| *other != kind) {
+                prop_assert_eq!(old[other], new[other]);
+            }
+            let moved = new[kind] / old[kind];
+            // What each of the ratios that are kept would have the weight be, the newest last.
+            let ratios = fit.ratios.get(&name(kind)).cloned().unwrap_or_default();
+            let upper = middle(&Prior::of("unknown"))[kind] * (1.0 + margin(ratios.len()));
+            let mut asked = ratios.iter().map(|ratio| ratio * upper > old[kind]);
+            let newest = asked.next_back();
+            let is_confirmed = asked.any(|up| Some(up) == newest);
+            prop_assert!((0.9..1.1).contains(&moved) || is_confirmed && Some(moved > 1.0) == newest, "{}", moved);
+        }
     }
 }

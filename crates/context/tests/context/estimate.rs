@@ -1,5 +1,5 @@
 //! The estimate beside true counts of real tokenizers (spec: context §4): short texts of 23 kinds, put together into
-//! requests that come in any order. `tests/tokens/make.mjs` makes them.
+//! requests that come in any order. `tests/tokens/make.mjs` makes them. And texts that are taken for another kind.
 
 use std::collections::BTreeMap;
 
@@ -180,6 +180,91 @@ fn one_factor_for_everything_would_not_do() {
     for tokenizer in UNSEEN {
         let broken = broken(tokenizer, &measure(tokenizer, || OneFactor(1.0)));
         assert!(broken.len() > 10, "control: {broken:?}");
+    }
+}
+
+/// Texts that were taken for another kind when these true counts were seen, and what that kind truly is.
+const MISTAKEN: [(&str, &str, f64); 3] = [
+    // For identifiers.
+    (
+        "Palvelinprosessien `käynnistysasetukset` luetaan ympäristömuuttujista, esimerkiksi `DEBUG=True`: \
+         virheenjäljitystilassa lokitiedostoihin kirjoitetaan käynnistysilmoituksia.",
+        IDENTIFIERS,
+        95.0 / 50.0,
+    ),
+    (
+        "Kowalski, Wiśniewski, Wójcik, Kowalczyk, Kamiński, Lewandowski, Zieliński, Szymański, Woźniak, \
+         Dąbrowski, Kozłowski, Jankowski, Mazur, Wojciechowski, Kwiatkowski",
+        IDENTIFIERS,
+        1.0 / 0.52,
+    ),
+    // For English.
+    (
+        "THE OLD MILL STOOD BY THE RIVER. EVERY MORNING THE MILLER'S DAUGHTER WALKED DOWN TO THE WATER AND WATCHED \
+         THE FOG RISE SLOWLY.",
+        ENGLISH,
+        52.0 / 34.0,
+    ),
+];
+const IDENTIFIERS: &str =
+    "threadCount warp_path_loom HandleBuffer line_index cache_key tokenStore readerState";
+const ENGLISH: &str =
+    "The rain had not stopped for three days, and the shuttle lay still in the hand of the weaver.";
+
+/// Requests of one text, ten times.
+fn request(text: &str) -> Features {
+    let mut features = Features::default();
+    features.add(&text.repeat(10));
+    features.messages = 1;
+    features
+}
+
+/// A response that reports so many times what was estimated before anything was learned.
+fn respond(fit: &mut Calibration, features: &Features, times: f64) {
+    let expected = Calibration::new(fit.family()).estimate(features);
+    fit.observe(features, (expected * times) as u64);
+}
+
+#[test]
+fn a_text_that_is_taken_for_another_kind_moves_that_kind_by_less_than_a_tenth() {
+    for (text, kind, times) in MISTAKEN {
+        // Before anything of the kind was learned, and after responses that were as the kind truly is.
+        for learned in [0, 1, 2, 5, 9] {
+            let mut fit = Calibration::new("unknown");
+            (0..learned).for_each(|_| respond(&mut fit, &request(kind), 0.8));
+            let before = fit.estimate(&request(kind));
+            respond(&mut fit, &request(text), times);
+            let moved = fit.estimate(&request(kind)) / before;
+            assert!((0.9..1.1).contains(&moved), "{moved:.3} after {learned}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_second_response_that_points_the_same_way_is_believed() {
+    for (text, kind, times) in MISTAKEN {
+        let mut fit = Calibration::new("unknown");
+        let before = fit.estimate(&request(kind));
+        (0..2).for_each(|_| respond(&mut fit, &request(text), times));
+        let ratio =
+            fit.estimate(&request(text)) / (Calibration::new("unknown").estimate(&request(text)) * times);
+        assert!((1.0..1.2).contains(&ratio), "{ratio:.3}: {text}");
+        assert!(fit.estimate(&request(kind)) > before * 1.3, "control: it is taken for that kind: {text}");
+    }
+}
+
+#[test]
+fn one_response_moves_no_kind_by_a_tenth() {
+    let passages = Passages::read();
+    for kind in passages.kinds.keys() {
+        let features = passages.request(kind, &[0, 1, 2, 3, 4, 5], 0).0;
+        for times in [0.1, 0.25, 0.5, 0.8, 1.25, 1.6, 2.5, 3.2] {
+            let mut fit = Calibration::new("unknown");
+            let before = fit.estimate(&features);
+            respond(&mut fit, &features, times);
+            let moved = fit.estimate(&features) / before;
+            assert!((0.9..1.1).contains(&moved), "{kind}, {times}: {moved:.3}");
+        }
     }
 }
 
