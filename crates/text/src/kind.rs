@@ -72,6 +72,12 @@ impl LatinKind {
         Self::Base64,
     ];
 
+    /// Whether it is prose of any language.
+    #[must_use]
+    pub fn is_prose(self) -> bool {
+        !matches!(self, Self::Code | Self::Names | Self::Json | Self::Hex | Self::Base64)
+    }
+
     /// What a text is, as far as it is written in Latin letters; `counts` are its own.
     #[must_use]
     pub fn of(text: &str, counts: &ClassCounts) -> Self {
@@ -85,6 +91,10 @@ const SHORT: u64 = 24;
 const FORMLESS: u64 = 16;
 /// Of a hundred punctuation marks of JSON so many are its own.
 const JSON_MARKS: u32 = 55;
+/// Of a hundred punctuation marks of prose so many are its own.
+const PROSE_MARKS: u32 = 75;
+/// Of a hundred letters so many are accented in no code.
+const ACCENTED: u64 = 2;
 /// Bytes of a text in which words are looked for, and marks of JSON.
 const SAMPLE: usize = 512;
 /// The longest word that is looked up, in bytes.
@@ -117,6 +127,10 @@ fn form(text: &str, counts: &ClassCounts) -> Option<LatinKind> {
     if (share(punctuation, all, 27) || braced && share(punctuation, all, 16)) && is_json() {
         return Some(LatinKind::Json);
     }
+    // Lists of names, and prose that quotes a little code, are no code in a language with accents.
+    if share(counts.accented, latin, ACCENTED) && is_marked_as_prose(text) {
+        return None;
+    }
     if share(punctuation, all, 9) {
         return Some(LatinKind::Code);
     }
@@ -128,10 +142,19 @@ fn form(text: &str, counts: &ClassCounts) -> Option<LatinKind> {
 
 /// Whether most punctuation at the beginning of a text is that of JSON.
 fn is_marked_as_json(text: &str) -> bool {
+    is_marked_by(text, b"{}[]\":,", JSON_MARKS)
+}
+
+/// Whether nearly all punctuation at the beginning of a text is that of prose, with the marks of quoted code.
+fn is_marked_as_prose(text: &str) -> bool {
+    is_marked_by(text, b",.;:!?'\"-`", PROSE_MARKS)
+}
+
+/// Whether of a hundred marks at the beginning of a text at least so many are among these.
+fn is_marked_by(text: &str, own: &[u8], least: u32) -> bool {
     let marks = text.bytes().take(SAMPLE).filter(u8::is_ascii_punctuation);
-    let (json, all) =
-        marks.fold((0, 0), |(json, all), mark| (json + u32::from(b"{}[]\":,".contains(&mark)), all + 1));
-    all > 0 && json * 100 >= all * JSON_MARKS
+    let (own, all) = marks.fold((0, 0), |(sum, all), mark| (sum + u32::from(own.contains(&mark)), all + 1));
+    all > 0 && own * 100 >= all * least
 }
 
 /// The language of prose.
@@ -318,6 +341,13 @@ const LANGUAGES: [(LatinKind, &str); 16] = [
     ),
 ];
 
+/// Whether most letters of a text are capitals A–Z; `counts` are its own.
+#[must_use]
+pub fn is_in_capitals(text: &str, counts: &ClassCounts) -> bool {
+    let capitals = text.bytes().filter(u8::is_ascii_uppercase).count() as u64;
+    capitals * 2 > counts.latin
+}
+
 /// Whether a text with these counts is Japanese as far as it is Han or Kana.
 #[must_use]
 pub fn is_japanese(counts: &ClassCounts) -> bool {
@@ -376,5 +406,28 @@ mod tests {
     fn among_other_scripts_a_few_latin_letters_are_no_language() {
         assert_eq!(of("Дождь (rain) не прекращался три дня, и челнок лежал."), LatinKind::English);
         assert!(is_japanese(&ClassCounts::of("雨が降る")) && !is_japanese(&ClassCounts::of("下雨了")));
+    }
+
+    #[test]
+    fn accented_words_between_the_marks_of_prose_are_no_code() {
+        for (kind, text) in [
+            (
+                LatinKind::Polish,
+                "Wiśniewski, Wójcik, Kamiński, Zieliński, Woźniak, Dąbrowski, Kozłowski, Mazur",
+            ),
+            (LatinKind::Turkish, "Yılmaz, Çelik, Şahin, Yıldız, Öztürk, Aydın, Doğan, Kılıç, Koç, Kurt"),
+            (LatinKind::Polish, "jabłko, gruszka, śliwka, wiśnia, żurawina, brzoskwinia, jeżyna, agrest"),
+            (LatinKind::Code, "let größe = länge(&fläche)?; if größe > 9 { zähle(fläche[größe]); }"),
+            (LatinKind::Code, "Monday, Tuesday, Wednesday, Friday, Saturday, Sunday, May, June, July"),
+        ] {
+            assert_eq!(of(text), kind, "{text}");
+        }
+    }
+
+    #[test]
+    fn capitals_are_told_by_most_letters() {
+        let are = |text: &str| is_in_capitals(text, &ClassCounts::of(text));
+        assert!(are("THE MILL STOOD BY the RIVER.") && are("YAĞMUR ÜÇ GÜNDÜR DİNMEMİŞTİ"));
+        assert!(!are("The NASA and the ESA watch the river.") && !are("ДОЖДЬ") && !are(""));
     }
 }

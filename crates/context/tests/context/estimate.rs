@@ -183,29 +183,24 @@ fn one_factor_for_everything_would_not_do() {
     }
 }
 
-/// Texts that were taken for another kind when these true counts were seen, and what that kind truly is.
-const MISTAKEN: [(&str, &str, f64); 3] = [
-    // For identifiers.
-    (
-        "Palvelinprosessien `käynnistysasetukset` luetaan ympäristömuuttujista, esimerkiksi `DEBUG=True`: \
-         virheenjäljitystilassa lokitiedostoihin kirjoitetaan käynnistysilmoituksia.",
-        IDENTIFIERS,
-        95.0 / 50.0,
-    ),
-    (
-        "Kowalski, Wiśniewski, Wójcik, Kowalczyk, Kamiński, Lewandowski, Zieliński, Szymański, Woźniak, \
-         Dąbrowski, Kozłowski, Jankowski, Mazur, Wojciechowski, Kwiatkowski",
-        IDENTIFIERS,
-        1.0 / 0.52,
-    ),
-    // For English.
-    (
-        "THE OLD MILL STOOD BY THE RIVER. EVERY MORNING THE MILLER'S DAUGHTER WALKED DOWN TO THE WATER AND WATCHED \
-         THE FOG RISE SLOWLY.",
-        ENGLISH,
-        52.0 / 34.0,
-    ),
+/// Texts that are or were taken for another kind, that kind, and how many times its estimate one had in tokens then.
+const MISTAKEN: [(&str, &str, f64); 4] = [
+    (UNACCENTED, IDENTIFIERS, 95.0 / 50.0),
+    (QUOTING, IDENTIFIERS, 95.0 / 50.0),
+    (SURNAMES, IDENTIFIERS, 1.0 / 0.52),
+    (CAPITALS, ENGLISH, 52.0 / 34.0),
 ];
+/// Finnish that is taken for identifiers: it has hardly an accent.
+const UNACCENTED: &str = "Palvelimen `kaynnistys_asetukset` luetaan muuttujista (`DEBUG=True`): virhetilassa lokitiedostoihin \
+     kirjoitetaan kaikki kaynnistysilmoitukset.";
+const QUOTING: &str = "Palvelinprosessien `käynnistysasetukset` luetaan ympäristömuuttujista, esimerkiksi `DEBUG=True`: \
+     virheenjäljitystilassa lokitiedostoihin kirjoitetaan käynnistysilmoituksia.";
+const SURNAMES: &str = "Kowalski, Wiśniewski, Wójcik, Kowalczyk, Kamiński, Lewandowski, Zieliński, Szymański, Woźniak, Dąbrowski, \
+     Kozłowski, Jankowski, Mazur, Wojciechowski, Kwiatkowski";
+const CAPITALS: &str = "THE OLD MILL STOOD BY THE RIVER. EVERY MORNING THE MILLER'S DAUGHTER WALKED DOWN TO THE WATER AND WATCHED \
+     THE FOG RISE SLOWLY.";
+const GERMAN_CAPITALS: &str = "DER REGEN HATTE DREI TAGE LANG NICHT AUFGEHÖRT, UND DAS SCHIFFCHEN LAG STILL IN DER HAND DER WEBERIN AM \
+     FENSTER.";
 const IDENTIFIERS: &str =
     "threadCount warp_path_loom HandleBuffer line_index cache_key tokenStore readerState";
 const ENGLISH: &str =
@@ -242,14 +237,34 @@ fn a_text_that_is_taken_for_another_kind_moves_that_kind_by_less_than_a_tenth() 
 
 #[test]
 fn a_second_response_that_points_the_same_way_is_believed() {
-    for (text, kind, times) in MISTAKEN {
-        let mut fit = Calibration::new("unknown");
-        let before = fit.estimate(&request(kind));
-        (0..2).for_each(|_| respond(&mut fit, &request(text), times));
-        let ratio =
-            fit.estimate(&request(text)) / (Calibration::new("unknown").estimate(&request(text)) * times);
-        assert!((1.0..1.2).contains(&ratio), "{ratio:.3}: {text}");
-        assert!(fit.estimate(&request(kind)) > before * 1.3, "control: it is taken for that kind: {text}");
+    let mut fit = Calibration::new("unknown");
+    let before = fit.estimate(&request(UNACCENTED));
+    let of_identifiers = fit.estimate(&request(IDENTIFIERS));
+    (0..2).for_each(|_| respond(&mut fit, &request(UNACCENTED), 1.9));
+    let ratio = fit.estimate(&request(UNACCENTED)) / (before * 1.9);
+    assert!((1.0..1.2).contains(&ratio), "{ratio:.3}");
+    assert!(
+        fit.estimate(&request(IDENTIFIERS)) > of_identifiers * 1.3,
+        "control: it is taken for identifiers"
+    );
+}
+
+#[test]
+fn prose_in_capitals_and_lists_of_names_are_estimated_from_above() {
+    // True counts of o200k, Claude's first tokenizer and Mistral's.
+    for (text, counts) in [
+        (QUOTING, [52, 74, 78]),
+        (SURNAMES, [66, 76, 74]),
+        (CAPITALS, [38, 47, 54]),
+        (GERMAN_CAPITALS, [42, 48, 54]),
+    ] {
+        for (family, tokens) in ["openai_o200k", "claude", "unknown"].into_iter().zip(counts) {
+            let estimate = Estimator::prior(family).of(text);
+            assert!(
+                (tokens..tokens * 22 / 10).contains(&estimate),
+                "{family}: {estimate} of {tokens}: {text}"
+            );
+        }
     }
 }
 
