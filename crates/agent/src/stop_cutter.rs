@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::ModelEvent;
+use text::cut::BoundaryScan;
 
 use crate::answer_end::AnswerEnd;
 
@@ -20,10 +21,16 @@ struct ArrivingChoice {
     text: String,
     /// Bytes of the text that were passed on. Those behind may be the beginning of a stop.
     shown: usize,
+    scan: BoundaryScan,
     ended: bool,
 }
 
 impl ArrivingChoice {
+    /// The offset at which it is cut, as far as it arrived.
+    fn cut(&mut self, end: &AnswerEnd) -> Option<usize> {
+        end.find_arriving(&self.text, self.shown, &mut self.scan)
+    }
+
     /// What is passed on where the text is clear up to `until`.
     fn up_to(&mut self, choice: u32, until: usize) -> Option<ModelEvent> {
         let text = self.text.get(self.shown..until).filter(|text| !text.is_empty())?.to_owned();
@@ -51,7 +58,7 @@ impl StopCutter {
                     return;
                 }
                 arriving.text.push_str(&text);
-                let cut = self.end.find(&arriving.text, arriving.shown);
+                let cut = arriving.cut(&self.end);
                 let open = self.end.open_from(&arriving.text, arriving.shown);
                 if cut.is_some_and(|cut| cut <= open) {
                     (arriving.ended, self.was_cut) = (true, true);
@@ -63,7 +70,7 @@ impl StopCutter {
                 let arriving = self.choices.entry(choice).or_default();
                 if !std::mem::replace(&mut arriving.ended, true) {
                     self.was_cut = false;
-                    let cut = self.end.find(&arriving.text, arriving.shown);
+                    let cut = arriving.cut(&self.end);
                     let until = cut.unwrap_or(arriving.text.len());
                     arriving.up_to(choice, until).into_iter().for_each(&mut pass);
                 }
@@ -77,7 +84,7 @@ impl StopCutter {
     pub(crate) fn finish(&mut self, mut pass: impl FnMut(ModelEvent)) {
         for (choice, arriving) in &mut self.choices {
             if !arriving.ended {
-                let cut = self.end.find(&arriving.text, arriving.shown);
+                let cut = arriving.cut(&self.end);
                 arriving.up_to(*choice, cut.unwrap_or(arriving.text.len())).into_iter().for_each(&mut pass);
             }
         }
@@ -199,7 +206,7 @@ mod tests {
             assert_eq!(heard(boundary, stops, &by_char), (kept.to_owned(), true), "{stops:?}");
             assert_eq!(
                 AnswerEnd::new(boundary, &stops.iter().map(|stop| (*stop).to_owned()).collect::<Vec<_>>())
-                    .find(answer, 0),
+                    .find(answer),
                 Some(kept.len())
             );
         }

@@ -150,7 +150,7 @@ pub fn blocks(mut choice: model::Choice, held: &str, meta: &ResponseMeta) -> Vec
 
 /// Cuts a choice at its end, if it goes on there. Whether it does.
 pub(crate) fn cut_at(choice: &mut model::Choice, end: &AnswerEnd) -> bool {
-    let Some(mut left) = end.find(&choice.text(), 0) else {
+    let Some(mut left) = end.find(&choice.text()) else {
         return false;
     };
     let mut pieces = 0;

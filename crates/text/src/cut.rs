@@ -5,12 +5,14 @@
 //! abbreviation may be taken for an end, which costs a less pretty cut and nothing else.
 
 mod boundary;
+mod boundary_scan;
 mod head_tail;
 mod paragraph;
 mod sentence;
 mod window;
 
 pub use boundary::Boundary;
+pub use boundary_scan::BoundaryScan;
 pub use head_tail::{HeadTail, Omission, head_tail};
 pub use paragraph::paragraph_starts;
 pub use sentence::{sentence_ends, sentence_starts};

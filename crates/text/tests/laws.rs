@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use drawloom_text::bigrams::{Query, index_text, tokenize};
 use drawloom_text::cut::{
-    head_tail, note_position, paragraph_starts, sentence_ends, sentence_starts, window_start,
+    Boundary, BoundaryScan, head_tail, note_position, paragraph_starts, sentence_ends, sentence_starts,
+    window_start,
 };
 use drawloom_text::fold::folded;
 use drawloom_text::frame::{TextFrame, fence, plain_name};
@@ -26,6 +27,81 @@ fn texts() -> impl Strategy<Value = String> {
         1 => any::<char>().prop_map(|c| c.to_string()),
     ];
     prop::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
+}
+
+/// Text of what is hard to tell from the end of a sentence: abbreviations, speech tags, numbers of items and footnotes.
+fn near_ends() -> impl Strategy<Value = String> {
+    let pieces = vec![
+        "Dr",
+        "No",
+        "z. B",
+        "e.g",
+        "U.S",
+        "J",
+        "am",
+        "the",
+        "I",
+        "i",
+        "3",
+        "12",
+        "1234",
+        "Mai",
+        "May",
+        "Then",
+        "he",
+        "a",
+        ".",
+        ".",
+        ".",
+        ". ",
+        ". ",
+        " ",
+        " ",
+        "\n",
+        "\r\n",
+        "\n\n",
+        "!",
+        "?",
+        "…",
+        ";",
+        "ς",
+        "。",
+        "！",
+        "「",
+        "」",
+        "“",
+        "”",
+        "と",
+        "言",
+        "他",
+        "说",
+        "问",
+        "题",
+        "道",
+        "走",
+        "*",
+        "**",
+        "_",
+        ")",
+        "(",
+        "»",
+        "«",
+        " »",
+        "\u{a0}»",
+        ",",
+        "[",
+        "]",
+        "^",
+        "[1]",
+        "[^2]",
+        "[1234567]",
+        "\u{FE00}",
+        "\u{308}",
+        "ის",
+        "\t",
+        "                                ",
+    ];
+    prop::collection::vec(prop::sample::select(pieces), 0..24).prop_map(|pieces| pieces.concat())
 }
 
 /// Cluster boundaries as the segmenter alone gives them.
@@ -80,6 +156,28 @@ proptest! {
         let start = window_start(&text, &(least..=least.saturating_add(at.1 % 40)));
         prop_assert!(start >= least && allowed.contains(&start));
         prop_assert!(allowed.contains(&note_position(&text, depth)));
+    }
+
+    #[test]
+    fn a_first_end_is_the_same_in_whatever_pieces_a_text_arrives(
+        text in prop_oneof![4 => near_ends(), 1 => texts()],
+        lengths in prop::collection::vec(1_usize..9, 1..9),
+    ) {
+        let ends: Vec<usize> = text.char_indices().map(|(at, c)| at + c.len_utf8()).collect();
+        for boundary in [Boundary::Sentence, Boundary::Paragraph] {
+            let whole = boundary.first_end(&text);
+            let (mut by_char, mut by_piece) = (BoundaryScan::default(), BoundaryScan::default());
+            let (mut left, mut lengths) = (0, lengths.iter().cycle());
+            for end in &ends {
+                let fresh = boundary.first_end(&text[..*end]);
+                prop_assert_eq!(by_char.first_end(boundary, &text[..*end]), fresh, "{:?} at {}", boundary, end);
+                prop_assert!(fresh.is_none() || fresh == whole, "{:?} at {}", boundary, end);
+                left = if left == 0 { *lengths.next().unwrap() } else { left } - 1;
+                if left == 0 {
+                    prop_assert_eq!(by_piece.first_end(boundary, &text[..*end]), fresh, "{:?} at {}", boundary, end);
+                }
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::sentence::{is_closer, is_emphasis, is_end_mark, sentence_ends, without_footnote};
+use super::boundary_scan::{BoundaryScan, looked_at};
+use super::sentence::{is_closer, is_emphasis, is_end_mark, without_footnote};
 use crate::grapheme;
 
 /// Where an answer ends though its model would write on.
@@ -17,11 +18,11 @@ pub enum Boundary {
 
 /// A sentence or paragraph is looked for in this many bytes of an answer; a longer one is not cut. It bounds what each
 /// further piece of an answer costs.
-const LONGEST: usize = 64 * 1024;
+pub(super) const LONGEST: usize = 64 * 1024;
 
 /// White space behind a sentence or paragraph, in characters, that belongs to it at most: a model may write nothing else
 /// for ever.
-const MOST_SPACE: usize = 64;
+pub(super) const MOST_SPACE: usize = 64;
 
 impl Boundary {
     /// Whether a text is too long for an end to be found with what follows it.
@@ -36,20 +37,7 @@ impl Boundary {
     /// What is found stays the same however the text goes on, so that it does not matter in which pieces it arrived,
     /// and a longer stored answer is cut at the same place.
     pub fn first_end(self, text: &str) -> Option<usize> {
-        let most = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-        let text = &text[..most.unwrap_or_default()];
-        let begin = text.len() - text.trim_start().len();
-        let body = &text[begin..];
-        let paragraph = paragraph_end(body);
-        let sentence = match self {
-            Self::Sentence => {
-                let most = end_of_space(body);
-                sentence_end(&body[..most.unwrap_or(body.len())]).or(most)
-            }
-            Self::Paragraph => None,
-        };
-        let end = paragraph.into_iter().chain(sentence).min()?;
-        Some(begin + end)
+        BoundaryScan::default().first_end(self, text)
     }
 }
 
@@ -64,7 +52,7 @@ fn end_of_space(text: &str) -> Option<usize> {
 }
 
 /// The offset behind white space that begins at `end`; none if nothing follows it.
-fn before_next(text: &str, end: usize) -> Option<usize> {
+pub(super) fn before_next(text: &str, end: usize) -> Option<usize> {
     let rest = text[end..].trim_start();
     let next = text.len() - rest.len();
     if let Some(most) = end_of_space(&text[end..next]) {
@@ -74,48 +62,12 @@ fn before_next(text: &str, end: usize) -> Option<usize> {
     (!rest.is_empty()).then(|| if grapheme::floor(text, next) == next { next } else { end })
 }
 
-fn paragraph_end(text: &str) -> Option<usize> {
-    let breaks = text.match_indices('\n').find(|(at, _)| {
-        let line = text[at + 1..].trim_start_matches(|c: char| c.is_whitespace() && c != '\n');
-        line.starts_with('\n')
-    });
-    before_next(text, breaks?.0)
-}
-
-fn sentence_end(text: &str) -> Option<usize> {
-    for end in sentence_ends(text) {
-        // Marks alone are no sentence: `... And then he left.`
-        if !text[..end].contains(char::is_alphanumeric) {
-            continue;
-        }
-        let next = before_next(text, end)?;
-        let (before, is_stop) = before_marks(&text[..end]);
-        if next == end {
-            match has_speech_tag(&text[..end], &text[end..]) {
-                Some(true) => continue,
-                Some(false) => {}
-                None => return None,
-            }
-        }
-        let after = text[next..].trim_start_matches(is_emphasis);
-        if is_stop && needs_more(before, after) {
-            return None;
-        }
-        let goes_on =
-            || is_abbreviation(before, after) || is_item_number(before) || is_ordinal(before, after);
-        if !(is_stop && goes_on()) {
-            return Some(next);
-        }
-    }
-    None
-}
-
 /// Characters within which a verb of speech follows its pronoun.
 const SPEECH_WITHIN: usize = 5;
 
 /// Whether it is told behind a quote who speaks, as in `「行こう！」と言った。` and `“走吧！”他说。`; none where only more of
 /// the text tells.
-fn has_speech_tag(quote: &str, after: &str) -> Option<bool> {
+pub(super) fn has_speech_tag(quote: &str, after: &str) -> Option<bool> {
     if !quote.ends_with(['」', '』', '”']) {
         return Some(false);
     }
@@ -132,9 +84,8 @@ fn has_speech_tag(quote: &str, after: &str) -> Option<bool> {
                 }
                 _ => false,
             };
-            let told = within.iter().enumerate().any(is_speech);
-            let is_known = told || within.len() == SPEECH_WITHIN || after.chars().count() > within.len() + 1;
-            is_known.then_some(told)
+            let is_known = within.len() == SPEECH_WITHIN || after.chars().nth(within.len() + 1).is_some();
+            is_known.then(|| within.iter().enumerate().any(is_speech))
         }
         _ => Some(false),
     }
@@ -142,7 +93,7 @@ fn has_speech_tag(quote: &str, after: &str) -> Option<bool> {
 
 /// A sentence without the marks at its end, and whether they are one full stop. Emphasis and footnotes among them do not
 /// count.
-fn before_marks(sentence: &str) -> (&str, bool) {
+pub(super) fn before_marks(sentence: &str) -> (&str, bool) {
     let (mut before, mut stops, mut is_other) = (sentence, 0, false);
     loop {
         if let Some(shorter) = without_footnote(before) {
@@ -221,27 +172,53 @@ fn is_one_letter(word: &str) -> bool {
     chars.next().is_some_and(char::is_alphabetic) && chars.next().is_none()
 }
 
+/// A full stop behind a word that what follows may turn into no end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stop {
+    /// Offset behind the word.
+    pub(super) at: usize,
+    is_short_number: bool,
+    is_one_letter: bool,
+    is_before_number: bool,
+}
+
+impl Stop {
+    pub(super) fn behind(before: &str) -> Self {
+        let word = last_word(before);
+        looked_at(word.len());
+        Self {
+            at: before.len(),
+            is_short_number: short_number(before).is_some(),
+            is_one_letter: is_one_letter(word),
+            is_before_number: BEFORE_NUMBERS.contains(&word),
+        }
+    }
+}
+
 /// Whether what follows a full stop tells only with more of it what the full stop is. Of emphasis that begins there
 /// nothing is left.
-fn needs_more(before: &str, after: &str) -> bool {
-    let is_letters = !after.contains(|c: char| !c.is_alphabetic());
-    let (word, is_begun) = (last_word(before), after.is_empty());
+pub(super) fn needs_more(stop: Stop, after: &str, is_letters: bool) -> bool {
+    let is_begun = after.is_empty();
     is_letters
-        && (short_number(before).is_some()
-            || is_one_letter(word) && (is_begun || is_one_letter(after))
-            || is_begun && BEFORE_NUMBERS.contains(&word))
+        && (stop.is_short_number
+            || stop.is_one_letter && (is_begun || is_one_letter(after))
+            || is_begun && stop.is_before_number)
+}
+
+/// Whether a sentence goes on behind a full stop. `has_i` says whether the word `I` stands in so many bytes of it.
+pub(super) fn goes_on(before: &str, after: &str, has_i: impl Fn(usize) -> bool) -> bool {
+    looked_at(last_word(before).len());
+    is_abbreviation(before, after) || is_item_number(before) || is_ordinal(before, after, has_i)
 }
 
 /// Whether a number with a full stop counts what follows.
-fn is_ordinal(before: &str, after: &str) -> bool {
+fn is_ordinal(before: &str, after: &str, has_i: impl Fn(usize) -> bool) -> bool {
     let Some(number) = short_number(before) else { return false };
     let next = after.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
     let above = before[..before.len() - number.len()].trim_end_matches(is_emphasis).trim_end();
     let above = above.trim_end_matches(is_emphasis);
-    let is_german_am = || {
-        matches!(last_word(above), "am" | "Am")
-            && !above.split_whitespace().any(|word| matches!(word, "I" | "i"))
-    };
+    looked_at(before.len() - above.len() + next.len());
+    let is_german_am = || matches!(last_word(above), "am" | "Am") && !has_i(above.len());
     AFTER_ORDINALS.contains(&next)
         || last_word(above) == "the" && ENGLISH_MONTHS.contains(&next)
         || !next.is_empty() && (BEFORE_ORDINALS.contains(&last_word(above)) || is_german_am())
@@ -261,10 +238,14 @@ fn is_abbreviation(before: &str, after: &str) -> bool {
     is_dotted || TITLES.contains(&word)
 }
 
-/// Whether a line begins with this number: that of an item of a list.
+/// Whether a line begins with this number: that of an item of a list. Looks at no more of the line than stands before
+/// the number without words.
 fn is_item_number(before: &str) -> bool {
-    let line = before.rsplit('\n').next().unwrap_or_default().trim_start().trim_start_matches(is_emphasis);
-    !line.is_empty() && line.len() <= 3 && line.bytes().all(|byte| byte.is_ascii_digit())
+    let digits = before.bytes().rev().take(4).take_while(u8::is_ascii_digit).count();
+    let line = before[..before.len() - digits].trim_end_matches(is_emphasis);
+    let line = line.trim_end_matches(|c: char| c.is_whitespace() && c != '\n');
+    looked_at(before.len() - line.len());
+    (1..=3).contains(&digits) && (line.is_empty() || line.ends_with('\n'))
 }
 
 #[cfg(test)]
@@ -275,8 +256,10 @@ mod tests {
     fn cut(boundary: Boundary, text: &str) -> Option<&str> {
         let whole = boundary.first_end(text);
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
-        let arriving = ends.clone().find_map(|end| boundary.first_end(&text[..end]));
-        assert_eq!(arriving, whole, "{text:?}");
+        let (mut scan, mut by_char) = (BoundaryScan::default(), ends.clone());
+        assert_eq!(by_char.find_map(|end| scan.first_end(boundary, &text[..end])), whole, "{text:?}");
+        let beginning = ends.clone().find_map(|end| boundary.first_end(&text[..end]));
+        assert_eq!(beginning, whole, "{text:?}");
         whole.map(|end| &text[..end])
     }
 

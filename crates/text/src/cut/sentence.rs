@@ -35,7 +35,7 @@ impl Iterator for SentenceEnds<'_> {
 
     fn next(&mut self) -> Option<usize> {
         loop {
-            let mark = self.next_mark()?;
+            let mark = next_mark(self.text, self.at)?;
             let (end, unspaced) = behind_marks(self.text, mark);
             self.at = end;
             let ends = if unspaced {
@@ -50,12 +50,11 @@ impl Iterator for SentenceEnds<'_> {
     }
 }
 
-impl SentenceEnds<'_> {
-    fn next_mark(&self) -> Option<usize> {
-        let marks = self.text[self.at..].match_indices(|c| is_end_mark(c) || c == ';');
-        let mut places = marks.map(|(at, mark)| (self.at + at, mark));
-        places.find(|(at, mark)| *mark != ";" || is_greek(&self.text[..*at])).map(|(at, _)| at)
-    }
+/// The offset of the first end mark at or behind `from`.
+pub(super) fn next_mark(text: &str, from: usize) -> Option<usize> {
+    let marks = text[from..].match_indices(|c| is_end_mark(c) || c == ';');
+    let mut places = marks.map(|(at, mark)| (from + at, mark));
+    places.find(|(at, mark)| *mark != ";" || is_greek(&text[..*at])).map(|(at, _)| at)
 }
 
 /// Whether the last letter of a text is Greek, but for closing quotes behind it.
@@ -64,38 +63,83 @@ fn is_greek(text: &str) -> bool {
     last.is_some_and(|c| c.is_alphabetic() && matches!(c, '\u{370}'..='\u{3FF}' | '\u{1F00}'..='\u{1FFF}'))
 }
 
+/// End marks and closers in a row, as far as they were looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MarkRun {
+    /// Offset of the first of them.
+    pub(super) mark: usize,
+    /// Offset behind those that were looked at.
+    pub(super) end: usize,
+    /// Whether one of them needs no space.
+    pub(super) is_unspaced: bool,
+}
+
+impl MarkRun {
+    pub(super) const fn at(mark: usize) -> Self {
+        Self { mark, end: mark, is_unspaced: false }
+    }
+
+    /// Goes on to the first character that does not belong to it, or to the end of the text.
+    pub(super) fn extend(&mut self, text: &str) {
+        let is_question = text[self.mark..].starts_with(';');
+        let rest = &text[self.end..];
+        let length = rest.find(|c| {
+            self.is_unspaced |= is_unspaced_mark(c);
+            // Behind a mark that needs no space the next sentence may begin with such a quote: `他走了。“你好。”`
+            let closes = is_closer(c) && !(self.is_unspaced && opens_elsewhere(c))
+                || is_emphasis(c) && !self.is_unspaced;
+            // The Greek question mark may be the first.
+            !(is_end_mark(c) || closes || c == ';' && is_question)
+        });
+        self.end += length.unwrap_or(rest.len());
+    }
+}
+
 /// The offset behind the end marks and closers that begin at `mark`, and whether one of them needs no space.
 fn behind_marks(text: &str, mark: usize) -> (usize, bool) {
-    let run = &text[mark..];
-    let mut unspaced = false;
-    let length = run.find(|c| {
-        unspaced |= is_unspaced_mark(c);
-        // Behind a mark that needs no space the next sentence may begin with such a quote: `他走了。“你好。”`
-        let closes = is_closer(c) && !(unspaced && opens_elsewhere(c)) || is_emphasis(c) && !unspaced;
-        // The Greek question mark may be the first.
-        !(is_end_mark(c) || closes || c == ';' && run.starts_with(';'))
-    });
-    let end = mark + length.unwrap_or(run.len());
+    let mut run = MarkRun::at(mark);
+    run.extend(text);
     // Behind a mark that needs no space what a bracket holds is not waited for.
-    let end = if unspaced { end } else { end + footnotes(&text[end..]) };
-    (end + closing_guillemet(&text[end..]), unspaced)
+    let end = if run.is_unspaced { run.end } else { run.end + footnotes(&text[run.end..]) };
+    (end + closing_guillemet(&text[end..]), run.is_unspaced)
 }
 
 /// Characters of the number of a footnote at most.
 const LONGEST_FOOTNOTE: usize = 6;
 
-/// Bytes of the numbers of footnotes, `[1]` or `[^1]`.
-fn footnotes(text: &str) -> usize {
-    let mut rest = text;
-    while let Some(inner) = rest.strip_prefix('[') {
+/// What stands at the beginning of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Footnote {
+    /// The number of a footnote of so many bytes, `[1]` or `[^1]`.
+    Whole(usize),
+    /// What more of the text may make one.
+    Begun,
+    Other,
+}
+
+impl Footnote {
+    pub(super) fn of(text: &str) -> Self {
+        let Some(inner) = text.strip_prefix('[') else {
+            return if text.is_empty() { Self::Begun } else { Self::Other };
+        };
         let number = inner.strip_prefix('^').unwrap_or(inner);
-        let digits = number.bytes().take_while(u8::is_ascii_digit).count();
-        match number[digits..].strip_prefix(']') {
-            Some(behind) if (1..=LONGEST_FOOTNOTE).contains(&digits) => rest = behind,
-            _ => break,
+        let digits = number.bytes().take(LONGEST_FOOTNOTE + 1).take_while(u8::is_ascii_digit).count();
+        match number[digits..].chars().next() {
+            _ if digits > LONGEST_FOOTNOTE => Self::Other,
+            Some(']') if digits > 0 => Self::Whole(text.len() - number.len() + digits + 1),
+            Some(_) => Self::Other,
+            None => Self::Begun,
         }
     }
-    text.len() - rest.len()
+}
+
+/// Bytes of the numbers of footnotes.
+fn footnotes(text: &str) -> usize {
+    let mut end = 0;
+    while let Footnote::Whole(bytes) = Footnote::of(&text[end..]) {
+        end += bytes;
+    }
+    end
 }
 
 /// A text without the footnote that it ends with.
@@ -111,7 +155,7 @@ pub(super) const fn is_emphasis(c: char) -> bool {
 }
 
 /// Bytes of a space and a guillemet that closes, as French sets it. Before a word it opens.
-fn closing_guillemet(rest: &str) -> usize {
+pub(super) fn closing_guillemet(rest: &str) -> usize {
     let mut chars = rest.chars();
     let (space, mark, next) = (chars.next(), chars.next(), chars.next());
     let closes = space.is_some_and(|c| matches!(c, ' ' | '\u{a0}' | '\u{202f}'))
@@ -121,7 +165,7 @@ fn closing_guillemet(rest: &str) -> usize {
 }
 
 /// Whether what follows marks that need a space lets them end a sentence.
-fn ends_before(rest: &str) -> bool {
+pub(super) fn ends_before(rest: &str) -> bool {
     let after = rest.trim_start();
     after.is_empty() || (after.len() < rest.len() && !after.starts_with(is_small) && !is_apart(after))
 }
@@ -137,7 +181,7 @@ fn is_apart(text: &str) -> bool {
 }
 
 /// Whether `marks` is the full stop of an initial: one capital letter, with no letter or digit before it.
-fn is_initial(before: &str, marks: &str) -> bool {
+pub(super) fn is_initial(before: &str, marks: &str) -> bool {
     let mut backwards = before.trim_end_matches(is_emphasis).chars().rev();
     marks.trim_end_matches(is_emphasis) == "."
         && backwards.next().is_some_and(char::is_uppercase)
