@@ -35,8 +35,8 @@ const MOST_NODES: &str = "1000";
 
 /// Answers a shell that asks, and ends the process; returns if none does.
 pub(crate) fn answer() {
-    let is_bash = env::var_os(ASKED).is_some_and(|shell| shell == "bash");
-    QUOTES.store(!is_bash, Ordering::Relaxed);
+    let takes_plain = env::var_os(ASKED).is_some_and(|shell| shell == "bash" || shell == "powershell");
+    QUOTES.store(!takes_plain, Ordering::Relaxed);
     CompleteEnv::with_factory(|| completed(Cli::command(), "")).var(ASKED).complete();
 }
 

@@ -103,6 +103,14 @@ fn a_shell_is_offered_titles_short_ids_sessions_and_models() {
     );
     let bash = completed(&world, "bash", &["tree", "show", "T"]);
     assert_eq!(bash, "Tale", "nobody quotes a title with a blank there");
+    let powershell = completed(&world, "powershell", &["tree", "show", "T"]);
+    assert!(powershell.contains("Tale") && !powershell.contains("Two"), "{powershell}");
+    world.ok(&["tree", "new", "--title", "$(touch x)", "--text", "It rained."]);
+    for shell in ["bash", "powershell"] {
+        let offered = completed(&world, shell, &["tree", "show", "$"]);
+        assert!(!offered.contains("touch"), "it would be run at the next Tab of {shell}: {offered}");
+    }
+    assert!(fish(&["tree", "show", "$"]).contains("$(touch x)"), "control");
     let trees = world.json(&["tree", "list"]).1;
     let short = trees["trees"][0]["short_id"].as_str().unwrap().to_owned();
     assert!(fish(&["tree", "text", &short[..2]]).contains(&short));
