@@ -44,7 +44,8 @@ pub(super) fn ask(
     typed(terminal, is_over)
 }
 
-/// The next line of a terminal, as [`ask`] takes it.
+/// The next line of a terminal, as [`ask`] takes it. A terminal that edits lines itself hands on keys such as Ctrl-L as
+/// control characters: they are no text, and left out.
 pub(super) fn typed(terminal: &File, is_over: &dyn Fn() -> bool) -> io::Result<Option<String>> {
     // A terminal can be read once a whole line was typed.
     loop {
@@ -58,6 +59,7 @@ pub(super) fn typed(terminal: &File, is_over: &dyn Fn() -> bool) -> io::Result<O
     }
     let mut answer = String::new();
     let read = BufReader::new(terminal.take(1024)).read_line(&mut answer)?;
+    answer.retain(|c| !c.is_control() || matches!(c, '\n' | '\t'));
     Ok((read > 0).then_some(answer))
 }
 

@@ -46,7 +46,8 @@ fn one_of_several_new_answers_is_chosen() {
     // Enter takes the first, and the line that is no number is what is said next.
     terminal.types("/regenerate -n 2\r");
     terminal.shows("which one, 5 to 6?");
-    terminal.says_on("Which was it?\n");
+    // Ctrl-L is no text.
+    terminal.says_on("\x0cWhich was it?\n");
     terminal.shows("goes on from answer 5 of 6");
     terminal.shows("Seven.");
     // Ctrl-C chooses nothing, and ends nothing.
@@ -62,6 +63,8 @@ fn one_of_several_new_answers_is_chosen() {
     let told = log["exchanges"].as_array().unwrap();
     let told: Vec<_> = told.iter().map(|exchange| exchange["answer"].as_str().unwrap()).collect();
     assert_eq!(told, ["Five.", "Eight."]);
+    let (_, log) = world.json(&["log"]);
+    assert!(log.to_string().contains("\"Which was it?\""), "{log}");
 }
 
 #[test]
