@@ -479,7 +479,10 @@ impl OpenText {
 
     /// Whether the texts say something, or it is meant that they say nothing.
     fn are_meant(&self, app: &App, texts: &[String]) -> bool {
-        let what = format!("all {} passages", self.passages.len());
+        let what = match self.passages.len() {
+            1 => "the only passage".to_owned(),
+            count => format!("all {count} passages"),
+        };
         is_meant(app, &self.text(), &texts.concat(), &what)
     }
 }

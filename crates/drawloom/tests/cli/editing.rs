@@ -160,6 +160,14 @@ fn an_empty_file_is_asked_about_at_a_terminal() {
 }
 
 #[test]
+fn the_only_passage_is_asked_about_as_one() {
+    let world = World::new();
+    world.ok(&["tree", "new", "--title", "Novel", "--text", "It rained."]);
+    let (code, screen) = asked(&world, "sh -c ': >\"$1\"' sh", &[], "n\n");
+    assert!(code == Some(2) && screen.contains("take the only passage out?"), "{screen}");
+}
+
+#[test]
 fn an_emptied_passage_is_asked_about_too() {
     let world = World::new();
     let passage = novel(&world)[1].clone();
