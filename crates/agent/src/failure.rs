@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use context::ContextError;
-use loom::{Refusal, RowError};
+use loom::{OpTarget, Refusal, RowError};
 use model::{EncodeError, ModelError};
 use serde::{Deserialize, Serialize};
 use store::StoreError;
@@ -49,7 +49,14 @@ impl From<&Refusal> for Failure {
             Refusal::Draft(_) => ("damaged", 6),
             _ => ("refused", 2),
         };
-        Self::of(told, refusal, refusal.hint())
+        let shown_by = |pruned| format!("`drawloom tree restore TREE {pruned}` shows it again");
+        let hint = match refusal {
+            Refusal::Pruned(OpTarget::Position(pruned)) | Refusal::BelowPruned { pruned, .. } => {
+                shown_by(pruned)
+            }
+            refusal => refusal.hint().to_owned(),
+        };
+        Self::of(told, refusal, hint)
     }
 }
 

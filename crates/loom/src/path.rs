@@ -168,6 +168,22 @@ pub(crate) fn is_hidden_but(
     }))
 }
 
+/// The nearest position that is pruned itself, at a position or above it.
+///
+/// # Errors
+/// [`RowError`] when the store fails.
+pub fn pruned_above(rows: &dyn TreeReader, at: PositionId) -> Result<Option<PositionId>, RowError> {
+    let mut nearest: Option<Position> = None;
+    for (key, cell) in rows.choices(None, at)? {
+        let CellKey::Pruned { target: OpTarget::Position(pruned) } = key else { continue };
+        if cell.value.is_set() {
+            let found = position(rows, pruned)?;
+            nearest = nearest.filter(|nearest| nearest.depth > found.depth).or(Some(found));
+        }
+    }
+    Ok(nearest.map(|nearest| nearest.id))
+}
+
 /// The leaf reached from a position by its newest visible children.
 ///
 /// # Errors

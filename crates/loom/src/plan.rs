@@ -284,6 +284,8 @@ pub enum Refusal {
     NotAVersion { node: NodeId, position: PositionId },
     #[error("{0} is pruned")]
     Pruned(OpTarget),
+    #[error("{at} stands below {pruned}, which is pruned")]
+    BelowPruned { at: PositionId, pruned: PositionId },
     /// The last visible version cannot be pruned.
     #[error("{0} is the last visible version of its position")]
     LastVersion(NodeId),
@@ -347,6 +349,7 @@ impl Refusal {
             Self::MainView => "delete another view",
             Self::Genesis => "name a passage below it",
             Self::Pruned(_) => "restore it first",
+            Self::BelowPruned { .. } => "restore the one above first",
             Self::LastVersion(_) => "prune the position instead",
             Self::Empty => "write something",
             Self::Purged(_) => "it cannot be used: name another text",

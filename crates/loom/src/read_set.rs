@@ -44,6 +44,8 @@ pub enum ReadKey {
         /// A position whose pruning does not count.
         but: Option<PositionId>,
     },
+    /// The nearest position that is pruned itself, at a position or above it.
+    PrunedAbove(PositionId),
     /// The newest visible leaf below a position.
     NewestLeaf(PositionId),
     /// The drafts of a view.
@@ -138,6 +140,9 @@ impl ReadSet {
             ReadKey::Hidden { at, but } => {
                 self.facts.insert(key.clone(), path::is_hidden_but(rows, *at, *but)?);
             }
+            ReadKey::PrunedAbove(position) => {
+                self.found_positions.insert(key.clone(), path::pruned_above(rows, *position)?);
+            }
             ReadKey::NewestLeaf(position) => {
                 self.found_positions.insert(key.clone(), Some(path::newest_leaf(rows, *position)?));
             }
@@ -175,9 +180,10 @@ impl ReadSet {
             ReadKey::Timeline(view) => self.timelines.contains_key(view),
             ReadKey::Operation(seq) => self.operations.contains_key(seq),
             ReadKey::NewestVisible(_) | ReadKey::VersionWithContent(..) => self.found_nodes.contains_key(key),
-            ReadKey::ChildToward(..) | ReadKey::CommonAncestor(..) | ReadKey::NewestLeaf(_) => {
-                self.found_positions.contains_key(key)
-            }
+            ReadKey::ChildToward(..)
+            | ReadKey::CommonAncestor(..)
+            | ReadKey::PrunedAbove(_)
+            | ReadKey::NewestLeaf(_) => self.found_positions.contains_key(key),
             ReadKey::OtherVisible(..) | ReadKey::Hidden { .. } => self.facts.contains_key(key),
         }
     }

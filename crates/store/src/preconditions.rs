@@ -67,6 +67,8 @@ const fn can_change(key: &ReadKey) -> bool {
         | ReadKey::VersionWithContent(..)
         | ReadKey::ChildToward(..)
         | ReadKey::CommonAncestor(..)
+        // Whether there is one is asked as well, and only a refusal names it.
+        | ReadKey::PrunedAbove(_)
         | ReadKey::Drafts(_) => false,
     }
 }

@@ -1,5 +1,7 @@
 //! Trees and nodes by the names people give them.
 
+use std::collections::BTreeSet;
+
 use loom::{NodeId, PositionId, TreeId, ViewName};
 use store::{LIST_PAGE, TreeEntry, TreeFilter, all_pages, split_name};
 
@@ -120,13 +122,17 @@ impl App {
         for text in [&mut error.message, &mut error.hint] {
             *text = self.runtime.masker.mask(text).text.into_owned();
         }
-        let words = error.message.split(|c: char| !c.is_ascii_alphanumeric());
+        let words = [&error.message, &error.hint]
+            .into_iter()
+            .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()));
         let is_id = |word: &&str| word.len() == LETTERS_OF_ID && word.parse::<NodeId>().is_ok();
-        let ids: Vec<String> = words.filter(is_id).map(str::to_owned).collect();
+        let ids: BTreeSet<String> = words.filter(is_id).map(str::to_owned).collect();
         for id in ids {
             // What names nothing here is what somebody typed.
             if let Ok(found) = self.runtime.store.resolve_node(&asker.principal, None, &id).await {
-                error.message = error.message.replace(&id, &found.short_id);
+                for text in [&mut error.message, &mut error.hint] {
+                    *text = text.replace(&id, &found.short_id);
+                }
             }
         }
         error

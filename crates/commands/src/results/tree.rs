@@ -222,6 +222,8 @@ pub struct NodeShown {
     pub drifted: bool,
     /// Whether it, or something above it, is hidden.
     pub pruned: bool,
+    /// Whether it is hidden only with something above it.
+    pub below_pruned: bool,
     /// Whether it is left out of the context.
     pub excluded: bool,
     /// How the completion ended.

@@ -2,10 +2,10 @@
 
 use loom::{
     CellKey, CellValue, KeepScope, Op, OpTarget, PositionId, Refusal, RowError, Slot, TreeId, TreeReader,
-    ViewName, resolve,
+    ViewName, path, resolve,
 };
 
-use super::telling::{first_words, passage as named_passage, passage_at, word_change};
+use super::telling::{first_words, passage as named_passage, passage_at, shown_at, word_change};
 use super::{label, look, siblings};
 use crate::app::{App, NamedNode};
 use crate::args::tree::{
@@ -54,11 +54,27 @@ pub(super) async fn flag(
         }
     }
     if is_restoring {
-        let is_on_path =
-            look(app, asker, tree, &view, move |rows, tip| loom::path::is_ancestor(rows, position, tip));
-        if !is_on_path.await? {
-            let (tree, node) = (quoted(&args.node.tree.tree), &args.node.node);
-            told.sentence += &format!("; to go there: `drawloom tree switch {tree} {node}`");
+        let name = view.clone();
+        let found = look(app, asker, tree, &view, move |rows, tip| {
+            let pruned =
+                path::pruned_above(rows, position)?.map(|at| shown_at(rows, &name, at)).transpose()?;
+            Ok((path::is_ancestor(rows, position, tip)?, pruned))
+        });
+        let (tree, node) = (quoted(&args.node.tree.tree), &args.node.node);
+        match found.await? {
+            (_, Some(above)) if above.node.position == position => {
+                told.sentence += &format!("; its passage is pruned: `drawloom tree restore {tree} {node}`");
+            }
+            (_, Some(above)) => {
+                let (named, above) = (named_passage(&above.short_id, &above.node.text()), above.short_id);
+                told.sentence += &format!(
+                    "; it stands below {named}, which is pruned: `drawloom tree restore {tree} {above}`"
+                );
+            }
+            (false, None) => {
+                told.sentence += &format!("; to go there: `drawloom tree switch {tree} {node}`");
+            }
+            (true, None) => {}
         }
     }
     Ok(CommandOutcome::Node(told))

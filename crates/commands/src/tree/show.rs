@@ -386,6 +386,8 @@ impl<'a> Reader<'a> {
             hidden = own.pruned.iter().any(|target| matches!(target, OpTarget::Position(_)));
             &own
         };
+        let is_pruned =
+            [version, OpTarget::Position(at.id)].iter().any(|target| chosen.pruned.contains(target));
         Ok(NodeShown {
             id: row.node.id,
             position: at.id,
@@ -398,7 +400,8 @@ impl<'a> Reader<'a> {
             active,
             siblings,
             drifted: at.kind == PositionKind::Path && is_drifted(self.rows, &self.path, at, &row)?,
-            pruned: hidden || chosen.pruned.contains(&version),
+            pruned: hidden || is_pruned,
+            below_pruned: hidden && !is_pruned,
             excluded: [version, OpTarget::Position(at.id)]
                 .iter()
                 .any(|target| chosen.excluded.contains(target)),

@@ -70,7 +70,8 @@ pub(super) fn marks(node: &NodeShown, above: Option<&NodeShown>) -> String {
     for (is, mark) in [
         (node.pending, "pending edit"),
         (node.drifted, "drifted"),
-        (node.pruned, "pruned"),
+        (node.pruned && !node.below_pruned, "pruned"),
+        (node.below_pruned, "below a pruned one"),
         (node.excluded, "excluded"),
         (node.trust == loom::Trust::Outside, "from outside"),
     ] {

@@ -29,7 +29,7 @@ const ROWS: &[Row] = &[
         "tree show {tree} --limit 200 --view main",
         "tree next nodes.id nodes.short_id nodes.position nodes.parent nodes.author nodes.author_kind nodes.kind \
          nodes.role nodes.trust nodes.edited_from nodes.versions nodes.siblings nodes.text nodes.drifted \
-         nodes.pruned nodes.excluded nodes.finish nodes.tags nodes.annotations nodes.settings \
+         nodes.pruned nodes.below_pruned nodes.excluded nodes.finish nodes.tags nodes.annotations nodes.settings \
          nodes.shown nodes.active head note draft window",
     ),
     row("tree show {tree} --all --depth 9", "tree nodes.id next"),

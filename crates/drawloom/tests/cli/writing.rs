@@ -90,6 +90,38 @@ fn hiding_and_showing_say_where_the_view_ends() {
 }
 
 #[test]
+fn what_stands_below_a_pruned_passage_names_it_and_the_way_back() {
+    let world = World::new();
+    story(&world);
+    world.ok(&["tree", "append", "Rain", " It poured."]);
+    world.ok(&["tree", "append", "Rain", " It stopped."]);
+    let [first, second, third] = [1, 2, 3].map(|index| node(&world, index));
+    world.ok(&["tree", "prune", "Rain", &second]);
+    let restore = format!("drawloom tree restore TREE {second}");
+    for words in [["tree", "go"], ["tree", "switch"]] {
+        let refused = world.run(&[words[0], words[1], "Rain", &third]);
+        let told = format!("{third} stands below {second}, which is pruned");
+        assert!(refused.err.contains(&told) && refused.err.contains(&restore), "{refused:?}");
+        let refused = world.run(&[words[0], words[1], "Rain", &second]);
+        assert!(refused.err.contains(&format!("{second} is pruned")), "{refused:?}");
+        assert!(refused.err.contains(&restore), "{refused:?}");
+    }
+    let same = world.run(&["tree", "restore", "Rain", &third]);
+    let told = format!(
+        "nothing changed: so it is with {third} “It stopped.” already; it stands below {second} “It poured.”, which is \
+         pruned: `drawloom tree restore Rain {second}`"
+    );
+    assert_eq!(same.err.trim(), told);
+    let shown = world.ok(&["tree", "show", "Rain", "--all"]);
+    let marks =
+        |id: &str| shown.lines().skip_while(|line| !line.contains(id)).nth(1).unwrap().trim().to_owned();
+    let told = [&first, &second, &third].map(|id| marks(id));
+    assert_eq!(told, ["owner", "owner · pruned", "owner · below a pruned one"], "{shown}");
+    world.ok(&["tree", "restore", "Rain", &second]);
+    assert_eq!(world.ok(&["tree", "go", "Rain", &third]).trim(), third);
+}
+
+#[test]
 fn a_node_of_one_author_is_one_line_of_the_spans() {
     let world = World::new();
     world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained. It poured."]);

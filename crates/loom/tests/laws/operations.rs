@@ -154,11 +154,17 @@ fn a_view_is_never_moved_to_a_hidden_place() {
     let second = desk.append("b");
     desk.run(Op::Prune(OpTarget::Position(first))).unwrap();
     let hidden = |place| Err(Refusal::Pruned(OpTarget::Position(place)));
-    assert_eq!(desk.run(Op::Move(second)), hidden(second));
-    assert_eq!(desk.run(Op::Switch(second)), hidden(second));
+    let below = |at, pruned| Err(Refusal::BelowPruned { at, pruned });
+    assert_eq!(desk.run(Op::Move(second)), below(second, first));
+    assert_eq!(desk.run(Op::Switch(second)), below(second, first));
+    assert_eq!(desk.run(Op::Move(first)), hidden(first));
     let branch = Op::Edit { position: second, text: "c".into(), edit_as: EditAs::Branch };
     assert_eq!(desk.run(branch), hidden(first));
     assert_eq!(desk.run(Op::BranchAt { node: second.original(), at: 0, token: None }), hidden(first));
+    desk.run(Op::Prune(OpTarget::Position(second))).unwrap();
+    assert_eq!(desk.run(Op::Move(second)), hidden(second), "itself before what stands above");
+    desk.run(Op::Restore(OpTarget::Position(second))).unwrap();
+    assert_eq!(desk.run(Op::Move(second)), below(second, first));
 }
 
 #[test]
