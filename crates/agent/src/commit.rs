@@ -6,7 +6,8 @@ use context::Features;
 use futures_util::future::BoxFuture;
 use loom::{Author, AuthorKind, Digest, Finish, ModelSource, NodeId, Op, ResponsePart, Trust};
 use model::{
-    FinishReason, ModelError, ModelPlace, Money, ParsedResponse, Prices, RawResponse, ReplyPiece, TokenUsage,
+    FinishReason, ModelError, ModelPlace, Money, ParsedResponse, Prices, RawResponse, ReplyPiece,
+    RequestSize, TokenUsage, UsageBounds,
 };
 use store::spool::Spool;
 use store::{AttachedWrites, GenerationEnd, GenerationState, Principal, Received, StoreError};
@@ -200,12 +201,11 @@ impl ReceivedResponse {
         ask: &GenerationRequest,
     ) -> Result<Self, AgentError> {
         let (manifest, info) = (&prepared.manifest, ask.model.info());
-        let mut meta = ResponseMeta::of(&raw, &manifest.model.name, |usage| {
-            // A script reports what it likes.
-            let (limit, choices) = (info.output_limit, ask.choices());
-            info.kind == loom::SourceKind::Script
-                || usage.is_plausible(&prepared.encoded, raw.body.len(), limit, choices)
-        });
+        let (sent, limit) = (RequestSize::from(&prepared.encoded), info.output_limit);
+        let bounds = UsageBounds::new(sent, raw.body.len(), limit, ask.choices());
+        // A script reports what it likes.
+        let bounds = Some(&bounds).filter(|_| info.kind != loom::SourceKind::Script);
+        let mut meta = ResponseMeta::of(&raw, &manifest.model.name, bounds);
         if meta.implausible_usage.is_some() {
             call.note("the server's count of tokens is not plausible; what it cost is estimated");
         }

@@ -9,9 +9,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use context::Kind;
 use futures_util::future::BoxFuture;
 use loom::{GenerationId, GenerationRow, SourceKind};
-use model::{DialectName, PARSER_VERSION};
+use model::{DialectName, PARSER_VERSION, RequestSize, UsageBounds};
 use store::home::HomeDir;
 use store::instance::{InstanceId, Instances};
 use store::spool::{Recovered, Spooled, TornHeader, recover};
@@ -315,15 +316,26 @@ fn header_value<T: serde::de::DeserializeOwned>(spooled: &Spooled, key: &str) ->
 /// What is kept of a response, with the tokens it reports only where they can be its own.
 fn believed(meta: ResponseMeta, manifest: Option<&context::Manifest>, body: &[u8]) -> ResponseMeta {
     let Some(manifest) = manifest else { return meta };
-    let sent = manifest.segments.iter().filter_map(|segment| segment.bytes).map(|(_, end)| end).max();
     let limit = u32::try_from(manifest.budget.reserved_output).unwrap_or(u32::MAX);
     let parsed = model::reparse(meta.dialect, body, meta.streamed);
     let choices = u32::try_from(parsed.choices.len()).unwrap_or(u32::MAX);
-    let implausible = stored::reported(&parsed).filter(|usage| {
-        kind_of(manifest) != SourceKind::Script
-            && !usage.is_plausible_for((sent.unwrap_or_default(), 0), body.len(), limit, choices)
-    });
+    let bounds = UsageBounds::new(size_of(manifest), body.len(), limit, choices);
+    let is_script = kind_of(manifest) == SourceKind::Script;
+    let implausible = stored::implausible_usage(&parsed, &bounds).filter(|_| !is_script);
     ResponseMeta { implausible_usage: implausible, ..meta }
+}
+
+/// Size of the request of a manifest, as far as it says. Of a segment with pictures only the characters are text.
+fn size_of(manifest: &context::Manifest) -> RequestSize {
+    let mut size = RequestSize::default();
+    for segment in &manifest.segments {
+        let Some((from, to)) = segment.bytes else { continue };
+        size.bytes = size.bytes.max(to);
+        if !matches!(segment.kind, Kind::Schemas | Kind::Framing) {
+            size.text = size.text.saturating_add(segment.chars.min(to.saturating_sub(from)));
+        }
+    }
+    size
 }
 
 /// The lowest trust a manifest sent.

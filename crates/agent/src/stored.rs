@@ -9,7 +9,9 @@ use loom::plan::MAX_NODE_BYTES;
 use loom::reader::StoredResponse;
 use loom::verify::{Evidence, Gap, Reread};
 use loom::{Block, Digest, GenerationId, ModelSource, NodeId, NodeRow, ResponsePart, RowError, TreeReader};
-use model::{DialectName, PARSER_VERSION, ParsedResponse, RawResponse, ReplyPiece, Timings, TokenUsage};
+use model::{
+    DialectName, PARSER_VERSION, ParsedResponse, RawResponse, ReplyPiece, Timings, TokenUsage, UsageBounds,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::answer_end::AnswerEnd;
@@ -57,12 +59,10 @@ pub struct ResponseMeta {
 }
 
 impl ResponseMeta {
-    /// What is kept of a response to a request; `plausible` says whether a count of tokens can be its own.
-    pub(crate) fn of(raw: &RawResponse, model: &str, plausible: impl Fn(&TokenUsage) -> bool) -> Self {
-        let (usage, implausible_usage) = match reported(&raw.parsed) {
-            Some(usage) if !plausible(&usage) => (None, Some(usage)),
-            _ => (raw.parsed.usage, None),
-        };
+    /// What is kept of a response to a request; token counts are believed within `bounds`, of a script all.
+    pub(crate) fn of(raw: &RawResponse, model: &str, bounds: Option<&UsageBounds>) -> Self {
+        let implausible_usage = bounds.and_then(|bounds| implausible_usage(&raw.parsed, bounds));
+        let usage = raw.parsed.usage.filter(|_| implausible_usage.is_none());
         Self {
             status: raw.status,
             headers: raw.headers.clone(),
@@ -99,9 +99,12 @@ impl ResponseMeta {
     }
 }
 
-/// Token counts of a response as they came, of its end or before.
-pub(crate) fn reported(parsed: &ParsedResponse) -> Option<TokenUsage> {
-    parsed.usage.or(parsed.interim_usage)
+/// Token counts of a response as they came, of its end or before, if they cannot be its own.
+pub(crate) fn implausible_usage(parsed: &ParsedResponse, bounds: &UsageBounds) -> Option<TokenUsage> {
+    match parsed.usage {
+        Some(usage) => Some(usage).filter(|usage| !bounds.contain(usage)),
+        None => parsed.interim_usage.filter(|usage| !bounds.contain_interim(usage)),
+    }
 }
 
 /// The content blocks of one choice of a response. `held` is the white space that stands in the document already.

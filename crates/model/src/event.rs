@@ -5,7 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::encoded::{EncodedRequest, PartKind};
 use crate::prompt::Media;
 
 /// One step of an arriving answer.
@@ -143,42 +142,10 @@ impl ChunkUsage {
     }
 }
 
-/// Tokens a provider may put in front of a conversation by itself: instructions of its own, forms of tools.
-const OWN_INPUT_TOKENS: u64 = 16_384;
-/// The most tokens of one picture or sound of a request, beyond its bytes.
-const MEDIA_TOKENS: u64 = 50_000;
-
 impl TokenUsage {
     /// Input tokens.
     pub fn input(&self) -> u64 {
         self.input_uncached.saturating_add(self.cache_read).saturating_add(self.cache_write)
-    }
-
-    /// Whether these counts can be those of a request and of this many bytes of its answer: no token is shorter than a
-    /// byte, except those of unseen thinking, which the model's limit of output holds for each choice.
-    pub fn is_plausible(
-        &self,
-        request: &EncodedRequest,
-        received: usize,
-        output_limit: u32,
-        choices: u32,
-    ) -> bool {
-        let media = request.ranges().iter().filter(|range| range.kind == PartKind::Media).count() as u64;
-        self.is_plausible_for((request.body().len() as u64, media), received, output_limit, choices)
-    }
-
-    /// As [`TokenUsage::is_plausible`], of a request of so many bytes with so many pictures and sounds.
-    pub fn is_plausible_for(
-        &self,
-        (sent, media): (u64, u64),
-        received: usize,
-        output_limit: u32,
-        choices: u32,
-    ) -> bool {
-        let most_input =
-            sent.saturating_add(OWN_INPUT_TOKENS).saturating_add(media.saturating_mul(MEDIA_TOKENS));
-        let unseen = u64::from(output_limit).saturating_mul(u64::from(choices.max(1)));
-        self.input() <= most_input && self.output <= (received as u64).saturating_add(unseen)
     }
 }
 
@@ -217,34 +184,5 @@ pub trait EventListener: Send {
 impl<F: FnMut(ModelEvent) + Send> EventListener for F {
     fn event(&mut self, event: ModelEvent) {
         self(event);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-
-    use super::*;
-    use crate::dialect::DialectName;
-    use crate::encoded::PartRange;
-    use crate::prompt::PartId;
-
-    #[test]
-    fn counts_are_bounded_by_what_was_sent_and_received() {
-        let request = |ranges| {
-            let body = Bytes::from(vec![b'x'; 1_000]);
-            EncodedRequest::new(DialectName::OpenAiChat, "p", body, ranges, true).unwrap()
-        };
-        let plausible = |input_uncached, output| {
-            let usage = TokenUsage { input_uncached, output, ..TokenUsage::default() };
-            usage.is_plausible(&request(Vec::new()), 500, 8_192, 1)
-        };
-        assert!(plausible(1_000 + OWN_INPUT_TOKENS, 8_692));
-        assert!(!plausible(1_001 + OWN_INPUT_TOKENS, 0) && !plausible(0, 8_693));
-        assert!(!plausible(u64::MAX, 0) && !plausible(0, u64::MAX));
-        let picture = vec![PartRange { part: PartId(0), kind: PartKind::Media, bytes: 0..10 }];
-        let seen = TokenUsage { input_uncached: 48_200, cache_write: u64::MAX, ..TokenUsage::default() };
-        assert!(!seen.is_plausible(&request(picture.clone()), 0, 0, 1), "the sum does not overflow");
-        assert!(TokenUsage { cache_write: 0, ..seen }.is_plausible(&request(picture), 0, 0, 1));
     }
 }

@@ -92,6 +92,7 @@ mod server_text;
 mod text_joiner;
 mod token_count;
 mod token_counter;
+mod usage_bounds;
 
 pub use cancel::{Cancel, CancelHandle};
 pub use capture::{Clock, RawResponse, ResponseSink, Timings};
@@ -117,3 +118,4 @@ pub use quirks::{Quirks, ThinkingControl};
 pub use reply::{Choice, Reply, ReplyPiece, ToolCall};
 pub use script::ScriptModel;
 pub use token_counter::TokenCounter;
+pub use usage_bounds::{RequestSize, UsageBounds};

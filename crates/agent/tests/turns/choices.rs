@@ -117,3 +117,21 @@ async fn counts_that_cannot_be_are_said_so_and_estimated() {
     process.say(&Fixed::model(body(&[(0, "a short answer")], USAGE)), "hello").await.unwrap().reply.unwrap();
     assert!(!process.heard.notes.lock().unwrap().join("\n").contains("not plausible"));
 }
+
+#[tokio::test]
+async fn a_text_that_is_said_to_have_no_tokens_is_booked_as_estimated() {
+    let long = "The rain is in the hand of the weaver. ".repeat(70);
+    for (text, tokens) in [("hello", 0), (long.as_str(), 0), (long.as_str(), 1)] {
+        let usage = format!(r#"{{"prompt_tokens":{tokens},"completion_tokens":0}}"#);
+        let house = House::new();
+        let process = house.process("test");
+        let turned = process.say(&Fixed::model(body(&[(0, "a short answer")], &usage)), text).await.unwrap();
+        turned.reply.unwrap();
+        assert_eq!(booked(&process).await[0].0, 5, "a third of the characters of the answer");
+        let spent = process.runtime.store.spent(&WHO, loom::Millis(0), None, 9).await.unwrap();
+        let input = spent[0].row.usage.prompt_tokens;
+        assert!(input > tokens && input > text.len() as u64 / 8, "{input} for {tokens}");
+        let notes = process.heard.notes.lock().unwrap().join("\n");
+        assert!(notes.contains("not plausible"), "{notes}");
+    }
+}

@@ -145,7 +145,7 @@ async fn what_was_reported_of_the_input_counts_where_the_answer_breaks_off() {
 
 #[tokio::test]
 async fn nothing_is_learned_where_nothing_was_reported_or_what_cannot_be() {
-    for input in [None, Some(0), Some(1 << 40)] {
+    for input in [None, Some(0), Some(1), Some(1 << 40)] {
         let house = House::new();
         let process = house.process("generate");
         let (tree, cut) = asked(&process, input).await;
@@ -160,7 +160,7 @@ async fn nothing_is_learned_where_nothing_was_reported_or_what_cannot_be() {
 
 #[tokio::test]
 async fn what_a_dead_process_was_told_of_the_input_is_booked_if_it_can_be() {
-    for (input, plausible) in [(700, true), (1 << 40, false)] {
+    for (input, plausible) in [(700, true), (1, false), (1 << 40, false)] {
         let house = House::new();
         let (dead, next) = (house.process("chat"), house.process("chat"));
         let (halted, mut halts) = mpsc::unbounded_channel();
