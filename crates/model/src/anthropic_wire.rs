@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::event::TokenUsage;
 use crate::openai_wire::WireText;
-use crate::token_count::token_count;
+use crate::token_count::{token_count, token_counts};
 
 /// One event of a stream.
 #[derive(Debug, Default, Deserialize)]
@@ -22,6 +22,7 @@ pub(crate) struct WireEvent {
     pub(crate) message: Option<WireMessage>,
     pub(crate) content_block: Option<WireBlock>,
     pub(crate) delta: Option<WireDelta>,
+    #[serde(deserialize_with = "token_counts")]
     pub(crate) usage: Option<WireUsage>,
     pub(crate) error: Option<Value>,
 }
@@ -43,6 +44,7 @@ pub(crate) struct WireMessage {
     pub(crate) content: Option<Vec<WireBlock>>,
     pub(crate) stop_reason: Option<String>,
     pub(crate) stop_details: Option<WireStopDetails>,
+    #[serde(deserialize_with = "token_counts")]
     pub(crate) usage: Option<WireUsage>,
     pub(crate) error: Option<Value>,
 }
@@ -91,7 +93,9 @@ pub(crate) struct WireUsage {
     cache_creation_input_tokens: Option<u64>,
     #[serde(deserialize_with = "token_count")]
     cache_read_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "token_counts")]
     cache_creation: Option<WireCacheCreation>,
+    #[serde(deserialize_with = "token_counts")]
     output_tokens_details: Option<WireOutputDetails>,
 }
 

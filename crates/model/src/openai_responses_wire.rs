@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::event::TokenUsage;
 use crate::openai_wire::{WireText, WireToken};
-use crate::token_count::token_count;
+use crate::token_count::{token_count, token_counts};
 
 /// The type of an event.
 #[derive(Debug, Default, Deserialize)]
@@ -46,6 +46,7 @@ pub(crate) struct WireResponse {
     pub(crate) incomplete_details: Option<WireDetails>,
     pub(crate) error: Option<Value>,
     pub(crate) output: Option<Vec<WireItem>>,
+    #[serde(deserialize_with = "token_counts")]
     pub(crate) usage: Option<WireUsage>,
 }
 
@@ -87,7 +88,9 @@ pub(crate) struct WireUsage {
     input_tokens: Option<u64>,
     #[serde(deserialize_with = "token_count")]
     output_tokens: Option<u64>,
+    #[serde(deserialize_with = "token_counts")]
     input_tokens_details: Option<WireInputDetails>,
+    #[serde(deserialize_with = "token_counts")]
     output_tokens_details: Option<WireOutputDetails>,
 }
 

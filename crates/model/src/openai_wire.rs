@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use crate::event::TokenUsage;
-use crate::token_count::token_count;
+use crate::token_count::{token_count, token_counts};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -19,9 +19,11 @@ pub(crate) struct WireBody {
     pub(crate) object: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) choices: Option<Vec<WireChoice>>,
+    #[serde(deserialize_with = "token_counts")]
     usage: Option<WireUsage>,
     pub(crate) error: Option<serde_json::Value>,
     pub(crate) prompt_progress: Option<WirePromptProgress>,
+    #[serde(deserialize_with = "token_counts")]
     x_groq: Option<WireGroq>,
 }
 
@@ -45,6 +47,7 @@ pub(crate) struct WirePromptProgress {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WireGroq {
+    #[serde(deserialize_with = "token_counts")]
     usage: Option<WireUsage>,
 }
 
@@ -133,7 +136,9 @@ pub(crate) struct WireUsage {
     prompt_cache_hit_tokens: Option<u64>,
     #[serde(deserialize_with = "token_count")]
     cached_tokens: Option<u64>,
+    #[serde(deserialize_with = "token_counts")]
     prompt_tokens_details: Option<WireInputDetails>,
+    #[serde(deserialize_with = "token_counts")]
     completion_tokens_details: Option<WireOutputDetails>,
 }
 

@@ -1,7 +1,10 @@
 //! Reading counts of tokens, whatever a server writes there.
 
 use std::fmt;
+use std::marker::PhantomData;
 
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// Reads a count of tokens. What cannot be one (negative, a fraction, too large, no number) is the largest there
@@ -56,10 +59,60 @@ impl<'de> Visitor<'de> for CountVisitor {
     }
 }
 
+/// Reads an object of counts. What is no object holds none: a list is not read by the order of the counts.
+pub(crate) fn token_counts<'de, T, D>(counts: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    counts.deserialize_any(CountsVisitor(PhantomData))
+}
+
+struct CountsVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for CountsVisitor<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of counts")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Some)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
-
     use super::*;
 
     #[derive(Deserialize)]
@@ -81,5 +134,25 @@ mod tests {
             assert_eq!(read(&format!("{{\"tokens\":{json}}}")), Some(u64::MAX), "{json}");
         }
         assert_eq!((read("{\"tokens\":null}"), read("{}")), (None, None));
+    }
+
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Body {
+        #[serde(deserialize_with = "token_counts")]
+        usage: Option<Usage>,
+    }
+
+    #[test]
+    fn counts_are_an_object_or_none() {
+        let read = |usage: &str| {
+            let body = serde_json::from_str::<Body>(&format!("{{\"usage\":{usage}}}")).unwrap();
+            body.usage.map(|usage| usage.tokens)
+        };
+        assert_eq!(read("{\"tokens\":7,\"more\":[1]}"), Some(Some(7)));
+        for none in ["[7]", "[]", "[[7],{}]", "null", "7", "-7", "0.5", "true", "\"7\""] {
+            assert_eq!(read(none), None, "{none}");
+        }
+        assert!(serde_json::from_str::<Body>("{}").unwrap().usage.is_none());
     }
 }

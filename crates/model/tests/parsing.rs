@@ -217,3 +217,38 @@ fn a_large_line_below_the_limit_is_read() {
     assert_eq!(end, Ok(()));
     assert_eq!(folded(&events).choices[0].text().len(), text.len());
 }
+
+#[test]
+fn counts_that_are_no_object_are_none_and_spoil_nothing() {
+    for (name, usage, details) in [
+        ("chat_whole.json", "usage", "prompt_tokens_details"),
+        ("completion_two_choices.json", "usage", "prompt_tokens_details"),
+        ("responses_text.json", "usage", "input_tokens_details"),
+        ("anthropic_text.json", "usage", "cache_creation"),
+        ("gemini_text.json", "usageMetadata", ""),
+    ] {
+        let whole = reply(name);
+        let body: serde_json::Value = serde_json::from_slice(&wire(name)).unwrap();
+        let read = |body: &serde_json::Value| {
+            let (events, end) = parse_pieces(name, [body.to_string().as_bytes()]);
+            assert_eq!(end, Ok(()), "{name}: {body}");
+            folded(&events)
+        };
+        assert!(read(&body).usage.is_some(), "{name}: the control");
+        for none in ["[1,2]", "[]", "[[1],2]", "12", "\"12\"", "true"] {
+            let none: serde_json::Value = serde_json::from_str(none).unwrap();
+            let mut changed = body.clone();
+            changed[usage] = none.clone();
+            let read_again = read(&changed);
+            assert_eq!((read_again.usage, read_again.interim_usage), (None, None), "{name}: {none}");
+            assert_eq!(read_again.choices, whole.choices, "{name}: {none}");
+            if details.is_empty() {
+                continue;
+            }
+            let (mut without, mut changed) = (body.clone(), body.clone());
+            without[usage][details] = serde_json::Value::Null;
+            changed[usage][details] = none.clone();
+            assert_eq!(read(&changed).usage, read(&without).usage, "{name}: {details} {none}");
+        }
+    }
+}
