@@ -118,22 +118,18 @@ pub struct TokenUsage {
     pub reasoning: u64,
 }
 
-/// Token counts in chunks of a stream. They are those of the answer once it has ended.
+/// Token counts in chunks of a stream. They are those of the answer once the stream has ended: behind each chunk another
+/// choice may begin.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkUsage {
     interim: Option<TokenUsage>,
 }
 
 impl ChunkUsage {
-    /// The counts of a chunk, behind which the answer has `ended` or goes on.
-    pub(crate) const fn count(&mut self, usage: TokenUsage, ended: bool) -> ModelEvent {
-        if ended {
-            self.interim = None;
-            ModelEvent::Usage(usage)
-        } else {
-            self.interim = Some(usage);
-            ModelEvent::InterimUsage(usage)
-        }
+    /// The counts of a chunk.
+    pub(crate) const fn count(&mut self, usage: TokenUsage) -> ModelEvent {
+        self.interim = Some(usage);
+        ModelEvent::InterimUsage(usage)
     }
 
     /// The last counts of an answer that has ended by now.

@@ -81,9 +81,7 @@ impl Answer {
         let usage = self.counts.usage();
         if usage != self.usage {
             self.usage = usage;
-            // Counts run beside the candidates, of which another may still begin.
-            let ended = self.is_refused();
-            events.extend(usage.map(|usage| self.chunk_usage.count(usage, ended)));
+            events.extend(usage.map(|usage| self.chunk_usage.count(usage)));
         }
         Ok(())
     }

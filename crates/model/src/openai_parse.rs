@@ -60,14 +60,10 @@ impl Answer {
             self.response = id.clone().unwrap_or_default();
             events.push(ModelEvent::Start { id, model });
         }
-        let choices = choices.unwrap_or_default();
-        // A chunk of counts alone ends a stream. Beside an answer they are running, and another choice may still begin.
-        let ends = choices.is_empty();
-        for choice in choices {
+        for choice in choices.unwrap_or_default() {
             self.choice(choice, events);
         }
-        let ended = ends && self.has_ended();
-        events.extend(usage.map(|usage| self.usage.count(usage, ended)));
+        events.extend(usage.map(|usage| self.usage.count(usage)));
         Ok(())
     }
 

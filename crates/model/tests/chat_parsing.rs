@@ -344,12 +344,31 @@ fn counts_behind_the_first_of_several_choices_are_not_those_of_the_whole() {
 }
 
 #[test]
-fn counts_by_themselves_behind_an_answer_are_those_of_the_whole() {
-    let finish =
-        r#"data: {"id":"c","choices":[{"index":0,"delta":{"content":"One"},"finish_reason":"stop"}]}"#;
-    let counts = r#"data: {"id":"c","choices":[],"usage":{"prompt_tokens":20,"completion_tokens":1}}"#;
+fn counts_by_themselves_are_those_of_the_whole_once_the_stream_has_ended() {
+    let choice = |index: u32, finish: &str| {
+        let delta = r#"{"content":"One"}"#;
+        format!(
+            "data: {{\"id\":\"c\",\"choices\":[{{\"index\":{index},\"delta\":{delta},\"finish_reason\":{finish}}}]}}\n\n"
+        )
+    };
+    let counts = |output: u32| {
+        format!(
+            "data: {{\"id\":\"c\",\"choices\":[],\"usage\":{{\"prompt_tokens\":20,\"completion_tokens\":{output}}}}}\n\n"
+        )
+    };
+    let usage = |output| Some(TokenUsage { input_uncached: 20, output, ..TokenUsage::default() });
+    let first = choice(0, "\"stop\"") + &counts(1);
     let mut events = Vec::new();
-    let said = format!("{finish}\n\n{counts}\n\n");
-    DialectName::OpenAiChat.parser(true).feed(said.as_bytes(), &mut events).unwrap();
-    assert!(folded(&events).usage.is_some());
+    DialectName::OpenAiChat.parser(true).feed(first.as_bytes(), &mut events).unwrap();
+    let reply = folded(&events);
+    assert_eq!((reply.usage, reply.interim_usage), (None, usage(1)), "another choice may begin");
+    for (rest, whole) in [
+        (String::new(), usage(1)),
+        ("data: [DONE]\n\n".to_owned(), usage(1)),
+        (choice(1, "null"), None),
+        (choice(1, "\"stop\"") + &counts(2), usage(2)),
+    ] {
+        let (events, _) = parse_pieces("chat_x.sse", [first.as_bytes(), rest.as_bytes()]);
+        assert_eq!(folded(&events).usage, whole, "{rest}");
+    }
 }

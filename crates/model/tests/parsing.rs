@@ -17,6 +17,7 @@ fn text_arrives_in_order_with_its_usage() {
     let (events, end) = parse("chat_text.sse");
     assert_eq!(end, Ok(()));
     let text = |text: &str| ModelEvent::Text { choice: 0, text: text.to_owned() };
+    let usage = TokenUsage { input_uncached: 7, cache_read: 24, cache_write: 0, output: 9, reasoning: 0 };
     let expected = [
         ModelEvent::Start {
             id: Some("chatcmpl-CVa1".to_owned()),
@@ -26,13 +27,8 @@ fn text_arrives_in_order_with_its_usage() {
         text(" Tag, 中"),
         text("文 😀!"),
         ModelEvent::Finish { choice: 0, reason: FinishReason::Stop },
-        ModelEvent::Usage(TokenUsage {
-            input_uncached: 7,
-            cache_read: 24,
-            cache_write: 0,
-            output: 9,
-            reasoning: 0,
-        }),
+        ModelEvent::InterimUsage(usage),
+        ModelEvent::Usage(usage),
     ];
     assert_eq!(events, expected);
 }
