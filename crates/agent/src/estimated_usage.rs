@@ -12,15 +12,19 @@ impl ReceivedResponse {
     /// Token counts of a request of `sent` tokens as they were reported, else estimated; none where nothing came, or where
     /// a script reported nothing.
     pub(crate) fn usage_or_estimate(&self, kind: SourceKind, sent: u64) -> Option<TokenUsage> {
-        let came = !self.choices.is_empty() || self.interim_usage.is_some();
+        let came = !self.choices.is_empty() || self.is_input_reported();
         let is_estimated = came && kind != SourceKind::Script;
         self.usage.or_else(|| is_estimated.then(|| self.estimated_usage(sent)))
     }
 
     /// Token counts with the input as reported, be the output reported or estimated; none where no input was.
     pub(crate) fn usage_of_reported_input(&self) -> Option<TokenUsage> {
-        let is_reported = self.interim_usage.is_some_and(|interim| interim.input() > 0);
-        self.usage.or_else(|| is_reported.then(|| self.estimated_usage(0)))
+        self.usage.or_else(|| self.is_input_reported().then(|| self.estimated_usage(0)))
+    }
+
+    /// Whether the input was counted while the answer went on; a count of 0 says nothing.
+    fn is_input_reported(&self) -> bool {
+        self.interim_usage.is_some_and(|interim| interim.input() > 0)
     }
 
     /// Token counts after a request of `sent` tokens: input as it was reported while the answer went on, if it was;
@@ -99,6 +103,7 @@ mod tests {
             assert_eq!(input(of(None, None, &[]), kind), None, "an error");
             assert_eq!(input(of(None, None, texts), kind), Some(700));
             assert_eq!(input(of(None, Some(interim), &[]), kind), Some(900), "it was read, and is paid for");
+            assert_eq!(input(of(None, Some(TokenUsage::default()), &[]), kind), None, "nothing is said");
         }
         assert_eq!(input(of(None, None, texts), SourceKind::Script), None);
         assert_eq!(input(of(Some(interim), None, texts), SourceKind::Script), Some(900));

@@ -20,9 +20,6 @@ struct Answer {
     response: String,
     blocks: Blocks,
     usage: WireUsage,
-    /// Counts that came before anything of the answer. They wait for its first piece: until then the request
-    /// may be repeated, and would be counted twice.
-    usage_waits: bool,
     finished: bool,
     /// The answer said that it is complete.
     done: bool,
@@ -38,7 +35,6 @@ impl Answer {
         if let Some(error) = failure(wire.error.is_some() || wire.kind.as_deref() == Some("error"), json) {
             return Err(error);
         }
-        let before = events.len();
         let index = wire.index.unwrap_or(0);
         match wire.kind.as_deref() {
             Some("message_start") => self.start(wire.message.unwrap_or_default(), events),
@@ -71,12 +67,6 @@ impl Answer {
             }
             Some(_) => {}
             None => return Err(garbage(json)),
-        }
-        if self.usage_waits && events[before..].iter().any(|event| !matches!(event, ModelEvent::Start { .. }))
-        {
-            self.usage_waits = false;
-            // The output has only begun: the count of it that a stream opens with is that of no answer.
-            events.extend(self.usage.usage().map(ModelEvent::InterimUsage));
         }
         Ok(())
     }
@@ -118,13 +108,13 @@ impl Answer {
         events.push(ModelEvent::Start { id, model });
         if let Some(usage) = usage {
             self.usage.merge(&usage);
-            self.usage_waits = true;
+            // The output has only begun: the count of it that a stream opens with is that of no answer.
+            events.extend(self.usage.usage().map(ModelEvent::InterimUsage));
         }
     }
 
     fn count(&mut self, usage: &WireUsage, events: &mut Vec<ModelEvent>) {
         self.usage.merge(usage);
-        self.usage_waits = false;
         let event = if usage.counts_output() { ModelEvent::Usage } else { ModelEvent::InterimUsage };
         events.extend(self.usage.usage().map(event));
     }

@@ -34,8 +34,8 @@ fn text_arrives_in_order_with_its_usage() {
             id: Some("msg_01Text".to_owned()),
             model: Some("claude-sonnet-4-5-20250929".to_owned()),
         },
-        text("Guten"),
         ModelEvent::InterimUsage(usage(1)),
+        text("Guten"),
         text(" Tag, 中"),
         text("文 😀!"),
         ModelEvent::Finish { choice: 0, reason: FinishReason::Stop },
@@ -55,7 +55,7 @@ fn a_tool_call_is_put_together_as_the_model_wrote_it() {
     let (events, _) = parse("anthropic_tool_call.sse");
     let begin = CallBegin { id: "toolu_01A".to_owned(), name: "read_file".to_owned() };
     let first = ModelEvent::ToolCall { choice: 0, index: 0, begin: Some(begin), arguments: String::new() };
-    assert_eq!(events[1], first);
+    assert_eq!(events[2], first);
     let choice = choice("anthropic_tool_call.sse");
     assert_eq!(choice.tool_calls(), [call("toolu_01A", "read_file", r#"{"path": "notes.md"}"#)]);
     assert_eq!(choice.finish, Some(FinishReason::ToolUse));
@@ -212,12 +212,17 @@ fn a_cut_stream_keeps_what_came_and_no_half_signature() {
 }
 
 #[test]
-fn nothing_is_heard_before_an_answer_that_fails_at_once() {
-    let body = "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n\
-                data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
-    let (events, end) = parse_pieces("anthropic_x.sse", [body.as_bytes()]);
+fn input_is_counted_before_anything_of_the_answer_and_nothing_else_is_heard() {
+    let start = "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n";
+    let error =
+        "data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
+    let usage = TokenUsage { input_uncached: 9, output: 1, ..TokenUsage::default() };
+    let expected = [ModelEvent::Start { id: None, model: None }, ModelEvent::InterimUsage(usage)];
+    let (events, end) = parse_pieces("anthropic_x.sse", [start.as_bytes()]);
+    assert_eq!((&events[..], end), (&expected[..], Err(ParseError::Cut)));
+    let (events, end) = parse_pieces("anthropic_x.sse", [start.as_bytes(), error.as_bytes()]);
     assert!(matches!(end, Err(ParseError::Server(_))));
-    assert_eq!(events, [ModelEvent::Start { id: None, model: None }], "so that it can be asked again");
+    assert_eq!(events, expected, "so that it can be asked again");
 }
 
 #[test]

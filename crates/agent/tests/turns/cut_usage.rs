@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use drawloom_agent::session::TurnInput;
-use drawloom_agent::{Call, GenerationOutcome, stored};
+use drawloom_agent::{AgentError, Call, GenerationOutcome, stored};
 use loom::plan::{NewText, NewTree};
 use loom::{Mode, Op, Role, TreeId, ViewName};
 use model::{
@@ -28,19 +28,21 @@ struct BreaksOff {
 }
 
 impl BreaksOff {
-    /// One that has reported `input` tokens before; none if it reports nothing.
-    fn model(input: Option<u64>, halted: Option<mpsc::UnboundedSender<()>>) -> Arc<dyn Model> {
+    /// One that has reported `input` tokens before; none if it reports nothing. What comes is the first `events` of its
+    /// stream, of which the third holds text.
+    fn model(input: Option<u64>, events: usize, halted: Option<mpsc::UnboundedSender<()>>) -> Arc<dyn Model> {
         let usage = input.map(|input| json!({"input_tokens": input, "output_tokens": 1}));
         let message = json!({"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [],
             "usage": usage});
         let block = json!({"type": "text", "text": ""});
         let delta = json!({"type": "text_delta", "text": "It rains."});
-        let events = [
+        let all = [
             json!({"type": "message_start", "message": message}),
             json!({"type": "content_block_start", "index": 0, "content_block": block}),
             json!({"type": "content_block_delta", "index": 0, "delta": delta}),
         ];
-        let body = events.iter().map(|event| format!("data: {event}\n\n")).collect::<String>().into_bytes();
+        let came = all.iter().take(events);
+        let body = came.map(|event| format!("data: {event}\n\n")).collect::<String>().into_bytes();
         // A dollar for a thousand tokens of input.
         let prices = Some(Prices::flat(Rates { input: 1_000_000_000, ..Rates::FREE }));
         let info = ModelInfo {
@@ -99,6 +101,14 @@ fn question() -> String {
 }
 
 async fn asked(process: &Process, input: Option<u64>) -> (TreeId, GenerationOutcome) {
+    let (tree, outcome) = asked_of(process, &BreaksOff::model(input, 3, None)).await;
+    (tree, outcome.unwrap())
+}
+
+async fn asked_of(
+    process: &Process,
+    model: &Arc<dyn Model>,
+) -> (TreeId, Result<GenerationOutcome, AgentError>) {
     let tree = process.runtime.new_id::<TreeId>().unwrap();
     let view = ViewName::default();
     let title = "rain".to_owned();
@@ -107,8 +117,8 @@ async fn asked(process: &Process, input: Option<u64>) -> (TreeId, GenerationOutc
     for op in [create, append] {
         process.runtime.change(&WHO, tree, &view, op, AttachedWrites::nothing()).await.unwrap();
     }
-    let ask = config(&BreaksOff::model(input, None)).request(tree, &view);
-    (tree, ask.send(&process.runtime, &Call::owner(Arc::new(()))).await.unwrap())
+    let ask = config(model).request(tree, &view);
+    (tree, ask.send(&process.runtime, &Call::owner(Arc::new(()))).await)
 }
 
 /// Whether anything was learned of a tokenizer.
@@ -164,7 +174,7 @@ async fn what_a_dead_process_was_told_of_the_input_is_booked_if_it_can_be() {
         let house = House::new();
         let (dead, next) = (house.process("chat"), house.process("chat"));
         let (halted, mut halts) = mpsc::unbounded_channel();
-        let model = BreaksOff::model(Some(input), Some(halted));
+        let model = BreaksOff::model(Some(input), 3, Some(halted));
         let talk = dead.talk(config(&model), TurnInput::text(question())).await;
         halts.recv().await.unwrap();
         talk.dies().await;
@@ -173,5 +183,38 @@ async fn what_a_dead_process_was_told_of_the_input_is_booked_if_it_can_be() {
         let usage = booked(&next).await.usage;
         assert_eq!(usage.prompt_tokens == input, plausible, "{usage:?}");
         assert!((500..1_500).contains(&usage.prompt_tokens), "{usage:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_reported_of_the_input_is_booked_though_nothing_followed() {
+    for (input, events) in [(700, 1), (700, 2), (0, 1), (0, 2)] {
+        let house = House::new();
+        let process = house.process("generate");
+        let cut = asked_of(&process, &BreaksOff::model(Some(input), events, None)).await.1.unwrap();
+        assert!(cut.nodes.is_empty() && cut.error.is_some(), "{input} {events}");
+        let spent = process.runtime.store.spent(&Principal::Owner, loom::Millis(0), None, 9).await.unwrap();
+        let booked: Vec<u64> = spent.iter().map(|spent| spent.row.usage.prompt_tokens).collect();
+        let expected: &[u64] = if input > 0 { &[700] } else { &[] };
+        assert_eq!(booked, expected, "{input} {events}");
+        assert_eq!(cut.cost.map(model::Money::dollars), (input > 0).then_some(0.7), "{input} {events}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_dead_process_was_told_before_the_first_block_is_booked() {
+    for input in [700, 0] {
+        let house = House::new();
+        let (dead, next) = (house.process("chat"), house.process("chat"));
+        let (halted, mut halts) = mpsc::unbounded_channel();
+        let model = BreaksOff::model(Some(input), 1, Some(halted));
+        let talk = dead.talk(config(&model), TurnInput::text(question())).await;
+        halts.recv().await.unwrap();
+        talk.dies().await;
+        dead.die();
+        assert_eq!(next.runtime.recover(&()).await.unwrap(), 0, "no node");
+        let spent = next.runtime.store.spent(&Principal::Owner, loom::Millis(0), None, 9).await.unwrap();
+        let booked: Vec<u64> = spent.iter().map(|spent| spent.row.usage.prompt_tokens).collect();
+        assert_eq!(booked, if input > 0 { vec![700] } else { vec![] });
     }
 }
