@@ -52,6 +52,7 @@ mod anthropic_request;
 mod anthropic_turns;
 mod anthropic_wire;
 mod body_reader;
+mod counter_failures;
 mod credential;
 #[cfg(feature = "embedded-model")]
 mod embedded_body;

@@ -6,7 +6,6 @@
 //! not take is passed over. The same holds for templates, and for the tokens around a request, each by itself.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,6 +13,7 @@ use bytes::Bytes;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
+use crate::counter_failures::{AskError, Failures};
 use crate::dialect::DialectName;
 use crate::encoded::{EncodedRequest, PartKind};
 use crate::http_client::Client;
@@ -23,11 +23,14 @@ use crate::token_counter::{CountedChunks, TokenCounter, chunks};
 /// How long a server may take to count what is new in a request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Failures in a row after which a server is not asked again.
-const FAILURES: u32 = 3;
-
 /// More tokens than a vocabulary puts around a request.
 const MOST_SPECIAL: u64 = 4;
+
+/// More bytes than a template has of its own.
+const TEMPLATE_BYTES: usize = 16 * 1024;
+
+/// Times that a request in its template may be as long as its body: schemas of tools are written with indents there.
+const TEMPLATE_GROWTH: usize = 4;
 
 /// Counts by asking a server.
 #[derive(Debug)]
@@ -46,27 +49,6 @@ pub(crate) struct ServerCounter {
     special_failures: Failures,
 }
 
-/// Failures in a row of one kind of question.
-#[derive(Debug, Default)]
-struct Failures(AtomicU32);
-
-impl Failures {
-    fn is_given_up(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= FAILURES
-    }
-
-    /// Takes note of what became of a question: `None` where no answer came in time.
-    fn note<T>(&self, answer: Option<&Result<T, AskError>>) {
-        match answer {
-            Some(Ok(_)) => self.0.store(0, Ordering::Relaxed),
-            Some(Err(AskError::Unsupported)) => self.0.store(FAILURES, Ordering::Relaxed),
-            None | Some(Err(AskError::Rejected | AskError::Unavailable)) => {
-                self.0.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-    }
-}
-
 /// The question, for llama.cpp (`content`) and vLLM (`model`, `prompt`) alike; both pass over what is the other's.
 #[derive(Serialize)]
 struct Question<'a> {
@@ -75,17 +57,6 @@ struct Question<'a> {
     prompt: &'a str,
     add_special: bool,
     add_special_tokens: bool,
-}
-
-/// Why a question has no answer.
-#[derive(Debug)]
-enum AskError {
-    /// The server does not take this text.
-    Rejected,
-    /// It may answer later: it is loading, or was not reached.
-    Unavailable,
-    /// It does not answer such questions.
-    Unsupported,
 }
 
 /// The body of a request for raw text, or a conversation in its model's template.
@@ -188,11 +159,23 @@ impl ServerCounter {
     }
 
     async fn templated(&self, request: &EncodedRequest) -> Option<String> {
-        let asking = self.ask::<PromptBody>("apply-template", request.body().clone());
+        let asking = async {
+            let PromptBody { prompt } = self.ask("apply-template", request.body().clone()).await?;
+            if is_plausible(&prompt, request) { Ok(prompt) } else { Err(AskError::Unsupported) }
+        };
         let answer = tokio::time::timeout(PATIENCE, asking).await.ok();
         self.template_failures.note(answer.as_ref());
-        Some(answer?.ok()?.prompt)
+        answer?.ok()
     }
+}
+
+/// Whether a text can be a request in its template, by its length: it holds what the user said, which templates trim at
+/// most, and not much more than the body.
+fn is_plausible(prompt: &str, request: &EncodedRequest) -> bool {
+    let said = request.ranges().iter().filter(|range| range.kind == PartKind::User);
+    let least = said.map(|range| request.plain_text(range).trim().len()).sum::<usize>().max(1);
+    let most = request.body().len().saturating_mul(TEMPLATE_GROWTH).saturating_add(TEMPLATE_BYTES);
+    (least..=most).contains(&prompt.len())
 }
 
 #[async_trait]
@@ -406,6 +389,44 @@ mod tests {
                 assert_eq!(asking.counter.request(&request), is_counted.then_some(2), "{statuses:?}, {n}");
             }
             assert_eq!(asking.asked("/apply-template"), questions, "{statuses:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_template_of_no_plausible_length_is_not_counted_nor_asked_for_again() {
+        let body = json!({"messages": [{"role": "user", "content": "one \\ two\n"}]});
+        let text = body.to_string();
+        let start = text.find("one").unwrap();
+        let said = PartRange { part: PartId(0), bytes: start..start + 12, kind: PartKind::User };
+        let request = request(DialectName::OpenAiChat, &body, vec![said]);
+        assert_eq!(request.plain_text(&request.ranges()[0]), "one \\ two\n");
+        let most = 4 * text.len() + TEMPLATE_BYTES;
+        for (prompt, tokens) in [
+            (String::new(), None),
+            ("one two".to_owned(), None),
+            // Trimmed, as many templates do.
+            ("one \\ two".to_owned(), Some(3)),
+            ("rain ".repeat(60_000), None),
+            ("x".repeat(most + 1), None),
+            ("x".repeat(most), Some(1)),
+        ] {
+            let length = prompt.len();
+            let answer = Arc::new(prompt);
+            let asking = Asking::new(move |path, body| match path {
+                "/apply-template" => Some((200, json!({"prompt": *answer}))),
+                _ => Some((200, json!({"count": body["content"].as_str()?.split_whitespace().count()}))),
+            })
+            .await;
+            let counter = &asking.counter;
+            counter.counted.keep("so", 1);
+            counter.special.get_or_init(|| 0);
+            counter.learn_request(&request).await;
+            let is_counted = counter.request(&request).is_some();
+            assert_eq!(is_counted, tokens.is_some(), "{length}");
+            assert_eq!(counter.template_failures.is_given_up(), tokens.is_none(), "{length}");
+            if length < 100 {
+                assert_eq!(counter.request(&request), tokens);
+            }
         }
     }
 

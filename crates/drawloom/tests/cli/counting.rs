@@ -163,8 +163,9 @@ fn a_conversation_has_the_tokens_of_the_template_that_its_server_writes() {
             return Some(json!({"tokens": vec![7; words]}).to_string());
         }
         if path.ends_with("/apply-template") {
-            let told = body["messages"].as_array()?.len();
-            return Some(json!({"prompt": "of the template ".repeat(told)}).to_string());
+            let messages = body["messages"].as_array()?.iter();
+            let told = messages.map(|said| format!("of the template {} ", said["content"].as_str().unwrap()));
+            return Some(json!({"prompt": told.collect::<String>()}).to_string());
         }
         path.ends_with("/chat/completions").then(|| server::chat("", "Ja.", 0))
     });
@@ -173,9 +174,12 @@ fn a_conversation_has_the_tokens_of_the_template_that_its_server_writes() {
     world.write("config.toml", &provider);
     let (code, said) = world.json(&["--model", "box/m", "chat", "-m", GERMAN]);
     assert_eq!(code, Some(0), "{said}");
-    let told = near.bodies()[0]["messages"].as_array().unwrap().len();
+    let bodies = near.bodies();
+    let messages = bodies[0]["messages"].as_array().unwrap().iter();
+    let words = messages.map(|said| 3 + said["content"].as_str().unwrap().split_whitespace().count());
+    let told: usize = words.sum();
     let (_, sent) = world.json(&["context", "show", said["node"].as_str().unwrap()]);
-    assert_eq!((&sent["used"], &sent["estimated"]), (&json!(3 * told), &json!(false)), "{sent}");
+    assert_eq!((&sent["used"], &sent["estimated"]), (&json!(told), &json!(false)), "{sent}");
     assert_eq!(near.asked().len(), 1, "counting is no request");
 }
 
