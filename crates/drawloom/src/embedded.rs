@@ -115,7 +115,7 @@ impl Embedded {
     /// # Errors
     /// What went wrong after a yes.
     pub(crate) fn offer(&self) -> Option<Result<Arc<dyn Model>, CommandError>> {
-        let weights = weights::table::TABLE.first()?;
+        let weights = weights::table::TABLE.first().filter(|_| self.person.takes_offers())?;
         engine::ready().ok()?;
         let mut lines = vec!["No model is chosen. This one runs on this machine:".to_owned()];
         lines.extend(about(weights, self.is_here(weights)));

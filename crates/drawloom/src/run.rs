@@ -116,13 +116,19 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         Command::Restore(arguments) => restore(&arguments, &paths, &layers, output.quiet)?,
         command => {
             let layers = with_closed_keys(&paths, layers, &flags, &Terminal::new(output.quiet, verbose));
-            let layers = if model.is_none() { first_run(&paths, layers, output, verbose)? } else { layers };
+            let (layers, was_set_up) = match model {
+                None => first_run(&paths, layers, output, verbose)?,
+                Some(_) => (layers, false),
+            };
             let config = layers.config_for(&command, &|line| output.note(line))?;
             log::start(config.log.level);
             if !command.only_reads() {
                 config::last_good::keep(&paths.home);
             }
             let mut person = Terminal::new(output.quiet, verbose).dimming(output.color());
+            if was_set_up {
+                person = person.without_offers();
+            }
             let shows = matches!(
                 command,
                 Command::Chat(_) | Command::Ask(AskArgs { extract: false, schema: None, .. })
@@ -192,23 +198,24 @@ fn restore(
     interrupt::runtime()?.block_on(commands::maintenance::restore(arguments, into, &person))
 }
 
-/// A new home, met at a terminal: whoever is there may have it set up first (spec: cli *First run*).
+/// A new home, met at a terminal: whoever is there may have it set up first (spec: cli *First run*). Whether it was.
 fn first_run(
     paths: &InvocationPaths,
     layers: Layers,
     output: &Output,
     verbose: bool,
-) -> Result<Layers, CommandError> {
+) -> Result<(Layers, bool), CommandError> {
     if paths.home.exists() || output.json || !io::stdout().is_terminal() {
-        return Ok(layers);
+        return Ok((layers, false));
     }
     let person = Terminal::new(output.quiet, verbose);
     let lines = [format!("This is the first time. Everything will be kept in {}.", paths.home.display())];
     if person.answer(&lines, "Look for models and set up the home first?") != Some(true) {
-        return Ok(layers);
+        return Ok((layers, false));
     }
     output.outcome(&crate::init::run(paths, &layers, person)?)?;
-    Ok(Layers::read(&paths.home, std::env::vars_os(), &[("log.level", verbose.then_some("debug"))]))
+    let flags = [("log.level", verbose.then_some("debug"))];
+    Ok((Layers::read(&paths.home, std::env::vars_os(), &flags), true))
 }
 
 /// The settings once a `keys.toml` that others may read is closed to them; as they were, where it cannot be.

@@ -61,6 +61,8 @@ pub(crate) struct Terminal {
     events: bool,
     /// Whether thinking is shown dimmed.
     dims: bool,
+    /// Whether a model may be offered: not right behind questions about models.
+    offers: bool,
     stream: Mutex<Streamed>,
     /// What is waited for.
     wait: WaitLine,
@@ -126,6 +128,7 @@ impl Terminal {
             wait_for_answer: None,
             events: false,
             dims: false,
+            offers: true,
             stream: Mutex::default(),
             wait: WaitLine::new(Arc::clone(&below)),
             is_progress_open: AtomicBool::new(false),
@@ -152,6 +155,16 @@ impl Terminal {
     pub(crate) fn dimming(mut self, colours: bool) -> Self {
         self.dims = colours;
         self
+    }
+
+    /// The same, for whoever was asked about models just now.
+    pub(crate) fn without_offers(mut self) -> Self {
+        self.offers = false;
+        self
+    }
+
+    pub(crate) const fn takes_offers(&self) -> bool {
+        self.offers
     }
 
     /// The same, for a call that ends with its one answer: what it may cost is decided beforehand.

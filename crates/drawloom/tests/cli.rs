@@ -53,6 +53,8 @@ mod editing_meanwhile;
 mod editing_passages;
 #[path = "cli/errors.rs"]
 mod errors;
+#[path = "cli/everyday.rs"]
+mod everyday;
 #[path = "cli/exec.rs"]
 mod exec;
 #[path = "cli/file_tools.rs"]

@@ -341,11 +341,13 @@ const LANGUAGES: [(LatinKind, &str); 16] = [
     ),
 ];
 
-/// Whether most letters of a text are capitals A–Z; `counts` are its own.
+/// Whether most letters A–Z at the beginning of a text are capitals.
 #[must_use]
-pub fn is_in_capitals(text: &str, counts: &ClassCounts) -> bool {
-    let capitals = text.bytes().filter(u8::is_ascii_uppercase).count() as u64;
-    capitals * 2 > counts.latin
+pub fn is_in_capitals(text: &str) -> bool {
+    let letters = text.bytes().take(SAMPLE).filter(u8::is_ascii_alphabetic);
+    let (capitals, all) = letters
+        .fold((0_u32, 0), |(capitals, all), c| (capitals + u32::from(c.is_ascii_uppercase()), all + 1));
+    capitals * 2 > all
 }
 
 /// Whether a text with these counts is Japanese as far as it is Han or Kana.
@@ -355,9 +357,30 @@ pub fn is_japanese(counts: &ClassCounts) -> bool {
     kana > 0 && kana * 8 >= counts.script(Script::Han)
 }
 
+/// Of a hundred Cyrillic letters so many are Ukrainian ones where a text is Ukrainian.
+const UKRAINIAN_LETTERS: u32 = 3;
+
+/// Whether a text is Ukrainian as far as its beginning is Cyrillic.
+#[must_use]
+pub fn is_ukrainian(text: &str) -> bool {
+    let letters = text.chars().take(SAMPLE).filter(|c| matches!(c, '\u{400}'..='\u{4ff}'));
+    let (own, all) = letters.fold((0_u32, 0), |(own, all), c| {
+        (own + u32::from(matches!(c, 'і' | 'ї' | 'є' | 'ґ' | 'І' | 'Ї' | 'Є' | 'Ґ')), all + 1)
+    });
+    all > 0 && own * 100 >= all * UKRAINIAN_LETTERS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ukrainian_is_told_by_its_letters() {
+        assert!(is_ukrainian("Кожна людина має право на громадянство, і ніхто його не позбавить."));
+        assert!(!is_ukrainian("Каждый человек имеет право на гражданство, и никто его не лишит."));
+        assert!(!is_ukrainian("Всеки човек има право на гражданство и никой няма да го лиши."));
+        assert!(!is_ukrainian("Everyone has the right to a nationality."));
+    }
 
     fn of(text: &str) -> LatinKind {
         LatinKind::of(text, &ClassCounts::of(text))
@@ -426,7 +449,7 @@ mod tests {
 
     #[test]
     fn capitals_are_told_by_most_letters() {
-        let are = |text: &str| is_in_capitals(text, &ClassCounts::of(text));
+        let are = is_in_capitals;
         assert!(are("THE MILL STOOD BY the RIVER.") && are("YAĞMUR ÜÇ GÜNDÜR DİNMEMİŞTİ"));
         assert!(!are("The NASA and the ESA watch the river.") && !are("ДОЖДЬ") && !are(""));
     }

@@ -7,7 +7,7 @@ use loom::{ModelSource, Node, NodeRow, Op, ResponsePart, RowError, Seq, resolve}
 use model::TokenLogprob;
 use text::grapheme;
 
-use super::telling::{passage, word_change};
+use super::telling::{passage_at, shown_at, word_change};
 use super::{look, words};
 use crate::app::{App, NamedNode};
 use crate::args::NodeArg;
@@ -95,13 +95,11 @@ async fn branched(
     seq: Option<Seq>,
 ) -> Result<CommandOutcome, CommandError> {
     let view = named.view.clone();
-    let (tip, row) = look(app, asker, named.tree, &named.view, move |rows, tip| {
-        let shown = resolve::shown(rows, &view, tip)?;
-        Ok((tip, rows.node(shown)?.ok_or_else(|| RowError::missing("node", shown))?))
+    let (tip, row, shown) = look(app, asker, named.tree, &named.view, move |rows, tip| {
+        Ok((tip, shown_at(rows, &view, tip)?, passage_at(rows, &view, tip)?))
     })
     .await?;
     let words = word_change(app, asker, (named.tree, &named.view), seq).await?;
-    let shown = passage(&row.short_id, &row.node.text());
     let sentence = format!("branched off {}: {} goes on behind {shown}{words}", named.short_id, named.view);
     let result = Branched { node: row.node.id, short_id: row.short_id.clone(), position: tip, tip };
     Ok(CommandOutcome::Branched(Told { result, sentence }))

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use crate::files::ends;
 use crate::server::Server;
+use crate::terminal::Terminal;
 use crate::tiny::TINY;
+use crate::trust::with_terminal;
 use crate::world::{World, text};
 
 pub(crate) fn tiny(world: &World) -> String {
@@ -333,4 +335,23 @@ fn weights_that_cannot_be_fetched_take_three_lines_and_the_rest_is_verbose() {
     let run = pull(&["--verbose"]);
     assert!(run.code == Some(5) && run.err.matches("Retrying").count() > 5, "{run:?}");
     assert!(run.err.contains("No matching distribution"), "{run:?}");
+}
+
+#[test]
+fn whoever_was_asked_for_a_default_model_is_not_offered_the_same_again() {
+    let world = World::new();
+    let mut terminal = Terminal::of_width(with_terminal(&world.command(&["ask", "What is a heddle?"])), 120);
+    terminal.shows("Look for models and set up the home first? [y/N]");
+    terminal.types("y\r");
+    terminal.shows("as the default model? [y/N]");
+    terminal.types("n\r");
+    assert_eq!(terminal.ended(), Some(2), "{}", terminal.contents());
+    while terminal.listen() {}
+    let shown = terminal.plain();
+    assert!(shown.contains("no model is chosen") && !shown.contains("from now on?"), "{shown}");
+    // The control: the home is there, and nothing was asked in this call.
+    let mut terminal = Terminal::of_width(with_terminal(&world.command(&["ask", "What is a heddle?"])), 120);
+    terminal.shows("Use it, also from now on? [y/N]");
+    terminal.types("n\r");
+    assert_eq!(terminal.ended(), Some(2));
 }

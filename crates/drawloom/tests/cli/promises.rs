@@ -21,6 +21,9 @@ fn a_branch_at_the_very_end_of_the_tip_is_no_step_to_undo() {
     world.ok(&["tree", "branch", "Rain", &tip, "--at", "10"]);
     assert_eq!(operations(&world), before);
     assert_eq!(world.ok(&["tree", "text", "Rain"]), "It rained.");
+    // At the very beginning there is no passage to name.
+    let run = world.run(&["tree", "branch", "Rain", &tip, "--at", "0"]);
+    assert!(run.err.contains("main goes on behind the beginning; 2 words went"), "{run:?}");
 }
 
 #[test]

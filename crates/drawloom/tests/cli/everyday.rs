@@ -1,0 +1,129 @@
+//! What people do every day in a repository, run by a model without a question (spec: security §1, §9).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::exec::{exec, world};
+use crate::tools::{calls, nodes};
+use crate::world::{World, text};
+
+/// Git of the person whose machine it is.
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let done = Command::new("git")
+        .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"])
+        .args(["-c", "protocol.file.allow=always"])
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{arguments:?}: {done:?}");
+    String::from_utf8(done.stdout).unwrap()
+}
+
+/// A repository of one commit.
+fn repository(folder: PathBuf) -> PathBuf {
+    fs::create_dir_all(folder.join("src")).unwrap();
+    fs::write(folder.join("src/main.rs"), "fn weave() {}\n").unwrap();
+    git(&folder, &["init", "-q"]);
+    git(&folder, &["config", "user.name", "A"]);
+    git(&folder, &["config", "user.email", "a@example.org"]);
+    git(&folder, &["add", "-A"]);
+    git(&folder, &["commit", "-q", "-m", "one"]);
+    folder
+}
+
+/// What each of these commands told, run in one turn in a folder.
+fn told(commands: &[&str], prepare: impl FnOnce(&World) -> PathBuf) -> (World, PathBuf, Vec<String>) {
+    let batch: Vec<Value> = commands.iter().map(|command| exec(command)).collect();
+    let world = world(&[calls(&json!(batch)), json!({"text": "Done."})]);
+    let folder = prepare(&world);
+    let workspace = text(&folder);
+    let (code, said) = world.json(&["--workspace", &workspace, "chat", "-m", "Do it."]);
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+    assert_eq!(said["denied"], json!([]), "nothing is asked: {said}");
+    let results = nodes(&world).into_iter().filter(|node| node["author"] == "exec");
+    let told = results.map(|node| node["text"].as_str().unwrap().to_owned()).collect();
+    (world, folder, told)
+}
+
+/// A day's work with git: every command ends well.
+const DAY: [&str; 12] = [
+    "git checkout -q -b feature",
+    "echo 'fn warp() {}' >> src/main.rs",
+    "git commit -q -a -m two",
+    "git checkout -q -",
+    "echo notes > notes.txt && git add notes.txt && git commit -q -m three",
+    "git merge -q -m merged feature",
+    "git checkout -q -b later HEAD~1",
+    "echo more > more.txt && git add more.txt && git commit -q -m four",
+    "git rebase -q feature",
+    "echo '// open' >> src/main.rs && git stash -q && git diff --quiet && git stash pop -q",
+    "git checkout -q src/main.rs",
+    "test -z \"$(git status --porcelain)\" && cat src/main.rs | grep -c fn && ls *.txt",
+];
+
+fn works_a_day(layout: &str, prepare: impl FnOnce(&World) -> PathBuf) -> (World, PathBuf) {
+    let (world, folder, told) = told(&DAY, prepare);
+    assert_eq!(told.len(), DAY.len());
+    for (command, told) in DAY.iter().zip(&told) {
+        assert!(told.starts_with("exit 0 ("), "{layout}: {command}: {told}");
+    }
+    assert!(told[11].contains("\n2\n") && told[11].contains("more.txt"), "{layout}: {}", told[11]);
+    // For whoever owns the machine, too: nothing is left open, and no file came that nobody meant.
+    assert_eq!(git(&folder, &["status", "--porcelain", "--ignored"]), "", "{layout}");
+    let subjects = git(&folder, &["log", "--format=%s", "later"]);
+    assert_eq!(subjects, "four\ntwo\none\n", "{layout}");
+    (world, folder)
+}
+
+#[test]
+fn git_is_used_all_day_in_a_plain_clone() {
+    works_a_day("clone", |world| {
+        let origin = repository(world.path("origin"));
+        let clone = world.path("clone");
+        git(&world.path("here"), &["clone", "-q", &text(&origin), &text(&clone)]);
+        git(&clone, &["config", "user.name", "A"]);
+        git(&clone, &["config", "user.email", "a@example.org"]);
+        clone
+    });
+}
+
+#[test]
+fn git_is_used_all_day_in_a_linked_worktree() {
+    works_a_day("worktree", |world| {
+        let main = repository(world.path("origin"));
+        let linked = world.path("linked");
+        git(&main, &["worktree", "add", "-q", "-b", "mine", &text(&linked)]);
+        linked
+    });
+}
+
+#[test]
+fn git_is_used_all_day_in_a_submodule() {
+    works_a_day("submodule", |world| {
+        let inner = repository(world.path("inner"));
+        let outer = repository(world.path("outer"));
+        git(&outer, &["submodule", "--quiet", "add", &text(&inner), "part"]);
+        git(&outer, &["commit", "-q", "-m", "with a part"]);
+        let part = outer.join("part");
+        git(&part, &["config", "user.name", "A"]);
+        git(&part, &["config", "user.email", "a@example.org"]);
+        part
+    });
+}
+
+#[test]
+fn git_is_used_all_day_in_a_folder_of_a_larger_repository() {
+    let (world, _) = works_a_day("larger", |world| {
+        let larger = world.path("larger");
+        repository(larger.join("app"));
+        // Of the larger one, not its own.
+        fs::remove_dir_all(larger.join("app/.git")).unwrap();
+        let larger = repository(larger);
+        larger.join("app")
+    });
+    assert!(!world.path("larger/app/.git").exists());
+}
