@@ -43,7 +43,7 @@ fn told(commands: &[&str], prepare: impl FnOnce(&World) -> PathBuf) -> (World, P
     let workspace = text(&folder);
     let (code, said) = world.json(&["--workspace", &workspace, "chat", "-m", "Do it."]);
     assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
-    assert_eq!(said["denied"], json!([]), "nothing is asked: {said}");
+    assert!(said["denied"].is_null(), "nothing is asked: {said}");
     let results = nodes(&world).into_iter().filter(|node| node["author"] == "exec");
     let told = results.map(|node| node["text"].as_str().unwrap().to_owned()).collect();
     (world, folder, told)
@@ -65,8 +65,8 @@ const DAY: [&str; 12] = [
     "test -z \"$(git status --porcelain)\" && cat src/main.rs | grep -c fn && ls *.txt",
 ];
 
-fn works_a_day(layout: &str, prepare: impl FnOnce(&World) -> PathBuf) -> (World, PathBuf) {
-    let (world, folder, told) = told(&DAY, prepare);
+fn works_a_day(layout: &str, prepare: impl FnOnce(&World) -> PathBuf) {
+    let (_world, folder, told) = told(&DAY, prepare);
     assert_eq!(told.len(), DAY.len());
     for (command, told) in DAY.iter().zip(&told) {
         assert!(told.starts_with("exit 0 ("), "{layout}: {command}: {told}");
@@ -75,8 +75,7 @@ fn works_a_day(layout: &str, prepare: impl FnOnce(&World) -> PathBuf) -> (World,
     // For whoever owns the machine, too: nothing is left open, and no file came that nobody meant.
     assert_eq!(git(&folder, &["status", "--porcelain", "--ignored"]), "", "{layout}");
     let subjects = git(&folder, &["log", "--format=%s", "later"]);
-    assert_eq!(subjects, "four\ntwo\none\n", "{layout}");
-    (world, folder)
+    assert_eq!(subjects, "four\nthree\ntwo\none\n", "{layout}");
 }
 
 #[test]
@@ -113,17 +112,4 @@ fn git_is_used_all_day_in_a_submodule() {
         git(&part, &["config", "user.email", "a@example.org"]);
         part
     });
-}
-
-#[test]
-fn git_is_used_all_day_in_a_folder_of_a_larger_repository() {
-    let (world, _) = works_a_day("larger", |world| {
-        let larger = world.path("larger");
-        repository(larger.join("app"));
-        // Of the larger one, not its own.
-        fs::remove_dir_all(larger.join("app/.git")).unwrap();
-        let larger = repository(larger);
-        larger.join("app")
-    });
-    assert!(!world.path("larger/app/.git").exists());
 }
