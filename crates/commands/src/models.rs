@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use context::Estimator;
 use model::{
     CallOrigin, Chat, ChatPart, DialectName, Exchange, ModelEvent, Params, PartId, Prompt, Purpose, TextPart,
 };
@@ -32,7 +33,9 @@ pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<CommandOutcome
     };
     let mut spool = Vec::new();
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: app.cancel.clone() };
+    app.frontend.awaits(&model.info().full_name(), Estimator::default().of(QUESTION));
     let sent = model.send(&request, &CallOrigin::new("model test", Purpose::Turn), exchange).await;
+    app.frontend.arrived();
     let response = sent.map_err(|error| CommandError::from(&error))?;
     let read = response.parsed;
     if let Some(problem) = read.problem {

@@ -113,6 +113,18 @@ fn a_question_and_a_passage_are_waited_for_as_a_conversation_is() {
 }
 
 #[test]
+fn a_model_that_is_tested_is_waited_for() {
+    let (world, pieces) = world();
+    let mut terminal = Terminal::start(world.command(&["model", "test", "box/m"]));
+    terminal.shows("waiting for box/m: ");
+    pieces.send(server::chat("", "Wet.", 100)).unwrap();
+    pieces.send(String::new()).unwrap();
+    assert_eq!(terminal.ended(), Some(0), "{}", terminal.contents());
+    while terminal.listen() {}
+    assert!(terminal.contents().contains("Wet.") && !terminal.contents().contains("waiting for"));
+}
+
+#[test]
 fn a_terminal_that_takes_nothing_away_is_told_once() {
     for words in [&["ask", "Wet?"][..], &["tree", "generate", "Tale"], &["chat", "-m", "Wet?"]] {
         let (world, pieces) = world();
