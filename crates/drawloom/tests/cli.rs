@@ -149,6 +149,8 @@ mod trust;
 mod typing;
 #[path = "cli/unanswered.rs"]
 mod unanswered;
+#[path = "cli/untrusting.rs"]
+mod untrusting;
 #[path = "cli/waiting.rs"]
 mod waiting;
 #[path = "cli/web.rs"]

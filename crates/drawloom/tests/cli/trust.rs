@@ -5,8 +5,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -14,16 +12,13 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
 use crate::headless::question;
-use crate::server::{self, Server};
-use crate::terminal::Terminal;
-use crate::tools::nodes;
 use crate::world::{Run, World, text};
 
 /// Stands in every file a stranger's repository would have loaded.
-const CANARY: &str = "OBEY-7f3a";
+pub(crate) const CANARY: &str = "OBEY-7f3a";
 
 /// A stranger's repository that brings everything a workspace can bring.
-fn clone(world: &World) -> PathBuf {
+pub(crate) fn clone(world: &World) -> PathBuf {
     let clone = world.path("here/clone");
     for name in [
         "AGENTS.md",
@@ -197,155 +192,6 @@ fn s4_what_the_owner_approved_with_its_difference_counts() {
     std::fs::write(clone.join("AGENTS.md"), "PULLED-9c1e").unwrap();
     let (sent, run) = said_in(&world, &clone, &[]);
     assert!(!sent.contains("PULLED") && run.err.contains("AGENTS.md is left out"), "control: {sent}");
-}
-
-#[test]
-fn s4_a_conversation_that_runs_loads_nothing_more_of_a_workspace_that_is_untrusted() {
-    let world = World::new();
-    let clone = clone(&world);
-    world.ok(&["workspace", "trust", &text(&clone)]);
-    let mut command = world.command(&["--model", "script:echo", "chat"]);
-    command.current_dir(&clone);
-    let mut terminal = Terminal::start(command);
-    let sent = |terminal: &mut Terminal, said: &str| {
-        terminal.at_prompt();
-        terminal.types(&format!("{said}\r"));
-        terminal.until("the answer", |terminal| terminal.plain().matches(said).count() > 1);
-        terminal.at_prompt();
-        let nodes = nodes(&world);
-        world.ok(&["context", "show", nodes.last().unwrap()["id"].as_str().unwrap(), "--text", "--json"])
-    };
-    assert!(sent(&mut terminal, "first").contains(CANARY));
-    world.ok(&["workspace", "untrust", &text(&clone)]);
-    let second = sent(&mut terminal, "second");
-    assert!(!second.contains(CANARY), "{second}");
-}
-
-#[test]
-fn s4_a_session_that_goes_on_sends_nothing_of_a_workspace_that_was_untrusted_meanwhile() {
-    let world = World::new();
-    let clone = clone(&world);
-    let sent = |said: &str| {
-        let mut command = world.command(&["--model", "script:echo", "--json", "chat", "-m", said]);
-        let run: Run = command.current_dir(&clone).output().unwrap().into();
-        let answer: Value = serde_json::from_str(&run.out).unwrap();
-        assert_eq!(answer["session"], "main");
-        world.ok(&["context", "show", answer["node"].as_str().unwrap(), "--text", "--json"])
-    };
-    world.ok(&["workspace", "trust", &text(&clone)]);
-    assert!(sent("first").contains(CANARY));
-    assert!(sent("second").contains(CANARY), "control: what was frozen is sent again");
-    world.ok(&["workspace", "untrust", &text(&clone)]);
-    let third = sent("third");
-    assert!(third.contains("second") && !third.contains(CANARY), "{third}");
-}
-
-#[test]
-fn s4_a_generation_in_a_conversation_sends_nothing_of_a_workspace_that_was_untrusted_meanwhile() {
-    let world = World::new();
-    let clone = clone(&world);
-    let path = text(&clone);
-    world.ok(&["workspace", "trust", &path]);
-    let mut chat = world.command(&["--model", "script:echo", "--json", "chat", "-m", "first"]);
-    let run: Run = chat.current_dir(&clone).output().unwrap().into();
-    let tree = serde_json::from_str::<Value>(&run.out).unwrap()["tree"].as_str().unwrap().to_owned();
-    let generated = || {
-        let (_, made) = world.json(&["--model", "script:echo", "tree", "generate", &tree]);
-        let node = made["nodes"][0]["id"].as_str().unwrap();
-        world.ok(&["context", "show", node, "--text", "--json"])
-    };
-    assert!(generated().contains(CANARY), "control: what was frozen goes along");
-    world.ok(&["workspace", "untrust", &path]);
-    let sent = generated();
-    assert!(sent.contains("first") && !sent.contains(CANARY), "{sent}");
-}
-
-#[test]
-fn s4_what_was_told_of_a_changed_file_is_not_sent_once_its_workspace_is_untrusted() {
-    let world = World::new();
-    let clone = clone(&world);
-    let path = text(&clone);
-    let run = |arguments: &[&str]| {
-        let mut command = world.command(&[&["--json"], arguments].concat());
-        command.env("DRAWLOOM_MODEL__DEFAULT", "script:echo");
-        let run: Run = command.current_dir(&clone).output().unwrap().into();
-        assert_eq!(run.code, Some(0), "{run:?}");
-        run.out
-    };
-    let made = |out: &str| -> Value { serde_json::from_str(out).unwrap() };
-    let sent = |node: &Value| run(&["context", "show", node.as_str().unwrap(), "--text"]);
-    world.ok(&["workspace", "trust", &path]);
-    run(&["chat", "--system", "OWNERS-words", "-m", "first"]);
-    std::fs::write(clone.join("AGENTS.md"), format!("{CANARY} changed")).unwrap();
-    world.ok(&["workspace", "trust", &path]);
-    let second = made(&run(&["chat", "-m", "second"]));
-    let (tree, told) = (second["tree"].as_str().unwrap(), sent(&second["node"]));
-    assert!(told.contains("OBEY-7f3a changed") && told.contains("OBEY-7f3a in"), "control: {told}");
-    // To another model it is put together anew.
-    std::fs::write(clone.join("other.jsonl"), "{\"text\": \"Yes.\", \"loop\": true}\n").unwrap();
-    let replay = ["context", "replay", second["node"].as_str().unwrap(), "--model", "script:other.jsonl"];
-    for trusted in [true, false] {
-        if !trusted {
-            world.ok(&["workspace", "untrust", &path]);
-        }
-        let generated = made(&run(&["tree", "generate", tree]));
-        let replayed = made(&run(&replay));
-        for (way, sent) in [
-            ("generate", sent(&generated["nodes"][0]["id"])),
-            ("next", run(&["context", "show", "--next", tree, "--text"])),
-            ("replay", sent(&replayed["node"])),
-        ] {
-            assert!(sent.contains("OWNERS-words") && sent.contains("first"), "{way}: {sent}");
-            assert_eq!(sent.contains(CANARY), trusted, "{way}: {sent}");
-        }
-    }
-    let third = sent(&made(&run(&["chat", "-m", "third"]))["node"]);
-    assert!(third.contains("OWNERS-words") && third.contains("second") && !third.contains(CANARY), "{third}");
-}
-
-#[test]
-fn s4_a_workspace_that_is_untrusted_while_work_runs_or_once_its_folder_is_gone_is_sent_no_more() {
-    let world = World::new();
-    let clone = clone(&world);
-    let path = text(&clone);
-    let mut untrust = world.command(&["workspace", "untrust", &path]);
-    untrust.current_dir(&clone).stdout(Stdio::null());
-    let armed = Arc::new(AtomicBool::new(false));
-    let (is_armed, untrust) = (Arc::clone(&armed), Mutex::new(untrust));
-    let server = Server::start(move |path, body| {
-        let is_chat = path.ends_with("/chat/completions") && !body.is_null();
-        if is_chat && is_armed.swap(false, Ordering::SeqCst) {
-            assert!(untrust.lock().unwrap().status().unwrap().success());
-        }
-        is_chat.then(|| server::chat("", "Yes.", 100))
-    });
-    world.write("config.toml", &format!("[providers.box]\nbase_url = {:?}\n", server.base()));
-    let run = |arguments: &[&str], folder: &Path| -> Value {
-        let mut command = world.command(&[&["--json", "--model", "box/m"], arguments].concat());
-        let run: Run = command.current_dir(folder).output().unwrap().into();
-        assert_eq!(run.code, Some(0), "{run:?}");
-        serde_json::from_str(&run.out).unwrap()
-    };
-    let sent = |from: usize| -> Vec<bool> {
-        server.bodies()[from..].iter().map(|body| body.to_string().contains(CANARY)).collect()
-    };
-    world.ok(&["workspace", "trust", &path]);
-    let said = run(&["chat", "-m", "first"], &clone);
-    let tree = said["tree"].as_str().unwrap();
-    armed.store(true, Ordering::SeqCst);
-    let before = server.bodies().len();
-    run(&["tree", "generate", tree, "-n", "2"], &clone);
-    assert_eq!(sent(before), [true, false], "the second sibling was put together behind the first answer");
-
-    world.ok(&["workspace", "trust", &path]);
-    run(&["chat", "-m", "again"], &clone);
-    std::fs::remove_dir_all(&clone).unwrap();
-    let before = server.bodies().len();
-    run(&["tree", "generate", tree], &world.path("here"));
-    let shown = world.ok(&["workspace", "untrust", &path]);
-    assert!(shown.contains("missing"), "{shown}");
-    run(&["tree", "generate", tree], &world.path("here"));
-    assert_eq!(sent(before), [true, false], "control: what was frozen goes along");
 }
 
 #[test]
