@@ -29,6 +29,8 @@ const AROUND_LEAST: f64 = 0.85;
 const KEPT: usize = 8;
 /// How far the weight of a kind is above its highest ratio, by how many there are.
 const MARGINS: [f64; KEPT] = [0.20, 0.16, 0.12, 0.10, 0.08, 0.06, 0.05, 0.04];
+/// How much farther that of a kind in Latin letters is: such texts differ more than those of one script.
+const LATIN_MARGIN: f64 = 0.03;
 /// How far one ratio, which no other confirms, moves the weight of a kind.
 const STEP: f64 = 1.09;
 /// The least ratio to the prior of a kind in Latin letters, and of a script: vocabularies that know a script have a tenth
@@ -102,7 +104,7 @@ impl Calibration {
                 continue;
             }
             let count = self.ratios.get(&name(kind)).map_or(0, Vec::len);
-            let raised = estimator.weights[kind] * factor / prior / (1.0 + margin(count + 2));
+            let raised = estimator.weights[kind] * factor / prior / (1.0 + margin(kind, count + 2));
             self.push(kind, raised.min(MOST));
             self.push(kind, raised.min(MOST));
         }
@@ -123,7 +125,7 @@ impl Calibration {
             let ratios = self.ratios.get(&name(kind)).map_or(&[][..], Vec::as_slice);
             // A file may hold anything.
             let finite = ratios.iter().filter(|ratio| ratio.is_finite());
-            *weight *= factor(finite.map(|ratio| ratio.clamp(least(kind), MOST)).collect(), unfitted);
+            *weight *= factor(kind, finite.map(|ratio| ratio.clamp(least(kind), MOST)).collect(), unfitted);
         }
         weights
     }
@@ -140,9 +142,9 @@ impl Calibration {
 }
 
 /// The weight of a kind as a multiple of its prior: by these ratios, where nothing is confirmed `unfitted`.
-fn factor(mut ratios: Vec<f64>, unfitted: f64) -> f64 {
+fn factor(kind: usize, mut ratios: Vec<f64>, unfitted: f64) -> f64 {
     ratios.sort_by(|one, other| other.total_cmp(one));
-    let upper = 1.0 + margin(ratios.len());
+    let upper = 1.0 + margin(kind, ratios.len());
     let confirmed = |first: f64, second: f64| first.min(second * STEP) * upper;
     match *ratios.as_slice() {
         [] => unfitted,
@@ -157,8 +159,8 @@ fn least(kind: usize) -> f64 {
     if kind < LATIN { LEAST.0 } else { LEAST.1 }
 }
 
-fn margin(count: usize) -> f64 {
-    MARGINS[count.clamp(1, KEPT) - 1]
+fn margin(kind: usize, count: usize) -> f64 {
+    MARGINS[count.clamp(1, KEPT) - 1] + if kind < LATIN { LATIN_MARGIN } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -258,7 +260,7 @@ mod tests {
         let english = text(ENGLISH, 99);
         let times =
             fit.estimator().of_features(&english) as f64 / reports(&fit, &english, 1.0 / UNFITTED) as f64;
-        assert!((times / (0.9 * STEP * (1.0 + margin(3))) - 1.0).abs() < 0.01, "{times}");
+        assert!((times / (0.9 * STEP * (1.0 + margin(0, 3))) - 1.0).abs() < 0.01, "{times}");
     }
 
     /// A response in which one kind alone prevails, with this ratio to the prior.
@@ -291,7 +293,7 @@ mod tests {
             let moved = new[kind] / old[kind];
             // What each of the ratios that are kept would have the weight be, the newest last.
             let ratios = fit.ratios.get(&name(kind)).cloned().unwrap_or_default();
-            let upper = middle(&Prior::of("unknown"))[kind] * (1.0 + margin(ratios.len()));
+            let upper = middle(&Prior::of("unknown"))[kind] * (1.0 + margin(kind, ratios.len()));
             let mut asked = ratios.iter().map(|ratio| ratio * upper > old[kind]);
             let newest = asked.next_back();
             let is_confirmed = asked.any(|up| Some(up) == newest);
