@@ -49,10 +49,9 @@ impl From<&Refusal> for Failure {
             Refusal::Draft(_) => ("damaged", 6),
             _ => ("refused", 2),
         };
-        let shown_by = |pruned| format!("`drawloom tree restore TREE {pruned}` shows it again");
         let hint = match refusal {
             Refusal::Pruned(OpTarget::Position(pruned)) | Refusal::BelowPruned { pruned, .. } => {
-                shown_by(pruned)
+                format!("`drawloom tree restore TREE {pruned}` shows it again")
             }
             refusal => refusal.hint().to_owned(),
         };

@@ -286,7 +286,10 @@ impl PreparedRequest {
             (RequestSource::Path(_), Some(place)) => vec![place.parent_node; ask.choices() as usize],
             _ => Vec::<NodeId>::new(),
         };
-        let (settings, unsent) = sent_sampling::settings(&ask.params, self.encoded.body());
+        let (settings, unsent) = {
+            let sampling = ask.sampling(&self.assembled.prompt, self.manifest.budget);
+            sent_sampling::settings(&ask.params, sampling.thinking, &self.encoded)
+        };
         let like = GenerationRow {
             id: runtime.new_id::<GenerationId>()?,
             tree: ask.tree,

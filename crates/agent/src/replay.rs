@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use context::Manifest;
 use loom::{GenerationRow, NodeId, OriginRole};
-use model::{DialectName, Model, Params, SiblingSlot};
-use serde_json::Value;
+use model::{DialectName, Model, Params, SentSampling, SiblingSlot};
 use store::Principal;
 use text::cut::Boundary;
 
@@ -109,24 +108,16 @@ pub(crate) async fn recorded_end(
 
 /// What a body says of the sampling, as far as the other dialect has a field for it.
 fn sampling(body: &[u8], from: DialectName, to: DialectName) -> Params {
-    let Ok(body) = serde_json::from_slice::<Value>(body) else { return Params::default() };
-    let body = if from == DialectName::Gemini { &body["generationConfig"] } else { &body };
-    let first = |names: &[&str]| names.iter().find_map(|name| body.get(name));
-    // One that must stand in every request says nothing of what was asked for.
-    let limits: &[&str] = match from {
-        DialectName::AnthropicMessages => &[],
-        _ => &["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"],
-    };
-    let stop = match first(&["stop", "stop_sequences", "stopSequences"]) {
-        Some(Value::String(stop)) => vec![stop.clone()],
-        Some(Value::Array(stops)) => stops.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        _ => Vec::new(),
-    };
+    let said = SentSampling::read(from, body).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the sampling of a stored request cannot be read");
+        SentSampling::default()
+    });
     Params {
-        temperature: first(&["temperature"]).and_then(Value::as_f64),
-        top_p: first(&["top_p", "topP"]).and_then(Value::as_f64),
-        max_tokens: first(limits).and_then(Value::as_u64).and_then(|limit| u32::try_from(limit).ok()),
-        stop: if to == DialectName::OpenAiResponses { Vec::new() } else { stop },
+        temperature: said.temperature,
+        top_p: said.top_p,
+        // A limit that must stand in every request says nothing of what was asked for.
+        max_tokens: said.max_tokens.filter(|_| from != DialectName::AnthropicMessages),
+        stop: if to == DialectName::OpenAiResponses { Vec::new() } else { said.stop },
         ..Params::default()
     }
 }
@@ -136,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sampling_is_read_from_every_form_of_a_request() {
+    fn sampling_goes_along_as_far_as_the_other_dialect_has_a_field_for_it() {
         let chat = r#"{"model":"m","temperature":0.5,"top_p":0.9,"max_completion_tokens":64,"stop":["\n"]}"#;
         let read = sampling(chat.as_bytes(), DialectName::OpenAiChat, DialectName::Gemini);
         assert_eq!((read.temperature, read.top_p, read.max_tokens), (Some(0.5), Some(0.9), Some(64)));

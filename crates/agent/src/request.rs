@@ -143,7 +143,7 @@ impl GenerationRequest {
                 RequestSource::Path(path) => {
                     let (mut path, now, fit) = (path.clone(), runtime.now(), estimator.clone());
                     // It may have been withdrawn since the turn began.
-                    if path.bootstrap.workspace == WorkspaceTrust::AsKept
+                    if path.bootstrap.workspace == WorkspaceTrust::ByRecord
                         && runtime.distrusts_workspace(who, self.tree).await?
                     {
                         let read = Bootstrap::clone(&path.bootstrap);

@@ -1,27 +1,20 @@
 //! The sampling that a request says: a dialect leaves out what it has no field for, or what its model does not take.
 
 use loom::GenerationSettings;
-use model::Params;
-use serde::Deserialize;
+use model::{EncodedRequest, Params, SentSampling, Thinking};
 use serde_json::Number;
 
-/// The fields of a body in any dialect; whatever else stands there is passed over.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct SentSampling {
-    temperature: Option<f64>,
-    #[serde(alias = "topP")]
-    top_p: Option<f64>,
-    min_p: Option<f64>,
-    seed: Option<i64>,
-    #[serde(rename = "generationConfig")]
-    nested: Option<Box<Self>>,
-}
-
-/// What is kept of the sampling beside the request of this body, and the names of what was asked for and is not in it.
-pub(crate) fn settings(params: &Params, body: &[u8]) -> (GenerationSettings, Vec<&'static str>) {
-    let sent: SentSampling = serde_json::from_slice(body).unwrap_or_default();
-    let sent = sent.nested.map_or(SentSampling { nested: None, ..sent }, |nested| *nested);
+/// What is kept of the sampling beside a request that was told to think so, and the names of what was asked for and is
+/// not in it.
+pub(crate) fn settings(
+    params: &Params,
+    thinking: Option<Thinking>,
+    encoded: &EncodedRequest,
+) -> (GenerationSettings, Vec<&'static str>) {
+    let sent = SentSampling::read(encoded.dialect(), encoded.body()).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the sampling of a request cannot be read");
+        SentSampling::default()
+    });
     let mut unsent = Vec::new();
     let mut kept = |name, asked: Option<f64>, sent: Option<f64>| {
         unsent.extend((asked.is_some() && sent.is_none()).then_some(name));
@@ -37,7 +30,7 @@ pub(crate) fn settings(params: &Params, body: &[u8]) -> (GenerationSettings, Vec
         min_p,
         max_tokens: params.max_tokens,
         seed: params.seed.filter(|_| sent.seed.is_some()),
-        thinking: params.thinking.map(|thinking| thinking.as_str().to_owned()),
+        thinking: thinking.map(|thinking| thinking.as_str().to_owned()),
         ends_at: params.ends_at,
         preset: params.preset.clone(),
     };
@@ -46,7 +39,13 @@ pub(crate) fn settings(params: &Params, body: &[u8]) -> (GenerationSettings, Vec
 
 #[cfg(test)]
 mod tests {
+    use model::DialectName;
+
     use super::*;
+
+    fn request(dialect: DialectName, body: &str) -> EncodedRequest {
+        EncodedRequest::new(dialect, "", body.to_owned().into(), Vec::new(), false).unwrap()
+    }
 
     #[test]
     fn what_a_body_does_not_say_was_not_asked() {
@@ -57,25 +56,46 @@ mod tests {
             seed: Some(5),
             ..Params::default()
         };
-        for (body, words, unsent) in [
+        for (dialect, body, words, unsent) in [
             (
+                DialectName::OpenAiChat,
                 r#"{"messages":[{"seed":1}],"temperature":0.4,"top_p":0.9,"min_p":0.2,"seed":5}"#,
                 &["temperature 0.4", "top-p 0.9", "min-p 0.2", "seed 5"][..],
                 &[][..],
             ),
-            (r#"{"temperature":0.4,"messages":[]}"#, &["temperature 0.4"], &["top-p", "min-p", "seed"]),
             (
+                DialectName::AnthropicMessages,
+                r#"{"temperature":0.4,"messages":[]}"#,
+                &["temperature 0.4"],
+                &["top-p", "min-p", "seed"],
+            ),
+            (
+                DialectName::Gemini,
                 r#"{"contents":[],"generationConfig":{"temperature":0.4,"topP":0.9,"seed":5}}"#,
                 &["temperature 0.4", "top-p 0.9", "seed 5"],
                 &["min-p"],
             ),
-            (r#"{"input":"x"}"#, &[], &["temperature", "top-p", "min-p", "seed"]),
+            (
+                DialectName::OpenAiResponses,
+                r#"{"input":"x"}"#,
+                &[],
+                &["temperature", "top-p", "min-p", "seed"],
+            ),
         ] {
-            let (kept, left_out) = settings(&asked, body.as_bytes());
+            let (kept, left_out) = settings(&asked, None, &request(dialect, body));
             assert_eq!(kept.words(), words, "{body}");
             assert_eq!(left_out, unsent, "{body}");
         }
-        let (kept, left_out) = settings(&Params::default(), br#"{"temperature":1}"#);
+        let said = request(DialectName::OpenAiChat, r#"{"temperature":1}"#);
+        let (kept, left_out) = settings(&Params::default(), None, &said);
         assert_eq!((kept, left_out), (GenerationSettings::default(), Vec::new()), "a default of ours");
+    }
+
+    #[test]
+    fn a_model_that_cannot_be_told_how_to_think_was_not_told() {
+        let asked = Params { thinking: Some(Thinking::High), ..Params::default() };
+        let body = request(DialectName::OpenAiChat, "{}");
+        assert_eq!(settings(&asked, None, &body).0.thinking, None);
+        assert_eq!(settings(&asked, Some(Thinking::Off), &body).0.thinking.as_deref(), Some("off"));
     }
 }

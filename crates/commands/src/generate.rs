@@ -20,10 +20,10 @@ use crate::args::tree::{Generate, Regenerate, Sampling};
 use crate::contexts;
 use crate::egress_notice;
 use crate::error::CommandError;
+use crate::model_selection::{Share, shares};
 use crate::results::CommandOutcome;
 use crate::results::tree::{Estimate, Generated, GeneratedNode, UsageShown};
 use crate::rights::Asker;
-use crate::shares::{Share, shares};
 use crate::thinking;
 use crate::tree::answer_place;
 

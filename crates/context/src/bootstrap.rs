@@ -65,11 +65,11 @@ pub struct Bootstrap {
 /// Whether texts of a workspace may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WorkspaceTrust {
-    /// As its owner says by the time of a request.
+    /// As the owner's record says by the time of a request.
     #[default]
-    AsKept,
+    ByRecord,
     /// All of it: it was named for this call, or is the home's own.
-    Given,
+    Granted,
     Withdrawn,
 }
 

@@ -7,7 +7,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
 use clap::{Arg, CommandFactory as _};
 use clap_complete::Shell;
@@ -24,8 +24,8 @@ use crate::paths::InvocationPaths;
 
 /// The variable that names the shell that asks.
 const ASKED: &str = "DRAWLOOM_COMPLETE";
-/// Whether the shell that asks quotes what it takes over.
-static QUOTES: AtomicBool = AtomicBool::new(true);
+/// The shell that asks.
+static SHELL: OnceLock<OsString> = OnceLock::new();
 /// Characters of a passage beside its short id.
 const GLIMPSE: usize = 50;
 /// Trees whose nodes are offered where no tree is named.
@@ -35,9 +35,15 @@ const MOST_NODES: &str = "1000";
 
 /// Answers a shell that asks, and ends the process; returns if none does.
 pub(crate) fn answer() {
-    let takes_plain = env::var_os(ASKED).is_some_and(|shell| shell == "bash" || shell == "powershell");
-    QUOTES.store(!takes_plain, Ordering::Relaxed);
+    // The variable is gone where candidates are made.
+    if let Some(shell) = env::var_os(ASKED) {
+        SHELL.get_or_init(|| shell);
+    }
     CompleteEnv::with_factory(|| completed(Cli::command(), "")).var(ASKED).complete();
+}
+
+fn is_asked_by(shell: &str) -> bool {
+    SHELL.get().is_some_and(|asks| asks == shell)
 }
 
 /// The script by which a shell asks.
@@ -179,7 +185,8 @@ fn models(typed: &OsStr) -> Vec<CompletionCandidate> {
 /// would quote, and one that a terminal might act on is shown by none.
 fn beginning(typed: &OsStr, candidates: Vec<(String, String)>) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy().replace('\\', "");
-    let quotes = QUOTES.load(Ordering::Relaxed);
+    // These take over what is offered as it is.
+    let quotes = !is_asked_by("bash") && !is_asked_by("powershell");
     let is_plain = |value: &str| value.chars().all(|c| c.is_alphanumeric() || "-_./:".contains(c));
     let fits = |value: &str| {
         !value.is_empty()
@@ -247,10 +254,10 @@ fn plain_words() -> Vec<String> {
     plain
 }
 
-/// A word without what quotes it in a shell, as bash has it; fish takes that away itself, and a title may hold it.
+/// A word without what quotes it in the shell that asks. fish takes that away itself, and a title may hold it.
 fn unquoted(word: &str) -> String {
     match shlex::split(word).as_deref() {
-        Some([one]) => one.clone(),
+        Some([one]) if !is_asked_by("fish") => one.clone(),
         _ => word.to_owned(),
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::event::TokenUsage;
 use crate::openai_wire::WireText;
-use crate::token_count::{token_count, token_counts};
+use crate::token_count::{token_count, usage_object};
 
 /// One event of a stream.
 #[derive(Debug, Default, Deserialize)]
@@ -22,7 +22,7 @@ pub(crate) struct WireEvent {
     pub(crate) message: Option<WireMessage>,
     pub(crate) content_block: Option<WireBlock>,
     pub(crate) delta: Option<WireDelta>,
-    #[serde(deserialize_with = "token_counts")]
+    #[serde(deserialize_with = "usage_object")]
     pub(crate) usage: Option<WireUsage>,
     pub(crate) error: Option<Value>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct WireMessage {
     pub(crate) content: Option<Vec<WireBlock>>,
     pub(crate) stop_reason: Option<String>,
     pub(crate) stop_details: Option<WireStopDetails>,
-    #[serde(deserialize_with = "token_counts")]
+    #[serde(deserialize_with = "usage_object")]
     pub(crate) usage: Option<WireUsage>,
     pub(crate) error: Option<Value>,
 }
@@ -93,9 +93,9 @@ pub(crate) struct WireUsage {
     cache_creation_input_tokens: Option<u64>,
     #[serde(deserialize_with = "token_count")]
     cache_read_input_tokens: Option<u64>,
-    #[serde(deserialize_with = "token_counts")]
+    #[serde(deserialize_with = "usage_object")]
     cache_creation: Option<WireCacheCreation>,
-    #[serde(deserialize_with = "token_counts")]
+    #[serde(deserialize_with = "usage_object")]
     output_tokens_details: Option<WireOutputDetails>,
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::event::{TokenLogprob, TokenUsage, TopToken};
 use crate::openai_wire::WireText;
-use crate::token_count::{token_count, token_counts};
+use crate::token_count::{token_count, usage_object};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -20,7 +20,7 @@ pub(crate) struct WireBody {
     pub(crate) model_version: Option<String>,
     pub(crate) candidates: Option<Vec<WireCandidate>>,
     pub(crate) prompt_feedback: Option<WireFeedback>,
-    #[serde(deserialize_with = "token_counts")]
+    #[serde(deserialize_with = "usage_object")]
     pub(crate) usage_metadata: Option<WireUsage>,
     pub(crate) error: Option<Value>,
 }

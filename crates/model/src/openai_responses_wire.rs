@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::event::TokenUsage;
 use crate::openai_wire::{WireText, WireToken};
-use crate::token_count::{token_count, token_counts};
+use crate::token_count::{token_count, usage_object};
 
 /// The type of an event.
 #[derive(Debug, Default, Deserialize)]
@@ -46,7 +46,7 @@ pub(crate) struct WireResponse {
     pub(crate) incomplete_details: Option<WireDetails>,
     pub(crate) error: Option<Value>,
     pub(crate) output: Option<Vec<WireItem>>,
-    #[serde(deserialize_with = "token_counts")]
+    #[serde(deserialize_with = "usage_object")]
     pub(crate) usage: Option<WireUsage>,
 }
 
@@ -88,9 +88,9 @@ pub(crate) struct WireUsage {
     input_tokens: Option<u64>,
     #[serde(deserialize_with = "token_count")]
     output_tokens: Option<u64>,
-    #[serde(deserialize_with = "token_counts")]
+    #[serde(deserialize_with = "usage_object")]
     input_tokens_details: Option<WireInputDetails>,
-    #[serde(deserialize_with = "token_counts")]
+    #[serde(deserialize_with = "usage_object")]
     output_tokens_details: Option<WireOutputDetails>,
 }
 

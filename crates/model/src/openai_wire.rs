@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use crate::event::TokenUsage;
-use crate::token_count::{token_count, token_counts};
+use crate::token_count::{token_count, usage_object};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -19,11 +19,11 @@ pub(crate) struct WireBody {
     pub(crate) object: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) choices: Option<Vec<WireChoice>>,
-    #[serde(deserialize_with = "token_counts")]
+    #[serde(deserialize_with = "usage_object")]
     usage: Option<WireUsage>,
     pub(crate) error: Option<serde_json::Value>,
     pub(crate) prompt_progress: Option<WirePromptProgress>,
-    #[serde(deserialize_with = "token_counts")]
+    #[serde(deserialize_with = "usage_object")]
     x_groq: Option<WireGroq>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct WirePromptProgress {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WireGroq {
-    #[serde(deserialize_with = "token_counts")]
+    #[serde(deserialize_with = "usage_object")]
     usage: Option<WireUsage>,
 }
 
@@ -136,9 +136,9 @@ pub(crate) struct WireUsage {
     prompt_cache_hit_tokens: Option<u64>,
     #[serde(deserialize_with = "token_count")]
     cached_tokens: Option<u64>,
-    #[serde(deserialize_with = "token_counts")]
+    #[serde(deserialize_with = "usage_object")]
     prompt_tokens_details: Option<WireInputDetails>,
-    #[serde(deserialize_with = "token_counts")]
+    #[serde(deserialize_with = "usage_object")]
     completion_tokens_details: Option<WireOutputDetails>,
 }
 

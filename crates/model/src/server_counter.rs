@@ -23,11 +23,11 @@ use crate::token_counter::{CountedChunks, TokenCounter, chunks};
 /// How long a server may take to count what is new in a request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// More tokens than a vocabulary puts around a request.
-const MOST_SPECIAL: u64 = 4;
+/// The most tokens a vocabulary puts around a request.
+const MAX_SPECIAL_TOKENS: u64 = 4;
 
-/// More bytes than a template has of its own.
-const TEMPLATE_BYTES: usize = 16 * 1024;
+/// The most bytes a template has of its own.
+const MAX_TEMPLATE_BYTES: usize = 16 * 1024;
 
 /// Times that a request in its template may be as long as its body: schemas of tools are written with indents there.
 const TEMPLATE_GROWTH: usize = 4;
@@ -140,7 +140,7 @@ impl ServerCounter {
         let counted = tokio::time::timeout(PATIENCE, self.count("", true)).await.ok();
         self.special_failures.note(counted.as_ref());
         match counted {
-            Some(Ok(tokens)) if tokens <= MOST_SPECIAL => *self.special.get_or_init(|| tokens),
+            Some(Ok(tokens)) if tokens <= MAX_SPECIAL_TOKENS => *self.special.get_or_init(|| tokens),
             // What a server says of no text, it says every time.
             Some(Ok(_) | Err(AskError::Rejected | AskError::Unsupported)) => *self.special.get_or_init(|| 0),
             Some(Err(AskError::Unavailable)) | None => 0,
@@ -174,7 +174,7 @@ impl ServerCounter {
 fn is_plausible(prompt: &str, request: &EncodedRequest) -> bool {
     let said = request.ranges().iter().filter(|range| range.kind == PartKind::User);
     let least = said.map(|range| request.plain_text(range).trim().len()).sum::<usize>().max(1);
-    let most = request.body().len().saturating_mul(TEMPLATE_GROWTH).saturating_add(TEMPLATE_BYTES);
+    let most = request.body().len().saturating_mul(TEMPLATE_GROWTH).saturating_add(MAX_TEMPLATE_BYTES);
     (least..=most).contains(&prompt.len())
 }
 
@@ -400,7 +400,7 @@ mod tests {
         let said = PartRange { part: PartId(0), bytes: start..start + 12, kind: PartKind::User };
         let request = request(DialectName::OpenAiChat, &body, vec![said]);
         assert_eq!(request.plain_text(&request.ranges()[0]), "one \\ two\n");
-        let most = 4 * text.len() + TEMPLATE_BYTES;
+        let most = 4 * text.len() + MAX_TEMPLATE_BYTES;
         for (prompt, tokens) in [
             (String::new(), None),
             ("one two".to_owned(), None),

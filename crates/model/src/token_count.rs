@@ -60,17 +60,17 @@ impl<'de> Visitor<'de> for CountVisitor {
 }
 
 /// Reads an object of counts. What is no object holds none: a list is not read by the order of the counts.
-pub(crate) fn token_counts<'de, T, D>(counts: D) -> Result<Option<T>, D::Error>
+pub(crate) fn usage_object<'de, T, D>(counts: D) -> Result<Option<T>, D::Error>
 where
     T: Deserialize<'de>,
     D: Deserializer<'de>,
 {
-    counts.deserialize_any(CountsVisitor(PhantomData))
+    counts.deserialize_any(UsageVisitor(PhantomData))
 }
 
-struct CountsVisitor<T>(PhantomData<T>);
+struct UsageVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for CountsVisitor<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for UsageVisitor<T> {
     type Value = Option<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -139,7 +139,7 @@ mod tests {
     #[derive(Deserialize, Default)]
     #[serde(default)]
     struct Body {
-        #[serde(deserialize_with = "token_counts")]
+        #[serde(deserialize_with = "usage_object")]
         usage: Option<Usage>,
     }
 

@@ -9,8 +9,8 @@ use crate::event::TokenUsage;
 const OWN_INPUT_TOKENS: u64 = 16_384;
 /// The most tokens of one picture or sound of a request, beyond its bytes.
 const MEDIA_TOKENS: u64 = 50_000;
-/// More bytes than a token of text has on average: of words it has 3 to 6, of white space and rules of signs more.
-const BYTES_OF_A_TOKEN: u64 = 64;
+/// The most bytes a token of text has on average: of words it has 3 to 6, of white space and rules of signs more.
+const MAX_BYTES_PER_TOKEN: u64 = 64;
 
 /// Size of a request, by which its input tokens are bounded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl UsageBounds {
     /// Bounds for a request and this many bytes of its answer.
     pub fn new(request: RequestSize, received: usize, output_limit: u32, choices: u32) -> Self {
         let RequestSize { bytes, text, media } = request;
-        let least = if text == 0 { 0 } else { (text / BYTES_OF_A_TOKEN).max(1) };
+        let least = if text == 0 { 0 } else { (text / MAX_BYTES_PER_TOKEN).max(1) };
         let most = bytes.saturating_add(OWN_INPUT_TOKENS).saturating_add(media.saturating_mul(MEDIA_TOKENS));
         let unseen = u64::from(output_limit).saturating_mul(u64::from(choices.max(1)));
         Self { input: least..=most, output: (received as u64).saturating_add(unseen) }

@@ -475,10 +475,10 @@ fn outcome(said: NodeId, tree: TreeId, generated: Result<GenerationOutcome, Agen
     match generated {
         Err(error) => TurnOutcome { error: Some(error.into()), ..nothing },
         Ok(generated) => {
-            let of = |usage: TokenUsage| usage.input().saturating_add(usage.output);
+            let usage = generated.usage.unwrap_or(generated.estimated_usage);
             // Of a script nothing is estimated.
-            let used =
-                generated.usage.map_or_else(|| of(generated.estimated_usage).max(generated.tokens), of);
+            let input = if usage.input() == 0 { generated.tokens } else { usage.input() };
+            let used = input.saturating_add(usage.output);
             TurnOutcome {
                 answer: generated.nodes.into_iter().next(),
                 manifest: Some(generated.manifest),

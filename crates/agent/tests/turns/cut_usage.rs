@@ -154,6 +154,18 @@ async fn what_was_reported_of_the_input_counts_where_the_answer_breaks_off() {
 }
 
 #[tokio::test]
+async fn the_share_of_the_window_is_that_of_the_reported_input() {
+    for (input, reported) in [(Some(700), true), (None, false)] {
+        let house = House::new();
+        let process = house.process("chat");
+        let turned = process.say(&BreaksOff::model(input, 3, None), &question()).await.unwrap();
+        let tokens = turned.reply.unwrap().share * 32_768.0;
+        assert_eq!((tokens - 703.0).abs() < 0.001, reported, "{tokens}");
+        assert!((500.0..1_500.0).contains(&tokens), "{tokens}");
+    }
+}
+
+#[tokio::test]
 async fn nothing_is_learned_where_nothing_was_reported_or_what_cannot_be() {
     for input in [None, Some(0), Some(1), Some(1 << 40)] {
         let house = House::new();

@@ -19,8 +19,8 @@ use crate::app::App;
 use crate::args::tree::Sampling;
 use crate::egress_notice;
 use crate::error::CommandError;
+use crate::model_selection;
 use crate::results::slash::{ModelStatus, ThinkShown};
-use crate::shares;
 use crate::thinking;
 use crate::workspaces;
 
@@ -113,11 +113,11 @@ impl Conversation {
     /// The model that is asked where the session names none: that of a flag, of the preset that a flag names, of the
     /// agent, else the default one.
     fn model_by_default(&self, app: &App) -> Result<Option<String>, CommandError> {
-        let named = shares::preset(app, self.sampling_flags.preset.as_deref())?;
+        let named = model_selection::preset(app, self.sampling_flags.preset.as_deref())?;
         let agent = app.settings.agents.get(DEFAULT_AGENT);
-        let of_agent = shares::preset(app, agent.and_then(|agent| agent.preset.as_deref()))?;
+        let of_agent = model_selection::preset(app, agent.and_then(|agent| agent.preset.as_deref()))?;
         let own = agent.and_then(|agent| agent.model.as_deref());
-        Ok(shares::model_name(app, &named, own, &of_agent).map(str::to_owned))
+        Ok(model_selection::model_name(app, &named, own, &of_agent).map(str::to_owned))
     }
 
     fn model_of_preset<'a>(&self, app: &'a App) -> Option<&'a str> {
@@ -126,7 +126,7 @@ impl Conversation {
 
     async fn config_with(&self, app: &App, model: Arc<dyn Model>) -> Result<TurnConfig, CommandError> {
         let SessionSampling { temperature, max_tokens, seed, preset } = self.sampling_in_force(app);
-        let preset = shares::preset(app, preset.as_deref())?;
+        let preset = model_selection::preset(app, preset.as_deref())?;
         let sampling = Sampling { temperature, max_tokens, seed, ..Sampling::default() };
         let schema = self.schema.as_ref().map(|schema| {
             let (name, schema) = ("answer".to_owned(), schema.value().clone());
@@ -144,7 +144,8 @@ impl Conversation {
             purpose: Purpose::Turn,
             model,
             agent: agent.to_owned(),
-            params: self.thinking(app, Params { n: 1, schema, ..shares::params(&preset, &sampling) }),
+            params: self
+                .thinking(app, Params { n: 1, schema, ..model_selection::params(&preset, &sampling) }),
             bootstrap: self.bootstrap(app, tools.as_deref()).await,
             strategy: app.settings.strategy,
             plan: self.is_planning(),
@@ -184,8 +185,8 @@ impl Conversation {
         if let Some(config) = &self.config {
             return Ok(config.params.thinking);
         }
-        let preset = shares::preset(app, self.sampling_in_force(app).preset.as_deref())?;
-        Ok(self.thinking(app, shares::params(&preset, &Sampling::default())).thinking)
+        let preset = model_selection::preset(app, self.sampling_in_force(app).preset.as_deref())?;
+        Ok(self.thinking(app, model_selection::params(&preset, &Sampling::default())).thinking)
     }
 
     /// Says once of each model that it cannot think as was asked. A default is for the models that can.
@@ -212,9 +213,9 @@ impl Conversation {
             changed_files: app.settings.changed_files,
             reload: self.reload,
             workspace: match accepted {
-                Accepted::All => WorkspaceTrust::Given,
+                Accepted::All => WorkspaceTrust::Granted,
                 nothing if nothing == Accepted::default() => WorkspaceTrust::Withdrawn,
-                Accepted::Seen(_) => WorkspaceTrust::AsKept,
+                Accepted::Seen(_) => WorkspaceTrust::ByRecord,
             },
             system: self.system.clone(),
             tools: tools.map(ToolRegistry::specs).unwrap_or_default(),

@@ -7,9 +7,9 @@ use super::Conversation;
 use crate::app::App;
 use crate::args::chat::Setting;
 use crate::error::CommandError;
+use crate::model_selection;
 use crate::results::slash::{SamplingShown, SystemShown};
 use crate::rights::Asker;
-use crate::shares;
 
 impl Conversation {
     /// Gives the session a system prompt from its next request on. An empty one brings the built-in one back.
@@ -51,7 +51,7 @@ impl Conversation {
         let mut model = None;
         for setting in &settings {
             if let Setting::Preset(Some(name)) = setting {
-                model = shares::preset(app, Some(name))?.model;
+                model = model_selection::preset(app, Some(name))?.model;
             }
         }
         if let Some(model) = &model {

@@ -11,10 +11,10 @@ use crate::args::context::ShowContext;
 use crate::args::tree::Sampling;
 use crate::chat::{Conversation, prepare, unsaid};
 use crate::error::CommandError;
+use crate::model_selection;
 use crate::results::CommandOutcome;
 use crate::results::context::ContextShown;
 use crate::rights::Asker;
-use crate::shares;
 
 /// Runs it: for a tree, else for a session.
 pub(super) async fn next(
@@ -44,7 +44,7 @@ pub(super) async fn next(
         let variant = RequestVariant { said, ..RequestVariant::default() };
         let path = PathRequest { view, drafts: true, variant, ..PathRequest::default() };
         // Without flags one model is asked.
-        let shares = shares::shares(app, asker, tree, &Sampling::default()).await?;
+        let shares = model_selection::shares(app, asker, tree, &Sampling::default()).await?;
         let nobody = || CommandError::usage("no model is asked there", "name one with --model");
         let share = shares.first().ok_or_else(nobody)?;
         prepare(app, asker, share.request(app, tree, path)).await?

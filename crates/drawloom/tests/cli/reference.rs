@@ -144,6 +144,8 @@ fn a_shell_is_offered_titles_short_ids_sessions_and_models() {
         fish(&["tree", "switch", "Don't go", ""]).contains("\tIt poured."),
         "fish takes quotes away itself"
     );
+    world.ok(&["tree", "new", "--title", "\"b\"", "--text", "It hailed."]);
+    assert!(fish(&["tree", "switch", "\"b\"", ""]).contains("\tIt hailed."), "these are its own");
     let short = fish(&["tree", "switch", "Don't go", ""]);
     let short = short.split('\t').next().unwrap();
     for quoted in ["\"Don't go\"", "Don\\'t\\ go"] {
