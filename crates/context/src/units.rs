@@ -49,7 +49,7 @@ pub(crate) fn each_unit(text: &str, mut tell: impl FnMut(usize, f64)) {
         let kind = LatinKind::of(text, &counts);
         let counted = [latin, accented, digits, spaces, punctuation, runs, gaps, humps];
         let units: f64 = counted.iter().zip(shape(kind)).map(|(count, weight)| *count as f64 * weight).sum();
-        let is_dearer = kind.is_prose() && is_in_capitals(text);
+        let is_dearer = kind.is_prose() && is_in_capitals(text, &counts);
         tell(kind as usize, if is_dearer { units * CAPITALS } else { units });
     }
     if counts.foreign() == 0 {

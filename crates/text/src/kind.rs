@@ -341,9 +341,14 @@ const LANGUAGES: [(LatinKind, &str); 16] = [
     ),
 ];
 
-/// Whether most letters A–Z at the beginning of a text are capitals.
+/// Whether most letters A–Z at the beginning of a text are capitals, where it shows a language and Latin letters prevail;
+/// `counts` are its own.
 #[must_use]
-pub fn is_in_capitals(text: &str) -> bool {
+pub fn is_in_capitals(text: &str, counts: &ClassCounts) -> bool {
+    // Elsewhere most digits, spaces and punctuation stand among other letters.
+    if counts.latin < SHORT || counts.latin < counts.foreign() {
+        return false;
+    }
     let letters = text.bytes().take(SAMPLE).filter(u8::is_ascii_alphabetic);
     let (capitals, all) = letters
         .fold((0_u32, 0), |(capitals, all), c| (capitals + u32::from(c.is_ascii_uppercase()), all + 1));
@@ -449,8 +454,12 @@ mod tests {
 
     #[test]
     fn capitals_are_told_by_most_letters() {
-        let are = is_in_capitals;
-        assert!(are("THE MILL STOOD BY the RIVER.") && are("YAĞMUR ÜÇ GÜNDÜR DİNMEMİŞTİ"));
+        let are = |text: &str| is_in_capitals(text, &ClassCounts::of(text));
+        assert!(are("THE MILL STOOD BY the RIVER, AND") && are("YAĞMUR ÜÇ GÜNDÜR DİNMEMİŞTİ"));
+        assert!(are("THE OLD MILL STOOD BY THE RIVER ДОЖДЬ"), "most of its letters are Latin");
         assert!(!are("The NASA and the ESA watch the river.") && !are("ДОЖДЬ") && !are(""));
+        assert!(!are("Глава X") && !are(&"Глава X. Дождь\n".repeat(30)), "most of its letters are Cyrillic");
+        assert!(!are("第一章 X") && !are(&"第一章 X：下雨了\n".repeat(30)), "most of its letters are Han");
+        assert!(!are("NOTE: 1, 2, 3"), "too short to show a language");
     }
 }

@@ -269,6 +269,17 @@ fn prose_in_capitals_and_lists_of_names_are_estimated_from_above() {
 }
 
 #[test]
+fn a_latin_capital_in_each_line_of_another_script_costs_no_more_than_a_small_letter() {
+    for (script, line) in [("Cyrillic", "Глава L: 1, 2.\n"), ("Han", "第一章 L：1，2。\n")] {
+        let of = |letter: &str| Estimator::prior("unknown").of(&line.replace('L', letter).repeat(150)) as f64;
+        let ratio = of("X") / of("x");
+        assert!((0.99..1.01).contains(&ratio), "{script}: {ratio:.3}");
+    }
+    let of = |text: &str| Estimator::prior("unknown").of(text) as f64;
+    assert!(of(CAPITALS) > of(&CAPITALS.to_lowercase()) * 1.5, "control");
+}
+
+#[test]
 fn one_response_moves_no_kind_by_a_tenth() {
     let passages = Passages::read();
     for kind in passages.kinds.keys() {
