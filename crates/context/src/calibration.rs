@@ -27,7 +27,8 @@ const AROUND: f64 = 0.5;
 const AROUND_LEAST: f64 = 0.85;
 /// How many ratios are kept of a kind.
 const KEPT: usize = 8;
-/// How far the weight of a kind is above its highest ratio, by how many there are.
+/// How far the weight of a kind is above its confirmed ratio (the highest, at most a step above the second), by how many
+/// ratios there are.
 const MARGINS: [f64; KEPT] = [0.20, 0.16, 0.12, 0.10, 0.08, 0.06, 0.05, 0.04];
 /// How much farther that of a kind in Latin letters is: such texts differ more than those of one script.
 const LATIN_MARGIN: f64 = 0.03;

@@ -1,6 +1,7 @@
 //! How much a text is, in units of its kinds (spec: context §4).
 //!
-//! Of letters of other scripts than Latin, and of emoji, a unit is a character: within one script texts differ little.
+//! A letter of another script than Latin, or an emoji, is one unit, a Cyrillic letter of a Ukrainian text 1.25: else texts
+//! of one script differ little.
 //! What else a text holds is one kind of Latin text ([`LatinKind`]), and a unit of that is what one kind's tokens have
 //! in common in all tokenizers: a weighted sum of characters and of the places where tokenizers cut.
 //! So the units of a text are the same for every model, and a model's tokens are units times one weight a kind.

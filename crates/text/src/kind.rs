@@ -95,7 +95,7 @@ const JSON_MARKS: u32 = 55;
 const PROSE_MARKS: u32 = 75;
 /// Of a hundred letters so many are accented in no code.
 const ACCENTED: u64 = 2;
-/// Bytes of a text in which words are looked for, and marks of JSON.
+/// How much of the beginning of a text is looked at: bytes for words, marks and capitals, characters for Ukrainian letters.
 const SAMPLE: usize = 512;
 /// The longest word that is looked up, in bytes.
 const LONGEST: u32 = 8;
