@@ -16,8 +16,8 @@ pub enum Boundary {
     Paragraph,
 }
 
-/// A sentence or paragraph is looked for in this many bytes of an answer; a longer one is not cut. It bounds what each
-/// further piece of an answer costs.
+/// A sentence or paragraph is looked for in this many bytes of an answer; a longer one is not cut. It bounds what is read
+/// of an answer in all; each piece costs its own length.
 pub(super) const LONGEST: usize = 64 * 1024;
 
 /// White space behind a sentence or paragraph, in characters, that belongs to it at most: a model may write nothing else

@@ -13,9 +13,9 @@ use crate::grapheme;
 /// How far the search for the end of a text that arrives has come. It belongs to one [`Boundary`] and one text.
 #[derive(Debug, Clone, Default)]
 pub struct BoundaryScan {
-    /// Bytes of the text that the counts below hold for.
+    /// Bytes of the text in which the landmarks were looked for.
     seen: usize,
-    counts: Counts,
+    landmarks: Landmarks,
     sentence: SentenceScan,
     found: Option<usize>,
 }
@@ -31,17 +31,17 @@ impl BoundaryScan {
         let new = text.get(self.seen..).unwrap_or_default();
         looked_at(new.len());
         for (at, c) in new.char_indices() {
-            self.counts.add(self.seen + at, c);
+            self.landmarks.add(self.seen + at, c);
         }
         self.seen = self.seen.max(text.len());
-        let begin = self.counts.begin?;
+        let begin = self.landmarks.begin?;
         let body = &text[begin..];
-        let paragraph = self.counts.paragraph.and_then(|at| before_next(body, at - begin));
+        let paragraph = self.landmarks.paragraph.and_then(|at| before_next(body, at - begin));
         let sentence = match boundary {
             Boundary::Sentence => {
-                let most = self.counts.most_space.map(|at| grapheme::floor(body, at - begin));
+                let most = self.landmarks.most_space.map(|at| grapheme::floor(body, at - begin));
                 let text = &body[..most.unwrap_or(body.len())];
-                self.sentence.first_end(text, begin, &self.counts).or(most)
+                self.sentence.first_end(text, begin, &self.landmarks).or(most)
             }
             Boundary::Paragraph => None,
         };
@@ -51,9 +51,9 @@ impl BoundaryScan {
     }
 }
 
-/// What is known of a text by its characters alone. Offsets are those of the text.
+/// Places in a text that are known by its characters alone. Offsets are those of the text.
 #[derive(Debug, Clone, Default)]
-struct Counts {
+struct Landmarks {
     /// Where it begins, behind white space.
     begin: Option<usize>,
     /// The first letter or digit.
@@ -73,7 +73,7 @@ struct Counts {
     is_in_word: bool,
 }
 
-impl Counts {
+impl Landmarks {
     fn add(&mut self, at: usize, c: char) {
         if c.is_whitespace() {
             self.add_space(at, c);
@@ -142,10 +142,10 @@ struct SentenceScan {
 }
 
 impl SentenceScan {
-    /// The end of the first sentence of `text`, which stands at `begin` of what `counts` are of.
-    fn first_end(&mut self, text: &str, begin: usize, counts: &Counts) -> Option<usize> {
-        let has_word = |end: usize| counts.word.is_some_and(|at| at < begin + end);
-        let has_i = |end: usize| counts.i.is_some_and(|at| at < begin + end);
+    /// The end of the first sentence of `text`, which stands at `begin` of the text of the landmarks.
+    fn first_end(&mut self, text: &str, begin: usize, landmarks: &Landmarks) -> Option<usize> {
+        let has_word = |end: usize| landmarks.word.is_some_and(|at| at < begin + end);
+        let has_i = |end: usize| landmarks.i.is_some_and(|at| at < begin + end);
         loop {
             let look = match self.stage {
                 Stage::Search(from) => search(text, from),
