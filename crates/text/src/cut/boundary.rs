@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::boundary_scan::{BoundaryScan, looked_at};
+use super::boundary_scan::looked_at;
 use super::sentence::{is_closer, is_emphasis, is_end_mark, without_footnote};
 use crate::grapheme;
 
@@ -28,16 +28,6 @@ impl Boundary {
     /// Whether a text is too long for an end to be found with what follows it.
     pub const fn is_too_long(text: &str) -> bool {
         text.len() > LONGEST
-    }
-
-    /// Byte offset behind the first sentence or paragraph and the white space after it, just before what follows; none
-    /// while nothing follows. White space at the beginning belongs to the sentence. More white space than
-    /// [`MOST_SPACE`] characters is something that follows, and ends a sentence whatever stands before it.
-    ///
-    /// What is found stays the same however the text goes on, so that it does not matter in which pieces it arrived,
-    /// and a longer stored answer is cut at the same place.
-    pub fn first_end(self, text: &str) -> Option<usize> {
-        BoundaryScan::default().first_end(self, text)
     }
 }
 
@@ -250,15 +240,21 @@ fn is_item_number(before: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::BoundaryScan;
     use super::*;
+
+    /// The end that is found in a text that is there at once.
+    fn first_end(boundary: Boundary, text: &str) -> Option<usize> {
+        BoundaryScan::default().first_end(boundary, text)
+    }
 
     /// Cuts a text whole and character by character, and finds the same.
     fn cut(boundary: Boundary, text: &str) -> Option<&str> {
-        let whole = boundary.first_end(text);
+        let whole = first_end(boundary, text);
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
         let (mut scan, mut by_char) = (BoundaryScan::default(), ends.clone());
         assert_eq!(by_char.find_map(|end| scan.first_end(boundary, &text[..end])), whole, "{text:?}");
-        let beginning = ends.clone().find_map(|end| boundary.first_end(&text[..end]));
+        let beginning = ends.clone().find_map(|end| first_end(boundary, &text[..end]));
         assert_eq!(beginning, whole, "{text:?}");
         whole.map(|end| &text[..end])
     }
@@ -407,9 +403,9 @@ mod tests {
     fn what_is_longer_than_the_limit_is_not_cut() {
         for (boundary, end) in [(Boundary::Sentence, ". "), (Boundary::Paragraph, "\n\n")] {
             let long = |bytes| format!("{}{end}Then", "é".repeat(bytes / 2));
-            assert_eq!(boundary.first_end(&long(LONGEST)), None);
+            assert_eq!(first_end(boundary, &long(LONGEST)), None);
             assert!(Boundary::is_too_long(&long(LONGEST)));
-            assert_eq!(boundary.first_end(&long(LONGEST - 8)), Some(LONGEST - 6), "control");
+            assert_eq!(first_end(boundary, &long(LONGEST - 8)), Some(LONGEST - 6), "control");
         }
     }
 

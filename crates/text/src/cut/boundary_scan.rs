@@ -21,7 +21,13 @@ pub struct BoundaryScan {
 }
 
 impl BoundaryScan {
-    /// [`Boundary::first_end`] of a text that begins with the text of the call before.
+    /// Byte offset behind the first sentence or paragraph and the white space after it, just before what follows; none
+    /// while nothing follows. The text begins with that of the call before. White space at the beginning belongs to the
+    /// sentence. More white space than 64 characters is something that follows, and ends a sentence whatever stands
+    /// before it.
+    ///
+    /// What is found stays the same however the text goes on, so that it does not matter in which pieces it arrived,
+    /// and a longer stored answer is cut at the same place.
     pub fn first_end(&mut self, boundary: Boundary, text: &str) -> Option<usize> {
         if self.found.is_some() {
             return self.found;
