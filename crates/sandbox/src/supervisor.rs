@@ -6,8 +6,10 @@
 //! waits for its outcome any more.
 
 mod conversation;
+mod git_query;
 mod hidden_files;
 mod index_check;
+mod larger_tree;
 mod probe;
 mod relay;
 
@@ -223,6 +225,10 @@ impl Sandbox {
             descriptors: scope.descriptors().len(),
             task: HelperTask::Command { arguments: run.command.arguments(), directory },
         };
+        let unseen = match run.level {
+            Level::Full => larger_tree::show(self, &mut request, &look.paths),
+            _ => None,
+        };
         let deadline = started + Duration::from_millis(request.walls.limits.time_ms);
         let mut conversation = self.converse(&request, &scope.descriptors(), sink)?;
         // The other end is the command's alone now: whoever writes to it learns when nobody reads.
@@ -253,6 +259,7 @@ impl Sandbox {
             None if !end.began => return Err(SandboxError::Vanished),
             None => {}
         }
+        notices.extend(unseen);
         notices.extend(looked);
         notices.extend(stalled);
         let (standard, error) = conversation.into_output();

@@ -113,3 +113,53 @@ fn git_is_used_all_day_in_a_submodule() {
         part
     });
 }
+
+#[test]
+fn git_is_used_all_day_in_a_folder_of_a_larger_repository() {
+    works_a_day("larger repository", |world| {
+        let outer = repository(world.path("outer"));
+        fs::create_dir_all(outer.join("part/src")).unwrap();
+        fs::write(outer.join("part/src/main.rs"), "fn weave() {}\n").unwrap();
+        git(&outer, &["add", "-A"]);
+        git(&outer, &["commit", "-q", "--amend", "-m", "one"]);
+        outer.join("part")
+    });
+}
+
+#[test]
+fn of_a_larger_repository_a_command_sees_what_git_has_and_writes_nothing() {
+    let commands = [
+        "cat ../README.md ../other/a.rs",
+        "cat ../.env ../other/.env ../notes/todo 2>&1; ls -A .. ../other",
+        "! touch ../new && ! sh -c 'echo x >> ../README.md' && git status --porcelain",
+        "git -C .. ls-files | sort | head -1",
+    ];
+    let (world, folder, told) = told(&commands, |world| {
+        let outer = repository(world.path("outer"));
+        for (name, text) in [
+            ("README.md", "all of it\n"),
+            ("other/a.rs", "fn a() {}\n"),
+            ("part/b.rs", "fn b() {}\n"),
+            (".gitignore", ".env\n"),
+        ] {
+            fs::create_dir_all(outer.join(name).parent().unwrap()).unwrap();
+            fs::write(outer.join(name), text).unwrap();
+        }
+        git(&outer, &["add", "-A"]);
+        git(&outer, &["commit", "-q", "-m", "two"]);
+        fs::create_dir_all(outer.join("notes")).unwrap();
+        for name in [".env", "other/.env", "notes/todo"] {
+            fs::write(outer.join(name), "SECRETIVE\n").unwrap();
+        }
+        outer.join("part")
+    });
+    assert!(told[0].contains("all of it") && told[0].contains("fn a()"), "{}", told[0]);
+    assert!(!told[1].contains("SECRETIVE") && told[1].contains("a.rs"), "{}", told[1]);
+    assert!(told[2].starts_with("exit 0 ("), "{}", told[2]);
+    assert!(!told[2].contains(" D ") && !told[2].contains("part/"), "{}", told[2]);
+    assert!(told[3].contains(".gitignore"), "{}", told[3]);
+    let outer = folder.parent().unwrap();
+    assert_eq!(fs::read_to_string(outer.join("README.md")).unwrap(), "all of it\n");
+    assert_eq!(fs::read_to_string(outer.join("other/.env")).unwrap(), "SECRETIVE\n");
+    drop(world);
+}

@@ -3,26 +3,18 @@
 //! `git checkout` over a file that cannot be written ends well: the index then has the new text and the folder the old
 //! one, which the next `commit -a` would commit as if somebody had wanted it.
 
-use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use rustix::pipe::{PipeFlags, pipe_with};
-
-use super::Sandbox;
-use super::conversation::Deadline;
+use super::{Sandbox, git_query};
 use crate::git_folder::{WorkingTree, working_trees};
-use crate::outcome::{Ending, SandboxError};
-use crate::process_list::mark;
 use crate::protected_paths::ProtectedPaths;
-use crate::request::{HelperRequest, HelperTask};
-use crate::walls::{RootAccess, Walls};
+use crate::request::HelperRequest;
+use crate::walls::Walls;
 
-/// How long git may take to compare.
-const AT_MOST: Duration = Duration::from_secs(10);
+/// The question which files differ from the index; of a larger repository only what the folder has.
+const DIFFERING: [&str; 5] = ["diff-files", "--ignore-submodules", "--name-only", "--relative", "-z"];
 
 /// Indexes of git as they were, to see which ones a command changed, with the folders to ask git in.
 pub(super) struct IndexStamps(Vec<IndexStamp>);
@@ -73,7 +65,7 @@ fn stamp(index: &Path) -> Option<Stamp> {
 pub(super) fn differing(sandbox: &Sandbox, request: &HelperRequest, before: &IndexStamps) -> Vec<PathBuf> {
     let mut differing = Vec::new();
     for tree in before.changed() {
-        match changed_files(sandbox, request, tree) {
+        match git_query::paths(sandbox, request, tree, &DIFFERING) {
             Ok(names) => differing
                 .extend(names.into_iter().filter(|name| is_protected(name)).map(|name| tree.join(name))),
             Err(error) => {
@@ -87,67 +79,6 @@ pub(super) fn differing(sandbox: &Sandbox, request: &HelperRequest, before: &Ind
 fn is_protected(name: &Path) -> bool {
     let mut above = name.ancestors();
     above.any(workspace::protected::is_mounted)
-}
-
-fn changed_files(
-    sandbox: &Sandbox,
-    request: &HelperRequest,
-    tree: &Path,
-) -> Result<Vec<PathBuf>, SandboxError> {
-    // What a configuration names to be run is not: the command may have written it.
-    let arguments = [
-        "git",
-        "--no-optional-locks",
-        "-c",
-        "core.fsmonitor=false",
-        "-c",
-        "core.hooksPath=/dev/null",
-        "diff-files",
-        "--ignore-submodules",
-        "--name-only",
-        // Of a larger repository only what the folder has.
-        "--relative",
-        "-z",
-    ];
-    let mut walls = request.walls.clone();
-    walls.roots.iter_mut().for_each(|root| root.access = RootAccess::ReadOnly);
-    walls.touches.clear();
-    walls.readable.append(&mut walls.git_folders);
-    walls.environment.extend(
-        [
-            ("GIT_CONFIG_GLOBAL", "/dev/null"),
-            ("GIT_CONFIG_NOSYSTEM", "1"),
-            ("GIT_DISCOVERY_ACROSS_FILESYSTEM", "1"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned())),
-    );
-    let request = HelperRequest {
-        level: request.level,
-        walls,
-        protected: request.protected.clone(),
-        hidden: request.hidden.clone(),
-        quarantine: None,
-        mark: mark(),
-        descriptors: 0,
-        task: HelperTask::Command {
-            arguments: arguments.map(OsString::from).into(),
-            directory: tree.to_owned(),
-        },
-    };
-    let (cancelled, _keep) =
-        pipe_with(PipeFlags::CLOEXEC).map_err(|error| SandboxError::Start(error.into()))?;
-    let mut conversation = sandbox.converse(&request, &[], None)?;
-    let until = Deadline { deadline: Instant::now() + AT_MOST, cancelled: &[cancelled] };
-    let end = conversation.until_its_end(until);
-    if let Some(failure) = end.failure {
-        return Err(SandboxError::Walls { step: failure.step, problem: failure.problem });
-    }
-    if end.ending != Ending::Exited(0) {
-        return Err(SandboxError::Vanished);
-    }
-    let (standard, _) = conversation.into_output();
-    let names = standard.head.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    Ok(names.map(|name| PathBuf::from(std::ffi::OsStr::from_bytes(name))).collect())
 }
 
 #[cfg(test)]
