@@ -14,6 +14,10 @@ use drawloom_text::grapheme::{self, TextCounts};
 use proptest::prelude::*;
 use unicode_segmentation::UnicodeSegmentation as _;
 
+/// White space behind a sentence that ends it whatever stands before it, in characters; where it would part CR from LF, one
+/// less.
+const MOST_SPACE: usize = 64;
+
 /// Text made of what is hard: clusters, ends of lines and sentences, scripts, fences, quotes.
 fn texts() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
@@ -182,6 +186,17 @@ proptest! {
                     prop_assert_eq!(by_piece.first_end(boundary, &text[..*end]), fresh, "{:?} at {}", boundary, end);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_first_sentence_stands_behind_an_end_of_a_sentence(text in prop_oneof![4 => near_ends(), 1 => texts()]) {
+        let Some(end) = first_end(Boundary::Sentence, &text) else { return Ok(()) };
+        let sentence = text[..end].trim_end();
+        let is_limit_of_space = text[sentence.len()..end].chars().count() + 1 >= MOST_SPACE;
+        if first_end(Boundary::Paragraph, &text) != Some(end) && !is_limit_of_space {
+            let ends: Vec<usize> = sentence_ends(&text).collect();
+            prop_assert!(ends.contains(&sentence.len()), "{} is none of {:?}", sentence.len(), ends);
         }
     }
 
