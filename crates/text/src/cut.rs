@@ -7,8 +7,10 @@
 mod boundary;
 mod boundary_scan;
 mod head_tail;
+mod mark_scan;
 mod paragraph;
 mod sentence;
+mod text_slice;
 mod window;
 
 pub use boundary::Boundary;

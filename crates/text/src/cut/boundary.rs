@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::boundary_scan::looked_at;
-use super::sentence::{is_closer, is_emphasis, is_end_mark, without_footnote};
-use crate::grapheme;
+use super::mark_scan::without_footnote;
+use super::sentence::{is_closer, is_emphasis, is_end_mark};
+use super::text_slice::TextSlice;
 
 /// Where an answer ends though its model would write on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,25 +31,17 @@ impl Boundary {
     }
 }
 
-/// The offset behind the first [`MOST_SPACE`] characters of white space in a row that more of it follows.
-fn end_of_space(text: &str) -> Option<usize> {
-    let mut run = 0;
-    let (at, _) = text.char_indices().find(|(_, c)| {
-        run = if c.is_whitespace() { run + 1 } else { 0 };
-        run > MOST_SPACE
-    })?;
-    Some(grapheme::floor(text, at))
-}
-
 /// The offset behind white space that begins at `end`; none if nothing follows it.
-pub(super) fn before_next(text: &str, end: usize) -> Option<usize> {
-    let rest = text[end..].trim_start();
-    let next = text.len() - rest.len();
-    if let Some(most) = end_of_space(&text[end..next]) {
-        return Some(end + most);
+pub(super) fn before_next(text: TextSlice<'_>, end: usize) -> Option<usize> {
+    let rest = text.from(end);
+    let after = rest.trim_start();
+    let space = rest.to(rest.len() - after.len());
+    if let Some((most, _)) = space.char_indices().nth(MOST_SPACE) {
+        return Some(end + space.floor(most));
     }
+    let next = end + space.len();
     // White space that a combining mark turns into part of a cluster is no place to begin.
-    (!rest.is_empty()).then(|| if grapheme::floor(text, next) == next { next } else { end })
+    (!after.is_empty()).then(|| if text.is_boundary(next) { next } else { end })
 }
 
 /// Characters within which a verb of speech follows its pronoun.
@@ -57,8 +49,8 @@ const SPEECH_WITHIN: usize = 5;
 
 /// Whether it is told behind a quote who speaks, as in `「行こう！」と言った。` and `“走吧！”他说。`; none where only more of
 /// the text tells.
-pub(super) fn has_speech_tag(quote: &str, after: &str) -> Option<bool> {
-    if !quote.ends_with(['」', '』', '”']) {
+pub(super) fn has_speech_tag(quote: TextSlice<'_>, after: TextSlice<'_>) -> Option<bool> {
+    if !quote.last().is_some_and(|c| matches!(c, '」' | '』' | '”')) {
         return Some(false);
     }
     let mut rest = after.chars();
@@ -83,21 +75,21 @@ pub(super) fn has_speech_tag(quote: &str, after: &str) -> Option<bool> {
 
 /// A sentence without the marks at its end, and whether they are one full stop. Emphasis and footnotes among them do not
 /// count.
-pub(super) fn before_marks(sentence: &str) -> (&str, bool) {
+pub(super) fn before_marks(sentence: TextSlice<'_>) -> (TextSlice<'_>, bool) {
     let (mut before, mut stops, mut is_other) = (sentence, 0, false);
     loop {
         if let Some(shorter) = without_footnote(before) {
             before = shorter;
             continue;
         }
-        let Some(last) = before.chars().next_back() else { break };
+        let Some(last) = before.last() else { break };
         match last {
             '.' => stops += 1,
             c if is_emphasis(c) => {}
             c if is_end_mark(c) || is_closer(c) => is_other = true,
             _ => break,
         }
-        before = &before[..before.len() - last.len_utf8()];
+        before = before.to(before.len() - last.len_utf8());
     }
     (before, stops == 1 && !is_other)
 }
@@ -144,20 +136,17 @@ const AFTER_ORDINALS: [&str; 16] = [
 ];
 
 /// The word at the end of a text.
-fn last_word(text: &str) -> &str {
-    let from = text
-        .rfind(|c: char| !(c.is_alphanumeric() || c == '.'))
-        .map_or(0, |at| at + text[at..].chars().next().map_or(0, char::len_utf8));
-    &text[from..]
+fn last_word(text: TextSlice<'_>) -> TextSlice<'_> {
+    text.from(text.trim_end_matches(|c| c.is_alphanumeric() || c == '.').len())
 }
 
 /// The one or two digits at the end of a text.
-fn short_number(before: &str) -> Option<&str> {
+fn short_number(before: TextSlice<'_>) -> Option<TextSlice<'_>> {
     let word = last_word(before);
-    (word.len() <= 2 && !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())).then_some(word)
+    (matches!(word.len(), 1 | 2) && word.chars().all(|c| c.is_ascii_digit())).then_some(word)
 }
 
-fn is_one_letter(word: &str) -> bool {
+fn is_one_letter(word: TextSlice<'_>) -> bool {
     let mut chars = word.chars();
     chars.next().is_some_and(char::is_alphabetic) && chars.next().is_none()
 }
@@ -173,21 +162,20 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    pub(super) fn behind(before: &str) -> Self {
+    pub(super) fn behind(before: TextSlice<'_>) -> Self {
         let word = last_word(before);
-        looked_at(word.len());
         Self {
             at: before.len(),
             is_short_number: short_number(before).is_some(),
             is_one_letter: is_one_letter(word),
-            is_before_number: BEFORE_NUMBERS.contains(&word),
+            is_before_number: BEFORE_NUMBERS.contains(&word.as_str()),
         }
     }
 }
 
 /// Whether what follows a full stop tells only with more of it what the full stop is. Of emphasis that begins there
 /// nothing is left.
-pub(super) fn needs_more(stop: Stop, after: &str, is_letters: bool) -> bool {
+pub(super) fn needs_more(stop: Stop, after: TextSlice<'_>, is_letters: bool) -> bool {
     let is_begun = after.is_empty();
     is_letters
         && (stop.is_short_number
@@ -196,27 +184,26 @@ pub(super) fn needs_more(stop: Stop, after: &str, is_letters: bool) -> bool {
 }
 
 /// Whether a sentence goes on behind a full stop. `has_i` says whether the word `I` stands in so many bytes of it.
-pub(super) fn goes_on(before: &str, after: &str, has_i: impl Fn(usize) -> bool) -> bool {
-    looked_at(last_word(before).len());
+pub(super) fn goes_on(before: TextSlice<'_>, after: TextSlice<'_>, has_i: impl Fn(usize) -> bool) -> bool {
     is_abbreviation(before, after) || is_item_number(before) || is_ordinal(before, after, has_i)
 }
 
 /// Whether a number with a full stop counts what follows.
-fn is_ordinal(before: &str, after: &str, has_i: impl Fn(usize) -> bool) -> bool {
+fn is_ordinal(before: TextSlice<'_>, after: TextSlice<'_>, has_i: impl Fn(usize) -> bool) -> bool {
     let Some(number) = short_number(before) else { return false };
-    let next = after.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-    let above = before[..before.len() - number.len()].trim_end_matches(is_emphasis).trim_end();
-    let above = above.trim_end_matches(is_emphasis);
-    looked_at(before.len() - above.len() + next.len());
-    let is_german_am = || matches!(last_word(above), "am" | "Am") && !has_i(above.len());
+    let next = after.to(after.length_before(|c| !c.is_alphabetic())).as_str();
+    let above = before.to(before.len() - number.len());
+    let above = above.trim_end_matches(is_emphasis).trim_end().trim_end_matches(is_emphasis);
+    let word = last_word(above).as_str();
+    let is_german_am = || matches!(word, "am" | "Am") && !has_i(above.len());
     AFTER_ORDINALS.contains(&next)
-        || last_word(above) == "the" && ENGLISH_MONTHS.contains(&next)
-        || !next.is_empty() && (BEFORE_ORDINALS.contains(&last_word(above)) || is_german_am())
+        || word == "the" && ENGLISH_MONTHS.contains(&next)
+        || !next.is_empty() && (BEFORE_ORDINALS.contains(&word) || is_german_am())
 }
 
-fn is_abbreviation(before: &str, after: &str) -> bool {
+fn is_abbreviation(before: TextSlice<'_>, after: TextSlice<'_>) -> bool {
     let word = last_word(before);
-    if BEFORE_NUMBERS.contains(&word) && after.starts_with(|c: char| c.is_ascii_digit()) {
+    if BEFORE_NUMBERS.contains(&word.as_str()) && after.first().is_some_and(|c| c.is_ascii_digit()) {
         return true;
     }
     // The first part of one that is written with a space: `z. B.`
@@ -224,18 +211,18 @@ fn is_abbreviation(before: &str, after: &str) -> bool {
         let mut next = after.chars();
         return next.next().is_some_and(char::is_alphabetic) && next.next() == Some('.');
     }
-    let is_dotted = word.contains('.') && word.split('.').all(is_one_letter);
+    let word = word.as_str();
+    let is_dotted = word.contains('.') && word.split('.').map(TextSlice::new).all(is_one_letter);
     is_dotted || TITLES.contains(&word)
 }
 
-/// Whether a line begins with this number: that of an item of a list. Looks at no more of the line than stands before
+/// Whether a line begins with this number: that of an item of a list. Reads no more of the line than stands before
 /// the number without words.
-fn is_item_number(before: &str) -> bool {
-    let digits = before.bytes().rev().take(4).take_while(u8::is_ascii_digit).count();
-    let line = before[..before.len() - digits].trim_end_matches(is_emphasis);
-    let line = line.trim_end_matches(|c: char| c.is_whitespace() && c != '\n');
-    looked_at(before.len() - line.len());
-    (1..=3).contains(&digits) && (line.is_empty() || line.ends_with('\n'))
+fn is_item_number(before: TextSlice<'_>) -> bool {
+    let digits = before.chars().rev().take(4).take_while(char::is_ascii_digit).count();
+    let line = before.to(before.len() - digits).trim_end_matches(is_emphasis);
+    let line = line.trim_end_matches(|c| c.is_whitespace() && c != '\n');
+    (1..=3).contains(&digits) && line.last().is_none_or(|c| c == '\n')
 }
 
 #[cfg(test)]

@@ -5,10 +5,9 @@
 
 use super::boundary::{Boundary, LONGEST, MOST_SPACE, before_next, goes_on, has_speech_tag, needs_more};
 use super::boundary::{Stop, before_marks};
-use super::sentence::{
-    Footnote, MarkRun, closing_guillemet, ends_before, is_emphasis, is_initial, next_mark,
-};
-use crate::grapheme;
+use super::mark_scan::{MarkRun, MarkScan};
+use super::sentence::{ends_at, is_emphasis};
+use super::text_slice::TextSlice;
 
 /// How far the search for the end of a text that arrives has come. It belongs to one [`Boundary`] and one text.
 #[derive(Debug, Clone, Default)]
@@ -34,20 +33,19 @@ impl BoundaryScan {
         }
         let most = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
         let text = &text[..most.unwrap_or_default()];
-        let new = text.get(self.seen..).unwrap_or_default();
-        looked_at(new.len());
+        let new = TextSlice::new(text.get(self.seen..).unwrap_or_default());
         for (at, c) in new.char_indices() {
             self.landmarks.add(self.seen + at, c);
         }
         self.seen = self.seen.max(text.len());
         let begin = self.landmarks.begin?;
-        let body = &text[begin..];
+        let body = TextSlice::new(text).from(begin);
         let paragraph = self.landmarks.paragraph.and_then(|at| before_next(body, at - begin));
         let sentence = match boundary {
             Boundary::Sentence => {
-                let most = self.landmarks.most_space.map(|at| grapheme::floor(body, at - begin));
-                let text = &body[..most.unwrap_or(body.len())];
-                self.sentence.first_end(text, begin, &self.landmarks).or(most)
+                let most = self.landmarks.most_space.map(|at| body.floor(at - begin));
+                let body = body.to(most.unwrap_or(body.len()));
+                self.sentence.first_end(body, begin, &self.landmarks).or(most)
             }
             Boundary::Paragraph => None,
         };
@@ -111,28 +109,19 @@ impl Landmarks {
     }
 }
 
-/// How far a mark at which a sentence may end was looked at. Offsets are those of the sentence.
-#[derive(Debug, Clone, Copy)]
+/// What is known of the marks at which a sentence may end. Offsets are those of the sentence.
+#[derive(Debug, Clone, Copy, Default)]
 enum Stage {
-    /// No mark stands before this offset.
-    Search(usize),
-    /// The marks may go on.
-    Marks(MarkRun),
-    /// The marks are whole, footnotes may follow at this offset.
-    Footnotes(MarkRun, usize),
-    /// A sentence may end there; what follows tells.
-    Next(MarkRun, usize),
-    /// What begins at `next` tells whether the full stop at `end` goes on.
-    After { end: usize, next: usize, stop: Stop, emphasis: usize, letters: usize },
+    /// They are looked for.
+    #[default]
+    Search,
+    /// A sentence may end there; what follows the white space up to `next` tells.
+    Next { run: MarkRun, next: usize },
+    /// What begins at `next` tells whether the full stop before it goes on.
+    After { next: usize, stop: Stop, emphasis: usize, letters: usize },
 }
 
-impl Default for Stage {
-    fn default() -> Self {
-        Self::Search(0)
-    }
-}
-
-/// What a look at a mark came to.
+/// What a look at marks came to.
 enum Look {
     /// It goes on at once.
     On(Stage),
@@ -144,22 +133,24 @@ enum Look {
 
 #[derive(Debug, Clone, Default)]
 struct SentenceScan {
+    marks: MarkScan,
     stage: Stage,
 }
 
 impl SentenceScan {
     /// The end of the first sentence of `text`, which stands at `begin` of the text of the landmarks.
-    fn first_end(&mut self, text: &str, begin: usize, landmarks: &Landmarks) -> Option<usize> {
+    fn first_end(&mut self, text: TextSlice<'_>, begin: usize, landmarks: &Landmarks) -> Option<usize> {
         let has_word = |end: usize| landmarks.word.is_some_and(|at| at < begin + end);
         let has_i = |end: usize| landmarks.i.is_some_and(|at| at < begin + end);
         loop {
             let look = match self.stage {
-                Stage::Search(from) => search(text, from),
-                Stage::Marks(run) => marks(text, run),
-                Stage::Footnotes(run, at) => footnotes(text, run, at),
-                Stage::Next(run, end) => next(text, run, end, has_word),
-                Stage::After { end, next, stop, emphasis, letters } => {
-                    after(text, (end, next), stop, (emphasis, letters), has_i)
+                Stage::Search => {
+                    let run = self.marks.next(text)?;
+                    Look::On(Stage::Next { run, next: run.end })
+                }
+                Stage::Next { run, next } => look_at_next(text, run, next, has_word),
+                Stage::After { next, stop, emphasis, letters } => {
+                    look_after(text, next, stop, (emphasis, letters), has_i)
                 }
             };
             match look {
@@ -174,147 +165,97 @@ impl SentenceScan {
     }
 }
 
-fn search(text: &str, from: usize) -> Look {
-    let from = from.min(text.len());
-    let mark = next_mark(text, from);
-    looked_at(mark.unwrap_or(text.len()) - from);
-    mark.map_or(Look::Wait(Stage::Search(text.len())), |mark| Look::On(Stage::Marks(MarkRun::at(mark))))
-}
-
-fn marks(text: &str, run: MarkRun) -> Look {
-    let mut longer = run;
-    longer.extend(text);
-    looked_at(longer.end - run.end);
-    match longer.end {
-        end if end == text.len() => Look::Wait(Stage::Marks(longer)),
-        // Behind a mark that needs no space what a bracket holds is not waited for.
-        end if longer.is_unspaced => behind(text, longer, end),
-        end => Look::On(Stage::Footnotes(longer, end)),
-    }
-}
-
-fn footnotes(text: &str, run: MarkRun, mut at: usize) -> Look {
-    loop {
-        looked_at(1);
-        match Footnote::of(&text[at..]) {
-            Footnote::Whole(bytes) => at += bytes,
-            Footnote::Begun => return Look::Wait(Stage::Footnotes(run, at)),
-            Footnote::Other => return behind(text, run, at),
-        }
-    }
-}
-
-/// Where marks and footnotes end; three characters behind them tell whether a guillemet belongs to them.
-fn behind(text: &str, run: MarkRun, at: usize) -> Look {
-    let end = at + closing_guillemet(&text[at..]);
-    let known = text[at..].chars().nth(2).is_some() || end == at && !begins_guillemet(&text[at..]);
-    if known {
-        Look::On(Stage::Next(run, end))
-    } else if run.is_unspaced {
-        Look::Wait(Stage::Marks(run))
-    } else {
-        Look::Wait(Stage::Footnotes(run, at))
-    }
-}
-
-/// Whether a text of two characters at most may be the beginning of a space and a guillemet.
-fn begins_guillemet(text: &str) -> bool {
-    let mut chars = text.chars();
-    chars.next().is_none_or(|c| matches!(c, ' ' | '\u{a0}' | '\u{202f}'))
-        && chars.next().is_none_or(|c| matches!(c, '»' | '›'))
-}
-
-fn next(text: &str, run: MarkRun, end: usize, has_word: impl Fn(usize) -> bool) -> Look {
-    let rest = &text[end..];
-    let after = rest.trim_start();
-    looked_at(rest.len() - after.len());
+/// Only white space stands between the marks and `next`.
+fn look_at_next(text: TextSlice<'_>, run: MarkRun, next: usize, has_word: impl Fn(usize) -> bool) -> Look {
+    let after = text.from(next.min(text.len())).trim_start();
+    let wait = Look::Wait(Stage::Next { run, next: text.len() - after.len() });
     // Another full stop may stand apart.
-    if after.is_empty() || !run.is_unspaced && after == "." {
-        return Look::Wait(Stage::Next(run, end));
+    if after.is_empty() || !run.is_unspaced && after.len() == 1 && after.first() == Some('.') {
+        return wait;
     }
-    let ends = if run.is_unspaced {
-        grapheme::floor(text, end) == end
-    } else {
-        ends_before(rest) && !is_initial(&text[..run.mark], &text[run.mark..end])
-    };
     // Marks alone are no sentence: `... And then he left.`
-    if !ends || !has_word(end) {
-        return Look::On(Stage::Search(end));
+    if !ends_at(text, run) || !has_word(run.end) {
+        return Look::On(Stage::Search);
     }
-    let Some(next) = before_next(text, end) else { return Look::Wait(Stage::Next(run, end)) };
-    if next == end {
-        match has_speech_tag(&text[..end], rest) {
-            Some(true) => return Look::On(Stage::Search(end)),
+    let Some(next) = before_next(text, run.end) else { return wait };
+    let sentence = text.to(run.end);
+    if next == run.end {
+        match has_speech_tag(sentence, text.from(run.end)) {
+            Some(true) => return Look::On(Stage::Search),
             Some(false) => {}
-            None => return Look::Wait(Stage::Next(run, end)),
+            None => return wait,
         }
     }
-    let (before, is_stop) = before_marks(&text[..end]);
-    looked_at(end - before.len());
+    let (before, is_stop) = before_marks(sentence);
     if !is_stop {
         return Look::End(next);
     }
-    Look::On(Stage::After { end, next, stop: Stop::behind(before), emphasis: next, letters: next })
+    Look::On(Stage::After { next, stop: Stop::behind(before), emphasis: next, letters: next })
 }
 
 /// `emphasis` and `letters` are how far emphasis, then letters behind it were looked at.
-fn after(
-    text: &str,
-    (end, next): (usize, usize),
+fn look_after(
+    text: TextSlice<'_>,
+    next: usize,
     stop: Stop,
     (mut emphasis, mut letters): (usize, usize),
     has_i: impl Fn(usize) -> bool,
 ) -> Look {
-    let from = letters;
     if letters == emphasis {
-        emphasis = text.len() - text[emphasis..].trim_start_matches(is_emphasis).len();
+        emphasis = text.len() - text.from(emphasis).trim_start_matches(is_emphasis).len();
         letters = emphasis;
     }
-    letters = text.len() - text[letters..].trim_start_matches(char::is_alphabetic).len();
-    looked_at(letters - from);
-    if needs_more(stop, &text[emphasis..], letters == text.len()) {
-        return Look::Wait(Stage::After { end, next, stop, emphasis, letters });
+    letters = text.len() - text.from(letters).trim_start_matches(char::is_alphabetic).len();
+    let after = text.from(emphasis);
+    if needs_more(stop, after, letters == text.len()) {
+        return Look::Wait(Stage::After { next, stop, emphasis, letters });
     }
-    let (before, behind) = (&text[..stop.at], &text[emphasis..]);
-    if goes_on(before, behind, has_i) { Look::On(Stage::Search(end)) } else { Look::End(next) }
-}
-
-/// Counts what a search looks at, for a test that it grows no faster than the text.
-#[cfg(not(test))]
-pub(super) const fn looked_at(_: usize) {}
-
-#[cfg(test)]
-pub(super) fn looked_at(bytes: usize) {
-    tests::LOOKED.with(|looked| looked.set(looked.get() + bytes + 1));
+    if goes_on(text.to(stop.at), after, has_i) { Look::On(Stage::Search) } else { Look::End(next) }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use proptest::prelude::*;
 
+    use super::super::text_slice::BYTES_READ;
     use super::*;
 
-    thread_local! {
-        pub(super) static LOOKED: Cell<usize> = const { Cell::new(0) };
-    }
-
-    /// Bytes that are looked at in a text that arrives in pieces of so many characters.
-    fn looked_at_in(boundary: Boundary, text: &str, chars: usize) -> usize {
-        LOOKED.with(|looked| looked.set(0));
+    /// Bytes that are read of a text that arrives in pieces of so many characters, until its end is found.
+    fn bytes_read(boundary: Boundary, text: &str, chars: usize) -> usize {
+        BYTES_READ.set(0);
         let mut scan = BoundaryScan::default();
         let ends: Vec<usize> = text.char_indices().map(|(at, c)| at + c.len_utf8()).collect();
-        for piece in ends.chunks(chars) {
-            assert_eq!(scan.first_end(boundary, &text[..*piece.last().unwrap()]), None, "{text:.40}");
-        }
-        LOOKED.with(Cell::get)
+        let _ =
+            ends.chunks(chars).find_map(|piece| scan.first_end(boundary, &text[..*piece.last().unwrap()]));
+        BYTES_READ.get()
     }
+
+    /// Checks that four times the text costs four times as much, and each byte little.
+    fn check_cost(text: impl Fn(usize) -> String) {
+        let texts = [500, 2000].map(text);
+        for boundary in [Boundary::Sentence, Boundary::Paragraph] {
+            for chars in [1, 7, 1 << 20] {
+                let read = texts.each_ref().map(|text| bytes_read(boundary, text, chars));
+                let context = format!("{boundary:?} of {:.40}: {read:?} in pieces of {chars}", texts[1]);
+                assert!(read[1] <= 4 * read[0] + read[0] / 8 + SLACK, "{context}");
+                assert!(read[1] <= MOST_READ * texts[1].len() + SLACK, "{context}");
+            }
+        }
+    }
+
+    /// What an end costs once: white space before it, up to its limit, is read again with each piece.
+    const SLACK: usize = 3 * MOST_SPACE * MOST_SPACE;
+    /// How often a byte is read at most, on average.
+    const MOST_READ: usize = 24;
 
     #[test]
     fn a_text_that_arrives_by_character_costs_no_more_than_its_length() {
-        let texts: [fn(usize) -> String; 14] = [
+        let texts: [fn(usize) -> String; 25] = [
             |count| "Dr. ".repeat(count),
             |count| "z. B. ".repeat(count),
             |count| "am 3. Tag ".repeat(count),
+            |count| "J. ".repeat(count),
+            |count| format!("3. A{}", "a".repeat(count)),
             |count| "\n1. ".repeat(count),
             |count| "... ".repeat(count),
             |count| format!("3. {}", "a".repeat(count)),
@@ -326,19 +267,44 @@ mod tests {
             |count| format!("One.\r{}", "a.".repeat(count)),
             |count| " ".repeat(count),
             |count| "e.g. a".repeat(count),
+            |count| format!("One.{}", "*".repeat(count)),
+            |count| format!("J{}. One", "*".repeat(count)),
+            |count| format!("One[{}]. a", "1".repeat(count)),
+            |count| format!("One{}", ");".repeat(count)),
+            |count| format!("e.g.{}a", " ".repeat(MOST_SPACE - 1)).repeat(count / 16),
+            |count| format!("好。{}", "🇩🇪".repeat(count)),
+            |count| format!("a {}. b", "\u{308}".repeat(count)),
+            |count| "好。\u{308}".repeat(count),
+            |count| "One… two; three?) ».four! ".repeat(count / 4),
         ];
-        for text in texts {
-            for (boundary, chars) in [
-                (Boundary::Sentence, 1),
-                (Boundary::Sentence, 7),
-                (Boundary::Sentence, 1 << 20),
-                (Boundary::Paragraph, 1),
-            ] {
-                let (small, large) = (text(200), text(2000));
-                let looked = [&small, &large].map(|text| looked_at_in(boundary, text, chars));
-                assert!(looked[1] <= 12 * looked[0] + 200, "{small:.20}: {looked:?} in pieces of {chars}");
-                assert!(looked[1] <= 24 * large.len(), "{small:.20}: {looked:?} in pieces of {chars}");
-            }
+        texts.into_iter().for_each(check_cost);
+    }
+
+    #[test]
+    fn the_longest_text_costs_no_more_than_its_length() {
+        for unit in ["Dr. ", "好。\u{308}", "“走！”他说", "... ", "x[1]. a "] {
+            let text = unit.repeat(LONGEST / unit.len());
+            let read = bytes_read(Boundary::Sentence, &text, 1);
+            assert!((text.len()..MOST_READ * text.len()).contains(&read), "{unit}: {read} of {}", text.len());
+        }
+    }
+
+    /// A few of the pieces that a search reads more than once.
+    fn pieces(count: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = String> {
+        let pieces = "Dr|No|z. B|e.g|J|am|I|3|Mai|Then|a|.|. | |\n|!|;|ς|。|」|“|”|と|言|他|说|*|)| »|[|]|[1]|1234567|\u{308}|\
+                      \u{200D}|👩|🇩🇪|ष\u{94D}";
+        let pieces = prop::sample::select(pieces.split('|').collect::<Vec<_>>());
+        prop::collection::vec(pieces, count).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_repeats_in_a_text_costs_no_more_than_its_length(
+            (before, unit, behind) in (pieces(0..=2), pieces(1..=3), pieces(0..=2)),
+            // A small letter lets most sentences go on.
+            last in prop::sample::select(vec!["", "a", "*a"]),
+        ) {
+            check_cost(|count| format!("{before}{}{behind}", format!("{unit}{last}").repeat(count / 4)));
         }
     }
 }
