@@ -51,8 +51,14 @@ impl RecordedRequest<'_> {
             let of_role = self.inputs.iter().filter(move |(is, _)| *is == role);
             of_role.map(|(_, node)| *node).collect::<Vec<_>>()
         };
-        let sampling =
-            self.body.map(|body| sampling(body, self.manifest.model.dialect, model.info().dialect));
+        let mut sampling = self
+            .body
+            .map(|body| sampling(body, self.manifest.model.dialect, model.info().dialect))
+            .unwrap_or_default();
+        if let Some(settings) = &self.generation.settings {
+            // A body may hold a limit that nobody asked for.
+            sampling.max_tokens = settings.max_tokens;
+        }
         let place = self.generation.place.as_ref();
         let path = PathRequest {
             view: place.map(|place| place.view.clone()).unwrap_or_default(),
@@ -62,7 +68,7 @@ impl RecordedRequest<'_> {
             variant: RequestVariant { again: Some(Arc::new(self.manifest)), ..RequestVariant::default() },
             ..PathRequest::default()
         };
-        let mut params = Params { n: 1, ends_at, ..sampling.unwrap_or_default() };
+        let mut params = Params { n: 1, ends_at, ..sampling };
         // What a server is not told is cut here, but a dialect without a field for stops is asked with none.
         if params.stop.is_empty() && model.info().dialect != DialectName::OpenAiResponses {
             params.stop = stops;

@@ -31,6 +31,7 @@ pub(crate) fn settings(
         max_tokens: params.max_tokens,
         seed: params.seed.filter(|_| sent.seed.is_some()),
         thinking: thinking.map(|thinking| thinking.as_str().to_owned()),
+        stop: params.stop.clone(),
         ends_at: params.ends_at,
         preset: params.preset.clone(),
     };
@@ -89,6 +90,13 @@ mod tests {
         let said = request(DialectName::OpenAiChat, r#"{"temperature":1}"#);
         let (kept, left_out) = settings(&Params::default(), None, &said);
         assert_eq!((kept, left_out), (GenerationSettings::default(), Vec::new()), "a default of ours");
+    }
+
+    #[test]
+    fn texts_that_end_an_answer_are_kept_and_shown() {
+        let asked = Params { stop: vec!["XYZ".to_owned(), "\n".to_owned()], ..Params::default() };
+        let kept = settings(&asked, None, &request(DialectName::OpenAiChat, "{}")).0;
+        assert_eq!(kept.words(), ["to \"XYZ\"", "to \"\\n\""]);
     }
 
     #[test]

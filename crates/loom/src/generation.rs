@@ -89,6 +89,9 @@ pub struct GenerationSettings {
     /// `off`, `low` or `high`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<String>,
+    /// Texts that end its answers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
     /// Where its answers were cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends_at: Option<Boundary>,
@@ -100,13 +103,14 @@ pub struct GenerationSettings {
 impl GenerationSettings {
     /// How a model was asked, in few words each.
     pub fn words(&self) -> Vec<String> {
-        let Self { temperature, top_p, min_p, max_tokens, seed, thinking, ends_at, preset } = self;
+        let Self { temperature, top_p, min_p, max_tokens, seed, thinking, stop, ends_at, preset } = self;
         let mut words = Vec::new();
         words.extend(preset.as_ref().map(|name| format!("preset {}", text::terminal::one_line(name))));
         for (name, value) in [("temperature", temperature), ("top-p", top_p), ("min-p", min_p)] {
             words.extend(value.as_ref().map(|value| format!("{name} {value}")));
         }
         words.extend(seed.map(|seed| format!("seed {seed}")));
+        words.extend(stop.iter().map(|stop| format!("to {:?}", text::terminal::one_line(stop))));
         words.extend(ends_at.map(|end| match end {
             Boundary::Sentence => "to the end of a sentence".to_owned(),
             Boundary::Paragraph => "to the end of a paragraph".to_owned(),

@@ -123,9 +123,14 @@ impl Conversation {
         format!("{} asks your message again, and the next one is sent without it", self.again_command(app))
     }
 
-    /// What asks again, as it is typed here.
+    /// What asks again, as it is typed here: the same model, asked the same way.
     fn again_command(&self, app: &App) -> String {
-        if self.is_single() { format!("`{}`", self.command(app, "-m /retry")) } else { "/retry".to_owned() }
+        if !self.is_single() {
+            return "/retry".to_owned();
+        }
+        let mut arguments = self.model_and_sampling_flags(app);
+        arguments.push("-m /retry".to_owned());
+        format!("`{}`", self.command(app, &arguments.join(" ")))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::error::CommandError;
 use crate::model_selection;
 use crate::results::slash::{SamplingShown, SystemShown};
 use crate::rights::Asker;
+use crate::shell::quoted;
 
 impl Conversation {
     /// Gives the session a system prompt from its next request on. An empty one brings the built-in one back.
@@ -67,6 +68,20 @@ impl Conversation {
     }
 
     /// The sampling that was chosen for the next request.
+    /// The flags of this call that say which model is asked, and how, as far as nothing newer was chosen in the session.
+    pub(super) fn model_and_sampling_flags(&self, app: &App) -> Vec<String> {
+        let SessionSampling { temperature, max_tokens, seed, preset } = &self.sampling_flags;
+        let model = app.settings.named.as_ref().filter(|_| !self.newer.model);
+        let flags = [
+            model.map(|model| format!("--model {}", quoted(model))),
+            preset.as_ref().map(|preset| format!("--preset {}", quoted(preset))),
+            temperature.map(|temperature| format!("--temperature {temperature}")),
+            max_tokens.map(|tokens| format!("--max-tokens {tokens}")),
+            seed.map(|seed| format!("--seed {seed}")),
+        ];
+        flags.into_iter().flatten().collect()
+    }
+
     pub(crate) fn sampling_shown(&self, app: &App) -> SamplingShown {
         let SessionSampling { temperature, max_tokens, seed, preset } = self.sampling_in_force(app);
         SamplingShown { temperature, max_tokens, seed, preset, set: false }

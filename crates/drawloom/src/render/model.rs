@@ -33,11 +33,7 @@ pub(super) fn models(found: &ModelsShown, to: OutputStyle) -> String {
         vec![
             to.line(&shown.name).into_owned(),
             place(shown.place, shown.embedded).to_owned(),
-            match shown.window {
-                Some(window) => format!("{window} tokens"),
-                None if shown.window_assumed => "window not known".to_owned(),
-                None => String::new(),
-            },
+            window(shown),
             shown.price.clone().unwrap_or_else(|| "price not known".to_owned()),
             shown.abilities.join(" "),
             to.line(&about).into_owned(),
@@ -48,9 +44,17 @@ pub(super) fn models(found: &ModelsShown, to: OutputStyle) -> String {
     explained(&rows, to)
 }
 
+fn window(shown: &ModelShown) -> String {
+    match shown.window {
+        Some(window) if shown.window_assumed => format!("{window} tokens assumed"),
+        Some(window) => format!("{window} tokens"),
+        None => String::new(),
+    }
+}
+
 /// That a model is asked from now on where none is named.
 fn now_default(chosen: &ModelShown, file: &Path, to: OutputStyle) -> String {
-    let window = chosen.window.map(|window| format!(", {window} tokens")).unwrap_or_default();
+    let window = chosen.window.map(|_| format!(", {}", window(chosen))).unwrap_or_default();
     let name = to.line(&chosen.name);
     let about = chosen.about.as_ref().filter(|_| !chosen.embedded);
     let about = about.map(|about| format!(". {}", to.line(about))).unwrap_or_default();

@@ -137,7 +137,7 @@ pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
     }
     let model = match (&found.model, &found.named) {
         (Some(model), named) => model_line(model, named.as_deref(), to),
-        (None, Some(named)) => format!("{}, not loaded yet", to.line(named)),
+        (None, Some(named)) => to.line(named).into_owned(),
         (None, None) => "none is chosen".to_owned(),
     };
     line("model", &model);

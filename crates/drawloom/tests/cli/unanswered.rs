@@ -56,6 +56,25 @@ fn a_message_that_failed_is_not_sent_with_the_next_one() {
 }
 
 #[test]
+fn the_way_to_ask_again_names_the_model_that_was_named_and_how_it_was_asked() {
+    let (world, near, on) = home();
+    let other = Server::start(|_, _| Some(server::chat("", "Said elsewhere.", 10)));
+    let more =
+        format!("[providers.far]\nbase_url = \"{}\"\nkind = \"ollama\"\nwindow = 32000\n", other.base());
+    let config = std::fs::read_to_string(world.path("home/config.toml")).unwrap();
+    world.write("config.toml", &(config.replace("box/m", "far/m") + &more));
+    let asked = ["chat", "--model", "box/m", "--temperature", "0.2", "--seed", "7", "-m", "for this machine"];
+    let run = world.run(&asked);
+    let again = "chat --model box/m --temperature 0.2 --seed 7 -m /retry";
+    assert!(run.code != Some(0) && run.err.contains(&format!("`drawloom {again}`")), "{run:?}");
+    on.store(true, Ordering::SeqCst);
+    world.ok(&again.split(' ').collect::<Vec<_>>());
+    let (_, body) = near.asked().into_iter().rfind(|(path, _)| path.ends_with("/chat/completions")).unwrap();
+    assert_eq!((&body["temperature"], &body["seed"]), (&0.2.into(), &7.into()));
+    assert!(other.asked().iter().all(|(_, body)| !body.to_string().contains("for this machine")));
+}
+
+#[test]
 fn retry_asks_a_message_that_failed_and_gives_one_more_answer_to_another() {
     let (world, near, on) = home();
     assert_ne!(world.run(&["chat", "-m", "first"]).code, Some(0));
