@@ -27,9 +27,11 @@ pub fn of_workspace(
     key: &str,
     settings: &ExecSettings,
 ) -> Result<Walls, CommandError> {
-    let own = private_folder(&home.join("sandbox").join(workspace::file_name_of_key(key)))?;
+    let name = workspace::file_name_of_key(key);
+    let own = private_folder(&home.join("sandbox").join(&name))?;
     let mut walls = Walls::around(folder, &own);
     walls.git_folders = git_folders_serving(folder);
+    walls.tracked_record = Some(home.join("sandbox").join(format!("{name}.tracked")));
     walls.private = vec![home.to_owned()];
     walls.dependency_folders.clone_from(&settings.dependency_folders);
     let user_home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());

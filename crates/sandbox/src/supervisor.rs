@@ -12,6 +12,7 @@ mod index_check;
 mod larger_tree;
 mod probe;
 mod relay;
+mod tracked_record;
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -12,6 +12,9 @@ pub struct Walls {
     /// Git folders that serve a root and lie outside of it (of a larger repository, a linked worktree, a submodule):
     /// writable, their hooks, configuration and other worktrees not.
     pub git_folders: Vec<PathBuf>,
+    /// File that keeps what git had of larger repositories around the roots. No command may reach it: which entries are seen
+    /// is decided by it, and the index is the command's to write. Without one nothing of them is seen.
+    pub tracked_record: Option<PathBuf>,
     /// Folders and files that may be read and run: the system's and those of toolchains. Those that do not exist are
     /// passed over.
     pub readable: Vec<PathBuf>,
@@ -99,6 +102,7 @@ impl Walls {
         Self {
             roots: vec![WallRoot { path: root.to_owned(), access: RootAccess::ReadWrite }],
             git_folders: Vec::new(),
+            tracked_record: None,
             readable: SYSTEM.iter().map(PathBuf::from).collect(),
             private: Vec::new(),
             home: home.to_owned(),

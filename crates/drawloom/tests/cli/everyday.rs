@@ -163,3 +163,33 @@ fn of_a_larger_repository_a_command_sees_what_git_has_and_writes_nothing() {
     assert_eq!(fs::read_to_string(outer.join("other/.env")).unwrap(), "SECRETIVE\n");
     drop(world);
 }
+
+#[test]
+fn a_command_that_writes_the_index_of_a_larger_repository_sees_no_more_of_it() {
+    let guess =
+        "git update-index --add --cacheinfo 100644,$(echo guess | git hash-object -w --stdin),other/.env";
+    let commands = [
+        "cat ../other/.env ../other/a.rs",
+        &format!("cd .. && {guess} && cat other/.env"),
+        "cat ../other/.env ../other/a.rs",
+        "cat b.rs",
+    ];
+    let (_world, _, told) = told(&commands, |world| {
+        let outer = repository(world.path("outer"));
+        for (name, text) in
+            [("other/a.rs", "fn a() {}\n"), ("part/b.rs", "fn b() {}\n"), (".gitignore", ".env\n")]
+        {
+            fs::create_dir_all(outer.join(name).parent().unwrap()).unwrap();
+            fs::write(outer.join(name), text).unwrap();
+        }
+        git(&outer, &["add", "-A"]);
+        git(&outer, &["commit", "-q", "-m", "two"]);
+        fs::write(outer.join("other/.env"), "SECRETIVE\n").unwrap();
+        outer.join("part")
+    });
+    assert!(told[0].contains("fn a()"), "control: {}", told[0]);
+    assert!(told[1].starts_with("exit 0 ("), "control: the index is the command's to write: {}", told[1]);
+    assert!(told.iter().all(|told| !told.contains("SECRETIVE")), "{told:?}");
+    assert!(!told[2].contains("fn a()") && told[2].contains("other/.env is new to git"), "{}", told[2]);
+    assert!(told[3].contains("fn b()"), "{}", told[3]);
+}

@@ -1,8 +1,7 @@
 //! Questions to git itself, asked behind the walls of a command, in roots that can only be read.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -19,16 +18,16 @@ const AT_MOST: Duration = Duration::from_secs(10);
 /// Bytes of an answer, at most.
 const LONGEST_ANSWER: usize = 64 << 20;
 
-/// Paths that git answers with, each ended by a zero, asked in a folder of a working tree.
+/// What git answers in a folder of a working tree.
 ///
 /// # Errors
 /// When git cannot be run, fails, or says more than is read.
-pub(super) fn paths(
+pub(super) fn answer(
     sandbox: &Sandbox,
     request: &HelperRequest,
     tree: &Path,
-    question: &[&str],
-) -> Result<Vec<PathBuf>, SandboxError> {
+    question: &[&OsStr],
+) -> Result<Vec<u8>, SandboxError> {
     // What a configuration names to be run is not: the command may have written it.
     let git = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
     let mut walls = request.walls.clone();
@@ -56,7 +55,7 @@ pub(super) fn paths(
         mark: mark(),
         descriptors: 0,
         task: HelperTask::Command {
-            arguments: git.iter().chain(question).map(OsString::from).collect(),
+            arguments: git.map(OsStr::new).iter().chain(question).map(OsString::from).collect(),
             directory: tree.to_owned(),
         },
     };
@@ -72,7 +71,5 @@ pub(super) fn paths(
     if end.ending != Ending::Exited(0) || answer.omitted > 0 {
         return Err(SandboxError::Program { program: "git".to_owned(), problem: said.text() });
     }
-    let bytes = [answer.head.as_slice(), &Vec::from(answer.tail)].concat();
-    let names = bytes.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    Ok(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
+    Ok([answer.head.as_slice(), &Vec::from(answer.tail)].concat())
 }

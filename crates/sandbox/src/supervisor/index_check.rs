@@ -3,7 +3,9 @@
 //! `git checkout` over a file that cannot be written ends well: the index then has the new text and the folder the old
 //! one, which the next `commit -a` would commit as if somebody had wanted it.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -65,9 +67,11 @@ fn stamp(index: &Path) -> Option<Stamp> {
 pub(super) fn differing(sandbox: &Sandbox, request: &HelperRequest, before: &IndexStamps) -> Vec<PathBuf> {
     let mut differing = Vec::new();
     for tree in before.changed() {
-        match git_query::paths(sandbox, request, tree, &DIFFERING) {
-            Ok(names) => differing
-                .extend(names.into_iter().filter(|name| is_protected(name)).map(|name| tree.join(name))),
+        match git_query::answer(sandbox, request, tree, &DIFFERING.map(OsStr::new)) {
+            Ok(names) => {
+                let names = names.split(|byte| *byte == 0).map(|name| Path::new(OsStr::from_bytes(name)));
+                differing.extend(names.filter(|name| is_protected(name)).map(|name| tree.join(name)));
+            }
             Err(error) => {
                 tracing::debug!(%error, tree = %tree.display(), "git could not be asked what differs");
             }

@@ -3,11 +3,16 @@
 //! Without the rest git takes it for deleted, and `commit -a` would delete it. What git has of it can be read from the git
 //! folder anyhow. Whatever else lies there is not the command's to see: each entry that git does not have is covered,
 //! a folder without any file of git's as a whole.
+//!
+//! The index is the command's to write, so that it could name a file to see it. Which files git has is therefore kept out of
+//! its reach ([`TrackedRecord`]); one that comes later is seen once what lies there is what git has of it.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use super::tracked_record::{self, TrackedRecord};
 use super::{Sandbox, git_query};
 use crate::git_folder::working_trees;
 use crate::outcome::Notice;
@@ -21,13 +26,16 @@ const MOST_COVERED: usize = 5_000;
 /// Shows a command what git has around its roots. What cannot be shown as it must be is not shown, which is told.
 pub(super) fn show(sandbox: &Sandbox, request: &mut HelperRequest, paths: &ProtectedPaths) -> Option<Notice> {
     let mut lacks = Vec::new();
+    let record = request.walls.tracked_record.clone()?;
     for tree in larger_trees(paths, &request.walls) {
-        match entries_to_cover(sandbox, request, &tree) {
+        match entries_to_cover(sandbox, request, &tree, &record) {
             Ok(covered) => {
                 request.hidden.extend(covered);
                 request.walls.roots.push(WallRoot { path: tree, access: RootAccess::ReadOnly });
             }
-            Err(problem) => lacks.push(format!("the repository {} is not shown: {problem}", tree.display())),
+            Err(problem) => {
+                lacks.push(format!("git finds no repository: around the workspace {problem}"));
+            }
         }
     }
     (!lacks.is_empty()).then(|| Notice::Lacks(lacks.join("; ")))
@@ -51,17 +59,24 @@ fn larger_trees(paths: &ProtectedPaths, walls: &Walls) -> Vec<PathBuf> {
     larger
 }
 
-fn entries_to_cover(sandbox: &Sandbox, request: &HelperRequest, tree: &Path) -> Result<Vec<PathBuf>, String> {
-    let files = git_query::paths(sandbox, request, tree, &["ls-files", "-z"]);
-    let mut rest = TrackedRest {
-        tree,
-        files: files.map_err(|error| error.to_string())?.into_iter().collect(),
-        folders: HashSet::new(),
-        roots: request.walls.writable_roots().collect(),
-        covered: Vec::new(),
+fn entries_to_cover(
+    sandbox: &Sandbox,
+    request: &HelperRequest,
+    tree: &Path,
+    record: &Path,
+) -> Result<Vec<PathBuf>, String> {
+    let of_git = |question: &[&OsStr]| {
+        git_query::answer(sandbox, request, tree, question).map_err(|error| error.to_string())
     };
-    let above = rest.files.iter().flat_map(|file| file.ancestors().skip(1));
-    rest.folders = above.map(Path::to_owned).collect();
+    let indexed = tracked_record::entries(&of_git(&["ls-files", "-s", "-z"].map(OsStr::new))?);
+    let roots: Vec<&Path> = request.walls.writable_roots().collect();
+    let files = TrackedRecord::at(record).vouched(tree, &roots, indexed, |names| {
+        let question = ["hash-object", "--"].map(OsStr::new);
+        let names = names.iter().map(|name| name.as_os_str());
+        of_git(&question.into_iter().chain(names).collect::<Vec<_>>())
+    })?;
+    let folders = files.iter().flat_map(|file| file.ancestors().skip(1)).map(Path::to_owned).collect();
+    let mut rest = TrackedRest { tree, files, folders, roots, covered: Vec::new() };
     rest.look_into(tree).map_err(|error| error.to_string())?;
     Ok(rest.covered)
 }
