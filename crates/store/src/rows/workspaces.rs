@@ -80,7 +80,7 @@ pub(crate) fn distrusts(db: &Db<'_>, who: &Principal, name: &str) -> Result<bool
 /// Lists an accepted text in the record of its workspace.
 pub(super) fn accept(db: &Db<'_>, who: &Principal, accepted: &AcceptedInventory) -> Result<(), StoreError> {
     only_owner(who, "workspaces")?;
-    let sql = "UPDATE workspaces SET inventory = ?1 WHERE path = ?2 AND trusted AND inventory = ?3";
+    let sql = "UPDATE workspaces SET inventory = ?1 WHERE path = ?2 AND trusted <> 0 AND inventory = ?3";
     let path = accepted.workspace.as_os_str().as_bytes();
     db.run(sql, params![&accepted.after, path, &accepted.before]).map(drop)
 }

@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use loom::{Digest, Millis, Mode, Op, TreeReader};
 use store::{
-    AttachedWrites, CallEnd, CallId, Claim, Fence, FileState, Forget, LeaseOwner, NewCall, NewFileChange,
-    NewFileChanges, Principal, Scope, StoreError, read,
+    AcceptedInventory, AttachedWrites, CallEnd, CallId, Claim, Fence, FileState, Forget, LeaseOwner, NewCall,
+    NewFileChange, NewFileChanges, Principal, Scope, StoreError, WorkspaceRecord, read,
 };
 
 use super::both::each;
@@ -74,10 +74,28 @@ fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer()
         let other = Claim { fence: Fence(2), ..claim.clone() };
         let foreign = store.keep_file_changes(OWNER, page.tree, change(&["a"], &other)).await;
         assert!(matches!(foreign, Err(StoreError::Fenced { .. })), "{foreign:?}");
+        let listed = |path: &str, trusted| WorkspaceRecord {
+            path: path.into(),
+            device: 1,
+            inode: 2,
+            trusted,
+            inventory: "old".to_owned(),
+            at: Millis(3),
+        };
+        let mut accepted = Vec::new();
+        for (path, trusted) in [("/trusted", true), ("/untrusted", false)] {
+            store.keep_workspace(OWNER, listed(path, trusted)).await.unwrap();
+            let (before, after) = ("old".to_owned(), "new".to_owned());
+            accepted.push(AcceptedInventory { workspace: path.into(), before, after });
+        }
         let mut ids = Vec::new();
         for paths in [&["a", "b"][..], &["a"]] {
-            ids.extend(store.keep_file_changes(OWNER, page.tree, change(paths, &claim)).await.unwrap());
+            let changes = NewFileChanges { accepted: accepted.clone(), ..change(paths, &claim) };
+            ids.extend(store.keep_file_changes(OWNER, page.tree, changes).await.unwrap());
         }
+        let listed = store.workspaces(OWNER, None, 9).await.unwrap();
+        let listed: Vec<&str> = listed.iter().map(|record| record.inventory.as_str()).collect();
+        assert_eq!(listed, ["new", "old"], "what is accepted counts where the workspace is trusted");
         assert_eq!(ids.iter().map(|id| id.number).collect::<Vec<_>>(), [0, 1, 2]);
         let kept = store.file_changes(OWNER, page.tree, None, 9).await.unwrap();
         assert_eq!(kept.iter().map(|change| change.id).collect::<Vec<_>>(), ids);
