@@ -48,11 +48,9 @@ pub async fn answered(
     who: &Principal,
     id: &WorkspaceId,
 ) -> Result<Option<TrustRecord>, StoreError> {
-    let mut records = Vec::new();
-    for record in all_records(store, who).await? {
-        records.push(read(&record)?.0);
-    }
-    Ok(nearest(records, id))
+    let WorkspaceId { path, file } = id;
+    let records = store.workspaces_about(who, path.clone(), file.device, file.inode).await?;
+    nearest(&records, id).map(|record| read(&record).map(|(record, _)| record)).transpose()
 }
 
 /// How a text of instructions differs from the one the owner saw, as a unified diff with secrets masked; none where one of
@@ -80,7 +78,7 @@ pub async fn answer_about(
     who: &Principal,
     path: &Path,
 ) -> Result<Option<TrustAnswer>, StoreError> {
-    let record = all_records(store, who).await?.into_iter().find(|record| record.path == path);
+    let record = store.workspace(who, path.to_owned()).await?;
     Ok(record.map(|record| answer_of(&record)))
 }
 
@@ -111,18 +109,22 @@ async fn all_records(store: &Store, who: &Principal) -> Result<Vec<WorkspaceReco
     all_pages(place, |after| store.workspaces(who, after, LIST_PAGE)).await
 }
 
-fn nearest(records: Vec<TrustRecord>, id: &WorkspaceId) -> Option<TrustRecord> {
-    let rank = |record: &TrustRecord| {
-        if record.id == *id {
+fn nearest(records: &[WorkspaceRecord], id: &WorkspaceId) -> Option<WorkspaceRecord> {
+    let rank = |record: &&WorkspaceRecord| {
+        if id_of(record) == *id {
             0
-        } else if record.id.path == id.path {
+        } else if record.path == id.path {
             1
         } else {
             2
         }
     };
-    let about = |record: &TrustRecord| record.id.path == id.path || record.id.file == id.file;
-    records.into_iter().filter(about).min_by_key(rank)
+    records.iter().min_by_key(rank).cloned()
+}
+
+fn id_of(record: &WorkspaceRecord) -> WorkspaceId {
+    let file = FileId { device: record.device, inode: record.inode };
+    WorkspaceId { path: record.path.clone(), file }
 }
 
 /// Keeps an answer about a folder as it was looked at.
@@ -154,9 +156,7 @@ fn read(record: &WorkspaceRecord) -> Result<(TrustRecord, Millis), StoreError> {
     let inventory = serde_json::from_str(&record.inventory)
         .map_err(|error| StoreError::Damaged(format!("the list of a workspace: {error}")))?;
     let answer = answer_of(record);
-    let file = FileId { device: record.device, inode: record.inode };
-    let id = WorkspaceId { path: record.path.clone(), file };
-    Ok((TrustRecord { id, answer, inventory }, record.at))
+    Ok((TrustRecord { id: id_of(record), answer, inventory }, record.at))
 }
 
 /// `workspace`.
@@ -265,7 +265,7 @@ async fn distrust_gone(
     error: &std::io::Error,
 ) -> Result<WorkspaceShown, CommandError> {
     let store = &app.runtime.store;
-    let found = all_records(store, &asker.principal).await?.into_iter().find(|record| record.path == path);
+    let found = store.workspace(&asker.principal, path.to_owned()).await?;
     let record = found.ok_or_else(|| CommandError::file("cannot open", path, error))?;
     let record = WorkspaceRecord { trusted: false, at: app.now(), ..record };
     store.keep_workspace(&asker.principal, record.clone()).await?;
@@ -337,20 +337,36 @@ fn line(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn record(path: &str, inode: u64) -> TrustRecord {
-        let id = WorkspaceId { path: path.into(), file: FileId { device: 1, inode } };
-        TrustRecord { id, answer: TrustAnswer::Trust, inventory: Inventory::default() }
+    fn record(path: &str, inode: u64) -> WorkspaceRecord {
+        let inventory = serde_json::to_string(&Inventory::default()).unwrap();
+        WorkspaceRecord { path: path.into(), device: 1, inode, trusted: true, inventory, at: Millis(1) }
     }
 
     #[test]
     fn the_answer_about_this_very_folder_counts_before_those_about_its_path_and_its_inode() {
-        let here = record("/w", 1).id;
+        let here = id_of(&record("/w", 1));
         let (exact, path, inode) = (record("/w", 1), record("/w", 2), record("/v", 1));
-        let other = record("/x", 3);
-        let of = |records: &[&TrustRecord]| nearest(records.iter().map(|r| (*r).clone()).collect(), &here);
-        assert_eq!(of(&[&other, &inode, &path, &exact]), Some(exact));
+        let of = |records: &[&WorkspaceRecord]| {
+            nearest(&records.iter().map(|record| (*record).clone()).collect::<Vec<_>>(), &here)
+        };
+        assert_eq!(of(&[&inode, &path, &exact]), Some(exact));
         assert_eq!(of(&[&inode, &path]), Some(path));
-        assert_eq!(of(&[&other, &inode]), Some(inode));
-        assert_eq!(of(&[&other]), None);
+        assert_eq!(of(&[&inode]), Some(inode));
+        assert_eq!(of(&[]), None);
+    }
+
+    #[tokio::test]
+    async fn what_was_said_of_a_folder_is_found_without_reading_what_was_said_of_others() {
+        let store = Store::in_memory().unwrap();
+        let damaged = WorkspaceRecord { inventory: "{".to_owned(), ..record("/other", 2) };
+        for record in [record("/w", 1), damaged.clone()] {
+            store.keep_workspace(&Principal::Owner, record).await.unwrap();
+        }
+        let found = answered(&store, &Principal::Owner, &id_of(&record("/w", 1))).await.unwrap();
+        assert_eq!(found.unwrap().answer, TrustAnswer::Trust);
+        assert!(
+            answered(&store, &Principal::Owner, &id_of(&damaged)).await.is_err(),
+            "control: it is damaged"
+        );
     }
 }

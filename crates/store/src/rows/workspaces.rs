@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::engine::{NONE, params};
+use crate::engine::{NONE, Row, params};
 use loom::Millis;
 
 use super::reader::limit_of;
@@ -24,18 +24,45 @@ pub(crate) fn list(
     if !who.sees_all() {
         return Err(StoreError::Denied("workspaces"));
     }
-    let sql = "SELECT path, device, inode, trusted, inventory, at FROM workspaces
-         WHERE path > ?1 ORDER BY path LIMIT ?2";
+    let sql = format!("{RECORDS} WHERE path > ?1 ORDER BY path LIMIT ?2");
     let after = after.map_or_else(Vec::new, |after| after.as_os_str().as_bytes().to_vec());
-    db.all(sql, (after, limit_of(limit)), |row| {
-        Ok(WorkspaceRecord {
-            path: PathBuf::from(OsString::from_vec(get(row, 0)?)),
-            device: get::<i64>(row, 1)?.cast_unsigned(),
-            inode: get::<i64>(row, 2)?.cast_unsigned(),
-            trusted: get(row, 3)?,
-            inventory: get(row, 4)?,
-            at: Millis(get(row, 5)?),
-        })
+    db.all(&sql, (after, limit_of(limit)), record)
+}
+
+/// As [`crate::Store::workspace`].
+pub(crate) fn at(db: &Db<'_>, who: &Principal, path: &Path) -> Result<Option<WorkspaceRecord>, StoreError> {
+    if !who.sees_all() {
+        return Err(StoreError::Denied("workspaces"));
+    }
+    db.one(&format!("{RECORDS} WHERE path = ?1"), [path.as_os_str().as_bytes()], record)
+}
+
+/// As [`crate::Store::workspaces_about`].
+pub(crate) fn about(
+    db: &Db<'_>,
+    who: &Principal,
+    path: &Path,
+    device: u64,
+    inode: u64,
+) -> Result<Vec<WorkspaceRecord>, StoreError> {
+    if !who.sees_all() {
+        return Err(StoreError::Denied("workspaces"));
+    }
+    let sql = format!("{RECORDS} WHERE path = ?1 OR (device = ?2 AND inode = ?3) ORDER BY path");
+    let path = path.as_os_str().as_bytes();
+    db.all(&sql, (path, device.cast_signed(), inode.cast_signed()), record)
+}
+
+const RECORDS: &str = "SELECT path, device, inode, trusted, inventory, at FROM workspaces";
+
+fn record(row: &Row<'_>) -> Result<WorkspaceRecord, StoreError> {
+    Ok(WorkspaceRecord {
+        path: PathBuf::from(OsString::from_vec(get(row, 0)?)),
+        device: get::<i64>(row, 1)?.cast_unsigned(),
+        inode: get::<i64>(row, 2)?.cast_unsigned(),
+        trusted: get(row, 3)?,
+        inventory: get(row, 4)?,
+        at: Millis(get(row, 5)?),
     })
 }
 

@@ -78,6 +78,19 @@ forward! {
     read fn workspaces(after: Option<PathBuf>, limit: usize) -> Vec<WorkspaceRecord>
         = workspaces::list(after.as_deref(), limit);
 
+    /// What the owner said about whatever stood at a path.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] to whoever does not see everything.
+    read fn workspace(path: PathBuf) -> Option<WorkspaceRecord> = workspaces::at(&path);
+
+    /// What the owner said about whatever stood at a path, and about a folder wherever it was, ordered by the bytes of paths.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] to whoever does not see everything.
+    read fn workspaces_about(path: PathBuf, device: u64, inode: u64) -> Vec<WorkspaceRecord>
+        = workspaces::about(&path, device, inode);
+
     /// Keeps an answer about a workspace; one about the same path before it is gone.
     ///
     /// # Errors

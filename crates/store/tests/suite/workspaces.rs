@@ -35,6 +35,23 @@ fn answers_are_kept_by_path_and_the_last_one_counts() {
 }
 
 #[test]
+fn an_answer_is_found_by_the_path_or_the_folder_it_is_about() {
+    each(|home| async move {
+        let at = |path: &[u8], inode| WorkspaceRecord { inode, ..record(path, true) };
+        let all = [at(b"/a", 1), at(b"/b\xff", 2), at(b"/c", 1), at(b"/d", 3)];
+        for answer in all.clone() {
+            home.store.keep_workspace(OWNER, answer).await.unwrap();
+        }
+        let store = &home.store;
+        assert_eq!(store.workspace(OWNER, all[1].path.clone()).await.unwrap().as_ref(), Some(&all[1]));
+        assert_eq!(store.workspace(OWNER, "/b".into()).await.unwrap(), None);
+        let about = |path: &str, device, inode| store.workspaces_about(OWNER, path.into(), device, inode);
+        assert_eq!(about("/d", u64::MAX, 1).await.unwrap(), [all[0].clone(), all[2].clone(), all[3].clone()]);
+        assert_eq!(about("/c", 1, 1).await.unwrap(), all[2..3]);
+    });
+}
+
+#[test]
 fn s4_a_workspace_is_distrusted_by_its_path_and_as_the_folder_that_stood_there() {
     let at = |path: &[u8], inode, trusted| WorkspaceRecord { inode, ..record(path, trusted) };
     each(move |home| async move {
@@ -61,6 +78,9 @@ fn s4_a_token_that_does_not_see_everything_neither_reads_nor_gives_an_answer() {
         let kept = home.store.keep_workspace(&token, record(b"/w", true)).await;
         assert!(matches!(kept, Err(StoreError::Denied(_))));
         assert!(matches!(home.store.workspaces(&token, None, 99).await, Err(StoreError::Denied(_))));
+        assert!(matches!(home.store.workspace(&token, "/w".into()).await, Err(StoreError::Denied(_))));
+        let about = home.store.workspaces_about(&token, "/w".into(), 1, 1).await;
+        assert!(matches!(about, Err(StoreError::Denied(_))));
         assert!(matches!(home.store.distrusts_workspace(&token, "/w").await, Err(StoreError::Denied(_))));
         assert!(home.store.workspaces(OWNER, None, 99).await.unwrap().is_empty());
     });
