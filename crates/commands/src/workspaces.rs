@@ -119,7 +119,17 @@ fn nearest(records: &[WorkspaceRecord], id: &WorkspaceId) -> Option<WorkspaceRec
             2
         }
     };
-    records.iter().min_by_key(rank).cloned()
+    let record = records.iter().min_by_key(rank)?;
+    Some(with_later_no(record, records))
+}
+
+/// A record as it counts among all: the owner may have said no about the same folder at another path since
+/// ([`Store::distrusts_workspace`]).
+fn with_later_no(record: &WorkspaceRecord, records: &[WorkspaceRecord]) -> WorkspaceRecord {
+    let folder = |record: &WorkspaceRecord| (record.device, record.inode);
+    let is_later_no =
+        |other: &WorkspaceRecord| !other.trusted && folder(other) == folder(record) && other.at >= record.at;
+    WorkspaceRecord { trusted: record.trusted && !records.iter().any(is_later_no), ..record.clone() }
 }
 
 fn id_of(record: &WorkspaceRecord) -> WorkspaceId {
@@ -180,7 +190,7 @@ async fn list(app: &App, asker: &Asker) -> Result<Vec<WorkspaceShown>, CommandEr
     records.sort_by(|a, b| a.path.cmp(&b.path));
     let mut found = Vec::new();
     for record in &records {
-        let (record, at) = read(record)?;
+        let (record, at) = read(&with_later_no(record, &records))?;
         found.push(match InspectedFolder::at(&record.id.path, &app.guard) {
             Ok(looked) => shown(app, looked, Some((record, at))),
             Err(error) => missing(app, &record, at, &error.problem.to_string()),
@@ -353,6 +363,18 @@ mod tests {
         assert_eq!(of(&[&inode, &path]), Some(path));
         assert_eq!(of(&[&inode]), Some(inode));
         assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn s4_a_no_about_the_same_folder_elsewhere_counts_if_it_is_not_older() {
+        let here = record("/w", 1);
+        for (at, trusted) in [(0, true), (1, false), (2, false)] {
+            let no = WorkspaceRecord { trusted: false, at: Millis(at), ..record("/v", 1) };
+            let found = nearest(&[no, here.clone()], &id_of(&here));
+            assert_eq!(found, Some(WorkspaceRecord { trusted, ..here.clone() }), "{at}");
+        }
+        let other = WorkspaceRecord { trusted: false, at: Millis(9), ..record("/v", 2) };
+        assert_eq!(with_later_no(&here, &[other]), here);
     }
 
     #[tokio::test]

@@ -54,7 +54,8 @@ pub(crate) fn said_in(world: &World, folder: &Path, more: &[&str]) -> (String, R
     (world.ok(&["context", "show", answer["node"].as_str().unwrap(), "--text", "--json"]), run)
 }
 
-fn states(world: &World, folder: &Path) -> Vec<(String, String, bool)> {
+/// The workspaces that are listed in a folder: path, state, and whether it is the current one.
+pub(crate) fn states(world: &World, folder: &Path) -> Vec<(String, String, bool)> {
     let output = world.command(&["workspace", "list", "--json"]).current_dir(folder).output().unwrap();
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     let all = found["workspaces"].as_array().unwrap();

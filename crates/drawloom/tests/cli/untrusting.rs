@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::server::{self, Server};
 use crate::terminal::Terminal;
 use crate::tools::nodes;
-use crate::trust::{CANARY, clone};
+use crate::trust::{CANARY, clone, said_in, states};
 use crate::world::{Run, World, text};
 
 #[test]
@@ -160,4 +160,22 @@ fn s4_a_conversation_that_runs_loads_nothing_more_of_a_workspace_that_is_untrust
     world.ok(&["workspace", "untrust", &text(&clone)]);
     let second = sent(&mut terminal, "second");
     assert!(!second.contains(CANARY), "{second}");
+}
+
+#[test]
+fn s4_of_two_answers_about_one_folder_at_two_paths_the_later_counts() {
+    let world = World::new();
+    let (clone, moved) = (clone(&world), world.path("here/moved"));
+    let untrusted_elsewhere = || {
+        std::fs::rename(&clone, &moved).unwrap();
+        world.ok(&["workspace", "untrust", &text(&moved)]);
+        std::fs::rename(&moved, &clone).unwrap();
+    };
+    let is_sent = || said_in(&world, &clone, &[]).0.contains(CANARY);
+    let state = || states(&world, &clone).into_iter().find(|(path, ..)| *path == text(&clone)).unwrap().1;
+    untrusted_elsewhere();
+    world.ok(&["workspace", "trust", &text(&clone)]);
+    assert_eq!((is_sent(), state().as_str()), (true, "trusted"));
+    untrusted_elsewhere();
+    assert_eq!((is_sent(), state().as_str()), (false, "untrusted"));
 }

@@ -97,8 +97,8 @@ forward! {
     /// [`StoreError::Denied`] to whoever does not see everything.
     write fn keep_workspace(record: WorkspaceRecord) -> () = workspaces::keep(&record);
 
-    /// Whether the owner said that nothing of the workspace of this name in sessions is loaded: of the folder at its path, or
-    /// of the one that stood there and is elsewhere now.
+    /// Whether the owner said that nothing of the workspace of this name in sessions is loaded: of the folder at its path, or,
+    /// not before they trusted that, of the same one elsewhere.
     ///
     /// # Errors
     /// [`StoreError::Denied`] to whoever does not see everything.

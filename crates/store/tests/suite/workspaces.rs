@@ -72,6 +72,20 @@ fn s4_a_workspace_is_distrusted_by_its_path_and_as_the_folder_that_stood_there()
 }
 
 #[test]
+fn s4_of_two_answers_about_one_folder_the_later_counts_and_at_once_the_no() {
+    let at = |path: &[u8], at, trusted| WorkspaceRecord { inode: 1, at: Millis(at), ..record(path, trusted) };
+    for (no, yes, expected) in [(1, 2, false), (2, 1, true), (2, 2, true)] {
+        each(move |home| async move {
+            // An inode is given again, to what is made where another folder was removed.
+            home.store.keep_workspace(OWNER, at(b"/old", no, false)).await.unwrap();
+            home.store.keep_workspace(OWNER, at(b"/new", yes, true)).await.unwrap();
+            assert_eq!(home.store.distrusts_workspace(OWNER, "/new").await.unwrap(), expected, "{no} {yes}");
+            assert!(home.store.distrusts_workspace(OWNER, "/old").await.unwrap(), "{no} {yes}");
+        });
+    }
+}
+
+#[test]
 fn s4_a_token_that_does_not_see_everything_neither_reads_nor_gives_an_answer() {
     each(|home| async move {
         let token = Principal::Token { name: "t".into(), scope: Scope::ChatSession("s".into()) };
