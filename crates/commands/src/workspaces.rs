@@ -242,7 +242,8 @@ async fn answer(
     let canonical = match folder.canonicalize() {
         Ok(canonical) => canonical,
         Err(error) => {
-            let gone = std::path::absolute(folder).ok().filter(|_| answer == TrustAnswer::Distrust);
+            let written = std::path::absolute(folder).ok().filter(|_| answer == TrustAnswer::Distrust);
+            let gone = written.map(|path| workspace::canonical(&path)).filter(|path| !path.exists());
             return match gone {
                 Some(path) => distrust_gone(app, asker, &path, &error).await,
                 None => Err(CommandError::file("cannot open", folder, &error)),

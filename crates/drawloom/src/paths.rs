@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use commands::CommandError;
 use text::terminal::one_line;
-use workspace::StoreGuard;
 use workspace::discovery::{
     Discovered, DiscoveryContext, DiscoveryReason, MARKERS, OnDisk, check_writable_root, discover,
 };
 use workspace::trust::WorkspaceOrigin;
+use workspace::{StoreGuard, canonical};
 
 /// The folders of an invocation.
 #[derive(Debug, Clone)]
@@ -159,14 +159,4 @@ fn passed_over(found: &Discovered) -> bool {
 
 fn user_home() -> Option<PathBuf> {
     env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
-}
-
-/// The canonical form of the part that exists, with the rest behind it.
-fn canonical(path: &Path) -> PathBuf {
-    for ancestor in path.ancestors() {
-        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
-            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
-        }
-    }
-    path.to_owned()
 }

@@ -22,6 +22,7 @@
 
 mod allowed_roots;
 mod argument;
+mod canonical;
 mod descriptor;
 pub mod discovery;
 mod document;
@@ -38,6 +39,7 @@ pub mod trust;
 
 pub use allowed_roots::{AllowedRoots, RootLookupError, RootedPath};
 pub use argument::{Accept, FileArgument, check_output, read_regular};
+pub use canonical::canonical;
 pub use descriptor::descriptor_path;
 pub use document::{
     DocumentError, DocumentText, Documents, Expected, KnownTexts, RecoveredDocument, RemoveOutcome,

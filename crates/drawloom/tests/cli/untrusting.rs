@@ -179,3 +179,26 @@ fn s4_of_two_answers_about_one_folder_at_two_paths_the_later_counts() {
     untrusted_elsewhere();
     assert_eq!((is_sent(), state().as_str()), (false, "untrusted"));
 }
+
+#[test]
+fn s4_a_workspace_that_is_gone_is_untrusted_however_its_path_is_written() {
+    for spelling in ["../clone", "../link/clone", "../gone/../clone", "clone/../../link/clone/."] {
+        let world = World::new();
+        let (clone, here) = (clone(&world), world.path("here"));
+        let inner = here.join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        std::os::unix::fs::symlink(&here, here.join("link")).unwrap();
+        world.ok(&["workspace", "trust", &text(&clone)]);
+        std::fs::remove_dir_all(&clone).unwrap();
+        let mut command = world.command(&["workspace", "untrust", spelling, "--json"]);
+        let run: Run = command.current_dir(&inner).output().unwrap().into();
+        assert_eq!(run.code, Some(0), "{spelling}: {run:?}");
+        let shown: Value = serde_json::from_str(&run.out).unwrap();
+        let shown = &shown["workspaces"][0];
+        assert_eq!(
+            (shown["path"].as_str(), shown["state"].as_str()),
+            (Some(&*text(&clone)), Some("missing"))
+        );
+        assert!(shown["why"].as_str().unwrap().starts_with("you said not to load it"), "{shown}");
+    }
+}
