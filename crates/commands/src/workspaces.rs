@@ -34,8 +34,12 @@ impl InspectedFolder {
     /// # Errors
     /// When it cannot be opened.
     pub fn at(folder: &Path, guard: &StoreGuard) -> Result<Self, FileError> {
-        let root = Root::open(folder, guard)?;
-        Ok(Self { id: WorkspaceId::of(&root), inventory: Inventory::take(&root), root })
+        Ok(Self::of(Root::open(folder, guard)?))
+    }
+
+    /// Looks at a folder that is open: at up to 5,000 files.
+    pub fn of(root: Root) -> Self {
+        Self { id: WorkspaceId::of(&root), inventory: Inventory::take(&root), root }
     }
 }
 

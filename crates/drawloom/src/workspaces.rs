@@ -13,11 +13,11 @@ use store::{Principal, Store, StoreError};
 use text::bytes::size;
 use text::mask::Masker;
 use text::terminal::one_line;
-use workspace::StoreGuard;
 use workspace::trust::{
-    Accepted, InventoryChange, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceOrigin,
-    decide,
+    Accepted, InventoryChange, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceId,
+    WorkspaceOrigin, decide,
 };
+use workspace::{Root, StoreGuard};
 
 use crate::paths::{ChosenWorkspace, InvocationPaths};
 use crate::render::inventory;
@@ -87,12 +87,21 @@ impl WorkspaceLoading<'_> {
 
     /// Whether the owner chooses, asked now, to work in a git work tree that is no workspace.
     async fn chooses(&self, git_top: &Path, offers: bool) -> Result<bool, CommandError> {
-        let Ok(looked) = InspectedFolder::at(git_top, self.guard) else { return Ok(false) };
-        if answered(self.store, &Principal::Owner, &looked.id).await?.is_some_and(|said| said.id == looked.id)
-        {
+        let Ok(root) = Root::open(git_top, self.guard) else { return Ok(false) };
+        let id = WorkspaceId::of(&root);
+        if answered(self.store, &Principal::Owner, &id).await?.is_some_and(|said| said.id == id) {
             return Ok(false);
         }
         let shown = one_line(&git_top.to_string_lossy()).into_owned();
+        let notice = || {
+            let how = "`--workspace .` works in the folder you are in";
+            self.person.notice(&format!("nothing is read from the git repository {shown}: {how}"));
+        };
+        if !offers {
+            notice();
+            return Ok(false);
+        }
+        let looked = InspectedFolder::of(root);
         let mut lines = vec![format!(
             "{shown} is a git repository and no workspace. Work in it? Tools may read and change its files then, as policy \
              says; no file is written by a yes."
@@ -102,10 +111,8 @@ impl WorkspaceLoading<'_> {
             lines.extend(listed(&looked));
         }
         lines.push(KEPT.to_owned());
-        let answer = offers.then(|| self.person.answer(&lines, "Work there?")).flatten();
-        let Some(yes) = answer else {
-            let notice = "`--workspace .` works in the folder you are in";
-            self.person.notice(&format!("nothing is read from the git repository {shown}: {notice}"));
+        let Some(yes) = self.person.answer(&lines, "Work there?") else {
+            notice();
             return Ok(false);
         };
         self.keep(&looked, if yes { TrustAnswer::Trust } else { TrustAnswer::Distrust }).await;

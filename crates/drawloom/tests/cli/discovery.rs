@@ -1,7 +1,9 @@
 //! Which folder is the workspace, from the outside (spec: cli §1, security §4).
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::inotify;
 
 use crate::terminal::Terminal;
 use crate::trust::with_terminal;
@@ -136,4 +138,36 @@ fn without_a_person_a_git_work_tree_is_named_with_its_flag_and_not_entered() {
     std::fs::create_dir_all(inside.join(".git")).unwrap();
     assert!(!say(&inside, &[]).contains(notice));
     assert_eq!(chosen(&world, &repo, &[]).0, text(&world.home().join("workspace")));
+}
+
+/// A git repository that is no workspace and would load a skill.
+fn repository(world: &World) -> PathBuf {
+    let repo = world.path("here/repo");
+    std::fs::create_dir_all(repo.join(".git")).unwrap();
+    std::fs::create_dir_all(repo.join("skills/run")).unwrap();
+    std::fs::write(repo.join("skills/run/SKILL.md"), "Run.").unwrap();
+    repo
+}
+
+#[test]
+fn a_git_work_tree_that_is_not_offered_is_not_read() {
+    let world = World::new();
+    let repo = repository(&world);
+    let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+    inotify::add_watch(&watch, repo.join("skills/run/SKILL.md"), inotify::WatchFlags::OPEN).unwrap();
+    let is_read = || {
+        let mut events = [0_u8; 4_096];
+        rustix::io::read(&watch, &mut events).is_ok_and(|bytes| bytes > 0)
+    };
+    let said = || {
+        let arguments = ["chat", "-m", "hi", "--model", "script:echo"];
+        let run: Run = world.command(&arguments).current_dir(&repo).output().unwrap().into();
+        assert!(run.code == Some(0) && run.err.contains("nothing is read"), "{run:?}");
+    };
+    said();
+    assert!(!is_read());
+    let shown = begun(&world, &repo, Some("n\r"));
+    assert!(is_read() && shown.contains("SKILL.md"), "control: an offer says what it would load: {shown}");
+    begun(&world, &repo, None);
+    assert!(!is_read());
 }
