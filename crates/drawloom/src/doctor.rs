@@ -11,10 +11,10 @@ use commands::results::maintenance::{Check, Health, Sandbox, State};
 use commands::workspaces::InspectedFolder;
 use commands::{CommandError, CommandOutcome};
 use sandbox::{Level, LevelReport};
-use store::home::DATABASE;
 use workspace::trust::decide;
 
 use crate::config::Layers;
+use crate::open::reading;
 use crate::paths::InvocationPaths;
 
 /// Looks at everything.
@@ -29,7 +29,7 @@ pub(crate) fn examine(
     let config = layers.lenient()?;
     let mut checks = vec![settings(layers)];
     checks.extend(disk::checks(paths, &config, quick));
-    checks.push(workspace(paths));
+    checks.push(workspace(paths, layers));
     checks.extend(servers::checks(layers, &config, quick)?);
     let (walls, sandbox) = walls();
     checks.push(walls);
@@ -75,25 +75,28 @@ fn settings(layers: &Layers) -> Check {
     }
 }
 
-fn workspace(paths: &InvocationPaths) -> Check {
+fn workspace(paths: &InvocationPaths, layers: &Layers) -> Check {
     let chosen = match paths.workspace() {
         Ok(chosen) => chosen,
         Err(error) => return check("workspace", State::Fail, error.message, error.hint),
     };
     let why = format!("{}: {}", chosen.folder.display(), chosen.why);
-    let database = paths.home.join(DATABASE);
     // What cannot be opened is not there yet, or is named when something is loaded from it.
     let Some(looked) = paths.guard().ok().and_then(|guard| InspectedFolder::at(&chosen.folder, &guard).ok())
     else {
         return ok("workspace", why);
     };
-    let record = match disk::answered(&database, &looked) {
-        Ok(record) => record,
-        Err(error) => {
+    let record = match reading::file_of_store(paths, layers).map(|file| disk::answered(&file, &looked)) {
+        None => None,
+        Some(Ok(record)) => record,
+        Some(Err(error)) => {
             return check("workspace", State::Warn, format!("{why}; {}", error.message), error.hint);
         }
     };
     let decision = decide(&looked.id, &looked.inventory, paths.arrival(&chosen), record.as_ref());
+    if !decision.loads() && reading::is_on_server(layers) {
+        return ok("workspace", format!("{why}; whether you trusted it is known to the store on the server"));
+    }
     let why = format!("{why}; {decision}");
     if decision.loads() {
         return ok("workspace", why);

@@ -37,6 +37,8 @@ pub(crate) mod reading;
 /// A home that is open. The instance's lock is given back last.
 pub(crate) struct OpenHome {
     pub(crate) app: Arc<App>,
+    /// With the git work tree in which the owner chose to work, before or while the home was opened.
+    pub(crate) paths: InvocationPaths,
     /// None where the home is only read.
     instance: Option<Instance>,
     recovers: bool,
@@ -165,15 +167,15 @@ pub(crate) fn open(
         Some(instance) => instance.id(),
         None => new_id(&clock)?,
     };
-    let paths = &runtime.block_on(workspaces::with_choice(paths, &store))?;
-    let workspace = match need {
-        WorkspaceNeed::None => Workspace::default(),
-        WorkspaceNeed::Place => workspaces::locate(paths)?,
+    let paths = runtime.block_on(workspaces::with_choice(paths, &store))?;
+    let (workspace, paths) = match need {
+        WorkspaceNeed::None => (Workspace::default(), paths),
+        WorkspaceNeed::Place => (workspaces::locate(&paths)?, paths),
         WorkspaceNeed::Load | WorkspaceNeed::LoadOrOffer => {
             let now = loom::Millis(clock.now());
             let looking =
                 WorkspaceLoading { guard: &guard, store: &store, masker: &masker, now, person: &person };
-            runtime.block_on(looking.load(paths, need == WorkspaceNeed::LoadOrOffer))?
+            runtime.block_on(looking.load(&paths, need == WorkspaceNeed::LoadOrOffer))?
         }
     };
     let settings = Settings {
@@ -214,7 +216,7 @@ pub(crate) fn open(
     };
     let sessions = Sessions::default();
     let app = App { runtime, sessions, guard, models, workspace, settings, frontend: person, cancel };
-    Ok(OpenHome { app: Arc::new(app), instance, recovers: invocation.recovers })
+    Ok(OpenHome { app: Arc::new(app), paths, instance, recovers: invocation.recovers })
 }
 
 /// Opens the home as one of its owners.

@@ -96,7 +96,7 @@ pub(crate) fn hold(
     opened: &OpenHome,
     person: Arc<Terminal>,
     output: Output,
-    (paths, layers): (&InvocationPaths, &Layers),
+    layers: &Layers,
     args: &commands::args::chat::ChatArgs,
 ) -> Result<u8, CommandError> {
     let runtime = interrupt::runtime()?;
@@ -111,6 +111,7 @@ pub(crate) fn hold(
             begins(&name_of(&conversation), conversation.is_temporary(), conversation.model(&app).await?);
         begins.lines().for_each(|line| person.notice(line));
         let (begun, history) = (RefCell::default(), RefCell::new(history::of(&app, &conversation)?));
+        let paths = &opened.paths;
         let repl = Repl { app, person, output, paths, layers, begun, history };
         repl.recall(&conversation).await;
         let code = repl.run(&mut conversation).await;

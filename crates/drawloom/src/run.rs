@@ -75,6 +75,8 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         (model, _) => model,
     };
     let mut paths = InvocationPaths::of(home, workspace)?;
+    let flags = [("model.default", model.as_deref()), ("log.level", verbose.then_some("debug"))];
+    let layers = Layers::read(&paths.home, std::env::vars_os(), &flags);
     if matches!(
         command,
         Command::Config(_)
@@ -84,13 +86,11 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             | Command::Policy(_)
             | Command::Sandbox(_)
     ) {
-        paths = open::reading::with_choice(paths);
+        paths = open::reading::with_choice(paths, &layers);
     }
     if matches!(command, Command::Policy(_) | Command::Sandbox(_)) {
         paths = paths.or_here();
     }
-    let flags = [("model.default", model.as_deref()), ("log.level", verbose.then_some("debug"))];
-    let layers = Layers::read(&paths.home, std::env::vars_os(), &flags);
     let outcome = match command {
         Command::Config(command) => config::run(command, &paths, &layers, &|line| output.note(line))?,
         Command::Policy(command) if command.changes_rules() => {
@@ -165,7 +165,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
                 let invocation =
                     Invocation { name: "chat", paths, need, runtime, named, begins, only_reads, recovers };
                 let opened = open::open(&invocation, config, Arc::clone(&person), never)?;
-                let ended = repl::hold(&opened, person, *output, (paths, &layers), chat);
+                let ended = repl::hold(&opened, person, *output, &layers, chat);
                 let ended = ended.map_err(|error| opened.name_others(error));
                 opened.close();
                 return ended;

@@ -67,7 +67,8 @@ pub(crate) struct WorkspaceLoading<'a> {
 }
 
 impl WorkspaceLoading<'_> {
-    /// The workspace of a call, loaded if it may be. With `offers` the git work tree around is offered where it is none.
+    /// The workspace of a call, loaded if it may be, and the paths with what its owner chose. With `offers` the git work tree
+    /// around is offered where it is none.
     ///
     /// # Errors
     /// When the folder that was written out cannot be a workspace, or the store fails.
@@ -75,14 +76,12 @@ impl WorkspaceLoading<'_> {
         &self,
         paths: &InvocationPaths,
         offers: bool,
-    ) -> Result<Workspace, CommandError> {
-        let chosen = paths.workspace()?;
-        if let Some(git_top) = &chosen.git_top
-            && self.chooses(git_top, offers).await?
-        {
-            return self.load_chosen(&paths.choosing(git_top.clone())).await;
-        }
-        self.load_chosen(paths).await
+    ) -> Result<(Workspace, InvocationPaths), CommandError> {
+        let paths = match paths.workspace()?.git_top {
+            Some(git_top) if self.chooses(&git_top, offers).await? => paths.choosing(git_top),
+            _ => paths.clone(),
+        };
+        Ok((self.load_chosen(&paths).await?, paths))
     }
 
     /// Whether the owner chooses, asked now, to work in a git work tree that is no workspace.

@@ -233,9 +233,6 @@ pub(super) fn answered(
     database: &Path,
     looked: &InspectedFolder,
 ) -> Result<Option<TrustRecord>, CommandError> {
-    if !database.exists() {
-        return Ok(None);
-    }
     let scratch = Scratch::default();
     let store = of_file(database, &scratch)?;
     let answer = commands::workspaces::answered(&store, &Principal::Owner, &looked.id);

@@ -1,16 +1,16 @@
 //! Opening a home that cannot be written, for a command that only reads: nothing is made in it, no lock either.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use commands::CommandError;
 use store::home::{DATABASE, Home, HomeDir, HomeOptions, STORE_ID, Scratch};
-use store::{Options, Principal, Store, StoreError, StoreLimits};
-use workspace::trust::TrustAnswer;
+use store::{Options, Store, StoreError, StoreLimits};
 
 use super::{Opened, connect, home_error, limits};
-use crate::config::Config;
+use crate::config::{Config, Layers};
 use crate::paths::InvocationPaths;
 use crate::terminal::Terminal;
+use crate::workspaces;
 
 /// Whether a home that could not be opened to be written may be read.
 pub(super) fn may_help(why: &CommandError, paths: &InvocationPaths, config: &Config) -> bool {
@@ -65,17 +65,25 @@ pub(crate) fn of_file(path: &Path, scratch: &Scratch) -> Result<Store, StoreErro
 
 /// Paths of a command that opens no store, with what its owner chose. Of a store that cannot be read, or lies on a
 /// server, it is not known.
-pub(crate) fn with_choice(paths: InvocationPaths) -> InvocationPaths {
-    let Some(git_top) = paths.workspace().ok().and_then(|chosen| chosen.git_top) else { return paths };
-    let database = paths.home.join(DATABASE);
-    if !database.exists() {
+pub(crate) fn with_choice(paths: InvocationPaths, layers: &Layers) -> InvocationPaths {
+    let Some(database) = file_of_store(&paths, layers) else { return paths };
+    if paths.workspace().ok().and_then(|chosen| chosen.git_top).is_none() {
         return paths;
     }
     let scratch = Scratch::default();
-    let trusted = || {
+    let with_choice = || {
         let store = of_file(&database, &scratch).ok()?;
-        let trusts = commands::workspaces::answer_about(&store, &Principal::Owner, &git_top);
-        crate::interrupt::runtime().ok()?.block_on(trusts).ok()?
+        crate::interrupt::runtime().ok()?.block_on(workspaces::with_choice(&paths, &store)).ok()
     };
-    if trusted() == Some(TrustAnswer::Trust) { paths.choosing(git_top) } else { paths }
+    with_choice().unwrap_or(paths)
+}
+
+/// The file of the home's store; none where there is none, or where the settings name a server: a file is left over then.
+pub(crate) fn file_of_store(paths: &InvocationPaths, layers: &Layers) -> Option<PathBuf> {
+    Some(paths.home.join(DATABASE)).filter(|database| !is_on_server(layers) && database.exists())
+}
+
+/// Whether the settings name a server as the place of the store.
+pub(crate) fn is_on_server(layers: &Layers) -> bool {
+    layers.get("store.url").0.is_some()
 }

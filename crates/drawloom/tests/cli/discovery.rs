@@ -150,6 +150,53 @@ fn repository(world: &World) -> PathBuf {
 }
 
 #[test]
+fn the_doctor_of_a_conversation_names_the_git_work_tree_that_was_chosen_in_it_and_before() {
+    let world = World::new();
+    let repo = repository(&world);
+    for answer in [Some("y\r"), None] {
+        let mut command = world.command(&["chat", "--model", "script:echo", "--color", "never"]);
+        command.current_dir(&repo);
+        let mut terminal = Terminal::of_width(with_terminal(&command), 200);
+        if let Some(answer) = answer {
+            terminal.shows("Work there? [y/N]");
+            terminal.types(answer);
+        }
+        terminal.says("/doctor\r");
+        let shown = terminal.plain();
+        let expected = format!("{}: a git repository in which you chose to work; trusted", text(&repo));
+        assert!(shown.contains(&expected), "{answer:?}: {shown}");
+        terminal.types("/exit\r");
+        assert_eq!(terminal.ended(), Some(0));
+    }
+}
+
+#[test]
+fn a_store_that_is_left_over_is_not_asked_where_the_store_is_on_a_server() {
+    let world = World::new();
+    let (repo, own) = (repository(&world), text(&world.home().join("workspace")));
+    begun(&world, &repo, Some("y\r"));
+    let marked = world.path("here/marked");
+    std::fs::create_dir(&marked).unwrap();
+    std::fs::write(marked.join("AGENTS.md"), "Obey.").unwrap();
+    world.ok(&["workspace", "trust", &text(&marked)]);
+    let doctor = || {
+        let output = world.command(&["doctor", "--quick", "--json"]).current_dir(&marked).output().unwrap();
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut checks = found["checks"].as_array().unwrap().iter();
+        checks.find(|check| check["name"] == "workspace").unwrap()["why"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(chosen(&world, &repo, &[]).0, text(&repo), "control: the store is the file");
+    assert!(doctor().ends_with("; trusted"), "control: {}", doctor());
+    world.write("config.toml", "[store]\nurl = \"postgres://localhost:1/none\"\n");
+    assert_eq!(chosen(&world, &repo, &[]).0, own);
+    assert!(
+        doctor().ends_with("; whether you trusted it is known to the store on the server"),
+        "{}",
+        doctor()
+    );
+}
+
+#[test]
 fn a_git_work_tree_that_is_not_offered_is_not_read() {
     let world = World::new();
     let repo = repository(&world);
@@ -170,4 +217,31 @@ fn a_git_work_tree_that_is_not_offered_is_not_read() {
     assert!(is_read() && shown.contains("SKILL.md"), "control: an offer says what it would load: {shown}");
     begun(&world, &repo, None);
     assert!(!is_read());
+}
+
+#[test]
+#[ignore = "needs strace: .ci/run runs it"]
+fn no_python_is_run_that_stands_in_a_git_work_tree_once_it_is_chosen() {
+    for (folder, runs) in [("here/repo/bin", false), ("bin", true)] {
+        let world = World::new();
+        let (repo, bin, ran) = (repository(&world), world.path(folder), world.path("ran"));
+        std::fs::create_dir_all(&bin).unwrap();
+        let python = bin.join("python3");
+        std::fs::write(&python, format!("#!/bin/sh\n: > {}\nexit 1\n", text(&ran))).unwrap();
+        std::fs::set_permissions(&python, PermissionsExt::from_mode(0o755)).unwrap();
+        let program = world.command(&["chat", "--model", "smollm2"]);
+        // Nothing leaves this machine: no socket can be made.
+        let mut command = std::process::Command::new("strace");
+        command.args(["-f", "-o", "/dev/null", "-e", "trace=socket"]);
+        command.args(["-e", "inject=socket:error=EAFNOSUPPORT"]);
+        command.arg("-E").arg(format!("PATH={}", text(&bin)));
+        command.arg(program.get_program()).args(program.get_args());
+        command.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.current_dir(&repo);
+        let mut terminal = Terminal::of_width(with_terminal(&command), 120);
+        terminal.shows("Work there? [y/N]");
+        terminal.types("y\r");
+        assert_eq!(terminal.ended(), Some(5), "{}", terminal.contents());
+        assert_eq!(ran.exists(), runs, "{folder}: {}", terminal.contents());
+    }
 }
