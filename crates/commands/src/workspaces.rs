@@ -1,6 +1,7 @@
 //! Workspaces: what one would load, what the owner said about it, and the answer kept (spec: security §4).
 
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use loom::{Digest, Millis};
@@ -73,7 +74,7 @@ pub fn difference(
     is_kept.then(|| ::tools::unified_diff(&name, before.map(String::as_str), Some(&after)))
 }
 
-/// What the owner said about whatever stood at a path.
+/// What the owner said about the folder that stands at a path; nothing where another one stood there then.
 ///
 /// # Errors
 /// As the store says.
@@ -83,7 +84,11 @@ pub async fn answer_about(
     path: &Path,
 ) -> Result<Option<TrustAnswer>, StoreError> {
     let record = store.workspace(who, path.to_owned()).await?;
-    Ok(record.map(|record| answer_of(&record)))
+    let stands = |record: &WorkspaceRecord| {
+        let found = std::fs::metadata(path);
+        found.is_ok_and(|found| (found.dev(), found.ino()) == (record.device, record.inode))
+    };
+    Ok(record.filter(stands).map(|record| answer_of(&record)))
 }
 
 const fn answer_of(record: &WorkspaceRecord) -> TrustAnswer {

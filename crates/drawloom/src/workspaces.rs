@@ -14,7 +14,7 @@ use text::bytes::size;
 use text::mask::Masker;
 use text::terminal::one_line;
 use workspace::trust::{
-    Accepted, InventoryChange, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceId,
+    Accepted, InventoryChange, KEPT_BYTES, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceId,
     WorkspaceOrigin, decide,
 };
 use workspace::{Root, StoreGuard};
@@ -109,7 +109,9 @@ impl WorkspaceLoading<'_> {
             lines.push("It would load:".to_owned());
             lines.extend(listed(&looked));
         }
-        lines.push(KEPT.to_owned());
+        // Where nobody works yet, the two need to be told which folder is meant.
+        let named = shlex::try_quote(&shown).unwrap_or_default().into_owned();
+        lines.push(format!("The answer is kept; `drawloom workspace trust {named}` and `untrust {named}` change it."));
         let Some(yes) = self.person.answer(&lines, "Work there?") else {
             notice();
             return Ok(false);
@@ -227,8 +229,14 @@ impl TrustPrompt<'_> {
         let mut lines = vec![format!("{} changed since you trusted it:", shown(self.chosen))];
         lines.extend(changes.iter().map(|change| format!("  {}", self.in_a_line(record, change))));
         for path in unseen.iter().map(InventoryChange::path) {
-            let Some(difference) = difference(self.looked, record, path, self.masker) else { continue };
-            lines.extend(difference.lines().map(str::to_owned));
+            match difference(self.looked, record, path, self.masker) {
+                Some(difference) => lines.extend(difference.lines().map(str::to_owned)),
+                None => lines.push(format!(
+                    "The difference of {} cannot be shown: no text over {} is kept. Read the file before you answer.",
+                    one_line(&path.to_string_lossy()),
+                    size(KEPT_BYTES as u64)
+                )),
+            }
         }
         match self.person.answer(&lines, "Load it with these changes?") {
             Some(true) => TrustReply::Now(TrustAnswer::Trust),

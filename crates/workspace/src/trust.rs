@@ -16,7 +16,9 @@ use crate::identity::FileId;
 use crate::root::Root;
 
 pub use accepted::Accepted;
-pub use inventory::{Inventory, InventoryChange, InventoryItem, ItemKind, Unread, is_instructions};
+pub use inventory::{
+    Inventory, InventoryChange, InventoryItem, ItemKind, KEPT_BYTES, Unread, is_instructions,
+};
 
 /// Identity of a workspace's folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

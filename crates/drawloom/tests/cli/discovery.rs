@@ -117,6 +117,21 @@ fn a_git_work_tree_is_offered_once_and_the_answer_is_kept_both_ways() {
 }
 
 #[test]
+fn s4_another_folder_at_the_path_of_a_git_work_tree_that_was_chosen_is_offered_anew() {
+    let world = World::new();
+    let repo = world.path("here/repo");
+    std::fs::create_dir_all(repo.join(".git")).unwrap();
+    begun(&world, &repo, Some("y\r"));
+    assert_eq!(chosen(&world, &repo, &[]).0, text(&repo), "control");
+    std::fs::rename(&repo, world.path("here/old")).unwrap();
+    std::fs::create_dir_all(repo.join(".git")).unwrap();
+    assert_eq!(chosen(&world, &repo, &[]).0, text(&world.home().join("workspace")));
+    let shown = begun(&world, &repo, Some("n\r"));
+    assert!(shown.contains(&format!("`drawloom workspace trust {}`", text(&repo))), "{shown}");
+    assert_eq!(chosen(&world, &repo, &[]).0, text(&world.home().join("workspace")));
+}
+
+#[test]
 fn without_a_person_a_git_work_tree_is_named_with_its_flag_and_not_entered() {
     let world = World::new();
     let repo = world.path("here/repo");

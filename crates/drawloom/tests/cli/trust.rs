@@ -365,9 +365,10 @@ fn s4_at_a_terminal_instructions_that_changed_are_asked_about_again() {
     assert!(!said_in(&world, &clone, &[]).0.contains("PULLED"));
     at_terminal(&world, &clone, &chat, "y\n");
     assert!(said_in(&world, &clone, &[]).0.contains("PULLED"));
-    // A text too long to be kept is shown by its sizes.
+    // A text too long to be kept is shown by its sizes, and that is said.
     std::fs::write(clone.join("SOUL.md"), "long\n".repeat(20_000)).unwrap();
     let (_, shown) = at_terminal(&world, &clone, &chat, "y\n");
+    assert!(shown.contains("The difference of SOUL.md cannot be shown"), "{shown}");
     assert!(
         shown.contains("SOUL.md  changed, 11 B before, 97.7 KiB now") && !shown.contains("+long"),
         "{shown}"

@@ -17,7 +17,7 @@ use crate::root::{ReadRules, Root};
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Largest text of instructions that is kept to show what changes in it, in bytes.
-const KEPT_BYTES: usize = 64 * 1024;
+pub const KEPT_BYTES: usize = 64 * 1024;
 
 /// Most items, and most entries looked at in one folder.
 const MAX_ITEMS: usize = 5_000;
