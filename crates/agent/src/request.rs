@@ -9,13 +9,13 @@ use std::sync::Arc;
 use context::dialogue::{Dependencies, DialogueRequest, assemble};
 use context::document::{DocumentRequest, document};
 use context::{
-    Assembled, Bootstrap, ContextError, ContinuationForm, Estimator, NothingRemembered, ReplayConstraints,
-    RequestPiece, TargetModel, TokenBudget, WorkspaceTrust, of_prompt,
+    Assembled, Bootstrap, ContinuationForm, Estimator, NothingRemembered, ReplayConstraints, RequestPiece,
+    TargetModel, TokenBudget, WorkspaceTrust, of_prompt,
 };
 use futures_util::future::BoxFuture;
 use loom::{
     Digest, GenerationPlace, Millis, Mode, NodeId, PositionId, Purpose, RowError, Seq, TreeId, TreeReader,
-    ViewName, render, resolve,
+    ViewName, path, render, resolve,
 };
 use model::{Model, ModelPlace, Params, Prompt, Thinking, ThinkingControl};
 use store::{Guard, Principal};
@@ -211,7 +211,7 @@ impl GenerationRequest {
 
 /// What is read of a path in one snapshot.
 struct PathRead {
-    assembled: Result<Assembled, ContextError>,
+    assembled: Result<Assembled, AgentError>,
     place: GenerationPlace,
     base: Option<PreviousRequest>,
 }
@@ -233,12 +233,16 @@ impl PathRequest {
         let parent_node = resolve::shown(rows, &view, parent)?;
         let place = GenerationPlace { view: view.clone(), parent, parent_node };
         let base = PreviousRequest::read(rows, parent)?;
+        // What is pruned leaves the context, and with it what stands below.
+        if let Some(refusal) = path::hidden(rows, parent)? {
+            return Ok(PathRead { assembled: Err(refusal.into()), place, base });
+        }
         let (context, instruction) = (self.context.clone(), self.instruction.clone());
         let repeated = self.variant.again(rows, &view, parent);
         let repeated = repeated.and_then(|again| Ok((again, self.variant.previous(rows, &target)?)));
         let (again, previous) = match repeated {
             Ok(repeated) => repeated,
-            Err(error) => return Ok(PathRead { assembled: Err(error), place, base }),
+            Err(error) => return Ok(PathRead { assembled: Err(error.into()), place, base }),
         };
         let assembled = match rows.tree()?.mode {
             Mode::Buffer => {
@@ -266,7 +270,7 @@ impl PathRequest {
                 assemble(rows, &request, &around)
             }
         };
-        Ok(PathRead { assembled, place, base })
+        Ok(PathRead { assembled: assembled.map_err(AgentError::from), place, base })
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use context::{ContextError, Manifest};
 use futures_util::future::BoxFuture;
-use loom::{GenerationRow, NodeId};
+use loom::{GenerationRow, NodeId, path};
 use model::{EncodedRequest, Model, ModelPlace, Params, SiblingSlot};
 
 use crate::call::Call;
@@ -172,6 +172,7 @@ pub async fn resend(
     agent: String,
 ) -> Result<NodeId, AgentError> {
     runtime.require_space()?;
+    require_visible(runtime, call, &earlier).await?;
     let (ends_at, stop) = replay::recorded_end(runtime, &call.who, &earlier).await?;
     // What is assembled, of what, is decided: only whether a view follows is asked of the path.
     let ask = GenerationRequest {
@@ -191,4 +192,11 @@ pub async fn resend(
     let gate = PassedGate::default();
     let heard = exchange::send((runtime, call), &ask, &prepared, &begun, slot, &gate).await;
     commit::node_of(commit::commit(runtime, call, &ask, &prepared, begun, heard).await?)
+}
+
+/// Refuses to ask again where the place of a request was pruned since, or one above it: its bytes hold that text.
+async fn require_visible(runtime: &Runtime, call: &Call, earlier: &GenerationRow) -> Result<(), AgentError> {
+    let Some(at) = earlier.place.as_ref().map(|place| place.parent) else { return Ok(()) };
+    let hidden = runtime.read(&call.who, earlier.tree, move |rows| path::hidden(rows, at)).await?;
+    hidden.map_or(Ok(()), |refusal| Err(refusal.into()))
 }

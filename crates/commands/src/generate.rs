@@ -11,7 +11,7 @@ use agent::{
 };
 use futures_util::future::BoxFuture;
 use futures_util::future::join_all;
-use loom::{Op, Position, PositionId, PositionKind, Seq, TreeId, ViewName};
+use loom::{Op, Position, PositionId, PositionKind, Seq, TreeId, TreeReader, ViewName};
 use model::ModelInfo;
 use tokio::sync::watch;
 
@@ -68,6 +68,22 @@ async fn on_path(app: &App, asker: &Asker, tree: TreeId, at: PositionId) -> Resu
     }
 }
 
+/// Refuses, before drafts are committed, a place that is pruned or below one that is: the tip, if none is named.
+async fn require_visible(
+    app: &App,
+    asker: &Asker,
+    (tree, view): (TreeId, &ViewName),
+    from: Option<PositionId>,
+) -> Result<(), CommandError> {
+    let view = view.clone();
+    let hidden = move |rows: &dyn TreeReader| {
+        let at = from.map_or_else(|| loom::render::tip(rows, &view), Ok)?;
+        loom::path::hidden(rows, at)
+    };
+    let hidden = app.read(asker, tree, hidden).await?;
+    hidden.map_or(Ok(()), |refusal| Err(refusal.into()))
+}
+
 fn run<'a>(
     app: &'a App,
     asker: &'a Asker,
@@ -77,6 +93,7 @@ fn run<'a>(
     sampling: &'a Sampling,
 ) -> BoxFuture<'a, Result<CommandOutcome, CommandError>> {
     Box::pin(async move {
+        require_visible(app, asker, (tree, &view), from).await?;
         let shares = shares(app, asker, tree, sampling).await?;
         let requests: u32 = shares.iter().map(|share| share.count).sum();
         let model = |share: &Share| share.model.info().full_name();

@@ -318,3 +318,38 @@ async fn nothing_is_asked_for_at_a_head_a_note_or_a_remark() {
         assert_eq!(home.ok(&["cost"]).await["rows"], json!([]), "nothing was sent");
     }
 }
+
+/// What is pruned leaves the context, and with it what stands below: nothing goes on from there, as nobody goes there.
+#[tokio::test]
+async fn nothing_is_asked_for_below_what_is_pruned() {
+    for home in homes() {
+        let tree = home.tree("buffer", "It rained.").await;
+        let [pruned, below, last] = [" PRUNED.", " It snowed.", " Stars."];
+        let pruned = home.append(&tree, pruned).await;
+        let below = home.append(&tree, below).await;
+        let last = home.append(&tree, last).await;
+        home.ok(&["tree", "prune", &tree, &pruned]).await;
+        home.ok(&["tree", "draft", &tree, " Typed."]).await;
+        echo(&home);
+        for (at, words) in [
+            (&pruned, ["regenerate", &tree, &below]),
+            (&below, ["regenerate", &tree, &last]),
+            (&below, ["generate", &tree, &format!("--from={below}")]),
+            (&last, ["generate", &tree, &format!("--from={last}")]),
+        ] {
+            let told =
+                |error: drawloom_commands::CommandError| (error.code, error.message, error.hint, error.exit);
+            let go = told(home.err(&["tree", "go", &tree, at]).await);
+            for more in [&[][..], &["--dry-run"]] {
+                let refused = home.err(&[&["tree"][..], &words, more].concat()).await;
+                assert_eq!(told(refused), go, "{words:?} {more:?}");
+            }
+            assert!(go.2.contains("drawloom tree restore TREE"), "{go:?}");
+        }
+        assert_eq!(home.ok(&["cost"]).await["rows"], json!([]), "nothing was sent");
+        let texts = home.nodes(&tree, &["--all"]).await;
+        assert!(texts.iter().all(|node| node["text"] != " Typed."), "the draft stays one: {texts:?}");
+        // The control: beside it there is nothing that is hidden.
+        home.ok(&["tree", "regenerate", &tree, &pruned]).await;
+    }
+}

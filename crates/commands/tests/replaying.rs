@@ -314,3 +314,31 @@ async fn many_tokens_are_estimated_before_they_go_elsewhere() {
         assert_eq!(asked.lock().unwrap().len(), 1, "control");
     }
 }
+
+/// What was pruned since leaves the context of a request that is repeated, too.
+#[tokio::test]
+async fn nothing_is_asked_again_below_what_was_pruned_since() {
+    for mut home in homes() {
+        let asked = furnish(&mut home);
+        let tree = home.tree("buffer", "It rained.").await;
+        let pruned = home.append(&tree, " PRUNED.").await;
+        let made = home.ok(&["tree", "generate", &tree]).await;
+        let node = field(&made["nodes"][0], "id");
+        home.ok(&["tree", "prune", &tree, &pruned]).await;
+        let sent = asked.lock().unwrap().len();
+        for named in [None, Some("here/b")] {
+            name(&mut home, named);
+            let refused = home.err(&["context", "replay", &node]).await;
+            assert_eq!((refused.code.as_ref(), refused.exit), ("refused", 2), "{named:?}: {refused:?}");
+            assert!(refused.hint.contains("drawloom tree restore TREE"), "{refused:?}");
+            assert_eq!(asked.lock().unwrap().len(), sent, "{named:?}");
+        }
+        // The control: shown again, it is asked of both.
+        home.ok(&["tree", "restore", &tree, &pruned]).await;
+        for named in [None, Some("here/b")] {
+            name(&mut home, named);
+            home.ok(&["context", "replay", &node]).await;
+        }
+        assert_eq!(asked.lock().unwrap().len(), sent + 2);
+    }
+}

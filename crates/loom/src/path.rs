@@ -9,6 +9,7 @@ mod overrides;
 
 use crate::cell::{CellKey, OpTarget};
 use crate::id::PositionId;
+use crate::plan::Refusal;
 use crate::position::{Position, PositionKind};
 use crate::reader::{Order, RowError, TreeReader};
 
@@ -182,6 +183,14 @@ pub fn pruned_above(rows: &dyn TreeReader, at: PositionId) -> Result<Option<Posi
         }
     }
     Ok(nearest.map(|nearest| nearest.id))
+}
+
+/// Why nothing goes on from a position: it, or one above it, is pruned. None where it is visible.
+///
+/// # Errors
+/// [`RowError`] when the store fails.
+pub fn hidden(rows: &dyn TreeReader, at: PositionId) -> Result<Option<Refusal>, RowError> {
+    Ok(pruned_above(rows, at)?.map(|pruned| Refusal::hidden(at, pruned)))
 }
 
 /// The leaf reached from a position by its newest visible children.

@@ -341,6 +341,11 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Refuses a place that is pruned itself, or stands below one that is.
+    pub fn hidden(at: PositionId, pruned: PositionId) -> Self {
+        if pruned == at { Self::Pruned(OpTarget::Position(at)) } else { Self::BelowPruned { at, pruned } }
+    }
+
     /// What to do about it.
     pub const fn hint(&self) -> &'static str {
         match self {

@@ -249,12 +249,25 @@ async fn change(
 async fn place(app: &App, asker: &Asker, named: &NamedNode, made: &Edited) -> Result<String, CommandError> {
     let (at, version) = (made.position, made.node);
     let found = look(app, asker, named.tree, &named.view, move |rows, tip| {
-        Ok((loom::path::is_ancestor(rows, at, tip)?, editing::is_read(rows, (at, version), tip)?))
+        let pruned = match loom::path::pruned_above(rows, at)? {
+            Some(pruned) => {
+                Some(rows.node(pruned.original())?.map_or_else(|| pruned.to_string(), |row| row.short_id))
+            }
+            None => None,
+        };
+        let is_read = editing::is_read(rows, (at, version), tip)?;
+        Ok((loom::path::is_ancestor(rows, at, tip)?, is_read, pruned))
     });
     match found.await? {
-        (_, true) => Ok("is shown now".to_owned()),
-        (true, false) => Ok("is left out of the text".to_owned()),
-        (false, false) => {
+        (_, true, _) => Ok("is shown now".to_owned()),
+        (true, false, _) => Ok("is left out of the text".to_owned()),
+        (false, false, Some(pruned)) => {
+            let tree = tree_argument(app, asker, named.tree).await?;
+            Ok(format!(
+                "is hidden, as {pruned} is pruned: `drawloom tree restore {tree} {pruned}` shows it again"
+            ))
+        }
+        (false, false, None) => {
             let (tree, of) = (tree_argument(app, asker, named.tree).await?, view_option(&named.view));
             Ok(format!(
                 "stands beside the path of {}: `drawloom tree switch {tree} {}{of}` goes there",

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
+use drawloom_commands::{Asker, CommandOutcome};
 use model::ScriptModel;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
 
-use crate::home::{TestHome, field};
+use crate::home::{TestHome, field, homes};
 
 /// A change somebody makes in an editor, at places given as shares of the text in 1/256, or by numbers of marks and of
 /// empty lines, taken modulo those there are.
@@ -323,4 +324,33 @@ async fn round(home: &TestHome, tree: &str, changes: Vec<Change>) -> Result<(), 
     home.ok(&["tree", "switch", tree, "--prev", &field(&there[beside], "id")]).await;
     prop_assert_eq!(home.text(tree).await, expected());
     Ok(())
+}
+
+/// Nobody goes to what stands below a pruned passage: what is pruned is shown again first.
+#[tokio::test]
+async fn an_edit_below_what_is_pruned_names_the_way_that_works() {
+    for home in homes() {
+        let tree = home.tree("buffer", "It rained.").await;
+        let pruned = home.append(&tree, " Nobody came.").await;
+        let below = home.append(&tree, " It snowed.").await;
+        let short = field(&home.node(&tree, &pruned).await, "short_id");
+        for (at, text, is_restored) in
+            [(&below, " Fog.", true), (&pruned, " Many came.", true), (&below, " Stars.", false)]
+        {
+            home.ok(&["tree", if is_restored { "prune" } else { "restore" }, &tree, &pruned]).await;
+            let done = home.run_as(&Asker::owner(), &["tree", "edit", &tree, at, "--text", text]).await;
+            let CommandOutcome::Edited(told) = done.unwrap() else { panic!() };
+            let command = told.sentence.split('`').nth(1).unwrap().strip_prefix("drawloom ").unwrap();
+            let words: Vec<_> = command.split(' ').collect();
+            assert_eq!(words[1] == "restore", is_restored, "{}", told.sentence);
+            assert_eq!(
+                told.sentence.contains(&format!("as {short} is pruned")),
+                is_restored,
+                "{}",
+                told.sentence
+            );
+            home.ok(&words).await;
+        }
+        assert_eq!(home.text(&tree).await, "It rained. Many came. Stars.");
+    }
 }

@@ -140,11 +140,8 @@ pub(super) fn compact(
 /// Refuses a place that is pruned or below one that is.
 pub(super) fn visible(builder: &PlanBuilder<'_, '_>, at: PositionId) -> Result<(), PlanError> {
     if builder.slice.fact(ReadKey::Hidden { at, but: None })? {
-        return Err(match builder.slice.found_position(ReadKey::PrunedAbove(at))? {
-            Some(pruned) if pruned != at => Refusal::BelowPruned { at, pruned },
-            _ => Refusal::Pruned(OpTarget::Position(at)),
-        }
-        .into());
+        let pruned = builder.slice.found_position(ReadKey::PrunedAbove(at))?.unwrap_or(at);
+        return Err(Refusal::hidden(at, pruned).into());
     }
     Ok(())
 }
