@@ -134,8 +134,11 @@ pub(super) async fn edit(app: &App, asker: &Asker, args: Edit) -> Result<Command
             };
             if base.is_some() {
                 text = editing::as_edited(&before, &text);
-            } else if is_document(app, asker, named.tree).await? {
-                text = editing::with_break_of(&before, &text);
+            } else {
+                text = editing::with_line_ends_of(&before, &text);
+                if is_document(app, asker, named.tree).await? {
+                    text = editing::with_break_of(&before, &text);
+                }
             }
             if !editing::is_meant(app, &before, &text, &named.short_id) {
                 return Err(editing::not_meant("nothing was changed"));

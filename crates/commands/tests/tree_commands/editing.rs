@@ -354,3 +354,26 @@ async fn an_edit_below_what_is_pruned_names_the_way_that_works() {
         assert_eq!(home.text(&tree).await, "It rained. Many came. Stars.");
     }
 }
+
+/// A file may have other line ends than the passage, and a byte order mark: neither is a change, as in an editor.
+#[tokio::test]
+async fn a_file_for_a_passage_has_its_line_ends_and_no_mark_of_byte_order() {
+    for home in homes() {
+        let file = home.dir.path().join("new.txt");
+        for (mode, text, saved, expected) in [
+            ("buffer", "Nobody came.\n\n", "New words.\n", "New words.\n\n"),
+            ("buffer", "Nobody came.\n\n", "New words.\r\n", "New words.\n\n"),
+            ("buffer", "Nobody came.\n\n", "\u{feff}New words.\n", "New words.\n\n"),
+            ("buffer", "Nobody came.\r\n\r\n", "New words.\n", "New words.\r\n\r\n"),
+            ("buffer", "\u{feff}Nobody came.", "\u{feff}New words.", "\u{feff}New words."),
+            ("dialogue", "Nobody came.", "\u{feff}New\r\nwords.\r\n", "New\nwords.\n"),
+        ] {
+            let tree = home.tree(mode, text).await;
+            let node = field(&home.nodes(&tree, &[]).await[1], "id");
+            std::fs::write(&file, saved).unwrap();
+            let edited = ["tree", "edit", &tree, &node, "--file", file.to_str().unwrap()];
+            let made = field(&home.ok(&edited).await, "node");
+            assert_eq!(home.node(&tree, &made).await["text"], expected, "{text:?} by {saved:?}");
+        }
+    }
+}

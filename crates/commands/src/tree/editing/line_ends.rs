@@ -28,7 +28,7 @@ pub(in crate::tree) fn with_break_of(old: &str, new: &str) -> String {
 
 /// An edited text with the line ends and without the byte order mark that its editor may have given it. A carriage return
 /// alone is text of its line.
-pub(super) fn with_line_ends_of(old: &str, saved: &str) -> String {
+pub(in crate::tree) fn with_line_ends_of(old: &str, saved: &str) -> String {
     let saved = if old.starts_with('\u{feff}') { saved } else { saved.trim_start_matches('\u{feff}') };
     if old.contains('\n') && !old.contains('\r') && !saved.contains('\n') {
         // An editor that ends every line so.
