@@ -44,7 +44,8 @@ fn file(root: &Root, accepted: &Accepted, name: &str, masker: &Masker) -> Result
     };
     if !accepted.takes(path.as_path(), content.digest()) {
         return Err(
-            "it has changed since you trusted the workspace; `workspace trust` accepts the change".to_owned()
+            "it has changed since you trusted the workspace; `drawloom workspace trust` accepts the change"
+                .to_owned(),
         );
     }
     let digest = Digest::of(&content.bytes);
@@ -119,5 +120,9 @@ mod tests {
         assert_eq!(names(&boot), ["AGENTS.md"]);
         let left: Vec<&str> = boot.left_out.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(left, ["SOUL.md", "USER.md"]);
+        assert!(
+            boot.left_out[0].1.contains("`drawloom workspace trust`"),
+            "also where a chat runs: {boot:?}"
+        );
     }
 }

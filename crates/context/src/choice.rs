@@ -368,20 +368,23 @@ impl WindowChoice<'_> {
             let sent = chosen.injected.iter().any(|shown| shown.source.starts_with(&topic(change.name)));
             let digest = change.digest();
             let cost = format!("reading it again now would cost the cache about {cost} tokens");
-            if sent {
+            if sent && change.after.is_none() {
+                chosen.notices.push(format!(
+                    "{} is taken out: the model is told that what it was sent of it holds no more",
+                    change.name
+                ));
+            } else if sent {
                 chosen.notices.push(format!("{} has changed: the difference is sent; {cost}", change.name));
             } else if self.request.bootstrap.changed_files == ChangedFiles::NextSession {
+                let is_there = change.after.is_some();
+                let next =
+                    if is_there { "the next session has it" } else { "the next session is without it" };
                 if !self.request.previous.told.contains(&(change.name.to_owned(), digest)) {
-                    chosen
-                        .notices
-                        .push(format!("{} has changed: the next session has it; {cost}", change.name));
+                    chosen.notices.push(format!("{} has changed: {next}; {cost}", change.name));
                 }
                 let source = Source::File { path: change.name.to_owned(), digest };
-                untold.push(RequestPiece::left_out(
-                    Kind::File,
-                    source,
-                    "it has changed: the next session has it",
-                ));
+                let why = format!("it has changed: {next}");
+                untold.push(RequestPiece::left_out(Kind::File, source, &why));
             }
         }
         chosen.untold = untold;

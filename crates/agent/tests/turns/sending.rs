@@ -78,3 +78,23 @@ async fn what_a_provider_finds_too_long_is_cut_and_sent_once_more() {
     assert!(notes.iter().any(|note| note.contains("found the request too long")), "{notes:?}");
     assert_eq!(process.generations().await.len(), 14);
 }
+
+#[tokio::test]
+async fn a_file_that_is_loaded_no_more_is_said_to_be_taken_out() {
+    let house = House::new();
+    let process = house.process("chat");
+    say(&process, &script(YES), rules("Be kind.\n")).await;
+    let why = ("AGENTS.md".to_owned(), "it has changed".to_owned());
+    let without = Arc::new(Bootstrap { left_out: vec![why], ..Bootstrap::default() });
+    say(&process, &script(YES), Arc::clone(&without)).await;
+    let told = shown(&process).await;
+    assert!(told[0].text.contains("holds no more") && !told[0].text.contains("kind"), "{told:?}");
+    let notes = std::mem::take(&mut *process.heard.notes.lock().unwrap());
+    let of_it: Vec<_> = notes.iter().filter(|note| note.contains("AGENTS.md")).collect();
+    assert_eq!(
+        of_it,
+        ["AGENTS.md is taken out: the model is told that what it was sent of it holds no more"]
+    );
+    say(&process, &script(YES), without).await;
+    assert!(!process.heard.notes.lock().unwrap().iter().any(|note| note.contains("AGENTS.md")), "said once");
+}
