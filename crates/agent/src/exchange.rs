@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use model::{Cancel, Exchange, ModelError, RawResponse, SiblingSlot};
+use model::{Cancel, Exchange, ModelError, RawResponse, RepeatPermit, SiblingSlot};
 use store::home::HomeDir;
 use store::spool::{GenerationName, Spool, SpoolHeader};
 use tokio::sync::watch;
@@ -17,6 +17,7 @@ use crate::prepared_request::{PreparedRequest, StartedGeneration};
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
 use crate::stop_cutter::StopCutter;
+use crate::workspace_trust::WorkspacePermit;
 
 /// Lets the first of several requests go ahead until its first token.
 pub enum CacheGate<'a> {
@@ -122,8 +123,16 @@ pub(crate) async fn send(
             stop.cancel();
         }
     };
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
-    let sending = ask.model.send(&prepared.encoded, &to, exchange);
+    let trusted = WorkspacePermit { runtime, who: &call.who, tree: ask.tree };
+    let permit = prepared.trusts_by_record.then_some(&trusted as &dyn RepeatPermit);
+    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel, permit };
+    let sending = async {
+        // Since it was put together, somebody may have been waited for: an answer about a budget, a server that counts.
+        match permit {
+            Some(permit) if !permit.is_granted().await => Err(ModelError::Withdrawn { response: None }),
+            _ => ask.model.send(&prepared.encoded, &to, exchange).await,
+        }
+    };
     let mut cancelled = call.cancel.clone();
     let stopped = async {
         tokio::select! {

@@ -37,6 +37,8 @@ pub struct PreparedRequest {
     pub(crate) bytes: Vec<u8>,
     pub(crate) digest: Digest,
     pub(crate) assembled: Assembled,
+    /// Whether it may hold texts of a workspace that the owner's record trusted when it was put together.
+    pub(crate) trusts_by_record: bool,
     place: Option<GenerationPlace>,
     middle: Vec<u8>,
     /// What stands above its cache boundary, as it is kept.
@@ -62,7 +64,7 @@ impl PreparedRequest {
     /// When the model cannot take it.
     pub(crate) fn encode(
         ask: &GenerationRequest,
-        AssembledRequest { assembled, place, base }: AssembledRequest,
+        AssembledRequest { assembled, place, base, trusts_by_record }: AssembledRequest,
         budget: TokenBudget,
         estimator: &Estimator,
         at: Cursor,
@@ -119,6 +121,7 @@ impl PreparedRequest {
             digest: Digest::of(&bytes),
             bytes,
             assembled,
+            trusts_by_record,
             place,
             middle,
             prefix,
@@ -183,6 +186,8 @@ impl PreparedRequest {
             bytes,
             digest,
             assembled,
+            // Its bytes go once more to the model that had them.
+            trusts_by_record: false,
             place: earlier.place.clone(),
             middle,
             prefix,

@@ -106,6 +106,8 @@ pub(crate) struct AssembledRequest {
     pub(crate) assembled: Assembled,
     pub(crate) place: Option<GenerationPlace>,
     pub(crate) base: Option<PreviousRequest>,
+    /// Whether it may hold texts of a workspace that the owner's record trusts.
+    pub(crate) trusts_by_record: bool,
 }
 
 impl From<PathRequest> for RequestSource {
@@ -149,6 +151,7 @@ impl GenerationRequest {
                         let read = Bootstrap::clone(&path.bootstrap);
                         path.bootstrap = Arc::new(Bootstrap { workspace: WorkspaceTrust::Withdrawn, ..read });
                     }
+                    let trusts_by_record = path.bootstrap.workspace == WorkspaceTrust::ByRecord;
                     let target = TargetModel::of(self.model.info());
                     let way = ContinuationForm::of(self.model.info());
                     let stored = StoredMedia::of(Arc::clone(&runtime.home));
@@ -157,7 +160,7 @@ impl GenerationRequest {
                     };
                     let read = runtime.read(who, self.tree, read).await?;
                     let (assembled, place, base) = (read.assembled?, Some(read.place), read.base);
-                    Ok(AssembledRequest { assembled, place, base })
+                    Ok(AssembledRequest { assembled, place, base, trusts_by_record })
                 }
                 RequestSource::Prompt(asked) => {
                     let mut prompt = asked.prompt.clone();
@@ -175,7 +178,7 @@ impl GenerationRequest {
                         }
                         None => None,
                     };
-                    Ok(AssembledRequest { assembled, place, base: None })
+                    Ok(AssembledRequest { assembled, place, base: None, trusts_by_record: false })
                 }
             }
         })

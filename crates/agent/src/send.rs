@@ -44,15 +44,32 @@ impl GenerationRequest {
         slot: SiblingSlot,
         gate: &PassedGate<'_>,
     ) -> Result<GenerationOutcome, AgentError> {
-        let first = self.try_send(runtime, call, slot.clone(), gate, None).await?;
+        let first = self.send_permitted(runtime, call, slot.clone(), gate, None).await?;
         if !(first.is_empty() && first.is_too_long()) {
             return Ok(first);
         }
-        match self.try_send(runtime, call, slot, gate, Some(first.tokens)).await {
+        match self.send_permitted(runtime, call, slot, gate, Some(first.tokens)).await {
             // Nothing is left that could leave: what the provider said stands.
             Err(AgentError::Context(ContextError::TooLong { .. } | ContextError::Empty)) => Ok(first),
             second => second,
         }
+    }
+
+    /// Sends it; where trust in what it holds was withdrawn while it waited, it is put together anew, once.
+    async fn send_permitted(
+        &self,
+        runtime: &Runtime,
+        call: &Call,
+        slot: SiblingSlot,
+        gate: &PassedGate<'_>,
+        refused: Option<u64>,
+    ) -> Result<GenerationOutcome, AgentError> {
+        let first = self.try_send(runtime, call, slot.clone(), gate, refused).await?;
+        if !(first.is_empty() && is_withdrawn(&first)) {
+            return Ok(first);
+        }
+        call.note("the workspace was untrusted while the request waited: it is put together anew, without its texts");
+        self.try_send(runtime, call, slot, gate, refused).await
     }
 
     fn try_send<'a>(
@@ -148,6 +165,11 @@ async fn send_with_fallback(
         }
     }
     Ok(first)
+}
+
+/// Whether a request was not sent, or not repeated, as what it held was withdrawn.
+fn is_withdrawn(answered: &GenerationOutcome) -> bool {
+    matches!(answered.error, Some(AgentError::Model { code: "withdrawn", .. }))
 }
 
 /// Why another model may be asked: nothing came, for a reason that is this model's alone.

@@ -32,7 +32,8 @@ pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<CommandOutcome
         }
     };
     let mut spool = Vec::new();
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: app.cancel.clone() };
+    let exchange =
+        Exchange { spool: &mut spool, listener: &mut listener, cancel: app.cancel.clone(), permit: None };
     app.frontend.awaits(&model.info().full_name(), Estimator::default().of(QUESTION));
     let sent = model.send(&request, &CallOrigin::new("model test", Purpose::Turn), exchange).await;
     app.frontend.arrived();

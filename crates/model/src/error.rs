@@ -67,6 +67,12 @@ pub enum ModelError {
         /// Whether every attempt was turned away, and the next one waited: no answer was begun.
         refused: bool,
     },
+    /// What the request holds was withdrawn while it waited: it was not repeated.
+    #[error("the request was not sent: a text of it was withdrawn while it waited")]
+    Withdrawn {
+        /// What came of the attempt before.
+        response: Option<Box<RawResponse>>,
+    },
     /// The answer could not be kept.
     #[error("the answer could not be kept: {cause}")]
     Spool { cause: io::Error, response: Box<RawResponse> },
@@ -111,6 +117,7 @@ impl ModelError {
                 FailureKind::Rejected => "request_rejected",
             },
             Self::Cancelled { .. } => "cancelled",
+            Self::Withdrawn { .. } => "withdrawn",
             Self::Spool { .. } => "spool_failed",
             Self::Encode(error) => error.code(),
             Self::ScriptExhausted { .. } => "script_exhausted",
@@ -126,6 +133,7 @@ impl ModelError {
             Self::FirstByteTimeout { .. } => "try again, or raise the provider's first_byte_timeout",
             Self::IdleTimeout { .. } => "ask again to retry, or raise the provider's idle_timeout",
             Self::Cut { .. } | Self::Cancelled { .. } => "ask again to retry",
+            Self::Withdrawn { .. } => "ask again: it is put together anew, without that text",
             Self::Garbage { .. } => "check that the base URL is that of the provider's API",
             Self::Server { failure, response, .. } => match failure.kind {
                 FailureKind::ContextTooLong => "shorten the request, or choose a model with a larger window",
@@ -153,6 +161,7 @@ impl ModelError {
         match self {
             Self::FirstByteTimeout { response, .. }
             | Self::Cut { response, .. }
+            | Self::Withdrawn { response }
             | Self::Cancelled { response, .. } => response.take().map(|response| *response),
             Self::IdleTimeout { response, .. }
             | Self::Garbage { response, .. }
@@ -179,6 +188,7 @@ impl ModelError {
         match self {
             Self::FirstByteTimeout { response, .. }
             | Self::Cut { response, .. }
+            | Self::Withdrawn { response }
             | Self::Cancelled { response, .. } => response.as_deref(),
             Self::IdleTimeout { response, .. }
             | Self::Garbage { response, .. }

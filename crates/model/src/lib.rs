@@ -107,7 +107,9 @@ pub use encoded::{EncodeError, EncodedRequest, PartKind, PartRange};
 pub use error::ModelError;
 pub use event::{EventListener, FinishReason, ModelEvent, TokenLogprob, TokenUsage, TopToken};
 pub use http_model::HttpModel;
-pub use model::{CallOrigin, Exchange, Model, ModelInfo, ModelPlace, Purpose, SiblingSlot, SourceKind};
+pub use model::{
+    CallOrigin, Exchange, Model, ModelInfo, ModelPlace, Purpose, RepeatPermit, SiblingSlot, SourceKind,
+};
 pub use model_list::{ListError, ListedModel, list_models};
 pub use parsed_response::{PARSER_VERSION, ParsedResponse, reparse};
 pub use prices::{Money, Prices, Rates};

@@ -63,6 +63,14 @@ pub struct Exchange<'a> {
     pub spool: &'a mut dyn ResponseSink,
     pub listener: &'a mut dyn EventListener,
     pub cancel: Cancel,
+    /// Asked before each repetition; none where nothing can forbid one.
+    pub permit: Option<&'a dyn RepeatPermit>,
+}
+
+/// Whether a request may still be sent as it was put together: what it holds may be withdrawn while it waits.
+#[async_trait]
+pub trait RepeatPermit: Send + Sync {
+    async fn is_granted(&self) -> bool;
 }
 
 /// Why a model is called. It is no part of the request; the script model answers by it.

@@ -96,7 +96,7 @@ async fn models(client: &Client, dialect: DialectName) -> Result<Vec<ListedModel
     if head.status != 200 {
         let (cancel, mut nothing) = (crate::Cancel::never(), Vec::new());
         let mut listener = |_| {};
-        let mut io = Io::new(Exchange { spool: &mut nothing, listener: &mut listener, cancel });
+        let mut io = Io::new(Exchange { spool: &mut nothing, listener: &mut listener, cancel, permit: None });
         let timeouts = client.connection.timeouts;
         return match receive(head, &mut Body(response), sent, timeouts, &mut io).await {
             Err(error) => Err(client.without_key(error)),

@@ -15,7 +15,7 @@ use crate::dialect::{DialectName, Parse, ParseError};
 use crate::error::ModelError;
 use crate::event::{EventListener, ModelEvent};
 use crate::headers::KeptHeaders;
-use crate::model::{Exchange, SourceKind};
+use crate::model::{Exchange, RepeatPermit, SourceKind};
 use crate::parsed_response::{PARSER_VERSION, ParsedResponse};
 use crate::reply::Reply;
 use crate::retry_hint::retry_hint;
@@ -68,13 +68,15 @@ pub(crate) struct Io<'a> {
     pub(crate) spool: &'a mut dyn ResponseSink,
     pub(crate) listener: &'a mut dyn EventListener,
     pub(crate) cancel: Cancel,
+    pub(crate) permit: Option<&'a dyn RepeatPermit>,
     /// Whether anything of the answer itself has reached the listener.
     pub(crate) used: bool,
 }
 
 impl<'a> Io<'a> {
     pub(crate) fn new(exchange: Exchange<'a>) -> Self {
-        Self { spool: exchange.spool, listener: exchange.listener, cancel: exchange.cancel, used: false }
+        let Exchange { spool, listener, cancel, permit } = exchange;
+        Self { spool, listener, cancel, permit, used: false }
     }
 
     /// Hands events to the listener. Whether the answer goes on by them: there was content, anything but a beginning

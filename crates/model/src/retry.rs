@@ -2,7 +2,8 @@
 //!
 //! Retries happen only while nothing of an answer was used: nothing but its start and its counts of tokens, which
 //! some servers send first, has reached the listener. The wait doubles each time and is jittered, so that clients
-//! cut off together do not come back together; what a server asks for is honoured when it is bearable.
+//! cut off together do not come back together; what a server asks for is honoured when it is bearable. What may not be
+//! sent any more after a wait ([`crate::RepeatPermit`]) is not repeated.
 
 use std::fmt;
 use std::sync::Arc;
@@ -108,6 +109,11 @@ pub(crate) async fn send(
                 return Err(ModelError::Cancelled { response, refused });
             }
             () = tokio::time::sleep(wait) => {}
+        }
+        if let Some(permit) = io.permit
+            && !permit.is_granted().await
+        {
+            return Err(ModelError::Withdrawn { response: error.response().cloned().map(Box::new) });
         }
         if let Err(cause) = io.spool.restart() {
             return Err(match error.response().cloned() {

@@ -110,7 +110,8 @@ async fn send(
     let request = model.encode(&Prompt::Chat(chat), &params).unwrap();
     let (mut spool, mut events) = (Vec::new(), Vec::new());
     let mut listener = |event: ModelEvent| events.push(event);
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never() };
+    let exchange =
+        Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never(), permit: None };
     let sent = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await;
     if let Ok(response) = &sent {
         assert_eq!(response.body.as_ref(), spool.as_slice(), "every byte is in the spool");

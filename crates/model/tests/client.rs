@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use drawloom_model::retry::RetryPolicy;
 use drawloom_model::{
     ApiKey, CallOrigin, Cancel, Chat, ChatPart, Clock, Connection, DialectName, Exchange, HttpModel, Model,
-    ModelError, ModelEvent, ModelInfo, Params, PartId, Prompt, Purpose, Quirks, RawResponse, ResponseSink,
-    SourceKind, TextPart, Timeouts, reparse,
+    ModelError, ModelEvent, ModelInfo, Params, PartId, Prompt, Purpose, Quirks, RawResponse, RepeatPermit,
+    ResponseSink, SourceKind, TextPart, Timeouts, reparse,
 };
 use folded::folded;
 use server::{Reply, Server, response, stream, whole_stream};
@@ -71,7 +71,8 @@ async fn ask(connection: Connection, stream: bool) -> Run {
     let request = model.encode(&prompt, &Params { stream, ..Params::default() }).unwrap();
     let (mut spool, mut events) = (Vec::new(), Vec::new());
     let mut listener = |event| events.push(event);
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never() };
+    let exchange =
+        Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never(), permit: None };
     let result = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await;
     Run { result, events, spool }
 }
@@ -270,6 +271,39 @@ async fn a_redirect_on_the_same_host_is_followed() {
     assert!(server.requests()[1].starts_with("POST /v1/other "));
 }
 
+/// A permit that is what it says.
+struct Permit(bool);
+
+#[async_trait::async_trait]
+impl RepeatPermit for Permit {
+    async fn is_granted(&self) -> bool {
+        self.0
+    }
+}
+
+#[tokio::test]
+async fn what_may_not_be_sent_any_more_is_not_repeated() {
+    for is_granted in [true, false] {
+        let busy = Reply::Send(response("503 Busy", "retry-after: 0\r\n", BUSY));
+        let server = Server::start(vec![busy, Reply::Send(whole_stream(&[HELLO, WORLD, DONE]))]).await;
+        let model = HttpModel::new(info(), Quirks::default(), connection(&server.url)).unwrap();
+        let prompt = Prompt::Raw(vec![TextPart::new(PartId(1), "Once")]);
+        let request = model.encode(&prompt, &Params { stream: true, ..Params::default() }).unwrap();
+        let (mut spool, mut listener, permit) = (Vec::new(), |_| {}, Permit(is_granted));
+        let (cancel, permit) = (Cancel::never(), Some(&permit as &dyn RepeatPermit));
+        let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel, permit };
+        let sent = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await;
+        assert_eq!(server.requests().len(), if is_granted { 2 } else { 1 }, "{sent:?}");
+        match sent {
+            Ok(_) => assert!(is_granted),
+            Err(error) => {
+                assert_eq!((is_granted, error.code()), (false, "withdrawn"));
+                assert_eq!(error.response().unwrap().body, BUSY, "what came is kept");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn cancelling_returns_at_once_with_what_came() {
     let server = Server::start(vec![Reply::SendAndHang(stream(&[HELLO]))]).await;
@@ -285,7 +319,7 @@ async fn cancelling_returns_at_once_with_what_came() {
             cancelled_at = Some(Instant::now());
         }
     };
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
+    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel, permit: None };
     let error = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await.unwrap_err();
     assert!(cancelled_at.unwrap().elapsed() < Duration::from_millis(100));
     assert_eq!(error.code(), "cancelled");
@@ -302,7 +336,7 @@ async fn a_request_cancelled_before_it_began_is_not_sent() {
     let (handle, cancel) = Cancel::new();
     handle.cancel();
     let (mut spool, mut listener) = (Vec::new(), |_| {});
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
+    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel, permit: None };
     let error = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await.unwrap_err();
     assert!(matches!(error, ModelError::Cancelled { response: None, refused: false }), "{error:?}");
     assert!(server.requests().is_empty());
@@ -328,7 +362,8 @@ async fn bytes_that_cannot_be_kept_are_not_used() {
     let request = model.encode(&prompt, &Params::default()).unwrap();
     let mut events = Vec::new();
     let mut listener = |event| events.push(event);
-    let exchange = Exchange { spool: &mut FullDisk, listener: &mut listener, cancel: Cancel::never() };
+    let exchange =
+        Exchange { spool: &mut FullDisk, listener: &mut listener, cancel: Cancel::never(), permit: None };
     let error = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await.unwrap_err();
     assert_eq!(error.code(), "spool_failed");
     assert!(events.is_empty(), "no event comes before its bytes are kept");

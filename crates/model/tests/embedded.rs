@@ -54,7 +54,7 @@ struct Run {
 async fn send(model: &EmbeddedModel, request: &EncodedRequest, cancel: Cancel) -> Run {
     let (mut spool, mut events) = (Vec::new(), Vec::<ModelEvent>::new());
     let mut listener = |event| events.push(event);
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
+    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel, permit: None };
     let result = model.send(request, &CallOrigin::new("main", Purpose::Turn), exchange).await;
     Run { result, reply: folded(&events), spool }
 }
@@ -237,7 +237,7 @@ async fn cancelling_answers_at_once_and_the_next_request_is_served() {
             handle.cancel();
         }
     };
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
+    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel, permit: None };
     let error = model.send(&request, &CallOrigin::new("main", Purpose::Turn), exchange).await.unwrap_err();
     assert!(matches!(error, ModelError::Cancelled { response: Some(_), .. }), "{error:?}");
     assert!(begun.unwrap().elapsed() < Duration::from_millis(100));

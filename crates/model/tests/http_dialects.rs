@@ -49,7 +49,8 @@ fn model(dialect: DialectName, connection: Connection) -> HttpModel {
 async fn send(model: &HttpModel, path: &str) -> Result<RawResponse, ModelError> {
     let request = EncodedRequest::new(model.info().dialect, path, "{}".into(), Vec::new(), true).unwrap();
     let (mut spool, mut listener) = (Vec::new(), |_| {});
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never() };
+    let exchange =
+        Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never(), permit: None };
     model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await
 }
 

@@ -76,7 +76,8 @@ async fn a_long_answer_takes_no_more_memory_than_twice_its_bytes() {
     let request = model.encode(&prompt, &Params::default()).unwrap();
     let before = peak();
     let (mut spool, mut listener) = (Elsewhere(0), |event: ModelEvent| drop(event));
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never() };
+    let exchange =
+        Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never(), permit: None };
     let response = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await.unwrap();
     let (grown, bytes) = (peak() - before, response.body.len());
     assert_eq!(response.parsed.choices[0].thinking().len(), EVENT * EVENTS);

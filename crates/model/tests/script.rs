@@ -54,7 +54,8 @@ async fn send(model: &ScriptModel, prompt: &Prompt, params: &Params, call: &Call
     let request = model.encode(prompt, params).unwrap();
     let (mut spool, mut events) = (Vec::new(), Vec::new());
     let mut listener = |event| events.push(event);
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never() };
+    let exchange =
+        Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never(), permit: None };
     let result = model.send(&request, call, exchange).await;
     Run { result, events, spool }
 }
@@ -253,7 +254,7 @@ async fn a_long_wait_can_be_cancelled_at_any_time_without_delay() {
         handle.cancel();
     });
     let (mut spool, mut listener) = (Vec::new(), |_| {});
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel };
+    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel, permit: None };
     let started = Instant::now();
     let error = model.send(&request, &turn(), exchange).await.unwrap_err();
     assert_eq!(error.code(), "cancelled");

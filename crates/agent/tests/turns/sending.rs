@@ -1,13 +1,19 @@
 //! What is sent from one turn to the next: what was frozen stays, what was shown is kept, what is too long is cut.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use context::{BootFile, Bootstrap, Manifest, PathRun};
 use drawloom_agent::TurnConfig;
 use drawloom_agent::session::TurnInput;
 use loom::reader::Injection;
-use loom::{Digest, Trust};
-use model::{Cancel, Model};
+use loom::{Digest, Millis, Trust};
+use model::script::ScriptOptions;
+use model::{
+    CallOrigin, Cancel, EncodeError, EncodedRequest, Exchange, Model, ModelError, ModelInfo, Params, Prompt,
+    RawResponse, ScriptModel,
+};
+use store::{Store, WorkspaceRecord};
 
 use crate::support::{House, Process, WHO, config, script};
 
@@ -97,4 +103,63 @@ async fn a_file_that_is_loaded_no_more_is_said_to_be_taken_out() {
     );
     say(&process, &script(YES), without).await;
     assert!(!process.heard.notes.lock().unwrap().iter().any(|note| note.contains("AGENTS.md")), "said once");
+}
+
+/// A model that waits once a request is put together: the owner untrusts the workspace meanwhile.
+struct Slow {
+    script: ScriptModel,
+    store: Arc<Store>,
+    sent: Arc<Mutex<Vec<String>>>,
+}
+
+#[async_trait]
+impl Model for Slow {
+    fn info(&self) -> &ModelInfo {
+        self.script.info()
+    }
+
+    fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {
+        let record = WorkspaceRecord {
+            // That of the session `main` here.
+            path: "".into(),
+            device: 1,
+            inode: 1,
+            trusted: false,
+            inventory: "{}".to_owned(),
+            at: Millis(1),
+        };
+        std::thread::scope(|scope| {
+            let untrusts = || {
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                runtime.block_on(self.store.keep_workspace(&WHO, record))
+            };
+            scope.spawn(untrusts).join().unwrap().unwrap();
+        });
+        self.script.encode(prompt, params)
+    }
+
+    async fn send(
+        &self,
+        request: &EncodedRequest,
+        call: &CallOrigin,
+        exchange: Exchange<'_>,
+    ) -> Result<RawResponse, ModelError> {
+        self.sent.lock().unwrap().push(String::from_utf8(request.body().to_vec()).unwrap());
+        self.script.send(request, call, exchange).await
+    }
+}
+
+#[tokio::test]
+async fn s4_what_was_untrusted_since_a_request_was_put_together_is_not_sent() {
+    let house = House::new();
+    let process = house.process("chat");
+    let script = ScriptModel::from_text("script", YES, ScriptOptions::default()).unwrap();
+    let sent = Arc::<Mutex<Vec<String>>>::default();
+    let model: Arc<dyn Model> =
+        Arc::new(Slow { script, store: Arc::clone(&process.runtime.store), sent: Arc::clone(&sent) });
+    say(&process, &model, rules("Be kind.\n")).await;
+    let sent = sent.lock().unwrap().clone();
+    assert!(sent.len() == 1 && sent[0].contains("raining") && !sent[0].contains("kind"), "{sent:?}");
+    let notes = process.heard.notes.lock().unwrap().clone();
+    assert!(notes.iter().any(|note| note.contains("the workspace was untrusted")), "{notes:?}");
 }

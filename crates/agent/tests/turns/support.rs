@@ -395,7 +395,7 @@ impl Model for Gated {
     ) -> Result<RawResponse, ModelError> {
         let mut body = Vec::new();
         let mut parser = request.dialect().parser(true);
-        let Exchange { spool, listener, mut cancel } = exchange;
+        let Exchange { spool, listener, mut cancel, .. } = exchange;
         let mut say = |bytes: Vec<u8>| {
             spool.append(&bytes).unwrap();
             body.extend_from_slice(&bytes);

@@ -40,11 +40,12 @@ impl Model for Halting {
         &self,
         request: &EncodedRequest,
         call: &CallOrigin,
-        Exchange { spool, listener, cancel }: Exchange<'_>,
+        Exchange { spool, listener, cancel, permit }: Exchange<'_>,
     ) -> Result<RawResponse, ModelError> {
         let mut events: Vec<ModelEvent> = Vec::new();
         let mut keep = |event: ModelEvent| events.push(event);
-        let sent = self.script.send(request, call, Exchange { spool, listener: &mut keep, cancel }).await;
+        let sent =
+            self.script.send(request, call, Exchange { spool, listener: &mut keep, cancel, permit }).await;
         let mut texts = 0;
         for event in events {
             texts += usize::from(matches!(event, ModelEvent::Text { .. }));

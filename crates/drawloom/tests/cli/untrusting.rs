@@ -141,6 +141,44 @@ fn s4_a_workspace_that_is_untrusted_while_work_runs_or_once_its_folder_is_gone_i
 }
 
 #[test]
+fn s4_a_request_that_waits_to_be_repeated_is_sent_without_a_workspace_that_was_untrusted_meanwhile() {
+    let world = World::new();
+    let clone = clone(&world);
+    let path = text(&clone);
+    let mut untrust = world.command(&["workspace", "untrust", &path]);
+    untrust.current_dir(&clone).stdout(Stdio::null());
+    // What is done before the server says that it is busy.
+    let untrusts = Arc::new(AtomicBool::new(false));
+    let is_busy = Arc::new(AtomicBool::new(false));
+    let (does_untrust, was_busy, untrust) =
+        (Arc::clone(&untrusts), Arc::clone(&is_busy), Mutex::new(untrust));
+    let server = Server::start(move |path, body| {
+        let is_chat = path.ends_with("/chat/completions") && !body.is_null();
+        if is_chat && was_busy.swap(false, Ordering::SeqCst) {
+            if does_untrust.load(Ordering::SeqCst) {
+                assert!(untrust.lock().unwrap().status().unwrap().success());
+            }
+            return Some(server::BUSY.to_owned());
+        }
+        is_chat.then(|| server::chat("", "Yes.", 100))
+    });
+    world.write("config.toml", &format!("[providers.box]\nbase_url = {:?}\n", server.base()));
+    world.ok(&["workspace", "trust", &path]);
+    for is_untrusted in [false, true] {
+        untrusts.store(is_untrusted, Ordering::SeqCst);
+        is_busy.store(true, Ordering::SeqCst);
+        let before = server.bodies().len();
+        let mut command = world.command(&["--model", "box/m", "chat", "-m", "first"]);
+        let run: Run = command.current_dir(&clone).output().unwrap().into();
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let sent: Vec<_> =
+            server.bodies()[before..].iter().map(|body| body.to_string().contains(CANARY)).collect();
+        assert_eq!(sent, [true, !is_untrusted], "{run:?}");
+        assert_eq!(run.err.contains("the workspace was untrusted"), is_untrusted, "{run:?}");
+    }
+}
+
+#[test]
 fn s4_a_conversation_that_runs_loads_nothing_more_of_a_workspace_that_is_untrusted() {
     let world = World::new();
     let clone = clone(&world);

@@ -35,7 +35,8 @@ async fn received(
     let sent = Sent { started_at: 0, since: Instant::now(), attempt: 1, dialect, source: SourceKind::Remote };
     let mut wire = Drip { pieces: pieces.iter().copied().collect(), last, every };
     let (mut spool, mut listener) = (Vec::new(), |_| {});
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never() };
+    let exchange =
+        Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never(), permit: None };
     let result = receive(head, &mut wire, sent, Timeouts::default(), &mut Io::new(exchange)).await;
     (result, sent.since.elapsed().as_secs_f64())
 }
