@@ -19,6 +19,7 @@ use crate::encoded::{EncodedRequest, PartKind};
 use crate::http_client::Client;
 use crate::model_list::read;
 use crate::token_counter::{CountedChunks, TokenCounter, chunks};
+use crate::usage_bounds::least_tokens;
 
 /// How long a server may take to count what is new in a request.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -122,8 +123,13 @@ impl ServerCounter {
     async fn count_chunk(&self, chunk: &str) -> Result<(), AskError> {
         let tokens = self.count(chunk, false).await?;
         // No token is empty, and no byte more than a few.
-        if !(1..=4 * chunk.len() as u64).contains(&tokens) {
+        let bytes = chunk.len() as u64;
+        if !(1..=4 * bytes).contains(&tokens) {
             return Err(AskError::Unsupported);
+        }
+        // Of a rule of signs alone it may be true.
+        if tokens < least_tokens(bytes) {
+            return Err(AskError::Rejected);
         }
         self.counted.keep(chunk, tokens);
         Ok(())
@@ -336,6 +342,39 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_count_too_small_for_its_text_is_not_believed() {
+        let line = format!("{}\n", "rain ".repeat(480));
+        let text = line.repeat(48);
+        assert!(chunks(&text).all(|chunk| chunk == line));
+        for (of_a_line, believed) in [(1, false), (36, false), (37, true), (480, true)] {
+            for lists in [true, false] {
+                let asking = Asking::new(move |_, body| {
+                    let tokens = if body["content"].as_str()?.len() > 9 { of_a_line } else { 1 };
+                    Some((
+                        200,
+                        if lists { json!({"tokens": vec![7; tokens]}) } else { json!({"count": tokens}) },
+                    ))
+                })
+                .await;
+                let counter = &asking.counter;
+                counter.learn(&["so".to_owned(), text.clone()]).await;
+                assert_eq!(counter.known("so"), Some(1));
+                let tokens = believed.then_some(48 * of_a_line as u64);
+                assert_eq!(
+                    (counter.known(&text), counter.gives_no_counts()),
+                    (tokens, !believed),
+                    "{of_a_line}"
+                );
+                counter.learn_request(&raw(&text)).await;
+                assert_eq!(counter.request(&raw(&text)).is_some(), believed, "{of_a_line}");
+                // All lines are one chunk; what is not believed is asked for three times.
+                let lines = if believed { 1 } else { 3 };
+                assert_eq!(asking.asked("/tokenize"), 1 + lines + usize::from(believed), "{of_a_line}");
+            }
+        }
+    }
+
+    #[tokio::test]
     async fn what_the_vocabulary_puts_around_a_request_counts_and_is_asked_for_once() {
         for (status, tokens, special, questions) in [
             (200, 1, 1, 1),
@@ -408,7 +447,7 @@ mod tests {
             ("one \\ two".to_owned(), Some(3)),
             ("rain ".repeat(60_000), None),
             ("x".repeat(most + 1), None),
-            ("x".repeat(most), Some(1)),
+            ("x ".repeat(most)[..most].to_owned(), Some(0)),
         ] {
             let length = prompt.len();
             let answer = Arc::new(prompt);

@@ -12,6 +12,14 @@ const MEDIA_TOKENS: u64 = 50_000;
 /// The most bytes a token of text has on average: of words it has 3 to 6, of white space and rules of signs more.
 const MAX_BYTES_PER_TOKEN: u64 = 64;
 
+/// The fewest tokens that a text of so many bytes can have.
+pub(crate) const fn least_tokens(bytes: u64) -> u64 {
+    match bytes / MAX_BYTES_PER_TOKEN {
+        0 => (bytes > 0) as u64,
+        tokens => tokens,
+    }
+}
+
 /// Size of a request, by which its input tokens are bounded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RequestSize {
@@ -49,10 +57,9 @@ impl UsageBounds {
     /// Bounds for a request and this many bytes of its answer.
     pub fn new(request: RequestSize, received: usize, output_limit: u32, choices: u32) -> Self {
         let RequestSize { bytes, text, media } = request;
-        let least = if text == 0 { 0 } else { (text / MAX_BYTES_PER_TOKEN).max(1) };
         let most = bytes.saturating_add(OWN_INPUT_TOKENS).saturating_add(media.saturating_mul(MEDIA_TOKENS));
         let unseen = u64::from(output_limit).saturating_mul(u64::from(choices.max(1)));
-        Self { input: least..=most, output: (received as u64).saturating_add(unseen) }
+        Self { input: least_tokens(text)..=most, output: (received as u64).saturating_add(unseen) }
     }
 
     /// Whether these can be the counts of the whole.
