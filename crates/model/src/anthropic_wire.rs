@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::event::TokenUsage;
 use crate::openai_wire::WireText;
-use crate::token_count::{token_count, usage_object};
+use crate::token_count::{part_of, token_count, usage_object};
 
 /// One event of a stream.
 #[derive(Debug, Default, Deserialize)]
@@ -141,7 +141,7 @@ impl WireUsage {
             cache_read: self.cache_read_input_tokens.unwrap_or(0),
             cache_write: self.written().unwrap_or(0),
             output,
-            reasoning: reasoning.unwrap_or(0).min(output),
+            reasoning: part_of(output, reasoning),
         })
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::event::{TokenLogprob, TokenUsage, TopToken};
 use crate::openai_wire::WireText;
-use crate::token_count::{token_count, usage_object};
+use crate::token_count::{part_of, token_count, usage_object};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -131,7 +131,7 @@ impl WireUsage {
             return None;
         }
         let prompt = self.prompt_token_count.unwrap_or(0);
-        let cached = self.cached_content_token_count.unwrap_or(0).min(prompt);
+        let cached = part_of(prompt, self.cached_content_token_count);
         let reasoning = self.thoughts_token_count.unwrap_or(0);
         Some(TokenUsage {
             input_uncached: (prompt - cached).saturating_add(self.tool_use_prompt_token_count.unwrap_or(0)),

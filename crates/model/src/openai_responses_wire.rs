@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::event::TokenUsage;
 use crate::openai_wire::{WireText, WireToken};
-use crate::token_count::{token_count, usage_object};
+use crate::token_count::{part_of, token_count, usage_object};
 
 /// The type of an event.
 #[derive(Debug, Default, Deserialize)]
@@ -116,14 +116,15 @@ impl WireUsage {
         }
         let input = self.input_tokens.unwrap_or(0);
         let cached = self.input_tokens_details.as_ref().and_then(|details| details.cached_tokens);
-        let cached = cached.unwrap_or(0).min(input);
+        let cached = part_of(input, cached);
         let reasoning = self.output_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
+        let output = self.output_tokens.unwrap_or(0);
         Some(TokenUsage {
             input_uncached: input - cached,
             cache_read: cached,
             cache_write: 0,
-            output: self.output_tokens.unwrap_or(0),
-            reasoning: reasoning.unwrap_or(0),
+            output,
+            reasoning: part_of(output, reasoning),
         })
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use crate::event::TokenUsage;
-use crate::token_count::{token_count, usage_object};
+use crate::token_count::{part_of, token_count, usage_object};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -167,15 +167,16 @@ impl WireUsage {
         let input = self.prompt_tokens.unwrap_or(0);
         let details = self.prompt_tokens_details.as_ref();
         let cached = details.and_then(|details| details.cached_tokens);
-        let cached = cached.or(self.prompt_cache_hit_tokens).or(self.cached_tokens).unwrap_or(0).min(input);
-        let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0).min(input - cached);
+        let cached = part_of(input, cached.or(self.prompt_cache_hit_tokens).or(self.cached_tokens));
+        let written = part_of(input - cached, details.and_then(|details| details.cache_write_tokens));
         let reasoning = self.completion_tokens_details.as_ref().and_then(|d| d.reasoning_tokens);
+        let output = self.completion_tokens.unwrap_or(0);
         Some(TokenUsage {
             input_uncached: input - cached - written,
             cache_read: cached,
             cache_write: written,
-            output: self.completion_tokens.unwrap_or(0),
-            reasoning: reasoning.unwrap_or(0),
+            output,
+            reasoning: part_of(output, reasoning),
         })
     }
 }

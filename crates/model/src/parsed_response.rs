@@ -72,3 +72,83 @@ pub fn reparse(dialect: DialectName, body: &[u8], streamed: bool) -> ParsedRespo
     events.iter().for_each(|event| reply.apply(event));
     ParsedResponse::new(reply, problem)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A whole answer of each dialect whose provider counts a part of its input or output beside the whole, with
+    /// 400 tokens of input and 3 of output, and the count of a part.
+    fn answers(part: &str) -> Vec<(&'static str, DialectName, String)> {
+        let chat = |counts: String| {
+            format!(
+                r#"{{"id":"c","choices":[{{"index":0,"message":{{"content":"A."}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":400,"completion_tokens":3,{counts}}}}}"#
+            )
+        };
+        let responses = |counts: String| {
+            format!(
+                r#"{{"object":"response","status":"completed","output":[],"usage":{{"input_tokens":400,"output_tokens":3,{counts}}}}}"#
+            )
+        };
+        let gemini = format!(
+            r#"{{"candidates":[{{"content":{{"parts":[{{"text":"A."}}]}},"finishReason":"STOP"}}],"usageMetadata":{{"promptTokenCount":400,"candidatesTokenCount":3,"cachedContentTokenCount":{part}}}}}"#
+        );
+        let (input, output) = ("prompt_tokens_details", "completion_tokens_details");
+        vec![
+            ("read", DialectName::OpenAiChat, chat(format!(r#""{input}":{{"cached_tokens":{part}}}"#))),
+            ("read", DialectName::OpenAiChat, chat(format!(r#""prompt_cache_hit_tokens":{part}"#))),
+            ("read", DialectName::OpenAiChat, chat(format!(r#""cached_tokens":{part}"#))),
+            (
+                "written",
+                DialectName::OpenAiChat,
+                chat(format!(r#""{input}":{{"cache_write_tokens":{part}}}"#)),
+            ),
+            (
+                "reasoning",
+                DialectName::OpenAiChat,
+                chat(format!(r#""{output}":{{"reasoning_tokens":{part}}}"#)),
+            ),
+            (
+                "read",
+                DialectName::OpenAiResponses,
+                responses(format!(r#""input_tokens_details":{{"cached_tokens":{part}}}"#)),
+            ),
+            (
+                "reasoning",
+                DialectName::OpenAiResponses,
+                responses(format!(r#""output_tokens_details":{{"reasoning_tokens":{part}}}"#)),
+            ),
+            ("read", DialectName::Gemini, gemini),
+        ]
+    }
+
+    #[test]
+    fn a_part_of_a_count_that_cannot_be_is_none_of_it() {
+        let whole = TokenUsage { input_uncached: 400, output: 3, ..TokenUsage::default() };
+        for impossible in ["-1", "0.5", "\"many\"", "{\"a\":1}", "[2]", "true", "1099511627776", "401"] {
+            for (part, dialect, body) in answers(impossible) {
+                assert_eq!(reparse(dialect, body.as_bytes(), false).usage, Some(whole), "{part}: {body}");
+            }
+        }
+        for (part, dialect, body) in answers("2") {
+            let counted = match part {
+                "read" => TokenUsage { input_uncached: 398, cache_read: 2, ..whole },
+                "written" => TokenUsage { input_uncached: 398, cache_write: 2, ..whole },
+                _ => TokenUsage { reasoning: 2, ..whole },
+            };
+            assert_eq!(reparse(dialect, body.as_bytes(), false).usage, Some(counted), "the control, {body}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_count_that_cannot_be_is_none_of_an_answer_that_is_cut() {
+        let counts =
+            r#"{"prompt_tokens":400,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":-1}}"#;
+        let body = format!(
+            "data: {{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"A.\"}}}}],\"usage\":{counts}}}\n\n"
+        );
+        let cut = reparse(DialectName::OpenAiChat, body.as_bytes(), true);
+        let usage = TokenUsage { input_uncached: 400, output: 1, ..TokenUsage::default() };
+        assert_eq!((cut.usage, cut.interim_usage), (None, Some(usage)));
+    }
+}

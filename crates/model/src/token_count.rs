@@ -59,6 +59,12 @@ impl<'de> Visitor<'de> for CountVisitor {
     }
 }
 
+/// The count of a part of a whole, as of what came from a cache. More than the whole is none: what cannot be is paid
+/// for as if no part of it were.
+pub(crate) fn part_of(whole: u64, part: Option<u64>) -> u64 {
+    part.filter(|part| *part <= whole).unwrap_or(0)
+}
+
 /// Reads an object of counts. What is no object holds none: a list is not read by the order of the counts.
 pub(crate) fn usage_object<'de, T, D>(counts: D) -> Result<Option<T>, D::Error>
 where
