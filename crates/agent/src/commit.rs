@@ -6,7 +6,7 @@ use context::Features;
 use futures_util::future::BoxFuture;
 use loom::{Author, AuthorKind, Digest, Finish, ModelSource, NodeId, Op, ResponsePart, Trust};
 use model::{
-    FinishReason, ModelError, ModelPlace, Money, ParsedResponse, Prices, RawResponse, ReplyPiece,
+    AnswerSize, FinishReason, ModelError, ModelPlace, Money, ParsedResponse, Prices, RawResponse, ReplyPiece,
     RequestSize, TokenUsage, UsageBounds,
 };
 use store::spool::Spool;
@@ -19,6 +19,7 @@ use crate::event::{CommittedNode, SessionEvent};
 use crate::exchange::ReceivedStream;
 use crate::masking::MaskedResponse;
 use crate::prepared_request::{PreparedRequest, StartedGeneration};
+use crate::reported_usage::ReportedUsage;
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
 use crate::stored::{self, ResponseMeta};
@@ -183,7 +184,7 @@ pub(crate) struct ReceivedResponse {
     pub(crate) body: Vec<u8>,
     pub(crate) metadata: String,
     pub(crate) usage: Option<TokenUsage>,
-    /// Counts that came while the answer went on.
+    /// Counts of which the input holds: those that came while the answer went on, or count too little of it.
     pub(crate) interim_usage: Option<TokenUsage>,
     /// Pictures and sounds in it.
     pub(crate) media: Vec<bytes::Bytes>,
@@ -202,11 +203,13 @@ impl ReceivedResponse {
     ) -> Result<Self, AgentError> {
         let (manifest, info) = (&prepared.manifest, ask.model.info());
         let (sent, limit) = (RequestSize::from(&prepared.encoded), info.output_limit);
-        let bounds = UsageBounds::new(sent, raw.body.len(), limit, ask.choices());
+        let came = AnswerSize::of(&raw.parsed, raw.dialect, raw.body.len());
+        let bounds = UsageBounds::new(sent, came, limit, ask.choices());
         // A script reports what it likes.
         let bounds = Some(&bounds).filter(|_| info.kind != loom::SourceKind::Script);
-        let mut meta = ResponseMeta::of(&raw, &manifest.model.name, bounds);
-        if meta.implausible_usage.is_some() {
+        let reported = ReportedUsage::of(&raw.parsed, bounds);
+        let mut meta = ResponseMeta::of(&raw, &manifest.model.name);
+        if reported.implausible.is_some() {
             call.note("the server's count of tokens is not plausible; what it cost is estimated");
         }
         if raw.parsed.choices.iter().any(stored::is_cut) {
@@ -215,23 +218,22 @@ impl ReceivedResponse {
         (meta.ends_at, meta.stops) = (ask.params.ends_at, ask.params.stop.clone());
         meta.interrupted = failure.map(|error| error.code().to_owned());
         // Without a copy: nobody else has it.
-        Self::new(runtime, raw.body.into(), Some(raw.parsed), meta, &manifest.held)
+        Self::new(runtime, raw.body.into(), raw.parsed, reported, meta, &manifest.held)
     }
 
     /// Reads a body, with known secrets masked in it. What was parsed while it arrived holds where nothing is masked.
     pub(crate) fn new(
         runtime: &Runtime,
         body: Vec<u8>,
-        parsed: Option<ParsedResponse>,
+        parsed: ParsedResponse,
+        reported: ReportedUsage,
         mut meta: ResponseMeta,
         held: &str,
     ) -> Result<Self, AgentError> {
         let MaskedResponse { body, parsed, names } =
-            MaskedResponse::of(&runtime.masker, meta.dialect, body, meta.streamed, parsed);
+            MaskedResponse::of(&runtime.masker, meta.dialect, body, meta.streamed, Some(parsed));
         meta.masked = names.into_iter().collect();
-        if meta.implausible_usage.is_none() {
-            meta.usage = parsed.usage;
-        }
+        (meta.usage, meta.implausible_usage) = (reported.whole, reported.implausible);
         for (_, value) in &mut meta.headers {
             *value = runtime.masker.mask(value).text.into_owned();
         }
@@ -246,7 +248,6 @@ impl ReceivedResponse {
         });
         let media = media.collect();
         let end = meta.end();
-        let interim_usage = parsed.interim_usage.filter(|_| meta.implausible_usage.is_none());
         let choices = parsed
             .choices
             .into_iter()
@@ -263,7 +264,7 @@ impl ReceivedResponse {
             })
             .filter(|(_, blocks, _)| !blocks.is_empty())
             .collect();
-        let (metadata, usage) = (String::new(), meta.usage);
+        let (metadata, usage, interim_usage) = (String::new(), meta.usage, reported.interim);
         let mut response = Self { body, metadata, usage, interim_usage, media, choices };
         meta.estimated_usage = response.usage_of_reported_input().filter(|_| usage.is_none());
         response.metadata = meta.to_json().map_err(loom::Refusal::from)?;

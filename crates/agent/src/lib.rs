@@ -33,6 +33,7 @@ mod previous_request;
 pub mod questions;
 mod recover;
 pub mod replay;
+mod reported_usage;
 pub mod request;
 pub mod runtime;
 mod scoped_counter;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use context::Kind;
 use futures_util::future::BoxFuture;
 use loom::{GenerationId, GenerationRow, SourceKind};
-use model::{DialectName, PARSER_VERSION, RequestSize, UsageBounds};
+use model::{AnswerSize, DialectName, PARSER_VERSION, ParsedResponse, RequestSize, UsageBounds};
 use store::home::HomeDir;
 use store::instance::{InstanceId, Instances};
 use store::spool::{Recovered, Spooled, TornHeader, recover};
@@ -26,6 +26,7 @@ use crate::commit::{Origin, ReceivedResponse, agent_author, outcome, store_respo
 use crate::error::AgentError;
 use crate::event::{EventSink, SessionEvent};
 use crate::prepared_request::StartedGeneration;
+use crate::reported_usage::ReportedUsage;
 use crate::runtime::Runtime;
 use crate::stored::{self, ResponseMeta};
 
@@ -242,9 +243,13 @@ impl Runtime {
                     ends_at,
                     stops: stops.unwrap_or_default(),
                 };
-                let meta = believed(meta, manifest.as_ref(), &body);
+                let parsed = model::reparse(dialect, &body, streamed);
+                let bounds = manifest.as_ref().and_then(|manifest| {
+                    usage_bounds(manifest, &parsed, AnswerSize::of(&parsed, dialect, body.len()))
+                });
+                let reported = ReportedUsage::of(&parsed, bounds.as_ref());
                 let held = manifest.as_ref().map(|manifest| manifest.held.clone()).unwrap_or_default();
-                let mut reading = ReceivedResponse::new(self, body, None, meta, &held)?;
+                let mut reading = ReceivedResponse::new(self, body, parsed, reported, meta, &held)?;
                 let made = self.made(owner, &begun.row).await?;
                 reading.choices.retain(|(index, ..)| !made.contains(index));
                 Some(reading)
@@ -313,16 +318,18 @@ fn header_value<T: serde::de::DeserializeOwned>(spooled: &Spooled, key: &str) ->
     }
 }
 
-/// What is kept of a response, with the tokens it reports only where they can be its own.
-fn believed(meta: ResponseMeta, manifest: Option<&context::Manifest>, body: &[u8]) -> ResponseMeta {
-    let Some(manifest) = manifest else { return meta };
+/// Bounds of the token counts of a response to the request of a manifest; none of a script.
+fn usage_bounds(
+    manifest: &context::Manifest,
+    parsed: &ParsedResponse,
+    came: AnswerSize,
+) -> Option<UsageBounds> {
+    if kind_of(manifest) == SourceKind::Script {
+        return None;
+    }
     let limit = u32::try_from(manifest.budget.reserved_output).unwrap_or(u32::MAX);
-    let parsed = model::reparse(meta.dialect, body, meta.streamed);
     let choices = u32::try_from(parsed.choices.len()).unwrap_or(u32::MAX);
-    let bounds = UsageBounds::new(size_of(manifest), body.len(), limit, choices);
-    let is_script = kind_of(manifest) == SourceKind::Script;
-    let implausible = stored::implausible_usage(&parsed, &bounds).filter(|_| !is_script);
-    ResponseMeta { implausible_usage: implausible, ..meta }
+    Some(UsageBounds::new(size_of(manifest), came, limit, choices))
 }
 
 /// Size of the request of a manifest, as far as it says. Of a segment with pictures only the characters are text.

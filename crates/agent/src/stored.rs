@@ -9,9 +9,7 @@ use loom::plan::MAX_NODE_BYTES;
 use loom::reader::StoredResponse;
 use loom::verify::{Evidence, Gap, Reread};
 use loom::{Block, Digest, GenerationId, ModelSource, NodeId, NodeRow, ResponsePart, RowError, TreeReader};
-use model::{
-    DialectName, PARSER_VERSION, ParsedResponse, RawResponse, ReplyPiece, Timings, TokenUsage, UsageBounds,
-};
+use model::{DialectName, PARSER_VERSION, ParsedResponse, RawResponse, ReplyPiece, Timings, TokenUsage};
 use serde::{Deserialize, Serialize};
 
 use crate::answer_end::AnswerEnd;
@@ -35,7 +33,8 @@ pub struct ResponseMeta {
     /// Version of the parser that read it first.
     pub parser_version: u32,
     pub usage: Option<TokenUsage>,
-    /// Counts as reported that cannot be those of this request and answer: they are not plausible, and not believed.
+    /// Counts as reported that cannot all be those of this request and answer: they are not plausible, and not believed.
+    /// Of those whose output alone is too small the input holds, and stands in the estimate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implausible_usage: Option<TokenUsage>,
     /// Counts where those of the input alone were reported, as of an answer that was cut: the output is estimated.
@@ -59,10 +58,8 @@ pub struct ResponseMeta {
 }
 
 impl ResponseMeta {
-    /// What is kept of a response to a request; token counts are believed within `bounds`, of a script all.
-    pub(crate) fn of(raw: &RawResponse, model: &str, bounds: Option<&UsageBounds>) -> Self {
-        let implausible_usage = bounds.and_then(|bounds| implausible_usage(&raw.parsed, bounds));
-        let usage = raw.parsed.usage.filter(|_| implausible_usage.is_none());
+    /// What is kept of a response to a request, but for its token counts.
+    pub(crate) fn of(raw: &RawResponse, model: &str) -> Self {
         Self {
             status: raw.status,
             headers: raw.headers.clone(),
@@ -72,8 +69,8 @@ impl ResponseMeta {
             attempt: raw.attempt,
             dialect: raw.dialect,
             parser_version: raw.parser_version,
-            usage,
-            implausible_usage,
+            usage: None,
+            implausible_usage: None,
             estimated_usage: None,
             masked: Vec::new(),
             interrupted: None,
@@ -96,14 +93,6 @@ impl ResponseMeta {
 
     pub(crate) fn to_json(&self) -> Result<String, NotCanonical> {
         serde_json::to_string(self).map_err(|error| NotCanonical(error.to_string()))
-    }
-}
-
-/// Token counts of a response as they came, of its end or before, if they cannot be its own.
-pub(crate) fn implausible_usage(parsed: &ParsedResponse, bounds: &UsageBounds) -> Option<TokenUsage> {
-    match parsed.usage {
-        Some(usage) => Some(usage).filter(|usage| !bounds.contain(usage)),
-        None => parsed.interim_usage.filter(|usage| !bounds.contain_interim(usage)),
     }
 }
 

@@ -122,19 +122,19 @@ pub struct TokenUsage {
 /// choice may begin.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkUsage {
-    interim: Option<TokenUsage>,
+    whole: Option<TokenUsage>,
 }
 
 impl ChunkUsage {
-    /// The counts of a chunk.
-    pub(crate) const fn count(&mut self, usage: TokenUsage) -> ModelEvent {
-        self.interim = Some(usage);
+    /// The counts of a chunk, and whether one of the output is among them: without it they are never those of the whole.
+    pub(crate) const fn count(&mut self, usage: TokenUsage, counts_output: bool) -> ModelEvent {
+        self.whole = if counts_output { Some(usage) } else { None };
         ModelEvent::InterimUsage(usage)
     }
 
     /// The last counts of an answer that has ended by now.
     pub(crate) fn end(&mut self) -> Option<ModelEvent> {
-        self.interim.take().map(ModelEvent::Usage)
+        self.whole.take().map(ModelEvent::Usage)
     }
 }
 

@@ -81,7 +81,8 @@ impl Answer {
         let usage = self.counts.usage();
         if usage != self.usage {
             self.usage = usage;
-            events.extend(usage.map(|usage| self.chunk_usage.count(usage)));
+            // It leaves out a count of 0.
+            events.extend(usage.map(|usage| self.chunk_usage.count(usage, true)));
         }
         Ok(())
     }

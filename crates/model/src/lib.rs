@@ -123,4 +123,4 @@ pub use reply::{Choice, Reply, ReplyPiece, ToolCall};
 pub use script::ScriptModel;
 pub use sent_sampling::SentSampling;
 pub use token_counter::TokenCounter;
-pub use usage_bounds::{RequestSize, UsageBounds};
+pub use usage_bounds::{AnswerSize, RequestSize, UsageBounds};

@@ -7,7 +7,7 @@ use crate::dialect::{DialectName, Parse, ParseError};
 use crate::event::{ChunkUsage, FinishReason, ModelEvent};
 use crate::openai_calls::Calls;
 use crate::openai_thinking::ThinkingRun;
-use crate::openai_wire::{WireBody, WireChoice, WireText};
+use crate::openai_wire::{WireBody, WireChoice, WireText, WireUsage};
 use crate::server_text::excerpt;
 use crate::text_joiner::TextJoiner;
 use crate::{openai_error, openai_logprobs, openai_media, openai_thinking, openai_wire};
@@ -25,6 +25,7 @@ struct Answer {
     /// The stream said that it is done.
     done: bool,
     choices: BTreeMap<u32, ChoiceState>,
+    counts: WireUsage,
     usage: ChunkUsage,
 }
 
@@ -41,8 +42,15 @@ struct ChoiceState {
 
 impl Answer {
     fn new(dialect: DialectName) -> Self {
-        let (choices, usage) = (BTreeMap::new(), ChunkUsage::default());
-        Self { dialect, response: String::new(), started: false, done: false, choices, usage }
+        Self {
+            dialect,
+            response: String::new(),
+            started: false,
+            done: false,
+            choices: BTreeMap::new(),
+            counts: WireUsage::default(),
+            usage: ChunkUsage::default(),
+        }
     }
 
     /// Takes one chunk, or the whole body.
@@ -63,7 +71,11 @@ impl Answer {
         for choice in choices.unwrap_or_default() {
             self.choice(choice, events);
         }
-        events.extend(usage.map(|usage| self.usage.count(usage)));
+        if let Some(newer) = usage {
+            self.counts = self.counts.followed_by(newer);
+            let counts_output = self.counts.counts_output();
+            events.extend(self.counts.usage().map(|usage| self.usage.count(usage, counts_output)));
+        }
         Ok(())
     }
 

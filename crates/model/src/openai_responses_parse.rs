@@ -113,7 +113,10 @@ impl Answer {
         }
         let output = response.output.unwrap_or_default();
         self.items.end(output, raw, events).map_err(faulty)?;
-        let usage = response.usage.and_then(|usage| usage.usage()).map(ModelEvent::Usage);
+        let usage = response.usage.and_then(|counts| {
+            let event = if counts.counts_output() { ModelEvent::Usage } else { ModelEvent::InterimUsage };
+            counts.usage().map(event)
+        });
         if status == "failed" {
             events.extend(usage);
             let error = response.error.unwrap_or_default();

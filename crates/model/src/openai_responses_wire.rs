@@ -109,6 +109,10 @@ struct WireOutputDetails {
 }
 
 impl WireUsage {
+    pub(crate) const fn counts_output(&self) -> bool {
+        self.output_tokens.is_some()
+    }
+
     /// The counts in our terms; `None` where the object holds none.
     pub(crate) fn usage(&self) -> Option<TokenUsage> {
         if self.input_tokens.is_none() && self.output_tokens.is_none() {

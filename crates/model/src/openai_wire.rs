@@ -28,10 +28,10 @@ pub(crate) struct WireBody {
 }
 
 impl WireBody {
-    /// The counts of the request, wherever the server puts them.
-    pub(crate) fn usage(&self) -> Option<TokenUsage> {
-        let beside = self.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
-        self.usage.as_ref().or(beside)?.usage()
+    /// The counts of the request, wherever the server puts them; `None` where there are none.
+    pub(crate) fn usage(&self) -> Option<WireUsage> {
+        let beside = self.x_groq.as_ref().and_then(|groq| groq.usage);
+        self.usage.or(beside).filter(|counts| counts.usage().is_some())
     }
 }
 
@@ -125,7 +125,8 @@ pub(crate) struct WireToken {
 #[derive(Debug, Default)]
 pub(crate) struct WireTop(pub(crate) Vec<(WireText, f64)>);
 
-#[derive(Debug, Default, Deserialize)]
+/// Counts of the request; a chunk may leave out what an earlier one said.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 pub(crate) struct WireUsage {
     #[serde(deserialize_with = "token_count")]
@@ -142,7 +143,7 @@ pub(crate) struct WireUsage {
     completion_tokens_details: Option<WireOutputDetails>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 struct WireInputDetails {
     #[serde(deserialize_with = "token_count")]
@@ -151,7 +152,7 @@ struct WireInputDetails {
     cache_write_tokens: Option<u64>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 struct WireOutputDetails {
     #[serde(deserialize_with = "token_count")]
@@ -159,17 +160,33 @@ struct WireOutputDetails {
 }
 
 impl WireUsage {
+    /// What is known after `newer` came.
+    pub(crate) fn followed_by(self, newer: Self) -> Self {
+        Self {
+            prompt_tokens: newer.prompt_tokens.or(self.prompt_tokens),
+            completion_tokens: newer.completion_tokens.or(self.completion_tokens),
+            prompt_cache_hit_tokens: newer.prompt_cache_hit_tokens.or(self.prompt_cache_hit_tokens),
+            cached_tokens: newer.cached_tokens.or(self.cached_tokens),
+            prompt_tokens_details: newer.prompt_tokens_details.or(self.prompt_tokens_details),
+            completion_tokens_details: newer.completion_tokens_details.or(self.completion_tokens_details),
+        }
+    }
+
+    pub(crate) const fn counts_output(&self) -> bool {
+        self.completion_tokens.is_some()
+    }
+
     /// The counts in our terms; `None` where the object holds none.
     pub(crate) fn usage(&self) -> Option<TokenUsage> {
         if self.prompt_tokens.is_none() && self.completion_tokens.is_none() {
             return None;
         }
         let input = self.prompt_tokens.unwrap_or(0);
-        let details = self.prompt_tokens_details.as_ref();
+        let details = self.prompt_tokens_details;
         let cached = details.and_then(|details| details.cached_tokens);
         let cached = part_of(input, cached.or(self.prompt_cache_hit_tokens).or(self.cached_tokens));
         let written = part_of(input - cached, details.and_then(|details| details.cache_write_tokens));
-        let reasoning = self.completion_tokens_details.as_ref().and_then(|d| d.reasoning_tokens);
+        let reasoning = self.completion_tokens_details.and_then(|details| details.reasoning_tokens);
         let output = self.completion_tokens.unwrap_or(0);
         Some(TokenUsage {
             input_uncached: input - cached - written,

@@ -151,4 +151,51 @@ mod tests {
         let usage = TokenUsage { input_uncached: 400, output: 1, ..TokenUsage::default() };
         assert_eq!((cut.usage, cut.interim_usage), (None, Some(usage)));
     }
+
+    /// What a chat answer of these chunks reports, each with a text and its counts.
+    fn chunks(chunks: &[(&str, &str)]) -> ParsedResponse {
+        let chunks = chunks.iter().map(|(text, counts)| {
+            let choice = format!(r#"{{"index":0,"delta":{{"content":"{text}"}}}}"#);
+            format!("data: {{\"id\":\"c\",\"choices\":[{choice}],\"usage\":{counts}}}\n\n")
+        });
+        let body = chunks.collect::<String>() + "data: [DONE]\n\n";
+        reparse(DialectName::OpenAiChat, body.as_bytes(), true)
+    }
+
+    #[test]
+    fn counts_without_one_of_the_output_are_not_those_of_the_whole() {
+        let input = TokenUsage { input_uncached: 400, ..TokenUsage::default() };
+        for counts in [r#"{"prompt_tokens":400}"#, r#"{"prompt_tokens":400,"completion_tokens":null}"#] {
+            let parsed = chunks(&[("A.", "null"), ("", counts)]);
+            assert_eq!((parsed.usage, parsed.interim_usage), (None, Some(input)), "{counts}");
+        }
+        let body = r#"{"object":"response","status":"completed","output":[],"usage":{"input_tokens":400}}"#;
+        let parsed = reparse(DialectName::OpenAiResponses, body.as_bytes(), false);
+        assert_eq!((parsed.usage, parsed.interim_usage), (None, Some(input)));
+        let body = r#"{"content":[],"stop_reason":"end_turn","usage":{"input_tokens":400}}"#;
+        let parsed = reparse(DialectName::AnthropicMessages, body.as_bytes(), false);
+        assert_eq!((parsed.usage, parsed.interim_usage), (None, Some(input)));
+        let parsed = chunks(&[("A.", "null"), ("", r#"{"prompt_tokens":400,"completion_tokens":0}"#)]);
+        assert_eq!(parsed.usage, Some(input), "the control");
+    }
+
+    #[test]
+    fn what_a_later_chunk_leaves_out_of_the_counts_stays() {
+        let input = r#"{"prompt_tokens":400,"prompt_tokens_details":{"cached_tokens":300}}"#;
+        let output = r#"{"completion_tokens":30,"completion_tokens_details":{"reasoning_tokens":20}}"#;
+        let null = r#"{"prompt_tokens":400,"completion_tokens":null,"prompt_tokens_details":{"cached_tokens":300},"completion_tokens_details":null}"#;
+        let whole = TokenUsage {
+            input_uncached: 100,
+            cache_read: 300,
+            output: 30,
+            reasoning: 20,
+            ..TokenUsage::default()
+        };
+        for (first, last) in [(input, output), (output, input), (output, null)] {
+            assert_eq!(chunks(&[("A.", first), (" B.", last)]).usage, Some(whole), "{first}, {last}");
+        }
+        let later = r#"{"prompt_tokens":400,"completion_tokens":40}"#;
+        let later_whole = TokenUsage { output: 40, ..whole };
+        assert_eq!(chunks(&[("A.", input), (" B.", output), ("", later)]).usage, Some(later_whole));
+    }
 }

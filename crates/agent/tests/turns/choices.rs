@@ -119,6 +119,32 @@ async fn counts_that_cannot_be_are_said_so_and_estimated() {
 }
 
 #[tokio::test]
+async fn an_output_too_small_for_its_answer_is_estimated_and_the_input_stays() {
+    let answer = "word and more of it. ".repeat(600);
+    for (output, booked_output, is_said) in [
+        (r#","completion_tokens":0"#, 4_200, true),
+        (r#","completion_tokens":1"#, 4_200, true),
+        (r#","completion_tokens":null"#, 4_200, false),
+        ("", 4_200, false),
+        (r#","completion_tokens":196"#, 196, false),
+        (r#","completion_tokens":3000"#, 3_000, false),
+        // All of it was thinking, they say.
+        (r#","completion_tokens":3000,"completion_tokens_details":{"reasoning_tokens":3000}"#, 4_200, true),
+    ] {
+        let usage = format!(r#"{{"prompt_tokens":100{output}}}"#);
+        let house = House::new();
+        let process = house.process("test");
+        let turned = process.say(&Fixed::model(body(&[(0, &answer)], &usage)), "hello").await.unwrap();
+        turned.reply.unwrap();
+        // $1 for a million of input, and $10 of output.
+        let cost = 100 + 10 * booked_output;
+        assert_eq!(booked(&process).await, [(booked_output, Some(cost))], "{usage}");
+        let notes = process.heard.notes.lock().unwrap().join("\n");
+        assert_eq!(notes.contains("not plausible"), is_said, "{usage}: {notes}");
+    }
+}
+
+#[tokio::test]
 async fn a_text_that_is_said_to_have_no_tokens_is_booked_as_estimated() {
     let long = "The rain is in the hand of the weaver. ".repeat(70);
     for (text, tokens) in [("hello", 0), (long.as_str(), 0), (long.as_str(), 1)] {

@@ -12,7 +12,7 @@ use model::{
     ModelInfo, ModelPlace, PARSER_VERSION, Params, Prices, Prompt, Quirks, Rates, RawResponse, SourceKind,
     Timings, TokenUsage,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use store::home::HomeDir;
 use store::{AttachedWrites, Principal, UsageRow};
 use tokio::sync::mpsc;
@@ -42,7 +42,12 @@ impl BreaksOff {
             json!({"type": "content_block_delta", "index": 0, "delta": delta}),
         ];
         let came = all.iter().take(events);
-        let body = came.map(|event| format!("data: {event}\n\n")).collect::<String>().into_bytes();
+        Self::of(&came.cloned().collect::<Vec<_>>(), halted)
+    }
+
+    /// One of which these events come.
+    fn of(events: &[Value], halted: Option<mpsc::UnboundedSender<()>>) -> Arc<dyn Model> {
+        let body = events.iter().map(|event| format!("data: {event}\n\n")).collect::<String>().into_bytes();
         // A dollar for a thousand tokens of input.
         let prices = Some(Prices::flat(Rates { input: 1_000_000_000, ..Rates::FREE }));
         let info = ModelInfo {
@@ -195,6 +200,34 @@ async fn what_a_dead_process_was_told_of_the_input_is_booked_if_it_can_be() {
         let usage = booked(&next).await.usage;
         assert_eq!(usage.prompt_tokens == input, plausible, "{usage:?}");
         assert!((500..1_500).contains(&usage.prompt_tokens), "{usage:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_dead_process_was_told_of_the_output_is_booked_if_it_can_be() {
+    for (output, booked_output) in [(Some(0), 4_000), (None, 4_000), (Some(3_500), 3_500)] {
+        let house = House::new();
+        let (dead, next) = (house.process("chat"), house.process("chat"));
+        let (halted, mut halts) = mpsc::unbounded_channel();
+        let usage = json!({"input_tokens": 700, "output_tokens": 0});
+        let message = json!({"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [],
+            "usage": usage});
+        let delta = json!({"type": "text_delta", "text": "It rains. ".repeat(1_200)});
+        let usage = json!({"output_tokens": output});
+        let events = [
+            json!({"type": "message_start", "message": message}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage}),
+        ];
+        let model = BreaksOff::of(&events, Some(halted));
+        let talk = dead.talk(config(&model), TurnInput::text(question())).await;
+        halts.recv().await.unwrap();
+        talk.dies().await;
+        dead.die();
+        assert_eq!(next.runtime.recover(&()).await.unwrap(), 1);
+        let usage = booked(&next).await.usage;
+        assert_eq!((usage.prompt_tokens, usage.completion_tokens), (700, booked_output), "{output:?}");
     }
 }
 
