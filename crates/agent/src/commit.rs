@@ -15,6 +15,7 @@ use store::{AttachedWrites, GenerationEnd, GenerationState, Principal, Received,
 use crate::calibration;
 use crate::call::Call;
 use crate::error::AgentError;
+use crate::estimated_usage::written_chars;
 use crate::event::{CommittedNode, SessionEvent};
 use crate::exchange::ReceivedStream;
 use crate::masking::MaskedResponse;
@@ -188,6 +189,8 @@ pub(crate) struct ReceivedResponse {
     pub(crate) interim_usage: Option<TokenUsage>,
     /// Pictures and sounds in it.
     pub(crate) media: Vec<bytes::Bytes>,
+    /// Characters that the model wrote, those behind its end too.
+    pub(crate) written: u64,
     /// Blocks and finish of each choice that says something, by index.
     pub(crate) choices: Vec<(u32, Vec<loom::Block>, Finish)>,
 }
@@ -247,6 +250,7 @@ impl ReceivedResponse {
             _ => None,
         });
         let media = media.collect();
+        let written = written_chars(&parsed.choices);
         let end = meta.end();
         let choices = parsed
             .choices
@@ -265,7 +269,7 @@ impl ReceivedResponse {
             .filter(|(_, blocks, _)| !blocks.is_empty())
             .collect();
         let (metadata, usage, interim_usage) = (String::new(), meta.usage, reported.interim);
-        let mut response = Self { body, metadata, usage, interim_usage, media, choices };
+        let mut response = Self { body, metadata, usage, interim_usage, media, written, choices };
         meta.estimated_usage = response.usage_of_reported_input().filter(|_| usage.is_none());
         response.metadata = meta.to_json().map_err(loom::Refusal::from)?;
         Ok(response)

@@ -1,7 +1,7 @@
 //! Token counts of an answer whose server gave none of the whole of it, as where it was cut or broken off.
 
-use loom::{Block, SourceKind};
-use model::TokenUsage;
+use loom::SourceKind;
+use model::{Choice, ReplyPiece, TokenUsage};
 
 use crate::commit::ReceivedResponse;
 
@@ -30,39 +30,40 @@ impl ReceivedResponse {
     /// Token counts after a request of `sent` tokens: input as it was reported while the answer went on, if it was;
     /// output by what came, or as reported until then, if that is more.
     fn estimated_usage(&self, sent: u64) -> TokenUsage {
-        let blocks = self.choices.iter().flat_map(|(_, blocks, _)| blocks);
-        let output = blocks.map(chars).sum::<u64>().div_ceil(CHARS_OF_A_TOKEN);
+        let output = self.written.div_ceil(CHARS_OF_A_TOKEN);
         let interim = self.interim_usage.unwrap_or_default();
         let input_uncached = if interim.input() == 0 { sent } else { interim.input_uncached };
         TokenUsage { input_uncached, output: output.max(interim.output), ..interim }
     }
 }
 
-/// Characters that a model wrote of a block.
-fn chars(block: &Block) -> u64 {
-    let written = match block {
-        Block::Text { text } | Block::Thinking { text, .. } => text.chars().count(),
-        Block::ToolCall { name, arguments, .. } => {
-            name.chars().count() + arguments.to_string().chars().count()
+/// Characters that a model wrote, wherever its answer is cut: what is left out is paid for, too.
+pub(crate) fn written_chars(choices: &[Choice]) -> u64 {
+    let pieces = choices.iter().flat_map(|choice| &choice.pieces);
+    let written = pieces.map(|piece| match piece {
+        ReplyPiece::Text(text) | ReplyPiece::Refusal(text) | ReplyPiece::Thinking { text, .. } => {
+            text.chars().count()
         }
-        _ => 0,
-    };
-    written as u64
+        ReplyPiece::Call(call) => call.name.chars().count() + call.arguments.chars().count(),
+        ReplyPiece::Opaque(_) | ReplyPiece::Media(_) => 0,
+    });
+    written.sum::<usize>() as u64
 }
 
 #[cfg(test)]
 mod tests {
-    use loom::Finish;
+    use loom::{Block, Finish};
+    use model::ToolCall;
 
     use super::*;
 
     #[test]
     fn what_was_thought_and_called_counts_and_the_input_is_as_reported() {
-        let arguments = serde_json::json!({"path": "notes.md"});
-        let blocks = vec![
-            Block::Thinking { text: "x".repeat(300), opaque: None },
-            Block::Text { text: "y".repeat(30) },
-            Block::ToolCall { id: "1".to_owned(), name: "read".to_owned(), arguments },
+        let arguments = r#"{"path":"notes.md"}"#.to_owned();
+        let pieces = vec![
+            ReplyPiece::Thinking { text: "x".repeat(300), opaque: None },
+            ReplyPiece::Text("y".repeat(30)),
+            ReplyPiece::Call(ToolCall { id: "1".to_owned(), name: "read".to_owned(), arguments }),
         ];
         let interim = TokenUsage { cache_read: 900, output: 1, ..TokenUsage::default() };
         let mut response = ReceivedResponse {
@@ -71,7 +72,8 @@ mod tests {
             usage: None,
             interim_usage: Some(interim),
             media: Vec::new(),
-            choices: vec![(0, blocks, Finish::Interrupted("cancelled".to_owned()))],
+            written: written_chars(&[Choice { pieces, ..Choice::default() }]),
+            choices: Vec::new(),
         };
         assert_eq!(response.estimated_usage(5_000), TokenUsage { output: 118, ..interim });
         assert_eq!(response.usage_of_reported_input(), Some(TokenUsage { output: 118, ..interim }));
@@ -93,7 +95,15 @@ mod tests {
             let finish = Finish::Interrupted("cancelled".to_owned());
             let choices = choices.iter().map(|blocks| (0, blocks.clone(), finish.clone())).collect();
             let (body, media) = (Vec::new(), Vec::new());
-            ReceivedResponse { body, metadata: String::new(), usage, interim_usage, media, choices }
+            ReceivedResponse {
+                body,
+                metadata: String::new(),
+                usage,
+                interim_usage,
+                media,
+                written: 30,
+                choices,
+            }
         };
         let input = |response: ReceivedResponse, kind| {
             response.usage_or_estimate(kind, 700).map(|usage| usage.input())

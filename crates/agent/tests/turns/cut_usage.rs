@@ -15,6 +15,7 @@ use model::{
 use serde_json::{Value, json};
 use store::home::HomeDir;
 use store::{AttachedWrites, Principal, UsageRow};
+use text::cut::Boundary;
 use tokio::sync::mpsc;
 
 use crate::support::{House, Process, WHO, config};
@@ -106,13 +107,14 @@ fn question() -> String {
 }
 
 async fn asked(process: &Process, input: Option<u64>) -> (TreeId, GenerationOutcome) {
-    let (tree, outcome) = asked_of(process, &BreaksOff::model(input, 3, None)).await;
+    let (tree, outcome) = asked_of(process, &BreaksOff::model(input, 3, None), None).await;
     (tree, outcome.unwrap())
 }
 
 async fn asked_of(
     process: &Process,
     model: &Arc<dyn Model>,
+    ends_at: Option<Boundary>,
 ) -> (TreeId, Result<GenerationOutcome, AgentError>) {
     let tree = process.runtime.new_id::<TreeId>().unwrap();
     let view = ViewName::default();
@@ -122,7 +124,8 @@ async fn asked_of(
     for op in [create, append] {
         process.runtime.change(&WHO, tree, &view, op, AttachedWrites::nothing()).await.unwrap();
     }
-    let ask = config(model).request(tree, &view);
+    let mut ask = config(model).request(tree, &view);
+    ask.params.ends_at = ends_at;
     (tree, ask.send(&process.runtime, &Call::owner(Arc::new(()))).await)
 }
 
@@ -204,6 +207,24 @@ async fn what_a_dead_process_was_told_of_the_input_is_booked_if_it_can_be() {
 }
 
 #[tokio::test]
+async fn what_came_behind_the_end_of_an_answer_is_booked() {
+    let text = "It rains. ".repeat(1_200);
+    let message = json!({"id": "m", "usage": {"input_tokens": 700, "output_tokens": 1}});
+    let events = [
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": text}}),
+    ];
+    for ends_at in [Some(Boundary::Sentence), None] {
+        let house = House::new();
+        let process = house.process("generate");
+        let (_, cut) = asked_of(&process, &BreaksOff::of(&events, None), ends_at).await;
+        let written = if ends_at.is_some() { "It rains." } else { text.as_str() };
+        assert_eq!(cut.unwrap().nodes[0].text.trim_end(), written.trim_end());
+        assert_eq!(booked(&process).await.usage.completion_tokens, 4_000, "{ends_at:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_a_dead_process_was_told_of_the_output_is_booked_if_it_can_be() {
     for (output, booked_output) in [(Some(0), 4_000), (None, 4_000), (Some(3_500), 3_500)] {
         let house = House::new();
@@ -236,7 +257,7 @@ async fn what_was_reported_of_the_input_is_booked_though_nothing_followed() {
     for (input, events) in [(700, 1), (700, 2), (0, 1), (0, 2)] {
         let house = House::new();
         let process = house.process("generate");
-        let cut = asked_of(&process, &BreaksOff::model(Some(input), events, None)).await.1.unwrap();
+        let cut = asked_of(&process, &BreaksOff::model(Some(input), events, None), None).await.1.unwrap();
         assert!(cut.nodes.is_empty() && cut.error.is_some(), "{input} {events}");
         let spent = process.runtime.store.spent(&Principal::Owner, loom::Millis(0), None, 9).await.unwrap();
         let booked: Vec<u64> = spent.iter().map(|spent| spent.row.usage.prompt_tokens).collect();
