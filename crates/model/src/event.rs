@@ -17,7 +17,7 @@ pub enum ModelEvent {
         /// The model as the server names it.
         model: Option<String>,
     },
-    /// The server reads the prompt: so many of its tokens so far.
+    /// The server reads the prompt: so many of its tokens so far, more each time.
     PromptRead {
         done: u64,
         total: u64,

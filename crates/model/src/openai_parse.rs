@@ -7,7 +7,7 @@ use crate::dialect::{DialectName, Parse, ParseError};
 use crate::event::{ChunkUsage, FinishReason, ModelEvent};
 use crate::openai_calls::Calls;
 use crate::openai_thinking::ThinkingRun;
-use crate::openai_wire::{WireBody, WireChoice, WireText, WireUsage};
+use crate::openai_wire::{WireBody, WireChoice, WirePromptProgress, WireText, WireUsage};
 use crate::server_text::excerpt;
 use crate::text_joiner::TextJoiner;
 use crate::{openai_error, openai_logprobs, openai_media, openai_thinking, openai_wire};
@@ -24,6 +24,8 @@ struct Answer {
     started: bool,
     /// The stream said that it is done.
     done: bool,
+    /// Tokens of the prompt that the server has read, the most it said.
+    prompt_read: Option<u64>,
     choices: BTreeMap<u32, ChoiceState>,
     counts: WireUsage,
     usage: ChunkUsage,
@@ -47,6 +49,7 @@ impl Answer {
             response: String::new(),
             started: false,
             done: false,
+            prompt_read: None,
             choices: BTreeMap::new(),
             counts: WireUsage::default(),
             usage: ChunkUsage::default(),
@@ -59,8 +62,7 @@ impl Answer {
         self.failure(&body, json)?;
         let usage = body.usage();
         let WireBody { id, model, choices, prompt_progress, .. } = body;
-        events
-            .extend(prompt_progress.map(|at| ModelEvent::PromptRead { done: at.processed, total: at.total }));
+        events.extend(prompt_progress.and_then(|at| self.prompt_read(&at)));
         if choices.is_none() && usage.is_none() {
             return Ok(());
         }
@@ -77,6 +79,18 @@ impl Answer {
             events.extend(self.counts.usage().map(|usage| self.usage.count(usage, counts_output)));
         }
         Ok(())
+    }
+
+    /// How much of the prompt the server has read, if that is more than ever before and no more than all of it.
+    fn prompt_read(&mut self, at: &WirePromptProgress) -> Option<ModelEvent> {
+        let (done, total) = (at.processed?, at.total?);
+        let goes_on = self.prompt_read.is_none_or(|before| done > before);
+        // What is no count is the largest there is.
+        if !goes_on || done > total || total == u64::MAX {
+            return None;
+        }
+        self.prompt_read = Some(done);
+        Some(ModelEvent::PromptRead { done, total })
     }
 
     /// Whether every choice that has begun has said why it stopped.

@@ -22,6 +22,7 @@ pub(crate) struct WireBody {
     #[serde(deserialize_with = "usage_object")]
     usage: Option<WireUsage>,
     pub(crate) error: Option<serde_json::Value>,
+    #[serde(deserialize_with = "usage_object")]
     pub(crate) prompt_progress: Option<WirePromptProgress>,
     #[serde(deserialize_with = "usage_object")]
     x_groq: Option<WireGroq>,
@@ -39,8 +40,10 @@ impl WireBody {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct WirePromptProgress {
-    pub(crate) processed: u64,
-    pub(crate) total: u64,
+    #[serde(deserialize_with = "token_count")]
+    pub(crate) processed: Option<u64>,
+    #[serde(deserialize_with = "token_count")]
+    pub(crate) total: Option<u64>,
 }
 
 /// Groq's own part of a chunk, which holds the counts at the end of a stream.

@@ -76,6 +76,7 @@ pub fn reparse(dialect: DialectName, body: &[u8], streamed: bool) -> ParsedRespo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::ModelEvent;
 
     /// A whole answer of each dialect whose provider counts a part of its input or output beside the whole, with
     /// 400 tokens of input and 3 of output, and the count of a part.
@@ -197,5 +198,32 @@ mod tests {
         let later = r#"{"prompt_tokens":400,"completion_tokens":40}"#;
         let later_whole = TokenUsage { output: 40, ..whole };
         assert_eq!(chunks(&[("A.", input), (" B.", output), ("", later)]).usage, Some(later_whole));
+    }
+
+    #[test]
+    fn progress_that_is_none_spoils_nothing() {
+        let read = |progress: &str| {
+            let choice = |text: &str| format!(r#""choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]"#);
+            let body = format!(
+                "data: {{{}}}\n\ndata: {{\"prompt_progress\":{progress},{}}}\n\ndata: [DONE]\n\n",
+                choice("One"),
+                choice(" two")
+            );
+            let (mut parser, mut events) = (DialectName::OpenAiChat.parser(true), Vec::new());
+            assert_eq!(parser.feed(body.as_bytes(), &mut events), Ok(()), "{progress}");
+            let parsed = reparse(DialectName::OpenAiChat, body.as_bytes(), true);
+            assert_eq!((&*parsed.choices[0].text(), parsed.problem), ("One two", None), "{progress}");
+            events.iter().any(|event| matches!(event, ModelEvent::PromptRead { .. }))
+        };
+        assert!(read(r#"{"processed":1,"total":2}"#), "the control");
+        for none in ["null", "\"x\"", "-1", "0.5", "true", "[1,2]", "{}", "{\"processed\":1}"] {
+            assert!(!read(none), "{none}");
+        }
+        for [done, total] in
+            [["-1", "9"], ["-1", "-1"], ["1", "-1"], ["\"x\"", "9"], ["{}", "[]"], ["9", "8"]]
+        {
+            let none = format!(r#"{{"processed":{done},"total":{total}}}"#);
+            assert!(!read(&none), "{none}");
+        }
     }
 }

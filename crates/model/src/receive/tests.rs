@@ -60,6 +60,33 @@ async fn signs_of_life_are_no_progress() {
     assert!((310.0..=310.1).contains(&seconds), "{seconds}");
 }
 
+/// What llama.cpp sends while it reads a prompt.
+fn progress(processed: u32, total: u32) -> &'static str {
+    let at = format!(r#""prompt_progress":{{"total":{total},"processed":{processed},"cache":0}}"#);
+    format!("data: {{\"choices\":[],{at}}}\n\n").leak()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_is_read_no_further_is_not_waited_for() {
+    let turning = [progress(5, 90), progress(10, 90), progress(0, 90), progress(9, 90)].repeat(99);
+    let too_much = (91..999).map(|done| progress(done, 90)).collect::<Vec<_>>();
+    for (pieces, last, end) in [
+        (&[][..], progress(10, 90), 310.0),
+        (&[progress(5, 90)], progress(10, 90), 320.0),
+        (&turning, progress(10, 90), 320.0),
+        (&too_much, progress(91, 90), 240.0),
+    ] {
+        let (result, seconds) = received(pieces, last, TEN, true).await;
+        assert_eq!(result.unwrap_err().code(), "idle_timeout", "{end}");
+        assert!((end..=end + 0.1).contains(&seconds), "{end}: {seconds}");
+    }
+    let mut pieces: Vec<_> = (0..=90).map(|done| progress(done, 90)).collect();
+    pieces.extend([HELLO, DONE]);
+    let (result, seconds) = received(&pieces, ": ping\n\n", Duration::from_secs(50), true).await;
+    assert_eq!(result.unwrap().parsed.choices[0].text(), "Hello");
+    assert!(seconds > 4_500.0, "the control: {seconds}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_goes_on_slowly_is_waited_for() {
     let mut pieces = vec![HELLO; 100];
