@@ -15,6 +15,7 @@ use store::{
 
 use crate::calibration;
 use crate::call::Call;
+use crate::counter_silence::CounterSilence;
 use crate::error::AgentError;
 use crate::request::{AssembledRequest, GenerationRequest, RequestSource, WindowNotice};
 use crate::runtime::Runtime;
@@ -376,7 +377,8 @@ impl GenerationRequest {
             let assembled = self.assemble(runtime, who, budget, &estimator).await?;
             return PreparedRequest::encode(self, assembled, budget, &estimator, at);
         };
-        let counter = ScopedCounter::new(counter, scope);
+        let silence = CounterSilence::of(&runtime.home, info, runtime.now());
+        let counter = ScopedCounter::new(counter, scope, silence);
         if counter.asks_server() && calibration::has_no_observations(&runtime.home, info) {
             estimator = self.scaled_by_sample(runtime, who, budget, estimator, &counter).await;
         }

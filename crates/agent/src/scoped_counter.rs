@@ -1,10 +1,15 @@
 //! Counting while a request is prepared: who is asked, and how long it is waited for.
+//!
+//! After a question that a server did not answer in time it is asked no more for the same request.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use model::{EncodedRequest, Prompt, TokenCounter};
+use model::{CountEnd, EncodedRequest, Prompt, TokenCounter};
 use tokio::time::Instant;
+
+use crate::counter_silence::CounterSilence;
 
 /// How long the preparation of a request waits for a server that counts.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,12 +27,18 @@ pub(crate) enum CountingScope {
 pub(crate) struct ScopedCounter {
     counter: Arc<dyn TokenCounter>,
     scope: CountingScope,
+    silence: CounterSilence,
     deadline: Instant,
+    /// Whether the server had too little time for a question.
+    is_late: AtomicBool,
 }
 
 impl ScopedCounter {
-    pub(crate) fn new(counter: Arc<dyn TokenCounter>, scope: CountingScope) -> Self {
-        Self { counter, scope, deadline: Instant::now() + PATIENCE }
+    /// One that asks no server whose silence lasts.
+    pub(crate) fn new(counter: Arc<dyn TokenCounter>, scope: CountingScope, silence: CounterSilence) -> Self {
+        let is_late =
+            AtomicBool::new(scope == CountingScope::Server && !counter.is_here() && silence.lasts());
+        Self { counter, scope, silence, deadline: Instant::now() + PATIENCE, is_late }
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -35,7 +46,9 @@ impl ScopedCounter {
     }
 
     pub(crate) fn asks_server(&self) -> bool {
-        self.scope == CountingScope::Server && !self.counter.is_here()
+        self.scope == CountingScope::Server
+            && !self.counter.is_here()
+            && !self.is_late.load(Ordering::Relaxed)
     }
 
     /// Texts of a prompt that are not counted yet.
@@ -63,9 +76,15 @@ impl ScopedCounter {
     }
 
     /// What is not counted until then stays estimated.
-    async fn within_deadline(&self, counting: impl Future<Output = ()>) {
-        if tokio::time::timeout_at(self.deadline, counting).await.is_err() {
-            tracing::debug!("a server took too long to count a request: the rest of it is estimated");
+    async fn within_deadline(&self, counting: impl Future<Output = CountEnd>) {
+        let end = tokio::time::timeout_at(self.deadline, counting).await.unwrap_or(CountEnd::OutOfTime);
+        if end == CountEnd::InTime {
+            return;
+        }
+        self.is_late.store(true, Ordering::Relaxed);
+        tracing::debug!("a server took too long to count a request: the rest of it is estimated");
+        if end == CountEnd::Silent {
+            self.silence.keep();
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::error::ModelError;
 use crate::model::{CallOrigin, Exchange, Model, ModelInfo, SourceKind};
 use crate::prompt::{Params, Prompt};
 use crate::receive::{Io, Sent, Timeouts, receive};
-use crate::token_counter::{CountedChunks, TokenCounter, chunks};
+use crate::token_counter::{CountEnd, CountedChunks, TokenCounter, chunks};
 
 /// The engine reads a long prompt in minutes where a machine is slow; it cannot fall silent as a server can.
 const TIMEOUTS: Timeouts = Timeouts {
@@ -82,7 +82,9 @@ impl TokenCounter for EmbeddedCounter {
     }
 
     /// There is nothing that is not known.
-    async fn learn(&self, _: &[String]) {}
+    async fn learn(&self, _: &[String]) -> CountEnd {
+        CountEnd::InTime
+    }
 
     fn request(&self, request: &EncodedRequest) -> Option<u64> {
         let body: Body = serde_json::from_slice(request.body()).ok()?;

@@ -122,5 +122,5 @@ pub use quirks::{Quirks, ThinkingControl};
 pub use reply::{Choice, Reply, ReplyPiece, ToolCall};
 pub use script::ScriptModel;
 pub use sent_sampling::SentSampling;
-pub use token_counter::TokenCounter;
+pub use token_counter::{CountEnd, TokenCounter};
 pub use usage_bounds::{AnswerSize, RequestSize, UsageBounds};

@@ -14,7 +14,7 @@ use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 
 use crate::dialect::DialectName;
 use crate::encoded::EncodedRequest;
-use crate::token_counter::{CountedChunks, TokenCounter, chunks};
+use crate::token_counter::{CountEnd, CountedChunks, TokenCounter, chunks};
 
 /// Tokens of a message besides its text and the name of its role, and of a request besides its messages: OpenAI
 /// Cookbook, *How to count tokens with tiktoken*.
@@ -149,7 +149,7 @@ impl TokenCounter for LibraryCounter {
         true
     }
 
-    async fn learn(&self, texts: &[String]) {
+    async fn learn(&self, texts: &[String]) -> CountEnd {
         let (vocabulary, counted, texts) = (self.vocabulary, Arc::clone(&self.counted), texts.to_vec());
         let counting = tokio::task::spawn_blocking(move || {
             for chunk in texts.iter().flat_map(|text| chunks(text)) {
@@ -159,6 +159,7 @@ impl TokenCounter for LibraryCounter {
         if let Err(error) = counting.await {
             tracing::warn!(%error, "tokens could not be counted, and are estimated");
         }
+        CountEnd::InTime
     }
 
     fn request(&self, request: &EncodedRequest) -> Option<u64> {

@@ -18,7 +18,7 @@ use crate::dialect::DialectName;
 use crate::encoded::{EncodedRequest, PartKind};
 use crate::http_client::Client;
 use crate::model_list::read;
-use crate::token_counter::{CountedChunks, TokenCounter, chunks};
+use crate::token_counter::{CountEnd, CountedChunks, TokenCounter, chunks};
 use crate::usage_bounds::least_tokens;
 
 /// How long a server may take to count what is new in a request.
@@ -136,42 +136,57 @@ impl ServerCounter {
     }
 
     /// Tokens that the vocabulary puts around a request, as that of its beginning; 0 where the server does not say.
-    async fn special(&self) -> u64 {
+    async fn special(&self) -> Result<u64, CountEnd> {
         if let Some(known) = self.special.get() {
-            return *known;
+            return Ok(*known);
         }
         if self.special_failures.is_given_up() {
-            return 0;
+            return Ok(0);
         }
         let counted = tokio::time::timeout(PATIENCE, self.count("", true)).await.ok();
         self.special_failures.note(counted.as_ref());
         match counted {
-            Some(Ok(tokens)) if tokens <= MAX_SPECIAL_TOKENS => *self.special.get_or_init(|| tokens),
+            Some(Ok(tokens)) if tokens <= MAX_SPECIAL_TOKENS => Ok(*self.special.get_or_init(|| tokens)),
             // What a server says of no text, it says every time.
-            Some(Ok(_) | Err(AskError::Rejected | AskError::Unsupported)) => *self.special.get_or_init(|| 0),
-            Some(Err(AskError::Unavailable)) | None => 0,
+            Some(Ok(_) | Err(AskError::Rejected | AskError::Unsupported)) => {
+                Ok(*self.special.get_or_init(|| 0))
+            }
+            Some(Err(AskError::Unavailable)) => Ok(0),
+            None => Err(CountEnd::OutOfTime),
         }
     }
 
     /// The text of a request as its model reads it: raw, or a conversation as the server writes it in the template.
-    async fn prompt(&self, request: &EncodedRequest) -> Option<String> {
+    async fn prompt(&self, request: &EncodedRequest) -> Result<Option<String>, CountEnd> {
         match request.dialect() {
             DialectName::OpenAiCompletions => {
-                serde_json::from_slice::<PromptBody>(request.body()).ok().map(|body| body.prompt)
+                Ok(serde_json::from_slice::<PromptBody>(request.body()).ok().map(|body| body.prompt))
             }
             DialectName::OpenAiChat if !self.template_failures.is_given_up() => self.templated(request).await,
-            _ => None,
+            _ => Ok(None),
         }
     }
 
-    async fn templated(&self, request: &EncodedRequest) -> Option<String> {
+    async fn templated(&self, request: &EncodedRequest) -> Result<Option<String>, CountEnd> {
         let asking = async {
             let PromptBody { prompt } = self.ask("apply-template", request.body().clone()).await?;
             if is_plausible(&prompt, request) { Ok(prompt) } else { Err(AskError::Unsupported) }
         };
         let answer = tokio::time::timeout(PATIENCE, asking).await.ok();
         self.template_failures.note(answer.as_ref());
-        answer?.ok()
+        answer.map(Result::ok).ok_or(CountEnd::OutOfTime)
+    }
+
+    /// Counts a request as its model reads it. After a question that had too little time, no other one is asked.
+    async fn count_request(&self, request: &EncodedRequest) -> Result<(), CountEnd> {
+        let Some(prompt) = self.prompt(request).await? else { return Ok(()) };
+        let special = self.special().await?;
+        let texts = [prompt];
+        let end = self.learn(&texts).await;
+        if let Some(tokens) = texts.iter().map(|text| self.known(text)).sum::<Option<u64>>() {
+            self.requests.keep(request.body(), tokens + special);
+        }
+        if end == CountEnd::InTime { Ok(()) } else { Err(CountEnd::OutOfTime) }
     }
 }
 
@@ -194,10 +209,11 @@ impl TokenCounter for ServerCounter {
         self.counted.sum(text)
     }
 
-    async fn learn(&self, texts: &[String]) {
+    async fn learn(&self, texts: &[String]) -> CountEnd {
         if self.gives_no_counts() {
-            return;
+            return CountEnd::InTime;
         }
+        let mut is_answered = false;
         let asking = async {
             for chunk in texts.iter().flat_map(|text| chunks(text)) {
                 if self.text_failures.is_given_up() {
@@ -207,6 +223,7 @@ impl TokenCounter for ServerCounter {
                     continue;
                 }
                 let counted = self.count_chunk(chunk).await;
+                is_answered = true;
                 self.text_failures.note(Some(&counted));
                 if matches!(counted, Err(AskError::Unavailable)) {
                     return;
@@ -215,24 +232,23 @@ impl TokenCounter for ServerCounter {
         };
         // What was counted until then is kept.
         let ended = tokio::time::timeout(PATIENCE, asking).await;
-        self.timeouts.note(ended.ok().map(Ok::<(), AskError>).as_ref());
+        self.timeouts.note(ended.as_ref().ok().map(|()| Ok::<(), AskError>(())).as_ref());
+        match ended {
+            Ok(()) => CountEnd::InTime,
+            Err(_) if is_answered => CountEnd::OutOfTime,
+            Err(_) => CountEnd::Silent,
+        }
     }
 
     /// Pictures and sounds are no text, and stay estimated.
-    async fn learn_request(&self, request: &EncodedRequest) {
+    async fn learn_request(&self, request: &EncodedRequest) -> CountEnd {
         let has_media = request.ranges().iter().any(|range| range.kind == PartKind::Media);
         // A server that counted nothing is not asked about templates either: it might answer the request.
         let counts_none = self.gives_no_counts() || self.counted.is_empty();
         if has_media || counts_none || self.request(request).is_some() {
-            return;
+            return CountEnd::InTime;
         }
-        let Some(prompt) = self.prompt(request).await else { return };
-        let special = self.special().await;
-        let texts = [prompt];
-        self.learn(&texts).await;
-        if let Some(tokens) = texts.iter().map(|text| self.known(text)).sum::<Option<u64>>() {
-            self.requests.keep(request.body(), tokens + special);
-        }
+        self.count_request(request).await.err().unwrap_or(CountEnd::InTime)
     }
 
     fn request(&self, request: &EncodedRequest) -> Option<u64> {
@@ -513,6 +529,21 @@ mod tests {
 
     /// By the clock of the runtime, which goes on while nothing comes.
     #[tokio::test(start_paused = true)]
+    async fn a_count_that_had_too_little_time_says_whether_anything_was_answered() {
+        let asking = Asking::new(|_, body| match body["content"].as_str().unwrap().starts_with("slow") {
+            true => None,
+            false => words(body),
+        })
+        .await;
+        let learn = async |texts: [&str; 2]| asking.counter.learn(&texts.map(str::to_owned)).await;
+        assert_eq!(learn(["fast", "fast too"]).await, CountEnd::InTime);
+        assert_eq!(learn(["fast still", "slow"]).await, CountEnd::OutOfTime);
+        assert_eq!(learn(["fast", "slow"]).await, CountEnd::Silent);
+        assert_eq!(asking.counter.learn_request(&raw("slow")).await, CountEnd::OutOfTime);
+    }
+
+    /// By the clock of the runtime, which goes on while nothing comes.
+    #[tokio::test(start_paused = true)]
     async fn a_server_that_never_answers_is_given_up() {
         let asking = Asking::new(|_, _| None).await;
         let counter = &asking.counter;
@@ -524,13 +555,13 @@ mod tests {
             assert_eq!(counter.template_failures.is_given_up(), n == 3);
         }
         for n in 1..=3 {
-            assert_eq!(counter.special().await, 0);
+            assert_eq!(counter.special().await, Err(CountEnd::OutOfTime));
             assert_eq!(counter.special_failures.is_given_up(), n == 3);
         }
         let waited = began.elapsed();
         assert!(waited <= 6 * PATIENCE + Duration::from_secs(1), "{waited:?}");
         counter.learn_request(&chat()).await;
-        assert_eq!(counter.special().await, 0);
+        assert_eq!(counter.special().await, Ok(0));
         assert_eq!(began.elapsed(), waited, "nothing is waited for");
     }
 }

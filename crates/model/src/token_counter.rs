@@ -19,6 +19,16 @@ const LONGEST_CHUNK: usize = 4_096;
 /// Chunks whose counts are kept.
 const MAX_KEPT: usize = 1 << 16;
 
+/// Whether there was time for what a counter was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountEnd {
+    InTime,
+    /// What was counted until then is known.
+    OutOfTime,
+    /// Nothing was answered until then.
+    Silent,
+}
+
 /// Counts tokens with a model's own vocabulary.
 #[async_trait]
 pub trait TokenCounter: Debug + Send + Sync {
@@ -34,10 +44,12 @@ pub trait TokenCounter: Debug + Send + Sync {
     }
 
     /// Finds out what is not known of these texts. What cannot be found out stays unknown.
-    async fn learn(&self, texts: &[String]);
+    async fn learn(&self, texts: &[String]) -> CountEnd;
 
     /// Finds out how many tokens a whole request has, where only asking tells it.
-    async fn learn_request(&self, _: &EncodedRequest) {}
+    async fn learn_request(&self, _: &EncodedRequest) -> CountEnd {
+        CountEnd::InTime
+    }
 
     /// Tokens of a whole request with what its template adds; none where that is not known.
     fn request(&self, request: &EncodedRequest) -> Option<u64>;

@@ -9,8 +9,8 @@ use context::{ContextError, TokenBudget};
 use drawloom_agent::AgentError;
 use loom::Mode;
 use model::{
-    CallOrigin, Connection, EncodeError, EncodedRequest, Exchange, HttpModel, Model, ModelError, ModelInfo,
-    Params, Prompt, Quirks, RawResponse, TokenCounter,
+    CallOrigin, Connection, CountEnd, EncodeError, EncodedRequest, Exchange, HttpModel, Model, ModelError,
+    ModelInfo, Params, Prompt, Quirks, RawResponse, TokenCounter,
 };
 use tokio::time::Instant;
 
@@ -19,6 +19,8 @@ use crate::support::{House, WHO};
 
 const WINDOW: u32 = 8_192;
 const OUTPUT: u32 = 96;
+/// How long a server is waited for that is late.
+const LATE: Duration = Duration::from_secs(5);
 
 /// A counter that finds each text denser than the one before.
 #[derive(Debug)]
@@ -56,17 +58,19 @@ impl TokenCounter for Denser {
         self.takes.is_none()
     }
 
-    async fn learn(&self, texts: &[String]) {
+    async fn learn(&self, texts: &[String]) -> CountEnd {
         self.wait().await;
         let mut known = self.known.lock().unwrap();
         for text in texts {
             let density = (4.0_f64 / 3.0).powi(known.len() as i32);
             known.insert(text.clone(), (text.len() as f64 / 2.0 * density) as u64);
         }
+        CountEnd::InTime
     }
 
-    async fn learn_request(&self, _: &EncodedRequest) {
+    async fn learn_request(&self, _: &EncodedRequest) -> CountEnd {
         self.wait().await;
+        CountEnd::InTime
     }
 
     fn request(&self, _: &EncodedRequest) -> Option<u64> {
@@ -74,17 +78,47 @@ impl TokenCounter for Denser {
     }
 }
 
+/// A server that counts nothing within the time it has.
+#[derive(Debug)]
+struct Late(CountEnd);
+
+#[async_trait]
+impl TokenCounter for Late {
+    fn name(&self) -> &'static str {
+        "test"
+    }
+
+    fn known(&self, _: &str) -> Option<u64> {
+        None
+    }
+
+    async fn learn(&self, _: &[String]) -> CountEnd {
+        tokio::time::sleep(LATE).await;
+        self.0
+    }
+
+    async fn learn_request(&self, _: &EncodedRequest) -> CountEnd {
+        tokio::time::sleep(LATE).await;
+        CountEnd::OutOfTime
+    }
+
+    fn request(&self, _: &EncodedRequest) -> Option<u64> {
+        None
+    }
+}
+
 /// A model of a server that is never asked but to count.
 struct Counted {
     http: HttpModel,
-    counter: Arc<Denser>,
+    counter: Arc<dyn TokenCounter>,
 }
 
 impl Counted {
-    fn by(counter: &Arc<Denser>) -> Arc<dyn Model> {
+    fn by<C: TokenCounter + 'static>(counter: &Arc<C>) -> Arc<dyn Model> {
         let info = ModelInfo::local("box", "m", WINDOW, 4_096);
         let http = HttpModel::new(info, Quirks::default(), Connection::new("http://127.0.0.1:9/v1")).unwrap();
-        Arc::new(Self { http, counter: Arc::clone(counter) })
+        let counter = Arc::clone(counter) as Arc<dyn TokenCounter>;
+        Arc::new(Self { http, counter })
     }
 }
 
@@ -99,7 +133,7 @@ impl Model for Counted {
     }
 
     fn counter(&self) -> Option<Arc<dyn TokenCounter>> {
-        Some(Arc::clone(&self.counter) as Arc<dyn TokenCounter>)
+        Some(Arc::clone(&self.counter))
     }
 
     async fn send(
@@ -146,4 +180,23 @@ async fn a_slow_server_is_waited_for_once_for_a_request() {
     let waited = began.elapsed();
     assert!((Duration::from_secs(8)..=Duration::from_secs(11)).contains(&waited), "{waited:?}");
     assert!(prepared.manifest.tokens > 0 && estimated > 0);
+}
+
+/// By the clock of the runtime, which goes on while nothing comes.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_late_is_asked_no_more_for_a_request_and_one_that_was_silent_by_no_process() {
+    for (end, next) in [(CountEnd::OutOfTime, LATE), (CountEnd::Silent, Duration::ZERO)] {
+        let house = House::new();
+        let process = house.process("generate");
+        let document = long(&process, Mode::Buffer).await;
+        let model = Counted::by(&Arc::new(Late(end)));
+        let began = Instant::now();
+        let ask = ask(&model, document, Some(OUTPUT), None);
+        ask.prepare_counted(&process.runtime, &WHO).await.unwrap();
+        assert_eq!(began.elapsed(), LATE, "{end:?}: one question");
+        let began = Instant::now();
+        let process = house.process("generate");
+        ask.prepare_counted(&process.runtime, &WHO).await.unwrap();
+        assert_eq!(began.elapsed(), next, "{end:?}");
+    }
 }
