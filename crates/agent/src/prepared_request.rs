@@ -7,7 +7,7 @@ use context::window_beginning::WindowBeginning;
 use context::{Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse};
 use loom::content::NotCanonical;
 use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, NodeId, Op};
-use model::{EncodedRequest, Prompt, SiblingSlot};
+use model::{EncodedRequest, ModelError, Prompt, SiblingSlot};
 use store::{
     AttachedWrites, Claim, Cursor, Fence, Guard, HashedBytes, LeaseOwner, NewGeneration, Principal,
     Reservation, StoreError,
@@ -350,17 +350,32 @@ impl GenerationRequest {
     /// The same, for somebody who asks how large it is: a server that counts is asked, as if it were sent.
     ///
     /// # Errors
-    /// As [`GenerationRequest::prepare`].
+    /// As [`GenerationRequest::prepare`]; also when the call is cancelled.
     pub async fn prepare_counted(
         &self,
         runtime: &Runtime,
-        who: &Principal,
+        call: &Call,
     ) -> Result<PreparedRequest, AgentError> {
-        self.prepare_within(runtime, who, None, CountingScope::Server).await
+        self.prepare_to_send(runtime, call, None).await
     }
 
     /// The same, for a window that has refused a request of so many tokens, if it has.
-    pub(crate) async fn prepare_within(
+    pub(crate) async fn prepare_to_send(
+        &self,
+        runtime: &Runtime,
+        call: &Call,
+        refused: Option<u64>,
+    ) -> Result<PreparedRequest, AgentError> {
+        let mut cancel = call.cancel.clone();
+        tokio::select! {
+            biased;
+            // As one that is cancelled before anything of its answer came.
+            () = cancel.cancelled() => Err((&ModelError::Cancelled { response: None, refused: true }).into()),
+            prepared = self.prepare_within(runtime, &call.who, refused, CountingScope::Server) => prepared,
+        }
+    }
+
+    async fn prepare_within(
         &self,
         runtime: &Runtime,
         who: &Principal,

@@ -15,7 +15,6 @@ use crate::prepared_request::PreparedRequest;
 use crate::replay;
 use crate::request::{GenerationRequest, PathRequest};
 use crate::runtime::Runtime;
-use crate::scoped_counter::CountingScope;
 
 impl GenerationRequest {
     /// Asks, keeps what comes and makes its nodes. A sibling waits at its gate until the first has its first token.
@@ -81,7 +80,7 @@ impl GenerationRequest {
         refused: Option<u64>,
     ) -> BoxFuture<'a, Result<GenerationOutcome, AgentError>> {
         Box::pin(async move {
-            let prepared = self.prepare_within(runtime, &call.who, refused, CountingScope::Server).await?;
+            let prepared = self.prepare_to_send(runtime, call, refused).await?;
             let begun = prepared.begin(runtime, call, self, &slot).await?;
             if let Some(tokens) = refused {
                 call.note(format!(

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use agent::fallback::{Fallbacks, FoundModel};
 use agent::session::Sessions;
-use agent::{Call, Runtime};
+use agent::{AgentError, Call, GenerationRequest, PreparedRequest, Runtime};
 use loom::{Millis, NodeId, Op, TreeId, ViewName};
 use model::{Cancel, Model, ModelInfo};
 use store::{Applied, AttachedWrites};
@@ -112,6 +112,19 @@ impl App {
             cancel: self.cancel.clone(),
             answer_within: self.frontend.answer_within(),
         }
+    }
+
+    /// A request that is not sent, with its tokens as its server counts them.
+    ///
+    /// # Errors
+    /// As [`GenerationRequest::prepare_counted`].
+    pub(crate) async fn prepare_counted(
+        &self,
+        runtime: &Runtime,
+        asker: &Asker,
+        ask: &GenerationRequest,
+    ) -> Result<PreparedRequest, AgentError> {
+        ask.prepare_counted(runtime, &self.call(asker)).await
     }
 
     /// The model of a name, or the default: looked up on a thread that may wait.

@@ -131,7 +131,7 @@ fn run<'a>(
         if sampling.dry_run {
             let share = weighed(&shares);
             let prepared = ask(share, from, None, true);
-            let prepared = prepared.prepare_counted(&app.runtime, &asker.principal).await?;
+            let prepared = app.prepare_counted(&app.runtime, asker, &prepared).await?;
             let mut found = estimate(&prepared, share.model.info(), &shares);
             if differ {
                 let mut windows = Windows::default();
@@ -139,7 +139,7 @@ fn run<'a>(
                     let name = share.model.info().full_name();
                     if windows.begin(&name) {
                         let prepared = ask(share, from, None, true);
-                        let prepared = prepared.prepare_counted(&app.runtime, &asker.principal).await?;
+                        let prepared = app.prepare_counted(&app.runtime, asker, &prepared).await?;
                         windows.add(prepared.chars_above(), prepared.window_notice(&name));
                     }
                 }

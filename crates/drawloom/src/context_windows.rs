@@ -52,7 +52,8 @@ impl ContextWindows {
         if let Some(kept) = self.kept(server, model) {
             return kept;
         }
-        let window = asked(reached, model);
+        // What was not waited for says nothing about the server.
+        let window = asked(reached, model)?;
         if let Err(error) = self.keep(server, model, window) {
             tracing::debug!(%error, "the window of a model could not be kept");
         }
@@ -84,10 +85,10 @@ impl ContextWindows {
     }
 }
 
-/// Asks the server, on a thread of its own: whoever waits may be at work in a runtime.
-fn asked(reached: &ResolvedProvider<'_>, model: &str) -> Option<u32> {
+/// Asks the server, on a thread of its own: whoever waits may be at work in a runtime. None where it was not waited for.
+fn asked(reached: &ResolvedProvider<'_>, model: &str) -> Option<Option<u32>> {
     let asked = std::thread::scope(|scope| scope.spawn(|| detect::window(reached, model)).join());
-    asked.ok()?.ok()?
+    asked.ok()?.ok()
 }
 
 #[cfg(test)]

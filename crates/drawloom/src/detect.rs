@@ -89,7 +89,7 @@ pub(crate) fn listed(
 /// nothing is known is asked in the ways of all that are.
 ///
 /// # Errors
-/// When the system gives no threads.
+/// When the system gives no threads, or Ctrl-C ended the wait.
 pub(crate) fn window(reached: &ResolvedProvider<'_>, model: &str) -> Result<Option<u32>, CommandError> {
     let Ok(connection) = reached.connection(reached.known_key()) else { return Ok(None) };
     let timeouts = Timeouts { connect: WINDOW_PATIENCE, first_byte: WINDOW_PATIENCE, idle: WINDOW_PATIENCE };
@@ -112,9 +112,14 @@ pub(crate) fn window(reached: &ResolvedProvider<'_>, model: &str) -> Result<Opti
                 tokio::time::timeout(WINDOW_PATIENCE, asked).await.ok().and_then(Result::ok)
             });
         }
-        asked.join_all().await
+        tokio::select! {
+            biased;
+            () = interrupt::interrupted() => None,
+            answers = asked.join_all() => Some(answers),
+        }
     });
     runtime.shutdown_background();
+    let answers = answers.ok_or_else(interrupt::error)?;
     let told = answers.into_iter().flatten().filter_map(|listed| {
         // A server with one model has it, whatever the model is called there.
         let only = listed.len() == 1;

@@ -125,7 +125,8 @@ pub(crate) fn error() -> CommandError {
     CommandError::new("interrupted", 130, "the command was ended", "what it had stored stays")
 }
 
-async fn interrupted() {
+/// Waits for Ctrl-C.
+pub(crate) async fn interrupted() {
     loop {
         if tokio::signal::ctrl_c().await.is_err() {
             // Without a handler Ctrl-C ends the process by itself.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use context::{ContextError, TokenBudget};
-use drawloom_agent::AgentError;
+use drawloom_agent::{AgentError, Call};
 use loom::Mode;
 use model::{
-    CallOrigin, Connection, CountEnd, EncodeError, EncodedRequest, Exchange, HttpModel, Model, ModelError,
-    ModelInfo, Params, Prompt, Quirks, RawResponse, TokenCounter,
+    CallOrigin, Cancel, Connection, CountEnd, EncodeError, EncodedRequest, Exchange, HttpModel, Model,
+    ModelError, ModelInfo, Params, Prompt, Quirks, RawResponse, TokenCounter,
 };
 use tokio::time::Instant;
 
@@ -76,6 +76,10 @@ impl TokenCounter for Denser {
     fn request(&self, _: &EncodedRequest) -> Option<u64> {
         self.requests.lock().unwrap().pop()
     }
+}
+
+fn call() -> Call {
+    Call::owner(Arc::new(()))
 }
 
 /// A server that counts nothing within the time it has.
@@ -176,7 +180,7 @@ async fn a_slow_server_is_waited_for_once_for_a_request() {
     let prepared = ask.prepare(&process.runtime, &WHO).await.unwrap();
     assert_eq!(began.elapsed(), Duration::ZERO, "where nothing is sent no server is asked");
     let estimated = prepared.manifest.tokens;
-    let prepared = ask.prepare_counted(&process.runtime, &WHO).await.unwrap();
+    let prepared = ask.prepare_counted(&process.runtime, &call()).await.unwrap();
     let waited = began.elapsed();
     assert!((Duration::from_secs(8)..=Duration::from_secs(11)).contains(&waited), "{waited:?}");
     assert!(prepared.manifest.tokens > 0 && estimated > 0);
@@ -192,11 +196,34 @@ async fn a_server_that_was_late_is_asked_no_more_for_a_request_and_one_that_was_
         let model = Counted::by(&Arc::new(Late(end)));
         let began = Instant::now();
         let ask = ask(&model, document, Some(OUTPUT), None);
-        ask.prepare_counted(&process.runtime, &WHO).await.unwrap();
+        ask.prepare_counted(&process.runtime, &call()).await.unwrap();
         assert_eq!(began.elapsed(), LATE, "{end:?}: one question");
         let began = Instant::now();
         let process = house.process("generate");
-        ask.prepare_counted(&process.runtime, &WHO).await.unwrap();
+        ask.prepare_counted(&process.runtime, &call()).await.unwrap();
         assert_eq!(began.elapsed(), next, "{end:?}");
     }
+}
+
+/// By the clock of the runtime, which goes on while nothing comes.
+#[tokio::test(start_paused = true)]
+async fn a_request_is_cancelled_while_its_server_counts_and_nothing_is_asked() {
+    let process = House::new().process("generate");
+    let document = long(&process, Mode::Buffer).await;
+    let model = Counted::by(&Arc::new(Late(CountEnd::Silent)));
+    let ask = ask(&model, document, Some(OUTPUT), None);
+    let (stop, cancel) = Cancel::new();
+    let call = Call { cancel, ..call() };
+    let began = Instant::now();
+    let stops = async {
+        tokio::time::sleep(LATE / 5).await;
+        stop.cancel();
+    };
+    let (sent, ()) = tokio::join!(ask.send(&process.runtime, &call), stops);
+    let error = sent.err().unwrap();
+    assert!(matches!(error, AgentError::Model { code: "cancelled", elsewhere: false, .. }), "{error:?}");
+    assert_eq!(began.elapsed(), LATE / 5);
+    let prepared = ask.prepare_counted(&process.runtime, &call).await;
+    assert!(matches!(prepared, Err(AgentError::Model { code: "cancelled", .. })));
+    assert_eq!(began.elapsed(), LATE / 5);
 }

@@ -51,7 +51,7 @@ impl Conversation {
         let entered = scratch.enter(who, &self.chosen, &text).await?;
         let op = Op::Append(asker.text(text, Some(Role::User)));
         scratch.change(who, entered.tree, &entered.view, op, AttachedWrites::nothing()).await?;
-        Ok(self.request(app, &entered).await?.prepare_counted(&scratch, who).await?)
+        Ok(app.prepare_counted(&scratch, asker, &self.request(app, &entered).await?).await?)
     }
 }
 
@@ -65,8 +65,8 @@ pub(crate) async fn prepare(
     asker: &Asker,
     mut ask: GenerationRequest,
 ) -> Result<PreparedRequest, CommandError> {
-    let (who, tree) = (&asker.principal, ask.tree);
-    let error = match ask.prepare_counted(&app.runtime, who).await {
+    let tree = ask.tree;
+    let error = match app.prepare_counted(&app.runtime, asker, &ask).await {
         Err(error @ AgentError::Context(ContextError::TooLong { .. })) => error,
         prepared => return Ok(prepared?),
     };
@@ -81,7 +81,7 @@ pub(crate) async fn prepare(
         Ok(above.next().transpose()?.map(|at| at.id).filter(|at| *at != tip))
     });
     path.from = Some(last.await?.ok_or(error)?);
-    let prepared = ask.prepare_counted(&app.runtime, who).await?;
+    let prepared = app.prepare_counted(&app.runtime, asker, &ask).await?;
     app.frontend.note("what was said last got no answer and is too long: the next request leaves it out");
     Ok(prepared)
 }

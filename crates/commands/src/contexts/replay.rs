@@ -212,7 +212,7 @@ async fn anew(
     let ask: GenerationRequest = earlier.for_model(&app.runtime, &asker.principal, model.clone()).await?;
     let runtime = &app.runtime;
     let prepared = if args.dry_run {
-        ask.prepare_counted(runtime, &asker.principal).await?
+        app.prepare_counted(runtime, asker, &ask).await?
     } else {
         ask.prepare(runtime, &asker.principal).await?
     };

@@ -3,9 +3,12 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
 
-use crate::server;
+use crate::server::{self, Server};
 use crate::terminal::Terminal;
+use crate::trust::with_terminal;
+use crate::typing::said;
 use crate::world::World;
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
@@ -162,4 +165,89 @@ fn a_sibling_that_fails_leaves_the_line_of_the_one_that_is_written() {
     assert_eq!(terminal.ended(), Some(0));
     while terminal.listen() {}
     assert!(terminal.contents().contains("The rain fell softly on the roof."), "{}", terminal.contents());
+}
+
+/// A server that never answers at paths that end so, and tells when it is asked there; at others it says what a model
+/// says.
+fn mute_at(path: &'static str) -> (Server, Receiver<()>) {
+    let (sender, asked) = channel();
+    let server = Server::start(move |at, _| {
+        if at.ends_with(path) {
+            let _ = sender.send(());
+            loop {
+                std::thread::park();
+            }
+        }
+        at.ends_with("completions").then(|| server::chat("", "Wet.", 100))
+    });
+    (server, asked)
+}
+
+/// A world with a model of a server.
+fn world_of(server: &Server, more: &str) -> World {
+    let world = World::new();
+    let provider = format!("[providers.box]\nbase_url = \"{}\"\nkind = \"llamacpp\"\n{more}", server.base());
+    world.write("config.toml", &provider);
+    world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
+    world
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_a_server_that_counts_and_what_was_said_is_kept() {
+    for words in [
+        &["ask", "Wet?"][..],
+        &["chat", "-m", "Wet?"],
+        &["tree", "generate", "Tale"],
+        &["tree", "generate", "Tale", "-n", "2"],
+        &["tree", "generate", "Tale", "--dry-run"],
+    ] {
+        let (server, asked) = mute_at("/tokenize");
+        let world = world_of(&server, "window = 32000\n");
+        let command = world.command(&[&["--model", "box/m"], words].concat());
+        let mut terminal = Terminal::of_width(with_terminal(&command), 120);
+        asked.recv().unwrap();
+        let pressed = Instant::now();
+        terminal.types("\x03");
+        assert_eq!(terminal.ended(), Some(130), "{words:?}: {}", terminal.contents());
+        assert!(pressed.elapsed() < Duration::from_secs(4), "{words:?}: {:?}", pressed.elapsed());
+        while terminal.listen() {}
+        let screen = terminal.contents();
+        assert!(screen.contains("stopped"), "{words:?}: {screen}");
+        assert!(!server.asked().iter().any(|(path, _)| path.ends_with("completions")), "{words:?}");
+        if words[0] == "chat" {
+            assert_eq!(said(&world), ["Wet?"]);
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_in_a_conversation_ends_the_wait_for_a_server_that_counts() {
+    let (server, asked) = mute_at("/tokenize");
+    let world = world_of(&server, "window = 32000\n");
+    let command = world.command(&["--model", "box/m", "chat"]);
+    let mut terminal = Terminal::of_width(with_terminal(&command), 120);
+    terminal.at_prompt();
+    terminal.types("Wet?\r");
+    asked.recv().unwrap();
+    let pressed = Instant::now();
+    terminal.types("\x03");
+    terminal.shows("stopped");
+    terminal.at_prompt();
+    assert!(pressed.elapsed() < Duration::from_secs(4), "{:?}", pressed.elapsed());
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(said(&world), ["Wet?"]);
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_the_window_of_a_model_and_says_nothing_about_its_server() {
+    let (server, asked) = mute_at("/models");
+    let world = world_of(&server, "");
+    let command = world.command(&["--model", "box/m", "tree", "generate", "Tale"]);
+    let mut terminal = Terminal::of_width(with_terminal(&command), 120);
+    asked.recv().unwrap();
+    terminal.types("\x03");
+    assert_eq!(terminal.ended(), Some(130), "{}", terminal.contents());
+    assert_eq!(std::fs::read_dir(world.home().join("cache/windows")).unwrap().count(), 0);
+    assert!(!server.asked().iter().any(|(path, _)| path.ends_with("completions")));
 }
