@@ -44,6 +44,8 @@ pub enum SessionEvent {
     Queued { say: SayId, place: usize },
     /// Something was not said: nothing of it was written.
     Rejected { say: SayId, error: TurnError },
+    /// The model's server is asked for the tokens of a request that is prepared.
+    Counting { model: String },
     /// A durable request is about to be sent.
     Started {
         generation: GenerationId,

@@ -15,7 +15,6 @@ use store::{
 
 use crate::calibration;
 use crate::call::Call;
-use crate::counter_silence::CounterSilence;
 use crate::error::AgentError;
 use crate::request::{AssembledRequest, GenerationRequest, RequestSource, WindowNotice};
 use crate::runtime::Runtime;
@@ -371,7 +370,7 @@ impl GenerationRequest {
             biased;
             // As one that is cancelled before anything of its answer came.
             () = cancel.cancelled() => Err((&ModelError::Cancelled { response: None, refused: true }).into()),
-            prepared = self.prepare_within(runtime, &call.who, refused, CountingScope::Server) => prepared,
+            prepared = self.prepare_within(runtime, &call.who, refused, CountingScope::Server(call)) => prepared,
         }
     }
 
@@ -380,7 +379,7 @@ impl GenerationRequest {
         runtime: &Runtime,
         who: &Principal,
         refused: Option<u64>,
-        scope: CountingScope,
+        scope: CountingScope<'_>,
     ) -> Result<PreparedRequest, AgentError> {
         let info = self.model.info();
         let at = runtime.store.cursor().await?;
@@ -392,8 +391,7 @@ impl GenerationRequest {
             let assembled = self.assemble(runtime, who, budget, &estimator).await?;
             return PreparedRequest::encode(self, assembled, budget, &estimator, at);
         };
-        let silence = CounterSilence::of(&runtime.home, info, runtime.now());
-        let counter = ScopedCounter::new(counter, scope, silence);
+        let counter = ScopedCounter::new(counter, scope, runtime, info);
         if counter.asks_server() && calibration::has_no_observations(&runtime.home, info) {
             estimator = self.scaled_by_sample(runtime, who, budget, estimator, &counter).await;
         }
@@ -443,7 +441,7 @@ impl GenerationRequest {
         who: &Principal,
         budget: TokenBudget,
         estimator: Estimator,
-        counter: &ScopedCounter,
+        counter: &ScopedCounter<'_>,
     ) -> Estimator {
         let hopeful = estimator.clone().scaled(MIN_TOKEN_RATIO);
         let Ok(most) = self.assemble(runtime, who, budget, &hopeful).await else { return estimator };

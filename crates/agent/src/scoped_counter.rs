@@ -6,39 +6,63 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use model::{CountEnd, EncodedRequest, Prompt, TokenCounter};
+use model::{CountEnd, EncodedRequest, ModelInfo, Prompt, TokenCounter};
 use tokio::time::Instant;
 
+use crate::call::Call;
 use crate::counter_silence::CounterSilence;
+use crate::event::SessionEvent;
+use crate::runtime::Runtime;
 
 /// How long the preparation of a request waits for a server that counts.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Who is asked for the tokens of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CountingScope {
+#[derive(Clone, Copy)]
+pub(crate) enum CountingScope<'a> {
     /// What counts in this process.
     Process,
-    /// The model's server as well, which reads the texts then.
-    Server,
+    /// The model's server as well, which reads the texts then; of this call, which is told.
+    Server(&'a Call),
 }
 
 /// The counter of a preparation, asked within its scope and until its deadline.
-pub(crate) struct ScopedCounter {
+pub(crate) struct ScopedCounter<'a> {
     counter: Arc<dyn TokenCounter>,
-    scope: CountingScope,
+    /// The call that asks the model's server, if it may be asked.
+    call: Option<&'a Call>,
+    /// Provider and name of the model.
+    model: String,
     silence: CounterSilence,
     deadline: Instant,
     /// Whether the server had too little time for a question.
     is_late: AtomicBool,
+    /// Whether the call was told that the server is asked.
+    is_told: AtomicBool,
 }
 
-impl ScopedCounter {
-    /// One that asks no server whose silence lasts.
-    pub(crate) fn new(counter: Arc<dyn TokenCounter>, scope: CountingScope, silence: CounterSilence) -> Self {
-        let is_late =
-            AtomicBool::new(scope == CountingScope::Server && !counter.is_here() && silence.lasts());
-        Self { counter, scope, silence, deadline: Instant::now() + PATIENCE, is_late }
+impl<'a> ScopedCounter<'a> {
+    /// The counter of a model. It asks no server whose silence lasts.
+    pub(crate) fn new(
+        counter: Arc<dyn TokenCounter>,
+        scope: CountingScope<'a>,
+        runtime: &Runtime,
+        info: &ModelInfo,
+    ) -> Self {
+        let silence = CounterSilence::of(&runtime.home, info, runtime.now());
+        let call = match scope {
+            CountingScope::Server(call) if !counter.is_here() && !silence.lasts() => Some(call),
+            CountingScope::Server(_) | CountingScope::Process => None,
+        };
+        Self {
+            counter,
+            call,
+            model: info.full_name(),
+            silence,
+            deadline: Instant::now() + PATIENCE,
+            is_late: AtomicBool::new(false),
+            is_told: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -46,9 +70,7 @@ impl ScopedCounter {
     }
 
     pub(crate) fn asks_server(&self) -> bool {
-        self.scope == CountingScope::Server
-            && !self.counter.is_here()
-            && !self.is_late.load(Ordering::Relaxed)
+        self.call.is_some() && !self.is_late.load(Ordering::Relaxed)
     }
 
     /// Texts of a prompt that are not counted yet.
@@ -77,6 +99,11 @@ impl ScopedCounter {
 
     /// What is not counted until then stays estimated.
     async fn within_deadline(&self, counting: impl Future<Output = CountEnd>) {
+        if let Some(call) = self.call
+            && !self.is_told.swap(true, Ordering::Relaxed)
+        {
+            call.events.emit(SessionEvent::Counting { model: self.model.clone() });
+        }
         let end = tokio::time::timeout_at(self.deadline, counting).await.unwrap_or(CountEnd::OutOfTime);
         if end == CountEnd::InTime {
             return;

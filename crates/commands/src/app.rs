@@ -124,7 +124,9 @@ impl App {
         asker: &Asker,
         ask: &GenerationRequest,
     ) -> Result<PreparedRequest, AgentError> {
-        ask.prepare_counted(runtime, &self.call(asker)).await
+        let prepared = ask.prepare_counted(runtime, &self.call(asker)).await;
+        self.frontend.arrived();
+        prepared
     }
 
     /// The model of a name, or the default: looked up on a thread that may wait.

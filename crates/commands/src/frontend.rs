@@ -21,13 +21,15 @@ use crate::approvals::is_named;
 pub trait Frontend: Send + Sync {
     /// One line of progress or notice.
     fn note(&self, line: &str);
+    /// The server of a model is waited for, which counts the tokens of a request; nothing is being written.
+    fn counts(&self, _model: &str) {}
     /// A request of so many tokens went to a model, while the answer to another one may be written.
     fn sent(&self, _model: &str, _tokens: u64) {}
     /// A request of so many tokens is waited for, and nothing is being written.
     fn awaits(&self, _model: &str, _tokens: u64) {}
     /// The model has read so many tokens of the request.
     fn reading(&self, _done: u64, _total: u64) {}
-    /// An answer is there.
+    /// An answer is there, or the tokens of a request that is not sent.
     fn arrived(&self) {}
     /// New text of a node that is being written.
     fn delta(&self, node: NodeId, text: &str);
@@ -194,6 +196,12 @@ impl Shown {
     /// Shows an event that is of the moment: text as it comes, notices, questions.
     pub(crate) fn show(&self, event: &SessionEvent) {
         match event {
+            SessionEvent::Counting { model } => {
+                let is_alone = self.progress().awaited.is_empty();
+                if is_alone {
+                    self.frontend.counts(model);
+                }
+            }
             SessionEvent::Started { nodes, model, tokens, .. } => {
                 let is_alone = {
                     let mut progress = self.progress();

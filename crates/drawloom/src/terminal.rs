@@ -34,7 +34,7 @@ pub(crate) use size::{can_redraw, columns, is_dumb};
 use status_area::{StatusArea, TakenLine};
 use text::terminal::{VisibleStream, explicit, one_line};
 use thoughts::ThinkingRenderer;
-use wait_line::WaitLine;
+use wait_line::{WaitLine, WaitStage};
 
 use crate::cells::cut_end;
 use crate::interrupt::InputWait;
@@ -359,10 +359,18 @@ impl Terminal {
     }
 
     /// Begins to wait for a model, where it can be told.
-    fn begin_wait(&self, model: &str, tokens: u64) {
+    fn begin_wait(&self, model: &str, stage: WaitStage) {
         if !self.quiet && io::stderr().is_terminal() {
-            self.wait.begin(model, tokens, !can_redraw());
+            self.wait.begin(model, stage, !can_redraw());
         }
+    }
+
+    /// Waits, and says so, while the server of a model is asked for the window it has given it.
+    pub(crate) fn while_window_is_asked<T>(&self, model: &str, ask: impl FnOnce() -> T) -> T {
+        self.begin_wait(model, WaitStage::Window);
+        let answer = ask();
+        self.wait.end_window();
+        answer
     }
 
     fn end_text(&self) {

@@ -17,6 +17,7 @@ use workspace::{FileArgument, FileError, StoreGuard};
 
 use super::asking::{YES_OR_NO, ask, is_yes};
 use super::input::{self, ToldInput};
+use super::wait_line::WaitStage;
 use super::{ASKING, TERMINAL, Terminal, editor};
 
 impl Frontend for Terminal {
@@ -91,16 +92,21 @@ impl Frontend for Terminal {
         }
     }
 
+    fn counts(&self, model: &str) {
+        self.apart(|| {});
+        self.begin_wait(model, WaitStage::Counting);
+    }
+
     fn sent(&self, model: &str, tokens: u64) {
         let is_writing = self.stream.lock().unwrap_or_else(PoisonError::into_inner).open;
         if !is_writing {
-            self.begin_wait(model, tokens);
+            self.begin_wait(model, WaitStage::Sent { tokens });
         }
     }
 
     fn awaits(&self, model: &str, tokens: u64) {
         self.apart(|| {});
-        self.begin_wait(model, tokens);
+        self.begin_wait(model, WaitStage::Sent { tokens });
     }
 
     fn reading(&self, done: u64, total: u64) {

@@ -1,5 +1,5 @@
-//! The line that says what is waited for, where nothing was shown for a second: who is asked, how many tokens went
-//! there, how far they are read, and how long it takes.
+//! The line that says what is waited for, where nothing was shown for a second: who is asked, whether its server tells
+//! the window or counts, how many tokens went there, how far they are read, and how long it takes.
 //!
 //! It stands above the line the cursor is on, so that what is typed meanwhile stays; it is gone before anything else
 //! is shown. A terminal that cannot take lines away is told once, and the line stays.
@@ -34,36 +34,69 @@ struct State {
     wait: Option<Wait>,
     /// Whether it stands on the screen, and can be taken away.
     drawn: bool,
+    /// Whether a thread shows it.
+    ticks: bool,
+}
+
+/// What of a request is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WaitStage {
+    /// The window that the server has given the model.
+    Window,
+    /// Tokens, as the server counts them.
+    Counting,
+    /// The answer to so many tokens.
+    Sent { tokens: u64 },
+}
+
+impl WaitStage {
+    fn text(self) -> String {
+        match self {
+            Self::Window => "its server is asked for the window".to_owned(),
+            Self::Counting => "its server counts the tokens".to_owned(),
+            Self::Sent { tokens } => format!("{tokens} tokens sent"),
+        }
+    }
+
+    fn short_text(self) -> String {
+        match self {
+            Self::Window => "window asked for".to_owned(),
+            Self::Counting => "tokens are counted".to_owned(),
+            Self::Sent { tokens } => format!("{tokens} tokens"),
+        }
+    }
 }
 
 /// A request that is waited for.
 struct Wait {
     since: Instant,
     model: String,
-    /// Tokens that were sent.
-    tokens: u64,
+    stage: WaitStage,
     /// Tokens that were read, and of how many.
     read: Option<(u64, u64)>,
     /// Whether it is told once.
     once: bool,
+    /// Whether it was told, where it is told once.
+    told: bool,
 }
 
 impl Wait {
     fn text(&self, waited: Duration) -> String {
-        let Self { model, tokens, .. } = self;
-        format!("waiting for {model}: {tokens} tokens sent{}{}", self.progress(", "), self.time(waited))
+        let Self { model, stage, .. } = self;
+        format!("waiting for {model}: {}{}{}", stage.text(), self.progress(", "), self.time(waited))
     }
 
     /// The same in so many cells at most. What matters least goes first: the provider, words, the tokens, the model.
     fn text_within(&self, waited: Duration, cells: usize) -> String {
-        let Self { model, tokens, .. } = self;
+        let Self { model, stage, .. } = self;
+        let (what, short) = (stage.text(), stage.short_text());
         let name = model.rsplit_once('/').map_or(&**model, |(_, name)| name);
         let (progress, time) = (self.progress(", "), self.time(waited));
         let shorter = [
             self.text(waited),
-            format!("waiting for {name}: {tokens} tokens sent{progress}{time}"),
-            format!("{name}: {tokens} tokens{progress}{time}"),
-            format!("waiting: {tokens} tokens{progress}{time}"),
+            format!("waiting for {name}: {what}{progress}{time}"),
+            format!("{name}: {short}{progress}{time}"),
+            format!("waiting: {short}{progress}{time}"),
             format!("waiting{}{time}", self.progress(": ")),
         ];
         let least = || format!("{}{time}", self.progress(""));
@@ -89,19 +122,28 @@ impl WaitLine {
         Self(Arc::new(Shared { state: Mutex::default(), below, changed: Condvar::new() }))
     }
 
-    /// Begins to wait, unless something is waited for already: of several requests the first is told of.
-    /// Where lines cannot be taken away, it is told `once`.
-    pub(super) fn begin(&self, model: &str, tokens: u64, once: bool) {
+    /// Begins to wait, unless an answer is waited for already: of several requests the first is told of. What it takes
+    /// until a request is sent counts as waited for its answer. Where lines cannot be taken away, it is told `once`.
+    pub(super) fn begin(&self, model: &str, stage: WaitStage, once: bool) {
         let mut state = self.state();
-        if state.wait.is_some() {
+        let since = match &state.wait {
+            Some(Wait { stage: WaitStage::Sent { .. }, .. }) => return,
+            Some(earlier) => earlier.since,
+            None => Instant::now(),
+        };
+        let model = one_line(model).into_owned();
+        state.wait = Some(Wait { since, model, stage, read: None, once, told: false });
+        self.0.changed.notify_all();
+        if std::mem::replace(&mut state.ticks, true) {
             return;
         }
-        let model = one_line(model).into_owned();
-        state.wait = Some(Wait { since: Instant::now(), model, tokens, read: None, once });
         drop(state);
         let line = self.clone();
+        let ticking = thread::Builder::new().name("wait line".to_owned()).spawn(move || line.tick());
         // Without a thread nothing is said, and the work goes on.
-        let _ = thread::Builder::new().name("wait line".to_owned()).spawn(move || line.tick());
+        if ticking.is_err() {
+            self.state().ticks = false;
+        }
     }
 
     pub(super) fn reading(&self, done: u64, total: u64) {
@@ -118,6 +160,14 @@ impl WaitLine {
         state.erase();
         if state.wait.take().is_some() {
             self.0.changed.notify_all();
+        }
+    }
+
+    /// The window of a model is not waited for any more.
+    pub(super) fn end_window(&self) {
+        let is_of_window = self.state().wait.as_ref().is_some_and(|wait| wait.stage == WaitStage::Window);
+        if is_of_window {
+            self.end();
         }
     }
 
@@ -138,10 +188,9 @@ impl WaitLine {
         while state.wait.is_some() {
             let woken = self.0.changed.wait_timeout(state, TICK);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
-            if state.draw(&self.0.below) {
-                return;
-            }
+            state.draw(&self.0.below);
         }
+        state.ticks = false;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -150,16 +199,17 @@ impl WaitLine {
 }
 
 impl State {
-    /// Shows the line. Whether nothing is left to be shown.
-    fn draw(&mut self, below: &Mutex<StatusArea>) -> bool {
-        let Some(wait) = &self.wait else { return true };
+    fn draw(&mut self, below: &Mutex<StatusArea>) {
+        let Some(wait) = &mut self.wait else { return };
         let waited = wait.since.elapsed();
         if waited < TICK {
-            return false;
+            return;
         }
         if wait.once {
-            let _ = writeln!(io::stderr().lock(), "{}", wait.text(waited));
-            return true;
+            if !std::mem::replace(&mut wait.told, true) {
+                let _ = writeln!(io::stderr().lock(), "{}", wait.text(waited));
+            }
+            return;
         }
         let columns = super::columns();
         // A line that wraps could not be taken away.
@@ -175,7 +225,6 @@ impl State {
             write!(stderr, "{erased}\r\x1b[K{text}\n{}", below.draw(&mut 0))
         };
         self.drawn = true;
-        false
     }
 
     fn erase(&mut self) {
@@ -194,9 +243,10 @@ mod tests {
         let mut wait = Wait {
             since: Instant::now(),
             model: "embedded/smollm2".to_owned(),
-            tokens: 3012,
+            stage: WaitStage::Sent { tokens: 3012 },
             read: None,
             once: false,
+            told: false,
         };
         let text = |wait: &Wait| wait.text(Duration::from_millis(7900));
         assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent · 7 s");
@@ -209,11 +259,32 @@ mod tests {
     }
 
     #[test]
+    fn it_says_what_of_a_request_is_waited_for_before_it_is_sent() {
+        let shown = |stage, cells| {
+            let model = "box/m".to_owned();
+            let wait = Wait { since: Instant::now(), model, stage, read: None, once: false, told: false };
+            wait.text_within(Duration::from_secs(3), cells)
+        };
+        let all = [WaitStage::Window, WaitStage::Counting]
+            .map(|stage| [80, 30, 13].map(|cells| shown(stage, cells)).join("\n"));
+        insta::assert_snapshot!(all.join("\n\n"), @r"
+        waiting for box/m: its server is asked for the window · 3 s
+        m: window asked for · 3 s
+        waiting · 3 s
+
+        waiting for box/m: its server counts the tokens · 3 s
+        m: tokens are counted · 3 s
+        waiting · 3 s
+        ");
+    }
+
+    #[test]
     fn progress_and_time_stay_where_there_is_little_room() {
         let shown = |model: &str, cells: usize| {
             let model = model.to_owned();
             let read = Some((1024, 3000));
-            let wait = Wait { since: Instant::now(), model, tokens: 2418, read, once: false };
+            let stage = WaitStage::Sent { tokens: 2418 };
+            let wait = Wait { since: Instant::now(), model, stage, read, once: false, told: false };
             wait.text_within(Duration::from_secs(12), cells - 1)
         };
         let models =

@@ -2,8 +2,11 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
+
+use serde_json::json;
 
 use crate::server::{self, Server};
 use crate::terminal::Terminal;
@@ -250,4 +253,73 @@ fn ctrl_c_ends_the_wait_for_the_window_of_a_model_and_says_nothing_about_its_ser
     assert_eq!(terminal.ended(), Some(130), "{}", terminal.contents());
     assert_eq!(std::fs::read_dir(world.home().join("cache/windows")).unwrap().count(), 0);
     assert!(!server.asked().iter().any(|(path, _)| path.ends_with("completions")));
+}
+
+#[test]
+fn a_server_that_counts_is_waited_for_as_one_that_answers_is() {
+    for words in [
+        &["ask", "Wet?"][..],
+        &["chat", "-m", "Wet?"],
+        &["tree", "generate", "Tale"],
+        &["tree", "generate", "Tale", "--dry-run"],
+        &["context", "show", "--next", "-m", "Wet?"],
+    ] {
+        let (server, _asked) = mute_at("/tokenize");
+        let world = world_of(&server, "window = 32000\n");
+        let command = world.command(&[&["--model", "box/m"], words].concat());
+        let mut terminal = Terminal::of_width(with_terminal(&command), 120);
+        terminal.shows("waiting for box/m: its server counts the tokens · ");
+        terminal.types("\x03");
+        assert_eq!(terminal.ended(), Some(130), "{words:?}: {}", terminal.contents());
+        while terminal.listen() {}
+        assert!(!terminal.contents().contains("waiting for"), "{words:?}: {}", terminal.contents());
+    }
+}
+
+#[test]
+fn the_line_of_a_server_that_counts_becomes_that_of_the_answer() {
+    let (go_on, held) = channel::<()>();
+    let held = Mutex::new(held);
+    let server = Server::start(move |at, body| {
+        if at.ends_with("/tokenize") {
+            // Once it is let, every question is answered.
+            let _ = held.lock().unwrap().recv();
+            let words = body["content"].as_str()?.split_whitespace().count().max(1);
+            return Some(json!({"tokens": vec![7; words]}).to_string());
+        }
+        if at.ends_with("completions") {
+            loop {
+                std::thread::park();
+            }
+        }
+        None
+    });
+    let world = world_of(&server, "window = 32000\n");
+    let command = world.command(&["--model", "box/m", "chat"]);
+    let mut terminal = Terminal::of_width(with_terminal(&command), 120);
+    terminal.at_prompt();
+    terminal.types("Wet?\r");
+    terminal.shows("waiting for box/m: its server counts the tokens · ");
+    drop(go_on);
+    terminal.shows("tokens sent · ");
+    assert_eq!(terminal.contents().matches("waiting for").count(), 1, "{}", terminal.contents());
+    terminal.types("\x03");
+    terminal.shows("stopped");
+    terminal.at_prompt();
+    assert!(!terminal.contents().contains("waiting for"), "{}", terminal.contents());
+}
+
+#[test]
+fn a_server_that_is_asked_for_a_window_is_waited_for() {
+    let (server, asked) = mute_at("/models");
+    let world = world_of(&server, "");
+    let command = world.command(&["--model", "box/m", "tree", "generate", "Tale", "--dry-run"]);
+    let mut terminal = Terminal::of_width(with_terminal(&command), 120);
+    asked.recv().unwrap();
+    terminal.until("the line", |terminal| {
+        terminal.wrote("waiting for box/m: its server is asked for the window · ".as_bytes())
+    });
+    assert_eq!(terminal.ended(), Some(0), "{}", terminal.contents());
+    while terminal.listen() {}
+    assert!(!terminal.contents().contains("waiting for"), "{}", terminal.contents());
 }
