@@ -14,8 +14,8 @@ use text::bytes::size;
 use text::mask::Masker;
 use text::terminal::one_line;
 use workspace::trust::{
-    Accepted, InventoryChange, KEPT_BYTES, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceId,
-    WorkspaceOrigin, decide,
+    Accepted, InventoryChange, KEPT_BYTES, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason,
+    WorkspaceId, WorkspaceOrigin, decide,
 };
 use workspace::{Root, StoreGuard};
 
@@ -111,7 +111,9 @@ impl WorkspaceLoading<'_> {
         }
         // Where nobody works yet, the two need to be told which folder is meant.
         let named = shlex::try_quote(&shown).unwrap_or_default().into_owned();
-        lines.push(format!("The answer is kept; `drawloom workspace trust {named}` and `untrust {named}` change it."));
+        lines.push(format!(
+            "The answer is kept; `drawloom workspace trust {named}` and `untrust {named}` change it."
+        ));
         let Some(yes) = self.person.answer(&lines, "Work there?") else {
             notice();
             return Ok(false);
