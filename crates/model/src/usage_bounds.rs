@@ -65,12 +65,11 @@ impl AnswerSize {
         let mut size = Self { bytes: bytes as u64, ..Self::default() };
         for piece in parsed.choices.iter().flat_map(|choice| &choice.pieces) {
             match piece {
-                ReplyPiece::Text(text) => size.text += text.len() as u64,
                 ReplyPiece::Thinking { text, .. } => size.thinking += text.len() as u64,
                 ReplyPiece::Call(call) => size.text += (call.name.len() + call.arguments.len()) as u64,
                 // There the provider explains it, not the model.
                 ReplyPiece::Refusal(_) if dialect == DialectName::AnthropicMessages => {}
-                ReplyPiece::Refusal(text) => size.text += text.len() as u64,
+                ReplyPiece::Text(text) | ReplyPiece::Refusal(text) => size.text += text.len() as u64,
                 ReplyPiece::Opaque(_) | ReplyPiece::Media(_) => {}
             }
         }
