@@ -1,62 +1,30 @@
 //! Reading counts of tokens, whatever a server writes there.
 
-use std::fmt;
-use std::marker::PhantomData;
-
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// 2^53: up to there every whole number has a form of its own.
+const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
 
 /// Reads a count of tokens. What cannot be one (negative, a fraction, too large, no number) is the largest there
-/// is: no request is plausible with it, and what it cost is estimated. The answer beside it is read all the same.
+/// is: no request is plausible with it, and what it cost is estimated. The answer beside it is read all the same, also
+/// where a number is too large to be read (`1e400`).
 pub(crate) fn token_count<'de, D: Deserializer<'de>>(count: D) -> Result<Option<u64>, D::Error> {
-    count.deserialize_any(CountVisitor)
+    let json = Box::<RawValue>::deserialize(count)?;
+    Ok(match serde_json::from_str(json.get()) {
+        Ok(Value::Null) => None,
+        Ok(Value::Number(count)) => {
+            Some(count.as_u64().or_else(|| whole(count.as_f64()?)).unwrap_or(u64::MAX))
+        }
+        Ok(Value::String(count)) => Some(count.parse().unwrap_or(u64::MAX)),
+        _ => Some(u64::MAX),
+    })
 }
 
-struct CountVisitor;
-
-impl<'de> Visitor<'de> for CountVisitor {
-    type Value = Option<u64>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a count of tokens")
-    }
-
-    fn visit_u64<E>(self, count: u64) -> Result<Self::Value, E> {
-        Ok(Some(count))
-    }
-
-    fn visit_i64<E>(self, count: i64) -> Result<Self::Value, E> {
-        Ok(Some(u64::try_from(count).unwrap_or(u64::MAX)))
-    }
-
-    fn visit_f64<E>(self, count: f64) -> Result<Self::Value, E> {
-        // 2^53: up to there every whole number has a form of its own.
-        let whole = count.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&count);
-        Ok(Some(if whole { count as u64 } else { u64::MAX }))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Some(u64::MAX))
-    }
-
-    fn visit_str<E>(self, count: &str) -> Result<Self::Value, E> {
-        Ok(Some(count.parse().unwrap_or(u64::MAX)))
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Some(u64::MAX))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Some(u64::MAX))
-    }
+fn whole(count: f64) -> Option<u64> {
+    (count.fract() == 0.0 && (0.0..=MAX_WHOLE).contains(&count)).then_some(count as u64)
 }
 
 /// The count of a part of a whole, as of what came from a cache. More than the whole is none: what cannot be is paid
@@ -68,53 +36,12 @@ pub(crate) fn part_of(whole: u64, part: Option<u64>) -> u64 {
 /// Reads an object of counts. What is no object holds none: a list is not read by the order of the counts.
 pub(crate) fn usage_object<'de, T, D>(counts: D) -> Result<Option<T>, D::Error>
 where
-    T: Deserialize<'de>,
+    T: DeserializeOwned,
     D: Deserializer<'de>,
 {
-    counts.deserialize_any(UsageVisitor(PhantomData))
-}
-
-struct UsageVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for UsageVisitor<T> {
-    type Value = Option<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object of counts")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Some)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(None)
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(None)
-    }
+    let json = Box::<RawValue>::deserialize(counts)?;
+    let is_object = json.get().starts_with('{');
+    Ok(is_object.then(|| serde_json::from_str(json.get()).ok()).flatten())
 }
 
 #[cfg(test)]
@@ -135,8 +62,18 @@ mod tests {
         for (json, tokens) in [("7", 7), ("7.0", 7), ("\"9\"", 9), ("9223372036854775808", 1 << 63)] {
             assert_eq!(read(&format!("{{\"tokens\":{json}}}")), Some(tokens), "{json}");
         }
-        for json in ["18446744073709551616", "-5", "1e30", "0.5", "true", "\"many\"", "[1,[2]]", "{\"a\":{}}"]
-        {
+        for json in [
+            "18446744073709551616",
+            "-5",
+            "1e30",
+            "1e400",
+            "-1e99999999999",
+            "0.5",
+            "true",
+            "\"many\"",
+            "[1,[2]]",
+            "{\"a\":{}}",
+        ] {
             assert_eq!(read(&format!("{{\"tokens\":{json}}}")), Some(u64::MAX), "{json}");
         }
         assert_eq!((read("{\"tokens\":null}"), read("{}")), (None, None));
@@ -156,9 +93,10 @@ mod tests {
             body.usage.map(|usage| usage.tokens)
         };
         assert_eq!(read("{\"tokens\":7,\"more\":[1]}"), Some(Some(7)));
-        for none in ["[7]", "[]", "[[7],{}]", "null", "7", "-7", "0.5", "true", "\"7\""] {
+        for none in ["[7]", "[]", "[[7],{}]", "null", "7", "-7", "0.5", "1e400", "true", "\"7\""] {
             assert_eq!(read(none), None, "{none}");
         }
         assert!(serde_json::from_str::<Body>("{}").unwrap().usage.is_none());
+        assert_eq!(read("{\"tokens\":1,\"tokens\":2}"), None, "said twice");
     }
 }
