@@ -274,7 +274,7 @@ async fn round(home: &TestHome, tree: &str, changes: Vec<Change>) -> Result<(), 
         if is_crlf { file.replace('\n', "\r\n") } else { file }
     }));
     let expected = || unmarked(&saved.lock().unwrap(), &marks);
-    match home.run_as(&drawloom_commands::Asker::owner(), &["tree", "edit", tree]).await {
+    match home.run_as(&Asker::owner(), &["tree", "edit", tree]).await {
         Ok(_) => {}
         Err(error) => {
             // A mark that was torn and names nothing, or a text that is gone: nothing was changed.
