@@ -96,7 +96,7 @@ mod tests {
     fn texts_that_end_an_answer_are_kept_and_shown() {
         let asked = Params { stop: vec!["XYZ".to_owned(), "\n".to_owned()], ..Params::default() };
         let kept = settings(&asked, None, &request(DialectName::OpenAiChat, "{}")).0;
-        assert_eq!(kept.words(), ["to \"XYZ\"", "to \"\\n\""]);
+        assert_eq!(kept.words(), ["to \"XYZ\"", "to \"␊\""]);
     }
 
     #[test]

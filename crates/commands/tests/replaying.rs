@@ -239,8 +239,8 @@ async fn a_document_goes_to_another_model_as_it_was() {
                 panic!("{format} was not written");
             };
             let written = String::from_utf8(exported.body.unwrap()).unwrap();
-            let asked = "temperature 0.5 · at most 40 tokens";
-            let told = written.lines().any(|line| line.contains("here/b") && line.contains(asked));
+            let asked = ["here/b", "temperature 0.5 · to ", "END", " · at most 40 tokens"];
+            let told = written.lines().any(|line| asked.iter().all(|asked| line.contains(asked)));
             assert!(told, "{format}: {written}");
         }
         home.ok(&["tree", "head", &tree, "--text", "Another story."]).await;

@@ -193,7 +193,7 @@ fn one(name: &str, from: &str, config: &Config) -> ModelShown {
     ModelShown {
         name: name.to_owned(),
         place,
-        window: info.as_ref().map(|info| info.window),
+        window: info.as_ref().filter(|info| whole.is_some() || !info.window_assumed).map(|info| info.window),
         window_assumed: whole.is_some_and(|info| info.window_assumed),
         output_limit: whole.map(|info| info.output_limit),
         price: whole.and_then(|info| info.prices).map(|prices| prices.in_words()),

@@ -88,7 +88,8 @@ pub(crate) fn too_wide(world: &World, words: &[&str]) -> Vec<String> {
     while terminal.listen() {}
     let is_wide = |line: &String| line.width() > COLUMNS.into();
     // A name or path that is too wide for any place begins a line, and is the terminal's to break: it is copied whole.
-    let is_alone = |line: &String| line == WORD || line.starts_with('/') && !line.contains(' ');
+    let is_alone =
+        |line: &String| line == WORD || line == MODEL || line.starts_with('/') && !line.contains(' ');
     let seen = terminal.plain();
     if seen.trim().is_empty() || seen.contains("error:") {
         return vec![format!("it shows nothing: {seen}")];

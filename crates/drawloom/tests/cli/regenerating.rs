@@ -53,6 +53,8 @@ fn commands_that_a_call_prints_are_about_its_session_and_workspace() {
     let private = world.run(&["--model", &model, "chat", "--private", "-m", "three"]);
     assert!(private.err.contains("ask it again") && !private.err.contains("--session"), "{private:?}");
     let alone = world.run(&["--model", &model, "ask", "four"]);
+    // The same model is asked again; it is well by now.
+    std::fs::write(&fault, r#"{"text": "four, and two"}"#).unwrap();
     let again = world.run(&command(&alone.err, "/retry"));
     assert!(again.code == Some(0) && again.out.contains("four"), "{alone:?} {again:?}");
     let again = world.run(&command(&failed.err, "/retry"));

@@ -26,8 +26,8 @@ fn node_of<'a>(shown: &'a Value, id: &str) -> &'a Value {
 #[test]
 fn the_settings_of_a_generation_stand_at_its_node_and_its_spans() {
     let (world, made) = written();
-    let asked =
-        json!({"temperature": 0.25, "seed": 7, "max_tokens": 40, "thinking": "low", "preset": "calm"});
+    // A script cannot be told how to think, as its preset says.
+    let asked = json!({"temperature": 0.25, "seed": 7, "max_tokens": 40, "preset": "calm"});
     let (_, shown) = world.json(&["tree", "show", "Tale"]);
     assert_eq!(node_of(&shown, &made)["settings"], asked);
     assert!(shown["nodes"][1]["settings"].is_null(), "{shown}");
