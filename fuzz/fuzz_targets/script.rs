@@ -28,7 +28,12 @@ fuzz_target!(|text: &str| {
             let request = script.encode(&prompt, &Params { stream, ..Params::default() }).expect("a request");
             let (mut spool, mut heard) = (Vec::new(), 0);
             let mut listener = |_| heard += 1;
-            let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel: Cancel::never() };
+            let exchange = Exchange {
+                spool: &mut spool,
+                listener: &mut listener,
+                cancel: Cancel::never(),
+                permit: None,
+            };
             if let Ok(response) = script.send(&request, &CallOrigin::new("fuzz", purpose), exchange).await {
                 assert_eq!(response.body, spool, "what is given back is what was kept");
                 assert!(heard > 0, "an answer says at least that it began");
