@@ -185,12 +185,16 @@ impl GenerationRequest {
     }
 
     /// How it is asked: for no more than was kept for the answer, so that request and answer fit the window together,
-    /// and to think where it can be told to. A beginning of the answer that is given leaves no place to think in.
+    /// and to think where it can be told to. A beginning of the answer that is given leaves no place to think in, and raw
+    /// text none to say it.
     pub(crate) fn sampling(&self, prompt: &Prompt, budget: TokenBudget) -> Params {
         let reserved = u32::try_from(budget.reserved_output).unwrap_or(u32::MAX);
-        let begun = matches!(prompt, Prompt::Chat(chat) if chat.prefill.is_some());
-        let thinking = self.params.thinking.filter(|_| self.model.info().thinks != ThinkingControl::Untold);
-        let thinking = thinking.map(|thinking| if begun { Thinking::Off } else { thinking });
+        let can_be_told = self.model.info().thinks != ThinkingControl::Untold;
+        let thinking = self.params.thinking.filter(|_| can_be_told).and_then(|thinking| match prompt {
+            Prompt::Raw(_) => None,
+            Prompt::Chat(chat) if chat.prefill.is_some() => Some(Thinking::Off),
+            Prompt::Chat(_) => Some(thinking),
+        });
         // What runs here keeps its cache by itself.
         let cache_key = (self.model.info().place == ModelPlace::Remote).then(|| cache_key(self.tree));
         let (max_tokens, n) = (Some(reserved), if self.makes_nodes() { self.params.n } else { 1 });

@@ -87,6 +87,20 @@ fn a_document_says_it_too() {
 }
 
 #[test]
+fn text_that_is_continued_raw_is_shown_without_the_thinking_that_nobody_was_told_of() {
+    let world = World::new();
+    let (_, chat) = two(&world);
+    world.ok(&["config", "set", "providers.plain.completion_endpoint", "true"]);
+    world.ok(&["config", "set", "providers.plain.kind", "ollama"]);
+    world.ok(&["tree", "new", "--title", "story", "--text", "It was a dark night."]);
+    world.ok(&["tree", "generate", "story", "--think", "high", "--temperature", "0.3", "--model", "plain/m"]);
+    let sent = chat.bodies().last().unwrap().clone();
+    assert!(sent["prompt"].is_string() && sent["reasoning_effort"].is_null(), "{sent}");
+    let shown = world.ok(&["tree", "show", "story"]);
+    assert!(shown.contains("temperature 0.3") && !shown.contains("thinking"), "{shown}");
+}
+
+#[test]
 fn a_look_ahead_at_a_document_is_the_request_that_is_sent() {
     let world = World::new();
     let (_, chat) = two(&world);
