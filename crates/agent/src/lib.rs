@@ -17,6 +17,7 @@ pub mod calibration;
 pub mod call;
 mod call_recovery;
 pub mod commit;
+mod count_sample;
 mod counter_silence;
 pub mod error;
 mod estimated_usage;

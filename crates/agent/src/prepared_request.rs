@@ -15,6 +15,7 @@ use store::{
 
 use crate::calibration;
 use crate::call::Call;
+use crate::count_sample::{CountSample, MIN_TOKEN_RATIO};
 use crate::error::AgentError;
 use crate::request::{AssembledRequest, GenerationRequest, RequestSource, WindowNotice};
 use crate::runtime::Runtime;
@@ -25,8 +26,6 @@ use crate::stored;
 /// How often a request is put together anew because its texts were counted, and how often because it was too long as a
 /// whole.
 const ROUNDS: u32 = 3;
-/// The least part of a prior's estimate that a text has in tokens.
-const MIN_TOKEN_RATIO: f64 = 0.3;
 
 /// A request, ready to be made durable and sent.
 pub struct PreparedRequest {
@@ -402,7 +401,7 @@ impl GenerationRequest {
             let texts = counter.unknown(&made.assembled.prompt);
             if learned < ROUNDS && !texts.is_empty() {
                 counter.learn(&texts).await;
-                if let Some(scale) = scale(&texts, &estimator) {
+                if let Some(scale) = CountSample::of(&texts, &estimator).map(CountSample::scale_of_rest) {
                     // What is known now changes what fits.
                     (learned, estimator) = (learned + 1, estimator.scaled(scale));
                     continue;
@@ -434,7 +433,7 @@ impl GenerationRequest {
     }
 
     /// An estimator scaled by what a server counts of the most that may fit: a prior estimates from above, and what it
-    /// leaves out might fit, and would not be counted. Unchanged where nothing is counted.
+    /// leaves out might fit, and would not be counted. Unchanged where too little is counted.
     async fn scaled_by_sample(
         &self,
         runtime: &Runtime,
@@ -447,24 +446,11 @@ impl GenerationRequest {
         let Ok(most) = self.assemble(runtime, who, budget, &hopeful).await else { return estimator };
         let texts = counter.unknown(&most.assembled.prompt);
         counter.learn(&texts).await;
-        match ratio(&texts, &estimator) {
+        match CountSample::of(&texts, &estimator).and_then(CountSample::ratio_of_all) {
             Some(ratio) => estimator.scaled(ratio),
             None => estimator,
         }
     }
-}
-
-/// How many times as much texts have, now that they are counted, as was estimated; 1 where they have less, as what is not
-/// counted yet may be of another kind. None if nothing was counted.
-fn scale(texts: &[String], estimator: &Estimator) -> Option<f64> {
-    ratio(texts, estimator).map(|ratio| ratio.max(1.0))
-}
-
-/// How many times as much texts have, now that they are counted, as was estimated. None if nothing was counted.
-fn ratio(texts: &[String], estimator: &Estimator) -> Option<f64> {
-    let counted = texts.iter().filter_map(|text| Some((estimator.counted(text)?, estimator.estimated(text))));
-    let (counted, estimated) = counted.fold((0, 0), |sum, (a, b)| (sum.0 + a, sum.1 + b));
-    (counted > 0 && estimated > 0).then(|| counted as f64 / estimated as f64)
 }
 
 /// What stands above the cache boundary as it is kept: with the keys of schemas in the order they are sent in.

@@ -143,6 +143,25 @@ fn a_server_that_counts_nothing_is_sent_the_request_alone() {
 }
 
 #[test]
+fn a_server_that_counts_one_token_whatever_it_is_asked_gets_no_more_than_the_budget_allows() {
+    for lies in [true, false] {
+        let world = World::new();
+        let near = Server::start(move |path, _| match path {
+            "/tokenize" => lies.then(|| json!({"count": 1}).to_string()),
+            _ => path.ends_with("completions").then(|| server::chat("", "Ja.", 0)),
+        });
+        let provider = format!("[budget]\nturn = 5.0\n[providers.box]\nbase_url = \"{}\"\n", near.base());
+        let prices = "[models.\"box/m\"]\nwindow = 131072\noutput_limit = 100\nprice_input = 1000.0\nprice_output = 1000.0\n";
+        world.write("config.toml", &format!("{provider}{prices}"));
+        let file = world.path("rain.txt");
+        std::fs::write(&file, "The rain is in the hand of the weaver. ".repeat(2_000)).unwrap();
+        let run = world.run(&["--model", "box/m", "chat", "-m", "sum up", "--file", file.to_str().unwrap()]);
+        assert!(run.code.is_some_and(|code| code != 0) && run.err.contains("budget.turn"), "{lies}: {run:?}");
+        assert!(near.bodies().iter().all(|body| body["messages"].is_null()), "{lies}");
+    }
+}
+
+#[test]
 fn the_next_request_is_shown_where_nothing_that_was_said_fits() {
     let world = World::new();
     world.write("config.toml", "[providers.box]\nbase_url = \"http://127.0.0.1:1/v1\"\nwindow = 4096\n");
