@@ -67,7 +67,6 @@ impl Conversation {
         Ok(SamplingShown { set: true, ..self.sampling_shown(app) })
     }
 
-    /// The sampling that was chosen for the next request.
     /// The flags of this call that say which model is asked, and how, as far as nothing newer was chosen in the session.
     pub(super) fn model_and_sampling_flags(&self, app: &App) -> Vec<String> {
         let SessionSampling { temperature, max_tokens, seed, preset } = &self.sampling_flags;
@@ -82,6 +81,7 @@ impl Conversation {
         flags.into_iter().flatten().collect()
     }
 
+    /// The sampling that was chosen for the next request.
     pub(crate) fn sampling_shown(&self, app: &App) -> SamplingShown {
         let SessionSampling { temperature, max_tokens, seed, preset } = self.sampling_in_force(app);
         SamplingShown { temperature, max_tokens, seed, preset, set: false }
