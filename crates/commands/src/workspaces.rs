@@ -53,9 +53,18 @@ pub async fn answered(
     who: &Principal,
     id: &WorkspaceId,
 ) -> Result<Option<TrustRecord>, StoreError> {
+    let record = nearest_of(store, who, id).await?;
+    record.map(|record| read(&record).map(|(record, _)| record)).transpose()
+}
+
+async fn nearest_of(
+    store: &Store,
+    who: &Principal,
+    id: &WorkspaceId,
+) -> Result<Option<WorkspaceRecord>, StoreError> {
     let WorkspaceId { path, file } = id;
     let records = store.workspaces_about(who, path.clone(), file.device, file.inode).await?;
-    nearest(&records, id).map(|record| read(&record).map(|(record, _)| record)).transpose()
+    Ok(nearest(&records, id))
 }
 
 /// How a text of instructions differs from the one the owner saw, as a unified diff with secrets masked; none where one of
@@ -83,12 +92,12 @@ pub async fn answer_about(
     who: &Principal,
     path: &Path,
 ) -> Result<Option<TrustAnswer>, StoreError> {
-    let record = store.workspace(who, path.to_owned()).await?;
-    let stands = |record: &WorkspaceRecord| {
-        let found = std::fs::metadata(path);
-        found.is_ok_and(|found| (found.dev(), found.ino()) == (record.device, record.inode))
-    };
-    Ok(record.filter(stands).map(|record| answer_of(&record)))
+    let Ok(found) = std::fs::metadata(path) else { return Ok(None) };
+    let id = WorkspaceId { path: path.to_owned(), file: FileId { device: found.dev(), inode: found.ino() } };
+    Ok(nearest_of(store, who, &id)
+        .await?
+        .filter(|record| id_of(record) == id)
+        .map(|record| answer_of(&record)))
 }
 
 const fn answer_of(record: &WorkspaceRecord) -> TrustAnswer {
@@ -385,6 +394,29 @@ mod tests {
         }
         let other = WorkspaceRecord { trusted: false, at: Millis(9), ..record("/v", 2) };
         assert_eq!(with_later_no(&here, &[other]), here);
+    }
+
+    #[tokio::test]
+    async fn s4_a_folder_that_was_chosen_and_refused_elsewhere_since_is_not_chosen() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = std::fs::metadata(folder.path()).unwrap();
+        let (device, inode) = (found.dev(), found.ino());
+        let yes = WorkspaceRecord { device, path: folder.path().to_owned(), ..record("/w", inode) };
+        let store = Store::in_memory().unwrap();
+        let answer = async || answer_about(&store, &Principal::Owner, folder.path()).await.unwrap();
+        store.keep_workspace(&Principal::Owner, yes.clone()).await.unwrap();
+        assert_eq!(answer().await, Some(TrustAnswer::Trust), "control");
+        let no = WorkspaceRecord { path: "/moved".into(), trusted: false, at: Millis(2), ..yes.clone() };
+        store.keep_workspace(&Principal::Owner, no).await.unwrap();
+        assert_eq!(answer().await, Some(TrustAnswer::Distrust));
+        store
+            .keep_workspace(&Principal::Owner, WorkspaceRecord { at: Millis(3), ..yes.clone() })
+            .await
+            .unwrap();
+        assert_eq!(answer().await, Some(TrustAnswer::Trust), "the later one");
+        let another = WorkspaceRecord { inode: inode + 1, at: Millis(4), ..yes };
+        store.keep_workspace(&Principal::Owner, another).await.unwrap();
+        assert_eq!(answer().await, None, "another folder stood there");
     }
 
     #[tokio::test]

@@ -2,10 +2,20 @@
 
 use std::path::{Component, Path, PathBuf};
 
+/// Links that are followed at most, as a kernel does.
+const MAX_LINKS: u32 = 40;
+
 /// The canonical form of the part of an absolute path that exists, with the rest behind it. No `..` is left: behind a link it
-/// is the folder above where that leads, behind what does not exist the one that would be above.
+/// is the folder above where that leads, behind what does not exist the one that would be above. A link that leads to nothing
+/// stands for where it leads.
 pub fn canonical(path: &Path) -> PathBuf {
+    let mut links = MAX_LINKS;
     let mut found = PathBuf::new();
+    push(&mut found, path, &mut links);
+    found
+}
+
+fn push(found: &mut PathBuf, path: &Path, links: &mut u32) {
     for component in path.components() {
         match component {
             Component::ParentDir => {
@@ -15,12 +25,17 @@ pub fn canonical(path: &Path) -> PathBuf {
             Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
                 found.push(component);
                 if let Ok(real) = found.canonicalize() {
-                    found = real;
+                    *found = real;
+                } else if let Ok(target) = found.read_link()
+                    && *links > 0
+                {
+                    *links -= 1;
+                    found.pop();
+                    push(found, &target, links);
                 }
             }
         }
     }
-    found
 }
 
 #[cfg(test)]
@@ -32,11 +47,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("a/b")).unwrap();
-        std::os::unix::fs::symlink(top.join("a/b"), top.join("link")).unwrap();
+        let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, top.join(name)).unwrap();
+        link(top.join("a/b").to_str().unwrap(), "link");
+        link(top.join("a/gone").to_str().unwrap(), "dangling");
+        link("../link/gone", "a/relative");
+        link("around", "around");
         for (written, expected) in [
             ("a", "a"),
             ("link", "a/b"),
             ("link/gone/far", "a/b/gone/far"),
+            ("dangling/far", "a/gone/far"),
+            ("a/relative", "a/b/gone"),
+            ("around/far", "around/far"),
             ("link/../gone", "a/gone"),
             ("gone/../link/./gone", "a/b/gone"),
             ("gone/far/../../a/gone/..", "a"),
