@@ -67,7 +67,9 @@ impl GenerationRequest {
         if !(first.is_empty() && is_withdrawn(&first)) {
             return Ok(first);
         }
-        call.note("the workspace was untrusted while the request waited: it is put together anew, without its texts");
+        call.note(
+            "the workspace is not trusted any more: the request is put together anew, without its texts",
+        );
         self.try_send(runtime, call, slot, gate, refused).await
     }
 
@@ -159,6 +161,7 @@ async fn send_with_fallback(
                 None => return Ok(answered),
                 Some(problem) => problem.clone_into(&mut why),
             },
+            Err(stopped @ AgentError::Model { code: "cancelled", .. }) => return Err(stopped),
             // It cannot take the request at all, or has no budget left.
             Err(problem) => why = problem.to_string(),
         }

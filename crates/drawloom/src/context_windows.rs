@@ -7,6 +7,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use commands::CommandError;
 use loom::Digest;
 use model::Clock;
 use serde::{Deserialize, Serialize};
@@ -47,17 +48,23 @@ impl ContextWindows {
     }
 
     /// The window of a model on a local server, as it says, or said within a day.
-    pub(crate) fn told(&self, reached: &ResolvedProvider<'_>, model: &str) -> Option<u32> {
-        let server = reached.base_url()?;
+    ///
+    /// # Errors
+    /// When it was not waited for: that says nothing about the server.
+    pub(crate) fn told(
+        &self,
+        reached: &ResolvedProvider<'_>,
+        model: &str,
+    ) -> Result<Option<u32>, CommandError> {
+        let Some(server) = reached.base_url() else { return Ok(None) };
         if let Some(kept) = self.kept(server, model) {
-            return kept;
+            return Ok(kept);
         }
-        // What was not waited for says nothing about the server.
         let window = asked(reached, model)?;
         if let Err(error) = self.keep(server, model, window) {
             tracing::debug!(%error, "the window of a model could not be kept");
         }
-        window
+        Ok(window)
     }
 
     /// What was said lately, or that nothing was.
@@ -85,10 +92,10 @@ impl ContextWindows {
     }
 }
 
-/// Asks the server, on a thread of its own: whoever waits may be at work in a runtime. None where it was not waited for.
-fn asked(reached: &ResolvedProvider<'_>, model: &str) -> Option<Option<u32>> {
+/// Asks the server, on a thread of its own: whoever waits may be at work in a runtime.
+fn asked(reached: &ResolvedProvider<'_>, model: &str) -> Result<Option<u32>, CommandError> {
     let asked = std::thread::scope(|scope| scope.spawn(|| detect::window(reached, model)).join());
-    asked.ok()?.ok()
+    asked.unwrap_or(Ok(None))
 }
 
 #[cfg(test)]

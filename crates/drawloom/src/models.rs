@@ -125,14 +125,14 @@ impl ConfiguredModels {
         }
         if let Some((address, model)) = address(name)? {
             let reached = ResolvedProvider::at(host(&address), &address);
-            let told = self.told(&reached, (name, model));
+            let told = self.told(&reached, (name, model))?;
             return Ok(Arc::new(reached.model(&self.config, model, None, told)?));
         }
         let full = self.full(name).map_err(|error| self.with_full_names(name, error))?;
         let (provider, model) = full.split_once('/').unwrap_or_default();
         let reached = ResolvedProvider::of(&self.config, provider).ok_or_else(|| self.unknown(name))?;
         let key = reached.key(self.names_provider(provider))?;
-        let told = self.told(&reached, (&full, model));
+        let told = self.told(&reached, (&full, model))?;
         Ok(Arc::new(reached.model(&self.config, model, key, told)?))
     }
 
@@ -173,10 +173,17 @@ impl ConfiguredModels {
     }
 
     /// The window a local server says a model has of which the owner did not say it; `full` is the model's full name.
-    fn told(&self, reached: &ResolvedProvider<'_>, (full, model): (&str, &str)) -> Option<u32> {
+    ///
+    /// # Errors
+    /// As [`ContextWindows::told`].
+    fn told(
+        &self,
+        reached: &ResolvedProvider<'_>,
+        (full, model): (&str, &str),
+    ) -> Result<Option<u32>, CommandError> {
         let unsaid =
             reached.place() == ModelPlace::Local && reached.said_window(&self.config, model).is_none();
-        let windows = self.windows.as_ref().filter(|_| unsaid)?;
+        let Some(windows) = self.windows.as_ref().filter(|_| unsaid) else { return Ok(None) };
         match &self.person {
             Some(person) => person.while_window_is_asked(full, || windows.told(reached, model)),
             None => windows.told(reached, model),

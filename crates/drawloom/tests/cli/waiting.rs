@@ -256,6 +256,38 @@ fn ctrl_c_ends_the_wait_for_the_window_of_a_model_and_says_nothing_about_its_ser
 }
 
 #[test]
+fn ctrl_c_while_a_conversation_begins_ends_it() {
+    let (server, asked) = mute_at("/models");
+    let world = world_of(&server, "");
+    let command = world.command(&["--model", "box/m", "chat"]);
+    let mut terminal = Terminal::of_width(with_terminal(&command), 120);
+    asked.recv().unwrap();
+    terminal.types("\x03");
+    assert_eq!(terminal.ended(), Some(130), "{}", terminal.contents());
+}
+
+#[test]
+fn ctrl_c_while_the_server_of_another_model_counts_asks_no_further_one() {
+    let (server, asked) = mute_at("/tokenize");
+    let world = World::new();
+    let mut config = "[model]\nfallbacks = [\"box/m\", \"third/m\"]\n".to_owned();
+    for (name, base) in
+        [("down", "http://127.0.0.1:1/v1"), ("box", &*server.base()), ("third", &*server.base())]
+    {
+        config += &format!("[providers.{name}]\nbase_url = \"{base}\"\nwindow = 32000\n");
+    }
+    world.write("config.toml", &config);
+    let command = world.command(&["--model", "down/m", "chat", "-m", "Wet?"]);
+    let mut terminal = Terminal::of_width(with_terminal(&command), 120);
+    asked.recv().unwrap();
+    terminal.types("\x03");
+    assert_eq!(terminal.ended(), Some(130), "{}", terminal.contents());
+    while terminal.listen() {}
+    let screen = terminal.contents();
+    assert!(screen.contains("box/m is asked instead") && !screen.contains("third/m"), "{screen}");
+}
+
+#[test]
 fn a_server_that_counts_is_waited_for_as_one_that_answers_is() {
     for words in [
         &["ask", "Wet?"][..],
