@@ -9,8 +9,9 @@
 use std::sync::Arc;
 
 use context::Manifest;
-use loom::{GenerationRow, NodeId, OriginRole};
+use loom::{GenerationRow, GenerationSettings, NodeId, OriginRole};
 use model::{DialectName, Model, Params, SentSampling, SiblingSlot};
+use serde_json::Number;
 use store::Principal;
 use text::cut::Boundary;
 
@@ -51,14 +52,13 @@ impl RecordedRequest<'_> {
             let of_role = self.inputs.iter().filter(move |(is, _)| *is == role);
             of_role.map(|(_, node)| *node).collect::<Vec<_>>()
         };
-        let mut sampling = self
-            .body
-            .map(|body| sampling(body, self.manifest.model.dialect, model.info().dialect))
-            .unwrap_or_default();
-        if let Some(settings) = &self.generation.settings {
-            // A body may hold a limit that nobody asked for.
-            sampling.max_tokens = settings.max_tokens;
-        }
+        let to = model.info().dialect;
+        let sampling = match (&self.generation.settings, self.body) {
+            // A body may hold a limit that nobody asked for, and may be gone.
+            (Some(settings), _) => sampling_of_settings(settings, to),
+            (None, Some(body)) => sampling(body, self.manifest.model.dialect, to),
+            (None, None) => Params::default(),
+        };
         let place = self.generation.place.as_ref();
         let path = PathRequest {
             view: place.map(|place| place.view.clone()).unwrap_or_default(),
@@ -112,6 +112,14 @@ pub(crate) async fn recorded_end(
     Ok(meta.map_or((asked, Vec::new()), |meta| (meta.ends_at, meta.stops)))
 }
 
+/// The sampling that was kept with a request, as far as the other dialect has a field for it.
+fn sampling_of_settings(settings: &GenerationSettings, to: DialectName) -> Params {
+    let number = |number: &Option<Number>| number.as_ref().and_then(Number::as_f64);
+    let stop = if to == DialectName::OpenAiResponses { Vec::new() } else { settings.stop.clone() };
+    let (temperature, top_p) = (number(&settings.temperature), number(&settings.top_p));
+    Params { temperature, top_p, max_tokens: settings.max_tokens, stop, ..Params::default() }
+}
+
 /// What a body says of the sampling, as far as the other dialect has a field for it.
 fn sampling(body: &[u8], from: DialectName, to: DialectName) -> Params {
     let said = SentSampling::read(from, body).unwrap_or_else(|error| {
@@ -147,5 +155,19 @@ mod tests {
         let read = sampling(messages.as_bytes(), DialectName::AnthropicMessages, DialectName::OpenAiChat);
         assert_eq!((read.max_tokens, read.stop.len()), (None, 1), "that limit stands in every request");
         assert_eq!(sampling(b"\x00", DialectName::Embedded, DialectName::OpenAiChat), Params::default());
+    }
+
+    #[test]
+    fn sampling_that_was_kept_goes_along_without_a_body() {
+        let settings = GenerationSettings {
+            temperature: Number::from_f64(0.5),
+            max_tokens: Some(64),
+            stop: vec!["END".to_owned()],
+            ..GenerationSettings::default()
+        };
+        let read = sampling_of_settings(&settings, DialectName::OpenAiChat);
+        assert_eq!((read.temperature, read.top_p, read.max_tokens), (Some(0.5), None, Some(64)));
+        assert_eq!(read.stop, ["END"]);
+        assert_eq!(sampling_of_settings(&settings, DialectName::OpenAiResponses).stop, [""; 0]);
     }
 }
