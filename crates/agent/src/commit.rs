@@ -234,7 +234,7 @@ impl ReceivedResponse {
         held: &str,
     ) -> Result<Self, AgentError> {
         let MaskedResponse { body, parsed, names } =
-            MaskedResponse::of(&runtime.masker, meta.dialect, body, meta.streamed, Some(parsed));
+            MaskedResponse::of(&runtime.masker, meta.dialect, body, meta.streamed, parsed);
         meta.masked = names.into_iter().collect();
         (meta.usage, meta.implausible_usage) = (reported.whole, reported.implausible);
         for (_, value) in &mut meta.headers {

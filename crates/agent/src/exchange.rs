@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use model::{Cancel, Exchange, ModelError, RawResponse, RepeatPermit, SiblingSlot};
+use model::{Cancel, Exchange, ModelError, RawResponse, SendPermit, SiblingSlot};
 use store::home::HomeDir;
 use store::spool::{GenerationName, Spool, SpoolHeader};
 use tokio::sync::watch;
@@ -124,7 +124,7 @@ pub(crate) async fn send(
         }
     };
     let trusted = WorkspacePermit { runtime, who: &call.who, tree: ask.tree };
-    let permit = prepared.trusts_by_record.then_some(&trusted as &dyn RepeatPermit);
+    let permit = prepared.trusts_by_record.then_some(&trusted as &dyn SendPermit);
     let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel, permit };
     let sending = async {
         // Since it was put together, somebody may have been waited for: an answer about a budget, a server that counts.

@@ -112,7 +112,7 @@ impl MaskedResponse {
         dialect: DialectName,
         body: Vec<u8>,
         streamed: bool,
-        parsed: Option<ParsedResponse>,
+        parsed: ParsedResponse,
     ) -> Self {
         let mut names = BTreeSet::new();
         let body = if masker.finds_in(&body) {
@@ -123,7 +123,7 @@ impl MaskedResponse {
             body
         };
         // What was read while it arrived holds where its bytes are as they came.
-        let parsed = parsed.filter(|_| names.is_empty()).unwrap_or_else(|| reparse(dialect, &body, streamed));
+        let parsed = if names.is_empty() { parsed } else { reparse(dialect, &body, streamed) };
         let found = names_in(masker, &parsed);
         if found.is_empty() {
             return Self { body, parsed, names };

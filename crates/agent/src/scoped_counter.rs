@@ -70,7 +70,7 @@ impl<'a> ScopedCounter<'a> {
     }
 
     pub(crate) fn asks_server(&self) -> bool {
-        self.call.is_some() && !self.is_late.load(Ordering::Relaxed)
+        self.call.is_some() && self.counter.may_count() && !self.is_late.load(Ordering::Relaxed)
     }
 
     /// Texts of a prompt that are not counted yet.
@@ -84,16 +84,18 @@ impl<'a> ScopedCounter<'a> {
     pub(crate) async fn learn(&self, texts: &[String]) {
         if self.counter.is_here() {
             self.counter.learn(texts).await;
-        } else if self.asks_server() {
+        } else if !texts.is_empty() && self.asks_server() {
             self.within_deadline(self.counter.learn(texts)).await;
         }
     }
 
     /// Tokens of a whole request; none where they cannot be had.
     pub(crate) async fn request(&self, request: &EncodedRequest) -> Option<u64> {
-        if self.asks_server() {
-            self.within_deadline(self.counter.learn_request(request)).await;
+        let known = self.counter.request(request);
+        if known.is_some() || !self.asks_server() {
+            return known;
         }
+        self.within_deadline(self.counter.learn_request(request)).await;
         self.counter.request(request)
     }
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use loom::TreeId;
-use model::RepeatPermit;
+use model::SendPermit;
 use store::{Principal, SessionId, StoreError};
 
 use crate::runtime::Runtime;
@@ -28,8 +28,12 @@ pub(crate) struct WorkspacePermit<'a> {
 }
 
 #[async_trait]
-impl RepeatPermit for WorkspacePermit<'_> {
+impl SendPermit for WorkspacePermit<'_> {
     async fn is_granted(&self) -> bool {
-        self.runtime.distrusts_workspace(self.who, self.tree).await.is_ok_and(|is_distrusted| !is_distrusted)
+        let is_distrusted = self.runtime.distrusts_workspace(self.who, self.tree).await;
+        if let Err(error) = &is_distrusted {
+            tracing::warn!(%error, "whether a workspace is still trusted cannot be read: its texts are not sent");
+        }
+        is_distrusted.is_ok_and(|is_distrusted| !is_distrusted)
     }
 }

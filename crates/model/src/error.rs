@@ -67,7 +67,7 @@ pub enum ModelError {
         /// Whether every attempt was turned away, and the next one waited: no answer was begun.
         refused: bool,
     },
-    /// What the request holds was withdrawn while it waited: it was not repeated.
+    /// What the request holds was withdrawn while it waited: it was not sent, or not repeated.
     #[error("the request was not sent: a text of it was withdrawn while it waited")]
     Withdrawn {
         /// What came of the attempt before.

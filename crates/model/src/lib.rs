@@ -108,7 +108,7 @@ pub use error::ModelError;
 pub use event::{EventListener, FinishReason, ModelEvent, TokenLogprob, TokenUsage, TopToken};
 pub use http_model::HttpModel;
 pub use model::{
-    CallOrigin, Exchange, Model, ModelInfo, ModelPlace, Purpose, RepeatPermit, SiblingSlot, SourceKind,
+    CallOrigin, Exchange, Model, ModelInfo, ModelPlace, Purpose, SendPermit, SiblingSlot, SourceKind,
 };
 pub use model_list::{ListError, ListedModel, list_models};
 pub use parsed_response::{PARSER_VERSION, ParsedResponse, reparse};

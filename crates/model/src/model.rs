@@ -63,13 +63,13 @@ pub struct Exchange<'a> {
     pub spool: &'a mut dyn ResponseSink,
     pub listener: &'a mut dyn EventListener,
     pub cancel: Cancel,
-    /// Asked before each repetition; none where nothing can forbid one.
-    pub permit: Option<&'a dyn RepeatPermit>,
+    /// Asked before each repetition, by whoever sends also before the first; none where nothing can forbid one.
+    pub permit: Option<&'a dyn SendPermit>,
 }
 
 /// Whether a request may still be sent as it was put together: what it holds may be withdrawn while it waits.
 #[async_trait]
-pub trait RepeatPermit: Send + Sync {
+pub trait SendPermit: Send + Sync {
     async fn is_granted(&self) -> bool;
 }
 

@@ -15,7 +15,7 @@ use crate::dialect::{DialectName, Parse, ParseError};
 use crate::error::ModelError;
 use crate::event::{EventListener, ModelEvent};
 use crate::headers::KeptHeaders;
-use crate::model::{Exchange, RepeatPermit, SourceKind};
+use crate::model::{Exchange, SendPermit, SourceKind};
 use crate::parsed_response::{PARSER_VERSION, ParsedResponse};
 use crate::reply::Reply;
 use crate::retry_hint::retry_hint;
@@ -68,7 +68,7 @@ pub(crate) struct Io<'a> {
     pub(crate) spool: &'a mut dyn ResponseSink,
     pub(crate) listener: &'a mut dyn EventListener,
     pub(crate) cancel: Cancel,
-    pub(crate) permit: Option<&'a dyn RepeatPermit>,
+    pub(crate) permit: Option<&'a dyn SendPermit>,
     /// Whether anything of the answer itself has reached the listener.
     pub(crate) used: bool,
 }

@@ -3,7 +3,7 @@
 //! Retries happen only while nothing of an answer was used: nothing but its start and its counts of tokens, which
 //! some servers send first, has reached the listener. The wait doubles each time and is jittered, so that clients
 //! cut off together do not come back together; what a server asks for is honoured when it is bearable. What may not be
-//! sent any more after a wait ([`crate::RepeatPermit`]) is not repeated.
+//! sent any more after a wait ([`crate::SendPermit`]) is not repeated.
 
 use std::fmt;
 use std::sync::Arc;

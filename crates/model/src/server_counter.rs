@@ -209,6 +209,10 @@ impl TokenCounter for ServerCounter {
         self.counted.sum(text)
     }
 
+    fn may_count(&self) -> bool {
+        !self.gives_no_counts()
+    }
+
     async fn learn(&self, texts: &[String]) -> CountEnd {
         if self.gives_no_counts() {
             return CountEnd::InTime;

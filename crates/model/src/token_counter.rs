@@ -43,6 +43,11 @@ pub trait TokenCounter: Debug + Send + Sync {
         false
     }
 
+    /// Whether it may still count what it is asked; one that cannot is not waited for.
+    fn may_count(&self) -> bool {
+        true
+    }
+
     /// Finds out what is not known of these texts. What cannot be found out stays unknown.
     async fn learn(&self, texts: &[String]) -> CountEnd;
 

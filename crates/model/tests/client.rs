@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use drawloom_model::retry::RetryPolicy;
 use drawloom_model::{
     ApiKey, CallOrigin, Cancel, Chat, ChatPart, Clock, Connection, DialectName, Exchange, HttpModel, Model,
-    ModelError, ModelEvent, ModelInfo, Params, PartId, Prompt, Purpose, Quirks, RawResponse, RepeatPermit,
-    ResponseSink, SourceKind, TextPart, Timeouts, reparse,
+    ModelError, ModelEvent, ModelInfo, Params, PartId, Prompt, Purpose, Quirks, RawResponse, ResponseSink,
+    SendPermit, SourceKind, TextPart, Timeouts, reparse,
 };
 use folded::folded;
 use server::{Reply, Server, response, stream, whole_stream};
@@ -275,7 +275,7 @@ async fn a_redirect_on_the_same_host_is_followed() {
 struct Permit(bool);
 
 #[async_trait::async_trait]
-impl RepeatPermit for Permit {
+impl SendPermit for Permit {
     async fn is_granted(&self) -> bool {
         self.0
     }
@@ -290,7 +290,7 @@ async fn what_may_not_be_sent_any_more_is_not_repeated() {
         let prompt = Prompt::Raw(vec![TextPart::new(PartId(1), "Once")]);
         let request = model.encode(&prompt, &Params { stream: true, ..Params::default() }).unwrap();
         let (mut spool, mut listener, permit) = (Vec::new(), |_| {}, Permit(is_granted));
-        let (cancel, permit) = (Cancel::never(), Some(&permit as &dyn RepeatPermit));
+        let (cancel, permit) = (Cancel::never(), Some(&permit as &dyn SendPermit));
         let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel, permit };
         let sent = model.send(&request, &CallOrigin::new("s", Purpose::Turn), exchange).await;
         assert_eq!(server.requests().len(), if is_granted { 2 } else { 1 }, "{sent:?}");

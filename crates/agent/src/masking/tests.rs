@@ -25,7 +25,8 @@ fn stream(deltas: &[&str]) -> Vec<u8> {
 }
 
 fn masked(body: &[u8], streamed: bool) -> MaskedResponse {
-    MaskedResponse::of(&masker(), DialectName::OpenAiChat, body.to_vec(), streamed, None)
+    let parsed = reparse(DialectName::OpenAiChat, body, streamed);
+    MaskedResponse::of(&masker(), DialectName::OpenAiChat, body.to_vec(), streamed, parsed)
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Requests whose tokens are counted before they are sent (spec: context §4).
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use context::{ContextError, TokenBudget};
-use drawloom_agent::{AgentError, Call};
+use drawloom_agent::{AgentError, Call, EventSink, SessionEvent};
 use loom::Mode;
 use model::{
     CallOrigin, Cancel, Connection, CountEnd, EncodeError, EncodedRequest, Exchange, HttpModel, Model,
@@ -82,9 +83,19 @@ fn call() -> Call {
     Call::owner(Arc::new(()))
 }
 
-/// A server that counts nothing within the time it has.
+/// How often a server was said to count.
+#[derive(Default)]
+struct Told(AtomicUsize);
+
+impl EventSink for Told {
+    fn emit(&self, event: SessionEvent) {
+        self.0.fetch_add(usize::from(matches!(event, SessionEvent::Counting { .. })), Ordering::SeqCst);
+    }
+}
+
+/// A server that counts nothing within the time it has, or was given up.
 #[derive(Debug)]
-struct Late(CountEnd);
+struct Late(CountEnd, bool);
 
 #[async_trait]
 impl TokenCounter for Late {
@@ -94,6 +105,10 @@ impl TokenCounter for Late {
 
     fn known(&self, _: &str) -> Option<u64> {
         None
+    }
+
+    fn may_count(&self) -> bool {
+        self.1
     }
 
     async fn learn(&self, _: &[String]) -> CountEnd {
@@ -193,7 +208,7 @@ async fn a_server_that_was_late_is_asked_no_more_for_a_request_and_one_that_was_
         let house = House::new();
         let process = house.process("generate");
         let document = long(&process, Mode::Buffer).await;
-        let model = Counted::by(&Arc::new(Late(end)));
+        let model = Counted::by(&Arc::new(Late(end, true)));
         let began = Instant::now();
         let ask = ask(&model, document, Some(OUTPUT), None);
         ask.prepare_counted(&process.runtime, &call()).await.unwrap();
@@ -210,7 +225,7 @@ async fn a_server_that_was_late_is_asked_no_more_for_a_request_and_one_that_was_
 async fn a_request_is_cancelled_while_its_server_counts_and_nothing_is_asked() {
     let process = House::new().process("generate");
     let document = long(&process, Mode::Buffer).await;
-    let model = Counted::by(&Arc::new(Late(CountEnd::Silent)));
+    let model = Counted::by(&Arc::new(Late(CountEnd::Silent, true)));
     let ask = ask(&model, document, Some(OUTPUT), None);
     let (stop, cancel) = Cancel::new();
     let call = Call { cancel, ..call() };
@@ -226,4 +241,19 @@ async fn a_request_is_cancelled_while_its_server_counts_and_nothing_is_asked() {
     let prepared = ask.prepare_counted(&process.runtime, &call).await;
     assert!(matches!(prepared, Err(AgentError::Model { code: "cancelled", .. })));
     assert_eq!(began.elapsed(), LATE / 5);
+}
+
+/// By the clock of the runtime, which goes on while nothing comes.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_given_up_is_neither_waited_for_nor_said_to_count() {
+    for (may_count, times) in [(true, 1), (false, 0)] {
+        let process = House::new().process("generate");
+        let document = long(&process, Mode::Buffer).await;
+        let model = Counted::by(&Arc::new(Late(CountEnd::OutOfTime, may_count)));
+        let told = Arc::<Told>::default();
+        let call = Call::owner(Arc::clone(&told) as Arc<dyn EventSink>);
+        let began = Instant::now();
+        ask(&model, document, Some(OUTPUT), None).prepare_counted(&process.runtime, &call).await.unwrap();
+        assert_eq!((told.0.load(Ordering::SeqCst), began.elapsed()), (times, LATE * times as u32));
+    }
 }

@@ -71,12 +71,14 @@ impl Conversation {
     pub(super) fn model_and_sampling_flags(&self, app: &App) -> Vec<String> {
         let SessionSampling { temperature, max_tokens, seed, preset } = &self.sampling_flags;
         let model = app.settings.named.as_ref().filter(|_| !self.newer.model);
+        let thinking = self.think_flag.filter(|_| !self.newer.thinking);
         let flags = [
             model.map(|model| format!("--model {}", quoted(model))),
             preset.as_ref().map(|preset| format!("--preset {}", quoted(preset))),
             temperature.map(|temperature| format!("--temperature {temperature}")),
             max_tokens.map(|tokens| format!("--max-tokens {tokens}")),
             seed.map(|seed| format!("--seed {seed}")),
+            thinking.map(|thinking| format!("--think {}", thinking.as_str())),
         ];
         flags.into_iter().flatten().collect()
     }

@@ -63,9 +63,9 @@ fn the_way_to_ask_again_names_the_model_that_was_named_and_how_it_was_asked() {
         format!("[providers.far]\nbase_url = \"{}\"\nkind = \"ollama\"\nwindow = 32000\n", other.base());
     let config = std::fs::read_to_string(world.path("home/config.toml")).unwrap();
     world.write("config.toml", &(config.replace("box/m", "far/m") + &more));
-    let asked = ["chat", "--model", "box/m", "--temperature", "0.2", "--seed", "7", "-m", "for this machine"];
-    let run = world.run(&asked);
-    let again = "chat --model box/m --temperature 0.2 --seed 7 -m /retry";
+    let flags = ["--model", "box/m", "--temperature", "0.2", "--seed", "7", "--think", "low"];
+    let run = world.run(&[&["chat"], &flags[..], &["-m", "for this machine"]].concat());
+    let again = "chat --model box/m --temperature 0.2 --seed 7 --think low -m /retry";
     assert!(run.code != Some(0) && run.err.contains(&format!("`drawloom {again}`")), "{run:?}");
     on.store(true, Ordering::SeqCst);
     world.ok(&again.split(' ').collect::<Vec<_>>());
