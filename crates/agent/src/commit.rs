@@ -15,7 +15,7 @@ use store::{AttachedWrites, GenerationEnd, GenerationState, Principal, Received,
 use crate::calibration;
 use crate::call::Call;
 use crate::error::AgentError;
-use crate::estimated_usage::written_chars;
+use crate::estimated_usage::written_tokens;
 use crate::event::{CommittedNode, SessionEvent};
 use crate::exchange::ReceivedStream;
 use crate::masking::MaskedResponse;
@@ -189,7 +189,7 @@ pub(crate) struct ReceivedResponse {
     pub(crate) interim_usage: Option<TokenUsage>,
     /// Pictures and sounds in it.
     pub(crate) media: Vec<bytes::Bytes>,
-    /// Characters that the model wrote, those behind its end too.
+    /// Estimated tokens of what the model wrote, of what stands behind its end too.
     pub(crate) written: u64,
     /// Blocks and finish of each choice that says something, by index.
     pub(crate) choices: Vec<(u32, Vec<loom::Block>, Finish)>,
@@ -250,7 +250,7 @@ impl ReceivedResponse {
             _ => None,
         });
         let media = media.collect();
-        let written = written_chars(&parsed.choices);
+        let written = written_tokens(&parsed.choices);
         let end = meta.end();
         let choices = parsed
             .choices

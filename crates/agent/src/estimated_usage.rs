@@ -1,12 +1,10 @@
 //! Token counts of an answer whose server gave none of the whole of it, as where it was cut or broken off.
 
+use context::Estimator;
 use loom::SourceKind;
 use model::{Choice, ReplyPiece, TokenUsage};
 
 use crate::commit::ReceivedResponse;
-
-/// Characters of a token where nothing better is known.
-const CHARS_OF_A_TOKEN: u64 = 3;
 
 impl ReceivedResponse {
     /// Token counts of a request of `sent` tokens as they were reported, else estimated; none where nothing came, or where
@@ -30,24 +28,26 @@ impl ReceivedResponse {
     /// Token counts after a request of `sent` tokens: input as it was reported while the answer went on, if it was;
     /// output by what came, or as reported until then, if that is more.
     fn estimated_usage(&self, sent: u64) -> TokenUsage {
-        let output = self.written.div_ceil(CHARS_OF_A_TOKEN);
         let interim = self.interim_usage.unwrap_or_default();
         let input_uncached = if interim.input() == 0 { sent } else { interim.input_uncached };
-        TokenUsage { input_uncached, output: output.max(interim.output), ..interim }
+        TokenUsage { input_uncached, output: self.written.max(interim.output), ..interim }
     }
 }
 
-/// Characters that a model wrote, wherever its answer is cut: what is left out is paid for, too.
-pub(crate) fn written_chars(choices: &[Choice]) -> u64 {
+/// Characters of a token at most, in the mean of a text.
+const CHARS_OF_A_TOKEN: u64 = 3;
+
+/// Estimated tokens of what a model wrote, wherever its answer is cut: what is left out is paid for, too.
+pub(crate) fn written_tokens(choices: &[Choice]) -> u64 {
+    let estimator = Estimator::default();
+    let of = |text: &str| estimator.of(text).max((text.chars().count() as u64).div_ceil(CHARS_OF_A_TOKEN));
     let pieces = choices.iter().flat_map(|choice| &choice.pieces);
     let written = pieces.map(|piece| match piece {
-        ReplyPiece::Text(text) | ReplyPiece::Refusal(text) | ReplyPiece::Thinking { text, .. } => {
-            text.chars().count()
-        }
-        ReplyPiece::Call(call) => call.name.chars().count() + call.arguments.chars().count(),
+        ReplyPiece::Text(text) | ReplyPiece::Refusal(text) | ReplyPiece::Thinking { text, .. } => of(text),
+        ReplyPiece::Call(call) => of(&call.name) + of(&call.arguments),
         ReplyPiece::Opaque(_) | ReplyPiece::Media(_) => 0,
     });
-    written.sum::<usize>() as u64
+    written.sum()
 }
 
 #[cfg(test)]
@@ -60,9 +60,15 @@ mod tests {
     #[test]
     fn what_was_thought_and_called_counts_and_the_input_is_as_reported() {
         let arguments = r#"{"path":"notes.md"}"#.to_owned();
+        let thought = "The rain is in the hand of the weaver. ".repeat(9);
+        let of = |text: &str| {
+            written_tokens(&[Choice { pieces: vec![ReplyPiece::Text(text.to_owned())], ..Choice::default() }])
+        };
+        let output = [&*thought, "It rains.", "read", &arguments].map(of).iter().sum();
+        assert!(output > 118, "{output}");
         let pieces = vec![
-            ReplyPiece::Thinking { text: "x".repeat(300), opaque: None },
-            ReplyPiece::Text("y".repeat(30)),
+            ReplyPiece::Thinking { text: thought, opaque: None },
+            ReplyPiece::Text("It rains.".to_owned()),
             ReplyPiece::Call(ToolCall { id: "1".to_owned(), name: "read".to_owned(), arguments }),
         ];
         let interim = TokenUsage { cache_read: 900, output: 1, ..TokenUsage::default() };
@@ -72,19 +78,27 @@ mod tests {
             usage: None,
             interim_usage: Some(interim),
             media: Vec::new(),
-            written: written_chars(&[Choice { pieces, ..Choice::default() }]),
+            written: written_tokens(&[Choice { pieces, ..Choice::default() }]),
             choices: Vec::new(),
         };
-        assert_eq!(response.estimated_usage(5_000), TokenUsage { output: 118, ..interim });
-        assert_eq!(response.usage_of_reported_input(), Some(TokenUsage { output: 118, ..interim }));
+        assert_eq!(response.estimated_usage(5_000), TokenUsage { output, ..interim });
+        assert_eq!(response.usage_of_reported_input(), Some(TokenUsage { output, ..interim }));
         // Nothing is said of the input, and more of the output than came.
         let interim = TokenUsage { output: 400, reasoning: 300, ..TokenUsage::default() };
         response.interim_usage = Some(interim);
         assert_eq!(response.estimated_usage(5_000), TokenUsage { input_uncached: 5_000, ..interim });
         assert_eq!(response.usage_of_reported_input(), None);
         response.interim_usage = None;
-        let estimated = TokenUsage { input_uncached: 5_000, output: 118, ..TokenUsage::default() };
+        let estimated = TokenUsage { input_uncached: 5_000, output, ..TokenUsage::default() };
         assert_eq!(response.estimated_usage(5_000), estimated);
+    }
+
+    #[test]
+    fn what_was_written_in_another_script_is_not_taken_for_less() {
+        // 27 characters; 24.3 tokens in the vocabulary of GPT-4o on average.
+        let text = "织机立在大厅里，雨一直下着，直到傍晚再也没有人提起它。".repeat(150);
+        let pieces = vec![ReplyPiece::Text(text)];
+        assert!(written_tokens(&[Choice { pieces, ..Choice::default() }]) >= 3_642);
     }
 
     #[test]

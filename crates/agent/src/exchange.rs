@@ -15,9 +15,9 @@ use crate::event::SessionEvent;
 use crate::masking::MaskedDeltas;
 use crate::prepared_request::{PreparedRequest, StartedGeneration};
 use crate::request::GenerationRequest;
+use crate::request_permit::RequestPermit;
 use crate::runtime::Runtime;
 use crate::stop_cutter::StopCutter;
-use crate::workspace_trust::WorkspacePermit;
 
 /// Lets the first of several requests go ahead until its first token.
 pub enum CacheGate<'a> {
@@ -123,14 +123,21 @@ pub(crate) async fn send(
             stop.cancel();
         }
     };
-    let trusted = WorkspacePermit { runtime, who: &call.who, tree: ask.tree };
-    let permit = prepared.trusts_by_record.then_some(&trusted as &dyn SendPermit);
-    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel, permit };
+    let permit = RequestPermit {
+        runtime,
+        who: &call.who,
+        tree: ask.tree,
+        place: begun.row.place.as_ref(),
+        inputs: &prepared.assembled.inputs,
+        trusts_by_record: prepared.trusts_by_record,
+    };
+    let exchange = Exchange { spool: &mut spool, listener: &mut listener, cancel, permit: Some(&permit) };
     let sending = async {
         // Since it was put together, somebody may have been waited for: an answer about a budget, a server that counts.
-        match permit {
-            Some(permit) if !permit.is_granted().await => Err(ModelError::Withdrawn { response: None }),
-            _ => ask.model.send(&prepared.encoded, &to, exchange).await,
+        if permit.is_granted().await {
+            ask.model.send(&prepared.encoded, &to, exchange).await
+        } else {
+            Err(ModelError::Withdrawn { response: None })
         }
     };
     let mut cancelled = call.cancel.clone();

@@ -37,6 +37,7 @@ mod recover;
 pub mod replay;
 mod reported_usage;
 pub mod request;
+mod request_permit;
 pub mod runtime;
 mod scoped_counter;
 pub mod send;

@@ -15,7 +15,7 @@ use context::{
 use futures_util::future::BoxFuture;
 use loom::{
     Digest, GenerationPlace, Millis, Mode, NodeId, PositionId, Purpose, RowError, Seq, TreeId, TreeReader,
-    ViewName, path, render, resolve,
+    ViewName, render, resolve,
 };
 use model::{Model, ModelPlace, Params, Prompt, Thinking, ThinkingControl};
 use store::{Guard, Principal};
@@ -23,6 +23,7 @@ use store::{Guard, Principal};
 use crate::error::AgentError;
 use crate::media::StoredMedia;
 use crate::previous_request::PreviousRequest;
+use crate::request_permit;
 use crate::runtime::Runtime;
 use crate::variant::RequestVariant;
 
@@ -193,6 +194,12 @@ impl GenerationRequest {
         let thinking = self.params.thinking.filter(|_| can_be_told).and_then(|thinking| match prompt {
             Prompt::Raw(_) => None,
             Prompt::Chat(chat) if chat.prefill.is_some() => Some(Thinking::Off),
+            // As little as it can.
+            Prompt::Chat(_)
+                if thinking == Thinking::Off && self.model.info().thinks == ThinkingControl::Always =>
+            {
+                Some(Thinking::Low)
+            }
             Prompt::Chat(_) => Some(thinking),
         });
         // What runs here keeps its cache by itself.
@@ -240,11 +247,11 @@ impl PathRequest {
         let parent_node = resolve::shown(rows, &view, parent)?;
         let place = GenerationPlace { view: view.clone(), parent, parent_node };
         let base = PreviousRequest::read(rows, parent)?;
+        let (context, instruction) = (self.context.clone(), self.instruction.clone());
         // What is pruned leaves the context, and with it what stands below.
-        if let Some(refusal) = path::hidden(rows, parent)? {
+        if let Some(refusal) = request_permit::hidden(rows, parent, &[&context[..], &instruction].concat())? {
             return Ok(PathRead { assembled: Err(refusal.into()), place, base });
         }
-        let (context, instruction) = (self.context.clone(), self.instruction.clone());
         let repeated = self.variant.again(rows, &view, parent);
         let repeated = repeated.and_then(|again| Ok((again, self.variant.previous(rows, &target)?)));
         let (again, previous) = match repeated {

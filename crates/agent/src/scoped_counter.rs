@@ -10,7 +10,7 @@ use model::{CountEnd, EncodedRequest, ModelInfo, Prompt, TokenCounter};
 use tokio::time::Instant;
 
 use crate::call::Call;
-use crate::counter_silence::CounterSilence;
+use crate::counter_silence::{CountedWhat, CounterSilence};
 use crate::event::SessionEvent;
 use crate::runtime::Runtime;
 
@@ -33,7 +33,8 @@ pub(crate) struct ScopedCounter<'a> {
     call: Option<&'a Call>,
     /// Provider and name of the model.
     model: String,
-    silence: CounterSilence,
+    texts: CounterSilence,
+    requests: CounterSilence,
     deadline: Instant,
     /// Whether the server had too little time for a question.
     is_late: AtomicBool,
@@ -49,16 +50,18 @@ impl<'a> ScopedCounter<'a> {
         runtime: &Runtime,
         info: &ModelInfo,
     ) -> Self {
-        let silence = CounterSilence::of(&runtime.home, info, runtime.now());
+        let silence = |what| CounterSilence::of(&runtime.home, info, what, runtime.now());
+        let (texts, requests) = (silence(CountedWhat::Texts), silence(CountedWhat::Requests));
         let call = match scope {
-            CountingScope::Server(call) if !counter.is_here() && !silence.lasts() => Some(call),
+            CountingScope::Server(call) if !counter.is_here() && !texts.lasts() => Some(call),
             CountingScope::Server(_) | CountingScope::Process => None,
         };
         Self {
             counter,
             call,
             model: info.full_name(),
-            silence,
+            texts,
+            requests,
             deadline: Instant::now() + PATIENCE,
             is_late: AtomicBool::new(false),
             is_told: AtomicBool::new(false),
@@ -85,22 +88,22 @@ impl<'a> ScopedCounter<'a> {
         if self.counter.is_here() {
             self.counter.learn(texts).await;
         } else if !texts.is_empty() && self.asks_server() {
-            self.within_deadline(self.counter.learn(texts)).await;
+            self.within_deadline(&self.texts, self.counter.learn(texts)).await;
         }
     }
 
     /// Tokens of a whole request; none where they cannot be had.
     pub(crate) async fn request(&self, request: &EncodedRequest) -> Option<u64> {
         let known = self.counter.request(request);
-        if known.is_some() || !self.asks_server() {
+        if known.is_some() || !self.asks_server() || self.requests.lasts() {
             return known;
         }
-        self.within_deadline(self.counter.learn_request(request)).await;
+        self.within_deadline(&self.requests, self.counter.learn_request(request)).await;
         self.counter.request(request)
     }
 
     /// What is not counted until then stays estimated.
-    async fn within_deadline(&self, counting: impl Future<Output = CountEnd>) {
+    async fn within_deadline(&self, silence: &CounterSilence, counting: impl Future<Output = CountEnd>) {
         if let Some(call) = self.call
             && !self.is_told.swap(true, Ordering::Relaxed)
         {
@@ -113,7 +116,7 @@ impl<'a> ScopedCounter<'a> {
         self.is_late.store(true, Ordering::Relaxed);
         tracing::debug!("a server took too long to count a request: the rest of it is estimated");
         if end == CountEnd::Silent {
-            self.silence.keep();
+            silence.keep();
         }
     }
 }

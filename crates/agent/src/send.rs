@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use context::{ContextError, Manifest};
+use context::ContextError;
 use futures_util::future::BoxFuture;
-use loom::{GenerationRow, NodeId, path};
+use loom::{GenerationRow, NodeId, OriginRole};
 use model::{EncodedRequest, Model, ModelPlace, Params, SiblingSlot};
 
 use crate::call::Call;
@@ -12,8 +12,9 @@ use crate::commit::{self, GenerationOutcome};
 use crate::error::AgentError;
 use crate::exchange::{self, PassedGate, SiblingGate};
 use crate::prepared_request::PreparedRequest;
-use crate::replay;
+use crate::replay::{self, RecordedRequest};
 use crate::request::{GenerationRequest, PathRequest};
+use crate::request_permit;
 use crate::runtime::Runtime;
 
 impl GenerationRequest {
@@ -67,9 +68,7 @@ impl GenerationRequest {
         if !(first.is_empty() && is_withdrawn(&first)) {
             return Ok(first);
         }
-        call.note(
-            "the workspace is not trusted any more: the request is put together anew, without its texts",
-        );
+        call.note("a text of the request was withdrawn while it waited: it is put together anew");
         self.try_send(runtime, call, slot, gate, refused).await
     }
 
@@ -191,12 +190,11 @@ pub async fn resend(
     call: &Call,
     model: Arc<dyn Model>,
     encoded: EncodedRequest,
-    earlier: GenerationRow,
-    manifest: Manifest,
-    agent: String,
+    RecordedRequest { generation, manifest, agent, inputs, .. }: RecordedRequest<'_>,
 ) -> Result<NodeId, AgentError> {
     runtime.require_space()?;
-    require_visible(runtime, call, &earlier).await?;
+    require_visible(runtime, call, generation, inputs).await?;
+    let earlier = generation.clone();
     let (ends_at, stop) = replay::recorded_end(runtime, &call.who, &earlier).await?;
     // What is assembled, of what, is decided: only whether a view follows is asked of the path.
     let ask = GenerationRequest {
@@ -204,7 +202,7 @@ pub async fn resend(
         tree: earlier.tree,
         source: PathRequest::default().into(),
         model,
-        agent,
+        agent: agent.to_owned(),
         params: Params { n: earlier.reserved.len() as u32, ends_at, stop, ..Params::default() },
         part_of: None,
         guards: Vec::new(),
@@ -218,9 +216,17 @@ pub async fn resend(
     commit::node_of(commit::commit(runtime, call, &ask, &prepared, begun, heard).await?)
 }
 
-/// Refuses to ask again where the place of a request was pruned since, or one above it: its bytes hold that text.
-async fn require_visible(runtime: &Runtime, call: &Call, earlier: &GenerationRow) -> Result<(), AgentError> {
+/// Refuses to ask again where what a request stands below, or was given beside the path, was pruned since: its bytes hold
+/// that text.
+async fn require_visible(
+    runtime: &Runtime,
+    call: &Call,
+    earlier: &GenerationRow,
+    inputs: &[(OriginRole, NodeId)],
+) -> Result<(), AgentError> {
     let Some(at) = earlier.place.as_ref().map(|place| place.parent) else { return Ok(()) };
-    let hidden = runtime.read(&call.who, earlier.tree, move |rows| path::hidden(rows, at)).await?;
+    let inputs: Vec<NodeId> = inputs.iter().map(|(_, node)| *node).collect();
+    let hidden =
+        runtime.read(&call.who, earlier.tree, move |rows| request_permit::hidden(rows, at, &inputs)).await?;
     hidden.map_or(Ok(()), |refusal| Err(refusal.into()))
 }

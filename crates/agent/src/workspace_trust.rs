@@ -1,8 +1,6 @@
 //! Whether the owner withdrew the trust in the workspace that a conversation belongs to (spec: security §4).
 
-use async_trait::async_trait;
 use loom::TreeId;
-use model::SendPermit;
 use store::{Principal, SessionId, StoreError};
 
 use crate::runtime::Runtime;
@@ -17,23 +15,5 @@ impl Runtime {
         let Some(session) = self.store.tree(who, tree).await?.session else { return Ok(false) };
         let Some(session) = self.store.session(who, &SessionId(session)).await? else { return Ok(false) };
         self.store.distrusts_workspace(&Principal::Owner, &session.workspace).await
-    }
-}
-
-/// Permit of a request that may hold texts of a workspace which the owner trusted when it was put together.
-pub(crate) struct WorkspacePermit<'a> {
-    pub(crate) runtime: &'a Runtime,
-    pub(crate) who: &'a Principal,
-    pub(crate) tree: TreeId,
-}
-
-#[async_trait]
-impl SendPermit for WorkspacePermit<'_> {
-    async fn is_granted(&self) -> bool {
-        let is_distrusted = self.runtime.distrusts_workspace(self.who, self.tree).await;
-        if let Err(error) = &is_distrusted {
-            tracing::warn!(%error, "whether a workspace is still trusted cannot be read: its texts are not sent");
-        }
-        is_distrusted.is_ok_and(|is_distrusted| !is_distrusted)
     }
 }

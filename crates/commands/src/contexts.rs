@@ -4,6 +4,7 @@ mod next;
 mod replay;
 mod sent_words;
 
+use agent::replay::RecordedRequest;
 use context::window_beginning::{WindowBeginning, first_words};
 use context::{Kind, Manifest, PathRun, Segment, Zone};
 use loom::path::{ViewOverrides, child_toward};
@@ -35,6 +36,18 @@ struct Sent {
     agent: String,
     /// What was sent besides the path.
     inputs: Vec<(loom::OriginRole, NodeId)>,
+}
+
+impl Sent {
+    fn recorded(&self) -> RecordedRequest<'_> {
+        RecordedRequest {
+            generation: &self.generation,
+            manifest: self.manifest.clone(),
+            body: self.body.as_deref(),
+            agent: &self.agent,
+            inputs: &self.inputs,
+        }
+    }
 }
 
 /// The request a node was made of, or that of a generation, which may have made none.

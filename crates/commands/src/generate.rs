@@ -321,9 +321,14 @@ async fn collect(
     let whole = nodes.iter().any(|node: &GeneratedNode| !matches!(node.finish, loom::Finish::Interrupted(_)));
     match (errors.into_iter().next(), manifest) {
         (Some(mut error), _) if !whole => {
-            if let Some(partial) = nodes.first() {
-                error.message =
-                    format!("{}: the part received is kept as {}", error.message, partial.short_id);
+            let ids: Vec<&str> = nodes.iter().map(|partial| &*partial.short_id).collect();
+            match ids[..] {
+                [] => {}
+                [id] => error.message = format!("{}: the part received is kept as {id}", error.message),
+                _ => {
+                    let kept = ids.join(", ");
+                    error.message = format!("{}: the parts received are kept as {kept}", error.message);
+                }
             }
             Err(error)
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use agent::{GenerationRequest, PathRequest};
+use context::ContinuationForm;
 use loom::source::DEFAULT_AGENT;
 use loom::{Mode, Purpose, TreeId};
 use model::{Model, Params};
@@ -42,10 +43,12 @@ impl Share {
         }
     }
 
-    /// Asks for a passage, where nothing is said of its length. A model that can be told of its thinking may think
-    /// unasked, and would have no token left to write with.
+    /// Asks for a passage, where nothing is said of its length. A model that answers in messages, and can be told of its
+    /// thinking, may think unasked, and would have no token left to write with.
     fn limited(&mut self) {
-        if self.model.info().thinks == model::ThinkingControl::Untold {
+        let info = self.model.info();
+        let may_think = info.thinks != model::ThinkingControl::Untold;
+        if !may_think || ContinuationForm::of(info) != ContinuationForm::Instructed {
             self.params.max_tokens.get_or_insert(PASSAGE);
         }
     }

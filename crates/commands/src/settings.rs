@@ -35,7 +35,8 @@ pub struct Preset {
     /// Least probability, relative to the likeliest token.
     #[schemars(range(min = 0, max = 1))]
     pub min_p: Option<f64>,
-    /// Tokens an answer may have; in a document 96, unless the model can be told how much to think.
+    /// Tokens an answer may have; in a document 96, unless the model answers in messages and can be told how
+    /// much to think.
     #[schemars(range(min = 1), extend("unit" = "tokens"))]
     pub max_tokens: Option<u32>,
     /// Texts to stop at; also `sentence` and `paragraph`.

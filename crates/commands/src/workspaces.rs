@@ -258,6 +258,10 @@ async fn answer(
         return Err(CommandError::usage("the home's own workspace is always loaded", "name another folder"));
     }
     let canonical = match folder.canonicalize() {
+        Ok(canonical) if answer == TrustAnswer::Distrust && !canonical.is_dir() => {
+            let error = std::io::Error::from(std::io::ErrorKind::NotADirectory);
+            return distrust_gone(app, asker, &canonical, &error).await;
+        }
         Ok(canonical) => canonical,
         Err(error) => {
             let written = std::path::absolute(folder).ok().filter(|_| answer == TrustAnswer::Distrust);

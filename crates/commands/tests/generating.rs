@@ -346,6 +346,12 @@ async fn nothing_is_asked_for_below_what_is_pruned() {
             }
             assert!(go.2.contains("drawloom tree restore TREE"), "{go:?}");
         }
+        // Also where it is named.
+        for flag in ["--context", "--instruction"] {
+            let refused = home.err(&["tree", "regenerate", &tree, &pruned, flag, &below]).await;
+            assert_eq!(refused.exit, 2, "{refused:?}");
+            assert!(refused.message.contains("is pruned"), "{refused:?}");
+        }
         assert_eq!(home.ok(&["cost"]).await["rows"], json!([]), "nothing was sent");
         let texts = home.nodes(&tree, &["--all"]).await;
         assert!(texts.iter().all(|node| node["text"] != " Typed."), "the draft stays one: {texts:?}");

@@ -291,6 +291,7 @@ impl Terminal {
         // An answer has room behind it.
         let gap = if wide < NARROW { '\n' } else { ' ' };
         shown += &format!("which one, {least} to {most}?{gap}Enter takes {least}: ");
+        let mut is_wrong = false;
         loop {
             let asked = io::stderr().write_all(shown.as_bytes()).and_then(|()| typed(&terminal, is_over));
             let Ok(Some(line)) = asked else { return first };
@@ -298,7 +299,12 @@ impl Terminal {
             let number = line.trim().parse::<usize>();
             match number.map(|number| rows.iter().position(|(of, _)| *of == number)) {
                 Ok(Some(index)) => return (index, None),
-                Ok(None) => shown = format!("a number from {least} to {most}: "),
+                // Whoever mistypes a number means to answer.
+                Err(_) if is_wrong && !line.trim().is_empty() => {}
+                Ok(None) => {
+                    (is_wrong, shown) =
+                        (true, format!("a number from {least} to {most}, or Enter for {least}: "));
+                }
                 Err(_) => return (0, (!line.trim().is_empty()).then(|| line.to_owned())),
             }
         }

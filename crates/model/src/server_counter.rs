@@ -174,7 +174,7 @@ impl ServerCounter {
         };
         let answer = tokio::time::timeout(PATIENCE, asking).await.ok();
         self.template_failures.note(answer.as_ref());
-        answer.map(Result::ok).ok_or(CountEnd::OutOfTime)
+        answer.map(Result::ok).ok_or(CountEnd::Silent)
     }
 
     /// Counts a request as its model reads it. After a question that had too little time, no other one is asked.
@@ -190,10 +190,12 @@ impl ServerCounter {
     }
 }
 
-/// Whether a text can be a request in its template, by its length: it holds what the user said, which templates trim at
-/// most, and not much more than the body.
+/// Whether a text can be a request in its template, by its length: it holds what was said, which templates trim at most, and
+/// not much more than the body.
 fn is_plausible(prompt: &str, request: &EncodedRequest) -> bool {
-    let said = request.ranges().iter().filter(|range| range.kind == PartKind::User);
+    let kinds =
+        [PartKind::System, PartKind::User, PartKind::Injected, PartKind::Assistant, PartKind::ToolResult];
+    let said = request.ranges().iter().filter(|range| kinds.contains(&range.kind));
     let least = said.map(|range| request.plain_text(range).trim().len()).sum::<usize>().max(1);
     let most = request.body().len().saturating_mul(TEMPLATE_GROWTH).saturating_add(MAX_TEMPLATE_BYTES);
     (least..=most).contains(&prompt.len())

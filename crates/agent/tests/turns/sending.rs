@@ -161,5 +161,5 @@ async fn s4_what_was_untrusted_since_a_request_was_put_together_is_not_sent() {
     let sent = sent.lock().unwrap().clone();
     assert!(sent.len() == 1 && sent[0].contains("raining") && !sent[0].contains("kind"), "{sent:?}");
     let notes = process.heard.notes.lock().unwrap().clone();
-    assert!(notes.iter().any(|note| note.contains("the workspace was untrusted")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("was withdrawn while it waited")), "{notes:?}");
 }

@@ -301,11 +301,17 @@ fn command_in(app: &App, name: &Name, view: &ViewName, arguments: &str) -> Strin
     }
     command += " chat";
     if *view != ViewName::default() {
-        command += &format!(" --session {}", quoted(&format!("{name}:{view}")));
+        command += &session_flag(&format!("{name}:{view}"));
     } else if *name != Name::default() {
-        command += &format!(" --session {}", quoted(name.as_str()));
+        command += &session_flag(name.as_str());
     }
     format!("{command} {arguments}")
+}
+
+fn session_flag(name: &str) -> String {
+    // What begins with a dash would be taken for another flag.
+    let between = if name.starts_with('-') { "=" } else { " " };
+    format!(" --session{between}{}", quoted(name))
 }
 
 /// A session and a view of its tree, from `SESSION` or `SESSION:FORK`.

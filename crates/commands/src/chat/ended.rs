@@ -101,7 +101,10 @@ impl Conversation {
             // Stopped before anything came of it.
             (None, Some(mut error)) if error.code == "cancelled" => {
                 error.message = format!("{}: your message is kept as {said}", error.message);
-                error.hint = format!("{}, or take it back with /undo", self.how_to_go_on(app));
+                error.hint = match self.chosen.kind {
+                    store::SessionKind::Isolated => format!("{} asks it again", self.again_command(app)),
+                    _ => format!("{}, or take it back with /undo", self.how_to_go_on(app)),
+                };
                 Err(error)
             }
             (None, Some(mut error)) => {
@@ -117,6 +120,10 @@ impl Conversation {
         if self.is_temporary() && self.is_single() {
             return "it is forgotten with this call; ask it again".to_owned();
         }
+        if self.schema.is_some() {
+            return "your question is kept; ask it as before, since a retry does not know the schema"
+                .to_owned();
+        }
         if self.chosen.kind == store::SessionKind::Isolated {
             return format!("your question is kept: {} asks it again", self.again_command(app));
         }
@@ -129,6 +136,7 @@ impl Conversation {
             return "/retry".to_owned();
         }
         let mut arguments = self.model_and_sampling_flags(app);
+        arguments.extend(self.plan_flag.then(|| "--plan".to_owned()));
         arguments.push("-m /retry".to_owned());
         format!("`{}`", self.command(app, &arguments.join(" ")))
     }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use agent::replay::RecordedRequest;
 use agent::{GenerationRequest, PreparedRequest};
 use context::{Manifest, ModelRef};
 use loom::{Digest, Finish, NodeId, RowError, TreeId, ViewName};
@@ -57,9 +56,8 @@ pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<Com
         endpoint.stream,
     )?;
     let (runtime, call) = (&app.runtime, app.call(asker));
-    let (generation, manifest, agent) = (sent.generation, sent.manifest, sent.agent);
-    let (tree, view) = (generation.tree, manifest.view.clone().unwrap_or_default());
-    let node = agent::resend(runtime, &call, model, encoded, generation, manifest, agent).await?;
+    let (tree, view) = (sent.generation.tree, sent.manifest.view.clone().unwrap_or_default());
+    let node = agent::resend(runtime, &call, model, encoded, sent.recorded()).await?;
     let answer = Some((node, answered(app, asker, tree, &view, node).await?));
     Ok(as_stored(read, name, answer))
 }
@@ -206,10 +204,9 @@ async fn anew(
     model: Arc<dyn Model>,
 ) -> Result<CommandOutcome, CommandError> {
     let full = model.info().full_name();
-    let Sent { generation, manifest, body, agent, inputs, .. } = &sent;
-    let earlier =
-        RecordedRequest { generation, manifest: manifest.clone(), body: body.as_deref(), agent, inputs };
-    let ask: GenerationRequest = earlier.for_model(&app.runtime, &asker.principal, model.clone()).await?;
+    let manifest = &sent.manifest;
+    let ask: GenerationRequest =
+        sent.recorded().for_model(&app.runtime, &asker.principal, model.clone()).await?;
     let runtime = &app.runtime;
     let prepared = if args.dry_run {
         app.prepare_counted(runtime, asker, &ask).await?
@@ -229,7 +226,7 @@ async fn anew(
     confirm(app, args, model.info(), prepared.manifest.tokens)?;
     let node = ask.of_this_one(runtime, &app.call(asker)).await?;
     let view = manifest.view.clone().unwrap_or_default();
-    let answer = answered(app, asker, generation.tree, &view, node).await?;
+    let answer = answered(app, asker, sent.generation.tree, &view, node).await?;
     Ok(done(Some((node, answer))))
 }
 

@@ -16,8 +16,9 @@ use text::grapheme;
 use super::look;
 use super::telling::passage_at;
 use crate::app::App;
-use crate::args::tree::Compact;
+use crate::args::tree::{Compact, Sampling};
 use crate::error::CommandError;
+use crate::model_selection::{self, Share};
 use crate::results::CommandOutcome;
 use crate::results::tree::Compacted;
 use crate::rights::Asker;
@@ -30,16 +31,18 @@ pub(crate) async fn compact(app: &App, asker: &Asker, args: Compact) -> Result<C
         None => None,
     };
     // Without a model nothing limits what would be sent: to move to a place nobody is asked to choose one.
-    let model = match (app.settings.model.as_deref(), to) {
-        (None, Some(_)) => None,
-        (name, _) => app.model(name).await.ok(),
+    let shares = match (app.settings.model.as_deref(), to) {
+        (None, Some(_)) => Vec::new(),
+        _ => model_selection::shares(app, asker, tree, &Sampling::default()).await.unwrap_or_default(),
     };
-    let asked = model.map(|model| {
+    // Without flags one model is asked.
+    let asked = shares.first().map(|Share { model, params, .. }| {
         let info = model.info();
-        let budget = TokenBudget::new(info.window.into(), info.output_limit.into(), None);
+        let limit = params.max_tokens.map(u64::from);
         Asked {
-            budget,
+            budget: TokenBudget::new(info.window.into(), info.output_limit.into(), limit),
             target: TargetModel::of(info),
+            form: ContinuationForm::of(info),
             estimator: agent::calibration::estimator(&app.runtime.home, model.as_ref()),
         }
     });
@@ -275,6 +278,7 @@ fn nothing() -> CommandError {
 struct Asked {
     budget: TokenBudget,
     target: TargetModel,
+    form: ContinuationForm,
     estimator: Estimator,
 }
 
@@ -286,10 +290,10 @@ fn sent(
     asked: Asked,
 ) -> Result<Option<(PositionId, usize)>, RowError> {
     let view = view.clone();
-    let Asked { budget, target, estimator } = asked;
+    let Asked { budget, target, form, estimator } = asked;
     let assembled = match mode {
         Mode::Buffer => {
-            let (way, from) = (ContinuationForm::Raw, None);
+            let (way, from) = (form, None);
             let (context, instruction) = (Vec::new(), Vec::new());
             let drafts = false;
             let request = DocumentRequest {

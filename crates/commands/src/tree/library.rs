@@ -115,7 +115,11 @@ fn first_text(app: &App, args: &New, mode: Mode) -> Result<Option<String>, Comma
             return Err(CommandError::usage("--text and --file are both given", "choose one of them"));
         }
         (Some(text), None) => app.text(text)?,
-        (None, Some(file)) => app.file_text(file)?,
+        (None, Some(file)) => {
+            let text = app.file_text(file)?;
+            // A byte order mark is none of the text.
+            text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)
+        }
         (None, None) => return Ok(None),
     };
     if text.is_empty() {

@@ -105,13 +105,17 @@ pub(crate) async fn answer_place(
     (answer, short_id): (NodeId, &str),
     another: Option<(NodeId, &str)>,
 ) -> Result<AnswerPlace, CommandError> {
-    let tip = look(app, asker, tree, view, |_, tip| Ok(tip)).await?;
+    let at = answer.as_position();
+    let look =
+        look(app, asker, tree, view, move |rows, tip| Ok((tip, loom::path::hidden(rows, at)?.is_none())));
+    let (tip, is_visible) = look.await?;
     let named = tree_argument(app, asker, tree).await?;
     let of = view_option(view);
-    let go = (tip != answer.as_position()).then(|| format!("drawloom tree go {named} {short_id}{of}"));
+    // It may have been pruned, or what stands above it, while it was written.
+    let go = (tip != at && is_visible).then(|| format!("drawloom tree go {named} {short_id}{of}"));
     let mut next = None;
-    if let Some((another, short_id)) = another.filter(|_| go.is_none()) {
-        let positions = vec![answer.as_position(), another.as_position()];
+    if let Some((another, short_id)) = another.filter(|_| tip == at) {
+        let positions = vec![at, another.as_position()];
         let (numbers, count) = sibling_numbers(app, asker, (tree, view), positions).await?;
         if let [from, number] = numbers[..] {
             let to = if number == from + 1 { "--next" } else { short_id };

@@ -174,7 +174,32 @@ fn s4_a_request_that_waits_to_be_repeated_is_sent_without_a_workspace_that_was_u
         let sent: Vec<_> =
             server.bodies()[before..].iter().map(|body| body.to_string().contains(CANARY)).collect();
         assert_eq!(sent, [true, !is_untrusted], "{run:?}");
-        assert_eq!(run.err.contains("the workspace was untrusted"), is_untrusted, "{run:?}");
+        assert_eq!(run.err.contains("was withdrawn while it waited"), is_untrusted, "{run:?}");
+    }
+}
+
+#[test]
+fn a_request_that_waits_to_be_repeated_is_not_repeated_with_what_was_pruned_meanwhile() {
+    for prunes in [false, true] {
+        let world = World::new();
+        world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained."]);
+        let (_, made) = world.json(&["tree", "append", "Rain", " PRUNED."]);
+        let mut prune = world.command(&["tree", "prune", "Rain", made["node"].as_str().unwrap()]);
+        prune.stdout(Stdio::null());
+        let (prune, is_busy) = (Mutex::new(prune), AtomicBool::new(true));
+        let server = Server::start(move |path, body| {
+            let is_asked = path.ends_with("/completions") && !body.is_null();
+            if is_asked && is_busy.swap(false, Ordering::SeqCst) {
+                assert!(!prunes || prune.lock().unwrap().status().unwrap().success());
+                return Some(server::BUSY.to_owned());
+            }
+            is_asked.then(|| server::chat("", "Yes.", 100))
+        });
+        world.write("config.toml", &format!("[providers.box]\nbase_url = {:?}\n", server.base()));
+        let run = world.run(&["--model", "box/m", "tree", "generate", "Rain"]);
+        let sent = server.bodies().iter().filter(|body| body.to_string().contains("PRUNED")).count();
+        assert_eq!(sent, if prunes { 1 } else { 2 }, "{run:?}");
+        assert_eq!(run.code == Some(0), !prunes, "{run:?}");
     }
 }
 

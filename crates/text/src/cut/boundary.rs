@@ -47,6 +47,9 @@ pub(super) fn before_next(text: TextSlice<'_>, end: usize) -> Option<usize> {
 /// Characters within which a verb of speech follows its pronoun.
 const SPEECH_WITHIN: usize = 5;
 
+/// Characters within which a verb of speech follows と and a name.
+const NAME_WITHIN: usize = 10;
+
 /// Whether it is told behind a quote who speaks, as in `「行こう！」と言った。` and `“走吧！”他说。`; none where only more of
 /// the text tells.
 pub(super) fn has_speech_tag(quote: TextSlice<'_>, after: TextSlice<'_>) -> Option<bool> {
@@ -55,7 +58,21 @@ pub(super) fn has_speech_tag(quote: TextSlice<'_>, after: TextSlice<'_>) -> Opti
     }
     let mut rest = after.chars();
     match rest.next() {
-        Some('と') => rest.next().map(|c| "言云い叫答尋聞問思呟囁つ怒笑、".contains(c)),
+        Some('と') => {
+            let within: Vec<char> = rest.take(NAME_WITHIN).take_while(|c| c.is_alphabetic()).collect();
+            if within.first().is_some_and(|c| "言云い叫答尋聞問思呟囁つ怒笑".contains(*c)) {
+                return Some(true);
+            }
+            // Who speaks may stand between: `と彼は言った`.
+            if let Some(name) = within.iter().position(|c| "はが".contains(*c)) {
+                if within[name..].iter().any(|c| "言叫答尋聞問呟囁".contains(*c)) {
+                    return Some(true);
+                }
+            }
+            let next = after.chars().nth(within.len() + 1);
+            let is_known = within.len() == NAME_WITHIN || next.is_some();
+            is_known.then_some(within.is_empty() && next == Some('、'))
+        }
         Some('他' | '她' | '它' | '我' | '你') => {
             let within: Vec<char> = rest.take(SPEECH_WITHIN).take_while(|c| c.is_alphabetic()).collect();
             let is_speech = |(at, c): (usize, &char)| match c {
@@ -95,16 +112,16 @@ pub(super) fn before_marks(sentence: TextSlice<'_>) -> (TextSlice<'_>, bool) {
 }
 
 /// Words a full stop behind which ends no sentence: what they stand before follows.
-const TITLES: [&str; 35] = [
+const TITLES: [&str; 36] = [
     "Dr", "Mr", "Mrs", "Ms", "Mx", "Prof", "St", "Gen", "Col", "Capt", "Lt", "Sgt", "Rev", "Hon", "Sen",
     "Rep", "Gov", "Pres", "Mt", "Hr", "Fr", "Mme", "Mlle", "Sr", "Sra", "Srta", "vs", "cf", "bzw", "ca",
-    "Dra", "Mgr", "Messrs", "Sres", "Sras",
+    "Dra", "Mgr", "Messrs", "Sres", "Sras", "approx",
 ];
 
 /// Words that are abbreviations where a number follows.
-const BEFORE_NUMBERS: [&str; 27] = [
+const BEFORE_NUMBERS: [&str; 28] = [
     "No", "no", "Nr", "Fig", "fig", "Vol", "vol", "p", "pp", "S", "Abs", "Art", "ch", "sec", "Jan", "Feb",
-    "Mar", "Apr", "Jun", "Jul", "Aug", "Sep", "Sept", "Okt", "Oct", "Nov", "Dec",
+    "Mar", "Apr", "Jun", "Jul", "Aug", "Sep", "Sept", "Okt", "Oct", "Nov", "Dec", "al",
 ];
 
 /// Words that a number with a full stop stands between, as in German: `am 3. Mai`.
@@ -304,6 +321,11 @@ mod tests {
             ("彼は来た。彼女は", "彼は来た。"),
             ("「名前は？」まだ", "「名前は？」"),
             ("「行こう！」と言った。次。", "「行こう！」と言った。"),
+            ("「行け。」と彼は言った。次。", "「行け。」と彼は言った。"),
+            ("「行け。」とメアリーが静かに答えた。次。", "「行け。」とメアリーが静かに答えた。"),
+            ("「寒い。」とても寒い日だった。次。", "「寒い。」"),
+            ("Smith et al. 2020 said so. Then.", "Smith et al. 2020 said so. "),
+            ("It is approx. 5 km. Then.", "It is approx. 5 km. "),
             ("「行こう！」とても静かだ。", "「行こう！」"),
             ("“走吧！”他说。然后走了。", "“走吧！”他说。"),
             ("“走吧！”她大声喊道：“快！”好。", "“走吧！”她大声喊道：“快！”"),
