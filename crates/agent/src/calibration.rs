@@ -66,10 +66,7 @@ pub(crate) fn too_long(home: &Home, info: &ModelInfo, features: &Features) {
 fn keep(home: &Home, info: &ModelInfo, fit: Calibration) {
     let name = info.full_name();
     let written = file(home, &name).and_then(|file| {
-        let bytes = serde_json::to_vec(&CalibrationFile { model: name, fit })?;
-        let new = file.with_extension(format!("{}.new", std::process::id()));
-        std::fs::write(&new, bytes)?;
-        std::fs::rename(&new, &file)
+        workspace::replace_small_file(&file, &serde_json::to_vec(&CalibrationFile { model: name, fit })?)
     });
     if let Err(error) = written {
         tracing::debug!(%error, "what was learned of a tokenizer could not be kept");

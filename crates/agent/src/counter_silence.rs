@@ -72,9 +72,7 @@ impl CounterSilence {
         let Some(file) = &self.file else { return Ok(()) };
         file.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         let kept = SilenceFile { server: self.server.clone(), at: self.now.0 };
-        let new = file.with_extension(format!("{}.new", std::process::id()));
-        std::fs::write(&new, serde_json::to_vec(&kept)?)?;
-        std::fs::rename(&new, file)
+        workspace::replace_small_file(file, &serde_json::to_vec(&kept)?)
     }
 }
 

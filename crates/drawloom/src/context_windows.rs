@@ -81,9 +81,7 @@ impl ContextWindows {
     fn keep(&self, server: &str, model: &str, window: Option<u32>) -> io::Result<()> {
         let (file, at) = (self.file(server, model), self.clock.now());
         let kept = CachedWindow { server: server.to_owned(), model: model.to_owned(), window, at };
-        let new = file.with_extension(format!("{}.new", std::process::id()));
-        std::fs::write(&new, serde_json::to_vec(&kept)?)?;
-        std::fs::rename(&new, &file)
+        workspace::replace_small_file(&file, &serde_json::to_vec(&kept)?)
     }
 
     fn file(&self, server: &str, model: &str) -> PathBuf {

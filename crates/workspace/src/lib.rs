@@ -35,6 +35,7 @@ mod path;
 pub mod protected;
 mod root;
 pub mod settings;
+mod small_file;
 pub mod trust;
 
 pub use allowed_roots::{AllowedRoots, RootLookupError, RootedPath};
@@ -53,3 +54,4 @@ pub use path::{PathProblem, RelativePath, file_name_of_key};
 pub use root::{
     Content, DirEntry, FileStamp, LinkPolicy, Listing, Metadata, ReadRules, Root, StampedListing,
 };
+pub use small_file::replace_small_file;

@@ -1,11 +1,8 @@
 //! The last `config.toml` in which nothing was wrong: it holds for commands that read while the file is broken, and for a
 //! key whose value does not fit (spec: cli §5). It is in `cache`, as it can be missed.
 
-use std::io::Write as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-
-use tempfile::NamedTempFile;
 
 use super::file::{self, CONFIG, ParsedFile, SecretRule};
 use super::policy::RULES;
@@ -57,10 +54,7 @@ pub(crate) fn keep(home: &Path) {
         let folder = place.parent().unwrap_or(home);
         // The first command of a home finds none.
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let mut file = NamedTempFile::new_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.persist(&place)?;
-        Ok(())
+        workspace::replace_small_file(&place, text.as_bytes())
     };
     if let Err(error) = write() {
         tracing::debug!(%error, "the settings were not kept");
