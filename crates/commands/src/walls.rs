@@ -12,6 +12,9 @@ use crate::settings::ExecSettings;
 /// Folders of toolchains below a person's home that hold programs and no credentials.
 const TOOLCHAINS: [&str; 6] = [".cargo/bin", ".rustup", ".pyenv", ".nvm/versions", ".volta", ".deno/bin"];
 
+/// Folder of records beside those of the workspaces, whose names begin with a `%`, or are that of the home's own.
+const TRACKED: &str = "tracked";
+
 /// Variables by which programs of a toolchain find the rest of it, with the folder each names.
 const VARIABLES: [(&str, &str); 3] =
     [("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv"), ("VOLTA_HOME", ".volta")];
@@ -31,10 +34,11 @@ pub fn of_workspace(
     let own = private_folder(&home.join("sandbox").join(&name))?;
     let mut walls = Walls::around(folder, &own);
     walls.git_folders = git_folders_serving(folder);
-    walls.tracked_record = Some(home.join("sandbox").join(format!("{name}.tracked")));
+    walls.tracked_records = Some(home.join("sandbox").join(TRACKED));
     walls.private = vec![home.to_owned()];
     walls.dependency_folders.clone_from(&settings.dependency_folders);
     let user_home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    walls.owner_home.clone_from(&user_home);
     let found = || user_home.iter().flat_map(|home| TOOLCHAINS.map(|folder| home.join(folder))).collect();
     let toolchains: Vec<PathBuf> = settings.toolchains.clone().unwrap_or_else(found);
     let toolchains: Vec<PathBuf> = toolchains.into_iter().filter(|folder| folder.is_dir()).collect();

@@ -71,6 +71,8 @@ mod headless;
 mod illustrations;
 #[path = "cli/keeping.rs"]
 mod keeping;
+#[path = "cli/larger_repository.rs"]
+mod larger_repository;
 #[path = "cli/laundering.rs"]
 mod laundering;
 #[path = "cli/limits.rs"]

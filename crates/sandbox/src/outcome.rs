@@ -19,6 +19,14 @@ pub struct Outcome {
     pub notices: Vec<Notice>,
 }
 
+impl Outcome {
+    /// Outcome of a command that was to end before it began.
+    pub(crate) fn without_a_start(ending: Ending, duration: Duration, level: Level) -> Self {
+        let (standard, error) = (BoundedOutput::default(), BoundedOutput::default());
+        Self { ending, standard, error, duration, level, notices: Vec::new() }
+    }
+}
+
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -5,7 +5,9 @@
 //! that the thread stays until the helper is gone; and what is to be done after a command is done also when nobody
 //! waits for its outcome any more.
 
+mod blob_comparison;
 mod conversation;
+mod git_index;
 mod git_query;
 mod hidden_files;
 mod index_check;
@@ -226,15 +228,20 @@ impl Sandbox {
             descriptors: scope.descriptors().len(),
             task: HelperTask::Command { arguments: run.command.arguments(), directory },
         };
-        let unseen = match run.level {
-            Level::Full => larger_tree::show(self, &mut request, &look.paths),
-            _ => None,
-        };
         let deadline = started + Duration::from_millis(request.walls.limits.time_ms);
+        let until = Deadline { deadline, cancelled: &scope.cancelled };
+        let records = larger_tree::record(self, &request, &look.paths, until);
+        let locks = records.map_err(|error| record_failed(&request.walls, &error))?;
+        let unseen = match run.level {
+            Level::Full => larger_tree::show(self, &mut request, &look.paths, until),
+            Level::Partial | Level::None => None,
+        };
+        let Some(_locks) = locks.filter(|_| !until.is_over()) else {
+            return Ok(Outcome::without_a_start(until.ending(), started.elapsed(), run.level));
+        };
         let mut conversation = self.converse(&request, &scope.descriptors(), sink)?;
         // The other end is the command's alone now: whoever writes to it learns when nobody reads.
         scope.input = None;
-        let until = Deadline { deadline, cancelled: &scope.cancelled };
         let end = conversation.until_its_end(until);
         let duration = started.elapsed();
         // Whatever became of the helper, what the command did is looked at.
@@ -331,6 +338,11 @@ impl Sandbox {
     }
 }
 
+fn record_failed(walls: &Walls, error: &io::Error) -> SandboxError {
+    let path = walls.tracked_records.clone().unwrap_or_default();
+    SandboxError::Path { path, problem: error.to_string() }
+}
+
 fn request_program(request: &HelperRequest) -> String {
     match &request.task {
         HelperTask::Command { arguments, .. } => {
@@ -353,6 +365,9 @@ fn resolved(walls: &Walls) -> Result<Walls, SandboxError> {
     walls.git_folders.iter_mut().chain(&mut walls.private).try_for_each(resolve)?;
     walls.temp.iter_mut().chain([&mut walls.home]).try_for_each(resolve)?;
     walls.touches.iter_mut().try_for_each(resolve)?;
+    if let Some(home) = walls.owner_home.as_mut().filter(|home| home.exists()) {
+        resolve(home)?;
+    }
     for path in &walls.touches {
         let below = walls.roots.iter().find_map(|root| path.strip_prefix(&root.path).ok());
         let named =

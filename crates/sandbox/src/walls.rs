@@ -12,9 +12,12 @@ pub struct Walls {
     /// Git folders that serve a root and lie outside of it (of a larger repository, a linked worktree, a submodule):
     /// writable, their hooks, configuration and other worktrees not.
     pub git_folders: Vec<PathBuf>,
-    /// File that keeps what git had of larger repositories around the roots. No command may reach it: which entries are seen
-    /// is decided by it, and the index is the command's to write. Without one nothing of them is seen.
-    pub tracked_record: Option<PathBuf>,
+    /// Folder that keeps what git had in working trees before any command ran, made when it is needed. No command may reach
+    /// it: which entries of a larger repository around a root are seen is decided by it, and the index is the command's to
+    /// write. Without one nothing of them is seen.
+    pub tracked_records: Option<PathBuf>,
+    /// Home folder of the machine's owner. A larger repository that is or holds it is not shown.
+    pub owner_home: Option<PathBuf>,
     /// Folders and files that may be read and run: the system's and those of toolchains. Those that do not exist are
     /// passed over.
     pub readable: Vec<PathBuf>,
@@ -102,7 +105,8 @@ impl Walls {
         Self {
             roots: vec![WallRoot { path: root.to_owned(), access: RootAccess::ReadWrite }],
             git_folders: Vec::new(),
-            tracked_record: None,
+            tracked_records: None,
+            owner_home: None,
             readable: SYSTEM.iter().map(PathBuf::from).collect(),
             private: Vec::new(),
             home: home.to_owned(),
@@ -113,6 +117,15 @@ impl Walls {
             limits: Limits::default(),
             environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         }
+    }
+
+    /// What is mounted at its own path, by its place without links: of a larger repository around it nothing is laid over
+    /// it.
+    pub(crate) fn shown_on_purpose(&self) -> Vec<PathBuf> {
+        let roots = self.roots.iter().map(|root| root.path.clone());
+        let folders = self.git_folders.iter().chain(&self.private).chain([&self.home]).cloned();
+        let readable = self.readable.iter().filter_map(|path| path.canonicalize().ok());
+        roots.chain(folders).chain(readable).chain([PathBuf::from("/tmp")]).collect()
     }
 
     /// Roots that may be written.

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
             print(&supervise(run, weaker));
         }
         [_, "cancel", run] => print(&cancel_at_output(run)),
+        [_, "cancel-at-once", run] => print(&cancel_at_once(run)),
         [_, "stall", run] => print(&stall(run, false)),
         [_, "stall-and-cancel", run] => print(&stall(run, true)),
         // Ends with its command still running.
@@ -89,6 +90,12 @@ fn started(run: &str) -> (RunningCommand, Receiver<()>) {
 fn cancel_at_output(run: &str) -> Result<Outcome, String> {
     let (mut running, first) = started(run);
     first.recv().expect("output");
+    running.cancel();
+    waiting(running.outcome())
+}
+
+fn cancel_at_once(run: &str) -> Result<Outcome, String> {
+    let (mut running, _first) = started(run);
     running.cancel();
     waiting(running.outcome())
 }

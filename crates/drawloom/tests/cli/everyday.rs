@@ -11,7 +11,7 @@ use crate::tools::{calls, nodes};
 use crate::world::{World, text};
 
 /// Git of the person whose machine it is.
-fn git(folder: &Path, arguments: &[&str]) -> String {
+pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
     let done = Command::new("git")
         .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"])
         .args(["-c", "protocol.file.allow=always"])
@@ -24,7 +24,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
 }
 
 /// A repository of one commit.
-fn repository(folder: PathBuf) -> PathBuf {
+pub(crate) fn repository(folder: PathBuf) -> PathBuf {
     fs::create_dir_all(folder.join("src")).unwrap();
     fs::write(folder.join("src/main.rs"), "fn weave() {}\n").unwrap();
     git(&folder, &["init", "-q"]);
@@ -36,7 +36,10 @@ fn repository(folder: PathBuf) -> PathBuf {
 }
 
 /// What each of these commands told, run in one turn in a folder.
-fn told(commands: &[&str], prepare: impl FnOnce(&World) -> PathBuf) -> (World, PathBuf, Vec<String>) {
+pub(crate) fn told(
+    commands: &[&str],
+    prepare: impl FnOnce(&World) -> PathBuf,
+) -> (World, PathBuf, Vec<String>) {
     let batch: Vec<Value> = commands.iter().map(|command| exec(command)).collect();
     let world = world(&[calls(&json!(batch)), json!({"text": "Done."})]);
     let folder = prepare(&world);
@@ -124,72 +127,4 @@ fn git_is_used_all_day_in_a_folder_of_a_larger_repository() {
         git(&outer, &["commit", "-q", "--amend", "-m", "one"]);
         outer.join("part")
     });
-}
-
-#[test]
-fn of_a_larger_repository_a_command_sees_what_git_has_and_writes_nothing() {
-    let commands = [
-        "cat ../README.md ../other/a.rs",
-        "cat ../.env ../other/.env ../notes/todo 2>&1; ls -A .. ../other",
-        "! touch ../new && ! sh -c 'echo x >> ../README.md' && git status --porcelain",
-        "git -C .. ls-files | sort | head -1",
-    ];
-    let (world, folder, told) = told(&commands, |world| {
-        let outer = repository(world.path("outer"));
-        for (name, text) in [
-            ("README.md", "all of it\n"),
-            ("other/a.rs", "fn a() {}\n"),
-            ("part/b.rs", "fn b() {}\n"),
-            (".gitignore", ".env\n"),
-        ] {
-            fs::create_dir_all(outer.join(name).parent().unwrap()).unwrap();
-            fs::write(outer.join(name), text).unwrap();
-        }
-        git(&outer, &["add", "-A"]);
-        git(&outer, &["commit", "-q", "-m", "two"]);
-        fs::create_dir_all(outer.join("notes")).unwrap();
-        for name in [".env", "other/.env", "notes/todo"] {
-            fs::write(outer.join(name), "SECRETIVE\n").unwrap();
-        }
-        outer.join("part")
-    });
-    assert!(told[0].contains("all of it") && told[0].contains("fn a()"), "{}", told[0]);
-    assert!(!told[1].contains("SECRETIVE") && told[1].contains("a.rs"), "{}", told[1]);
-    assert!(told[2].starts_with("exit 0 ("), "{}", told[2]);
-    assert!(!told[2].contains(" D ") && !told[2].contains("part/"), "{}", told[2]);
-    assert!(told[3].contains(".gitignore"), "{}", told[3]);
-    let outer = folder.parent().unwrap();
-    assert_eq!(fs::read_to_string(outer.join("README.md")).unwrap(), "all of it\n");
-    assert_eq!(fs::read_to_string(outer.join("other/.env")).unwrap(), "SECRETIVE\n");
-    drop(world);
-}
-
-#[test]
-fn a_command_that_writes_the_index_of_a_larger_repository_sees_no_more_of_it() {
-    let guess =
-        "git update-index --add --cacheinfo 100644,$(echo guess | git hash-object -w --stdin),other/.env";
-    let commands = [
-        "cat ../other/.env ../other/a.rs",
-        &format!("cd .. && {guess} && cat other/.env"),
-        "cat ../other/.env ../other/a.rs",
-        "cat b.rs",
-    ];
-    let (_world, _, told) = told(&commands, |world| {
-        let outer = repository(world.path("outer"));
-        for (name, text) in
-            [("other/a.rs", "fn a() {}\n"), ("part/b.rs", "fn b() {}\n"), (".gitignore", ".env\n")]
-        {
-            fs::create_dir_all(outer.join(name).parent().unwrap()).unwrap();
-            fs::write(outer.join(name), text).unwrap();
-        }
-        git(&outer, &["add", "-A"]);
-        git(&outer, &["commit", "-q", "-m", "two"]);
-        fs::write(outer.join("other/.env"), "SECRETIVE\n").unwrap();
-        outer.join("part")
-    });
-    assert!(told[0].contains("fn a()"), "control: {}", told[0]);
-    assert!(told[1].starts_with("exit 0 ("), "control: the index is the command's to write: {}", told[1]);
-    assert!(told.iter().all(|told| !told.contains("SECRETIVE")), "{told:?}");
-    assert!(!told[2].contains("fn a()") && told[2].contains("other/.env is new to git"), "{}", told[2]);
-    assert!(told[3].contains("fn b()"), "{}", told[3]);
 }

@@ -36,6 +36,22 @@ pub(super) struct Deadline<'a> {
     pub(super) cancelled: &'a [OwnedFd],
 }
 
+impl Deadline<'_> {
+    pub(super) fn is_cancelled(&self) -> bool {
+        let mut events: Vec<_> = self.cancelled.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)).collect();
+        poll(&mut events, Some(&Timespec::default())).is_ok_and(|happened| happened > 0)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline || self.is_cancelled()
+    }
+
+    /// How a command ends that did not begin before it was over.
+    pub(super) fn ending(&self) -> Ending {
+        if self.is_cancelled() { Ending::Cancelled } else { Ending::TimedOut }
+    }
+}
+
 /// The helper's account of why a command did not run, or not to its end.
 pub(super) struct HelperFailure {
     pub(super) step: String,
@@ -165,12 +181,7 @@ impl Conversation {
         let relay = self.relay.as_mut()?;
         let latest = until.deadline.max(Instant::now() + GRACE);
         let patience = Instant::now() + GRACE / 4;
-        let cancelled = || {
-            let mut events: Vec<_> =
-                until.cancelled.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)).collect();
-            poll(&mut events, Some(&Timespec::default())).is_ok_and(|happened| happened > 0)
-        };
-        let is_told = relay.finish(|now| now >= latest || (now >= patience && cancelled()));
+        let is_told = relay.finish(|now| now >= latest || (now >= patience && until.is_cancelled()));
         (!is_told)
             .then(|| Notice::Lacks("whoever reads its output stalled, and was not told all of it".into()))
     }

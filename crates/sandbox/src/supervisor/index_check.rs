@@ -8,8 +8,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use super::{Sandbox, git_query};
+use super::Sandbox;
+use super::conversation::Deadline;
+use super::git_query::{AT_MOST, GitQuery};
 use crate::git_folder::{WorkingTree, working_trees};
 use crate::protected_paths::ProtectedPaths;
 use crate::request::HelperRequest;
@@ -67,7 +70,10 @@ fn stamp(index: &Path) -> Option<Stamp> {
 pub(super) fn differing(sandbox: &Sandbox, request: &HelperRequest, before: &IndexStamps) -> Vec<PathBuf> {
     let mut differing = Vec::new();
     for tree in before.changed() {
-        match git_query::answer(sandbox, request, tree, &DIFFERING.map(OsStr::new)) {
+        // Asked also of a command whose time was over, or that was cancelled.
+        let until = Deadline { deadline: Instant::now() + AT_MOST, cancelled: &[] };
+        let git = GitQuery { sandbox, request, folder: tree, until };
+        match git.answer(&DIFFERING.map(OsStr::new), &[]) {
             Ok(names) => {
                 let names = names.split(|byte| *byte == 0).map(|name| Path::new(OsStr::from_bytes(name)));
                 differing.extend(names.filter(|name| is_protected(name)).map(|name| tree.join(name)));

@@ -5,33 +5,71 @@
 //! a folder without any file of git's as a whole.
 //!
 //! The index is the command's to write, so that it could name a file to see it. Which files git has is therefore kept out of
-//! its reach ([`TrackedRecord`]); one that comes later is seen once what lies there is what git has of it.
+//! its reach ([`TrackedRecords`]); one that comes later is seen as long as what lies there is what git has of it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::tracked_record::{self, TrackedRecord};
-use super::{Sandbox, git_query};
-use crate::git_folder::working_trees;
+use super::conversation::Deadline;
+use super::git_index::{self, EntryKind, GitIndex};
+use super::git_query::GitQuery;
+use super::tracked_record::{GitFolderLock, TrackedRecord, TrackedRecords};
+use super::{Sandbox, blob_comparison};
+use crate::git_folder::{WorkingTree, working_trees};
 use crate::outcome::Notice;
 use crate::protected_paths::ProtectedPaths;
 use crate::request::HelperRequest;
+use crate::small_file::read_small;
 use crate::walls::{RootAccess, WallRoot, Walls};
 
 /// Entries that are covered, at most.
 const MOST_COVERED: usize = 5_000;
 
+/// Records what git has in the working trees whose index a command may write, before it may; the locks are held until it is
+/// over. None when its time is over before.
+///
+/// # Errors
+/// When there can be no record.
+pub(super) fn record(
+    sandbox: &Sandbox,
+    request: &HelperRequest,
+    paths: &ProtectedPaths,
+    until: Deadline<'_>,
+) -> io::Result<Option<Vec<GitFolderLock>>> {
+    let Some(folder) = &request.walls.tracked_records else { return Ok(Some(Vec::new())) };
+    let mut locks = Vec::new();
+    for (git_folder, trees) in writable_trees(paths, &request.walls) {
+        let index = |tree: &WorkingTree| {
+            let git = GitQuery { sandbox, request, folder: &tree.tree, until };
+            index_of(git)
+                .inspect_err(|problem| tracing::debug!(%problem, tree = %tree.tree.display(), "git could not be asked"))
+                .ok()
+        };
+        match TrackedRecords::open(folder)?.begin(&git_folder, &trees, until, index)? {
+            Some(lock) => locks.push(lock),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(locks))
+}
+
 /// Shows a command what git has around its roots. What cannot be shown as it must be is not shown, which is told.
-pub(super) fn show(sandbox: &Sandbox, request: &mut HelperRequest, paths: &ProtectedPaths) -> Option<Notice> {
+pub(super) fn show(
+    sandbox: &Sandbox,
+    request: &mut HelperRequest,
+    paths: &ProtectedPaths,
+    until: Deadline<'_>,
+) -> Option<Notice> {
     let mut lacks = Vec::new();
-    let record = request.walls.tracked_record.clone()?;
-    for tree in larger_trees(paths, &request.walls) {
-        match entries_to_cover(sandbox, request, &tree, &record) {
+    let folder = request.walls.tracked_records.clone()?;
+    for working in larger_trees(paths, &request.walls) {
+        let git = GitQuery { sandbox, request, folder: &working.tree, until };
+        match entries_to_cover(git, &folder, &working) {
             Ok(covered) => {
                 request.hidden.extend(covered);
-                request.walls.roots.push(WallRoot { path: tree, access: RootAccess::ReadOnly });
+                request.walls.roots.push(WallRoot { path: working.tree, access: RootAccess::ReadOnly });
             }
             Err(problem) => {
                 lacks.push(format!("git finds no repository: around the workspace {problem}"));
@@ -41,53 +79,121 @@ pub(super) fn show(sandbox: &Sandbox, request: &mut HelperRequest, paths: &Prote
     (!lacks.is_empty()).then(|| Notice::Lacks(lacks.join("; ")))
 }
 
+/// Working trees that a command may write the index of, by the git folder that all of them belong to: those of git folders
+/// outside of the roots, and those that a root is, or lies in.
+fn writable_trees(paths: &ProtectedPaths, walls: &Walls) -> Vec<(PathBuf, Vec<WorkingTree>)> {
+    let mut found: Vec<(PathBuf, Vec<WorkingTree>)> = Vec::new();
+    for folder in &paths.git_folders {
+        let is_outside = walls.git_folders.iter().any(|outside| folder.starts_with(outside));
+        let mut trees = known_trees(folder);
+        trees.retain(|working| {
+            is_outside || walls.writable_roots().any(|root| root.starts_with(&working.tree))
+        });
+        // That of a submodule lies in the one of the repository that it belongs to.
+        let owner = folder.ancestors().filter(|above| above.ends_with(".git")).last().unwrap_or(folder);
+        match found.iter_mut().find(|(known, _)| known == owner) {
+            Some((_, known)) => known.append(&mut trees),
+            None if trees.is_empty() && !is_outside => {}
+            None => found.push((owner.to_owned(), trees)),
+        }
+    }
+    found
+}
+
+/// Working trees of a git folder in which git finds that folder: a command may plant the one that it writes.
+fn known_trees(folder: &Path) -> Vec<WorkingTree> {
+    let mut trees = working_trees(folder);
+    trees.retain(|working| {
+        let named = working.tree.join(".git");
+        let found = match fs::metadata(&named) {
+            Ok(metadata) if metadata.is_dir() => named.canonicalize().ok(),
+            _ => read_small(&named)
+                .ok()
+                .and_then(|text| working.tree.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()),
+        };
+        let own = working.index.parent().and_then(|folder| folder.canonicalize().ok());
+        found.is_some() && found == own
+    });
+    trees
+}
+
 /// Working trees that are larger than a root in them, as git finds them: the innermost around each root.
-fn larger_trees(paths: &ProtectedPaths, walls: &Walls) -> Vec<PathBuf> {
-    let trees: Vec<PathBuf> = paths
-        .git_folders
-        .iter()
-        .flat_map(|folder| working_trees(folder))
-        .map(|working| working.tree)
-        .collect();
+fn larger_trees(paths: &ProtectedPaths, walls: &Walls) -> Vec<WorkingTree> {
+    let trees: Vec<WorkingTree> = paths.git_folders.iter().flat_map(|folder| known_trees(folder)).collect();
     let around = |root: &Path| {
-        let around = trees.iter().filter(|tree| root.starts_with(tree));
-        around.max_by_key(|tree| tree.components().count()).filter(|tree| *tree != root).cloned()
+        let around = trees.iter().filter(|working| root.starts_with(&working.tree));
+        let innermost = around.max_by_key(|working| working.tree.components().count());
+        innermost.filter(|working| working.tree != root).map(|working| working.tree.clone())
     };
-    let mut larger: Vec<PathBuf> = walls.writable_roots().filter_map(around).collect();
-    larger.sort();
-    larger.dedup();
+    let larger: HashSet<PathBuf> = walls.writable_roots().filter_map(around).collect();
+    let mut larger: Vec<WorkingTree> =
+        trees.into_iter().filter(|working| larger.contains(&working.tree)).collect();
+    larger.sort_by(|a, b| a.tree.cmp(&b.tree));
+    larger.dedup_by(|a, b| a.tree == b.tree);
     larger
 }
 
+fn index_of(git: GitQuery<'_>) -> Result<GitIndex, String> {
+    let listed = git.answer(&git_index::LIST.map(OsStr::new), &[]).map_err(|error| error.to_string())?;
+    Ok(GitIndex::parse(&listed))
+}
+
 fn entries_to_cover(
-    sandbox: &Sandbox,
-    request: &HelperRequest,
-    tree: &Path,
-    record: &Path,
+    git: GitQuery<'_>,
+    records: &Path,
+    working: &WorkingTree,
 ) -> Result<Vec<PathBuf>, String> {
-    let of_git = |question: &[&OsStr]| {
-        git_query::answer(sandbox, request, tree, question).map_err(|error| error.to_string())
+    let (tree, walls) = (working.tree.as_path(), &git.request.walls);
+    if walls.owner_home.as_ref().is_some_and(|home| home.starts_with(tree)) {
+        return Err(format!("{} holds your home folder, of which commands see nothing", tree.display()));
+    }
+    let index = index_of(git)?;
+    let records = TrackedRecords::open(records).map_err(|error| error.to_string())?;
+    let files = vouched(git, &index, &records.of(working))?;
+    let mut rest = TrackedRest {
+        tree,
+        folders: git_index::folders_of(files.keys()),
+        files: files.into_keys().collect(),
+        shown: walls.shown_on_purpose(),
+        covered: Vec::new(),
     };
-    let indexed = tracked_record::entries(&of_git(&["ls-files", "-s", "-z"].map(OsStr::new))?);
-    let roots: Vec<&Path> = request.walls.writable_roots().collect();
-    let files = TrackedRecord::at(record).vouched(tree, &roots, indexed, |names| {
-        let question = ["hash-object", "--"].map(OsStr::new);
-        let names = names.iter().map(|name| name.as_os_str());
-        of_git(&question.into_iter().chain(names).collect::<Vec<_>>())
-    })?;
-    let folders = files.iter().flat_map(|file| file.ancestors().skip(1)).map(Path::to_owned).collect();
-    let mut rest = TrackedRest { tree, files, folders, roots, covered: Vec::new() };
     rest.look_into(tree).map_err(|error| error.to_string())?;
     Ok(rest.covered)
 }
 
+/// What of an index may be seen: what the record has, and what is what git has of it.
+fn vouched(
+    git: GitQuery<'_>,
+    index: &GitIndex,
+    record: &TrackedRecord<'_>,
+) -> Result<HashMap<PathBuf, EntryKind>, String> {
+    let believed = record.believed(index).map_err(|error| error.to_string())?;
+    // What a command may write is seen anyhow.
+    let roots: Vec<&Path> = git.request.walls.writable_roots().collect();
+    let standing = index.standing(git.folder, &roots);
+    // Of a link its name and aim alone are seen.
+    let unknown =
+        standing.iter().filter(|(name, kind)| **kind == EntryKind::File && !believed.contains_key(*name));
+    let unknown: Vec<PathBuf> = unknown.map(|(name, _)| name.clone()).collect();
+    match blob_comparison::first_differing(git, index, unknown)? {
+        None => Ok(standing),
+        Some(name) => Err(format!(
+            "{} is new to git and not what git has of it: its owner commits it as it is, takes it out of the \
+             index (git update-index --force-remove), or, while no command runs there, removes {}, upon which the whole index is believed as it stands",
+            name.display(),
+            record.file().display()
+        )),
+    }
+}
+
 struct TrackedRest<'a> {
     tree: &'a Path,
-    /// What git has, relative to the tree.
+    /// What git has and may be seen, relative to the tree.
     files: HashSet<PathBuf>,
     /// Folders of those.
     folders: HashSet<PathBuf>,
-    roots: Vec<&'a Path>,
+    /// What the walls show, or cover themselves.
+    shown: Vec<PathBuf>,
     covered: Vec<PathBuf>,
 }
 
@@ -96,12 +202,12 @@ impl TrackedRest<'_> {
         for entry in fs::read_dir(folder)? {
             let (entry, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
             let name = entry.strip_prefix(self.tree).unwrap_or(&entry);
-            if name == Path::new(".git") || self.roots.iter().any(|root| entry == *root) {
+            if name == Path::new(".git") || self.shown.contains(&entry) {
                 continue;
             }
             let is_ours = entry.file_name().is_some_and(|name| name == ".drawloom");
-            let leads_to_root = self.roots.iter().any(|root| root.starts_with(&entry));
-            if leads_to_root || kind.is_dir() && !is_ours && self.folders.contains(name) {
+            let leads_to_shown = self.shown.iter().any(|shown| shown.starts_with(&entry));
+            if leads_to_shown || kind.is_dir() && !is_ours && self.folders.contains(name) {
                 self.look_into(&entry)?;
             } else if is_ours || kind.is_dir() || !self.files.contains(name) {
                 if self.covered.len() == MOST_COVERED {
@@ -117,6 +223,21 @@ impl TrackedRest<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn write(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// What is covered in a tree of some files of which git has these.
+    fn covered(tree: &Path, has: &[&str], shown: Vec<PathBuf>) -> Vec<PathBuf> {
+        let files: HashSet<PathBuf> = has.iter().map(PathBuf::from).collect();
+        let folders = git_index::folders_of(&files);
+        let mut rest = TrackedRest { tree, files, folders, shown, covered: Vec::new() };
+        rest.look_into(tree).unwrap();
+        rest.covered.sort();
+        rest.covered
+    }
 
     #[test]
     fn what_git_does_not_have_is_covered_as_high_as_it_can_be() {
@@ -136,40 +257,91 @@ mod tests {
             "sub/x",
             "notes/todo",
         ] {
-            let path = tree.join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "x").unwrap();
+            write(&tree.join(file), "x");
         }
-        let root = tree.join("part");
         let has = ["README.md", "part/src/main.rs", "other/a.rs", "other/.drawloom/config", "sub"];
-        let files: HashSet<PathBuf> = has.map(PathBuf::from).into();
-        let folders = files.iter().flat_map(|file| file.ancestors().skip(1)).map(Path::to_owned).collect();
-        let mut rest = TrackedRest { tree: &tree, files, folders, roots: vec![&root], covered: Vec::new() };
-        rest.look_into(&tree).unwrap();
-        rest.covered.sort();
-        let covered = [".env", "notes", "other/.drawloom", "other/.env", "other/target", "sub"];
-        assert_eq!(rest.covered, covered.map(|name| tree.join(name)));
+        let expected = [".env", "notes", "other/.drawloom", "other/.env", "other/target", "sub"];
+        assert_eq!(covered(&tree, &has, vec![tree.join("part")]), expected.map(|name| tree.join(name)));
+    }
+
+    #[test]
+    fn what_the_walls_show_on_purpose_is_not_covered_nor_what_leads_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().canonicalize().unwrap();
+        for file in [
+            ".git/HEAD",
+            "part/a",
+            ".venv/bin/mytool",
+            "tools/deep/bin/x",
+            "tools/deep/key",
+            "tools/key",
+            "data/drawloom/loom.db",
+            "data/drawloom/sandbox/part/.cache",
+        ] {
+            write(&tree.join(file), "x");
+        }
+        std::os::unix::fs::symlink(".venv", tree.join("venv")).unwrap();
+        let mut walls = Walls::around(&tree.join("part"), &tree.join("data/drawloom/sandbox/part"));
+        walls.readable.extend([tree.join("venv"), tree.join("tools/deep/bin"), tree.join("missing")]);
+        walls.private = vec![tree.join("data/drawloom")];
+        let expected = ["tools/deep/key", "tools/key", "venv"];
+        assert_eq!(covered(&tree, &[], walls.shown_on_purpose()), expected.map(|name| tree.join(name)));
     }
 
     #[test]
     fn the_innermost_tree_around_a_root_is_the_one_that_git_finds() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().canonicalize().unwrap().join(name);
-        for name in ["main/.git/worktrees/t", "main/part", "main/trees/t/part"] {
+        for name in ["main/.git/worktrees/t", "main/.git/worktrees/planted", "main/part", "main/trees/t/part"]
+        {
             fs::create_dir_all(path(name)).unwrap();
         }
         let pointer = path("main/trees/t/.git");
         fs::write(path("main/.git/worktrees/t/gitdir"), pointer.to_str().unwrap()).unwrap();
+        fs::write(&pointer, format!("gitdir: {}\n", path("main/.git/worktrees/t").display())).unwrap();
+        // By who writes the git folder, and nothing around the root.
+        let planted = path("main/trees/.git");
+        fs::write(path("main/.git/worktrees/planted/gitdir"), planted.to_str().unwrap()).unwrap();
         for (root, larger) in [
             ("main", None),
             ("main/part", Some("main")),
+            ("main/trees", Some("main")),
             ("main/trees/t", None),
             ("main/trees/t/part", Some("main/trees/t")),
         ] {
             let mut walls = Walls::around(&path(root), &path(root));
             walls.git_folders = vec![path("main/.git")];
             let found = larger_trees(&ProtectedPaths::of(&walls), &walls);
+            let found: Vec<PathBuf> = found.into_iter().map(|working| working.tree).collect();
             assert_eq!(found, larger.map(path).into_iter().collect::<Vec<_>>(), "{root}");
         }
+    }
+
+    #[test]
+    fn the_index_of_every_tree_that_a_command_may_write_is_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().canonicalize().unwrap().join(name);
+        for name in ["main/part", "main/sub", "tree", "main/.git/worktrees/t", "main/.git/modules/sub"] {
+            fs::create_dir_all(path(name)).unwrap();
+        }
+        write(&path("main/.git/worktrees/t/gitdir"), path("tree/.git").to_str().unwrap());
+        write(&path("tree/.git"), &format!("gitdir: {}\n", path("main/.git/worktrees/t").display()));
+        write(&path("main/.git/modules/sub/config"), "[core]\n\tworktree = ../../../sub\n");
+        write(&path("main/.git/modules/sub/HEAD"), "x");
+        write(&path("main/sub/.git"), "gitdir: ../.git/modules/sub\n");
+        let recorded = |root: &str, outside: &[&str]| {
+            let mut walls = Walls::around(&path(root), &path(root));
+            walls.git_folders = outside.iter().map(|name| path(name)).collect();
+            let trees = writable_trees(&ProtectedPaths::of(&walls), &walls);
+            let trees = trees.into_iter().map(|(git, trees)| {
+                assert_eq!(git, path("main/.git"), "one lock for all");
+                trees.into_iter().map(|working| working.tree).collect::<Vec<_>>()
+            });
+            trees.collect::<Vec<_>>().concat()
+        };
+        assert_eq!(recorded("tree", &["main/.git"]), ["main", "tree", "main/sub"].map(path));
+        assert_eq!(recorded("main/part", &["main/.git"]), ["main", "tree", "main/sub"].map(path));
+        assert_eq!(recorded("main/sub", &["main/.git/modules/sub"]), [path("main/sub")]);
+        assert_eq!(recorded("main", &[]), [path("main")]);
     }
 }

@@ -1,151 +1,289 @@
-//! Files that git has around a workspace, kept where no command writes.
+//! Files that git had in a working tree before any command could write its index, kept where no command writes.
 //!
-//! Whoever may write the index may name any file in it. A file that was in the index before a command ever ran is believed. One that
-//! is there since then is believed if what lies in the folder is what git has under its name: who knows the content of a file
-//! need not look at it.
+//! Whoever may write the index may name any file in it, so that it is believed once: before the first command that may write
+//! the git folder, at whatever level, from whichever workspace. The record only loses entries since then.
+//!
+//! Each command holds a lock of its git folder, shared, until it is over. A working tree of which there is no record yet gets
+//! its own while nobody holds that; where somebody does, its index may have been written, and nothing of it is believed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fmt::Write as _;
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
-/// Files that git is asked about at a time.
-const BATCH: usize = 500;
+use sha2::{Digest as _, Sha256};
 
-/// Files of an index, relative to the working tree, with the hash of what git has.
-pub(super) type IndexedFiles = HashMap<PathBuf, Vec<u8>>;
+use super::conversation::Deadline;
+use super::git_index::{EntryKind, GitIndex};
+use crate::git_folder::WorkingTree;
 
-/// Reads the answer of `ls-files -s -z`: `MODE HASH STAGE\tNAME` each.
-pub(super) fn entries(listed: &[u8]) -> IndexedFiles {
-    let entries = listed.split(|byte| *byte == 0).filter_map(|entry| {
-        let (head, name) = entry.split_at_checked(entry.iter().position(|byte| *byte == b'\t')?)?;
-        let hash = head.split(|byte| *byte == b' ').nth(1)?;
-        Some((PathBuf::from(OsStr::from_bytes(&name[1..])), hash.to_vec()))
-    });
-    entries.collect()
-}
+/// Pause between two looks at a lock.
+const PAUSE: Duration = Duration::from_millis(5);
 
-/// The record, a file of absolute paths, each ended by a zero.
-pub(super) struct TrackedRecord<'a>(&'a Path);
+/// Records of working trees, below one folder of the home.
+#[derive(Clone, Copy)]
+pub(super) struct TrackedRecords<'a>(&'a Path);
 
-impl<'a> TrackedRecord<'a> {
-    pub(super) fn at(file: &'a Path) -> Self {
-        Self(file)
+/// Lock of a git folder, held while a command may write it.
+pub(super) struct GitFolderLock(#[allow(dead_code, reason = "held, not read")] File);
+
+impl<'a> TrackedRecords<'a> {
+    /// Records in a folder, which is made.
+    pub(super) fn open(folder: &'a Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        Ok(Self(folder))
     }
 
-    /// Files of the index that may be seen; the record says so from now on. `hash` asks git for the hashes of files, a
-    /// line each.
-    ///
-    /// # Errors
-    /// When the record cannot be read or written, or names a file that is not what git has of it.
-    pub(super) fn vouched(
-        &self,
-        tree: &Path,
-        roots: &[&Path],
-        mut indexed: IndexedFiles,
-        hash: impl Fn(&[PathBuf]) -> Result<Vec<u8>, String>,
-    ) -> Result<HashSet<PathBuf>, String> {
-        let known = self.read().map_err(|error| error.to_string())?;
-        // What a command may write is seen anyhow, and a file that is not there may be another when it comes.
-        indexed.retain(|name, _| {
-            let path = tree.join(name);
-            !roots.iter().any(|root| path.starts_with(root)) && path.symlink_metadata().is_ok()
-        });
-        if let Some(known) = &known {
-            let came: Vec<PathBuf> = indexed
-                .keys()
-                .filter(|name| !known.contains(&tree.join(name)) && is_file(&tree.join(name)))
-                .cloned()
-                .collect();
-            for names in came.chunks(BATCH) {
-                let hashes = hash(names)?;
-                let mut hashes = hashes.split(|byte| *byte == b'\n');
-                for name in names {
-                    if hashes.next() != indexed.get(name).map(Vec::as_slice) {
-                        return Err(format!("{} is new to git and not what git has of it", name.display()));
+    pub(super) fn of(self, tree: &WorkingTree) -> TrackedRecord<'a> {
+        let file = self.0.join(digest(&[tree.tree.as_path(), tree.index.as_path()]));
+        TrackedRecord { records: self, file }
+    }
+
+    /// Sees to it that there is a record of each working tree of a git folder. `index` asks git for one's index; where it
+    /// cannot be had nothing is believed. None when the time was over, or somebody cancelled, before it was done.
+    pub(super) fn begin(
+        self,
+        git_folder: &Path,
+        trees: &[WorkingTree],
+        until: Deadline<'_>,
+        index: impl Fn(&WorkingTree) -> Option<GitIndex>,
+    ) -> io::Result<Option<GitFolderLock>> {
+        let file = self.lock_file(&format!("{}.lock", digest(&[git_folder])))?;
+        let lacking = || trees.iter().filter(|tree| !self.of(tree).file.exists());
+        while !until.is_over() {
+            if lacking().next().is_some() && has(file.try_lock())? {
+                for tree in lacking() {
+                    let index = index(tree);
+                    // An answer that did not come in time is none.
+                    if until.is_over() {
+                        return Ok(None);
                     }
+                    let known = index.map(|index| index.standing(&tree.tree, &[])).unwrap_or_default();
+                    self.of(tree).write(&known)?;
                 }
             }
+            if has(file.try_lock_shared())? {
+                // What lacks one now came while another command runs.
+                for tree in lacking() {
+                    self.of(tree).write(&HashMap::new())?;
+                }
+                return Ok(Some(GitFolderLock(file)));
+            }
+            thread::sleep(PAUSE);
         }
-        let of_others = known.iter().flatten().filter(|path| !path.starts_with(tree)).cloned();
-        let seen: HashSet<PathBuf> = indexed.into_keys().collect();
-        let now: HashSet<PathBuf> = seen.iter().map(|name| tree.join(name)).chain(of_others).collect();
-        if known.as_ref() != Some(&now) {
-            self.write(&now).map_err(|error| error.to_string())?;
-        }
-        Ok(seen)
+        Ok(None)
     }
 
-    fn read(&self) -> io::Result<Option<HashSet<PathBuf>>> {
-        let bytes = match fs::read(self.0) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            read => read?,
-        };
-        let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        Ok(Some(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect()))
-    }
-
-    fn write(&self, paths: &HashSet<PathBuf>) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        for path in paths {
-            bytes.extend_from_slice(path.as_os_str().as_bytes());
-            bytes.push(0);
-        }
-        let new = self.0.with_extension(format!("new-{}", std::process::id()));
-        File::create(&new)?.write_all(&bytes)?;
-        fs::rename(&new, self.0)
+    fn lock_file(self, name: &str) -> io::Result<File> {
+        File::options().create(true).truncate(false).write(true).open(self.0.join(name))
     }
 }
 
-/// Whether its content is its own: of a link its name and aim alone are seen.
-fn is_file(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|metadata| metadata.is_file())
+fn has(locked: Result<(), TryLockError>) -> io::Result<bool> {
+    match locked {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn digest(paths: &[&Path]) -> String {
+    let mut hasher = Sha256::new();
+    for path in paths {
+        hasher.update(path.as_os_str().as_bytes());
+        hasher.update([0]);
+    }
+    hasher.finalize().iter().take(16).fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Record of one working tree: a letter for the kind of each entry and its path in the tree, ended by a zero.
+pub(super) struct TrackedRecord<'a> {
+    records: TrackedRecords<'a>,
+    file: PathBuf,
+}
+
+impl TrackedRecord<'_> {
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Entries that are believed: the record loses those that the index no longer has as what they were.
+    ///
+    /// # Errors
+    /// When the record cannot be read, or those cannot be taken out of it.
+    pub(super) fn believed(&self, index: &GitIndex) -> io::Result<HashMap<PathBuf, EntryKind>> {
+        let kept = |known: HashMap<PathBuf, EntryKind>| -> HashMap<_, _> {
+            known.into_iter().filter(|(name, kind)| index.has(name, *kind)).collect()
+        };
+        let known = self.read()?;
+        let before = known.len();
+        let known = kept(known);
+        if known.len() == before {
+            return Ok(known);
+        }
+        // Another process may take out others at the same time.
+        let changing = self.records.lock_file("changing.lock")?;
+        changing.lock()?;
+        let known = kept(self.read()?);
+        self.write(&known)?;
+        Ok(known)
+    }
+
+    fn read(&self) -> io::Result<HashMap<PathBuf, EntryKind>> {
+        let bytes = fs::read(&self.file)?;
+        let entries = bytes.split(|byte| *byte == 0).filter_map(|entry| {
+            let (kind, name) = entry.split_first()?;
+            let kind = match kind {
+                b'f' => EntryKind::File,
+                b'l' => EntryKind::Link,
+                _ => return None,
+            };
+            Some((PathBuf::from(OsStr::from_bytes(name)), kind))
+        });
+        Ok(entries.collect())
+    }
+
+    fn write(&self, known: &HashMap<PathBuf, EntryKind>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for (name, kind) in known {
+            bytes.push(match kind {
+                EntryKind::File => b'f',
+                EntryKind::Link => b'l',
+            });
+            bytes.extend_from_slice(name.as_os_str().as_bytes());
+            bytes.push(0);
+        }
+        workspace::replace_small_file(&self.file, &bytes)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
-    #[test]
-    fn the_answer_of_git_is_read() {
-        let listed = b"100644 aa11 0\tREADME.md\x00100755 bb22 0\tother/a b\t.rs\0";
-        let expected = [("README.md", "aa11"), ("other/a b\t.rs", "bb22")];
-        let expected = expected.map(|(name, hash)| (PathBuf::from(name), hash.as_bytes().to_vec()));
-        assert_eq!(entries(listed), expected.into());
-        assert_eq!(entries(b""), IndexedFiles::new());
+    const SOON: Duration = Duration::from_secs(10);
+
+    fn soon() -> Deadline<'static> {
+        Deadline { deadline: Instant::now() + SOON, cancelled: &[] }
     }
 
-    #[test]
-    fn a_file_that_a_command_put_into_the_index_is_not_believed() {
+    struct Trees {
+        _folder: tempfile::TempDir,
+        records: PathBuf,
+        git: PathBuf,
+        tree: WorkingTree,
+    }
+
+    fn trees() -> Trees {
         let folder = tempfile::tempdir().unwrap();
-        let (tree, file) = (folder.path().join("tree"), folder.path().join("record"));
-        fs::create_dir(&tree).unwrap();
+        let (records, tree) = (folder.path().join("records"), folder.path().join("tree"));
+        fs::create_dir_all(&tree).unwrap();
         for name in ["a", "b", ".env"] {
             fs::write(tree.join(name), name).unwrap();
         }
-        let index = |names: &[(&str, &str)]| -> IndexedFiles {
-            names.iter().map(|(name, hash)| (PathBuf::from(name), hash.as_bytes().to_vec())).collect()
-        };
-        // The hash of a file is its name.
-        let hash = |names: &[PathBuf]| {
-            Ok(names.iter().flat_map(|name| [name.as_os_str().as_bytes(), b"\n"].concat()).collect())
-        };
-        let record = TrackedRecord::at(&file);
-        let vouched = |names: &[(&str, &str)]| record.vouched(&tree, &[], index(names), hash);
-        let are = |names: &[&str]| names.iter().map(PathBuf::from).collect::<HashSet<_>>();
-        assert_eq!(vouched(&[("a", "changed since"), ("gone", "x")]).unwrap(), are(&["a"]));
-        assert_eq!(
-            vouched(&[("a", "changed since"), ("b", "b")]).unwrap(),
-            are(&["a", "b"]),
-            "as git has it"
-        );
-        let why = vouched(&[("a", "a"), ("b", "b"), (".env", "a guess")]).unwrap_err();
-        assert!(why.contains(".env"), "{why}");
-        assert_eq!(vouched(&[("b", "b")]).unwrap(), are(&["b"]));
-        assert!(vouched(&[("a", "changed since"), ("b", "b")]).is_err(), "it left the index in between");
-        fs::remove_file(&file).unwrap();
-        assert_eq!(vouched(&[(".env", "a guess")]).unwrap(), are(&[".env"]), "control: nothing ran before");
+        let git = tree.join(".git");
+        let tree = WorkingTree { index: git.join("index"), tree };
+        Trees { _folder: folder, records, git, tree }
+    }
+
+    fn index(names: &[&str]) -> GitIndex {
+        let listed = names.iter().map(|name| format!("H 100644 1 0\t{name}\0"));
+        GitIndex::parse(listed.collect::<String>().as_bytes())
+    }
+
+    impl Trees {
+        fn records(&self) -> TrackedRecords<'_> {
+            TrackedRecords::open(&self.records).unwrap()
+        }
+
+        fn begin(&self, names: &[&str]) -> Option<GitFolderLock> {
+            let trees = [WorkingTree { tree: self.tree.tree.clone(), index: self.tree.index.clone() }];
+            self.records().begin(&self.git, &trees, soon(), |_| Some(index(names))).unwrap()
+        }
+
+        fn believed(&self, names: &[&str]) -> Vec<PathBuf> {
+            let believed = self.records().of(&self.tree).believed(&index(names)).unwrap();
+            let mut names: Vec<PathBuf> = believed.into_keys().collect();
+            names.sort();
+            names
+        }
+    }
+
+    #[test]
+    fn a_file_that_came_to_the_index_later_is_never_believed_and_one_that_left_it_no_longer() {
+        let trees = trees();
+        drop(trees.begin(&["a", "b", "gone"]).unwrap());
+        assert_eq!(trees.believed(&["a", "b", ".env", "gone"]), ["a", "b"].map(PathBuf::from));
+        drop(trees.begin(&["a", "b", ".env"]).unwrap());
+        assert_eq!(trees.believed(&["b", ".env"]), ["b"].map(PathBuf::from));
+        assert_eq!(trees.believed(&["a", "b", ".env"]), ["b"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn what_became_a_link_in_the_index_and_what_git_no_longer_looks_at_leaves_the_record() {
+        let trees = trees();
+        drop(trees.begin(&["a", "b"]).unwrap());
+        let record = trees.records().of(&trees.tree);
+        let listed = b"H 120000 1 0\ta\0S 100644 1 0\tb\0";
+        assert!(record.believed(&GitIndex::parse(listed)).unwrap().is_empty());
+        assert_eq!(trees.believed(&["a", "b"]), [] as [PathBuf; 0]);
+    }
+
+    #[test]
+    fn of_a_tree_that_comes_while_a_command_runs_nothing_is_believed() {
+        let trees = trees();
+        let running = trees.records().begin(&trees.git, &[], soon(), |_| None).unwrap().unwrap();
+        drop(trees.begin(&["a", ".env"]).unwrap());
+        assert_eq!(trees.believed(&["a", ".env"]), [] as [PathBuf; 0]);
+        drop(running);
+        fs::remove_file(trees.records().of(&trees.tree).file()).unwrap();
+        drop(trees.begin(&["a"]).unwrap());
+        assert_eq!(trees.believed(&["a"]), ["a"].map(PathBuf::from), "control: nobody runs");
+    }
+
+    #[test]
+    fn whoever_comes_while_a_record_is_made_waits_for_it_and_makes_no_other() {
+        let trees = trees();
+        let (at_work, go_on) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        thread::scope(|scope| {
+            let first = scope.spawn(|| {
+                let tree = [WorkingTree { tree: trees.tree.tree.clone(), index: trees.tree.index.clone() }];
+                let made = trees.records().begin(&trees.git, &tree, soon(), |_| {
+                    at_work.wait();
+                    go_on.wait();
+                    Some(index(&["a"]))
+                });
+                made.unwrap().unwrap()
+            });
+            at_work.wait();
+            let second = scope.spawn(|| trees.begin(&["a", ".env"]).unwrap());
+            go_on.wait();
+            drop((first.join().unwrap(), second.join().unwrap()));
+        });
+        assert_eq!(trees.believed(&["a", ".env"]), ["a"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn whoever_is_cancelled_meanwhile_leaves_no_record() {
+        let trees = trees();
+        let (cancelled, cancel) = rustix::pipe::pipe().unwrap();
+        let cancelled = [cancelled];
+        let mut cancel = Some(cancel);
+        drop(cancel.take());
+        let tree = [WorkingTree { tree: trees.tree.tree.clone(), index: trees.tree.index.clone() }];
+        let until = Deadline { deadline: Instant::now() + SOON, cancelled: &cancelled };
+        assert!(trees.records().begin(&trees.git, &tree, until, |_| None).unwrap().is_none());
+        assert!(!trees.records().of(&trees.tree).file().exists());
     }
 }

@@ -10,6 +10,7 @@
 
 mod classes;
 mod commands;
+mod larger_repository;
 mod removals;
 mod rows;
 mod sessions;

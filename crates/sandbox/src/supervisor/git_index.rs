@@ -1,0 +1,165 @@
+//! What the index of a working tree names.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The question that [`GitIndex::parse`] reads the answer to.
+pub(super) const LIST: [&str; 4] = ["ls-files", "-v", "-s", "-z"];
+
+/// Entries of an index, by their paths in the working tree.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct GitIndex(HashMap<PathBuf, IndexEntry>);
+
+/// Entry of an index; in a conflict of all its versions.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct IndexEntry {
+    /// None of a submodule, and where versions differ in it.
+    pub(super) kind: Option<EntryKind>,
+    /// Hashes of what git has.
+    pub(super) hashes: Vec<Vec<u8>>,
+    /// Whether git takes the file for unchanged whatever is in it (`--skip-worktree`, `--assume-unchanged`).
+    is_unlooked: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum EntryKind {
+    File,
+    Link,
+}
+
+impl EntryKind {
+    fn of_mode(mode: &[u8]) -> Option<Self> {
+        match mode {
+            b"100644" | b"100755" => Some(Self::File),
+            b"120000" => Some(Self::Link),
+            _ => None,
+        }
+    }
+
+    /// What stands at a path, if it is one of these.
+    fn at(path: &Path) -> Option<Self> {
+        let kind = path.symlink_metadata().ok()?.file_type();
+        if kind.is_file() { Some(Self::File) } else { kind.is_symlink().then_some(Self::Link) }
+    }
+}
+
+impl GitIndex {
+    /// Reads `TAG MODE HASH STAGE\tNAME`, each ended by a zero.
+    pub(super) fn parse(listed: &[u8]) -> Self {
+        let mut entries: HashMap<PathBuf, IndexEntry> = HashMap::new();
+        for line in listed.split(|byte| *byte == 0) {
+            let Some((head, name)) =
+                line.iter().position(|byte| *byte == b'\t').map(|tab| (&line[..tab], &line[tab + 1..]))
+            else {
+                continue;
+            };
+            let mut words = head.split(|byte| *byte == b' ');
+            let (Some(tag), Some(mode), Some(hash)) = (words.next(), words.next(), words.next()) else {
+                continue;
+            };
+            let kind = EntryKind::of_mode(mode);
+            let entry = entries.entry(PathBuf::from(OsStr::from_bytes(name))).or_insert_with(|| IndexEntry {
+                kind,
+                hashes: Vec::new(),
+                is_unlooked: false,
+            });
+            entry.kind = entry.kind.filter(|known| Some(*known) == kind);
+            entry.hashes.push(hash.to_vec());
+            entry.is_unlooked |= tag == b"S" || tag.iter().any(u8::is_ascii_lowercase);
+        }
+        Self(entries)
+    }
+
+    pub(super) fn hashes(&self, name: &Path) -> &[Vec<u8>] {
+        self.0.get(name).map(|entry| entry.hashes.as_slice()).unwrap_or_default()
+    }
+
+    /// Whether it names a path as of a kind, and git looks at what stands there.
+    pub(super) fn has(&self, name: &Path, kind: EntryKind) -> bool {
+        self.0.get(name).is_some_and(|entry| entry.kind == Some(kind) && !entry.is_unlooked)
+    }
+
+    /// Entries outside of the roots at whose path stands what is of their kind, by folders alone: what lies behind a
+    /// link is none of the tree. What git does not look at is left out.
+    pub(super) fn standing(&self, tree: &Path, roots: &[&Path]) -> HashMap<PathBuf, EntryKind> {
+        let mut folders = Folders { tree, known: HashMap::new() };
+        let entries = self.0.iter().filter_map(|(name, entry)| {
+            let (kind, path) = (entry.kind?, tree.join(name));
+            let is_shown = !entry.is_unlooked && !roots.iter().any(|root| path.starts_with(root));
+            let is_there = is_shown && folders.lead_to(name) && EntryKind::at(&path) == Some(kind);
+            is_there.then(|| (name.clone(), kind))
+        });
+        entries.collect()
+    }
+}
+
+struct Folders<'a> {
+    tree: &'a Path,
+    known: HashMap<PathBuf, bool>,
+}
+
+impl Folders<'_> {
+    /// Whether all above a path are folders, and none a link.
+    fn lead_to(&mut self, name: &Path) -> bool {
+        let Some(above) = name.parent().filter(|above| !above.as_os_str().is_empty()) else { return true };
+        if let Some(known) = self.known.get(above) {
+            return *known;
+        }
+        let is_folder = self.tree.join(above).symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+        let leads = is_folder && self.lead_to(above);
+        self.known.insert(above.to_owned(), leads);
+        leads
+    }
+}
+
+/// Folders that paths lie in.
+pub(super) fn folders_of<'a>(names: impl IntoIterator<Item = &'a PathBuf>) -> HashSet<PathBuf> {
+    names.into_iter().flat_map(|name| name.ancestors().skip(1)).map(Path::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn the_answer_of_git_is_read() {
+        let listed = b"H 100644 aa11 0\tREADME.md\x00S 100755 bb22 0\tother/a b\t.rs\0h 100644 cc33 0\tc\0\
+            M 100644 dd44 1\td\0M 100644 ee55 2\td\0H 160000 ff66 0\tsub\0";
+        let index = GitIndex::parse(listed);
+        assert_eq!(index.0.len(), 5);
+        assert!(index.has(Path::new("README.md"), EntryKind::File));
+        assert!(!index.has(Path::new("README.md"), EntryKind::Link));
+        assert!(
+            !index.has(Path::new("other/a b\t.rs"), EntryKind::File)
+                && !index.has(Path::new("c"), EntryKind::File)
+        );
+        assert_eq!(index.hashes(Path::new("other/a b\t.rs")), [b"bb22".to_vec()]);
+        assert_eq!(index.hashes(Path::new("d")), [b"dd44".to_vec(), b"ee55".to_vec()]);
+        assert_eq!(index.0[Path::new("sub")].kind, None);
+        assert_eq!(GitIndex::parse(b""), GitIndex::default());
+    }
+
+    #[test]
+    fn what_stands_as_another_kind_than_the_index_says_or_behind_a_link_does_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path();
+        fs::create_dir_all(tree.join("real")).unwrap();
+        fs::create_dir_all(tree.join("root")).unwrap();
+        for name in ["a", ".env", "real/x", "root/y"] {
+            fs::write(tree.join(name), "x").unwrap();
+        }
+        symlink("a", tree.join("link")).unwrap();
+        symlink("real", tree.join("way")).unwrap();
+        let listed = b"H 100644 1 0\ta\0H 120000 1 0\t.env\0H 120000 1 0\tlink\0H 100644 1 0\tway/x\0\
+            H 100644 1 0\treal/x\0H 100644 1 0\troot/y\0H 100644 1 0\tgone\0S 100644 1 0\treal/s\0";
+        let root = tree.join("root");
+        let standing = GitIndex::parse(listed).standing(tree, &[&root]);
+        let expected = [("a", EntryKind::File), ("link", EntryKind::Link), ("real/x", EntryKind::File)];
+        assert_eq!(standing, expected.map(|(name, kind)| (PathBuf::from(name), kind)).into());
+    }
+}
