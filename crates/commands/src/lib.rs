@@ -23,6 +23,7 @@ mod generate;
 pub mod maintenance;
 mod model_selection;
 mod models;
+pub mod package_caches;
 mod policies;
 pub mod results;
 pub mod rights;

@@ -138,6 +138,8 @@ pub struct ExecSettings {
     pub toolchains: Option<Vec<PathBuf>>,
     /// Names of folders that packages are kept in, beside those that are known.
     pub dependency_folders: Vec<String>,
+    /// Folders of the owner with packages that commands read, as they are written: `~` is the owner's home.
+    pub caches: Vec<PathBuf>,
 }
 
 /// What the tools of the web reach.

@@ -4,9 +4,10 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use sandbox::{Walls, git_folders_serving};
+use sandbox::{Level, Sandbox, Session, Walls, git_folders_serving};
 
 use crate::error::CommandError;
+use crate::package_caches::CacheSurroundings;
 use crate::settings::ExecSettings;
 
 /// Folders of toolchains below a person's home that hold programs and no credentials.
@@ -18,6 +19,9 @@ const TRACKED: &str = "tracked";
 /// Variables by which programs of a toolchain find the rest of it, with the folder each names.
 const VARIABLES: [(&str, &str); 3] =
     [("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv"), ("VOLTA_HOME", ".volta")];
+
+/// Bytes that `/tmp` of a session holds at most.
+const TEMP_BYTES: u64 = 1 << 30;
 
 /// The walls around one workspace: it may be written, the system and toolchains be read, the home of Drawloom not be
 /// seen.
@@ -37,7 +41,7 @@ pub fn of_workspace(
     walls.tracked_records = Some(home.join("sandbox").join(TRACKED));
     walls.private = vec![home.to_owned()];
     walls.dependency_folders.clone_from(&settings.dependency_folders);
-    let user_home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let user_home = user_home();
     walls.owner_home.clone_from(&user_home);
     let found = || user_home.iter().flat_map(|home| TOOLCHAINS.map(|folder| home.join(folder))).collect();
     let toolchains: Vec<PathBuf> = settings.toolchains.clone().unwrap_or_else(found);
@@ -56,6 +60,32 @@ pub fn of_workspace(
     }
     walls.readable.extend(toolchains);
     Ok(walls)
+}
+
+/// Opens a session of commands in such walls around the folder of a workspace, with the package caches that are configured.
+/// Files of it lie in `place`.
+///
+/// # Errors
+/// A cache may not be shown, or the session cannot be made.
+pub fn open_session(
+    sandbox: &Sandbox,
+    level: Level,
+    place: &Path,
+    (home, folder): (&Path, &Path),
+    settings: &ExecSettings,
+) -> Result<Session, CommandError> {
+    let user_home = user_home();
+    let surroundings = CacheSurroundings { user_home: user_home.as_deref(), home, workspace: Some(folder) };
+    let caches = surroundings.caches(&settings.caches);
+    let caches = caches.map_err(|why| CommandError::usage(why, "correct exec.caches in config.toml"))?;
+    sandbox.open_session(level, place, TEMP_BYTES, &caches).map_err(|error| {
+        CommandError::new("no_sandbox", 6, error.to_string(), "`drawloom doctor` looks at the sandbox")
+    })
+}
+
+/// Home of the owner.
+pub fn user_home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
 /// Folders that the owner's programs are found in.

@@ -10,7 +10,7 @@ use commands::{CommandError, CommandOutcome};
 use model::Clock;
 use sandbox::{
     CommandLine, Ending, Level, LevelReport, Notice, Outcome, OutputSink, OutputStream, RootAccess, Run,
-    Sandbox, SandboxError,
+    Sandbox, SandboxError, Session,
 };
 use text::terminal::{VisibleStream, one_line};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -40,14 +40,14 @@ pub(crate) fn run(
             "run the command yourself, if you trust it",
         ));
     }
-    let run = walled(arguments, paths, settings, &report)?;
+    let (run, session) = walled(arguments, paths, settings, (&sandbox, &report))?;
     let runtime = interrupt::runtime()?;
     // Heard from before the command begins: none of them may end this process with the command not yet looked at.
     let mut signals = {
         let _within = runtime.enter();
         EndSignals::listen().map_err(|error| refused(&SandboxError::Start(error)))?
     };
-    let mut running = sandbox.start(run, (!json).then(printing)).map_err(|error| refused(&error))?;
+    let mut running = session.start(run, (!json).then(printing)).map_err(|error| refused(&error))?;
     let outcome = runtime.block_on(async {
         tokio::select! {
             biased;
@@ -93,13 +93,13 @@ fn refused(error: &SandboxError) -> CommandError {
     }
 }
 
-/// The walls of the workspace that was chosen.
+/// The walls of the workspace that was chosen, and a session for the one command.
 fn walled(
     arguments: &SandboxArgs,
     paths: &InvocationPaths,
     settings: &ExecSettings,
-    report: &LevelReport,
-) -> Result<Run, CommandError> {
+    (sandbox, report): (&Sandbox, &LevelReport),
+) -> Result<(Run, Session), CommandError> {
     let chosen = paths.workspace()?;
     let mut walls =
         commands::walls::of_workspace(&paths.home, &chosen.folder, &paths.key(&chosen), settings)?;
@@ -111,7 +111,10 @@ fn walled(
     walls.touches = arguments.touches.iter().map(|path| here.join(path)).collect();
     walls.limits.time_ms = arguments.timeout.saturating_mul(1_000);
     let inside = here.canonicalize().is_ok_and(|here| here.starts_with(&chosen.folder));
-    Ok(Run {
+    let place = paths.home.join("sandbox").join("tmp");
+    let around = (paths.home.as_path(), chosen.folder.as_path());
+    let session = commands::walls::open_session(sandbox, report.level, &place, around, settings)?;
+    let run = Run {
         walls,
         command: CommandLine::Program(arguments.command.iter().map(Into::into).collect()),
         directory: if inside { here } else { chosen.folder },
@@ -121,7 +124,8 @@ fn walled(
             Clock::system().now(),
             std::process::id()
         )),
-    })
+    };
+    Ok((run, session))
 }
 
 /// Prints output as it comes: to a pipe its bytes, to a terminal what it would not obey.

@@ -87,6 +87,8 @@ mod memory;
 mod models;
 #[path = "cli/narrow.rs"]
 mod narrow;
+#[path = "cli/package_caches.rs"]
+mod package_caches;
 #[path = "cli/paging.rs"]
 mod paging;
 #[path = "cli/passages.rs"]

@@ -17,8 +17,8 @@ const MOST: usize = 4;
 pub(crate) struct SessionNamespaces {
     pub(crate) user: OwnedFd,
     pub(crate) network: OwnedFd,
-    /// Mounts whose root is the session's `/tmp`, and nothing else.
-    pub(crate) temp: OwnedFd,
+    /// Mounts that hold the session's `/tmp` and package caches, and nothing else.
+    pub(crate) mounts: OwnedFd,
 }
 
 /// What a helper is handed beside its request.
@@ -45,13 +45,13 @@ fn session(descriptors: &mut impl Iterator<Item = OwnedFd>) -> Option<SessionNam
     Some(SessionNamespaces {
         user: descriptors.next()?,
         network: descriptors.next()?,
-        temp: descriptors.next()?,
+        mounts: descriptors.next()?,
     })
 }
 
 impl SessionNamespaces {
     pub(crate) fn in_order(&self) -> [BorrowedFd<'_>; 3] {
-        [self.user.as_fd(), self.network.as_fd(), self.temp.as_fd()]
+        [self.user.as_fd(), self.network.as_fd(), self.mounts.as_fd()]
     }
 }
 

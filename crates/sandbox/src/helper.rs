@@ -10,6 +10,7 @@
 //! Landlock, seccomp. A step that fails ends the helper; nothing runs behind weaker walls than were asked for.
 
 mod attempts;
+mod caches;
 mod capabilities;
 mod hardening;
 mod inner;
@@ -40,7 +41,7 @@ use rustix::process::{
 use crate::descriptors::{PassedDescriptors, receive_descriptors, send_descriptors};
 use crate::level::Level;
 use crate::look::LookBefore;
-use crate::protection::{Protection, Protections};
+use crate::protection::{OlderKernel, Protection, Protections};
 use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
 pub(crate) use attempts::SIGNALS;
 pub(crate) use landlock::kernel_abi;
@@ -80,8 +81,8 @@ pub fn run_helper() -> ExitCode {
 
 /// The helper of the tests, which lacks some protections, or takes the kernel for an older one.
 #[doc(hidden)]
-pub fn run_helper_without(omitted: &[Protection], landlock_at_most: Option<u32>) -> ExitCode {
-    run(&Protections::without(omitted, landlock_at_most))
+pub fn run_helper_without(omitted: &[Protection], kernel: OlderKernel) -> ExitCode {
+    run(&Protections::without(omitted, kernel))
 }
 
 fn run(protections: &Protections) -> ExitCode {
@@ -146,14 +147,16 @@ fn outer(
     if protections.has(Protection::NewSession) {
         setsid().step("session")?;
     }
-    if let HelperTask::Session { temp_bytes } = request.task {
-        let made = session::make(temp_bytes)?;
-        return send_descriptors(control, &made.in_order()).step("session");
+    if let HelperTask::Session { temp_bytes, caches } = &request.task {
+        let (made, caches) = session::make(*temp_bytes, caches, protections)?;
+        send_descriptors(control, &made.in_order()).step("session")?;
+        report(control, &HelperReport::Caches(caches));
+        return Ok(());
     }
     let namespaced = request.level == Level::Full;
-    let mut place = inner::CommandPlace { temp: None, input: passed.input };
+    let mut place = inner::CommandPlace { session: None, input: passed.input };
     if namespaced {
-        place.temp = namespaces::enter(protections, passed.session.as_ref())?;
+        place.session = namespaces::enter(protections, passed.session.as_ref(), &request.caches)?;
     } else if protections.has(Protection::EndTree) {
         set_child_subreaper(Some(getpid())).step("reaper")?;
     }

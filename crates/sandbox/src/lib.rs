@@ -30,7 +30,7 @@
 //! use drawloom_sandbox::{CommandLine, Run, Sandbox, TextWait};
 //!
 //! let sandbox = Sandbox::of_this_program()?;
-//! let session = sandbox.open_session(sandbox.probe().level, Path::new("/home/me/.drawloom/sandbox/tmp"), 1 << 30)?;
+//! let session = sandbox.open_session(sandbox.probe().level, Path::new("/home/me/.drawloom/sandbox/tmp"), 1 << 30, &[])?;
 //! let with = |line: &str| Run { command: CommandLine::Shell(line.into()), ..run.clone() };
 //!
 //! let mut server = session.start_background(with("python3 -m http.server 8000"), 64 << 20)?;
@@ -53,6 +53,9 @@
 
 #[cfg(target_os = "linux")]
 mod background;
+mod caches;
+#[cfg(target_os = "linux")]
+mod credential_files;
 #[cfg(target_os = "linux")]
 mod descriptors;
 #[cfg(target_os = "linux")]
@@ -92,6 +95,7 @@ mod walls;
 
 #[cfg(target_os = "linux")]
 pub use background::{BackgroundCommand, OutputPiece, TextWait};
+pub use caches::{CacheState, PackageCache};
 #[cfg(target_os = "linux")]
 pub use helper::run_helper;
 #[cfg(target_os = "linux")]
@@ -102,7 +106,7 @@ pub use outcome::{Ending, Notice, Outcome, SandboxError};
 pub use output::{BoundedOutput, OutputStream};
 #[cfg(target_os = "linux")]
 #[doc(hidden)]
-pub use protection::Protection;
+pub use protection::{OlderKernel, Protection};
 pub use serving_git::git_folders_serving;
 #[cfg(target_os = "linux")]
 pub use session::Session;

@@ -18,6 +18,10 @@ pub enum Protection {
     /// The protected set mounted read-only, the folders above it mount points.
     ProtectedMounts,
     HiddenDrawloom,
+    /// The owner's package caches below a layer that takes what is written, or read-only.
+    CacheLayers,
+    /// Files of a package cache that look like credentials not seen.
+    CacheCredentials,
     DropCapabilities,
     Landlock,
     Seccomp,
@@ -29,7 +33,7 @@ pub enum Protection {
 }
 
 impl Protection {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::NewSession,
         Self::EmptyInput,
         Self::CloseDescriptors,
@@ -40,6 +44,8 @@ impl Protection {
         Self::UtsNamespace,
         Self::ProtectedMounts,
         Self::HiddenDrawloom,
+        Self::CacheLayers,
+        Self::CacheCredentials,
         Self::DropCapabilities,
         Self::Landlock,
         Self::Seccomp,
@@ -60,6 +66,8 @@ impl Protection {
             Self::UtsNamespace => "uts-namespace",
             Self::ProtectedMounts => "protected-mounts",
             Self::HiddenDrawloom => "hidden-drawloom",
+            Self::CacheLayers => "cache-layers",
+            Self::CacheCredentials => "cache-credentials",
             Self::DropCapabilities => "drop-capabilities",
             Self::Landlock => "landlock",
             Self::Seccomp => "seccomp",
@@ -78,8 +86,16 @@ impl Protection {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Protections {
     omitted: Vec<Protection>,
-    /// Version of Landlock's interface that the kernel is taken to have at most.
-    landlock_at_most: Option<u32>,
+    kernel: OlderKernel,
+}
+
+/// Older kernel that the running one is taken for, in tests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OlderKernel {
+    /// Version of Landlock's interface at most.
+    pub landlock_at_most: Option<u32>,
+    /// Whether it has no overlay in user namespaces.
+    pub lacks_overlay: bool,
 }
 
 impl Protections {
@@ -87,12 +103,16 @@ impl Protections {
         Self::default()
     }
 
-    pub(crate) fn without(omitted: &[Protection], landlock_at_most: Option<u32>) -> Self {
-        Self { omitted: omitted.to_vec(), landlock_at_most }
+    pub(crate) fn without(omitted: &[Protection], kernel: OlderKernel) -> Self {
+        Self { omitted: omitted.to_vec(), kernel }
     }
 
     pub(crate) fn landlock_version(&self, kernel: u32) -> u32 {
-        self.landlock_at_most.map_or(kernel, |most| most.min(kernel))
+        self.kernel.landlock_at_most.map_or(kernel, |most| most.min(kernel))
+    }
+
+    pub(crate) fn has_overlay(&self) -> bool {
+        !self.kernel.lacks_overlay
     }
 
     pub(crate) fn has(&self, protection: Protection) -> bool {

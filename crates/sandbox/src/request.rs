@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::caches::{CacheLayers, CachePlace, CacheState};
 use crate::level::Level;
 use crate::walls::Walls;
 
@@ -28,6 +29,8 @@ pub(crate) struct HelperRequest {
     pub(crate) mark: u64,
     /// Number of descriptors that come after the request: three of a session, one of an input.
     pub(crate) descriptors: usize,
+    /// Package caches of the session.
+    pub(crate) caches: Vec<CachePlace>,
     pub(crate) task: HelperTask,
 }
 
@@ -40,6 +43,7 @@ pub(crate) enum HelperTask {
     /// Making the namespaces of a session, which the helper hands over.
     Session {
         temp_bytes: u64,
+        caches: Vec<CacheLayers>,
     },
     /// Attempts to leave the walls, made by the helper's own code.
     Probe(ProbeTargets),
@@ -83,6 +87,8 @@ pub(crate) enum HelperReport {
     Lacks(String),
     /// Attempts of a probe that succeeded.
     Escapes(Vec<String>),
+    /// What became of the package caches of a session, in order.
+    Caches(Vec<CacheState>),
 }
 
 /// Writes one message: its length, then JSON.

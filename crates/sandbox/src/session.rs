@@ -5,6 +5,8 @@
 //! and shared memory stay those of each command; of Unix sockets those in `/tmp` are reached by another command, abstract ones not. Below *full* it is a `/tmp` alone, a folder; a command has no network there,
 //! also not to another one of its session.
 //!
+//! At level *full* they share the owner's package caches, too, as the session was opened with; see [`PackageCache`].
+//!
 //! No process keeps a session: its namespaces are descriptors of this one. When the last [`Session`] is dropped or
 //! [`Session::end`] is called, every command of it ends; when this process ends, also by `kill -9`, the kernel closes the
 //! descriptors and ends the commands.
@@ -16,9 +18,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::background::{BackgroundCommand, OutputLog};
+use crate::caches::{CacheLayers, CachePlace, CacheState, PackageCache};
+use crate::credential_files::credentials_in;
 use crate::descriptors::SessionNamespaces;
 use crate::level::Level;
-use crate::outcome::{Outcome, SandboxError};
+use crate::outcome::{Notice, Outcome, SandboxError};
 use crate::session_folder::SessionFolder;
 use crate::supervisor::{OutputSink, Run, RunScope, RunningCommand, Sandbox};
 
@@ -31,7 +35,11 @@ struct SessionState {
     sandbox: Sandbox,
     level: Level,
     namespaces: Option<Arc<SessionNamespaces>>,
+    /// Below level *full* its `/tmp`, at that level what is written to package caches.
     folder: Option<Arc<SessionFolder>>,
+    caches: Vec<CacheState>,
+    cache_places: Vec<CachePlace>,
+    told_once: Arc<Mutex<Vec<Notice>>>,
     accepted: Arc<Mutex<Vec<PathBuf>>>,
     ended: OwnedFd,
     /// The other end of it. Commands hold only the first, so that this one is closed with the last owner.
@@ -39,20 +47,38 @@ struct SessionState {
 }
 
 impl Sandbox {
-    /// Opens a session at a level, not above what the probe found. Below level *full* its `/tmp` is a folder below `place`,
-    /// which lies outside of every root; in *full* it is in memory and holds `temp_bytes` at most. Blocks for some 10 ms.
+    /// Opens a session at a level, not above what the probe found. `place` lies outside of every root, and no two sessions
+    /// are opened in it for different users: below level *full* the session's `/tmp` is a folder in it, in *full* what
+    /// commands write to package caches, while `/tmp` is in memory and holds `temp_bytes` at most. Blocks for some 10 ms, and
+    /// for as long as it takes to list the caches.
     ///
     /// # Errors
-    /// If its namespaces or its folder cannot be made.
-    pub fn open_session(&self, level: Level, place: &Path, temp_bytes: u64) -> Result<Session, SandboxError> {
-        let (namespaces, folder) = match level {
-            Level::Full => (Some(Arc::new(self.make_namespaces(temp_bytes)?)), None),
+    /// If its namespaces or its folder cannot be made. A cache that cannot be shown is no error: [`Session::caches`] says so.
+    pub fn open_session(
+        &self,
+        level: Level,
+        place: &Path,
+        temp_bytes: u64,
+        caches: &[PackageCache],
+    ) -> Result<Session, SandboxError> {
+        let folder = match level == Level::Full && caches.is_empty() {
+            true => None,
+            false => Some(SessionFolder::make(place).map_err(|error| SandboxError::Path {
+                path: place.to_owned(),
+                problem: error.to_string(),
+            })?),
+        };
+        let (namespaces, states) = match level {
+            Level::Full => {
+                let own = folder.as_ref().map_or(place, SessionFolder::path);
+                let layers = caches.iter().enumerate();
+                let layers = layers.map(|(number, cache)| layers_of(cache, own.join(number.to_string())));
+                let (made, states) = self.make_namespaces(temp_bytes, layers.collect())?;
+                (Some(Arc::new(made)), states)
+            }
             Level::Partial | Level::None => {
-                let folder = SessionFolder::make(place).map_err(|error| SandboxError::Path {
-                    path: place.to_owned(),
-                    problem: error.to_string(),
-                })?;
-                (None, Some(Arc::new(folder)))
+                let absent = || CacheState::Absent("there are none below level full".into());
+                (None, caches.iter().map(|_| absent()).collect())
             }
         };
         let (ended, end) =
@@ -61,7 +87,10 @@ impl Sandbox {
             sandbox: self.clone(),
             level,
             namespaces,
-            folder,
+            folder: folder.map(Arc::new),
+            cache_places: places(caches, &states),
+            told_once: Arc::new(Mutex::new(notices(caches, &states))),
+            caches: states,
             accepted: Arc::default(),
             ended,
             end: Mutex::new(Some(end)),
@@ -72,6 +101,11 @@ impl Sandbox {
 impl Session {
     pub fn level(&self) -> Level {
         self.0.level
+    }
+
+    /// How its commands have the package caches it was opened with, in the same order.
+    pub fn caches(&self) -> &[CacheState] {
+        &self.0.caches
     }
 
     /// Runs a command to its end, as [`Sandbox::run`] does, in the session and at its level. A folder that the walls name
@@ -120,7 +154,7 @@ impl Session {
 
     fn placed(&self, run: Run) -> Run {
         let mut run = Run { level: self.0.level, ..run };
-        if let Some(folder) = &self.0.folder {
+        if let Some(folder) = self.0.folder.as_ref().filter(|_| self.0.level < Level::Full) {
             run.walls.temp.get_or_insert_with(|| folder.path().to_owned());
         }
         run
@@ -139,7 +173,34 @@ impl Session {
             cancelled: vec![state.ended.try_clone().map_err(SandboxError::Start)?],
             accepted: Arc::clone(&state.accepted),
             accepted_before: accepted.len(),
+            caches: state.cache_places.clone(),
+            told_once: Arc::clone(&state.told_once),
             _folder: state.folder.clone(),
         })
     }
+}
+
+/// What the mount of a cache is made from, with an own folder made for it.
+fn layers_of(cache: &PackageCache, own: PathBuf) -> CacheLayers {
+    let covered = std::fs::create_dir(&own).and_then(|()| credentials_in(&cache.folder));
+    let covered = covered.map_err(|error| error.to_string());
+    CacheLayers { folder: cache.folder.clone(), own, covered }
+}
+
+fn places(caches: &[PackageCache], states: &[CacheState]) -> Vec<CachePlace> {
+    let shown = caches.iter().zip(states).enumerate();
+    let shown = shown.filter(|(_, (_, state))| !matches!(state, CacheState::Absent(_)));
+    shown.map(|(number, (cache, _))| CachePlace { number, place: cache.place.clone() }).collect()
+}
+
+fn notices(caches: &[PackageCache], states: &[CacheState]) -> Vec<Notice> {
+    let told = caches.iter().zip(states).filter_map(|(cache, state)| {
+        let cache = cache.place.display();
+        match state {
+            CacheState::Layered => None,
+            CacheState::ReadOnly(why) => Some(format!("the package cache ~/{cache} is read-only: {why}")),
+            CacheState::Absent(why) => Some(format!("the package cache ~/{cache} is not shown: {why}")),
+        }
+    });
+    told.map(Notice::Lacks).collect()
 }

@@ -1,15 +1,18 @@
-//! Folder of a session below level *full*, where nothing in memory can be shown as `/tmp`.
+//! Folder of a session: its `/tmp` below level *full*, where nothing in memory can be shown as such, and at that level what
+//! commands write to package caches.
 //!
 //! It is locked by the process of the session; the lock ends with that process, also when it is killed. Whoever opens a
 //! session in the same place removes folders that nobody holds.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat};
 
+const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const PREFIX: &str = "session-";
 
 #[derive(Debug)]
@@ -24,7 +27,7 @@ impl SessionFolder {
         DirBuilder::new().recursive(true).mode(0o700).create(place)?;
         for entry in fs::read_dir(place)?.flatten() {
             if entry.file_name().to_string_lossy().starts_with(PREFIX) && lock(&entry.path()).is_ok() {
-                let _ = fs::remove_dir_all(entry.path());
+                remove(&entry.path());
             }
         }
         for attempt in 0..100 {
@@ -52,7 +55,33 @@ impl SessionFolder {
 
 impl Drop for SessionFolder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
+        remove(&self.path);
+    }
+}
+
+/// Removes a folder with all that commands left in it, also in folders that nobody may list: the kernel makes such ones for
+/// an overlay. What stays is tried again with the next session.
+fn remove(path: &Path) {
+    if fs::remove_dir_all(path).is_ok() {
+        return;
+    }
+    if let Ok(top) = openat(CWD, path, PLACE, Mode::empty()) {
+        open_up(&top);
+    }
+    if let Err(error) = fs::remove_dir_all(path) {
+        tracing::warn!(path = %path.display(), %error, "the folder of a session stays behind");
+    }
+}
+
+/// Lets the owner list a folder and all in it. No link is followed.
+fn open_up(folder: &OwnedFd) {
+    // The descriptor is only a place, whose mode is changed by its name in /proc.
+    let named = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    let _ = fs::set_permissions(&named, Permissions::from_mode(0o700));
+    for entry in fs::read_dir(&named).into_iter().flatten().flatten() {
+        if let Ok(inner) = openat(folder, entry.file_name(), PLACE, Mode::empty()) {
+            open_up(&inner);
+        }
     }
 }
 

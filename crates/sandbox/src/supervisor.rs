@@ -33,6 +33,7 @@ use workspace::RelativePath;
 use workspace::protected::{Protection, ProtectionMatch, touches};
 
 use crate::HELPER_ARGUMENT;
+use crate::caches::{CacheLayers, CachePlace, CacheState};
 use crate::descriptors::{PassedDescriptors, SessionNamespaces, receive_descriptors};
 use crate::level::{Level, LevelReport};
 use crate::look::LookBefore;
@@ -93,7 +94,11 @@ pub(crate) struct RunScope {
     /// Paths that persons accepted during the session, and how many of them before this command.
     pub(crate) accepted: Arc<Mutex<Vec<PathBuf>>>,
     pub(crate) accepted_before: usize,
-    /// Folder of the session below level *full*, kept until its last command ended.
+    /// Package caches of the session.
+    pub(crate) caches: Vec<CachePlace>,
+    /// What the first command of the session that ends tells of it.
+    pub(crate) told_once: Arc<Mutex<Vec<Notice>>>,
+    /// Folder of the session, kept until its last command ended.
     pub(crate) _folder: Option<Arc<SessionFolder>>,
 }
 
@@ -226,6 +231,7 @@ impl Sandbox {
             quarantine: Some(run.quarantine.clone()),
             mark: mark(),
             descriptors: scope.descriptors().len(),
+            caches: scope.caches.clone(),
             task: HelperTask::Command { arguments: run.command.arguments(), directory },
         };
         let deadline = started + Duration::from_millis(request.walls.limits.time_ms);
@@ -267,6 +273,7 @@ impl Sandbox {
             None if !end.began => return Err(SandboxError::Vanished),
             None => {}
         }
+        notices.append(&mut scope.told_once.lock().unwrap_or_else(PoisonError::into_inner));
         notices.extend(unseen);
         notices.extend(looked);
         notices.extend(stalled);
@@ -292,8 +299,12 @@ impl Sandbox {
         conversation.map_err(SandboxError::Start)
     }
 
-    /// Makes the namespaces of a session. Blocks for some 10 ms.
-    pub(crate) fn make_namespaces(&self, temp_bytes: u64) -> Result<SessionNamespaces, SandboxError> {
+    /// Makes the namespaces of a session, and says what became of its package caches. Blocks for some 10 ms.
+    pub(crate) fn make_namespaces(
+        &self,
+        temp_bytes: u64,
+        caches: Vec<CacheLayers>,
+    ) -> Result<(SessionNamespaces, Vec<CacheState>), SandboxError> {
         let (control, theirs) = std::os::unix::net::UnixStream::pair().map_err(SandboxError::Start)?;
         let mut child = self.helper(theirs.into()).map_err(SandboxError::Start)?;
         let nothing = Walls::around(Path::new("/"), Path::new("/"));
@@ -305,14 +316,18 @@ impl Sandbox {
             quarantine: None,
             mark: mark(),
             descriptors: 0,
-            task: HelperTask::Session { temp_bytes },
+            caches: Vec::new(),
+            task: HelperTask::Session { temp_bytes, caches },
         };
-        let answer = || -> io::Result<Result<SessionNamespaces, HelperReport>> {
+        let answer = || -> io::Result<Result<(SessionNamespaces, Vec<CacheState>), HelperReport>> {
             control.set_read_timeout(Some(MAKING))?;
             send(&request, &control)?;
             let (byte, descriptors) = receive_descriptors(&control)?;
             if let Some(made) = PassedDescriptors::of(descriptors).session {
-                return Ok(Ok(made));
+                return Ok(match receive(&control)? {
+                    Some(HelperReport::Caches(states)) => Ok((made, states)),
+                    other => Err(other.ok_or(io::ErrorKind::UnexpectedEof)?),
+                });
             }
             let report = receive(io::Read::chain(byte.as_slice(), &control))?;
             report.map(Err).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())

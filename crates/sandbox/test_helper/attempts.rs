@@ -60,6 +60,7 @@ pub(crate) fn attempt(name: &str) -> bool {
             call(0x4000_0000 | libc::SYS_getpid, [0; 5]);
             true
         }
+        "attribute-in-cache" => set_attribute(&target("CACHE")),
         "forks" => forks(100),
         "memory" => memory(256 << 20),
         "memory-in-file" => memory_in_file(256 << 20),

@@ -15,7 +15,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, channel};
 
-use drawloom_sandbox::{Outcome, Protection, Run, RunningCommand, Sandbox, run_helper, run_helper_without};
+use drawloom_sandbox::{
+    OlderKernel, Outcome, Protection, Run, RunningCommand, Sandbox, run_helper, run_helper_without,
+};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
@@ -25,6 +27,9 @@ fn main() -> ExitCode {
         [_, "__exec-without", weaker @ ..] => return weaker_helper(weaker),
         [_, "probe", weaker @ ..] => print(&sandbox(weaker).probe()),
         [_, "supervise", run, weaker @ ..] => print(&supervise(run, weaker)),
+        [_, "supervise-with-caches", run, caches, weaker @ ..] => {
+            print(&sessions::run_with_caches(run, caches, weaker));
+        }
         [_, "supervise-at-terminal", run, weaker @ ..] => {
             let _terminal = attempts::take_terminal();
             print(&supervise(run, weaker));
@@ -39,7 +44,7 @@ fn main() -> ExitCode {
             first.recv().expect("output");
             std::mem::forget(running);
         }
-        [_, "sessions", run, steps] => print(&sessions::follow(run, steps)),
+        [_, "sessions", run, steps, caches] => print(&sessions::follow(run, steps, caches)),
         [_, "serve", port] => sessions::serve(port),
         [_, "ask", port] => return sessions::ask(port),
         [_, "attempt", name] if attempts::attempt(name) => {}
@@ -48,16 +53,18 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A helper without some protections, or as on a kernel with an older Landlock (`landlock=4`).
+/// A helper without some protections, or as on a kernel with an older Landlock (`landlock=4`) or without overlays in user
+/// namespaces (`no-overlay`).
 fn weaker_helper(weaker: &[&str]) -> ExitCode {
-    let at_most = weaker.iter().find_map(|name| name.strip_prefix("landlock=")?.parse().ok());
+    let landlock_at_most = weaker.iter().find_map(|name| name.strip_prefix("landlock=")?.parse().ok());
+    let kernel = OlderKernel { landlock_at_most, lacks_overlay: weaker.contains(&"no-overlay") };
     let omitted: Vec<Protection> = weaker.iter().filter_map(|name| Protection::parse(name)).collect();
     assert_eq!(
-        omitted.len() + usize::from(at_most.is_some()),
+        omitted.len() + usize::from(landlock_at_most.is_some()) + usize::from(kernel.lacks_overlay),
         weaker.len(),
         "no such protection: {weaker:?}"
     );
-    run_helper_without(&omitted, at_most)
+    run_helper_without(&omitted, kernel)
 }
 
 fn sandbox(weaker: &[&str]) -> Sandbox {
@@ -118,7 +125,9 @@ fn stall(run: &str, cancels: bool) -> Result<Outcome, String> {
     waiting(running.outcome())
 }
 
-fn waiting<E: ToString>(work: impl Future<Output = Result<Outcome, E>>) -> Result<Outcome, String> {
+pub(crate) fn waiting<E: ToString>(
+    work: impl Future<Output = Result<Outcome, E>>,
+) -> Result<Outcome, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(work).map_err(|error| error.to_string())
 }

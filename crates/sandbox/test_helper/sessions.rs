@@ -2,10 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use drawloom_sandbox::{BackgroundCommand, CommandLine, Run, Session, TextWait};
+use drawloom_sandbox::{BackgroundCommand, CommandLine, Outcome, PackageCache, Run, Session, TextWait};
 use serde::{Deserialize, Serialize};
 
 const LONG: Duration = Duration::from_secs(20);
@@ -46,14 +47,30 @@ struct Given {
     notices: String,
 }
 
-pub(crate) fn follow(run: &str, steps: &str) -> impl Serialize {
+/// Folder of the sessions of a run.
+fn place(run: &Run) -> PathBuf {
+    run.quarantine.with_file_name("sessions")
+}
+
+/// One command in a session with package caches.
+pub(crate) fn run_with_caches(run: &str, caches: &str, weaker: &[&str]) -> Result<Outcome, String> {
     let run: Run = serde_json::from_str(run).expect("a run");
+    let caches: Vec<PackageCache> = serde_json::from_str(caches).expect("caches");
+    let session = super::sandbox(weaker).open_session(run.level, &place(&run), 16 << 20, &caches);
+    let session = session.map_err(|error| error.to_string())?;
+    super::waiting(session.run(run, None))
+}
+
+pub(crate) fn follow(run: &str, steps: &str, caches: &str) -> impl Serialize {
+    let run: Run = serde_json::from_str(run).expect("a run");
+    let caches: Vec<PackageCache> = serde_json::from_str(caches).expect("caches");
     let steps: Vec<Step> = serde_json::from_str(steps).expect("steps");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let place = run.quarantine.with_file_name("sessions");
+        let place = place(&run);
         let count = steps.iter().map(|step| step.session).max().unwrap_or(0) + 1;
-        let open = || super::sandbox(&[]).open_session(run.level, &place, 16 << 20).expect("a session");
+        let sandbox = super::sandbox(&[]);
+        let open = || sandbox.open_session(run.level, &place, 16 << 20, &caches).expect("a session");
         let sessions: Vec<Session> = (0..count).map(|_| open()).collect();
         let mut background = Vec::new();
         let mut given = Vec::new();

@@ -22,9 +22,6 @@ use crate::results::slash::{ToolShown, ToolsShown};
 use crate::settings::WebSettings;
 use crate::walls;
 
-/// Bytes that `/tmp` of a session holds at most.
-const TEMP_BYTES: u64 = 1 << 30;
-
 /// Those that the configuration names for an agent; none where it names none.
 ///
 /// # Errors
@@ -193,10 +190,9 @@ fn commands(app: &App, kind: SessionType) -> Result<Option<CommandScope>, Comman
         private: vec![home.root().to_owned()],
         ..CheckpointRules::default()
     };
-    let temp = home.dir(HomeDir::Sandbox).map_err(at_home)?.join("tmp");
-    let session = sandbox
-        .open_session(report.level, &temp, TEMP_BYTES)
-        .map_err(|error| no_sandbox(error.to_string()))?;
+    let place = home.dir(HomeDir::Sandbox).map_err(at_home)?.join("tmp");
+    let around = (home.root(), folder.as_path());
+    let session = walls::open_session(&sandbox, report.level, &place, around, &app.settings.exec)?;
     Ok(Some(CommandScope {
         session,
         report,

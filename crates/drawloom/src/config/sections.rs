@@ -277,6 +277,10 @@ pub(crate) struct Exec {
     /// Names of folders that packages are kept in, beside node_modules, target, .venv, venv, vendor and site-packages:
     /// file names that are protected elsewhere are ordinary there, and they are not recorded.
     pub(crate) dependency_folders: Vec<String>,
+    /// Folders of your home with packages that were downloaded, as ~/.cargo/registry or ~/.npm/_cacache, which commands
+    /// read without a network. They see each at the same place in their own HOME; what they write to it lasts as long as the
+    /// session, and yours is never changed. Below level full of the sandbox there are none.
+    pub(crate) caches: Vec<PathBuf>,
 }
 
 impl Exec {
@@ -284,6 +288,7 @@ impl Exec {
         ExecSettings {
             toolchains: self.toolchains.clone(),
             dependency_folders: self.dependency_folders.clone(),
+            caches: self.caches.clone(),
         }
     }
 }

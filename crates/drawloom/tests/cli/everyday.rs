@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::exec::{exec, world};
+use crate::exec::{exec, world_with};
 use crate::tools::{calls, nodes};
 use crate::world::{World, text};
 
@@ -40,8 +40,17 @@ pub(crate) fn told(
     commands: &[&str],
     prepare: impl FnOnce(&World) -> PathBuf,
 ) -> (World, PathBuf, Vec<String>) {
+    told_with("", commands, prepare)
+}
+
+/// The same, with more in the configuration.
+pub(crate) fn told_with(
+    more: &str,
+    commands: &[&str],
+    prepare: impl FnOnce(&World) -> PathBuf,
+) -> (World, PathBuf, Vec<String>) {
     let batch: Vec<Value> = commands.iter().map(|command| exec(command)).collect();
-    let world = world(&[calls(&json!(batch)), json!({"text": "Done."})]);
+    let world = world_with(&[calls(&json!(batch)), json!({"text": "Done."})], more);
     let folder = prepare(&world);
     let workspace = text(&folder);
     let (code, said) = world.json(&["--workspace", &workspace, "chat", "-m", "Do it."]);

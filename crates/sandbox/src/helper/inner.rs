@@ -13,6 +13,7 @@ use rustix::process::{
     DumpableBehavior, Pid, Signal, set_dumpable_behavior, set_parent_process_death_signal, setpgid, umask,
 };
 
+use super::session::SessionMounts;
 use super::{
     Failure, Step, attempts, capabilities, hardening, landlock, loopback, mounts, report, seccomp, watch,
 };
@@ -26,8 +27,7 @@ const UMASK: u32 = 0o022;
 
 /// What a command has beside its walls.
 pub(super) struct CommandPlace {
-    /// The session's `/tmp`, not yet mounted.
-    pub(super) temp: Option<OwnedFd>,
+    pub(super) session: Option<SessionMounts>,
     /// Standard input; without one it is empty.
     pub(super) input: Option<OwnedFd>,
 }
@@ -48,7 +48,9 @@ pub(super) fn run(
     }
     let own_root = full && protections.has(Protection::MountNamespace);
     if own_root {
-        mounts::build(request, place.temp, protections)?;
+        for lacking in mounts::build(request, place.session, protections)? {
+            report(control, &HelperReport::Lacks(lacking));
+        }
     }
     if full && protections.has(Protection::NetNamespace) {
         loopback::bring_up()?;

@@ -5,11 +5,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, mkdirat, openat, openat2};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
-    fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
+    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
 /// Access through a mount.
@@ -123,6 +123,37 @@ pub(super) fn process_folder() -> io::Result<OwnedFd> {
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+}
+
+/// Folders of an overlay.
+pub(super) struct OverlayFolders {
+    /// Folder that is read through it and never written.
+    pub(super) lower: OwnedFd,
+    /// Folder that takes what is written.
+    pub(super) upper: OwnedFd,
+    /// Folder of the kernel's, on the file system of `upper`.
+    pub(super) work: OwnedFd,
+}
+
+/// A new overlay, whose upper folder must be in no other one. What is written to it does not last: it is not brought to the
+/// disk, and the kernel refuses the upper folder a second time.
+pub(super) fn overlay(folders: &OverlayFolders) -> io::Result<OwnedFd> {
+    let context = fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    // By descriptor: a path could hold what separates the folders of this option.
+    let named = |folder: &OwnedFd| format!("/proc/self/fd/{}", folder.as_raw_fd());
+    fsconfig_set_string(&context, c"lowerdir", named(&folders.lower))?;
+    fsconfig_set_string(&context, c"upperdir", named(&folders.upper))?;
+    fsconfig_set_string(&context, c"workdir", named(&folders.work))?;
+    fsconfig_set_flag(&context, c"userxattr")?;
+    fsconfig_set_flag(&context, c"volatile")?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    // The kernel makes it so where it cannot use the work folder.
+    match fstatvfs(&mount)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        true => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+        false => Ok(mount),
+    }
 }
 
 /// Kind of a place to mount on.

@@ -22,6 +22,7 @@ use super::mount_calls::{
     MountAccess, PlaceKind, attach, copy_of, make_place, memory_folder, open_below, open_place,
     process_folder, restrict,
 };
+use super::session::SessionMounts;
 use super::{Failure, Step, hardening};
 use crate::protection::{Protection, Protections};
 use crate::request::HelperRequest;
@@ -44,12 +45,12 @@ struct Source {
     kind: PlaceKind,
 }
 
-/// Builds the file system and moves this process into it.
+/// Builds the file system and moves this process into it. Tells which package caches have no place in it.
 pub(super) fn build(
     request: &HelperRequest,
-    temp: Option<OwnedFd>,
+    session: Option<SessionMounts>,
     protections: &Protections,
-) -> Result<(), Failure> {
+) -> Result<Vec<String>, Failure> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).step("private mounts")?;
     let sources = sources(request)?;
     let devices = DEVICES.map(|name| (name, source(&Path::new("/dev").join(name), MountAccess::Device)));
@@ -63,12 +64,14 @@ pub(super) fn build(
     let base = open_place(Path::new(base.unwrap_or("/"))).step("place of the root")?;
     attach(&root, &base).step("root in memory")?;
 
+    let (temp, caches) = session.map(|session| (session.temp, session.caches)).unzip();
     folders(&root, temp, request)?;
     for source in &sources {
         let place = make_place(&root, below(&source.path), source.kind);
         let place = place.step(&format!("place of {}", source.path.display()))?;
         attach(&source.copy, &place).step(&format!("mount of {}", source.path.display()))?;
     }
+    let unplaced = place_caches(&root, &caches.unwrap_or_default(), &request.walls);
     for path in private(&request.walls) {
         // Filled with the places of what is mounted in it by now.
         let cover = sources.iter().find(|source| source.path == *path);
@@ -89,7 +92,26 @@ pub(super) fn build(
     if protections.has(Protection::ProtectedMounts) {
         protect(&root, request, protections)?;
     }
-    enter(&root)
+    enter(&root)?;
+    Ok(unplaced)
+}
+
+/// Mounts the package caches in `HOME`. It is the commands' own: what an earlier one left in the place of a cache (a link,
+/// a file) costs the command that cache, and not the walls.
+fn place_caches(root: &OwnedFd, caches: &[(OwnedFd, PathBuf)], walls: &Walls) -> Vec<String> {
+    let place = |copy: &OwnedFd, place: &Path| {
+        let place = make_place(root, &below(&walls.home).join(place), PlaceKind::Folder)?;
+        attach(copy, place)
+    };
+    let failed = caches.iter().filter_map(|(copy, path)| Some((path, place(copy, path).err()?)));
+    failed
+        .map(|(path, problem)| {
+            format!(
+                "the package cache ~/{} is not shown: its place in HOME is taken ({problem})",
+                path.display()
+            )
+        })
+        .collect()
 }
 
 /// Path below the root directory.

@@ -2,21 +2,23 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, getegid, geteuid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-use super::{Failure, Step, session};
+use super::session::{self, SessionMounts};
+use super::{Failure, Step};
+use crate::caches::CachePlace;
 use crate::descriptors::SessionNamespaces;
 use crate::protection::{Protection, Protections};
 
 /// Enters new namespaces, but for those of a session, which are there. The process namespace is that of children only.
-/// Returns the session's `/tmp`.
+/// Returns the session's mounts.
 pub(super) fn enter(
     protections: &Protections,
     session: Option<&SessionNamespaces>,
-) -> Result<Option<OwnedFd>, Failure> {
+    caches: &[CachePlace],
+) -> Result<Option<SessionMounts>, Failure> {
     let wished = [
         (Protection::MountNamespace, UnshareFlags::NEWNS),
         (Protection::PidNamespace, UnshareFlags::NEWPID),
@@ -32,7 +34,7 @@ pub(super) fn enter(
     session::enter(session, protections.has(Protection::NetNamespace))?;
     unshare(flags & !UnshareFlags::NEWNET)?;
     match protections.has(Protection::MountNamespace) {
-        true => session::temp(session).map(Some),
+        true => session::mounts(session, caches).map(Some),
         false => Ok(None),
     }
 }

@@ -320,6 +320,8 @@ fn conclude(
             HelperReport::Left(names) => notices.push(Notice::Ended(names)),
             HelperReport::OverLimit(limit) => ending = Some(Ending::OverLimit(limit)),
             HelperReport::Lacks(what) => notices.push(Notice::Lacks(what)),
+            // Of sessions alone, which have no command.
+            HelperReport::Caches(_) => {}
             HelperReport::Escapes(names) => {
                 began = true;
                 ending = Some(Ending::Exited(0));

@@ -76,6 +76,7 @@ impl GitQuery<'_> {
             quarantine: None,
             mark: mark(),
             descriptors: 1,
+            caches: Vec::new(),
             task: HelperTask::Command {
                 arguments: GIT.map(OsStr::new).iter().chain(question).map(OsString::from).collect(),
                 directory: self.folder.to_owned(),

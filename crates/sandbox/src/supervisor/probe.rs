@@ -131,6 +131,7 @@ fn try_at(sandbox: &Sandbox, level: Level, scratch: &Scratch) -> Result<Vec<Stri
         quarantine: None,
         mark: mark(),
         descriptors: 0,
+        caches: Vec::new(),
         task: HelperTask::Probe(targets),
     };
     let (cancelled, _keep) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| error.to_string())?;

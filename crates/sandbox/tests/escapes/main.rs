@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, in its helpers too, and says what it could not run"
 )]
 
+mod caches;
 mod classes;
 mod commands;
 mod larger_repository;
@@ -50,7 +51,10 @@ fn succeeds_freely(row: &Row, user: User) -> bool {
 /// Whether an attempt succeeds behind walls, with the outcome of its command.
 pub(crate) fn succeeds(row: &Row, user: User, level: Level, omitted: &[&str]) -> (bool, Outcome) {
     let world = World::new(user);
-    let outcome = world.run_in_walls(row.line, level, limits(row), omitted);
+    let outcome = match row.cached {
+        true => world.run_with_cache(row.line, level, limits(row), omitted),
+        false => world.run_in_walls(row.line, level, limits(row), omitted),
+    };
     let outcome = outcome.unwrap_or_else(|error| panic!("{}: {error}", row.name));
     let succeeded = match row.effect {
         Some(seen) => seen(&world),

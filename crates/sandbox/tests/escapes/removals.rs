@@ -2,6 +2,7 @@
 
 use drawloom_sandbox::{Ending, Level};
 
+use crate::caches::CACHES;
 use crate::rows::{self, Row};
 use crate::succeeds;
 use crate::world::{User, World};
@@ -11,6 +12,10 @@ const FULL: &[(&str, &[Row], &str)] = &[
     ("protected-mounts", rows::PROTECTED, "truncate instructions"),
     ("protected-mounts", rows::ANCESTORS, "hard link to instructions"),
     ("hidden-drawloom", rows::HOME, "settings of the workspace"),
+    ("cache-layers", CACHES, "append to a file"),
+    ("cache-layers", CACHES, "attribute of a file"),
+    ("cache-credentials", CACHES, "credentials in the cache"),
+    ("cache-credentials", CACHES, "second name of credentials"),
     ("net-namespace", rows::NETWORK, "UDP"),
     ("mount-namespace", rows::OUTSIDE, "permissions"),
     ("pid-namespace", rows::OUTLIVING, "own session"),

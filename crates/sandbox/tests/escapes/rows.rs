@@ -14,19 +14,21 @@ pub(crate) struct Row {
     /// Why the row cannot be held at level *partial*.
     pub(crate) partial: Option<&'static str>,
     pub(crate) limits: Option<fn(&mut Limits)>,
+    /// Whether the command has a package cache of the owner.
+    pub(crate) cached: bool,
 }
 
-const fn row(name: &'static str, line: &'static str) -> Row {
-    Row { name, line, effect: None, partial: None, limits: None }
+pub(crate) const fn row(name: &'static str, line: &'static str) -> Row {
+    Row { name, line, effect: None, partial: None, limits: None, cached: false }
 }
 
 impl Row {
     /// Succeeds only if something is to be seen of it afterwards.
-    const fn seen_by(self, effect: fn(&World) -> bool) -> Self {
+    pub(crate) const fn seen_by(self, effect: fn(&World) -> bool) -> Self {
         Self { effect: Some(effect), ..self }
     }
 
-    const fn not_in_partial(self, reason: &'static str) -> Self {
+    pub(crate) const fn not_in_partial(self, reason: &'static str) -> Self {
         Self { partial: Some(reason), ..self }
     }
 
@@ -36,7 +38,7 @@ impl Row {
 }
 
 const SHARED_PROC: &str = "there is no process namespace: what /proc says of others is read";
-const NO_LANDLOCK_RIGHT: &str = "no right of Landlock holds it";
+pub(crate) const NO_LANDLOCK_RIGHT: &str = "no right of Landlock holds it";
 
 pub(crate) const KEYS: &[Row] = &[
     row("environment of the supervisor", r#"test -n "$OWNERS_KEY""#),
@@ -65,11 +67,11 @@ pub(crate) const OUTSIDE: &[Row] = &[
     row("existence", r#"test -e "$OUTSIDE/file""#).not_in_partial(NO_LANDLOCK_RIGHT),
 ];
 
-fn differs(world: &World, name: &str, was: &str) -> bool {
+pub(crate) fn differs(world: &World, name: &str, was: &str) -> bool {
     world.text(name).as_deref() != Some(was)
 }
 
-fn is_there(world: &World, name: &str) -> bool {
+pub(crate) fn is_there(world: &World, name: &str) -> bool {
     world.path(name).symlink_metadata().is_ok()
 }
 

@@ -1,7 +1,7 @@
 //! Sessions: what their commands share, and that it ends with them.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use drawloom_sandbox::Level;
@@ -12,24 +12,32 @@ use crate::rows::still_holds;
 use crate::world::{User, World};
 
 #[derive(Debug, Deserialize)]
-struct Given {
-    ending: String,
-    text: String,
-    notices: String,
+pub(crate) struct Given {
+    pub(crate) ending: String,
+    pub(crate) text: String,
+    pub(crate) notices: String,
 }
 
 fn follow(world: &World, level: Level, steps: &Value) -> Vec<Given> {
-    let output = world.sessions(level, &steps.to_string()).output().unwrap();
+    given(world.sessions(level, &steps.to_string(), &[]))
+}
+
+pub(crate) fn follow_with_cache(world: &World, steps: &Value) -> Vec<Given> {
+    given(world.sessions(Level::Full, &steps.to_string(), &[world.cache()]))
+}
+
+fn given(mut program: Command) -> Vec<Given> {
+    let output = program.output().unwrap();
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-fn step(session: usize, name: &str, value: impl Into<Value>) -> Value {
+pub(crate) fn step(session: usize, name: &str, value: impl Into<Value>) -> Value {
     let action = if name.is_empty() { value.into() } else { json!({ name: value.into() }) };
     json!({ "session": session, "action": action })
 }
 
-fn background(session: usize, line: &str, until: &str) -> Value {
+pub(crate) fn background(session: usize, line: &str, until: &str) -> Value {
     step(session, "background", json!([line, until]))
 }
 
@@ -191,7 +199,8 @@ fn commands_end_with_a_process_of_a_session_that_is_killed() {
     for level in [Level::Full, Level::Partial, Level::None] {
         let world = World::new(User::Own);
         let steps = json!([background(0, HOLDS, "on"), step(0, "", "wait")]);
-        let mut program = world.sessions(level, &steps.to_string()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut program =
+            world.sessions(level, &steps.to_string(), &[]).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "waiting\n");

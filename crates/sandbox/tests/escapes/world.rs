@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-use drawloom_sandbox::{CommandLine, Level, Limits, Outcome, Run, Walls};
+use drawloom_sandbox::{CommandLine, Level, Limits, Outcome, PackageCache, Run, Walls};
 use tempfile::TempDir;
 
 /// Value that no command may learn.
@@ -85,6 +85,7 @@ impl World {
     pub(crate) fn new(user: User) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
+        let cache = "owner/.cargo/registry";
         for name in ["root", "home/sandbox/this", "home/sandbox/other", "outside/folder", "other.git"] {
             fs::create_dir_all(path(name)).unwrap();
         }
@@ -112,6 +113,18 @@ impl World {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         }
+        for (name, text) in [
+            ("owner/.cargo/credentials.toml", SECRET),
+            ("owner/.cargo/registry/credentials.toml", SECRET),
+            ("owner/.cargo/registry/index/file", "theirs"),
+            ("owner/.cargo/registry/src/one/.npmrc", SECRET),
+            ("owner/.cargo/registry/src/one/lib.rs", "theirs"),
+        ] {
+            fs::create_dir_all(path(name).parent().unwrap()).unwrap();
+            fs::write(path(name), text).unwrap();
+        }
+        fs::hard_link(path(cache).join("src/one/.npmrc"), path(cache).join("src/one/notes")).unwrap();
+        std::os::unix::fs::symlink(path("outside/file"), path(cache).join("out")).unwrap();
         fs::write(path("root/BOOT.md"), "ours").unwrap();
         fs::hard_link(path("root/BOOT.md"), path("root/second-name")).unwrap();
         std::os::unix::fs::symlink("settings", path("root/.vscode")).unwrap();
@@ -179,6 +192,7 @@ impl World {
             ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
             ("ROOT", path("root")),
             ("OUTSIDE", path("outside")),
+            ("OWNER", path("owner")),
             ("OWNER_HOME", path("home")),
             ("OTHER_GIT", path("other.git")),
             ("BASE", self.folder.path().to_string_lossy().into_owned()),
@@ -289,9 +303,31 @@ impl World {
     }
 
     /// The program of the suite with commands in sessions.
-    pub(crate) fn sessions(&self, level: Level, steps: &str) -> Command {
+    pub(crate) fn sessions(&self, level: Level, steps: &str, caches: &[PackageCache]) -> Command {
         let nothing = CommandLine::Shell(String::new());
-        self.program("sessions", nothing, level, self.walls(Limits::default()), &[steps])
+        let caches = serde_json::to_string(caches).unwrap();
+        self.program("sessions", nothing, level, self.walls(Limits::default()), &[steps, &caches])
+    }
+
+    /// Package cache of the owner.
+    pub(crate) fn cache(&self) -> PackageCache {
+        PackageCache { folder: self.path("owner/.cargo/registry"), place: ".cargo/registry".into() }
+    }
+
+    /// Runs a line in a session with the owner's package cache.
+    pub(crate) fn run_with_cache(
+        &self,
+        line: &str,
+        level: Level,
+        limits: Limits,
+        weaker: &[&str],
+    ) -> Result<Outcome, String> {
+        let caches = serde_json::to_string(&[self.cache()]).unwrap();
+        let more: Vec<&str> = [caches.as_str()].into_iter().chain(weaker.iter().copied()).collect();
+        let line = CommandLine::Shell(line.to_owned());
+        let output = self.program_with("supervise-with-caches", line, level, self.walls(limits), &more);
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
     }
 
     fn program(&self, way: &str, command: CommandLine, level: Level, walls: Walls, more: &[&str]) -> Command {

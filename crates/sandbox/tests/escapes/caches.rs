@@ -1,0 +1,181 @@
+//! The owner's package caches: read by the commands of a session, and never written.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::MetadataExt as _;
+use std::process::Stdio;
+
+use drawloom_sandbox::{Ending, Level, Limits, Outcome};
+use serde_json::json;
+
+use crate::rows::{NO_LANDLOCK_RIGHT, Row, differs, is_there, row};
+use crate::sessions::{follow_with_cache, step};
+use crate::world::{SECRET, User, World};
+use crate::{all_are_held, succeeds, succeeds_freely};
+
+/// A line with the cache as the command has it; without walls, the owner's.
+macro_rules! cached {
+    ($name:literal, $line:literal) => {
+        Row {
+            cached: true,
+            ..row(
+                $name,
+                concat!(r#"C="$HOME/.cargo/registry"; test -d "$C" || C="$OWNER/.cargo/registry"; "#, $line),
+            )
+        }
+    };
+}
+
+const ENTRY: &str = "owner/.cargo/registry/index/file";
+
+fn changed(world: &World) -> bool {
+    differs(world, ENTRY, "theirs")
+}
+
+fn metadata(world: &World) -> fs::Metadata {
+    fs::metadata(world.path(ENTRY)).unwrap()
+}
+
+pub(crate) const CACHES: &[Row] = &[
+    cached!("append to a file", r#"echo evil >> "$C/index/file""#).seen_by(changed),
+    cached!("truncate a file", r#": > "$C/index/file""#).seen_by(changed),
+    cached!("remove a file", r#"rm "$C/index/file""#).seen_by(changed),
+    cached!("rename over a file", r#"echo evil > new; mv -f new "$C/index/file""#).seen_by(changed),
+    cached!("move a folder away", r#"mv "$C/index" "$C/other""#).seen_by(changed),
+    cached!("remove all", r#"rm -rf "$C/index" "$C""#).seen_by(changed),
+    cached!("write through a second name", r#"ln "$C/index/file" "$C/second" && echo evil >> "$C/second""#)
+        .seen_by(changed),
+    cached!("make a file", r#"echo evil > "$C/new""#).seen_by(|w| is_there(w, "owner/.cargo/registry/new")),
+    cached!("permissions of a file", r#"chmod 777 "$C/index/file""#)
+        .seen_by(|w| metadata(w).mode() & 0o777 == 0o777)
+        .not_in_partial(NO_LANDLOCK_RIGHT),
+    cached!("times of a file", r#"touch -d 2001-01-01 "$C/index/file""#)
+        .seen_by(|w| metadata(w).mtime() < 1_000_000_000)
+        .not_in_partial(NO_LANDLOCK_RIGHT),
+    cached!("attribute of a file", r#"CACHE="$C/index" "$ATTEMPT" attempt attribute-in-cache"#)
+        .seen_by(|w| rustix::fs::getxattr(w.path(ENTRY), c"user.escape", &mut [0_u8; 8]).is_ok())
+        .not_in_partial(NO_LANDLOCK_RIGHT),
+    cached!("credentials in the cache", r#"grep -q s3cret "$C/credentials.toml""#),
+    cached!("second name of credentials", r#"grep -q s3cret "$C/src/one/notes""#),
+    cached!("new name of credentials", r#"ln "$C/src/one/.npmrc" "$C/seen" && grep -q s3cret "$C/seen""#),
+    cached!("moved folder of credentials", r#"mv "$C/src" "$C/moved"; grep -qr s3cret "$C/moved""#),
+    cached!("copied folder of credentials", r#"cp -R "$C" copy; grep -q s3cret copy/src/one/.npmrc"#),
+    cached!(
+        "credentials under what replaced them",
+        r#"mv "$C/credentials.toml" kept; echo x > "$C/credentials.toml"; rm "$C/credentials.toml"
+        cat kept "$C/credentials.toml" | grep -q s3cret"#
+    ),
+    cached!("credentials beside the cache", r#"grep -q s3cret "$OWNER/.cargo/credentials.toml""#),
+    cached!("credentials above the cache", r#"grep -q s3cret "$C/../credentials.toml""#),
+    cached!("link out of the cache", r#"grep -q s3cret "$C/out""#),
+];
+
+#[test]
+fn the_owners_caches_are_never_written_and_show_no_credentials() {
+    all_are_held("caches", CACHES, Level::Full);
+}
+
+#[test]
+fn the_owners_caches_are_not_reached_at_partial() {
+    all_are_held("caches", CACHES, Level::Partial);
+}
+
+#[test]
+fn without_overlays_the_owners_caches_are_held_as_well() {
+    for row in CACHES {
+        assert!(succeeds_freely(row, User::Own), "{}", row.name);
+        let (succeeded, outcome) = succeeds(row, User::Own, Level::Full, &["no-overlay"]);
+        assert!(!succeeded, "{}: {outcome:?}", row.name);
+    }
+}
+
+fn with_cache(world: &World, line: &str, level: Level, weaker: &[&str]) -> Outcome {
+    let limits = Limits { time_ms: 20_000, free_space: 1 << 20, ..Limits::default() };
+    world.run_with_cache(line, level, limits, weaker).unwrap()
+}
+
+const READS: &str = r#"cd "$HOME/.cargo/registry" && cat index/file src/one/lib.rs"#;
+const WRITES: &str = r#"cd "$HOME/.cargo/registry" && echo ours > index/file && mkdir made && echo ours > made/file
+    rm src/one/lib.rs && mv index/file made/moved && cat made/*"#;
+
+#[test]
+fn a_cache_is_read_and_what_is_written_to_it_stays_in_its_session() {
+    for user in User::all() {
+        let world = World::new(user);
+        let read = step(0, "run", READS);
+        let given = follow_with_cache(
+            &world,
+            &json!([
+                read,
+                step(0, "run", WRITES),
+                step(0, "run", r#"cat "$HOME/.cargo/registry/made/moved""#),
+                step(1, "run", READS),
+            ]),
+        );
+        assert_eq!((given[0].text.as_str(), given[0].notices.as_str()), ("theirstheirs", "[]"), "{given:?}");
+        assert_eq!(given[1].text, "ours\nours\n", "{user:?}: {given:?}");
+        assert_eq!(given[2].text, "ours\n", "{user:?}: {given:?}");
+        assert_eq!(given[3].text, "theirstheirs", "{user:?}: {given:?}");
+        assert_eq!(world.text(ENTRY).unwrap(), "theirs");
+        assert_eq!(fs::read_dir(world.path("sessions")).unwrap().count(), 0, "nothing of a session stays");
+    }
+}
+
+#[test]
+fn where_there_is_no_overlay_a_cache_is_read_only_and_that_is_told_once() {
+    let world = World::new(User::Own);
+    let read = with_cache(&world, READS, Level::Full, &["no-overlay"]);
+    assert_eq!((read.ending.clone(), read.standard.text()), (Ending::Exited(0), "theirstheirs".to_owned()));
+    assert!(format!("{:?}", read.notices).contains("~/.cargo/registry is read-only"), "{read:?}");
+    let write = with_cache(&world, "echo x > ~/.cargo/registry/index/new", Level::Full, &["no-overlay"]);
+    assert!(write.error.text().contains("Read-only file system"), "{write:?}");
+    let partial = with_cache(&world, "ls ~/.cargo", Level::Partial, &[]);
+    assert!(format!("{:?}", partial.notices).contains("is not shown: there are none below level full"));
+    fs::remove_dir_all(world.path("owner")).unwrap();
+    let gone = follow_with_cache(&world, &json!([step(0, "run", "true"), step(0, "run", "true")]));
+    assert!(gone[0].notices.contains("~/.cargo/registry is not shown"), "{gone:?}");
+    assert_eq!(gone[1].notices, "[]", "{gone:?}");
+}
+
+/// What a command leaves in the place of a cache costs later commands the cache, and leads nowhere.
+#[test]
+fn a_place_that_is_taken_costs_the_cache_alone() {
+    let world = World::new(User::Own);
+    let home = world.path("home/sandbox/this");
+    std::os::unix::fs::symlink(world.path("root"), home.join(".cargo")).unwrap();
+    let outcome = with_cache(&world, "ls; echo done", Level::Full, &[]);
+    assert_eq!(outcome.ending, Ending::Exited(0), "{outcome:?}");
+    assert!(format!("{:?}", outcome.notices).contains("its place in HOME is taken"), "{outcome:?}");
+    assert!(!world.path("root/registry").exists());
+}
+
+#[test]
+fn what_a_killed_session_leaves_is_removed_by_the_next_one() {
+    for user in User::all() {
+        let world = World::new(user);
+        let steps = json!([
+            step(
+                0,
+                "run",
+                r#"mkdir -m 0 "$HOME/.cargo/registry/closed"; echo x > "$HOME/.cargo/registry/new""#
+            ),
+            step(0, "", "wait"),
+        ]);
+        let mut program = world.sessions(Level::Full, &steps.to_string(), &[world.cache()]);
+        let mut program = program.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "waiting\n");
+        let left = || fs::read_dir(world.path("sessions")).unwrap().count();
+        // One that is there is not touched by another session.
+        follow_with_cache(&world, &json!([step(0, "run", "true")]));
+        assert_eq!(left(), 1);
+        program.kill().unwrap();
+        program.wait().unwrap();
+        assert_eq!(left(), 1, "the control");
+        follow_with_cache(&world, &json!([step(0, "run", "true")]));
+        assert_eq!(left(), 0);
+        assert!(!world.path("owner/.cargo/registry/new").exists());
+        assert_eq!(fs::read_to_string(world.path("owner/.cargo/credentials.toml")).unwrap(), SECRET);
+    }
+}
