@@ -4,6 +4,7 @@
 //! `--quick` opens no connection.
 
 mod backup;
+mod caches;
 mod disk;
 mod servers;
 
@@ -31,14 +32,15 @@ pub(crate) fn examine(
     checks.extend(disk::checks(paths, &config, quick));
     checks.push(workspace(paths, layers));
     checks.extend(servers::checks(layers, &config, quick)?);
-    let (walls, sandbox) = walls();
+    let (walls, level, sandbox) = walls();
     checks.push(walls);
+    checks.extend(caches::checks(paths, &config, level));
     let ok = checks.iter().all(|check| check.state != State::Fail);
     Ok(CommandOutcome::Health(Health { ok, checks, sandbox }))
 }
 
 /// The walls that this machine allows commands.
-fn walls() -> (Check, Sandbox) {
+fn walls() -> (Check, Level, Sandbox) {
     let report = match sandbox::Sandbox::of_this_program() {
         Ok(sandbox) => sandbox.probe(),
         Err(error) => LevelReport { level: Level::None, missing: vec![error.to_string()], landlock: 0 },
@@ -53,7 +55,7 @@ fn walls() -> (Check, Sandbox) {
         _ => "allow user namespaces and Landlock on this machine",
     };
     let abi = (report.landlock > 0).then_some(report.landlock);
-    (check("sandbox", state, why, fix), Sandbox { level, abi, missing: report.missing })
+    (check("sandbox", state, why, fix), report.level, Sandbox { level, abi, missing: report.missing })
 }
 
 fn ok(name: &str, why: impl Into<String>) -> Check {

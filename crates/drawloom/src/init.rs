@@ -1,13 +1,14 @@
-//! `init`: keys, servers and workspaces that are there, and one answer each on what to do with them.
+//! `init`: keys, servers, package caches and workspaces that are there, and one answer each on what to do with them.
 //!
 //! Nothing is used because it lies about: a key found in the environment, a server that answers, weights that could
 //! be fetched are named with where text would go, and taken after a yes. Without a terminal nothing is decided;
 //! what would be asked is said.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use commands::args::maintenance::ConfigCommand;
+use commands::package_caches::{CacheSurroundings, found_caches};
 use commands::results::model::{SetupReport, SetupStep, StepState};
 use commands::{CommandError, CommandOutcome};
 use model::catalogue;
@@ -32,6 +33,7 @@ pub(crate) fn run(
     paths: &InvocationPaths,
     layers: &Layers,
     person: Terminal,
+    caches: bool,
 ) -> Result<CommandOutcome, CommandError> {
     let config = layers.config()?;
     open::home(paths, &config, &person)?;
@@ -46,6 +48,7 @@ pub(crate) fn run(
     init.keys()?;
     init.servers(&detect(&servers())?)?;
     init.embedded()?;
+    init.caches(caches)?;
     let workspace = init.workspace()?;
     Ok(CommandOutcome::Setup(SetupReport { workspace, model: init.model, steps: init.steps }))
 }
@@ -198,6 +201,61 @@ impl Init<'_> {
                 ),
             };
             self.step("embedded", StepState::Open, what, next);
+        }
+        Ok(())
+    }
+
+    /// Package caches that commands in the sandbox may read: those that are there and not configured are offered together,
+    /// and taken after a yes, or where the command line says so.
+    fn caches(&mut self, is_given: bool) -> Result<(), CommandError> {
+        let user_home = commands::walls::user_home();
+        let workspace = self.paths.workspace()?.folder;
+        let surroundings = CacheSurroundings {
+            user_home: user_home.as_deref(),
+            home: &self.paths.home,
+            workspace: Some(&workspace),
+        };
+        let configured = self.config.exec.caches.clone();
+        let told = |folders: &[PathBuf]| {
+            let told = folders.iter().map(|folder| one_line(&folder.to_string_lossy()).into_owned());
+            told.collect::<Vec<_>>().join(", ")
+        };
+        // What lies in one that is configured, or holds it, cannot be added.
+        let can_be_added = |folder: &PathBuf| {
+            let with_it: Vec<_> = configured.iter().chain([folder]).cloned().collect();
+            !configured.contains(folder) && surroundings.caches(&with_it).is_ok()
+        };
+        let found = found_caches(&surroundings).into_iter().map(|known| Path::new("~").join(known.folder));
+        let found: Vec<PathBuf> = found.filter(can_be_added).collect();
+        if !configured.is_empty() {
+            let what = format!("commands in the sandbox read {}", told(&configured));
+            self.step("caches", StepState::Done, what, "");
+        } else if found.is_empty() {
+            self.step("caches", StepState::None, "no package caches of usual tools in your home", "");
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+        let lines = [
+            format!("There are packages that you downloaded: {}.", told(&found)),
+            "Commands in the sandbox could build from them without a network. They would read them and never change \
+             them, and see no credentials in them."
+                .to_owned(),
+        ];
+        let all: Vec<_> = configured.iter().chain(&found).map(|folder| folder.to_string_lossy()).collect();
+        let value = serde_json::to_string(&all).unwrap_or_default();
+        if is_given || self.person.answer(&lines, "Let them read these folders?") == Some(true) {
+            self.set("exec.caches", &value)?;
+            self.step(
+                "caches",
+                StepState::Done,
+                format!("commands in the sandbox read {}", told(&found)),
+                "",
+            );
+        } else {
+            let next =
+                format!("`drawloom config set exec.caches '{value}'` or `drawloom init --caches` uses them");
+            self.step("caches", StepState::Open, format!("not used: {}", lines.join(" ")), next);
         }
         Ok(())
     }

@@ -100,7 +100,9 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         Command::Bench(arguments) => {
             CommandOutcome::Rows(crate::bench::run(&arguments, &mut |line| output.note(line))?)
         }
-        Command::Init(_) => crate::init::run(&paths, &layers, Terminal::new(output.quiet, verbose))?,
+        Command::Init(arguments) => {
+            crate::init::run(&paths, &layers, Terminal::new(output.quiet, verbose), arguments.caches)?
+        }
         Command::Model(ModelCommand::List { .. } | ModelCommand::Pull { .. } | ModelCommand::Use { .. }) => {
             let config = layers.config_for(&command, &|line| output.note(line))?;
             let Command::Model(command) = command else { return Err(command.not_here()) };
@@ -213,7 +215,7 @@ fn first_run(
     if person.answer(&lines, "Look for models and set up the home first?") != Some(true) {
         return Ok((layers, false));
     }
-    output.outcome(&crate::init::run(paths, &layers, person)?)?;
+    output.outcome(&crate::init::run(paths, &layers, person, false)?)?;
     let flags = [("log.level", verbose.then_some("debug"))];
     Ok((Layers::read(&paths.home, std::env::vars_os(), &flags), true))
 }

@@ -10,6 +10,8 @@ mod approvals;
 mod attaching;
 #[path = "cli/browsing.rs"]
 mod browsing;
+#[path = "cli/cache_setup.rs"]
+mod cache_setup;
 #[path = "cli/care.rs"]
 mod care;
 #[path = "cli/chat_flags.rs"]

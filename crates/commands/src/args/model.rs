@@ -37,4 +37,8 @@ pub enum ModelCommand {
 
 /// `init`.
 #[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
-pub struct Init {}
+pub struct Init {
+    /// Let commands in the sandbox read the package caches that are found, without a question.
+    #[arg(long)]
+    pub caches: bool,
+}

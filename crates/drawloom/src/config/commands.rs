@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, IsTerminal as _, Read};
 use std::path::Path;
 
 use commands::args::maintenance::ConfigCommand;
+use commands::package_caches::CacheSurroundings;
 use commands::results::maintenance::{Checked, Paths, Setting, SettingShown, SettingsShown};
 use commands::{CommandError, CommandOutcome};
 use store::home::{Home, HomeOptions};
@@ -37,7 +38,7 @@ pub(crate) fn run(
         }
         ConfigCommand::Unset { key } => unset_key(&key, paths, layers, note).map(CommandOutcome::Setting),
         ConfigCommand::Check => {
-            let problems: Vec<_> = problems(layers)?;
+            let problems: Vec<_> = problems(layers, &paths.home)?;
             Ok(CommandOutcome::Checked(Checked { ok: problems.is_empty(), problems, repaired: None }))
         }
         ConfigCommand::Show { defaults } => Ok(CommandOutcome::Settings(show(defaults, layers, note))),
@@ -255,7 +256,7 @@ fn line_of_input() -> Result<String, CommandError> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
+fn problems(layers: &Layers, home: &Path) -> Result<Vec<String>, CommandError> {
     let mut problems: Vec<_> = layers.problems().iter().map(file::Problem::to_string).collect();
     // Of a file that cannot be read it is not known what is missing.
     if layers.is_broken() {
@@ -292,6 +293,9 @@ fn problems(layers: &Layers) -> Result<Vec<String>, CommandError> {
     }
     problems.extend(config.tools.iter().filter_map(|(name, tool)| tool.read(name).err()));
     problems.extend(config.policy.rules(config.tools.keys()).err());
+    let user_home = commands::walls::user_home();
+    let surroundings = CacheSurroundings { user_home: user_home.as_deref(), home, workspace: None };
+    problems.extend(surroundings.caches(&config.exec.caches).err());
     problems.extend(config.web.of_commands().err());
     problems.extend(config.web.search_service().err());
     Ok(problems)

@@ -1,0 +1,90 @@
+//! How package caches are configured: what `doctor`, `config check` and `init` say of them.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::terminal::Terminal;
+use crate::trust::with_terminal;
+use crate::world::{World, text};
+
+fn checks(world: &World) -> Vec<(String, String)> {
+    let (_, told) = world.json(&["doctor", "--quick"]);
+    let caches = told["checks"].as_array().unwrap().iter().filter(|check| check["name"] == "cache");
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    caches.map(|check| (text(&check["state"]), text(&check["why"]))).collect()
+}
+
+#[test]
+fn doctor_shows_each_cache_and_one_that_is_none_stops_a_command() {
+    let world = World::new();
+    fs::create_dir_all(world.path("user/.cargo/registry")).unwrap();
+    world.write("config.toml", "[exec]\ncaches = [\"~/.cargo/registry\", \"~/.npm/_cacache\"]\n");
+    let told = checks(&world);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told[0].0, "ok", "{told:?}");
+    assert!(told[0].1.starts_with("~/.cargo/registry: commands read it"), "{told:?}");
+    assert_eq!(told[1], ("ok".into(), "~/.npm/_cacache: missing, and passed over until it is there".into()));
+    world.write("config.toml", "[exec]\ncaches = [\"~/.cargo\"]\n");
+    let told = checks(&world);
+    assert_eq!((told.len(), told[0].0.as_str()), (1, "fail"), "{told:?}");
+    let part = "name the part that is meant (~/.cargo/registry, ~/.cargo/git)";
+    assert!(told[0].1.contains(part), "{told:?}");
+    let (_, checked) = world.json(&["config", "check"]);
+    assert!(checked["problems"][0].as_str().unwrap().contains(part), "{checked}");
+    fs::create_dir(world.path("project")).unwrap();
+    let project = text(&world.path("project"));
+    let refused = world.run(&["--workspace", &project, "sandbox", "--", "true"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains(part), "{refused:?}");
+    world.write("config.toml", "[exec]\ncaches = [\"~/.cargo/registry\"]\n");
+    let line =
+        ["--workspace", &project, "sandbox", "--", "sh", "-c", "cd ~/.cargo/registry && touch new && ls"];
+    assert_eq!(world.ok(&line), "new\n");
+    assert_eq!(fs::read_dir(world.path("user/.cargo/registry")).unwrap().count(), 0);
+}
+
+fn found(world: &World) -> PathBuf {
+    for name in [".cargo/registry", ".npm/_cacache", ".ssh", "go"] {
+        fs::create_dir_all(world.path("user").join(name)).unwrap();
+    }
+    world.home().join("config.toml")
+}
+
+const TAKEN: &str = "caches = [\"~/.cargo/registry\", \"~/.npm/_cacache\"]";
+
+#[test]
+fn init_names_the_caches_it_finds_and_takes_them_only_where_that_is_said() {
+    let world = World::new();
+    let config = found(&world);
+    let step = |arguments: &[&str]| {
+        let (_, told) = world.json(arguments);
+        let steps = told["steps"].as_array().unwrap();
+        steps.iter().find(|step| step["name"] == "caches").cloned().unwrap()
+    };
+    let open = step(&["init"]);
+    assert_eq!(open["state"], "open", "{open}");
+    assert!(open["what"].as_str().unwrap().contains("~/.cargo/registry, ~/.npm/_cacache."), "{open}");
+    assert!(!config.exists(), "nothing is decided");
+    let done = step(&["init", "--caches"]);
+    assert_eq!(done["state"], "done", "{done}");
+    assert!(fs::read_to_string(&config).unwrap().contains(TAKEN));
+    assert_eq!(step(&["init"])["state"], "done");
+}
+
+#[test]
+fn init_asks_at_a_terminal_whether_commands_may_read_the_caches() {
+    for (answer, is_taken) in [("y\r", true), ("n\r", false)] {
+        let world = World::new();
+        let config = found(&world);
+        let mut terminal = Terminal::of_width(with_terminal(&world.command(&["init"])), 120);
+        terminal.shows("as the default model? [y/N]");
+        terminal.types("n\r");
+        terminal.shows("Let them read these folders? [y/N]");
+        terminal.types(answer);
+        assert_eq!(terminal.ended(), Some(0), "{}", terminal.contents());
+        let written = fs::read_to_string(config).unwrap_or_default();
+        assert_eq!(written.contains(TAKEN), is_taken, "{written}");
+    }
+}
