@@ -239,7 +239,7 @@ impl Init<'_> {
         let lines = [
             format!("There are packages that you downloaded: {}.", told(&found)),
             "Commands in the sandbox could build from them without a network. They would read them and never change \
-             them, and see no credentials in them."
+             them, and see no file in them that looks like credentials."
                 .to_owned(),
         ];
         let all: Vec<_> = configured.iter().chain(&found).map(|folder| folder.to_string_lossy()).collect();

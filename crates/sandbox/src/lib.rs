@@ -55,7 +55,7 @@
 mod background;
 mod caches;
 #[cfg(target_os = "linux")]
-mod credential_files;
+mod covered_files;
 #[cfg(target_os = "linux")]
 mod descriptors;
 #[cfg(target_os = "linux")]

@@ -20,8 +20,8 @@ pub enum Protection {
     HiddenDrawloom,
     /// The owner's package caches below a layer that takes what is written, or read-only.
     CacheLayers,
-    /// Files of a package cache that look like credentials not seen.
-    CacheCredentials,
+    /// What looks like credentials in a package cache, and sockets in it, not seen.
+    CacheCovers,
     DropCapabilities,
     Landlock,
     Seccomp,
@@ -45,7 +45,7 @@ impl Protection {
         Self::ProtectedMounts,
         Self::HiddenDrawloom,
         Self::CacheLayers,
-        Self::CacheCredentials,
+        Self::CacheCovers,
         Self::DropCapabilities,
         Self::Landlock,
         Self::Seccomp,
@@ -67,7 +67,7 @@ impl Protection {
             Self::ProtectedMounts => "protected-mounts",
             Self::HiddenDrawloom => "hidden-drawloom",
             Self::CacheLayers => "cache-layers",
-            Self::CacheCredentials => "cache-credentials",
+            Self::CacheCovers => "cache-covers",
             Self::DropCapabilities => "drop-capabilities",
             Self::Landlock => "landlock",
             Self::Seccomp => "seccomp",

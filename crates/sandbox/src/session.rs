@@ -19,7 +19,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::background::{BackgroundCommand, OutputLog};
 use crate::caches::{CacheLayers, CachePlace, CacheState, PackageCache};
-use crate::credential_files::credentials_in;
+use crate::covered_files::covered_in;
 use crate::descriptors::SessionNamespaces;
 use crate::level::Level;
 use crate::outcome::{Notice, Outcome, SandboxError};
@@ -182,7 +182,7 @@ impl Session {
 
 /// What the mount of a cache is made from, with an own folder made for it.
 fn layers_of(cache: &PackageCache, own: PathBuf) -> CacheLayers {
-    let covered = std::fs::create_dir(&own).and_then(|()| credentials_in(&cache.folder));
+    let covered = std::fs::create_dir(&own).and_then(|()| covered_in(&cache.folder));
     let covered = covered.map_err(|error| error.to_string());
     CacheLayers { folder: cache.folder.clone(), own, covered }
 }

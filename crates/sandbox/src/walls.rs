@@ -70,7 +70,7 @@ pub struct Limits {
     pub processes: u64,
     /// Bytes of one file that is written.
     pub file_size: u64,
-    /// Free space that a command must leave on the file system of each writable root, in bytes.
+    /// Free space that a command must leave on the file system of each writable root and of `HOME`, in bytes.
     pub free_space: u64,
     /// Bytes that are kept of each output stream, head and tail together; the rest is read and counted.
     pub output: usize,

@@ -26,6 +26,7 @@ pub(crate) fn attempt(name: &str) -> bool {
         "udp" => send_datagram("127.0.0.1", port("UDP")),
         "udp6" => send_datagram("::1", port("UDP6")),
         "unix" => UnixStream::connect(format!("{}/socket", target("OUTSIDE"))).is_ok(),
+        "unix-in-cache" => UnixStream::connect(format!("{}/socket", target("CACHE"))).is_ok(),
         "unix-datagram" => unix_datagram(),
         "unix-raw" => unix_raw(&format!("{}/datagrams", target("OUTSIDE"))),
         "abstract" => {

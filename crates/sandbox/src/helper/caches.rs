@@ -29,7 +29,7 @@ pub(super) fn open<'a>(
     protections: &Protections,
 ) -> Result<CacheFolders<'a>, String> {
     let covered = layers.covered.as_deref().map_err(Clone::clone)?;
-    let covered = if protections.has(Protection::CacheCredentials) { covered } else { &[] };
+    let covered = if protections.has(Protection::CacheCovers) { covered } else { &[] };
     let open = |path| open_place(path).map_err(|error| error.to_string());
     Ok(CacheFolders { folder: open(&layers.folder)?, own: open(&layers.own)?, covered })
 }

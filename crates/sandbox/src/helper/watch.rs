@@ -122,7 +122,7 @@ fn over_limit(walls: &Walls, scope: ProcessScope, with_unmapped: bool) -> Option
         return Some(format!("{} MiB of memory", limits.memory >> 20));
     }
     let is_full = |root| statvfs(root).is_ok_and(|space| space.f_bavail * space.f_frsize < limits.free_space);
-    if walls.writable_roots().any(is_full) {
+    if walls.writable_roots().chain([walls.home.as_path()]).any(is_full) {
         return Some(format!("less than {} MiB of free space", limits.free_space >> 20));
     }
     None

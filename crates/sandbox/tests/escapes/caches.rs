@@ -15,7 +15,7 @@ use crate::{all_are_held, succeeds, succeeds_freely};
 
 /// A line with the cache as the command has it; without walls, the owner's.
 macro_rules! cached {
-    ($name:literal, $line:literal) => {
+    ($name:expr, $line:literal) => {
         Row {
             cached: true,
             ..row(
@@ -26,6 +26,7 @@ macro_rules! cached {
     };
 }
 
+const SOCKET: &str = "socket in the cache";
 const ENTRY: &str = "owner/.cargo/registry/index/file";
 
 fn changed(world: &World) -> bool {
@@ -67,6 +68,7 @@ pub(crate) const CACHES: &[Row] = &[
     ),
     cached!("credentials beside the cache", r#"grep -q s3cret "$OWNER/.cargo/credentials.toml""#),
     cached!("credentials above the cache", r#"grep -q s3cret "$C/../credentials.toml""#),
+    cached!(SOCKET, r#"CACHE="$C" "$ATTEMPT" attempt unix-in-cache"#),
     cached!("link out of the cache", r#"grep -q s3cret "$C/out""#),
 ];
 
@@ -87,6 +89,13 @@ fn without_overlays_the_owners_caches_are_held_as_well() {
         let (succeeded, outcome) = succeeds(row, User::Own, Level::Full, &["no-overlay"]);
         assert!(!succeeded, "{}: {outcome:?}", row.name);
     }
+}
+
+/// Below an overlay a socket is another one than the owner's: it is seen once there is none.
+#[test]
+fn without_covers_and_overlays_a_socket_in_a_cache_answers() {
+    let row = CACHES.iter().find(|row| row.name == SOCKET).unwrap();
+    assert!(succeeds(row, User::Own, Level::Full, &["no-overlay", "cache-covers"]).0);
 }
 
 fn with_cache(world: &World, line: &str, level: Level, weaker: &[&str]) -> Outcome {

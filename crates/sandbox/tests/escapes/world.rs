@@ -72,6 +72,7 @@ pub(crate) struct World {
     folder: TempDir,
     victim: Child,
     unix: UnixListener,
+    in_cache: UnixListener,
     abstract_unix: UnixListener,
     tcp: TcpListener,
     udp: UdpSocket,
@@ -131,6 +132,7 @@ impl World {
         std::os::unix::fs::symlink("tools", path("root/.cargo")).unwrap();
         std::os::unix::fs::symlink("AGENTS.md", path("root/CLAUDE.md")).unwrap();
         let unix = UnixListener::bind(path("outside/socket")).unwrap();
+        let in_cache = UnixListener::bind(path(cache).join("socket")).unwrap();
         let datagrams = UnixDatagram::bind(path("outside/datagrams")).unwrap();
         datagrams.set_nonblocking(true).unwrap();
         let name = folder.path().to_string_lossy().into_owned();
@@ -157,6 +159,7 @@ impl World {
             user,
             victim,
             unix,
+            in_cache,
             abstract_unix: UnixListener::bind_addr(&address).unwrap(),
             tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
             udp,
@@ -187,7 +190,7 @@ impl World {
     fn targets(&self) -> BTreeMap<String, String> {
         let path = |name: &str| self.path(name).to_string_lossy().into_owned();
         let udp6 = self.udp6.as_ref().map_or(0, |socket| socket.local_addr().unwrap().port());
-        let _ = (&self.unix, &self.abstract_unix);
+        let _ = (&self.unix, &self.in_cache, &self.abstract_unix);
         [
             ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
             ("ROOT", path("root")),

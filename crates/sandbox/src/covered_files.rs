@@ -1,11 +1,12 @@
-//! Files of a package cache that look like credentials. No command sees them.
+//! Files of a package cache that no command sees: those that look like credentials, and sockets and pipes, by which it
+//! would speak to a process of the owner.
 //!
 //! A cache holds what a registry hands to everybody, so there should be none. Whole packages lie unpacked in it, though, and a
 //! file that one of them brings must stay: a certificate (`cacert.pem`), a source called `credentials.rs` or `id_map.go`. So
 //! a name counts only where no package needs it, and a file that may be a private key only if it begins as one.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::{self, File, FileType};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -36,11 +37,13 @@ const NAMES: [&str; 11] = [
 ///
 /// # Errors
 /// If the cache cannot be listed, or has too many entries.
-pub(crate) fn credentials_in(cache: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn covered_in(cache: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut linked = HashSet::new();
-    each_file(cache, |path, _| {
-        if is_credential(cache, path) {
+    each_file(cache, |path, _, kind| {
+        if !kind.is_file() {
+            found.push(path.to_owned());
+        } else if is_credential(cache, path) {
             let metadata = cache.join(path).symlink_metadata()?;
             if metadata.nlink() > 1 {
                 linked.insert(metadata.ino());
@@ -50,7 +53,7 @@ pub(crate) fn credentials_in(cache: &Path) -> io::Result<Vec<PathBuf>> {
         Ok(())
     })?;
     if !linked.is_empty() {
-        each_file(cache, |path, number| {
+        each_file(cache, |path, number, _| {
             if linked.contains(&number) && !found.iter().any(|known| known == path) {
                 found.push(path.to_owned());
             }
@@ -60,9 +63,9 @@ pub(crate) fn credentials_in(cache: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Tells each regular file below a folder, with its number in the file system. Links are not followed, and what may not be
-/// listed is passed over: a command is the same user.
-fn each_file(cache: &Path, mut tell: impl FnMut(&Path, u64) -> io::Result<()>) -> io::Result<()> {
+/// Tells each path below a folder that is no folder and no link, with its number in the file system. Links are not followed,
+/// and what may not be listed is passed over: a command is the same user.
+fn each_file(cache: &Path, mut tell: impl FnMut(&Path, u64, FileType) -> io::Result<()>) -> io::Result<()> {
     let mut folders = vec![PathBuf::new()];
     let mut entries = 0;
     while let Some(folder) = folders.pop() {
@@ -79,8 +82,8 @@ fn each_file(cache: &Path, mut tell: impl FnMut(&Path, u64) -> io::Result<()>) -
             let kind = entry.file_type()?;
             if kind.is_dir() {
                 folders.push(folder.join(entry.file_name()));
-            } else if kind.is_file() {
-                tell(&folder.join(entry.file_name()), entry.ino())?;
+            } else if !kind.is_symlink() {
+                tell(&folder.join(entry.file_name()), entry.ino(), kind)?;
             }
         }
     }
@@ -135,7 +138,8 @@ mod tests {
         }
         fs::hard_link(cache.path().join(".npmrc"), cache.path().join("src/readme")).unwrap();
         std::os::unix::fs::symlink("credentials.toml", cache.path().join("link")).unwrap();
-        let mut found = credentials_in(cache.path()).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(cache.path().join("src/socket")).unwrap();
+        let mut found = covered_in(cache.path()).unwrap();
         found.sort();
         let expected = [
             ".npmrc",
@@ -146,6 +150,7 @@ mod tests {
             "src/one/id_rsa",
             "src/one/server.pem",
             "src/readme",
+            "src/socket",
         ];
         assert_eq!(found, expected.map(PathBuf::from));
     }
