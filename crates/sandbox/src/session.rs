@@ -62,7 +62,10 @@ impl Sandbox {
         caches: &[PackageCache],
     ) -> Result<Session, SandboxError> {
         let folder = match level == Level::Full && caches.is_empty() {
-            true => None,
+            true => {
+                SessionFolder::sweep(place);
+                None
+            }
             false => Some(SessionFolder::make(place).map_err(|error| SandboxError::Path {
                 path: place.to_owned(),
                 problem: error.to_string(),

@@ -25,11 +25,7 @@ impl SessionFolder {
     /// Makes a folder in another one, and removes those of sessions that are over.
     pub(crate) fn make(place: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(place)?;
-        for entry in fs::read_dir(place)?.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(PREFIX) && lock(&entry.path()).is_ok() {
-                remove(&entry.path());
-            }
-        }
+        Self::sweep(place);
         for attempt in 0..100 {
             let path = place.join(format!("{PREFIX}{}-{attempt}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
@@ -46,6 +42,15 @@ impl SessionFolder {
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Removes folders of sessions that are over.
+    pub(crate) fn sweep(place: &Path) {
+        for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(PREFIX) && lock(&entry.path()).is_ok() {
+                remove(&entry.path());
+            }
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
