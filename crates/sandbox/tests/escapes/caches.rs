@@ -9,7 +9,7 @@ use drawloom_sandbox::{Ending, Level, Limits, Outcome};
 use serde_json::json;
 
 use crate::rows::{NO_LANDLOCK_RIGHT, Row, differs, is_there, row};
-use crate::sessions::{follow_with_cache, step};
+use crate::sessions::{background, follow_with_cache, step};
 use crate::world::{SECRET, User, World};
 use crate::{all_are_held, succeeds, succeeds_freely};
 
@@ -128,6 +128,26 @@ fn a_cache_is_read_and_what_is_written_to_it_stays_in_its_session() {
         assert_eq!(world.text(ENTRY).unwrap(), "theirs");
         assert_eq!(fs::read_dir(world.path("sessions")).unwrap().count(), 0, "nothing of a session stays");
     }
+}
+
+/// Two commands at once have copies of one mount: an upper folder that were part of two would not be told of the other's.
+#[test]
+fn commands_of_a_session_that_run_at_once_see_what_each_writes_to_a_cache() {
+    let world = World::new(User::Own);
+    let reads = r#"cd "$HOME/.cargo/registry"; echo on; read line; cat late; echo back > early; echo done; read line"#;
+    let given = follow_with_cache(
+        &world,
+        &json!([
+            background(0, reads, "on"),
+            step(0, "run", r#"echo ours > "$HOME/.cargo/registry/late""#),
+            step(0, "say", json!(["go\n", "ours\ndone"])),
+            step(0, "run", r#"cat "$HOME/.cargo/registry/early""#),
+            step(1, "run", r#"ls "$HOME/.cargo/registry""#),
+        ]),
+    );
+    assert!(given[2].ending.starts_with("Printed"), "{given:?}");
+    assert_eq!(given[3].text, "back\n", "{given:?}");
+    assert!(given[4].text.contains("index") && !given[4].text.contains("early"), "{given:?}");
 }
 
 #[test]
