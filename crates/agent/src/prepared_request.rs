@@ -7,7 +7,7 @@ use context::window_beginning::WindowBeginning;
 use context::{Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse};
 use loom::content::NotCanonical;
 use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, NodeId, Op};
-use model::{EncodedRequest, ModelError, Prompt, SiblingSlot};
+use model::{EncodedRequest, ModelError, Prompt, SiblingSlot, Thinking, ThinkingControl};
 use store::{
     AttachedWrites, Claim, Cursor, Fence, Guard, HashedBytes, LeaseOwner, NewGeneration, Principal,
     Reservation, StoreError,
@@ -292,7 +292,13 @@ impl PreparedRequest {
         };
         let (settings, unsent) = {
             let sampling = ask.sampling(&self.assembled.prompt, self.manifest.budget);
-            sent_sampling::settings(&ask.params, sampling.thinking, &self.encoded)
+            let always_thinks = ask.model.info().thinks == ThinkingControl::Always;
+            // As little as it can.
+            let thinking = sampling.thinking.map(|thinking| match thinking {
+                Thinking::Off if always_thinks => Thinking::Low,
+                thinking => thinking,
+            });
+            sent_sampling::settings(&ask.params, thinking, &self.encoded)
         };
         let like = GenerationRow {
             id: runtime.new_id::<GenerationId>()?,

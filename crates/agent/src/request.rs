@@ -194,12 +194,6 @@ impl GenerationRequest {
         let thinking = self.params.thinking.filter(|_| can_be_told).and_then(|thinking| match prompt {
             Prompt::Raw(_) => None,
             Prompt::Chat(chat) if chat.prefill.is_some() => Some(Thinking::Off),
-            // As little as it can.
-            Prompt::Chat(_)
-                if thinking == Thinking::Off && self.model.info().thinks == ThinkingControl::Always =>
-            {
-                Some(Thinking::Low)
-            }
             Prompt::Chat(_) => Some(thinking),
         });
         // What runs here keeps its cache by itself.

@@ -38,8 +38,9 @@ fn one_of_several_new_answers_is_chosen() {
     terminal.shows("answer 3 of 3:");
     terminal.shows("which one, 2 to 4?");
     terminal.shows(" 3  Three. And more.");
-    terminal.says_on("9\n3\n");
-    terminal.shows("a number from 2 to 4:");
+    // Whoever mistypes a number means to answer.
+    terminal.says_on("9\nthe third\n3\n");
+    terminal.shows("a number from 2 to 4, or Enter for 2:");
     terminal.shows("goes on from answer 3 of 4");
     terminal.says("/siblings\r");
     terminal.shows("3 *");

@@ -150,3 +150,11 @@ fn a_file_that_nothing_divides_names_the_option_that_would() {
     let (said, made) = new("Chapters", chapters, &["--split", "chapter"]);
     assert!(made == 2 && !said.contains("--split"), "{said}");
 }
+
+#[test]
+fn a_byte_order_mark_is_no_text_of_a_document() {
+    let world = World::new();
+    std::fs::write(world.path("here/marked.md"), "\u{feff}# My Title\n\nText.\n").unwrap();
+    world.ok(&["tree", "new", "--file", "marked.md"]);
+    assert_eq!(world.ok(&["tree", "text", "My Title"]), "# My Title\n\nText.\n");
+}

@@ -50,14 +50,14 @@ fn a_flag_a_preset_and_the_configuration_say_how_much_in_the_servers_words() {
         json!({"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}})
     );
     say("ol/qwen3:8b", &["--preset", "deep"]);
-    assert_eq!(last(&chat)["reasoning_effort"], "high");
+    assert_eq!(chat.bodies().last().unwrap()["reasoning_effort"], "high");
     say("ol/qwen3:8b", &["--preset", "deep", "--think", "off"]);
-    assert_eq!(last(&chat)["reasoning_effort"], "none", "a flag goes before a preset");
+    assert_eq!(chat.bodies().last().unwrap()["reasoning_effort"], "none", "a flag goes before a preset");
     say("ol/qwen3:8b", &[]);
-    assert_eq!(last(&chat)["reasoning_effort"], Value::Null, "control");
+    assert_eq!(chat.bodies().last().unwrap()["reasoning_effort"], Value::Null, "control");
     world.ok(&["config", "set", "model.think", "low"]);
     say("ol/qwen3:8b", &[]);
-    assert_eq!(last(&chat)["reasoning_effort"], "low");
+    assert_eq!(chat.bodies().last().unwrap()["reasoning_effort"], "low");
 }
 
 #[test]
@@ -84,6 +84,28 @@ fn a_document_says_it_too() {
     let run = world.run(&["tree", "generate", "story", "--think", "low", "--model", "ol/qwen3:8b"]);
     assert!(run.err.contains("continues raw text and cannot think"), "{run:?}");
     assert_eq!(chat.bodies().last().unwrap()["reasoning_effort"], "none", "its beginning is given");
+}
+
+#[test]
+fn a_model_that_always_thinks_is_shown_with_what_it_was_told() {
+    let world = World::new();
+    let _servers = two(&world);
+    world.ok(&["chat", "-m", "Wet?", "--model", "cl/claude-opus-5-5", "--think", "off"]);
+    let (_, said) = world.json(&["log"]);
+    let tree = said["exchanges"][0]["tree"].as_str().unwrap().to_owned();
+    let shown = world.ok(&["tree", "show", &tree]);
+    assert!(shown.contains("thinking low"), "{shown}");
+}
+
+#[test]
+fn a_passage_that_a_local_server_continues_has_a_length() {
+    let world = World::new();
+    let (_, chat) = two(&world);
+    world.ok(&["config", "set", "providers.ol.kind", "llamacpp"]);
+    world.ok(&["tree", "new", "--title", "story", "--text", "It was a dark night."]);
+    world.ok(&["tree", "generate", "story", "--model", "ol/m"]);
+    let sent = chat.bodies().last().unwrap().clone();
+    assert!(sent["prompt"].is_string() && sent["max_tokens"] == 96, "{sent}");
 }
 
 #[test]

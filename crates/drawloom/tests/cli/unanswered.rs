@@ -75,6 +75,23 @@ fn the_way_to_ask_again_names_the_model_that_was_named_and_how_it_was_asked() {
 }
 
 #[test]
+fn the_way_to_ask_again_keeps_plan_mode_and_finds_an_odd_name_and_a_schema_is_not_forgotten() {
+    let (world, _, on) = home();
+    for (words, again) in [
+        (&["chat", "--plan", "-m", "Tidy up"][..], "chat --plan -m /retry"),
+        (&["chat", "--session=-x", "-m", "Hello"], "chat --session=-x -m /retry"),
+    ] {
+        let run = world.run(words);
+        assert!(run.err.contains(&format!("`drawloom {again}`")), "{run:?}");
+    }
+    std::fs::write(world.path("here/s.json"), r#"{"type": "object"}"#).unwrap();
+    let run = world.run(&["ask", "--schema", "s.json", "Invent"]);
+    assert!(run.err.contains("ask it as before") && !run.err.contains("/retry`"), "{run:?}");
+    on.store(true, Ordering::SeqCst);
+    world.ok(&["chat", "--session=-x", "-m", "/retry"]);
+}
+
+#[test]
 fn retry_asks_a_message_that_failed_and_gives_one_more_answer_to_another() {
     let (world, near, on) = home();
     assert_ne!(world.run(&["chat", "-m", "first"]).code, Some(0));

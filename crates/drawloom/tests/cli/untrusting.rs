@@ -244,6 +244,17 @@ fn s4_of_two_answers_about_one_folder_at_two_paths_the_later_counts() {
 }
 
 #[test]
+fn s4_a_workspace_in_whose_place_a_file_stands_is_untrusted() {
+    let world = World::new();
+    let clone = clone(&world);
+    world.ok(&["workspace", "trust", &text(&clone)]);
+    std::fs::remove_dir_all(&clone).unwrap();
+    std::fs::write(&clone, "a file").unwrap();
+    world.ok(&["workspace", "untrust", &text(&clone)]);
+    assert_ne!(world.run(&["workspace", "trust", &text(&clone)]).code, Some(0), "control");
+}
+
+#[test]
 fn s4_a_workspace_that_is_gone_is_untrusted_however_its_path_is_written() {
     for spelling in ["../clone", "../link/clone", "../gone/../clone", "clone/../../link/clone/."] {
         let world = World::new();

@@ -292,3 +292,19 @@ fn each_model_that_sees_a_part_is_named_whenever_it_is_another_part() {
         assert_eq!(run.err.contains("the model sees from “On day"), is_told, "{model}: {run:?}");
     }
 }
+
+#[test]
+fn what_leaves_the_window_of_a_document_is_what_was_said_beforehand() {
+    let world = World::new();
+    world.write("config.toml", "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"http://127.0.0.1:1/v1\"\nwindow = 32000\n");
+    let passages: Vec<String> = (0..200)
+        .map(|n| format!("Passage {n}. {}", "The rain is in the hand of the weaver. ".repeat(10)))
+        .collect();
+    std::fs::write(world.path("here/novel.md"), passages.join("\n\n")).unwrap();
+    world.ok(&["tree", "new", "--title", "Novel", "--file", "novel.md"]);
+    let left_out = || world.json(&["context", "show", "--next", "Novel"]).1["left_out"].as_u64().unwrap();
+    assert_eq!(left_out(), 0);
+    let (_, said) = world.json(&["tree", "compact", "Novel"]);
+    let chars = said["chars"].as_u64().unwrap();
+    assert!(left_out().abs_diff(chars) < 10 && (30_000..60_000).contains(&chars), "{said} {}", left_out());
+}

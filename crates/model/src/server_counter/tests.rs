@@ -216,6 +216,30 @@ async fn a_template_of_no_plausible_length_is_not_counted_nor_asked_for_again() 
 }
 
 #[tokio::test]
+async fn a_template_without_what_was_answered_before_is_not_counted() {
+    for (kind, is_counted) in
+        [(PartKind::Assistant, false), (PartKind::System, false), (PartKind::Schema, true)]
+    {
+        let asking = Asking::new(|path, body| match path {
+            "/apply-template" => Some((200, json!({"prompt": "one and two"}))),
+            _ => words(body),
+        })
+        .await;
+        let body = json!({"messages": [{"role": "user", "content": "one"}, {"content": "x".repeat(900)}]});
+        let text = body.to_string();
+        let range = |from: &str, length, kind| {
+            let start = text.find(from).unwrap();
+            PartRange { part: PartId(0), bytes: start..start + length, kind }
+        };
+        let ranges = vec![range("one", 3, PartKind::User), range("xxx", 900, kind)];
+        let request = request(DialectName::OpenAiChat, &body, ranges);
+        asking.counter.learn(&["so".to_owned()]).await;
+        asking.counter.learn_request(&request).await;
+        assert_eq!(asking.counter.request(&request).is_some(), is_counted, "{kind:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_request_with_a_picture_stays_estimated() {
     let asking = Asking::new(|path, body| match path {
         "/apply-template" => Some((200, json!({"prompt": "of two"}))),
