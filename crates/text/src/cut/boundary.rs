@@ -60,14 +60,12 @@ pub(super) fn has_speech_tag(quote: TextSlice<'_>, after: TextSlice<'_>) -> Opti
     match rest.next() {
         Some('と') => {
             let within: Vec<char> = rest.take(NAME_WITHIN).take_while(|c| c.is_alphabetic()).collect();
-            if within.first().is_some_and(|c| "言云い叫答尋聞問思呟囁つ怒笑".contains(*c)) {
-                return Some(true);
-            }
             // Who speaks may stand between: `と彼は言った`.
-            if let Some(name) = within.iter().position(|c| "はが".contains(*c)) {
-                if within[name..].iter().any(|c| "言叫答尋聞問呟囁".contains(*c)) {
-                    return Some(true);
-                }
+            let mut behind_name = within.iter().skip_while(|c| !"はが".contains(**c));
+            if within.first().is_some_and(|c| "言云い叫答尋聞問思呟囁つ怒笑".contains(*c))
+                || behind_name.any(|c| "言叫答尋聞問呟囁".contains(*c))
+            {
+                return Some(true);
             }
             let next = after.chars().nth(within.len() + 1);
             let is_known = within.len() == NAME_WITHIN || next.is_some();
