@@ -11,6 +11,7 @@
 //! Not found: a value in another encoding (hex, gzip, UTF-16), base64 wrapped into lines, one value percent-encoded
 //! in two ways at once. Of an unaligned base64 value up to four bits stay visible in the characters beside the mask.
 
+mod filter;
 mod find;
 mod forms;
 mod scan;
@@ -26,6 +27,7 @@ use aho_corasick::Anchored;
 use aho_corasick::automaton::{Automaton as _, StateID};
 use aho_corasick::nfa::contiguous::NFA;
 
+use filter::Filter;
 use scan::Scan;
 
 pub use find::TextFinder;
@@ -147,6 +149,8 @@ pub struct Masker {
 
 struct Inner {
     search: NFA,
+    /// Tells of a whole text that nothing is to be searched for; none where a form is too short for that.
+    filter: Option<Filter>,
     /// The state of `search` that has read nothing.
     start: StateID,
     /// For each pattern of `search`: the secret's place in `marks`, and the form.
@@ -178,12 +182,16 @@ impl Masker {
         }
         let search = NFA::builder().prefilter(false).build(&texts).map_err(MaskError::TooMany)?;
         let start = search.start_state(Anchored::No).map_err(MaskError::Search)?;
+        let filter = Filter::new(texts.iter().map(String::as_str));
         let marks = secrets.iter().map(Mark::of).collect();
-        Ok(Self { inner: Arc::new(Inner { search, start, patterns, marks }) })
+        Ok(Self { inner: Arc::new(Inner { search, filter, start, patterns, marks }) })
     }
 
     #[must_use]
     pub fn mask<'a>(&self, text: &'a str) -> Masked<'a> {
+        if !self.may_find_in(text.as_bytes()) {
+            return Masked { text: Cow::Borrowed(text), spans: Vec::new() };
+        }
         let mut scan = Scan::new(self);
         scan.feed(self, text.as_bytes());
         if scan.spans.is_empty() {
@@ -218,12 +226,19 @@ impl Masker {
     /// Whether any value occurs in `bytes`, in any form.
     #[must_use]
     pub fn finds_in(&self, bytes: &[u8]) -> bool {
+        if !self.may_find_in(bytes) {
+            return false;
+        }
         let mut scan = Scan::new(self);
         // In pieces, so that a find at the beginning does not cost reading to the end.
         bytes.chunks(4096).any(|piece| {
             scan.feed(self, piece);
             !scan.spans.is_empty()
         })
+    }
+
+    fn may_find_in(&self, bytes: &[u8]) -> bool {
+        self.inner.filter.as_ref().is_none_or(|filter| filter.may_find_in(bytes))
     }
 
     /// Masks bytes as they arrive.
