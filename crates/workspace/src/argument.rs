@@ -121,7 +121,7 @@ impl FileArgument {
     /// # Errors
     /// [`FileProblem::TooLarge`] as soon as more than `limit` bytes came.
     pub fn read_at_most(self, limit: u64) -> Result<Vec<u8>, FileProblem> {
-        read_capped(self, limit)
+        read_capped(self, limit, 0)
     }
 }
 

@@ -92,33 +92,60 @@ impl StoreGuard {
     /// Whether `file` is one of the store's. A store file that cannot be looked at counts as a
     /// match: this fails closed.
     pub fn covers(&self, file: FileId) -> bool {
+        self.look().covers(file)
+    }
+
+    /// The store's files as they are now.
+    pub(crate) fn look(&self) -> StoreFiles {
         let databases = self.databases.read().unwrap_or_else(PoisonError::into_inner);
-        databases.iter().any(|database| database.covers(file))
+        let mut files = StoreFiles::default();
+        databases.iter().for_each(|database| database.add_to(&mut files));
+        files
     }
 
     /// Whether a name in a folder is one of the store's, taken or free: a planted `-journal` would
     /// be replayed into the database.
     pub(crate) fn claims(&self, folder: BorrowedFd<'_>, name: &OsStr) -> bool {
+        self.names_in(folder).iter().any(|known| known == name)
+    }
+
+    /// The names in a folder that are the store's, taken or free.
+    pub(crate) fn names_in(&self, folder: BorrowedFd<'_>) -> Vec<OsString> {
         let databases = self.databases.read().unwrap_or_else(PoisonError::into_inner);
-        databases.iter().filter(|database| database.names.iter().any(|known| known == name)).any(|database| {
-            match (fstat(&database.folder), fstat(folder)) {
-                (Ok(ours), Ok(theirs)) => FileId::of(&ours) == FileId::of(&theirs),
-                _ => true,
-            }
-        })
+        let there = databases.iter().filter(|database| match (fstat(&database.folder), fstat(folder)) {
+            (Ok(ours), Ok(theirs)) => FileId::of(&ours) == FileId::of(&theirs),
+            _ => true,
+        });
+        there.flat_map(|database| database.names.iter().cloned()).collect()
+    }
+}
+
+/// The store's files as they were at one look.
+///
+/// Those that SQLite makes later are none of them: whoever keeps it must know otherwise that a file is not newer.
+#[derive(Debug, Default)]
+pub(crate) struct StoreFiles {
+    ids: Vec<FileId>,
+    /// Whether one could not be looked at: then any file may be it.
+    is_unknown: bool,
+}
+
+impl StoreFiles {
+    pub(crate) fn covers(&self, file: FileId) -> bool {
+        self.is_unknown || self.ids.contains(&file)
     }
 }
 
 impl Database {
-    fn covers(&self, file: FileId) -> bool {
-        let held = self.file.as_ref().is_some_and(|held| match fstat(held) {
-            Ok(stat) => FileId::of(&stat) == file,
-            Err(_) => true,
-        });
-        held || self.names.iter().any(|name| match statat(&self.folder, name, AtFlags::empty()) {
-            Ok(stat) => FileId::of(&stat) == file,
-            Err(Errno::NOENT) => false,
-            Err(_) => true,
-        })
+    fn add_to(&self, files: &mut StoreFiles) {
+        let held = self.file.iter().map(fstat);
+        let named = self.names.iter().map(|name| statat(&self.folder, name, AtFlags::empty()));
+        for stat in held.chain(named) {
+            match stat {
+                Ok(stat) => files.ids.push(FileId::of(&stat)),
+                Err(Errno::NOENT) => {}
+                Err(_) => files.is_unknown = true,
+            }
+        }
     }
 }

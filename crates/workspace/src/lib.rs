@@ -52,6 +52,7 @@ pub use identity::FileId;
 pub use lock::{LockError, WorkspaceLock};
 pub use path::{PathProblem, RelativePath, file_name_of_key};
 pub use root::{
-    Content, DirEntry, FileStamp, LinkPolicy, Listing, Metadata, ReadRules, Root, StampedListing,
+    Content, DirEntry, FileReader, FileStamp, LinkPolicy, Listing, Metadata, OpenFolder, ReadRules, Root,
+    StampedListing,
 };
 pub use small_file::replace_small_file;

@@ -95,11 +95,15 @@ impl RelativePath {
         }
         let mut components = Path::new(name).components();
         match (components.next(), components.next()) {
-            (Some(Component::Normal(only)), None) if only == name => {
-                Self::from_components(&self.0.join(name))
-            }
-            _ => Err(PathProblem::Outside),
+            (Some(Component::Normal(only)), None) if only == name => {}
+            _ => return Err(PathProblem::Outside),
         }
+        // Both parts keep to the rules already, but for the length.
+        let whole = self.0.join(name);
+        if name.len() > MAX_NAME || whole.as_os_str().len() > MAX_PATH {
+            return Err(PathProblem::TooLong);
+        }
+        Ok(Self(whole))
     }
 
     /// Folder and name.

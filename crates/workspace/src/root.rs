@@ -8,6 +8,9 @@
 
 mod beneath;
 mod changes;
+mod folder;
+#[cfg(test)]
+mod folder_tests;
 mod listing;
 mod reading;
 mod rules;
@@ -17,7 +20,7 @@ mod tests;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
 
 use crate::descriptor::descriptor_path;
@@ -26,6 +29,7 @@ use crate::guard::StoreGuard;
 use crate::identity::FileId;
 use crate::path::{PathProblem, RelativePath};
 
+pub use folder::{FileReader, OpenFolder};
 pub use listing::{DirEntry, FileStamp, Listing, StampedListing};
 pub use reading::Content;
 pub use rules::{LinkPolicy, Metadata, ReadRules};
@@ -125,24 +129,30 @@ impl Root {
 /// regular file that is none of the store's.
 pub(crate) fn reopen_regular(file: &OwnedFd, guard: &StoreGuard) -> Result<OwnedFd, FileProblem> {
     let stat = fstat(file)?;
-    match FileKind::of(FileType::from_raw_mode(stat.st_mode)) {
-        FileKind::Regular => {}
-        FileKind::Symlink => return Err(FileProblem::Symlink),
-        other => return Err(FileProblem::NotRegular(other)),
-    }
+    require_regular(&stat)?;
     if guard.covers(FileId::of(&stat)) {
         return Err(FileProblem::StoreFile);
     }
     reopen(file.as_fd(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
 }
 
+fn require_regular(stat: &Stat) -> Result<(), FileProblem> {
+    match FileKind::of(FileType::from_raw_mode(stat.st_mode)) {
+        FileKind::Regular => Ok(()),
+        FileKind::Symlink => Err(FileProblem::Symlink),
+        other => Err(FileProblem::NotRegular(other)),
+    }
+}
+
 /// Opens what an `O_PATH` descriptor stands for: there is no second lookup of a name, hence nothing to race.
 pub(crate) fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, FileProblem> {
     openat(CWD, descriptor_path(file), flags | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| match errno {
-        Errno::NOENT => {
-            let missing = "/proc is not mounted: files cannot be opened safely without it";
-            FileProblem::Io(std::io::Error::new(std::io::ErrorKind::Unsupported, missing))
-        }
+        Errno::NOENT => no_proc(),
         other => other.into(),
     })
+}
+
+fn no_proc() -> FileProblem {
+    let missing = "/proc is not mounted: files cannot be opened safely without it";
+    FileProblem::Io(std::io::Error::new(std::io::ErrorKind::Unsupported, missing))
 }

@@ -40,7 +40,7 @@ pub(super) trait Calls {
         limit: u64,
     ) -> Result<(OwnedFd, Vec<u8>), FileProblem> {
         let file = reopen_regular(found, guard)?;
-        let bytes = read_capped(File::from(file.try_clone()?), limit)?;
+        let bytes = read_capped(File::from(file.try_clone()?), limit, 0)?;
         Ok((file, bytes))
     }
 

@@ -11,7 +11,7 @@ use super::{LinkPolicy, Root, reopen};
 use crate::error::{FileError, FileKind, FileProblem};
 use crate::identity::FileId;
 use crate::path::RelativePath;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// One name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +20,8 @@ pub struct DirEntry {
     pub name: OsString,
     /// Kind of the entry; links are not followed.
     pub kind: FileKind,
+    /// Inode that the folder gives for the name: on some stacked file systems not that of the file.
+    pub(crate) inode: u64,
 }
 
 /// The entries of a folder, ordered by the bytes of their names so that two runs agree.
@@ -110,33 +112,40 @@ impl Root {
     }
 
     fn scan(&self, path: &RelativePath, max: usize) -> Result<Listing, FileProblem> {
-        let folder = reopen(self.folder(path)?.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY)?;
-        let mut listing = Listing::default();
-        for entry in Dir::read_from(&folder)? {
-            let Ok(entry) = entry else {
-                listing.incomplete = true;
-                break;
-            };
-            let name = entry.file_name().to_bytes();
-            if name == b"." || name == b".." {
-                continue;
-            }
-            if listing.entries.len() == max {
-                listing.incomplete = true;
-                break;
-            }
-            let kind = match entry.file_type() {
-                FileType::Unknown => match statat(&folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                    Err(_) => FileType::Unknown,
-                },
-                known => known,
-            };
-            listing
-                .entries
-                .push(DirEntry { name: OsString::from_vec(name.to_vec()), kind: FileKind::of(kind) });
-        }
-        listing.entries.sort();
-        Ok(listing)
+        list_folder(&self.folder(path)?, max)
     }
+}
+
+/// Lists the folder that an `O_PATH` descriptor stands for.
+pub(super) fn list_folder(folder: &OwnedFd, max: usize) -> Result<Listing, FileProblem> {
+    let folder = reopen(folder.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let mut listing = Listing::default();
+    for entry in Dir::read_from(&folder)? {
+        let Ok(entry) = entry else {
+            listing.incomplete = true;
+            break;
+        };
+        let name = entry.file_name().to_bytes();
+        if name == b"." || name == b".." {
+            continue;
+        }
+        if listing.entries.len() == max {
+            listing.incomplete = true;
+            break;
+        }
+        let kind = match entry.file_type() {
+            FileType::Unknown => match statat(&folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                Err(_) => FileType::Unknown,
+            },
+            known => known,
+        };
+        listing.entries.push(DirEntry {
+            name: OsString::from_vec(name.to_vec()),
+            kind: FileKind::of(kind),
+            inode: entry.ino(),
+        });
+    }
+    listing.entries.sort_unstable();
+    Ok(listing)
 }

@@ -9,15 +9,15 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 
 use super::*;
 
-struct Field {
+pub(super) struct Field {
     _temp: tempfile::TempDir,
-    outside: PathBuf,
-    inside: PathBuf,
-    roots: [Root; 2],
-    guard: StoreGuard,
+    pub(super) outside: PathBuf,
+    pub(super) inside: PathBuf,
+    pub(super) roots: [Root; 2],
+    pub(super) guard: StoreGuard,
 }
 
-fn field() -> Field {
+pub(super) fn field() -> Field {
     let temp = tempfile::tempdir().unwrap();
     let inside = temp.path().join("w");
     fs::create_dir_all(inside.join("docs/capabilities")).unwrap();
@@ -32,7 +32,7 @@ fn field() -> Field {
     Field { outside: temp.path().canonicalize().unwrap(), inside, roots, guard, _temp: temp }
 }
 
-fn path(text: &str) -> RelativePath {
+pub(super) fn path(text: &str) -> RelativePath {
     RelativePath::parse(text).unwrap()
 }
 
