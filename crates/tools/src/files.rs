@@ -14,7 +14,10 @@ mod relocation;
 mod walk;
 mod write;
 
+use std::borrow::Cow;
+
 use loom::Digest;
+use memchr::memchr;
 use workspace::{FileError, FileKind, LinkPolicy, ReadRules, RelativePath, Root, RootedPath};
 
 use crate::tool::{Tool, ToolScope};
@@ -52,7 +55,7 @@ fn failed(error: &FileError) -> String {
 /// Bytes of a file that is read or searched.
 pub(crate) const MAX_BYTES: u64 = 10 << 20;
 
-/// The text of a file and the digest of its bytes: with secrets masked in it before anything is cut; bytes that are no
+/// The text of a file and the digest of its bytes. The text is with secrets masked in it before anything is cut; bytes that are no
 /// UTF-8 are shown as U+FFFD, and a byte order mark is none of it.
 fn text_of(
     scope: &ToolScope,
@@ -64,13 +67,23 @@ fn text_of(
     let rules = ReadRules { links, ..ReadRules::at_most(MAX_BYTES) };
     let content = root.read(path, &rules).map_err(|error| failed(&error))?;
     let digest = content.digest();
-    let bytes = content.bytes;
-    if bytes.contains(&0) {
+    Ok((masked(scope, path, &content.bytes)?.into_owned(), digest))
+}
+
+/// The text that the bytes of a file are shown and searched as.
+fn masked<'b>(scope: &ToolScope, path: &RelativePath, bytes: &'b [u8]) -> Result<Cow<'b, str>, String> {
+    if memchr(0, bytes).is_some() {
         return Err(format!("{path} is no text: it holds zero bytes"));
     }
-    let text = String::from_utf8_lossy(&bytes);
-    let masked = scope.masker.mask(text.strip_prefix('\u{feff}').unwrap_or(&text)).text.into_owned();
-    Ok((masked, digest))
+    let mask = |text: &'b str| scope.masker.mask(text.strip_prefix('\u{feff}').unwrap_or(text)).text;
+    Ok(match str::from_utf8(bytes) {
+        Ok(text) => mask(text),
+        Err(_) => {
+            let text = String::from_utf8_lossy(bytes);
+            let text = scope.masker.mask(text.strip_prefix('\u{feff}').unwrap_or(&text)).text.into_owned();
+            Cow::Owned(text)
+        }
+    })
 }
 
 /// What stands behind a name in a list, so that its kind is seen.

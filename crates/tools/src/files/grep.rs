@@ -1,13 +1,23 @@
 //! `grep`: lines of files by a regular expression, in time that grows with their length alone.
 
-use std::fmt::Write as _;
+mod expression;
+mod matches;
+#[cfg(test)]
+mod tests;
+mod workers;
 
-use regex::{Regex, RegexBuilder};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use workspace::LinkPolicy;
 
-use super::walk::{Found, STOPPED, Walk};
+use self::expression::Expression;
+use self::matches::{AllMatches, FileMatches, Search};
+use self::workers::{Candidate, Job, Outcome, Workers};
+use super::walk::{STOPPED, Walk, Walked};
 use super::{glob, place, text_of};
 use crate::tool::CallScope;
 
@@ -16,12 +26,6 @@ pub(super) const DESCRIPTION: &str = "Search the lines of files by a regular exp
 
 /// Lines that match and are shown, unless another number is asked for.
 const MATCHES: usize = 200;
-/// Characters of what is shown.
-const OUTPUT: usize = 50_000;
-/// Characters that are shown of one line.
-const LINE: usize = 400;
-/// Bytes that a compiled expression may take.
-const EXPRESSION: usize = 4 << 20;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,44 +51,63 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    run_by(call, asked, cores)
+}
+
+/// Searches by as many threads as are given.
+fn run_by(call: &CallScope<'_>, asked: &Arguments, threads: usize) -> Result<String, String> {
     let CallScope { scope, cancel, .. } = *call;
-    let expression = RegexBuilder::new(&asked.pattern)
-        .case_insensitive(asked.ignore_case)
-        .size_limit(EXPRESSION)
-        .build()
+    let expression = Expression::new(&asked.pattern, asked.ignore_case)
         .map_err(|error| format!("{:?} cannot be searched for: {error}", asked.pattern))?;
     let names = asked.glob.as_deref().map(glob::matcher).transpose()?;
     let place = place(scope, asked.path.as_deref().unwrap_or("."))?;
-    let (root, named) = (place.root, place.path.clone());
+    let root = place.root;
     let walk = Walk { place, ignored: asked.ignored, cancel };
     let most = asked.limit.unwrap_or(MATCHES);
-    let mut found_all =
-        Matches { expression, context: asked.context, left: most, out: String::new(), files: 0 };
-    let (mut unread, mut why, mut read) = (0, None, Vec::new());
-    let walked = walk.files(|found| {
-        if names.as_ref().is_none_or(|names| names.is_match(found.below)) {
-            match text_of(scope, root, found.path, LinkPolicy::Refuse) {
-                Ok((text, digest)) => {
-                    let before = found_all.files;
-                    found_all.look(found, &text);
-                    read.extend((found_all.files > before).then_some(digest));
-                }
-                Err(error) => {
-                    unread += 1;
-                    why = Some(error).filter(|_| *found.path == named);
-                }
+    let search = Search { expression, context: asked.context, most };
+    let mut all = AllMatches::new(most);
+    let (mut unread, mut ended) = (0, None);
+    let mut take = |outcome| {
+        match outcome {
+            Outcome::Unread => unread += 1,
+            Outcome::Matches(FileMatches { digest, shown, passed_over }) => {
+                all.add(digest, &shown);
+                ended = all.is_full().then(|| Walked::enough(passed_over));
             }
         }
-        !found_all.is_full() && !cancel.is_cancelled()
+        ended.is_none()
+    };
+    let (is_enough, mut named) = (AtomicBool::new(false), None);
+    let job = Job { scope, search: &search, cancel, threads };
+    let walked = std::thread::scope(|threads| {
+        let mut workers = Workers::new(threads, job, &is_enough);
+        let walked = walk.files(|found| {
+            if names.as_ref().is_some_and(|names| !names.is_match(found.below)) {
+                return true;
+            }
+            let path = found.path.clone();
+            let Some((folder, entry)) = found.entry else {
+                named = Some(path);
+                return false;
+            };
+            let (folder, passed_over) = (Arc::clone(folder), found.passed_over);
+            workers.add(Candidate { path, folder, entry, passed_over }, &mut take) && !cancel.is_cancelled()
+        });
+        workers.finish(&mut take);
+        walked
     })?;
-    // The one that was named.
-    if let Some(why) = why {
-        return Err(why);
+    if let Some(path) = named {
+        let (text, digest) = text_of(scope, root, &path, LinkPolicy::Refuse)?;
+        if let Some(shown) = search.look(&path, &text) {
+            all.add(digest, &shown);
+        }
     }
-    call.has_read(read);
-    let is_full = found_all.is_full();
-    let Matches { mut out, files, .. } = found_all;
-    if files == 0 {
+    let walked = ended.unwrap_or(walked);
+    let (is_full, is_none) = (all.is_full(), all.files.is_empty());
+    call.has_read(all.files);
+    let mut out = all.out;
+    if is_none {
         out.push_str("[No line matches.]\n");
     } else if is_full {
         out.push_str("[There may be more: name a folder or a longer expression.]\n");
@@ -94,50 +117,4 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
     }
     let note = if cancel.is_cancelled() { STOPPED.to_owned() } else { walked.note() };
     Ok(out + &note)
-}
-
-/// Lines that were found.
-struct Matches {
-    expression: Regex,
-    context: usize,
-    /// Lines that may still be found.
-    left: usize,
-    out: String,
-    /// Files in which something was found.
-    files: usize,
-}
-
-impl Matches {
-    fn is_full(&self) -> bool {
-        self.left == 0 || self.out.len() >= OUTPUT
-    }
-
-    fn look(&mut self, found: &Found<'_>, text: &str) {
-        let path = found.path.as_path().display();
-        let lines: Vec<&str> = text.lines().collect();
-        // The first line that was not shown yet.
-        let mut next = 0;
-        for (at, line) in lines.iter().enumerate() {
-            if self.is_full() {
-                return;
-            }
-            if !self.expression.is_match(line) {
-                continue;
-            }
-            self.files += usize::from(next == 0);
-            self.left -= 1;
-            let from = at.saturating_sub(self.context).max(next);
-            if next > 0 && from > next && self.context > 0 {
-                self.out.push_str("--\n");
-            }
-            let to = (at + self.context + 1).min(lines.len());
-            for (number, line) in lines.iter().enumerate().take(to).skip(from) {
-                let sign = if self.expression.is_match(line) { ':' } else { '-' };
-                let shown: String = line.chars().take(LINE).collect();
-                let cut = if shown.len() < line.len() { "…" } else { "" };
-                let _ = writeln!(self.out, "{path}{sign}{}{sign}{shown}{cut}", number + 1);
-            }
-            next = to.max(next);
-        }
-    }
 }

@@ -1,10 +1,12 @@
 //! The files below a folder, in order, without links; what git ignores is passed over unless asked for.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
 
 use model::Cancel;
-use workspace::{FileKind, LinkPolicy, RelativePath, RootedPath};
+use workspace::{FileKind, LinkPolicy, OpenFolder, RelativePath, RootedPath};
 
 use super::failed;
 use crate::ignores::{Ignores, shown};
@@ -34,6 +36,11 @@ pub(super) struct Walked {
 }
 
 impl Walked {
+    /// A walk that ended where enough had been found.
+    pub(super) const fn enough(passed_over: usize) -> Self {
+        Self { ended: Ended::Whole, passed_over }
+    }
+
     /// What stands below what was found.
     pub(super) fn note(&self) -> String {
         let end = match self.ended {
@@ -63,6 +70,10 @@ pub(super) struct Found<'p> {
     pub(super) path: &'p RelativePath,
     /// Its path below the folder that was walked.
     pub(super) below: &'p Path,
+    /// The folder it was found in, and its place there; none of the file that was named itself.
+    pub(super) entry: Option<(&'p Arc<OpenFolder>, usize)>,
+    /// What was passed over before it.
+    pub(super) passed_over: usize,
 }
 
 impl Walk<'_> {
@@ -86,57 +97,70 @@ impl Walk<'_> {
         let at_start = root.stat(&self.place.path, LinkPolicy::Refuse).map_err(|error| failed(&error))?;
         if at_start.kind == FileKind::Regular {
             let below = Path::new(start.file_name().unwrap_or_default());
-            see(&Found { path: &self.place.path, below });
+            see(&Found { path: &self.place.path, below, entry: None, passed_over: 0 });
             return Ok(Ended::Whole);
         }
         let mut ignores = if self.ignored { Ignores::none(root) } else { Ignores::above(root, &start) };
         let mut seen = 0;
-        // Folders that are to be listed, the next one last, with how many ignore files stand above each.
-        let mut folders = vec![(start.clone(), ignores.len())];
+        // Folders that are to be listed, the next one last, with how many ignore files stand above each; none of a
+        // path that is no text.
+        let mut folders = vec![(path_of(&start), ignores.len())];
         let (mut is_first, mut is_cut) = (true, false);
         while let Some((folder, above)) = folders.pop() {
             if self.cancel.is_cancelled() {
                 return Ok(Ended::Stopped);
             }
             ignores.truncate(above);
-            ignores.enter(&folder);
-            let listed = path_of(&folder).map(|path| root.list(&path, MOST));
-            let listing = match listed {
-                Some(Ok(listing)) => listing,
-                Some(Err(error)) if is_first => return Err(failed(&error)),
-                Some(Err(_)) | None => {
+            let Some(folder) = folder else {
+                *passed_over += 1;
+                continue;
+            };
+            ignores.enter(folder.as_path());
+            let opened = match root.open_folder(&folder, MOST) {
+                Ok(opened) => Arc::new(opened),
+                Err(error) if is_first => return Err(failed(&error)),
+                Err(_) => {
                     *passed_over += 1;
                     continue;
                 }
             };
             is_first = false;
-            is_cut |= listing.incomplete;
+            is_cut |= opened.listing().incomplete;
             let mut below = Vec::new();
-            for entry in listing.entries {
+            for (number, entry) in opened.listing().entries.iter().enumerate() {
                 seen += 1;
                 if seen > MOST {
                     return Ok(Ended::Limited);
                 }
-                let at = folder.join(&entry.name);
                 let is_folder = entry.kind == FileKind::Folder;
-                if entry.name == OsStr::new(".git") || ignores.is_ignored(&at, is_folder) {
+                if !is_folder && entry.kind != FileKind::Regular || entry.name == OsStr::new(".git") {
                     continue;
                 }
-                let depth = at.components().count().saturating_sub(start.components().count());
-                match entry.kind {
-                    FileKind::Folder if depth < DEPTH => below.push((at, ignores.len())),
-                    FileKind::Folder => *passed_over += 1,
-                    FileKind::Regular => {
-                        let Some(path) = path_of(&at) else {
-                            *passed_over += 1;
-                            continue;
-                        };
-                        let below = at.strip_prefix(&start).unwrap_or(&at);
-                        if !see(&Found { path: &path, below }) {
-                            return Ok(Ended::Whole);
-                        }
+                let path = entry.name.to_str().and_then(|name| folder.join(name).ok());
+                let at = match &path {
+                    Some(path) => Cow::Borrowed(path.as_path()),
+                    None => Cow::Owned(folder.as_path().join(&entry.name)),
+                };
+                if ignores.is_ignored(&at, is_folder) {
+                    continue;
+                }
+                if is_folder {
+                    let depth = at.components().count().saturating_sub(start.components().count());
+                    if depth < DEPTH {
+                        below.push((path, ignores.len()));
+                    } else {
+                        *passed_over += 1;
                     }
-                    _ => {}
+                    continue;
+                }
+                let Some(path) = &path else {
+                    *passed_over += 1;
+                    continue;
+                };
+                let below = path.as_path().strip_prefix(&start).unwrap_or(path.as_path());
+                let entry = Some((&opened, number));
+                if !see(&Found { path, below, entry, passed_over: *passed_over }) {
+                    return Ok(Ended::Whole);
                 }
             }
             folders.extend(below.into_iter().rev());
