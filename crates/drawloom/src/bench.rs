@@ -14,8 +14,10 @@ mod metrics;
 mod paths;
 mod report;
 mod scratch;
+mod scripted;
 mod sizes;
 mod starts;
+mod tools;
 mod turns;
 mod wire;
 
@@ -34,6 +36,9 @@ const LONGEST_PATH: u64 = 100_000;
 /// The smallest tree that says anything.
 const FEWEST: u64 = 1_000;
 
+/// The smallest workspace that says anything.
+const FEWEST_FILES: u64 = 100;
+
 /// Measures everything; tells `progress` what it is at. Runs a runtime of its own, so that it is not to be called
 /// within one. A million nodes take minutes and most of a gigabyte of disk for the time.
 ///
@@ -43,6 +48,15 @@ pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<BenchR
     if args.what == BenchArg::Turn {
         let mut report = Report::new(progress);
         turns::measure(&mut report, &Scratch::new()?)?;
+        return Ok(report.finish());
+    }
+    if matches!(args.what, BenchArg::Tools | BenchArg::All) && args.files < FEWEST_FILES {
+        let message = format!("a workspace of {} files says nothing about large ones", args.files);
+        return Err(CommandError::usage(message, format!("give --files at least {FEWEST_FILES}")));
+    }
+    if args.what == BenchArg::Tools {
+        let mut report = Report::new(progress);
+        tools::measure(&mut report, &Scratch::new()?, args.files)?;
         return Ok(report.finish());
     }
     if args.nodes < FEWEST {
@@ -58,6 +72,7 @@ pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<BenchR
     starts::measure(&mut report, &scratch);
     if args.what == BenchArg::All {
         turns::measure(&mut report, &scratch)?;
+        tools::measure(&mut report, &scratch, args.files)?;
     }
     let measured: Pin<Box<dyn Future<Output = Result<(), CommandError>> + '_>> = Box::pin(async {
         sizes::measure(&mut report, &scratch, &powers(1_000, args.nodes)).await?;
@@ -101,7 +116,9 @@ mod tests {
 
     #[test]
     fn a_tree_too_small_to_tell_anything_is_refused() {
-        let args = Bench { what: BenchArg::Loom, nodes: 10 };
+        let args = Bench { what: BenchArg::Loom, nodes: 10, files: 100 };
+        assert_eq!(run(&args, &mut |_| {}).unwrap_err().exit, 2);
+        let args = Bench { what: BenchArg::Tools, nodes: 1_000, files: 99 };
         assert_eq!(run(&args, &mut |_| {}).unwrap_err().exit, 2);
     }
 
@@ -109,7 +126,7 @@ mod tests {
     #[test]
     fn every_row_is_there_and_is_a_number() {
         let mut said = 0;
-        let args = Bench { what: BenchArg::Loom, nodes: 1_000 };
+        let args = Bench { what: BenchArg::Loom, nodes: 1_000, files: 100 };
         let rows = run(&args, &mut |_| said += 1).unwrap().rows;
         for row in &rows {
             assert!(row.value.is_finite(), "{row:?}");

@@ -8,6 +8,8 @@ mod answers;
 mod approvals;
 #[path = "cli/attaching.rs"]
 mod attaching;
+#[path = "cli/benchmarks.rs"]
+mod benchmarks;
 #[path = "cli/browsing.rs"]
 mod browsing;
 #[path = "cli/cache_setup.rs"]

@@ -160,6 +160,14 @@ pub struct Bench {
     #[arg(long, default_value_t = 1_000_000)]
     #[serde(default = "million")]
     pub nodes: u64,
+    /// Files of the largest workspace.
+    #[arg(long, default_value_t = 100_000)]
+    #[serde(default = "hundred_thousand")]
+    pub files: u64,
+}
+
+const fn hundred_thousand() -> u64 {
+    100_000
 }
 
 const fn million() -> u64 {
@@ -199,4 +207,6 @@ pub enum BenchArg {
     Loom,
     /// A message to a model that answers at once.
     Turn,
+    /// Searches and commands of an agent in a large workspace, beside ripgrep where it is installed.
+    Tools,
 }

@@ -1,0 +1,26 @@
+//! Measurements that run the program itself.
+
+use crate::world::World;
+
+/// No time is asserted: a busy machine does not decide.
+#[test]
+fn every_row_of_the_tools_is_there_and_is_a_number() {
+    let world = World::new();
+    let (code, answer) = world.json(&["bench", "tools", "--files", "200"]);
+    assert_eq!(code, Some(0), "{answer}");
+    let rows = answer["rows"].as_array().unwrap();
+    for name in [
+        "grep over 200 files, thread_42 = 5[0-9]*42",
+        "grep over 200 files, nowhere_at_all",
+        "glob over 200 files, **/d*7/f07.rs",
+        "`drawloom sandbox -- true` in 20 files",
+        "`drawloom sandbox -- true` in 200 files",
+        "first command of a turn in 20 files of 0 MB",
+        "later commands of a turn in 20 files of 0 MB",
+        "from Ctrl-C to the end of a command that runs",
+    ] {
+        let row =
+            rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}: {answer}"));
+        assert!(row["value"].as_f64().is_some_and(|value| value > 0.0), "{row}");
+    }
+}
