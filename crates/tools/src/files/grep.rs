@@ -24,6 +24,8 @@ use crate::tool::CallScope;
 pub(super) const DESCRIPTION: &str = "Search the lines of files by a regular expression (no look-around, no \
                                       back-references). Files that git ignores and files that are no text are left out.";
 
+/// Threads that search at most, whatever the number of cores: each holds folders open.
+const THREADS: usize = 16;
 /// Lines that match and are shown, unless another number is asked for.
 const MATCHES: usize = 200;
 
@@ -52,7 +54,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    run_by(call, asked, cores)
+    run_by(call, asked, cores.min(THREADS))
 }
 
 /// Searches by as many threads as are given.

@@ -90,11 +90,39 @@ fn show(out: &mut String, path: &str, number: usize, line: &Line<'_>, sign: char
     let _ = writeln!(out, "{path}{sign}{}{sign}{shown}{more}", number + 1);
 }
 
+/// How much more may be shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Lines that match.
+    lines: usize,
+    /// Bytes; the last line may go beyond.
+    bytes: usize,
+}
+
+impl Room {
+    pub(super) const fn new(most: usize) -> Self {
+        Self { lines: most, bytes: OUTPUT }
+    }
+
+    pub(super) const fn is_full(&self) -> bool {
+        self.lines == 0 || self.bytes == 0
+    }
+
+    /// Takes the room of all that is shown of a file.
+    pub(super) fn count(&mut self, shown: &Shown) {
+        self.take(shown.ends.len(), shown.text.len());
+    }
+
+    fn take(&mut self, lines: usize, bytes: usize) {
+        self.lines = self.lines.saturating_sub(lines);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
 /// Everything that was found, in the order of the files.
 #[derive(Debug)]
 pub(super) struct AllMatches {
-    /// Lines that may still be found.
-    left: usize,
+    room: Room,
     pub(super) out: String,
     /// Digests of the files in which something was found.
     pub(super) files: Vec<Digest>,
@@ -102,11 +130,11 @@ pub(super) struct AllMatches {
 
 impl AllMatches {
     pub(super) const fn new(most: usize) -> Self {
-        Self { left: most, out: String::new(), files: Vec::new() }
+        Self { room: Room::new(most), out: String::new(), files: Vec::new() }
     }
 
     pub(super) const fn is_full(&self) -> bool {
-        self.left == 0 || self.out.len() >= OUTPUT
+        self.room.is_full()
     }
 
     /// Adds as much of the next file as there is room for.
@@ -116,7 +144,7 @@ impl AllMatches {
             if self.is_full() {
                 break;
             }
-            self.left -= 1;
+            self.room.take(1, end - from);
             self.out.push_str(&shown.text[from..*end]);
             from = *end;
         }

@@ -15,7 +15,7 @@ use loom::Digest;
 use model::Cancel;
 use workspace::{FileReader, OpenFolder, RelativePath};
 
-use super::matches::{FileMatches, Search};
+use super::matches::{FileMatches, Room, Search};
 use crate::files::{MAX_BYTES, failed, masked};
 use crate::tool::ToolScope;
 
@@ -218,11 +218,20 @@ impl Drop for Answer<'_> {
 struct Readers(Option<FileReader>);
 
 fn search(job: Job<'_>, is_enough: &AtomicBool, batch: &[Candidate], reader: &mut Readers) -> Outcomes {
-    let wanted =
-        batch.iter().take_while(|_| !is_enough.load(Ordering::Relaxed) && !job.cancel.is_cancelled());
-    wanted
-        .filter_map(|candidate| search_file(job, candidate, reader).unwrap_or(Some(Outcome::Unread)))
-        .collect()
+    let mut outcomes = Outcomes::new();
+    // What fills all that may be shown leaves no room for a file behind it.
+    let mut room = Room::new(job.search.most);
+    for candidate in batch {
+        if room.is_full() || is_enough.load(Ordering::Relaxed) || job.cancel.is_cancelled() {
+            break;
+        }
+        let outcome = search_file(job, candidate, reader).unwrap_or(Some(Outcome::Unread));
+        if let Some(Outcome::Matches(found)) = &outcome {
+            room.count(&found.shown);
+        }
+        outcomes.extend(outcome);
+    }
+    outcomes
 }
 
 /// What becomes of a file; an error where it is not searched.
