@@ -6,11 +6,14 @@
 //!
 //! The store's files are looked at once a folder, *after* its names were listed: a file that was among the names and
 //! still is the same file was there at that look, so it is none that SQLite made since. Any other file, one that
-//! took the place of the listed one, is compared with the store's files as they are at that moment, and the names
-//! that SQLite uses are refused in the store's folder whatever they name.
+//! took the place of the listed one, is compared with the store's files as they are at that moment; so is one that
+//! changed shortly before the look or later, as every file does that is made or given a further name, lest a new file
+//! has the inode of one that was listed. The names that SQLite uses are refused in the store's folder whatever they
+//! name.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, read, retry_on_intr};
@@ -35,6 +38,8 @@ pub struct OpenFolder {
     guard: StoreGuard,
     /// As they were after the names were listed.
     store: StoreFiles,
+    /// When that was, in seconds since 1970.
+    looked: i64,
     /// Names of this folder that are the store's.
     store_names: Vec<OsString>,
 }
@@ -50,8 +55,19 @@ impl Root {
             let id = FileId::of(&fstat(&folder)?);
             let listing = list_folder(&folder, max)?;
             let store_names = self.guard.names_in(folder.as_fd());
+            let looked = seconds_since_1970();
             let (store, guard, resolver) = (self.guard.look(), self.guard.clone(), self.resolver);
-            Ok(OpenFolder { path: path.clone(), folder, id, listing, resolver, guard, store, store_names })
+            Ok(OpenFolder {
+                path: path.clone(),
+                folder,
+                id,
+                listing,
+                resolver,
+                guard,
+                store,
+                looked,
+                store_names,
+            })
         };
         open().map_err(|problem| FileError::new(path, problem))
     }
@@ -82,7 +98,8 @@ impl OpenFolder {
         let id = FileId::of(&stat);
         let is_listed = id == FileId { inode: entry.inode, ..self.id };
         let is_the_stores = self.store.covers(id) || self.store_names.contains(&entry.name);
-        if is_the_stores || (!is_listed && self.guard.covers(id)) {
+        let is_older = stat.st_ctime.saturating_add(CLOCKS) < self.looked;
+        if is_the_stores || (!(is_listed && is_older) && self.guard.covers(id)) {
             return Err(FileProblem::StoreFile);
         }
         let bytes = u64::try_from(stat.st_size).unwrap_or(0);
@@ -157,5 +174,14 @@ impl FileReader {
     }
 }
 
+/// Seconds by which the clock of a file system may be behind.
+const CLOCKS: i64 = 2;
+
 /// Bytes that are asked for at least.
 const MIN_BUFFER: usize = 16 << 10;
+
+/// 0 of a clock that cannot be right: then every file counts as new.
+fn seconds_since_1970() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(0)
+}
