@@ -1,7 +1,10 @@
 //! Paths of open descriptors: the one place where another system's form would stand.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
 
 /// Path by which this process opens again what a descriptor refers to, whatever has its name by now.
 ///
@@ -9,4 +12,12 @@ use std::path::PathBuf;
 /// needs a mounted `/proc`.
 pub fn descriptor_path(descriptor: impl AsFd) -> PathBuf {
     format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd()).into()
+}
+
+/// Opens the folder of the descriptors of this process, each named by its number there.
+///
+/// # Errors
+/// [`Errno::NOENT`] without a mounted `/proc`.
+pub(crate) fn open_descriptors() -> Result<OwnedFd, Errno> {
+    openat(CWD, "/proc/self/fd", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }

@@ -15,13 +15,14 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
+use rustix::fs::{Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, read, retry_on_intr};
 use rustix::path::DecInt;
 
 use super::beneath::WalkRules;
 use super::listing::list_folder;
 use super::{LinkPolicy, Listing, Resolver, Root, require_regular};
+use crate::descriptor::open_descriptors;
 use crate::error::{FileError, FileProblem};
 use crate::guard::{StoreFiles, StoreGuard};
 use crate::identity::FileId;
@@ -115,21 +116,19 @@ impl OpenFolder {
 /// Reads files one after the other into one buffer. It is for one thread, and not for a process that was forked with it.
 #[derive(Debug)]
 pub struct FileReader {
-    /// `/proc/self/fd`: the way there is gone once.
+    /// Folder of this process's descriptors: the way there is gone once.
     descriptors: OwnedFd,
     buffer: Vec<u8>,
 }
 
 impl FileReader {
     /// # Errors
-    /// [`FileProblem::Io`] without a mounted `/proc`.
+    /// [`FileProblem::Io`] without a folder of descriptors.
     pub fn new() -> Result<Self, FileProblem> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let descriptors =
-            openat(CWD, "/proc/self/fd", flags, Mode::empty()).map_err(|errno| match errno {
-                Errno::NOENT => super::no_proc(),
-                other => other.into(),
-            })?;
+        let descriptors = open_descriptors().map_err(|errno| match errno {
+            Errno::NOENT => super::no_proc(),
+            other => other.into(),
+        })?;
         Ok(Self { descriptors, buffer: Vec::new() })
     }
 
