@@ -128,6 +128,7 @@ pub(crate) async fn send(
         who: &call.who,
         tree: ask.tree,
         place: begun.row.place.as_ref(),
+        runs: &begun.row.runs,
         inputs: &prepared.assembled.inputs,
         trusts_by_record: prepared.trusts_by_record,
     };

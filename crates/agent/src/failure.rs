@@ -53,6 +53,9 @@ impl From<&Refusal> for Failure {
             Refusal::Pruned(OpTarget::Position(pruned)) | Refusal::BelowPruned { pruned, .. } => {
                 format!("`drawloom tree restore TREE {pruned}` shows it again")
             }
+            Refusal::Pruned(OpTarget::Version(pruned)) => {
+                format!("`drawloom tree restore TREE {pruned} --version` shows it again")
+            }
             refusal => refusal.hint().to_owned(),
         };
         Self::of(told, refusal, hint)

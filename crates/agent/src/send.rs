@@ -224,9 +224,8 @@ async fn require_visible(
     earlier: &GenerationRow,
     inputs: &[(OriginRole, NodeId)],
 ) -> Result<(), AgentError> {
-    let Some(at) = earlier.place.as_ref().map(|place| place.parent) else { return Ok(()) };
-    let inputs: Vec<NodeId> = inputs.iter().map(|(_, node)| *node).collect();
-    let hidden =
-        runtime.read(&call.who, earlier.tree, move |rows| request_permit::hidden(rows, at, &inputs)).await?;
-    hidden.map_or(Ok(()), |refusal| Err(refusal.into()))
+    let Some(place) = &earlier.place else { return Ok(()) };
+    let of = (earlier.tree, place);
+    let withdrawn = request_permit::withdrawn(runtime, &call.who, of, &earlier.runs, inputs).await?;
+    withdrawn.map_or(Ok(()), |refusal| Err(refusal.into()))
 }

@@ -342,3 +342,36 @@ async fn nothing_is_asked_again_below_what_was_pruned_since() {
         assert_eq!(asked.lock().unwrap().len(), sent + 2);
     }
 }
+
+/// Of a passage with versions the one that was sent is pruned: neither its bytes go out again nor itself where it is named.
+#[tokio::test]
+async fn a_version_that_is_pruned_is_not_sent_again() {
+    for mut home in homes() {
+        let asked = furnish(&mut home);
+        let tree = home.tree("buffer", "It rained.").await;
+        let first = home.append(&tree, " KEPT.").await;
+        home.append(&tree, " Stars.").await;
+        let edited = home.ok(&["tree", "edit", &tree, &first, "--text", " PRUNED."]).await;
+        let pruned = field(&edited, "node");
+        let made = home.ok(&["tree", "generate", &tree]).await;
+        let node = field(&made["nodes"][0], "id");
+        home.ok(&["tree", "prune", &tree, &pruned, "--version"]).await;
+        let sent = asked.lock().unwrap().len();
+        for words in [
+            &["context", "replay", &node][..],
+            &["tree", "generate", &tree, "--context", &pruned],
+            &["tree", "generate", &tree, "--instruction", &pruned],
+        ] {
+            let refused = home.err(words).await;
+            assert_eq!((refused.code.as_ref(), refused.exit), ("refused", 2), "{words:?}: {refused:?}");
+            assert!(refused.hint.contains("--version` shows it again"), "{words:?}: {refused:?}");
+        }
+        assert_eq!(asked.lock().unwrap().len(), sent);
+        // The control: an old version that was not sent hides nothing.
+        home.ok(&["tree", "restore", &tree, &pruned, "--version"]).await;
+        home.ok(&["tree", "prune", &tree, &first, "--version"]).await;
+        home.ok(&["context", "replay", &node]).await;
+        home.ok(&["tree", "generate", &tree, "--context", &pruned]).await;
+        assert_eq!(asked.lock().unwrap().len(), sent + 2);
+    }
+}
