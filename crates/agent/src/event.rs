@@ -56,6 +56,9 @@ pub enum SessionEvent {
         /// Tokens of the request.
         #[serde(default)]
         tokens: u64,
+        /// Whether they were counted, and not estimated.
+        #[serde(default)]
+        counted: bool,
     },
     /// A request brought no whole answer: what becomes of the part that came is another event.
     RequestFailed { generation: GenerationId, nodes: Vec<NodeId> },

@@ -110,6 +110,7 @@ pub(crate) async fn send(
         place: info.place,
         manifest: begun.row.manifest,
         tokens: prepared.manifest.tokens,
+        counted: prepared.manifest.is_counted(),
     });
     let mut deltas = MaskedDeltas::new(call.events.as_ref(), &runtime.masker, &begun.row.reserved);
     let (stop, cancel) = Cancel::new();

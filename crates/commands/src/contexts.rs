@@ -297,7 +297,8 @@ fn window_beginning(
 /// `context diff`.
 pub(crate) async fn diff(app: &App, asker: &Asker, args: Diff) -> Result<CommandOutcome, CommandError> {
     let (a, b) = (sent(app, asker, &args.a).await?, sent(app, asker, &args.b).await?);
-    let mut diff = ContextDiff { added: Vec::new(), removed: Vec::new(), changed: Vec::new() };
+    let estimated = !(a.manifest.is_counted() && b.manifest.is_counted());
+    let mut diff = ContextDiff { added: Vec::new(), removed: Vec::new(), estimated, changed: Vec::new() };
     // Segments are paired by what they are and where they come from, in the order they stand.
     let mut left: Vec<Option<&Segment>> = a.manifest.segments.iter().map(Some).collect();
     for after in &b.manifest.segments {

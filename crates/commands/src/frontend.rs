@@ -1,6 +1,7 @@
 //! The frontend of an invocation: what a person sees while a command works, and what they are asked.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,21 @@ use workspace::{FileError, StoreGuard};
 
 use crate::approvals::is_named;
 
+/// Tokens of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestTokens {
+    pub tokens: u64,
+    /// Whether they were counted, and not estimated.
+    pub is_counted: bool,
+}
+
+impl fmt::Display for RequestTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let about = if self.is_counted { "" } else { "≈ " };
+        write!(f, "{about}{} tokens", self.tokens)
+    }
+}
+
 /// Whoever shows what a command does.
 pub trait Frontend: Send + Sync {
     /// One line of progress or notice.
@@ -24,9 +40,9 @@ pub trait Frontend: Send + Sync {
     /// The server of a model is waited for, which counts the tokens of a request; nothing is being written.
     fn counts(&self, _model: &str) {}
     /// A request of so many tokens went to a model, while the answer to another one may be written.
-    fn sent(&self, _model: &str, _tokens: u64) {}
+    fn sent(&self, _model: &str, _tokens: RequestTokens) {}
     /// A request of so many tokens is waited for, and nothing is being written.
-    fn awaits(&self, _model: &str, _tokens: u64) {}
+    fn awaits(&self, _model: &str, _tokens: RequestTokens) {}
     /// The model has read so many tokens of the request.
     fn reading(&self, _done: u64, _total: u64) {}
     /// An answer is there, or the tokens of a request that is not sent.
@@ -161,12 +177,12 @@ pub(crate) struct Progress {
     /// Bytes of each node.
     bytes: HashMap<NodeId, u64>,
     /// Requests without an answer: the nodes it becomes, the model, and the tokens that were sent.
-    awaited: Vec<(Vec<NodeId>, String, u64)>,
+    awaited: Vec<(Vec<NodeId>, String, RequestTokens)>,
 }
 
 impl Progress {
     /// The request of these nodes is waited for no more. Returns the model and the tokens of one that still is.
-    fn arrived(&mut self, nodes: &[NodeId]) -> Option<(String, u64)> {
+    fn arrived(&mut self, nodes: &[NodeId]) -> Option<(String, RequestTokens)> {
         self.awaited.retain(|(awaited, ..)| !nodes.iter().any(|node| awaited.contains(node)));
         let (_, model, tokens) = self.awaited.first()?;
         Some((model.clone(), *tokens))
@@ -188,7 +204,7 @@ impl EventSink for Shown {
 
 impl Shown {
     /// Shows that one request is waited for no more. Returns the model and the tokens of one that still is.
-    fn arrived(&self, nodes: &[NodeId]) -> Option<(String, u64)> {
+    fn arrived(&self, nodes: &[NodeId]) -> Option<(String, RequestTokens)> {
         self.frontend.arrived();
         self.progress().arrived(nodes)
     }
@@ -202,17 +218,18 @@ impl Shown {
                     self.frontend.counts(model);
                 }
             }
-            SessionEvent::Started { nodes, model, tokens, .. } => {
+            SessionEvent::Started { nodes, model, tokens, counted, .. } => {
+                let tokens = RequestTokens { tokens: *tokens, is_counted: *counted };
                 let is_alone = {
                     let mut progress = self.progress();
-                    progress.awaited.push((nodes.clone(), model.clone(), *tokens));
+                    progress.awaited.push((nodes.clone(), model.clone(), tokens));
                     progress.awaited.len() == 1
                 };
                 // Nothing is being written then.
                 if is_alone {
-                    self.frontend.awaits(model, *tokens);
+                    self.frontend.awaits(model, tokens);
                 } else {
-                    self.frontend.sent(model, *tokens);
+                    self.frontend.sent(model, tokens);
                 }
             }
             SessionEvent::Reading { done, total } => self.frontend.reading(*done, *total),

@@ -9,6 +9,7 @@ use model::{
 
 use crate::app::App;
 use crate::error::CommandError;
+use crate::frontend::RequestTokens;
 use crate::results::CommandOutcome;
 use crate::results::model::Tested;
 
@@ -34,7 +35,8 @@ pub(crate) async fn test(app: &App, name: Option<&str>) -> Result<CommandOutcome
     let mut spool = Vec::new();
     let exchange =
         Exchange { spool: &mut spool, listener: &mut listener, cancel: app.cancel.clone(), permit: None };
-    app.frontend.awaits(&model.info().full_name(), Estimator::default().of(QUESTION));
+    let tokens = RequestTokens { tokens: Estimator::default().of(QUESTION), is_counted: false };
+    app.frontend.awaits(&model.info().full_name(), tokens);
     let sent = model.send(&request, &CallOrigin::new("model test", Purpose::Turn), exchange).await;
     app.frontend.arrived();
     let response = sent.map_err(|error| CommandError::from(&error))?;

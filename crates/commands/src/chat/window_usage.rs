@@ -182,7 +182,7 @@ fn sources(rows: &dyn TreeReader, manifest: &Manifest) -> Result<Vec<SourceShown
 
 fn listed(sources: &[SourceShown]) -> String {
     let all: Vec<String> =
-        sources.iter().map(|source| format!("{} ({} tokens)", source.name, source.tokens)).collect();
+        sources.iter().map(|source| format!("{} (≈ {} tokens)", source.name, source.tokens)).collect();
     all.join(", ")
 }
 

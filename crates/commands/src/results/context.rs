@@ -68,6 +68,8 @@ pub struct ContextDiff {
     pub added: Vec<Segment>,
     /// Segments only the first has.
     pub removed: Vec<Segment>,
+    /// Whether tokens of either request are an estimate.
+    pub estimated: bool,
     /// Segments both have, with other content.
     pub changed: Vec<ChangedSegment>,
 }

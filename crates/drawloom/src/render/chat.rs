@@ -13,6 +13,7 @@ use text::terminal::one_line;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::columns::{moment, word, wrapped};
+use super::context::about;
 use super::siblings::glimpse;
 use super::table::{columns, field};
 use super::tree::{ended, finish};
@@ -112,7 +113,7 @@ pub(crate) fn limit(done: &Chatted) -> Option<String> {
 /// What is said of an answer: who gave it, what it took and cost, how full the window is. Where that does not fit in one
 /// line the tokens are left out, and the rest is wrapped.
 pub(crate) fn footer(done: &Chatted, wide: usize) -> Vec<String> {
-    let about = if done.measured { "" } else { "≈ " };
+    let about = about(!done.measured);
     let window = format!("{about}{:.0} % of the window ({})", done.share * 100.0, done.zone);
     let cut = cut(&done.finish).map(str::to_owned);
     let cost = done.cost.map(|cost| Money::from_dollars(cost).to_string());
@@ -174,7 +175,7 @@ fn tokens(usage: &UsageShown) -> String {
     if !usage.reported && usage.is_nothing() {
         return "tokens not reported".to_owned();
     }
-    let about = if usage.reported { "" } else { "≈ " };
+    let about = about(!usage.reported);
     let input = usage.input_uncached + usage.cache_read + usage.cache_write;
     let cached =
         if usage.cache_read > 0 { format!(" ({} from the cache)", usage.cache_read) } else { String::new() };

@@ -12,6 +12,11 @@ use super::table::{blocks, columns};
 use super::tree::{ended, finish, moved_to};
 use super::{OutputStyle, RenderedOutcome, diff};
 
+/// The sign before a number that is estimated.
+pub(super) const fn about(is_estimated: bool) -> &'static str {
+    if is_estimated { "≈ " } else { "" }
+}
+
 /// The kind of a segment by the word people use for it.
 pub(super) fn kind(kind: Kind) -> String {
     match kind {
@@ -25,7 +30,7 @@ pub(super) fn show(found: &ContextShown, to: OutputStyle) -> String {
     if found.map {
         return super::slash::kinds(found, to, true);
     }
-    let about = if found.estimated { "≈ " } else { "" };
+    let about = about(found.estimated);
     let zone = found.zone.as_ref().map_or_else(String::new, |zone| format!(", {zone}"));
     let said = format!(
         "{}  {about}{} of {} tokens, window {}{zone}",
@@ -44,11 +49,12 @@ pub(super) fn show(found: &ContextShown, to: OutputStyle) -> String {
     out += &place(found, to);
     let with_text = found.segments.iter().any(|shown| shown.text.is_some());
     if !with_text {
-        let rows: Vec<_> = found.segments.iter().map(|shown| row(&shown.segment, to)).collect();
+        let rows: Vec<_> =
+            found.segments.iter().map(|shown| row(&shown.segment, found.estimated, to)).collect();
         return out + &columns(&rows, &[], to);
     }
     for shown in &found.segments {
-        let head = columns(&[row(&shown.segment, to)], &[], to);
+        let head = columns(&[row(&shown.segment, found.estimated, to)], &[], to);
         head.lines().for_each(|line| out += &format!("{}\n", to.dim(line)));
         for line in shown.text.as_deref().map(|text| to.text(text)).unwrap_or_default().lines() {
             let _ = writeln!(out, "    {line}");
@@ -67,7 +73,7 @@ pub(super) fn place(found: &ContextShown, to: OutputStyle) -> String {
     start.into_iter().chain(tainted).collect()
 }
 
-fn row(segment: &Segment, to: OutputStyle) -> Vec<String> {
+fn row(segment: &Segment, is_estimated: bool, to: OutputStyle) -> Vec<String> {
     let decision = match &segment.decision {
         SegmentOutcome::Sent => String::new(),
         SegmentOutcome::Trimmed { from, to } => format!("trimmed from {from} to {to}"),
@@ -75,7 +81,7 @@ fn row(segment: &Segment, to: OutputStyle) -> Vec<String> {
     };
     vec![
         kind(segment.kind),
-        format!("{} tokens", segment.tokens),
+        format!("{}{} tokens", about(is_estimated), segment.tokens),
         count(segment.chars, "character", "characters"),
         if segment.stable { "stable".to_owned() } else { String::new() },
         to.line(&segment.reason).into_owned(),
@@ -87,7 +93,7 @@ pub(super) fn differences(found: &ContextDiff, to: OutputStyle) -> String {
     let mut rows = Vec::new();
     let mut add = |sign: &str, segment: &Segment, more: String| {
         let mut cells = vec![sign.to_owned()];
-        cells.extend(row(segment, to));
+        cells.extend(row(segment, found.estimated, to));
         cells.push(more);
         rows.push(cells);
     };

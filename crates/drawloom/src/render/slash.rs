@@ -252,7 +252,7 @@ pub(super) fn zone(found: &ZoneShown, to: OutputStyle) -> String {
     line(
         "fixed",
         &format!(
-            "{} tokens, {:.0} %: sent at the start of every conversation",
+            "≈ {} tokens, {:.0} %: sent at the start of every conversation",
             found.fresh,
             percent(found.fresh)
         ),
@@ -342,7 +342,7 @@ pub(super) fn standing(found: &ContextStatus, to: OutputStyle) -> String {
 /// Tokens by kind of segment.
 pub(super) fn kinds(request: &ContextShown, to: OutputStyle, bars: bool) -> String {
     let share = request.used as f64 / request.window.max(1) as f64 * 100.0;
-    let about = if request.estimated { "≈ " } else { "" };
+    let about = context::about(request.estimated);
     let zone = request.zone.as_deref().map_or_else(String::new, |zone| format!(": {zone}"));
     let said = format!("{about}{} of {} tokens, {share:.0} %{zone}", request.used, request.window);
     let mut out = wrapped(&said, "", to);
@@ -356,10 +356,10 @@ pub(super) fn kinds(request: &ContextShown, to: OutputStyle, bars: bool) -> Stri
     let most = by_kind.values().map(|(_, tokens)| *tokens).max().unwrap_or(0).max(1);
     // A bar has the room that names and numbers leave.
     let names = by_kind.keys().map(|kind| kind.width()).max().unwrap_or(0);
-    let beside = names + format!("{most} tokens").len() + 4;
+    let beside = names + format!("{about}{most} tokens").width() + 4;
     let bar = to.columns.map_or(BAR, |columns| (columns.saturating_sub(beside) as u64).clamp(1, BAR));
     let row = |(kind, (count, tokens)): (&String, &(u64, u64))| {
-        let mut cells = vec![kind.clone(), format!("{tokens} tokens")];
+        let mut cells = vec![kind.clone(), format!("{about}{tokens} tokens")];
         if bars {
             let cells_wide = (tokens * bar).div_ceil(most) as usize;
             cells.push(to.paint("34", &"█".repeat(cells_wide)));

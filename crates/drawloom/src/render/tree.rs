@@ -12,6 +12,7 @@ use loom::{AuthorKind, Finish, GenerationSettings, Mode, NodeId, PositionKind, s
 use model::{ModelPlace, Money};
 
 use super::columns::{count, moment, word, wrapped};
+use super::context::about;
 use super::siblings::glimpse;
 use super::table::{columns, explained};
 use super::{LISTED, OutputStyle, RenderedOutcome};
@@ -166,7 +167,7 @@ fn usage(usage: UsageShown) -> String {
     if !reported && usage.is_nothing() {
         return "tokens not reported".to_owned();
     }
-    let about = if reported { "" } else { "≈ " };
+    let about = about(!reported);
     let input = input_uncached.saturating_add(cache_read).saturating_add(cache_write);
     let cached = if cache_read > 0 { format!(" ({cache_read} from a cache)") } else { String::new() };
     format!("{about}{input} in{cached}, {about}{output} out")
@@ -179,7 +180,7 @@ pub(super) fn estimate(found: &Estimate, to: OutputStyle) -> String {
     };
     let price =
         found.cost.map_or_else(|| "not known".to_owned(), |cost| Money::from_dollars(cost).to_string());
-    let about = if found.counted { "" } else { "≈ " };
+    let about = about(!found.counted);
     let by = match found.counted_by.as_str() {
         "library" => ", counted with OpenAI's vocabulary",
         "server" => ", texts counted by its server",

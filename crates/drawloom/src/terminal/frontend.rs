@@ -10,7 +10,7 @@ use std::time::Duration;
 use agent::SessionEvent;
 use agent::event::AskedQuestion;
 use agent::questions::{ALWAYS, DEADLINE, Decision, QuestionId, SESSION, STOPPED, parts};
-use commands::frontend::{EditorError, Frontend, GivenAnswer, TypedAnswer};
+use commands::frontend::{EditorError, Frontend, GivenAnswer, RequestTokens, TypedAnswer};
 use loom::NodeId;
 use text::terminal::{explicit, one_line};
 use workspace::{FileArgument, FileError, StoreGuard};
@@ -97,14 +97,14 @@ impl Frontend for Terminal {
         self.begin_wait(model, WaitStage::Counting);
     }
 
-    fn sent(&self, model: &str, tokens: u64) {
+    fn sent(&self, model: &str, tokens: RequestTokens) {
         let is_writing = self.stream.lock().unwrap_or_else(PoisonError::into_inner).open;
         if !is_writing {
             self.begin_wait(model, WaitStage::Sent { tokens });
         }
     }
 
-    fn awaits(&self, model: &str, tokens: u64) {
+    fn awaits(&self, model: &str, tokens: RequestTokens) {
         self.apart(|| {});
         self.begin_wait(model, WaitStage::Sent { tokens });
     }

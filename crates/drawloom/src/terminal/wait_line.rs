@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use commands::frontend::RequestTokens;
 use text::terminal::one_line;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -46,7 +47,7 @@ pub(super) enum WaitStage {
     /// Tokens, as the server counts them.
     Counting,
     /// The answer to so many tokens.
-    Sent { tokens: u64 },
+    Sent { tokens: RequestTokens },
 }
 
 impl WaitStage {
@@ -54,7 +55,7 @@ impl WaitStage {
         match self {
             Self::Window => "its server is asked for the window".to_owned(),
             Self::Counting => "its server counts the tokens".to_owned(),
-            Self::Sent { tokens } => format!("{tokens} tokens sent"),
+            Self::Sent { tokens } => format!("{tokens} sent"),
         }
     }
 
@@ -62,7 +63,7 @@ impl WaitStage {
         match self {
             Self::Window => "window asked for".to_owned(),
             Self::Counting => "tokens are counted".to_owned(),
-            Self::Sent { tokens } => format!("{tokens} tokens"),
+            Self::Sent { tokens } => tokens.to_string(),
         }
     }
 }
@@ -243,13 +244,16 @@ mod tests {
         let mut wait = Wait {
             since: Instant::now(),
             model: "embedded/smollm2".to_owned(),
-            stage: WaitStage::Sent { tokens: 3012 },
+            stage: WaitStage::Sent { tokens: RequestTokens { tokens: 3012, is_counted: true } },
             read: None,
             once: false,
             told: false,
         };
         let text = |wait: &Wait| wait.text(Duration::from_millis(7900));
         assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent · 7 s");
+        wait.stage = WaitStage::Sent { tokens: RequestTokens { tokens: 3012, is_counted: false } };
+        assert_eq!(text(&wait), "waiting for embedded/smollm2: ≈ 3012 tokens sent · 7 s");
+        wait.stage = WaitStage::Sent { tokens: RequestTokens { tokens: 3012, is_counted: true } };
         wait.read = Some((1024, 3000));
         assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent, 34 % read · 7 s");
         wait.read = Some((3000, 3000));
@@ -283,7 +287,7 @@ mod tests {
         let shown = |model: &str, cells: usize| {
             let model = model.to_owned();
             let read = Some((1024, 3000));
-            let stage = WaitStage::Sent { tokens: 2418 };
+            let stage = WaitStage::Sent { tokens: RequestTokens { tokens: 2418, is_counted: true } };
             let wait = Wait { since: Instant::now(), model, stage, read, once: false, told: false };
             wait.text_within(Duration::from_secs(12), cells - 1)
         };
