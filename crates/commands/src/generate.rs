@@ -334,6 +334,7 @@ async fn collect(
         }
         (error, Some(manifest)) => {
             if let Some(error) = error {
+                let error = app.told(asker, error).await;
                 app.frontend.note(&format!("one of the requests failed: {error}"));
             }
             let first = nodes.first().ok_or(AgentError::Empty)?;

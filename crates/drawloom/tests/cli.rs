@@ -133,6 +133,8 @@ mod server_windows;
 mod session_settings;
 #[path = "cli/sharing.rs"]
 mod sharing;
+#[path = "cli/siblings_at_once.rs"]
+mod siblings_at_once;
 #[path = "cli/speaking.rs"]
 mod speaking;
 #[path = "cli/spending.rs"]

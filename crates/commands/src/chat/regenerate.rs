@@ -182,6 +182,7 @@ impl Conversation {
         let choices = only.map_or_else(|| self.choices(), |only| vec![only]);
         let Some(first) = choices.first().cloned() else { return done };
         if let Err(error) = done {
+            let error = app.told(asker, error).await;
             app.frontend.note(&format!("one of the answers failed: {error}"));
         }
         self.choose(app, asker, &first).await?;

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::Value;
 
 use crate::server::{self, Server};
+use crate::terminal::Terminal;
+use crate::trust::with_terminal;
 use crate::world::World;
 
 /// A home whose server answers while the switch is on.
@@ -89,6 +91,28 @@ fn the_way_to_ask_again_keeps_plan_mode_and_finds_an_odd_name_and_a_schema_is_no
     assert!(run.err.contains("ask it as before") && !run.err.contains("/retry`"), "{run:?}");
     on.store(true, Ordering::SeqCst);
     world.ok(&["chat", "--session=-x", "-m", "/retry"]);
+}
+
+#[test]
+fn a_question_that_is_stopped_is_kept_and_the_way_to_ask_it_again_works() {
+    let (world, near, on) = home();
+    let silent = r#"{"deltas": ["Wet", "."], "delta_delay_ms": 60000}"#;
+    for script in [silent, r#"{"fault": "hang"}"#] {
+        std::fs::write(world.path("here/silent.jsonl"), script).unwrap();
+        let command = world.command(&["--model", "script:silent.jsonl", "ask", "How wet is it?"]);
+        let mut terminal = Terminal::of_width(with_terminal(&command), 200);
+        terminal.shows("waiting for");
+        terminal.types("\x03");
+        assert_eq!(terminal.ended(), Some(130), "{}", terminal.contents());
+        while terminal.listen() {}
+        let screen = terminal.contents();
+        let again = screen.split('`').find(|command| command.ends_with("-m /retry"));
+        let again =
+            again.unwrap_or_else(|| panic!("no way: {screen}")).replace("script:silent.jsonl", "box/m");
+        on.store(true, Ordering::SeqCst);
+        assert_eq!(world.ok(&again.split(' ').skip(1).collect::<Vec<_>>()), "Said.\n", "{screen}");
+        assert!(asked_last(&near).contains("How wet is it?"));
+    }
 }
 
 #[test]
