@@ -130,7 +130,7 @@ pub struct New {
     #[arg(long, conflicts_with = "file")]
     #[serde(default)]
     pub text: Option<String>,
-    /// File with the text to begin with. `-` reads standard input.
+    /// File with the text to begin with. `-` reads standard input, as no file and no text do where something is piped.
     #[arg(long)]
     #[serde(default)]
     pub file: Option<PathBuf>,

@@ -1,6 +1,6 @@
 //! The trees of a home: making, listing, archiving.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use loom::plan::NewTree;
 use loom::{Mode, Op, Refusal, Role, TreeId, ViewName};
@@ -24,8 +24,9 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOu
         ModeArg::Document => Mode::Buffer,
         ModeArg::Dialogue => Mode::Dialogue,
     };
-    let text = first_text(app, &args, mode)?;
-    let title = match (&args.title, &args.file) {
+    let (text, file) = first_text(app, &args, mode)?.unzip();
+    let file = file.flatten();
+    let title = match (&args.title, &file) {
         (Some(title), _) => label(app, "title", title)?,
         (None, Some(file)) => label(app, "title", &title_of(text.as_deref().unwrap_or_default(), file))?,
         (None, None) => String::new(),
@@ -38,7 +39,7 @@ pub(super) async fn new(app: &App, asker: &Asker, args: New) -> Result<CommandOu
     app.change(asker, tree, &main, Op::Create(NewTree { mode, title, origin: None })).await?;
     if let Some(text) = text {
         let role = (mode == Mode::Dialogue).then_some(Role::User);
-        let passages = match (mode, &args.file) {
+        let passages = match (mode, &file) {
             (Mode::Buffer, Some(_)) => {
                 let how = args.split.unwrap_or(SplitArg::Paragraph);
                 let passages = divide(&text, how);
@@ -109,18 +110,20 @@ const fn one_of(mode: Mode) -> (&'static str, &'static str) {
     }
 }
 
-fn first_text(app: &App, args: &New, mode: Mode) -> Result<Option<String>, CommandError> {
-    let text = match (&args.text, &args.file) {
+/// The text that a tree begins with, and the file it is of: `-` for standard input. None where there is none.
+fn first_text(app: &App, args: &New, mode: Mode) -> Result<Option<(String, Option<PathBuf>)>, CommandError> {
+    // A byte order mark is none of the text.
+    let unmarked = |text: String| text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+    let (text, file) = match (&args.text, &args.file) {
         (Some(_), Some(_)) => {
             return Err(CommandError::usage("--text and --file are both given", "choose one of them"));
         }
-        (Some(text), None) => app.text(text)?,
-        (None, Some(file)) => {
-            let text = app.file_text(file)?;
-            // A byte order mark is none of the text.
-            text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)
-        }
-        (None, None) => return Ok(None),
+        (Some(text), None) => (app.text(text)?, None),
+        (None, Some(file)) => (unmarked(app.file_text(file)?), Some(file.clone())),
+        (None, None) => match app.piped_text()? {
+            Some(text) => (unmarked(text), Some(PathBuf::from("-"))),
+            None => return Ok(None),
+        },
     };
     if text.is_empty() {
         let hint = "leave out --text and --file for an empty tree";
@@ -128,7 +131,7 @@ fn first_text(app: &App, args: &New, mode: Mode) -> Result<Option<String>, Comma
     }
     // A document's long text becomes several nodes; a turn is one.
     app.fits_node("the text", &text, mode == Mode::Buffer)?;
-    Ok(Some(text))
+    Ok(Some((text, file)))
 }
 
 pub(super) async fn list(app: &App, asker: &Asker, args: List) -> Result<CommandOutcome, CommandError> {

@@ -46,7 +46,7 @@ impl ToldInput {
         if self.goes_along {
             format!(
                 "standard input is a pipe that has given {given}, and its text goes along: waiting for it \
-                 (`</dev/null` sends the message without it)"
+                 (`</dev/null` goes on without it)"
             )
         } else {
             format!("standard input is a pipe that has given {given}: waiting for its end")

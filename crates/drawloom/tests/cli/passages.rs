@@ -30,6 +30,24 @@ fn a_file_becomes_a_passage_a_paragraph_in_one_step() {
 }
 
 #[test]
+fn what_is_piped_is_the_text_of_a_new_document() {
+    let world = World::new();
+    for (more, title) in [(&[][..], "Rain"), (&["--title", "Tale"], "Tale")] {
+        let made = world.fed(&[&["tree", "new"], more].concat(), format!("\u{feff}{NOVEL}").as_bytes());
+        assert_eq!(made.code, Some(0), "{made:?}");
+        assert_eq!(world.ok(&["tree", "text", title]), NOVEL);
+        assert_eq!(world.json(&["tree", "show", title]).1["nodes"].as_array().unwrap().len(), 7);
+    }
+    let chapters = world.fed(&["tree", "new", "--title", "Chapters", "--split", "chapter"], NOVEL.as_bytes());
+    assert!(chapters.err.contains("3 passages"), "{chapters:?}");
+    // The controls: an empty pipe is nothing, and what is named goes before it.
+    assert_eq!(world.fed(&["tree", "new", "--title", "Empty"], b"").code, Some(0));
+    assert_eq!(world.ok(&["tree", "text", "Empty"]), "");
+    world.fed(&["tree", "new", "--title", "Typed", "--text", "Typed."], b"piped");
+    assert_eq!(world.ok(&["tree", "text", "Typed"]), "Typed.");
+}
+
+#[test]
 fn passages_are_merged_and_split() {
     let world = World::new();
     let ids = novel(&world, "Novel", &[]);
