@@ -1,7 +1,7 @@
 //! The `config` commands. None of them needs the store, and only those that change it make a home.
 
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use commands::args::maintenance::ConfigCommand;
 use commands::package_caches::CacheSurroundings;
@@ -127,6 +127,9 @@ fn set_key(
     }
     if written.is_empty() {
         return unset_key(path, paths, layers, note);
+    }
+    if path == CACHES {
+        require_caches(written, &paths.home)?;
     }
     let home = home(path, paths, layers)?;
     for problem in set(home.root(), path, written)? {
@@ -293,12 +296,32 @@ fn problems(layers: &Layers, home: &Path) -> Result<Vec<String>, CommandError> {
     }
     problems.extend(config.tools.iter().filter_map(|(name, tool)| tool.read(name).err()));
     problems.extend(config.policy.rules(config.tools.keys()).err());
-    let user_home = commands::walls::user_home();
-    let surroundings = CacheSurroundings { user_home: user_home.as_deref(), home, workspace: None };
-    problems.extend(surroundings.caches(&config.exec.caches).err());
+    problems.extend(caches_problem(&config.exec.caches, home));
     problems.extend(config.web.of_commands().err());
     problems.extend(config.web.search_service().err());
     Ok(problems)
+}
+
+/// Key of the package caches that commands read.
+const CACHES: &str = "exec.caches";
+
+/// Refuses folders that may be no caches.
+fn require_caches(written: &str, home: &Path) -> Result<(), CommandError> {
+    // What is no list of folders is refused with what it takes.
+    let folders = keys::find(CACHES)
+        .and_then(|row| row.kind.read(written).ok())
+        .and_then(|value| value.try_into().ok());
+    let problem = folders.and_then(|folders: Vec<PathBuf>| caches_problem(&folders, home));
+    problem.map_or(Ok(()), |why| {
+        Err(CommandError::usage(why, "name the folders of caches alone; nothing was changed"))
+    })
+}
+
+/// What is wrong with package caches, if anything is.
+fn caches_problem(folders: &[PathBuf], home: &Path) -> Option<String> {
+    let user_home = commands::walls::user_home();
+    let surroundings = CacheSurroundings { user_home: user_home.as_deref(), home, workspace: None };
+    surroundings.caches(folders).err()
 }
 
 /// What is wrong with `model.default`, if anything is.

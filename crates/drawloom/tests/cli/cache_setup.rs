@@ -45,6 +45,21 @@ fn doctor_shows_each_cache_and_one_that_is_none_stops_a_command() {
     assert_eq!(fs::read_dir(world.path("user/.cargo/registry")).unwrap().count(), 0);
 }
 
+#[test]
+fn a_folder_that_may_be_no_cache_is_refused_where_it_is_set() {
+    let world = World::new();
+    fs::create_dir_all(world.path("user/.cargo/registry/index")).unwrap();
+    world.ok(&["config", "set", "exec.caches", r#"["~/.cargo/registry"]"#]);
+    let before = fs::read(world.path("home/config.toml")).unwrap();
+    for written in [r#"["~/.ssh"]"#, r#"["~/.cargo"]"#, r#"["~/.cargo/registry", "~/.cargo/registry/index"]"#]
+    {
+        let refused = world.run(&["config", "set", "exec.caches", written]);
+        assert_eq!(refused.code, Some(2), "{written}: {refused:?}");
+        assert!(refused.err.contains("exec.caches"), "{written}: {refused:?}");
+        assert_eq!(fs::read(world.path("home/config.toml")).unwrap(), before, "{written}");
+    }
+}
+
 fn found(world: &World) -> PathBuf {
     for name in [".cargo/registry", ".npm/_cacache", ".ssh", "go"] {
         fs::create_dir_all(world.path("user").join(name)).unwrap();
