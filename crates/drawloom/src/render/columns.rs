@@ -9,7 +9,8 @@ use super::OutputStyle;
 use crate::cells::{cut_end, sequence, width};
 
 /// Lines of a text, indented; at a terminal broken between words where they would be wider than it is, and a word that
-/// is wider than all of it between characters. A colour ends with its line and goes on in the next: pagers show lines.
+/// is wider than all of it between characters. A command is whole, however wide it is: it is copied from there. A colour
+/// ends with its line and goes on in the next: pagers show lines.
 pub(super) fn wrapped(text: &str, indent: &str, to: OutputStyle) -> String {
     let room = to.columns.map_or(usize::MAX, |columns| columns.saturating_sub(width(indent)).max(10));
     let (mut out, mut color) = (String::new(), String::new());
@@ -22,7 +23,7 @@ pub(super) fn wrapped(text: &str, indent: &str, to: OutputStyle) -> String {
     };
     for line in text.lines() {
         let mut row = String::new();
-        for word in line.split_inclusive(' ') {
+        for word in words(line) {
             if width(&row) + width(word.trim_end()) <= room {
                 row.push_str(word);
                 continue;
@@ -31,13 +32,34 @@ pub(super) fn wrapped(text: &str, indent: &str, to: OutputStyle) -> String {
                 add(&row);
                 row.clear();
             }
-            let mut pieces = broken(word, room);
+            let mut pieces = if is_command(word) { vec![word.to_owned()] } else { broken(word, room) };
             row = pieces.pop().unwrap_or_default();
             pieces.iter().for_each(|piece| add(piece));
         }
         add(&row);
     }
     out
+}
+
+/// Words of a line, each with the space behind it; a command between backquotes is one.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let word = rest.split_inclusive(' ').next()?;
+        let start = word.find(COMMAND).map(|at| at + COMMAND.len());
+        let end = start.and_then(|start| Some(start + rest.get(start..)?.find('`')?));
+        let behind = |end: usize| rest[end..].find(' ').map_or(rest.len(), |space| end + space + 1);
+        let (word, left) = rest.split_at(end.map_or(word.len(), behind));
+        rest = left;
+        Some(word)
+    })
+}
+
+/// How a command in a sentence begins.
+const COMMAND: &str = "`drawloom ";
+
+fn is_command(word: &str) -> bool {
+    word.contains(COMMAND)
 }
 
 /// A word in pieces that are no wider than this.
@@ -141,6 +163,13 @@ mod tests {
         assert_eq!(wrapped("漢字検索です。a", "", to), "漢字検索で\nす。a\n");
         let of_two_lines = "\x1b[2mone two\x1b[0m\n\x1b[2mthree\x1b[0m\n";
         assert_eq!(wrapped("\x1b[2mone two three\x1b[0m", "", to), of_two_lines);
+        let commands = "see `drawloom tree list`, or\nrun `drawloom x` (it tells) and `a b c d e`";
+        assert_eq!(
+            wrapped(commands, "", to),
+            "see\n`drawloom tree list`,\nor\nrun\n`drawloom x`\n(it tells)\nand `a b c\nd e`\n",
+            "a command is whole"
+        );
+        assert_eq!(wrapped("`drawloom a b", "", to), "`drawloom\na b\n", "without an end it is none");
         assert_eq!(cut("0123456789ab", OutputStyle::default()), "0123456789ab");
     }
 
