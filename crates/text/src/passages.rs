@@ -68,10 +68,12 @@ struct Line {
     blank: bool,
     /// Level of the heading that it is.
     heading: Option<usize>,
+    /// Whether it begins a paragraph: underlined, it is a heading.
+    is_lone: bool,
 }
 
 fn lines(text: &str) -> Vec<Line> {
-    let (mut found, mut start) = (Vec::new(), 0);
+    let (mut found, mut start): (Vec<Line>, usize) = (Vec::new(), 0);
     let mut fence: Option<Fence> = None;
     for line in text.split_inclusive('\n') {
         let within = fence.is_some();
@@ -82,10 +84,28 @@ fn lines(text: &str) -> Vec<Line> {
         }
         let outside = !within && fence.is_none();
         let heading = if outside { heading(line) } else { None };
-        found.push(Line { start, blank: outside && line.trim().is_empty(), heading });
+        let blank = outside && line.trim().is_empty();
+        let underlined = if outside { underlined(line) } else { None };
+        if let ([.., above], Some(level)) = (&mut found[..], underlined)
+            && above.is_lone
+        {
+            (above.heading, above.is_lone) = (Some(level), false);
+        }
+        let is_text = outside && !blank && heading.is_none() && underlined.is_none();
+        let is_lone = is_text && found.last().is_none_or(|above| above.blank);
+        found.push(Line { start, blank, heading, is_lone });
         start += line.len();
     }
     found
+}
+
+/// Level of the heading that a line underlines (CommonMark 0.31 §4.3).
+fn underlined(line: &str) -> Option<usize> {
+    let marks = line.trim_end();
+    let rest = marks.trim_start_matches(' ');
+    let is_of = |mark: u8| !rest.is_empty() && rest.bytes().all(|byte| byte == mark);
+    let level = if is_of(b'=') { 1 } else { 2 };
+    (marks.len() - rest.len() < 4 && (is_of(b'=') || is_of(b'-'))).then_some(level)
 }
 
 /// Level of a heading of Markdown (CommonMark 0.31 §4.2).
@@ -127,6 +147,9 @@ mod tests {
         assert_eq!(chapters("Before.\n# A\nx\n# B"), ["Before.\n", "# A\nx\n", "# B"]);
         assert_eq!(chapters("```\n# no\n```\n# A\n"), ["```\n# no\n```\n", "# A\n"]);
         assert_eq!(chapters("no heading\n\n#none"), ["no heading\n\n#none"]);
+        assert_eq!(chapters("A\n===\n\nx\n\nB\n=\ny"), ["A\n===\n\nx\n\n", "B\n=\ny"], "underlined");
+        assert_eq!(chapters("a\nb\n---\n\n---\n\nc\n\n-- -"), ["a\nb\n---\n\n---\n\nc\n\n-- -"]);
+        assert_eq!(chapters("---\ntitle: x\n---\n\ny"), ["---\ntitle: x\n---\n\ny"], "no heading");
     }
 
     #[test]
@@ -134,12 +157,13 @@ mod tests {
         assert_eq!(first_heading("```\n# a comment\n```\n#\n  ## The rain ##\n# Other"), Some("The rain"));
         assert_eq!(first_heading("# ##\n# C#\n"), Some("C#"));
         assert_eq!(first_heading("#hashtag\n    # code"), None);
+        assert_eq!(first_heading("```\nA\n===\n```\n\nThe rain\n===\n"), Some("The rain"));
         assert_eq!(last_heading("# One\na\n## Two\n```\n# a comment\n```\n#\n"), Some("Two"));
     }
 
     proptest! {
         #[test]
-        fn together_they_are_the_text(text in "([a#`~ \n\r]|```|\n\n|é){0,60}") {
+        fn together_they_are_the_text(text in "([a#`~= \n\r]|```|---|\n\n|é){0,60}") {
             for division in [Division::Paragraph, Division::Chapter] {
                 let passages = split(&text, division);
                 prop_assert_eq!(passages.concat(), text.as_str());
