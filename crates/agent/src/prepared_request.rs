@@ -6,7 +6,7 @@ use context::manifest::{COUNTED, COUNTED_TEXTS, RequestTarget, VERSION};
 use context::window_beginning::WindowBeginning;
 use context::{Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse};
 use loom::content::NotCanonical;
-use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, NodeId, Op};
+use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, NodeId, Op, OriginRole};
 use model::{EncodedRequest, ModelError, Prompt, SiblingSlot, Thinking, ThinkingControl};
 use store::{
     AttachedWrites, Claim, Cursor, Fence, Guard, HashedBytes, LeaseOwner, NewGeneration, Principal,
@@ -146,6 +146,7 @@ impl PreparedRequest {
         encoded: EncodedRequest,
         earlier: &GenerationRow,
         manifest: Manifest,
+        inputs: &[(OriginRole, NodeId)],
     ) -> Result<Self, AgentError> {
         let digest = earlier.manifest;
         let tree = earlier.tree;
@@ -176,7 +177,7 @@ impl PreparedRequest {
             held: manifest.held.clone(),
             new_start: None,
             begins: None,
-            inputs: Vec::new(),
+            inputs: inputs.to_vec(),
             tokens: manifest.tokens,
             tainted_by: manifest.tainted_by,
         };
@@ -339,7 +340,8 @@ pub fn window_notice(who: &str, begins: &WindowBeginning, chars_above: u64) -> S
     let words = text::terminal::one_line(&begins.words);
     let chapter = begins.chapter.as_deref().map(text::terminal::one_line);
     let chapter = chapter.map_or_else(String::new, |chapter| format!(" (in “{chapter}”)"));
-    format!("{who} sees from “{words}”{chapter} on; {chars_above} characters above are left out")
+    let above = text::number::grouped(chars_above);
+    format!("{who} sees from “{words}”{chapter} on; {above} characters above are left out")
 }
 
 impl GenerationRequest {

@@ -207,7 +207,8 @@ pub async fn resend(
         part_of: None,
         guards: Vec::new(),
     };
-    let prepared = PreparedRequest::of_recorded(runtime, &call.who, encoded, &earlier, manifest).await?;
+    let prepared =
+        PreparedRequest::of_recorded(runtime, &call.who, encoded, &earlier, manifest, inputs).await?;
     let spending = runtime.new_turn()?;
     let slot = SiblingSlot::alone(spending.turn().to_owned());
     let begun = prepared.begin_like(runtime, call, &ask, &slot.turn, earlier).await?;

@@ -53,7 +53,7 @@ impl Sent {
 /// The request a node was made of, or that of a generation, which may have made none.
 async fn sent(app: &App, asker: &Asker, name: &str) -> Result<Sent, CommandError> {
     let found = match generation(app, asker, name).await? {
-        Some(row) => app.read(asker, row.tree, move |rows| of_generation(rows, row)).await?,
+        Some(row) => app.read(asker, row.tree, move |rows| of_id(rows, row)).await?,
         None => {
             let named = match app.node_anywhere(asker, None, name).await {
                 Err(error) if error.exit == 3 => match app.tree_named(asker, name).await {
@@ -125,6 +125,16 @@ fn of_node(rows: &dyn TreeReader, node: NodeId) -> Result<Option<Sent>, RowError
     let agent = made.author.id;
     let inputs = made.origins.iter().map(|origin| (origin.role, origin.node)).collect();
     Ok(of_generation(rows, row)?.map(|sent| Sent { agent, inputs, ..sent }))
+}
+
+/// A request by its own id. What was sent beside the path, and for whom, is read of a node that it made.
+fn of_id(rows: &dyn TreeReader, generation: GenerationRow) -> Result<Option<Sent>, RowError> {
+    for node in &generation.reserved {
+        if let Some(sent) = of_node(rows, *node)? {
+            return Ok(Some(sent));
+        }
+    }
+    of_generation(rows, generation)
 }
 
 fn of_generation(rows: &dyn TreeReader, generation: GenerationRow) -> Result<Option<Sent>, RowError> {

@@ -41,7 +41,7 @@ pub(crate) use history::step;
 pub(crate) use search::search;
 pub(crate) use siblings::{NO_CHOICE, sibling_numbers, with_followed};
 pub use telling::WordChange;
-pub(crate) use telling::{answer_place, shown_at, tree as tree_named};
+pub(crate) use telling::{answer_place, shown_at, tree as tree_named, tree_argument};
 pub(crate) use travel::{SiblingChoice, reach};
 
 /// Runs a command on trees that needs no model.

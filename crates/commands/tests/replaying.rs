@@ -204,11 +204,16 @@ async fn what_was_changed_since_cannot_be_put_together_as_it_was() {
         name(&mut home, Some("here/b"));
         let refused = home.err(&["context", "replay", &node]).await;
         assert_eq!((refused.code.as_ref(), refused.exit), ("changed", 2), "{refused:?}");
-        assert!(refused.hint.contains("tree regenerate"), "{refused:?}");
         assert!(asked.lock().unwrap().is_empty());
         home.ok(&["tree", "undo", &tree]).await;
         home.ok(&["context", "replay", &node]).await;
         assert_eq!(asked.lock().unwrap().len(), 1, "control");
+        // The command runs as it stands.
+        let command = refused.hint.split('`').nth(1).unwrap_or_else(|| panic!("{refused:?}"));
+        let words: Vec<String> = shlex::split(command).unwrap();
+        let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+        assert_eq!(words[..2], ["tree", "regenerate"], "{refused:?}");
+        home.ok(&words).await;
     }
 }
 
@@ -373,5 +378,37 @@ async fn a_version_that_is_pruned_is_not_sent_again() {
         home.ok(&["context", "replay", &node]).await;
         home.ok(&["tree", "generate", &tree, "--context", &pruned]).await;
         assert_eq!(asked.lock().unwrap().len(), sent + 2);
+    }
+}
+
+/// What was given beside the path is known of a request that is named by its own id, and of the answer of a replay.
+#[tokio::test]
+async fn a_replay_of_a_replay_knows_what_was_given_beside_the_path() {
+    for mut home in homes() {
+        let asked = furnish(&mut home);
+        let tree = home.tree("buffer", "It rained.").await;
+        let first = field(&home.nodes(&tree, &[]).await[1], "id");
+        let input = home.append(&tree, " PRUNED.").await;
+        home.ok(&["tree", "go", &tree, &first]).await;
+        let made = home.ok(&["tree", "generate", &tree, "--context", &input]).await;
+        let node = field(&made["nodes"][0], "id");
+        let replayed = field(&home.ok(&["context", "replay", &node]).await, "node");
+        let (of, id) = (tree.parse().unwrap(), node.parse().unwrap());
+        let made = home.app.read(&Asker::owner(), of, move |rows| rows.node(id)).await.unwrap().unwrap();
+        let generation = made.node.generation.unwrap().to_string();
+        home.ok(&["tree", "prune", &tree, &input]).await;
+        let sent = asked.lock().unwrap().len();
+        for request in [&node, &replayed, &generation] {
+            for named in [None, Some("here/b")] {
+                name(&mut home, named);
+                let refused = home.err(&["context", "replay", request]).await;
+                assert_eq!(refused.exit, 2, "{request} {named:?}: {refused:?}");
+                assert!(refused.message.contains("is pruned"), "{request} {named:?}: {refused:?}");
+            }
+        }
+        assert_eq!(asked.lock().unwrap().len(), sent);
+        // The control.
+        home.ok(&["tree", "restore", &tree, &input]).await;
+        home.ok(&["context", "replay", &generation]).await;
     }
 }

@@ -24,6 +24,7 @@ pub mod frame;
 pub mod grapheme;
 pub mod kind;
 pub mod mask;
+pub mod number;
 pub mod passages;
 mod script;
 pub mod terminal;

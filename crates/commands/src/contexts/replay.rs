@@ -17,7 +17,7 @@ use crate::generate::needs_confirmation;
 use crate::results::CommandOutcome;
 use crate::results::context::{ReplayAnswer, Replayed};
 use crate::rights::Asker;
-use crate::tree::answer_place;
+use crate::tree::{answer_place, tree_argument};
 
 pub(crate) async fn replay(app: &App, asker: &Asker, args: Replay) -> Result<CommandOutcome, CommandError> {
     let mut sent = sent(app, asker, &args.node).await?;
@@ -211,7 +211,13 @@ async fn anew(
     let prepared = if args.dry_run {
         app.prepare_counted(runtime, asker, &ask).await?
     } else {
-        ask.prepare(runtime, &asker.principal).await?
+        let prepared = ask.prepare(runtime, &asker.principal).await.map_err(CommandError::from);
+        match prepared {
+            Err(error) if error.code == "changed" => {
+                return Err(regenerating(app, asker, &sent, error).await?);
+            }
+            prepared => prepared?,
+        }
     };
     app.frontend.note(&told(manifest, &prepared, model.info()));
     let sha256 = prepared.manifest.body.sha256;
@@ -228,6 +234,21 @@ async fn anew(
     let view = manifest.view.clone().unwrap_or_default();
     let answer = answered(app, asker, sent.generation.tree, &view, node).await?;
     Ok(done(Some((node, answer))))
+}
+
+/// The error of a request whose text stands there no more, with the command that asks for another answer there.
+async fn regenerating(
+    app: &App,
+    asker: &Asker,
+    sent: &Sent,
+    error: CommandError,
+) -> Result<CommandError, CommandError> {
+    let (tree, made) = (sent.generation.tree, sent.generation.reserved.first().copied());
+    let row = app.read(asker, tree, move |rows| made.map(|made| rows.node(made)).transpose()).await?;
+    let Some(row) = row.flatten() else { return Ok(error) };
+    let named = tree_argument(app, asker, tree).await?;
+    let hint = format!("`drawloom tree regenerate {named} {}` asks with what stands there now", row.short_id);
+    Ok(CommandError { hint, ..error })
 }
 
 /// That it is not the request that was sent, in one line.

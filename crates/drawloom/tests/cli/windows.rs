@@ -35,6 +35,12 @@ fn six_turns(strategy: &str) -> (String, usize, Run, World) {
     (asked.last().unwrap()["messages"].to_string(), asked.len(), last.unwrap(), world)
 }
 
+/// As people read it: `84,000`.
+fn grouped(number: u64) -> String {
+    let (thousands, rest) = (number / 1_000, number % 1_000);
+    if thousands == 0 { rest.to_string() } else { format!("{thousands},{rest:03}") }
+}
+
 #[test]
 fn rolling_lets_the_oldest_turns_leave() {
     let (sent, asked, last, _) = six_turns("rolling");
@@ -173,12 +179,12 @@ fn a_document_that_is_longer_than_the_window_says_what_is_left_out() {
     assert!(
         dry.contains("the model sees from “It rained on the river.")
             && dry.contains("” (in “Chapter ")
-            && dry.contains(&format!("{above} characters above")),
+            && dry.contains(&format!("{} characters above", grouped(above))),
         "{dry}"
     );
     assert_eq!(dry.matches(estimate["window_start"].as_str().unwrap()).count(), 1, "{dry}");
     let run = world.run(&[&ask[..], &["-n", "2"]].concat());
-    let line = format!("{above} characters above are left out");
+    let line = format!("{} characters above are left out", grouped(above));
     assert_eq!((run.code, run.err.matches(&line).count()), (Some(0), 1), "said once: {run:?}");
     let again = world.run(&ask);
     assert!(!again.err.contains("are left out"), "only where the start moves: {again:?}");
