@@ -213,6 +213,9 @@ pub struct NodeShown {
     pub siblings: u64,
     /// Its text; that of the pending edit where there is one.
     pub text: String,
+    /// Who wrote which bytes of `text`, where a person changed a part of what a model wrote.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<loom::reader::AuthorSpan>,
     /// Pictures and sounds it shows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<BlobShown>,

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use loom::attribution::Attributions;
 use loom::drift::is_drifted;
 use loom::path::{ViewOverrides, ancestor_at, is_ancestor, position};
 use loom::render::window;
@@ -320,6 +321,7 @@ pub(super) struct Reader<'a> {
     hidden: BTreeMap<PositionId, bool>,
     /// Children of positions already counted.
     children: BTreeMap<PositionId, u64>,
+    authors: Attributions<'a>,
 }
 
 /// What was chosen on a path.
@@ -352,6 +354,7 @@ impl<'a> Reader<'a> {
             on_path: Chosen::read(rows, end)?,
             hidden: BTreeMap::new(),
             children: BTreeMap::new(),
+            authors: Attributions::new(rows),
         })
     }
 
@@ -386,6 +389,14 @@ impl<'a> Reader<'a> {
             hidden = own.pruned.iter().any(|target| matches!(target, OpTarget::Position(_)));
             &own
         };
+        let mut spans = Vec::new();
+        if pending.is_none() && !row.purged && row.node.author.kind == AuthorKind::Human && origin.is_some() {
+            spans = self.authors.of(&row)?;
+            // What is all of one kind is told by the node's author.
+            if spans.iter().all(|span| span.kind == AuthorKind::Human) {
+                spans.clear();
+            }
+        }
         let is_pruned =
             [version, OpTarget::Position(at.id)].iter().any(|target| chosen.pruned.contains(target));
         Ok(NodeShown {
@@ -406,6 +417,7 @@ impl<'a> Reader<'a> {
                 .iter()
                 .any(|target| chosen.excluded.contains(target)),
             pending: pending.is_some(),
+            spans,
             media: row.node.content.iter().filter_map(BlobShown::of).collect(),
             text: pending.unwrap_or_else(|| row.node.said().into_owned()),
             bookmark: bookmark.as_text().map(str::to_owned),

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use commands::results::tree::{SpanShown, TextShown};
-use loom::{AuthorKind, source};
+use loom::{AuthorKind, GenerationSettings, source};
 
 use super::table::columns;
 use super::{OutputStyle, RenderedOutcome};
@@ -48,7 +48,10 @@ fn listed(spans: &[SpanShown], to: OutputStyle) -> String {
     let row = |shown: &SpanShown| {
         let SpanShown { span, .. } = shown;
         let node = shown.short_id.clone().unwrap_or_else(|| "draft".to_owned());
-        vec![format!("{}–{}", span.start, span.end), node, to.by(span.kind, &to.line(&label(shown)))]
+        let settings = shown.settings.iter().flat_map(GenerationSettings::words);
+        let about = settings.fold(String::new(), |about, words| about + " · " + &words);
+        let author = to.by(span.kind, &to.line(&label(shown))) + &to.dim(&to.line(&about));
+        vec![format!("{}–{}", span.start, span.end), node, author]
     };
     columns(&joined.iter().map(row).collect::<Vec<_>>(), &[2], to)
 }

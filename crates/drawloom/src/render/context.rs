@@ -74,6 +74,8 @@ pub(super) fn place(found: &ContextShown, to: OutputStyle) -> String {
 }
 
 fn row(segment: &Segment, is_estimated: bool, to: OutputStyle) -> Vec<String> {
+    // What is not sent is counted by nobody.
+    let is_left_out = matches!(segment.decision, SegmentOutcome::LeftOut { .. });
     let decision = match &segment.decision {
         SegmentOutcome::Sent => String::new(),
         SegmentOutcome::Trimmed { from, to } => format!("trimmed from {from} to {to}"),
@@ -81,7 +83,7 @@ fn row(segment: &Segment, is_estimated: bool, to: OutputStyle) -> Vec<String> {
     };
     vec![
         kind(segment.kind),
-        format!("{}{} tokens", about(is_estimated), segment.tokens),
+        format!("{}{} tokens", about(is_estimated || is_left_out), segment.tokens),
         count(segment.chars, "character", "characters"),
         if segment.stable { "stable".to_owned() } else { String::new() },
         to.line(&segment.reason).into_owned(),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use commands::results::tree::{NodeShown, StoredText, TreeShown};
-use loom::{PositionId, PositionKind};
+use loom::{AuthorKind, PositionId, PositionKind};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::authors::letter;
@@ -85,9 +85,10 @@ pub(super) fn passage(
         match (node.purged, node.role.is_none() && node.media.is_empty() && node.text.trim().is_empty()) {
             (true, _) => to.dim("(forgotten)"),
             (false, true) => to.dim("(empty)"),
-            (false, false) => to.by(node.author_kind, &first_words(&node.text, to)),
+            (false, false) => words_by_author(node, to),
         };
-    let sign = to.by(node.author_kind, letter(node.author_kind));
+    let most = mostly_by(node);
+    let sign = to.by(most, letter(most));
     let _ = writeln!(out, "{}", cut(&format!("{before}{sign} {}  {words}", node.short_id), to));
     // What stands before its first line goes on beside the others.
     let beside = |c| if matches!(c, '├' | '│') { '│' } else { ' ' };
@@ -101,6 +102,43 @@ pub(super) fn passage(
     for line in media.chain(node.annotations.iter().map(|shown| remark(shown, to))) {
         let _ = writeln!(out, "{}", cut(&format!("{beside}  {line}"), to));
     }
+}
+
+/// What kind of author wrote most of a passage.
+fn mostly_by(node: &NodeShown) -> AuthorKind {
+    let bytes = |kind| -> usize {
+        node.spans.iter().filter(|span| span.kind == kind).map(|span| span.to - span.from).sum()
+    };
+    let kinds = [AuthorKind::Human, AuthorKind::Model, AuthorKind::Tool].into_iter();
+    kinds.filter(|_| !node.spans.is_empty()).max_by_key(|kind| bytes(*kind)).unwrap_or(node.author_kind)
+}
+
+/// The first words of a passage, each part in the colour of its author.
+fn words_by_author(node: &NodeShown, to: OutputStyle) -> String {
+    let words = first_words(&node.text, to);
+    if node.spans.is_empty() || !to.color {
+        return to.by(node.author_kind, &words);
+    }
+    let by = |at: usize| {
+        let span = node.spans.iter().find(|span| (span.from..span.to).contains(&at));
+        span.map_or(node.author_kind, |span| span.kind)
+    };
+    // The words are those of the text, with one space between two.
+    let mut authors = node.text.split_whitespace().flat_map(|word| {
+        let from = word.as_ptr() as usize - node.text.as_ptr() as usize;
+        word.char_indices().map(move |(at, _)| from + at).chain([from + word.len()])
+    });
+    let (mut out, mut part, mut kind) = (String::new(), String::new(), node.author_kind);
+    for character in words.chars() {
+        let next = authors.next().map_or(kind, by);
+        // A space stands with the word before it.
+        if next != kind && character != ' ' {
+            out += &to.by(kind, &std::mem::take(&mut part));
+            kind = next;
+        }
+        part.push(character);
+    }
+    out + &to.by(kind, &part)
 }
 
 /// The first words of a text, on one line; a terminal cuts them to what it has room for.
@@ -173,7 +211,12 @@ impl<'a> TreeRenderer<'a> {
                     false if is_last => "└─",
                     false => "  ",
                 };
-                passage(out, node, None, &format!("{}{before}", "│ ".repeat(level)), self.to);
+                // A branch begins beside the passages of its level, and goes on further to the right.
+                let before = match level.checked_sub(1).filter(|_| position == from) {
+                    Some(above) => format!("{}├─", "│ ".repeat(above)),
+                    None => format!("{}{before}", "│ ".repeat(level)),
+                };
+                passage(out, node, None, &before, self.to);
                 if !node.shown {
                     // That one stands on another page.
                     let line = format!("{}  {}", "│ ".repeat(level), self.to.dim("another version is shown"));

@@ -50,6 +50,38 @@ fn the_settings_of_a_generation_stand_at_its_node_and_its_spans() {
 }
 
 #[test]
+fn one_changed_word_leaves_the_rest_of_a_passage_the_models() {
+    let (world, _) = written();
+    std::fs::write(world.path("here/mill.jsonl"), r#"{"text": " The  mill turned slowly in the rain."}"#)
+        .unwrap();
+    let (_, made) = world.json(&["--model", "script:mill.jsonl", "tree", "generate", "Tale", "--seed", "9"]);
+    let id = made["nodes"][0]["id"].as_str().unwrap();
+    let line = |color: &str| {
+        let shown = world.ok(&["--color", color, "tree", "show", "Tale"]);
+        shown.lines().find(|line| line.contains("mill")).unwrap().to_owned()
+    };
+    let all_blue = line("always");
+    assert!(
+        all_blue.contains("\x1b[34mThe mill turned slowly in the rain.\x1b[0m"),
+        "the control: {all_blue:?}"
+    );
+    world.ok(&["tree", "edit", "Tale", id, "--replace", "slowly", "quickly"]);
+    let (shown, plain) = (line("always"), line("never"));
+    assert!(shown.starts_with("\x1b[34mM\x1b[0m "), "{shown:?}");
+    let words = "\x1b[34mThe mill turned \x1b[0mquickly \x1b[34min the rain.\x1b[0m";
+    assert!(shown.contains(words), "{shown:?}");
+    assert!(plain.starts_with("M ") && plain.ends_with("  The mill turned quickly in the rain."), "{plain}");
+    let about = world.ok(&["tree", "show", "Tale"]);
+    assert!(about.contains("owner · edits script/mill.jsonl"), "{about}");
+    let spans = world.ok(&["tree", "text", "Tale", "--spans"]);
+    assert!(spans.lines().any(|line| line.contains("script/mill.jsonl · seed 9")), "{spans}");
+    // Of a passage that was written anew nothing is the model's.
+    world.ok(&["tree", "edit", "Tale", id, "--text", "Nothing"]);
+    let shown = world.ok(&["--color", "always", "tree", "show", "Tale"]);
+    assert!(shown.lines().any(|line| line.starts_with("H ") && line.ends_with("  Nothing")), "{shown:?}");
+}
+
+#[test]
 fn marks_are_shown_at_their_place() {
     let (world, made) = written();
     world.ok(&["tree", "tag", "Tale", &made, "scene"]);
