@@ -58,6 +58,9 @@ pub(crate) fn names() -> Vec<String> {
     weights::table::TABLE.iter().flat_map(of).collect()
 }
 
+/// Provider of embedded models.
+const EMBEDDED: &str = "embedded";
+
 /// What this process may do for embedded models.
 pub(crate) struct Embedded {
     home: PathBuf,
@@ -136,9 +139,12 @@ impl Embedded {
     }
 
     fn load(&self, weights: &Weights, consent: Consent) -> Result<Arc<dyn Model>, CommandError> {
-        let installed = self.obtain(weights, consent)?;
-        // The descriptor that was hashed, not the path: whatever took the path since is not read.
-        engine::load(&descriptor_path(&installed.file), weights.name, Some(&self.person))
+        let read = || {
+            let installed = self.obtain(weights, consent)?;
+            // The descriptor that was hashed, not the path: whatever took the path since is not read.
+            engine::load(&descriptor_path(&installed.file), weights.name, Some(&self.person))
+        };
+        self.person.while_weights_are_read(&format!("{}/{}", EMBEDDED, weights.name), read)
     }
 
     /// The weights on the disk; fetched and converted first where that was asked for. Blocks.
@@ -203,7 +209,12 @@ pub(crate) fn file(
     let file = opened.map_err(|error| CommandError::file_argument(&error))?.into_file();
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
     // The file that was judged, not the path: whatever took the path since is not read.
-    engine::load(&descriptor_path(&file), &one_line(&name), person)
+    let name = one_line(&name);
+    let read = || engine::load(&descriptor_path(&file), &name, person);
+    match person {
+        Some(person) => person.while_weights_are_read(&format!("{}/{name}", EMBEDDED), read),
+        None => read(),
+    }
 }
 
 fn no_threads(error: &std::io::Error) -> CommandError {
@@ -233,6 +244,8 @@ impl Report<'_> {
         match event {
             FetchEvent::Begin { name, consent, bytes } => {
                 self.begun = true;
+                // How far it is has a line of its own.
+                self.person.end_wait();
                 self.person.notice(&format!("downloading {name} ({}): {}", size(bytes), consent.reason()));
             }
             FetchEvent::Progress(progress) => self.progress(progress),

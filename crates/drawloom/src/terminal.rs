@@ -299,13 +299,17 @@ impl Terminal {
             let number = line.trim().parse::<usize>();
             match number.map(|number| rows.iter().position(|(of, _)| *of == number)) {
                 Ok(Some(index)) => return (index, None),
-                // Whoever mistypes a number means to answer.
+                // Whoever mistypes a number, or types a word for one, means to answer.
                 Err(_) if is_wrong && !line.trim().is_empty() => {}
-                Ok(None) => {
+                Err(_) if line.trim().is_empty() => return first,
+                Err(_) if line.starts_with('/') || line.trim().contains(char::is_whitespace) => {
+                    let _ = writeln!(io::stderr(), "{least} is taken, and what you typed is said next");
+                    return (0, Some(line.to_owned()));
+                }
+                _ => {
                     (is_wrong, shown) =
                         (true, format!("a number from {least} to {most}, or Enter for {least}: "));
                 }
-                Err(_) => return (0, (!line.trim().is_empty()).then(|| line.to_owned())),
             }
         }
     }
@@ -373,10 +377,24 @@ impl Terminal {
 
     /// Waits, and says so, while the server of a model is asked for the window it has given it.
     pub(crate) fn while_window_is_asked<T>(&self, model: &str, ask: impl FnOnce() -> T) -> T {
-        self.begin_wait(model, WaitStage::Window);
-        let answer = ask();
-        self.wait.end_window();
-        answer
+        self.while_stage(model, WaitStage::Window, ask)
+    }
+
+    /// Waits, and says so, while the weights of an embedded model are read.
+    pub(crate) fn while_weights_are_read<T>(&self, model: &str, read: impl FnOnce() -> T) -> T {
+        self.while_stage(model, WaitStage::Weights, read)
+    }
+
+    /// Nothing is waited for any more.
+    pub(crate) fn end_wait(&self) {
+        self.wait.end();
+    }
+
+    fn while_stage<T>(&self, model: &str, stage: WaitStage, work: impl FnOnce() -> T) -> T {
+        self.begin_wait(model, stage);
+        let done = work();
+        self.wait.end_stage(stage);
+        done
     }
 
     fn end_text(&self) {

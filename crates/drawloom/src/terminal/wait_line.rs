@@ -42,6 +42,8 @@ struct State {
 /// What of a request is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitStage {
+    /// The weights of an embedded model, as they are read.
+    Weights,
     /// The window that the server has given the model.
     Window,
     /// Tokens, as the server counts them.
@@ -53,6 +55,7 @@ pub(super) enum WaitStage {
 impl WaitStage {
     fn text(self) -> String {
         match self {
+            Self::Weights => "its weights are read".to_owned(),
             Self::Window => "its server is asked for the window".to_owned(),
             Self::Counting => "its server counts the tokens".to_owned(),
             Self::Sent { tokens } => format!("{tokens} sent"),
@@ -61,6 +64,7 @@ impl WaitStage {
 
     fn short_text(self) -> String {
         match self {
+            Self::Weights => "weights are read".to_owned(),
             Self::Window => "window asked for".to_owned(),
             Self::Counting => "tokens are counted".to_owned(),
             Self::Sent { tokens } => tokens.to_string(),
@@ -164,10 +168,10 @@ impl WaitLine {
         }
     }
 
-    /// The window of a model is not waited for any more.
-    pub(super) fn end_window(&self) {
-        let is_of_window = self.state().wait.as_ref().is_some_and(|wait| wait.stage == WaitStage::Window);
-        if is_of_window {
+    /// A stage is not waited for any more.
+    pub(super) fn end_stage(&self, stage: WaitStage) {
+        let is_of_stage = self.state().wait.as_ref().is_some_and(|wait| wait.stage == stage);
+        if is_of_stage {
             self.end();
         }
     }

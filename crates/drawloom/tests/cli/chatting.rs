@@ -39,16 +39,17 @@ fn one_of_several_new_answers_is_chosen() {
     terminal.shows("which one, 2 to 4?");
     terminal.shows(" 3  Three. And more.");
     // Whoever mistypes a number means to answer.
-    terminal.says_on("9\nthe third\n3\n");
+    terminal.says_on("x\n9\nthe third\n3\n");
     terminal.shows("a number from 2 to 4, or Enter for 2:");
     terminal.shows("goes on from answer 3 of 4");
     terminal.says("/siblings\r");
     terminal.shows("3 *");
-    // Enter takes the first, and the line that is no number is what is said next.
+    // Enter takes the first, and a sentence is what is said next; a word alone is not.
     terminal.types("/regenerate -n 2\r");
     terminal.shows("which one, 5 to 6?");
     // Ctrl-L is no text.
     terminal.says_on("\x0cWhich was it?\n");
+    terminal.shows("5 is taken, and what you typed is said next");
     terminal.shows("goes on from answer 5 of 6");
     terminal.shows("Seven.");
     // Ctrl-C chooses nothing, and ends nothing.
