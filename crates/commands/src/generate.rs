@@ -25,7 +25,7 @@ use crate::results::CommandOutcome;
 use crate::results::tree::{Estimate, Generated, GeneratedNode, UsageShown};
 use crate::rights::Asker;
 use crate::thinking;
-use crate::tree::answer_place;
+use crate::tree::{answer_place, tree_argument};
 
 /// Siblings one command may ask for.
 pub(crate) const MAX_SIBLINGS: u32 = 64;
@@ -321,6 +321,15 @@ async fn collect(
     let whole = nodes.iter().any(|node: &GeneratedNode| !matches!(node.finish, loom::Finish::Interrupted(_)));
     match (errors.into_iter().next(), manifest) {
         (Some(mut error), _) if !whole => {
+            if let [part, ..] = &nodes[..] {
+                let named = tree_argument(app, asker, tree).await?;
+                let again = format!("`drawloom tree regenerate {named} {}` asks again", part.short_id);
+                // Asked for at the tip, the next answer would go on behind the part that is kept.
+                error.hint = match error.hint.strip_prefix("ask again to retry") {
+                    Some(or) => again + or,
+                    None => format!("{}; {again}", error.hint),
+                };
+            }
             let ids: Vec<&str> = nodes.iter().map(|partial| &*partial.short_id).collect();
             match ids[..] {
                 [] => {}

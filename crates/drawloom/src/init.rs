@@ -227,6 +227,10 @@ impl Init<'_> {
         };
         let found = found_caches(&surroundings).into_iter().map(|known| Path::new("~").join(known.folder));
         let found: Vec<PathBuf> = found.filter(can_be_added).collect();
+        if let Err(why) = surroundings.caches(&configured) {
+            self.step("caches", StepState::Open, one_line(&why), "correct exec.caches in config.toml");
+            return Ok(());
+        }
         if !configured.is_empty() {
             let what = format!("commands in the sandbox read {}", told(&configured));
             self.step("caches", StepState::Done, what, "");

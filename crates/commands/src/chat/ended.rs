@@ -102,7 +102,7 @@ impl Conversation {
             (None, Some(mut error)) if error.code == "cancelled" => {
                 error.message = format!("{}: your message is kept as {said}", error.message);
                 error.hint = match self.chosen.kind {
-                    store::SessionKind::Isolated => format!("{} asks it again", self.again_command(app)),
+                    store::SessionKind::Isolated => self.how_to_go_on(app),
                     _ => format!("{}, or take it back with /undo", self.how_to_go_on(app)),
                 };
                 Err(error)

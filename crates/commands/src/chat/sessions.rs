@@ -75,7 +75,10 @@ async fn archive(
     })?;
     let name = session.name;
     let sentence = match archived {
-        true => format!("archived the session {name}: `drawloom sessions restore {name}` brings it back"),
+        true => {
+            let typed = shell::operand(&name);
+            format!("archived the session {name}: `drawloom sessions restore {typed}` brings it back")
+        }
         false => format!("the session {name} is back from the archive"),
     };
     Ok(named(name, sentence))

@@ -53,7 +53,7 @@ pub(super) fn all(text: &str, words: &str) -> Result<Vec<Range<usize>>, CommandE
         }
     }
     if places.is_empty() {
-        let hint = "`drawloom tree text TREE` shows the text; letters, spaces and line breaks count";
+        let hint = "letters, spaces and line breaks count: write them as `drawloom tree text` shows them";
         return Err(CommandError::not_found(
             "place",
             &format!("with the words {words:?} in this text"),

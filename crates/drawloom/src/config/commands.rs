@@ -86,12 +86,16 @@ fn set_key(
         None | Some("-") if row.secret && io::stdin().is_terminal() => {
             let typed = hidden_line(&format!("{path}: "));
             let typed = typed.and_then(|typed| match typed.is_empty() {
-                true => Err(io::Error::other("nothing was typed")),
+                true => Err(io::Error::new(io::ErrorKind::InvalidInput, "nothing was typed")),
                 false => Ok(typed),
             });
             from_input = typed.map_err(|error| {
                 let hint = format!("set it again; `drawloom config unset {path}` takes one out");
-                CommandError::new("cancelled", 130, format!("{path} was not set: {error}"), hint)
+                let what = format!("{path} was not set: {error}");
+                match error.kind() {
+                    io::ErrorKind::InvalidInput => CommandError::usage(what, hint),
+                    _ => CommandError::new("cancelled", 130, what, hint),
+                }
             })?;
             from_input.as_str()
         }
@@ -99,7 +103,12 @@ fn set_key(
             let is_piped = row.secret && FileArgument::is_input_piped();
             from_input = if is_piped { line_of_input()? } else { String::new() };
             if from_input.is_empty() {
-                let hint = format!("`drawloom config set {path} VALUE`; `-` reads it from standard input");
+                let hint = match row.secret {
+                    true => format!(
+                        "`drawloom config set {path}` asks for it at a terminal; `-` reads it from standard input"
+                    ),
+                    false => format!("`drawloom config set {path} VALUE`; `-` reads it from standard input"),
+                };
                 return Err(CommandError::usage(format!("no value for {path}"), hint));
             }
             from_input.as_str()

@@ -69,6 +69,9 @@ impl Kind {
                 if text.contains(char::is_control) {
                     return Err(format!("{} without control characters", self.wanted()));
                 }
+                if !text.contains("://") {
+                    return Err(format!("{}: write http:// or https:// before it", self.wanted()));
+                }
                 // Whether plain http may go there depends on `insecure_http`, and is judged when it is used.
                 model::endpoint::Endpoint::parse(text, true)
                     .map_err(|error| format!("{}: {}", self.wanted(), error.hint()))?;

@@ -17,7 +17,7 @@ Settings are in `config.toml` in the home (`~/.drawloom`, or the folder that `--
 The order of precedence is: a flag, the environment (`DRAWLOOM_SECTION__KEY`, such as `DRAWLOOM_LOG__LEVEL=debug` or
 `DRAWLOOM_PROVIDERS__BOX__WINDOW=32768`), the file, the default. `drawloom config get KEY` says which of them set the value. An
 unknown key or a value that does not fit is an error that names it; `drawloom config check` lists all of them. Commands that only
-read leave it out and say so; none is used of a `keys.toml` that others may read (`chmod 600`). A JSON schema of the file, for editors, is [config.schema.json](config.schema.json) and the `schema` of `drawloom config show --defaults --json`.
+read leave it out and say so; a `keys.toml` that others may read is closed to them (`chmod 600`), and nothing of it is used where that cannot be done. A JSON schema of the file, for editors, is [config.schema.json](config.schema.json) and the `schema` of `drawloom config show --defaults --json`.
 `drawloom config set KEY VALUE` keeps comments and order. It never writes to a broken file, nor to one that is a link or has a
 second name (exit 4). The value `-` reads the value from standard input. A secret is asked for at a terminal if it is left out, and not
 shown, so that it does not stay in the history of the shell. `drawloom config unset KEY` takes a key out of the file, also one

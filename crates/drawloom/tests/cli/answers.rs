@@ -1,4 +1,4 @@
-//! Answers that are not as they were asked for, and models that are known by several names, each as a reviewer met them.
+//! Answers that are not as they were asked for, and models that are known by several names.
 
 use serde_json::{Value, json};
 

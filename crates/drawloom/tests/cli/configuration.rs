@@ -279,7 +279,17 @@ fn a_wrong_value_is_named_where_it_is_asked_for() {
     );
     assert_eq!(get("log.level").code, Some(0), "elsewhere it does not matter");
     let run = world.run(&["config", "set", "providers.box.base_url", "notaurl"]);
-    assert!(run.err.contains("it takes an address such as https://host/v1: write it like"), "{run:?}");
+    assert!(
+        run.err.contains("it takes an address such as https://host/v1: write http:// or https:// before it"),
+        "{run:?}"
+    );
+    for (address, lacks) in
+        [("127.0.0.1:1", true), ("http:/127.0.0.1:1", true), ("http://127.0.0.1:1", false)]
+    {
+        world.write("config.toml", &format!("[providers.box]\nbase_url = {address:?}\n"));
+        let checked = world.run(&["config", "check"]);
+        assert_eq!(format!("{checked:?}").contains("before it"), lacks, "{address}: {checked:?}");
+    }
 }
 
 #[test]
@@ -379,7 +389,7 @@ fn a_key_is_one_line_and_is_not_taken_out_by_a_line_end() {
     let person =
         PersonAtTerminal { echo: false, stdout: true, question: "providers.box.key: ", answer: "\n" };
     let (code, said) = person.run(&world, &world.path(""), &["config", "set", "providers.box.key"]);
-    assert!(code == Some(130) && said.contains("nothing was typed"), "{said}");
+    assert!(code == Some(2) && said.contains("nothing was typed"), "{said}");
     assert!(world.read("keys.toml").contains("\"canary-0123456789\""), "{}", world.read("keys.toml"));
     world.ok(&["config", "set", "providers.box.key", "  "]);
     assert!(!world.read("keys.toml").contains("canary"), "blanks are no key");

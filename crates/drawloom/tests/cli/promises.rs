@@ -1,4 +1,4 @@
-//! Promises that a reviewer saw broken from outside, each as they tried it.
+//! Promises that were once broken from outside, each as it was.
 
 use serde_json::Value;
 

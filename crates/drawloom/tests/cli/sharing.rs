@@ -1,4 +1,4 @@
-//! Promises to several processes in one conversation, and about money, each as a reviewer broke it (spec: agent §1,
+//! Promises to several processes in one conversation, and about money, each as it was once broken (spec: agent §1,
 //! security §7, §10).
 
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -84,4 +84,10 @@ fn answers_that_are_stopped_are_all_kept_and_named() {
     let kept: Vec<&str> = kept.map(|node| node["short_id"].as_str().unwrap()).collect();
     assert_eq!(kept.len(), 2, "{shown}");
     assert!(kept.iter().all(|id| named.contains(id)), "{kept:?}: {screen}");
+    // The way to ask again asks beside the part, and not behind it.
+    let again = format!("`drawloom tree regenerate Rain {}` asks again", kept[0]);
+    assert!(screen.contains(&again), "{screen}");
+    std::fs::write(world.path("here/whole.jsonl"), "{\"text\": \" Whole.\"}").unwrap();
+    let (_, made) = world.json(&["--model", "script:whole.jsonl", "tree", "regenerate", "Rain", kept[0]]);
+    assert_eq!(made["nodes"][0]["text"], " Whole.", "{made}");
 }
