@@ -9,6 +9,7 @@ use super::App;
 use crate::args::{NodeArg, TreeArg};
 use crate::error::CommandError;
 use crate::rights::Asker;
+use crate::tree::tree_argument;
 
 impl App {
     /// The tree and view an argument names.
@@ -96,8 +97,13 @@ impl App {
     /// That there is no node of this name, with those that may be meant.
     async fn no_node(&self, asker: &Asker, tree: Option<TreeId>, name: &str) -> CommandError {
         let near = self.near_nodes(asker, tree, name).await;
-        let shows = "`drawloom tree show TREE` shows the nodes with their short ids";
-        CommandError::not_found("node", name, did_you_mean(&near, shows))
+        let named = match tree {
+            Some(tree) => tree_argument(self, asker, tree).await.ok(),
+            None => None,
+        };
+        let named = named.as_deref().unwrap_or("TREE");
+        let shows = format!("`drawloom tree show {named}` shows the nodes with their short ids");
+        CommandError::not_found("node", name, did_you_mean(&near, &shows))
     }
 
     /// That neither a node nor a tree has this name: the error of the node, with the trees that may be meant.

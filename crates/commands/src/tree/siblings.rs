@@ -11,6 +11,7 @@ use loom::{
 
 use super::look;
 use super::show::{Reader, with_marks};
+use super::telling::tree_argument;
 use crate::app::App;
 use crate::args::tree::PassageArg;
 use crate::error::CommandError;
@@ -177,13 +178,15 @@ impl Place {
             Some(named) => siblings_of(rows, &path::position(rows, named)?).map(Some),
             None => last_choice(rows, tip),
         });
-        found.await?.ok_or_else(|| {
-            let hint = format!(
-                "`drawloom tree regenerate TREE NODE` asks a model for one; or name the passage, as only the last {LOOK_UP} \
-                 of the path are looked through"
-            );
-            CommandError::new(NO_CHOICE, 3, "no sibling of any passage of the path", hint)
-        })
+        if let Some(found) = found.await? {
+            return Ok(found);
+        }
+        let tree = tree_argument(app, asker, self.tree).await?;
+        let hint = format!(
+            "`drawloom tree regenerate {tree} NODE` asks a model for one; or name the passage, as only the last {LOOK_UP} \
+             of the path are looked through"
+        );
+        Err(CommandError::new(NO_CHOICE, 3, "no sibling of any passage of the path", hint))
     }
 
     fn listed(self, nodes: Vec<NodeShown>, current: Option<usize>) -> CommandOutcome {
