@@ -4,6 +4,7 @@
 //! sample, and a key of the configuration that is not known to be harmless, are how a folder runs programs as soon as
 //! its owner calls git, or an editor does.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -92,9 +93,11 @@ fn values(config: &Path) -> Vec<(String, String)> {
 }
 
 /// Working tree of a git folder, and the index that git keeps of it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WorkingTree {
     pub(crate) tree: PathBuf,
+    /// Git folder that is common to it and other ones.
+    pub(crate) git_folder: PathBuf,
     pub(crate) index: PathBuf,
 }
 
@@ -104,15 +107,26 @@ pub(crate) fn working_trees(folder: &Path) -> Vec<WorkingTree> {
     let named = named.next_back().and_then(|(_, value)| folder.join(value).canonicalize().ok());
     let own = folder.parent().filter(|_| folder.ends_with(".git")).map(Path::to_owned);
     let mut trees = Vec::new();
-    trees.extend(named.or(own).map(|tree| WorkingTree { tree, index: folder.join("index") }));
+    let working = |tree, index| WorkingTree { tree, git_folder: folder.to_owned(), index };
+    trees.extend(named.or(own).map(|tree| working(tree, folder.join("index"))));
     for entry in fs::read_dir(folder.join("worktrees")).into_iter().flatten().flatten() {
         let file = read_small(&entry.path().join("gitdir")).unwrap_or_default();
         // Absolute, or from the folder that it lies in.
         let file = entry.path().join(file.trim_end());
         let tree = file.parent().and_then(|tree| tree.canonicalize().ok());
-        trees.extend(tree.map(|tree| WorkingTree { tree, index: entry.path().join("index") }));
+        trees.extend(tree.map(|tree| working(tree, entry.path().join("index"))));
     }
     trees
+}
+
+/// Whether git looks at files of a working tree that it is to skip, if they stand there: as it does where a sparse checkout
+/// is configured that expects none.
+pub(crate) fn is_sparse(working: &WorkingTree) -> bool {
+    let own = working.index.with_file_name("config.worktree");
+    let values: HashMap<String, String> =
+        [working.git_folder.join("config"), own].iter().flat_map(|config| values(config)).collect();
+    let is = |key: &str| values.get(key).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    is("sparsecheckout") && !is("expectfilesoutsideofpatterns")
 }
 
 fn exists(path: &Path) -> bool {
@@ -216,7 +230,10 @@ mod tests {
         fs::write(git.join("more"), "[core] hooksPath = hooks\n").unwrap();
         fs::write(git.join("worktrees/tree/gitdir"), format!("{}\n", path("tree/.git").display())).unwrap();
         let trees = working_trees(&git);
-        let tree = |tree: &str, index: &str| WorkingTree { tree: path(tree), index: path(index) };
+        let tree = |tree: &str, index: &str| {
+            let git_folder = if tree == "main/sub" { git.join("modules/sub") } else { git.clone() };
+            WorkingTree { tree: path(tree), git_folder, index: path(index) }
+        };
         assert_eq!(trees, [tree("main", "main/.git/index"), tree("tree", "main/.git/worktrees/tree/index")]);
         let places: Vec<PathBuf> = trees.into_iter().map(|tree| tree.tree).collect();
         let named = named_in_configuration(&git.join("config"), &places);

@@ -128,6 +128,14 @@ impl Walls {
         roots.chain(folders).chain(readable).chain([PathBuf::from("/tmp")]).collect()
     }
 
+    /// Folders that may be written beside the roots: `HOME` among them, unless a root that can only be read is that.
+    pub(crate) fn writable_folders(&self) -> impl Iterator<Item = &PathBuf> {
+        let is_read_only = |path: &PathBuf| {
+            self.roots.iter().any(|root| root.path == *path && root.access == RootAccess::ReadOnly)
+        };
+        self.git_folders.iter().chain(Some(&self.home).filter(|home| !is_read_only(home)))
+    }
+
     /// Roots that may be written.
     pub fn writable_roots(&self) -> impl Iterator<Item = &Path> {
         let writable = self.roots.iter().filter(|root| root.access == RootAccess::ReadWrite);

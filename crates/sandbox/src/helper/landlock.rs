@@ -93,6 +93,6 @@ fn allowed(walls: &Walls, abi: ABI, own_root: bool) -> Vec<(PathBuf, BitFlags<Ac
         let access = if root.access == RootAccess::ReadWrite { write } else { read };
         allowed.push((root.path.clone(), access));
     }
-    allowed.extend(walls.git_folders.iter().chain([&walls.home]).map(|path| (path.clone(), write)));
+    allowed.extend(walls.writable_folders().map(|path| (path.clone(), write)));
     allowed
 }

@@ -149,7 +149,7 @@ fn sources(request: &HelperRequest) -> Result<Vec<Source>, Failure> {
         };
         sources.push(source(&root.path, access)?);
     }
-    for path in walls.git_folders.iter().chain([&walls.home]) {
+    for path in walls.writable_folders() {
         sources.push(source(path, MountAccess::ReadWrite)?);
     }
     if let Some(temp) = &walls.temp {

@@ -2,76 +2,91 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use rustix::fs::OFlags;
-use sha2::{Digest as _, Sha256};
-
+use super::conversation::Deadline;
+use super::file_hash::{HashedFile, LineEnds};
 use super::git_index::GitIndex;
-use super::git_query::GitQuery;
+use super::git_query::{AT_MOST, GitQuery};
 
-/// Bytes of names that git is asked about at a time: less than a program's arguments may have.
-const BATCH: usize = 256 << 10;
 /// Largest pointer that Git LFS writes, in bytes.
 const LARGEST_POINTER: u64 = 1024;
 
-/// The first of these files, in order of their names, that is not what the index names.
+/// The first of these files of a tree, in order of their names, that is not what the index names.
 ///
-/// Filters of the owner's own configuration are not known behind the walls, so that line ends count as the same with
-/// and without `\r`, and the file that a pointer of Git LFS names as what git has.
+/// No filter is run: which one a file has, and what that does, a command may decide. Line ends count as the same with and
+/// without `\r`, and the file that a pointer of Git LFS names as what git has.
 ///
 /// # Errors
-/// When git cannot be asked.
+/// When git cannot be asked, or the files cannot be read in time.
 pub(super) fn first_differing(
     git: GitQuery<'_>,
+    tree: &Path,
     index: &GitIndex,
     mut names: Vec<PathBuf>,
 ) -> Result<Option<PathBuf>, String> {
     names.sort();
-    let differing = with_other_hash(git, index, names, &[])?;
-    let differing = with_other_hash(git, index, differing, &["-c", "core.autocrlf=true"])?;
+    let until = Deadline { deadline: git.until.deadline.min(Instant::now() + AT_MOST), ..git.until };
+    let mut differing = Vec::new();
+    for name in names {
+        let is_raw = |mut file: HashedFile<'_>| {
+            let length = file.length();
+            any(index.hashes(&name).iter(), |hash| file.is_blob(hash, length, LineEnds::AsTheyAre))
+        };
+        if !compared(HashedFile::open(&tree.join(&name), until).and_then(is_raw))? {
+            differing.push(name);
+        }
+    }
     if differing.is_empty() {
         return Ok(None);
     }
-    let pointers = pointers(git, differing.iter().flat_map(|name| index.hashes(name)))?;
-    let is_pointed_to = |name: &PathBuf| {
-        let pointers = index.hashes(name).iter().filter_map(|hash| pointers.get(hash));
-        pointers.into_iter().any(|pointer| pointer.leads_to(&git.folder.join(name), || git.until.is_over()))
-    };
-    Ok(differing.into_iter().find(|name| !is_pointed_to(name)))
-}
-
-/// Files whose hash is not one that the index has.
-fn with_other_hash(
-    git: GitQuery<'_>,
-    index: &GitIndex,
-    names: Vec<PathBuf>,
-    options: &[&str],
-) -> Result<Vec<PathBuf>, String> {
-    let mut differing = Vec::new();
-    let mut rest = names.into_iter().peekable();
-    while rest.peek().is_some() {
-        let mut length = 0;
-        let mut batch = Vec::new();
-        while let Some(name) = rest.next_if(|_| length < BATCH) {
-            length += name.as_os_str().len() + 1 + size_of::<usize>();
-            batch.push(name);
-        }
-        let question = options.iter().copied().chain(["hash-object", "--"]).map(OsStr::new);
-        let question: Vec<&OsStr> = question.chain(batch.iter().map(|name| name.as_os_str())).collect();
-        let hashes = git.answer(&question, &[]).map_err(|error| error.to_string())?;
-        let mut hashes = hashes.split(|byte| *byte == b'\n');
-        for name in batch {
-            let hash = hashes.next().unwrap_or_default();
-            if !index.hashes(&name).iter().any(|known| known == hash) {
-                differing.push(name);
-            }
+    let blobs = blobs(git, differing.iter().flat_map(|name| index.hashes(name)))?;
+    for name in differing {
+        let is_filtered = |mut file: HashedFile<'_>| {
+            any(index.hashes(&name).iter(), |hash| {
+                blobs.get(hash).map_or(Ok(false), |blob| blob.is_of(hash, &mut file))
+            })
+        };
+        if !compared(HashedFile::open(&tree.join(&name), until).and_then(is_filtered))? {
+            return Ok(Some(name));
         }
     }
-    Ok(differing)
+    Ok(None)
+}
+
+/// A file that cannot be read is none that git has; one that is not read in time is nothing yet.
+fn compared(is_same: io::Result<bool>) -> Result<bool, String> {
+    match is_same {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            Err("files that are new to git could not be compared in time".to_owned())
+        }
+        is_same => Ok(is_same.unwrap_or(false)),
+    }
+}
+
+fn any<T>(mut all: impl Iterator<Item = T>, mut is: impl FnMut(T) -> io::Result<bool>) -> io::Result<bool> {
+    all.try_fold(false, |found, one| Ok(found || is(one)?))
+}
+
+/// What git has under a name.
+struct Blob {
+    size: u64,
+    pointer: Option<LfsPointer>,
+}
+
+impl Blob {
+    /// Whether a file is what git would make this of it: its line ends normalized, or by Git LFS.
+    fn is_of(&self, name: &[u8], file: &mut HashedFile<'_>) -> io::Result<bool> {
+        if let Some(pointer) = &self.pointer
+            && pointer.leads_to(file)?
+        {
+            return Ok(true);
+        }
+        // Otherwise there is no `\r` to take away.
+        Ok(self.size < file.length() && file.is_blob(name, self.size, LineEnds::Normalized)?)
+    }
 }
 
 /// What Git LFS has in the place of a file.
@@ -94,48 +109,35 @@ impl LfsPointer {
         is_digest.then(|| Self { digest: digest.to_ascii_lowercase(), size })
     }
 
-    /// Whether a file is what it stands for; not if the time is over before all of it was read.
-    fn leads_to(&self, file: &Path, is_over: impl Fn() -> bool) -> bool {
-        let digest = || -> io::Result<Option<String>> {
-            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-            let mut file = File::options().read(true).custom_flags(flags.cast_signed()).open(file)?;
-            let metadata = file.metadata()?;
-            if !metadata.is_file() || metadata.len() != self.size {
-                return Ok(None);
-            }
-            let (mut hasher, mut buffer) = (Sha256::new(), vec![0; 1 << 20]);
-            loop {
-                match file.read(&mut buffer)? {
-                    0 => break,
-                    _ if is_over() => return Ok(None),
-                    length => hasher.update(&buffer[..length]),
-                }
-            }
-            Ok(Some(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
-        };
-        digest().is_ok_and(|digest| digest.is_some_and(|digest| digest == self.digest))
+    /// Whether a file is what it stands for.
+    fn leads_to(&self, file: &mut HashedFile<'_>) -> io::Result<bool> {
+        Ok(file.length() == self.size && file.sha256()? == self.digest)
     }
 }
 
-/// Those of these blobs that are pointers of Git LFS, by their hashes.
-fn pointers<'a>(
+/// Those of these blobs that git has, by their names.
+fn blobs<'a>(
     git: GitQuery<'_>,
-    hashes: impl Iterator<Item = &'a Vec<u8>>,
-) -> Result<HashMap<Vec<u8>, LfsPointer>, String> {
-    let ask = |question: [&str; 2], hashes: &[Vec<u8>]| {
-        let input: Vec<u8> = hashes.iter().flat_map(|hash| [hash.as_slice(), b"\n"].concat()).collect();
+    names: impl Iterator<Item = &'a Vec<u8>>,
+) -> Result<HashMap<Vec<u8>, Blob>, String> {
+    let ask = |question: [&str; 2], names: &[Vec<u8>]| {
+        let input: Vec<u8> = names.iter().flat_map(|name| [name.as_slice(), b"\n"].concat()).collect();
         git.answer(&question.map(OsStr::new), &input).map_err(|error| error.to_string())
     };
-    let all: Vec<Vec<u8>> = hashes.cloned().collect();
-    let sizes = ask(["cat-file", "--batch-check"], &all)?;
-    let small: Vec<Vec<u8>> = sizes
+    let all: Vec<Vec<u8>> = names.cloned().collect();
+    let heads = ask(["cat-file", "--batch-check"], &all)?;
+    let mut found: HashMap<Vec<u8>, Blob> = heads
         .split(|byte| *byte == b'\n')
         .filter_map(BlobHead::parse)
-        .filter(|head| head.size <= LARGEST_POINTER)
-        .map(|head| head.hash)
+        .map(|head| (head.name, Blob { size: head.size, pointer: None }))
         .collect();
+    let small = found.iter().filter(|(_, blob)| blob.size <= LARGEST_POINTER);
+    let small: Vec<Vec<u8>> = small.map(|(name, _)| name.clone()).collect();
+    if small.is_empty() {
+        return Ok(found);
+    }
     let texts = ask(["cat-file", "--batch"], &small)?;
-    let (mut found, mut rest) = (HashMap::new(), texts.as_slice());
+    let mut rest = texts.as_slice();
     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
         let (line, after) = (&rest[..end], &rest[end + 1..]);
         let Some(head) = BlobHead::parse(line) else { break };
@@ -144,30 +146,33 @@ fn pointers<'a>(
         else {
             break;
         };
-        found.extend(LfsPointer::parse(text).map(|pointer| (head.hash, pointer)));
+        if let Some(blob) = found.get_mut(&head.name) {
+            blob.pointer = LfsPointer::parse(text);
+        }
         rest = after.get(1..).unwrap_or_default();
     }
     Ok(found)
 }
 
 struct BlobHead {
-    hash: Vec<u8>,
+    name: Vec<u8>,
     size: u64,
 }
 
 impl BlobHead {
-    /// Reads `HASH blob SIZE`.
+    /// Reads `NAME blob SIZE`.
     fn parse(line: &[u8]) -> Option<Self> {
         let mut words = str::from_utf8(line).ok()?.split(' ');
-        let hash = words.next()?.as_bytes().to_vec();
+        let name = words.next()?.as_bytes().to_vec();
         words.next().filter(|kind| *kind == "blob")?;
-        Some(Self { hash, size: words.next()?.parse().ok()? })
+        Some(Self { name, size: words.next()?.parse().ok()? })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::Duration;
 
     use super::*;
 
@@ -177,20 +182,18 @@ mod tests {
     #[test]
     fn a_pointer_is_read_and_leads_to_the_file_with_its_size_and_digest_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("large.bin");
-        fs::write(&file, "x").unwrap();
+        let path = folder.path().join("large.bin");
+        let until = Deadline { deadline: Instant::now() + Duration::from_secs(60), cancelled: &[] };
+        let leads =
+            |pointer: &LfsPointer| pointer.leads_to(&mut HashedFile::open(&path, until).unwrap()).unwrap();
+        fs::write(&path, "x").unwrap();
         let text = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{OF_X}\nsize 1\n");
         let pointer = LfsPointer::parse(text.as_bytes()).unwrap();
         assert_eq!(pointer, LfsPointer { digest: OF_X.to_owned(), size: 1 });
-        assert!(pointer.leads_to(&file, || false));
-        assert!(!pointer.leads_to(&file, || true), "the time was over");
-        assert!(
-            !LfsPointer { size: 2, ..LfsPointer::parse(text.as_bytes()).unwrap() }.leads_to(&file, || false)
-        );
-        fs::write(&file, "y").unwrap();
-        assert!(!pointer.leads_to(&file, || false));
-        std::os::unix::fs::symlink(&file, folder.path().join("link")).unwrap();
-        assert!(!pointer.leads_to(&folder.path().join("link"), || false));
+        assert!(leads(&pointer));
+        assert!(!leads(&LfsPointer { size: 2, ..LfsPointer::parse(text.as_bytes()).unwrap() }));
+        fs::write(&path, "y").unwrap();
+        assert!(!leads(&pointer));
         for text in
             ["", "x", &text.replace("sha256:2d", "sha256:zz"), &text.replace("size 1", ""), &text[9..]]
         {

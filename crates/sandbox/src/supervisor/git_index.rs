@@ -46,8 +46,9 @@ impl EntryKind {
 }
 
 impl GitIndex {
-    /// Reads `TAG MODE HASH STAGE\tNAME`, each ended by a zero.
-    pub(super) fn parse(listed: &[u8]) -> Self {
+    /// Reads `TAG MODE HASH STAGE\tNAME`, each ended by a zero. In a sparse working tree git looks at what stands there
+    /// although it is skipped; to the question the tree is not shown.
+    pub(super) fn parse(listed: &[u8], is_sparse: bool) -> Self {
         let mut entries: HashMap<PathBuf, IndexEntry> = HashMap::new();
         for line in listed.split(|byte| *byte == 0) {
             let Some((head, name)) =
@@ -67,7 +68,7 @@ impl GitIndex {
             });
             entry.kind = entry.kind.filter(|known| Some(*known) == kind);
             entry.hashes.push(hash.to_vec());
-            entry.is_unlooked |= tag == b"S" || tag.iter().any(u8::is_ascii_lowercase);
+            entry.is_unlooked |= tag == b"S" && !is_sparse || tag.iter().any(u8::is_ascii_lowercase);
         }
         Self(entries)
     }
@@ -130,7 +131,7 @@ mod tests {
     fn the_answer_of_git_is_read() {
         let listed = b"H 100644 aa11 0\tREADME.md\x00S 100755 bb22 0\tother/a b\t.rs\0h 100644 cc33 0\tc\0\
             M 100644 dd44 1\td\0M 100644 ee55 2\td\0H 160000 ff66 0\tsub\0";
-        let index = GitIndex::parse(listed);
+        let index = GitIndex::parse(listed, false);
         assert_eq!(index.0.len(), 5);
         assert!(index.has(Path::new("README.md"), EntryKind::File));
         assert!(!index.has(Path::new("README.md"), EntryKind::Link));
@@ -141,7 +142,12 @@ mod tests {
         assert_eq!(index.hashes(Path::new("other/a b\t.rs")), [b"bb22".to_vec()]);
         assert_eq!(index.hashes(Path::new("d")), [b"dd44".to_vec(), b"ee55".to_vec()]);
         assert_eq!(index.0[Path::new("sub")].kind, None);
-        assert_eq!(GitIndex::parse(b""), GitIndex::default());
+        assert_eq!(GitIndex::parse(b"", false), GitIndex::default());
+        for is_sparse in [false, true] {
+            let index = GitIndex::parse(b"S 100644 aa11 0\tskipped\0s 100644 aa11 0\tassumed\0", is_sparse);
+            assert_eq!(index.has(Path::new("skipped"), EntryKind::File), is_sparse);
+            assert!(!index.has(Path::new("assumed"), EntryKind::File));
+        }
     }
 
     #[test]
@@ -158,7 +164,7 @@ mod tests {
         let listed = b"H 100644 1 0\ta\0H 120000 1 0\t.env\0H 120000 1 0\tlink\0H 100644 1 0\tway/x\0\
             H 100644 1 0\treal/x\0H 100644 1 0\troot/y\0H 100644 1 0\tgone\0S 100644 1 0\treal/s\0";
         let root = tree.join("root");
-        let standing = GitIndex::parse(listed).standing(tree, &[&root]);
+        let standing = GitIndex::parse(listed, false).standing(tree, &[&root]);
         let expected = [("a", EntryKind::File), ("link", EntryKind::Link), ("real/x", EntryKind::File)];
         assert_eq!(standing, expected.map(|(name, kind)| (PathBuf::from(name), kind)).into());
     }

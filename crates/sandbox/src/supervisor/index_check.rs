@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use super::Sandbox;
 use super::conversation::Deadline;
-use super::git_query::{AT_MOST, GitQuery};
+use super::git_query::{AT_MOST, GitQuery, QueryPlace};
 use crate::git_folder::{WorkingTree, working_trees};
 use crate::protected_paths::ProtectedPaths;
 use crate::request::HelperRequest;
@@ -38,7 +38,7 @@ impl IndexStamps {
     /// Of the working trees of all git folders that a command may write: their own, linked ones, of submodules.
     pub(super) fn of(paths: &ProtectedPaths, walls: &Walls) -> Self {
         let trees = paths.git_folders.iter().flat_map(|folder| working_trees(folder));
-        let stamps = trees.filter_map(|WorkingTree { tree, index }| {
+        let stamps = trees.filter_map(|WorkingTree { tree, index, .. }| {
             let folders: Vec<PathBuf> = match walls.writable_roots().any(|root| tree.starts_with(root)) {
                 true => vec![tree],
                 false => walls
@@ -72,7 +72,7 @@ pub(super) fn differing(sandbox: &Sandbox, request: &HelperRequest, before: &Ind
     for tree in before.changed() {
         // Asked also of a command whose time was over, or that was cancelled.
         let until = Deadline { deadline: Instant::now() + AT_MOST, cancelled: &[] };
-        let git = GitQuery { sandbox, request, folder: tree, until };
+        let git = GitQuery { sandbox, request, place: QueryPlace::Root(tree), until };
         match git.answer(&DIFFERING.map(OsStr::new), &[]) {
             Ok(names) => {
                 let names = names.split(|byte| *byte == 0).map(|name| Path::new(OsStr::from_bytes(name)));

@@ -14,10 +14,10 @@ use std::{fs, io};
 
 use super::conversation::Deadline;
 use super::git_index::{self, EntryKind, GitIndex};
-use super::git_query::GitQuery;
+use super::git_query::{GitQuery, QueryPlace};
 use super::tracked_record::{GitFolderLock, TrackedRecord, TrackedRecords};
 use super::{Sandbox, blob_comparison};
-use crate::git_folder::{WorkingTree, working_trees};
+use crate::git_folder::{WorkingTree, is_sparse, working_trees};
 use crate::outcome::Notice;
 use crate::protected_paths::ProtectedPaths;
 use crate::request::HelperRequest;
@@ -41,13 +41,15 @@ pub(super) fn record(
     let Some(folder) = &request.walls.tracked_records else { return Ok(Some(Vec::new())) };
     let mut locks = Vec::new();
     for (git_folder, trees) in writable_trees(paths, &request.walls) {
+        let records = TrackedRecords::open(folder)?;
+        let empty = records.empty_folder()?;
         let index = |tree: &WorkingTree| {
-            let git = GitQuery { sandbox, request, folder: &tree.tree, until };
-            index_of(git)
+            let place = QueryPlace::GitFolder { working: tree, empty: &empty };
+            index_of(GitQuery { sandbox, request, place, until }, tree)
                 .inspect_err(|problem| tracing::debug!(%problem, tree = %tree.tree.display(), "git could not be asked"))
                 .ok()
         };
-        match TrackedRecords::open(folder)?.begin(&git_folder, &trees, until, index)? {
+        match records.begin(&git_folder, &trees, until, index)? {
             Some(lock) => locks.push(lock),
             None => return Ok(None),
         }
@@ -65,8 +67,8 @@ pub(super) fn show(
     let mut lacks = Vec::new();
     let folder = request.walls.tracked_records.clone()?;
     for working in larger_trees(paths, &request.walls) {
-        let git = GitQuery { sandbox, request, folder: &working.tree, until };
-        match entries_to_cover(git, &folder, &working) {
+        let covered = entries_to_cover(sandbox, request, until, &folder, &working);
+        match covered {
             Ok(covered) => {
                 request.hidden.extend(covered);
                 request.walls.roots.push(WallRoot { path: working.tree, access: RootAccess::ReadOnly });
@@ -133,23 +135,28 @@ fn larger_trees(paths: &ProtectedPaths, walls: &Walls) -> Vec<WorkingTree> {
     larger
 }
 
-fn index_of(git: GitQuery<'_>) -> Result<GitIndex, String> {
+fn index_of(git: GitQuery<'_>, working: &WorkingTree) -> Result<GitIndex, String> {
     let listed = git.answer(&git_index::LIST.map(OsStr::new), &[]).map_err(|error| error.to_string())?;
-    Ok(GitIndex::parse(&listed))
+    Ok(GitIndex::parse(&listed, is_sparse(working)))
 }
 
 fn entries_to_cover(
-    git: GitQuery<'_>,
+    sandbox: &Sandbox,
+    request: &HelperRequest,
+    until: Deadline<'_>,
     records: &Path,
     working: &WorkingTree,
 ) -> Result<Vec<PathBuf>, String> {
-    let (tree, walls) = (working.tree.as_path(), &git.request.walls);
+    let (tree, walls) = (working.tree.as_path(), &request.walls);
     if walls.owner_home.as_ref().is_some_and(|home| home.starts_with(tree)) {
         return Err(format!("{} holds your home folder, of which commands see nothing", tree.display()));
     }
-    let index = index_of(git)?;
     let records = TrackedRecords::open(records).map_err(|error| error.to_string())?;
-    let files = vouched(git, &index, &records.of(working))?;
+    let empty = records.empty_folder().map_err(|error| error.to_string())?;
+    let place = QueryPlace::GitFolder { working, empty: &empty };
+    let git = GitQuery { sandbox, request, place, until };
+    let index = index_of(git, working)?;
+    let files = vouched(git, tree, &index, &records.of(working))?;
     let mut rest = TrackedRest {
         tree,
         folders: git_index::folders_of(files.keys()),
@@ -164,18 +171,19 @@ fn entries_to_cover(
 /// What of an index may be seen: what the record has, and what is what git has of it.
 fn vouched(
     git: GitQuery<'_>,
+    tree: &Path,
     index: &GitIndex,
     record: &TrackedRecord<'_>,
 ) -> Result<HashMap<PathBuf, EntryKind>, String> {
     let believed = record.believed(index).map_err(|error| error.to_string())?;
     // What a command may write is seen anyhow.
     let roots: Vec<&Path> = git.request.walls.writable_roots().collect();
-    let standing = index.standing(git.folder, &roots);
+    let standing = index.standing(tree, &roots);
     // Of a link its name and aim alone are seen.
     let unknown =
         standing.iter().filter(|(name, kind)| **kind == EntryKind::File && !believed.contains_key(*name));
     let unknown: Vec<PathBuf> = unknown.map(|(name, _)| name.clone()).collect();
-    match blob_comparison::first_differing(git, index, unknown)? {
+    match blob_comparison::first_differing(git, tree, index, unknown)? {
         None => Ok(standing),
         Some(name) => Err(format!(
             "{} is new to git and not what git has of it: its owner commits it as it is, takes it out of the \

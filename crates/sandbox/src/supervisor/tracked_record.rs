@@ -40,6 +40,13 @@ impl<'a> TrackedRecords<'a> {
         Ok(Self(folder))
     }
 
+    /// A folder that holds nothing and that no command reaches, made if it is not there.
+    pub(super) fn empty_folder(self) -> io::Result<PathBuf> {
+        let folder = self.0.join("empty");
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        folder.canonicalize()
+    }
+
     pub(super) fn of(self, tree: &WorkingTree) -> TrackedRecord<'a> {
         let file = self.0.join(digest(&[tree.tree.as_path(), tree.index.as_path()]));
         TrackedRecord { records: self, file }
@@ -193,13 +200,13 @@ mod tests {
             fs::write(tree.join(name), name).unwrap();
         }
         let git = tree.join(".git");
-        let tree = WorkingTree { index: git.join("index"), tree };
+        let tree = WorkingTree { index: git.join("index"), git_folder: git.clone(), tree };
         Trees { _folder: folder, records, git, tree }
     }
 
     fn index(names: &[&str]) -> GitIndex {
         let listed = names.iter().map(|name| format!("H 100644 1 0\t{name}\0"));
-        GitIndex::parse(listed.collect::<String>().as_bytes())
+        GitIndex::parse(listed.collect::<String>().as_bytes(), false)
     }
 
     impl Trees {
@@ -208,7 +215,7 @@ mod tests {
         }
 
         fn begin(&self, names: &[&str]) -> Option<GitFolderLock> {
-            let trees = [WorkingTree { tree: self.tree.tree.clone(), index: self.tree.index.clone() }];
+            let trees = [self.tree.clone()];
             self.records().begin(&self.git, &trees, soon(), |_| Some(index(names))).unwrap()
         }
 
@@ -236,7 +243,7 @@ mod tests {
         drop(trees.begin(&["a", "b"]).unwrap());
         let record = trees.records().of(&trees.tree);
         let listed = b"H 120000 1 0\ta\0S 100644 1 0\tb\0";
-        assert!(record.believed(&GitIndex::parse(listed)).unwrap().is_empty());
+        assert!(record.believed(&GitIndex::parse(listed, false)).unwrap().is_empty());
         assert_eq!(trees.believed(&["a", "b"]), [] as [PathBuf; 0]);
     }
 
@@ -258,7 +265,7 @@ mod tests {
         let (at_work, go_on) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
         thread::scope(|scope| {
             let first = scope.spawn(|| {
-                let tree = [WorkingTree { tree: trees.tree.tree.clone(), index: trees.tree.index.clone() }];
+                let tree = [trees.tree.clone()];
                 let made = trees.records().begin(&trees.git, &tree, soon(), |_| {
                     at_work.wait();
                     go_on.wait();
@@ -281,7 +288,7 @@ mod tests {
         let cancelled = [cancelled];
         let mut cancel = Some(cancel);
         drop(cancel.take());
-        let tree = [WorkingTree { tree: trees.tree.tree.clone(), index: trees.tree.index.clone() }];
+        let tree = [trees.tree.clone()];
         let until = Deadline { deadline: Instant::now() + SOON, cancelled: &cancelled };
         assert!(trees.records().begin(&trees.git, &tree, until, |_| None).unwrap().is_none());
         assert!(!trees.records().of(&trees.tree).file().exists());

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use drawloom_sandbox::{CommandLine, Ending, Level, Limits, Notice, Outcome, Run, Walls};
@@ -13,6 +13,9 @@ use crate::world::{SECRET, program};
 /// Puts what a command guesses under the name of a file into the index.
 const GUESS: &str = "git --git-dir=../.git update-index --add --cacheinfo \
     100644,$(echo guess | git --git-dir=../.git hash-object -w --stdin),other/.env";
+
+/// A program that a question may be led to. It knows the text that a command guessed.
+const THIEF: &str = "cat other/.env >> ~/stolen; echo guess";
 
 /// A repository with a part that commands run in, and a secret beside it.
 struct Repository {
@@ -45,10 +48,18 @@ impl Repository {
     }
 
     fn run(&self, way: &str, line: &str, level: Level, time_ms: u64) -> Outcome {
+        let output = self.supervisor(way, line, level, time_ms).output().unwrap();
+        serde_json::from_slice::<Result<Outcome, String>>(&output.stdout).unwrap().unwrap()
+    }
+
+    /// Program that runs a line. Programs of the workspace are found first.
+    fn supervisor(&self, way: &str, line: &str, level: Level, time_ms: u64) -> Command {
         let mut walls = Walls::around(&self.path("outer/part"), &self.path("home"));
         walls.git_folders = vec![self.path("outer/.git")];
         walls.tracked_records = Some(self.path("records"));
         walls.limits = Limits { time_ms, free_space: 1, ..Limits::default() };
+        let path = format!("{}:{}", self.path("outer/part/bin").display(), walls.environment["PATH"]);
+        walls.environment.insert("PATH".to_owned(), path);
         let run = Run {
             walls,
             command: CommandLine::Shell(line.to_owned()),
@@ -56,15 +67,24 @@ impl Repository {
             level,
             quarantine: self.path("quarantine"),
         };
-        let output =
-            Command::new(program()).arg(way).arg(serde_json::to_string(&run).unwrap()).output().unwrap();
-        serde_json::from_slice::<Result<Outcome, String>>(&output.stdout).unwrap().unwrap()
+        let mut supervisor = Command::new(program());
+        supervisor.arg(way).arg(serde_json::to_string(&run).unwrap());
+        supervisor
     }
 
     fn shows(&self, line: &str) -> Outcome {
         let outcome = self.run("supervise", line, Level::Full, 20_000);
-        assert!(!outcome.standard.text().contains(SECRET), "{outcome:?}");
+        let told = format!("{outcome:?} {}", outcome.standard.text());
+        assert!(!told.contains(SECRET), "{told}");
         outcome
+    }
+
+    /// What a question before a command must not have done, whatever commands left for it to run.
+    fn nothing_was_stolen(&self, notice: &str) {
+        let outcome = self.shows("cat ~/stolen ../other/.env");
+        let says = |told: &Notice| matches!(told, Notice::Lacks(what) if what.contains(notice));
+        assert!(outcome.notices.iter().any(says), "{outcome:?}");
+        assert!(!self.path("home/stolen").exists(), "a question ran what a command left");
     }
 }
 
@@ -111,4 +131,51 @@ fn a_question_to_git_ends_with_the_time_of_the_command_and_when_it_is_cancelled(
         assert!(begun.elapsed() < Duration::from_secs(6), "{way}: {:?}", begun.elapsed());
         assert!(!repository.path("outer/part/ran").exists(), "{way}");
     }
+}
+
+#[test]
+fn a_filter_of_the_owner_is_not_run_before_the_covers_stand() {
+    let repository = Repository::new();
+    // As one that loads a module, which may be the command's.
+    repository.git(&["config", "filter.notebook.clean", "sh ~/module"]);
+    let plant = format!(
+        "mkdir -p ~/.config/git && echo '* filter=notebook' > ~/.config/git/attributes && \
+         echo '{THIEF}' > ~/module && {GUESS}"
+    );
+    assert_eq!(repository.shows(&plant).ending, Ending::Exited(0), "control");
+    repository.nothing_was_stolen("other/.env is new to git");
+}
+
+#[test]
+fn a_configuration_that_a_running_command_planted_is_not_read_before_the_covers_stand() {
+    let repository = Repository::new();
+    let plant = format!(
+        "mkdir -p ~/.config/git evil && echo '* filter=evil' > ~/.config/git/attributes && \
+         echo '{THIEF}' > ~/module && {GUESS} && cp -r ../.git/objects ../.git/refs evil && \
+         printf '[core]\\n\\tfsmonitor = sh ~/module\\n[filter \"evil\"]\\n\\tclean = sh ~/module\\n' > evil/config && \
+         echo \"$PWD/evil/objects\" > ../.git/objects/info/alternates && \
+         echo \"$PWD/evil\" > ../.git/commondir && touch planted && until test -e seen; do sleep 0.05; done"
+    );
+    let mut running = repository.supervisor("supervise", &plant, Level::Full, 60_000);
+    let mut running = running.stdout(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while !repository.path("outer/part/planted").exists() && begun.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(repository.path("outer/.git/commondir").exists(), "control: it is planted");
+    repository.nothing_was_stolen("git finds no repository");
+    fs::write(repository.path("outer/part/seen"), "").unwrap();
+    assert!(running.wait().unwrap().success());
+}
+
+#[test]
+fn a_git_of_the_workspace_answers_no_question() {
+    let repository = Repository::new();
+    let plant = format!(
+        "{GUESS} && mkdir bin && printf '#!/bin/sh\\n(cat other/.env ../other/.env || cat ../../other/.env) >&2\\nexit 1\\n' > bin/git && \
+         chmod +x bin/git"
+    );
+    assert_eq!(repository.shows(&plant).ending, Ending::Exited(0), "control");
+    assert_eq!(repository.shows("git").ending, Ending::Exited(1), "control: it is the command's git");
+    repository.nothing_was_stolen("other/.env is new to git");
 }
