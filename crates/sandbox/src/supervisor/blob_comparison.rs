@@ -35,7 +35,7 @@ pub(super) fn first_differing(
             let length = file.length();
             any(index.hashes(&name).iter(), |hash| file.is_blob(hash, length, LineEnds::AsTheyAre))
         };
-        if !compared(HashedFile::open(&tree.join(&name), until).and_then(is_raw))? {
+        if !compared(HashedFile::open(tree, &name, until).and_then(is_raw))? {
             differing.push(name);
         }
     }
@@ -49,7 +49,7 @@ pub(super) fn first_differing(
                 blobs.get(hash).map_or(Ok(false), |blob| blob.is_of(hash, &mut file))
             })
         };
-        if !compared(HashedFile::open(&tree.join(&name), until).and_then(is_filtered))? {
+        if !compared(HashedFile::open(tree, &name, until).and_then(is_filtered))? {
             return Ok(Some(name));
         }
     }
@@ -184,8 +184,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("large.bin");
         let until = Deadline { deadline: Instant::now() + Duration::from_secs(60), cancelled: &[] };
-        let leads =
-            |pointer: &LfsPointer| pointer.leads_to(&mut HashedFile::open(&path, until).unwrap()).unwrap();
+        let leads = |pointer: &LfsPointer| {
+            pointer
+                .leads_to(&mut HashedFile::open(folder.path(), Path::new("large.bin"), until).unwrap())
+                .unwrap()
+        };
         fs::write(&path, "x").unwrap();
         let text = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{OF_X}\nsize 1\n");
         let pointer = LfsPointer::parse(text.as_bytes()).unwrap();

@@ -3,10 +3,9 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
@@ -22,7 +21,7 @@ pub(super) enum LineEnds {
     Normalized,
 }
 
-/// A regular file to hash, opened without following a link.
+/// A regular file to hash, opened below its tree without following a link.
 pub(super) struct HashedFile<'a> {
     file: File,
     length: u64,
@@ -30,10 +29,12 @@ pub(super) struct HashedFile<'a> {
 }
 
 impl<'a> HashedFile<'a> {
-    /// Opens a file that is read for no longer than `until`: hashing it fails as timed out then.
-    pub(super) fn open(path: &Path, until: Deadline<'a>) -> io::Result<Self> {
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-        let file = File::options().read(true).custom_flags(flags.cast_signed()).open(path)?;
+    /// Opens a file of a tree that is read for no longer than `until`: hashing it fails as timed out then.
+    pub(super) fn open(tree: &Path, name: &Path, until: Deadline<'a>) -> io::Result<Self> {
+        let tree = openat(CWD, tree, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = File::from(openat2(tree, name, flags, Mode::empty(), inside)?);
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(io::Error::other("it is no file"));
@@ -144,12 +145,18 @@ mod tests {
         {
             fs::write(&file, text).unwrap();
             for name in names {
-                let is = |ends| HashedFile::open(&file, soon()).unwrap().is_blob(name.as_bytes(), 8, ends);
+                let is = |ends| {
+                    HashedFile::open(folder.path(), Path::new("file"), soon()).unwrap().is_blob(
+                        name.as_bytes(),
+                        8,
+                        ends,
+                    )
+                };
                 assert_eq!(is(LineEnds::AsTheyAre).unwrap(), as_it_is, "{text:?} {name}");
                 assert_eq!(is(LineEnds::Normalized).unwrap(), normalized, "{text:?} {name}");
             }
         }
-        let mut file = HashedFile::open(&file, soon()).unwrap();
+        let mut file = HashedFile::open(folder.path(), Path::new("file"), soon()).unwrap();
         assert!(!file.is_blob(b"814f4a42", 8, LineEnds::AsTheyAre).unwrap(), "no name of a blob");
     }
 
@@ -170,14 +177,21 @@ mod tests {
     fn what_is_no_file_is_not_hashed_and_nothing_after_its_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        fs::write(path("file"), "x").unwrap();
-        std::os::unix::fs::symlink("file", path("link")).unwrap();
-        rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), rustix::fs::Mode::RUSR).unwrap();
-        for name in ["link", "pipe", ".", "gone"] {
-            assert!(HashedFile::open(&path(name), soon()).is_err(), "{name}");
+        fs::create_dir_all(path("tree/real")).unwrap();
+        for name in ["tree/file", "tree/real/file", "outside"] {
+            fs::write(path(name), "x").unwrap();
+        }
+        std::os::unix::fs::symlink("file", path("tree/link")).unwrap();
+        std::os::unix::fs::symlink("real", path("tree/way")).unwrap();
+        rustix::fs::mkfifoat(CWD, path("tree/pipe"), Mode::RUSR).unwrap();
+        let open = |name: &str, until| HashedFile::open(&path("tree"), Path::new(name), until);
+        for name in
+            ["link", "pipe", ".", "gone", "way/file", "../outside", path("tree/file").to_str().unwrap()]
+        {
+            assert!(open(name, soon()).is_err(), "{name}");
         }
         let over = Deadline { deadline: Instant::now(), cancelled: &[] };
-        let timed_out = HashedFile::open(&path("file"), over).unwrap().sha256().unwrap_err();
+        let timed_out = open("file", over).unwrap().sha256().unwrap_err();
         assert_eq!(timed_out.kind(), io::ErrorKind::TimedOut);
     }
 }

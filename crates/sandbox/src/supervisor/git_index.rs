@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use workspace::protected;
+
 /// The question that [`GitIndex::parse`] reads the answer to.
 pub(super) const LIST: [&str; 4] = ["ls-files", "-v", "-s", "-z"];
 
@@ -46,7 +48,8 @@ impl EntryKind {
 }
 
 impl GitIndex {
-    /// Reads `TAG MODE HASH STAGE\tNAME`, each ended by a zero. In a sparse working tree git looks at what stands there
+    /// Reads `TAG MODE HASH STAGE\tNAME`, each ended by a zero. A name that git would not take is none: whoever writes the
+    /// index writes what it likes. In a sparse working tree git looks at what stands there
     /// although it is skipped; to the question the tree is not shown.
     pub(super) fn parse(listed: &[u8], is_sparse: bool) -> Self {
         let mut entries: HashMap<PathBuf, IndexEntry> = HashMap::new();
@@ -56,6 +59,9 @@ impl GitIndex {
             else {
                 continue;
             };
+            if !is_in_tree(name) {
+                continue;
+            }
             let mut words = head.split(|byte| *byte == b' ');
             let (Some(tag), Some(mode), Some(hash)) = (words.next(), words.next(), words.next()) else {
                 continue;
@@ -94,6 +100,14 @@ impl GitIndex {
         });
         entries.collect()
     }
+}
+
+/// Whether a name leads to a place in the tree, by names alone, and to none in a git folder.
+fn is_in_tree(name: &[u8]) -> bool {
+    let mut names = name.split(|byte| *byte == b'/');
+    names.all(|name| {
+        !matches!(name, b"" | b"." | b"..") && !protected::is_git_folder(&String::from_utf8_lossy(name))
+    })
 }
 
 struct Folders<'a> {
@@ -148,6 +162,18 @@ mod tests {
             assert_eq!(index.has(Path::new("skipped"), EntryKind::File), is_sparse);
             assert!(!index.has(Path::new("assumed"), EntryKind::File));
         }
+    }
+
+    #[test]
+    fn a_name_that_leads_out_of_the_tree_or_into_a_git_folder_is_none() {
+        for name in
+            ["../x", "/x", "a/../../x", "a/..", "./x", "a//x", "a/", "", ".git/config", "a/.GIT/x", ".git"]
+        {
+            let listed = format!("H 100644 aa11 0\t{name}\0");
+            assert_eq!(GitIndex::parse(listed.as_bytes(), false), GitIndex::default(), "{name}");
+        }
+        let listed = b"H 100644 aa11 0\t..x/.gitignore\0";
+        assert!(GitIndex::parse(listed, false).has(Path::new("..x/.gitignore"), EntryKind::File));
     }
 
     #[test]

@@ -169,6 +169,20 @@ fn a_configuration_that_a_running_command_planted_is_not_read_before_the_covers_
 }
 
 #[test]
+fn a_name_in_the_index_that_leads_out_of_the_tree_is_none() {
+    let repository = Repository::new();
+    fs::write(repository.path("secret"), SECRET).unwrap();
+    // Which git would not take; it lists it as it stands.
+    let line = GUESS.replace("other/.env", "aa/secret")
+        + " && LC_ALL=C sed -i s,aa/secret,../secret, ../.git/index && git --git-dir=../.git ls-files";
+    let outcome = repository.shows(&line);
+    assert!(outcome.standard.text().contains("../secret"), "control: {outcome:?}");
+    // What it says would tell whether the file is there, and whether it is what was guessed.
+    let outcome = repository.shows("cat ../other/a");
+    assert_eq!((outcome.ending, outcome.notices), (Ending::Exited(0), Vec::new()));
+}
+
+#[test]
 fn a_git_of_the_workspace_answers_no_question() {
     let repository = Repository::new();
     let plant = format!(
