@@ -32,7 +32,7 @@ struct IndexStamp {
 }
 
 /// Inode, time of change in ns, size.
-type Stamp = (u64, i64, i64, u64);
+pub(super) type Stamp = (u64, i64, i64, u64);
 
 impl IndexStamps {
     /// Of the working trees of all git folders that a command may write: their own, linked ones, of submodules.
@@ -60,7 +60,8 @@ impl IndexStamps {
     }
 }
 
-fn stamp(index: &Path) -> Option<Stamp> {
+/// Stamp of an index; none where there is none.
+pub(super) fn stamp(index: &Path) -> Option<Stamp> {
     let metadata = fs::symlink_metadata(index).ok()?;
     Some((metadata.ino(), metadata.ctime(), metadata.ctime_nsec(), metadata.len()))
 }

@@ -1,7 +1,11 @@
 //! Files that git had in a working tree before any command could write its index, kept where no command writes.
 //!
 //! Whoever may write the index may name any file in it, so that it is believed once: before the first command that may write
-//! the git folder, at whatever level, from whichever workspace. The record only loses entries since then.
+//! the git folder, at whatever level, from whichever workspace. The record only loses entries since then, before any command
+//! that may write the index: what its owner took out of it nobody puts back.
+//!
+//! A record is known by the git folder of its working tree, however that is called by now. Another git folder in the same
+//! place, as a backup brings it, begins with the record that was used there.
 //!
 //! Each command holds a lock of its git folder, shared, until it is over. A working tree of which there is no record yet gets
 //! its own while nobody holds that; where somebody does, its index may have been written, and nothing of it is believed.
@@ -12,15 +16,16 @@ use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
 
 use super::conversation::Deadline;
 use super::git_index::{EntryKind, GitIndex};
+use super::index_check;
 use crate::git_folder::WorkingTree;
 
 /// Pause between two looks at a lock.
@@ -48,11 +53,13 @@ impl<'a> TrackedRecords<'a> {
     }
 
     pub(super) fn of(self, tree: &WorkingTree) -> TrackedRecord<'a> {
-        let file = self.0.join(digest(&[tree.tree.as_path(), tree.index.as_path()]));
-        TrackedRecord { records: self, file }
+        let place = digest(&[tree.tree.as_path(), tree.index.as_path()]);
+        let name = identity(tree).map(|identity| digest(&[Path::new(&identity)]));
+        let file = self.0.join(name.as_ref().unwrap_or(&place));
+        TrackedRecord { records: self, file, place }
     }
 
-    /// Sees to it that there is a record of each working tree of a git folder. `index` asks git for one's index; where it
+    /// Sees to it that there is a record of each working tree of a git folder, without what its index lost. `index` asks git for one's index; where it
     /// cannot be had nothing is believed. None when the time was over, or somebody cancelled, before it was done.
     pub(super) fn begin(
         self,
@@ -66,19 +73,35 @@ impl<'a> TrackedRecords<'a> {
         while !until.is_over() {
             if lacking().next().is_some() && has(file.try_lock())? {
                 for tree in lacking() {
+                    let record = self.of(tree);
+                    if record.adopt()? {
+                        continue;
+                    }
+                    let seen = seen(tree);
                     let index = index(tree);
                     // An answer that did not come in time is none.
                     if until.is_over() {
                         return Ok(None);
                     }
                     let known = index.map(|index| index.standing(&tree.tree, &[])).unwrap_or_default();
-                    self.of(tree).write(&known)?;
+                    record.write(&known)?;
+                    record.keep_seen(&seen)?;
                 }
             }
             if has(file.try_lock_shared())? {
                 // What lacks one now came while another command runs.
                 for tree in lacking() {
-                    self.of(tree).write(&HashMap::new())?;
+                    let record = self.of(tree);
+                    if !record.adopt()? {
+                        record.write(&HashMap::new())?;
+                    }
+                }
+                for tree in trees {
+                    let record = self.of(tree);
+                    record.keep_place()?;
+                    if !record.lose(tree, until, &index)? {
+                        return Ok(None);
+                    }
                 }
                 return Ok(Some(GitFolderLock(file)));
             }
@@ -92,12 +115,32 @@ impl<'a> TrackedRecords<'a> {
     }
 }
 
+fn unless_missing<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 fn has(locked: Result<(), TryLockError>) -> io::Result<bool> {
     match locked {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
         Err(TryLockError::Error(error)) => Err(error),
     }
+}
+
+/// Inode and time of birth of the git folder of a working tree, which it has wherever it is moved; none where the file system
+/// does not know the time.
+fn identity(tree: &WorkingTree) -> Option<String> {
+    let metadata = fs::metadata(tree.index.parent()?).ok()?;
+    let born = metadata.created().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
+    (born > 0).then(|| format!("{} {born}", metadata.ino()))
+}
+
+/// Stamp of an index, taken before git is asked for it: what comes after that is looked at the next time.
+fn seen(tree: &WorkingTree) -> String {
+    format!("{:?}", index_check::stamp(&tree.index))
 }
 
 fn digest(paths: &[&Path]) -> String {
@@ -116,11 +159,66 @@ fn digest(paths: &[&Path]) -> String {
 pub(super) struct TrackedRecord<'a> {
     records: TrackedRecords<'a>,
     file: PathBuf,
+    /// Name of the place of its working tree.
+    place: String,
 }
 
 impl TrackedRecord<'_> {
     pub(super) fn file(&self) -> &Path {
         &self.file
+    }
+
+    /// Begins with the record that was last used in this place, of another git folder. Whether there is one.
+    fn adopt(&self) -> io::Result<bool> {
+        let last = unless_missing(fs::read_to_string(self.last()))?.unwrap_or_else(|| self.place.clone());
+        let last = self.records.0.join(last);
+        if last == self.file || !last.exists() {
+            return Ok(false);
+        }
+        workspace::replace_small_file(&self.file, &fs::read(last)?)?;
+        Ok(true)
+    }
+
+    /// Keeps which record is used in this place.
+    fn keep_place(&self) -> io::Result<()> {
+        let name = self.file.file_name().unwrap_or_default().to_string_lossy();
+        match unless_missing(fs::read_to_string(self.last()))?.is_some_and(|last| last == name) {
+            true => Ok(()),
+            false => workspace::replace_small_file(&self.last(), name.as_bytes()),
+        }
+    }
+
+    fn last(&self) -> PathBuf {
+        self.records.0.join(format!("{}.last", self.place))
+    }
+
+    /// Takes out what the index lost since it was last looked at for this. Where git cannot be asked nothing is believed
+    /// any more. False when the time was over before it was done.
+    fn lose(
+        &self,
+        tree: &WorkingTree,
+        until: Deadline<'_>,
+        index: impl Fn(&WorkingTree) -> Option<GitIndex>,
+    ) -> io::Result<bool> {
+        let seen = seen(tree);
+        if unless_missing(fs::read_to_string(self.seen()))?.is_some_and(|before| before == seen) {
+            return Ok(true);
+        }
+        let index = index(tree);
+        if until.is_over() {
+            return Ok(false);
+        }
+        self.believed(&index.unwrap_or_default())?;
+        self.keep_seen(&seen)?;
+        Ok(true)
+    }
+
+    fn keep_seen(&self, stamp: &str) -> io::Result<()> {
+        workspace::replace_small_file(&self.seen(), stamp.as_bytes())
+    }
+
+    fn seen(&self) -> PathBuf {
+        self.file.with_extension("seen")
     }
 
     /// Entries that are believed: the record loses those that the index no longer has as what they were.
@@ -235,6 +333,43 @@ mod tests {
         drop(trees.begin(&["a", "b", ".env"]).unwrap());
         assert_eq!(trees.believed(&["b", ".env"]), ["b"].map(PathBuf::from));
         assert_eq!(trees.believed(&["a", "b", ".env"]), ["b"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn what_left_the_index_between_two_commands_leaves_the_record_before_the_next_one() {
+        let trees = trees();
+        fs::create_dir_all(&trees.git).unwrap();
+        for (text, names) in [("1", ["a", "b"].as_slice()), ("22", &["a"]), ("333", &["a", "b"])] {
+            fs::write(&trees.tree.index, text).unwrap();
+            drop(trees.begin(names).unwrap());
+        }
+        assert_eq!(trees.believed(&["a", "b"]), ["a"].map(PathBuf::from));
+        // Where nobody can say what it has, nothing.
+        fs::write(&trees.tree.index, "4444").unwrap();
+        drop(trees.records().begin(&trees.git, &[trees.tree.clone()], soon(), |_| None).unwrap().unwrap());
+        assert_eq!(trees.believed(&["a", "b"]), [] as [PathBuf; 0]);
+    }
+
+    #[test]
+    fn a_git_folder_that_was_moved_keeps_its_record_and_one_in_the_same_place_begins_with_it() {
+        let mut trees = trees();
+        fs::create_dir_all(&trees.git).unwrap();
+        drop(trees.begin(&["a", "b"]).unwrap());
+        // Restored from a backup.
+        let aside = trees.tree.tree.with_file_name("aside");
+        fs::rename(&trees.git, &aside).unwrap();
+        fs::create_dir(&trees.git).unwrap();
+        drop(trees.begin(&["a", ".env"]).unwrap());
+        assert_eq!(trees.believed(&["a", "b", ".env"]), ["a"].map(PathBuf::from));
+        // The first one elsewhere, after another in its place.
+        let tree = trees.tree.tree.with_file_name("moved");
+        fs::rename(&trees.tree.tree, &tree).unwrap();
+        trees.git = tree.join(".git");
+        fs::remove_dir(&trees.git).unwrap();
+        fs::rename(&aside, &trees.git).unwrap();
+        trees.tree = WorkingTree { index: trees.git.join("index"), git_folder: trees.git.clone(), tree };
+        drop(trees.begin(&["a", "b", ".env"]).unwrap());
+        assert_eq!(trees.believed(&["a", "b", ".env"]), ["a", "b"].map(PathBuf::from));
     }
 
     #[test]

@@ -20,12 +20,15 @@ const THIEF: &str = "cat other/.env >> ~/stolen; echo guess";
 /// A repository with a part that commands run in, and a secret beside it.
 struct Repository {
     folder: TempDir,
+    /// Root of the commands, and the git folder that serves it.
+    root: &'static str,
+    git: &'static str,
 }
 
 impl Repository {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let new = Self { folder };
+        let new = Self { folder, root: "outer/part", git: "outer/.git" };
         for name in ["outer/part", "outer/other", "home", "records"] {
             fs::create_dir_all(new.path(name)).unwrap();
         }
@@ -54,8 +57,8 @@ impl Repository {
 
     /// Program that runs a line. Programs of the workspace are found first.
     fn supervisor(&self, way: &str, line: &str, level: Level, time_ms: u64) -> Command {
-        let mut walls = Walls::around(&self.path("outer/part"), &self.path("home"));
-        walls.git_folders = vec![self.path("outer/.git")];
+        let mut walls = Walls::around(&self.path(self.root), &self.path("home"));
+        walls.git_folders = vec![self.path(self.git)];
         walls.tracked_records = Some(self.path("records"));
         walls.limits = Limits { time_ms, free_space: 1, ..Limits::default() };
         let path = format!("{}:{}", self.path("outer/part/bin").display(), walls.environment["PATH"]);
@@ -63,7 +66,7 @@ impl Repository {
         let run = Run {
             walls,
             command: CommandLine::Shell(line.to_owned()),
-            directory: self.path("outer/part"),
+            directory: self.path(self.root),
             level,
             quarantine: self.path("quarantine"),
         };
@@ -191,5 +194,32 @@ fn a_git_of_the_workspace_answers_no_question() {
     );
     assert_eq!(repository.shows(&plant).ending, Ending::Exited(0), "control");
     assert_eq!(repository.shows("git").ending, Ending::Exited(1), "control: it is the command's git");
+    repository.nothing_was_stolen("other/.env is new to git");
+}
+
+#[test]
+fn what_its_owner_took_out_of_the_index_is_not_shown_whoever_puts_it_back() {
+    let mut repository = Repository::new();
+    repository.git(&["worktree", "add", "-q", "../tree"]);
+    assert_eq!(repository.shows("cat ../other/a").ending, Ending::Exited(0), "control");
+    repository.git(&["rm", "-q", "--cached", "other/a"]);
+    fs::write(repository.path("outer/other/a"), SECRET).unwrap();
+    // No tree is larger than this root, and it may write the index of the other one.
+    repository.root = "tree";
+    let line = GUESS.replace("../.git", "../outer/.git").replace("other/.env", "other/a");
+    assert_eq!(repository.shows(&line).ending, Ending::Exited(0), "control");
+    repository.root = "outer/part";
+    let outcome = repository.shows("cat ../other/a");
+    let says =
+        |notice: &Notice| matches!(notice, Notice::Lacks(what) if what.contains("other/a is new to git"));
+    assert!(outcome.notices.iter().any(says), "{outcome:?}");
+}
+
+#[test]
+fn what_a_command_put_into_the_index_is_not_shown_after_the_repository_was_moved() {
+    let mut repository = Repository::new();
+    assert_eq!(repository.shows(GUESS).ending, Ending::Exited(0), "control");
+    fs::rename(repository.path("outer"), repository.path("moved")).unwrap();
+    (repository.root, repository.git) = ("moved/part", "moved/.git");
     repository.nothing_was_stolen("other/.env is new to git");
 }
