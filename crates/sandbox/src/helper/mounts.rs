@@ -208,7 +208,13 @@ fn hide(root: &OwnedFd, hidden: &[PathBuf]) -> Result<(), Failure> {
     let file = make_place(root, Path::new(".empty-file"), PlaceKind::File).step("empty file")?;
     let folder = make_place(root, Path::new(".empty-folder"), PlaceKind::Folder).step("empty folder")?;
     for path in hidden {
-        let Ok(place) = open_below(root, below(path)) else { continue };
+        let place = match open_below(root, below(path)) {
+            // Nothing to see.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                continue;
+            }
+            place => place.step(&format!("place of the cover of {}", path.display()))?,
+        };
         let is_folder = kind_of(&place).step("hidden file")? == PlaceKind::Folder;
         let cover = copy_of(if is_folder { &folder } else { &file }).step("empty file")?;
         restrict(&cover, MountAccess::ReadOnly, false).step("empty file")?;
