@@ -19,7 +19,7 @@ use crate::git_folder::WorkingTree;
 use crate::outcome::{Ending, SandboxError};
 use crate::process_list::mark;
 use crate::request::{HelperRequest, HelperTask};
-use crate::walls::{RootAccess, WallRoot, Walls};
+use crate::walls::{Network, RootAccess, WallRoot, Walls};
 
 /// How long git may take for one question.
 pub(super) const AT_MOST: Duration = Duration::from_secs(10);
@@ -77,6 +77,7 @@ impl GitQuery<'_> {
     fn walls(self) -> Walls {
         let mut walls = self.request.walls.clone();
         walls.touches.clear();
+        walls.network = Network::Off;
         walls.limits.output = LONGEST_ANSWER;
         if let Some(path) = walls.environment.get_mut("PATH") {
             *path = without_what_commands_write(path, &self.request.walls);
