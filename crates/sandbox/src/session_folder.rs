@@ -4,16 +4,20 @@
 //! It is locked by the process of the session; the lock ends with that process, also when it is killed. Whoever opens a
 //! session in the same place removes folders that nobody holds.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, openat, renameat, unlinkat};
+use rustix::io::Errno;
 
 const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const PREFIX: &str = "session-";
+/// Names that are read of a folder at a time.
+const BATCH: usize = 4096;
 
 #[derive(Debug)]
 pub(crate) struct SessionFolder {
@@ -67,27 +71,70 @@ impl Drop for SessionFolder {
 /// Removes a folder with all that commands left in it, also in folders that nobody may list: the kernel makes such ones for
 /// an overlay. What stays is tried again with the next session.
 fn remove(path: &Path) {
-    if fs::remove_dir_all(path).is_ok() {
-        return;
-    }
-    if let Ok(top) = openat(CWD, path, PLACE, Mode::empty()) {
-        open_up(&top);
-    }
-    if let Err(error) = fs::remove_dir_all(path) {
+    let removed = folder_at(CWD, path.as_os_str()).and_then(|top| match top {
+        Some(top) => empty(&top).and_then(|()| fs::remove_dir(path)),
+        None => Err(io::ErrorKind::NotADirectory.into()),
+    });
+    if let Err(error) = removed
+        && error.kind() != io::ErrorKind::NotFound
+    {
         tracing::warn!(path = %path.display(), %error, "the folder of a session stays behind");
     }
 }
 
-/// Lets the owner list a folder and all in it. No link is followed.
-fn open_up(folder: &OwnedFd) {
-    // The descriptor is only a place, whose mode is changed by its name in /proc.
-    let named = format!("/proc/self/fd/{}", folder.as_raw_fd());
-    let _ = fs::set_permissions(&named, Permissions::from_mode(0o700));
-    for entry in fs::read_dir(&named).into_iter().flatten().flatten() {
-        if let Ok(inner) = openat(folder, entry.file_name(), PLACE, Mode::empty()) {
-            open_up(&inner);
+/// Empties a folder, however deep it is: folders that lie deeper are moved up into it first. A command may have made so many
+/// levels that neither the stack nor the descriptors of a process last for them.
+fn empty(top: &OwnedFd) -> io::Result<()> {
+    let mut moved = 0_u64;
+    while let names @ [_, ..] = names_in(top)?.as_slice() {
+        for name in names {
+            let Some(folder) = folder_at(top, name)? else {
+                unlinkat(top, name, AtFlags::empty())?;
+                continue;
+            };
+            while let names @ [_, ..] = names_in(&folder)?.as_slice() {
+                for name in names {
+                    match folder_at(&folder, name)? {
+                        Some(_) => move_up(&folder, name, top, &mut moved)?,
+                        None => unlinkat(&folder, name, AtFlags::empty())?,
+                    }
+                }
+            }
+            unlinkat(top, name, AtFlags::REMOVEDIR)?;
         }
     }
+    Ok(())
+}
+
+/// Moves a folder up to a name that is free, or that of an empty folder.
+fn move_up(from: &OwnedFd, name: &OsStr, top: &OwnedFd, moved: &mut u64) -> io::Result<()> {
+    loop {
+        *moved += 1;
+        match renameat(from, name, top, format!("moved-{moved}")) {
+            Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Opens a folder, which its owner may list and write then; none where there is something else, a link too.
+fn folder_at(above: impl AsFd, name: &OsStr) -> io::Result<Option<OwnedFd>> {
+    let folder = match openat(above, name, PLACE, Mode::empty()) {
+        Err(Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+        folder => folder?,
+    };
+    // The descriptor is only a place, whose mode is changed by its name in /proc.
+    fs::set_permissions(named(&folder), Permissions::from_mode(0o700))?;
+    Ok(Some(folder))
+}
+
+/// Some of the names in a folder; none if it is empty.
+fn names_in(folder: &OwnedFd) -> io::Result<Vec<OsString>> {
+    fs::read_dir(named(folder))?.take(BATCH).map(|entry| Ok(entry?.file_name())).collect()
+}
+
+fn named(folder: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", folder.as_raw_fd())
 }
 
 fn lock(path: &Path) -> io::Result<File> {
@@ -110,6 +157,29 @@ mod tests {
         assert_ne!(one.path(), two.path());
         assert!(one.path().join("file").exists() && !place.path().join("session-1-0").exists());
         drop((one, two));
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_command_nested_deeper_than_a_stack_lasts_is_removed() {
+        const LEVELS: usize = 2_000;
+        let place = tempfile::tempdir().unwrap();
+        let session = SessionFolder::make(place.path()).unwrap();
+        fs::write(session.path().join("moved-1"), "x").unwrap();
+        fs::create_dir_all(session.path().join("moved-2/full")).unwrap();
+        std::os::unix::fs::symlink("/", session.path().join("link")).unwrap();
+        let mut folder = folder_at(CWD, session.path().as_os_str()).unwrap().unwrap();
+        for level in 0..LEVELS {
+            rustix::fs::mkdirat(&folder, "d", Mode::RWXU).unwrap();
+            let inner = folder_at(&folder, OsStr::new("d")).unwrap().unwrap();
+            // One that nobody may list.
+            if level == LEVELS / 2 {
+                fs::set_permissions(named(&folder), Permissions::from_mode(0o000)).unwrap();
+            }
+            folder = inner;
+        }
+        let remove = std::thread::Builder::new().stack_size(64 << 10).spawn(move || drop(session));
+        remove.unwrap().join().unwrap();
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 }
