@@ -247,6 +247,28 @@ mod tests {
     }
 
     #[test]
+    fn a_working_tree_is_sparse_by_its_own_configuration_or_the_common_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let git_folder = folder.path().join(".git");
+        fs::create_dir(&git_folder).unwrap();
+        let index = git_folder.join("index");
+        let working = WorkingTree { tree: folder.path().to_owned(), git_folder, index };
+        let own = "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n";
+        let expects = format!("{own}[sparse]\n\texpectFilesOutsideOfPatterns = true\n");
+        for (common, own, sparse) in [
+            ("", "", false),
+            ("", own, true),
+            (own, "", true),
+            (own, "[core]\n\tsparseCheckout = false\n", false),
+            ("", &expects, false),
+        ] {
+            fs::write(working.git_folder.join("config"), common).unwrap();
+            fs::write(working.git_folder.join("config.worktree"), own).unwrap();
+            assert_eq!(is_sparse(&working), sparse, "{common} {own}");
+        }
+    }
+
+    #[test]
     fn a_hook_that_is_no_sample_is_not_fresh() {
         let folder = tempfile::tempdir().unwrap();
         let hooks = folder.path().join("hooks");

@@ -28,14 +28,18 @@ pub(super) fn first_differing(
     mut names: Vec<PathBuf>,
 ) -> Result<Option<PathBuf>, String> {
     names.sort();
-    let until = Deadline { deadline: git.until.deadline.min(Instant::now() + AT_MOST), ..git.until };
+    let open = |name: &Path| {
+        // Each for itself, as the number of files is no fault of any.
+        let deadline = git.until.deadline.min(Instant::now() + AT_MOST);
+        HashedFile::open(tree, name, Deadline { deadline, ..git.until })
+    };
     let mut differing = Vec::new();
     for name in names {
         let is_raw = |mut file: HashedFile<'_>| {
             let length = file.length();
             any(index.hashes(&name).iter(), |hash| file.is_blob(hash, length, LineEnds::AsTheyAre))
         };
-        if !compared(HashedFile::open(tree, &name, until).and_then(is_raw))? {
+        if !compared(open(&name).and_then(is_raw))? {
             differing.push(name);
         }
     }
@@ -49,7 +53,7 @@ pub(super) fn first_differing(
                 blobs.get(hash).map_or(Ok(false), |blob| blob.is_of(hash, &mut file))
             })
         };
-        if !compared(HashedFile::open(tree, &name, until).and_then(is_filtered))? {
+        if !compared(open(&name).and_then(is_filtered))? {
             return Ok(Some(name));
         }
     }

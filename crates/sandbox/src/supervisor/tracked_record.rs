@@ -346,7 +346,13 @@ mod tests {
         assert_eq!(trees.believed(&["a", "b"]), ["a"].map(PathBuf::from));
         // Where nobody can say what it has, nothing.
         fs::write(&trees.tree.index, "4444").unwrap();
-        drop(trees.records().begin(&trees.git, &[trees.tree.clone()], soon(), |_| None).unwrap().unwrap());
+        drop(
+            trees
+                .records()
+                .begin(&trees.git, std::slice::from_ref(&trees.tree), soon(), |_| None)
+                .unwrap()
+                .unwrap(),
+        );
         assert_eq!(trees.believed(&["a", "b"]), [] as [PathBuf; 0]);
     }
 
