@@ -151,24 +151,31 @@ fn a_filter_of_the_owner_is_not_run_before_the_covers_stand() {
 
 #[test]
 fn a_configuration_that_a_running_command_planted_is_not_read_before_the_covers_stand() {
-    let repository = Repository::new();
-    let plant = format!(
-        "mkdir -p ~/.config/git evil && echo '* filter=evil' > ~/.config/git/attributes && \
-         echo '{THIEF}' > ~/module && {GUESS} && cp -r ../.git/objects ../.git/refs evil && \
-         printf '[core]\\n\\tfsmonitor = sh ~/module\\n[filter \"evil\"]\\n\\tclean = sh ~/module\\n' > evil/config && \
-         echo \"$PWD/evil/objects\" > ../.git/objects/info/alternates && \
-         echo \"$PWD/evil\" > ../.git/commondir && touch planted && until test -e seen; do sleep 0.05; done"
-    );
-    let mut running = repository.supervisor("supervise", &plant, Level::Full, 60_000);
-    let mut running = running.stdout(Stdio::null()).spawn().unwrap();
-    let begun = Instant::now();
-    while !repository.path("outer/part/planted").exists() && begun.elapsed() < Duration::from_secs(30) {
-        std::thread::sleep(Duration::from_millis(10));
+    let another_folder = "cp -r ../.git/objects ../.git/refs evil && mv config evil && \
+        echo \"$PWD/evil/objects\" > ../.git/objects/info/alternates && echo \"$PWD/evil\" > ../.git/commondir";
+    for (planted, plant, notice) in [
+        ("commondir", another_folder, "git finds no repository"),
+        ("config.worktree", "mv config ../.git/config.worktree", "other/.env is new to git"),
+    ] {
+        let repository = Repository::new();
+        repository.git(&["config", "extensions.worktreeConfig", "true"]);
+        let line = format!(
+            "mkdir -p ~/.config/git evil && echo '* filter=evil' > ~/.config/git/attributes && \
+             echo '{THIEF}' > ~/module && {GUESS} && \
+             printf '[core]\\n\\tfsmonitor = sh ~/module\\n[filter \"evil\"]\\n\\tclean = sh ~/module\\n' > config && \
+             {plant} && touch planted && until test -e seen; do sleep 0.05; done"
+        );
+        let mut running = repository.supervisor("supervise", &line, Level::Full, 60_000);
+        let mut running = running.stdout(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        while !repository.path("outer/part/planted").exists() && begun.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(repository.path("outer/.git").join(planted).exists(), "control: {planted} is there");
+        repository.nothing_was_stolen(notice);
+        fs::write(repository.path("outer/part/seen"), "").unwrap();
+        assert!(running.wait().unwrap().success());
     }
-    assert!(repository.path("outer/.git/commondir").exists(), "control: it is planted");
-    repository.nothing_was_stolen("git finds no repository");
-    fs::write(repository.path("outer/part/seen"), "").unwrap();
-    assert!(running.wait().unwrap().success());
 }
 
 #[test]
