@@ -65,7 +65,7 @@ pub(crate) async fn withdrawn(
         None => pruned_version(rows, &place, &runs),
         hidden => Ok(hidden),
     };
-    Ok(runtime.read(who, tree, refusal).await?)
+    runtime.read(who, tree, refusal).await
 }
 
 /// Why a request at a position is not sent with these nodes beside the path: one of them, or what stands above it, is pruned

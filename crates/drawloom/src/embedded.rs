@@ -212,7 +212,7 @@ pub(crate) fn file(
     let name = one_line(&name);
     let read = || engine::load(&descriptor_path(&file), &name, person);
     match person {
-        Some(person) => person.while_weights_are_read(&format!("{}/{name}", EMBEDDED), read),
+        Some(person) => person.while_weights_are_read(&format!("{EMBEDDED}/{name}"), read),
         None => read(),
     }
 }
