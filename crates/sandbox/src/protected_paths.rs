@@ -60,8 +60,8 @@ impl ProtectedPaths {
 
     fn look_below(&mut self, root: &Path, walls: &Walls) {
         // What lies higher first, so that no flood of files below hides it.
-        let mut folders = VecDeque::from([PathBuf::new()]);
-        while let Some(folder) = folders.pop_front() {
+        let mut folders = VecDeque::from([(PathBuf::new(), NamesThatCount::All)]);
+        while let Some((folder, names)) = folders.pop_front() {
             let here = root.join(&folder);
             let entries = self.entries_of(&here);
             if self.entries >= MOST_ENTRIES {
@@ -77,7 +77,7 @@ impl ProtectedPaths {
             }
             for entry in entries {
                 let path = folder.join(&entry.name);
-                if entry.is_link {
+                if entry.is_link && names.counts(&entry.text) {
                     self.link(root, &path, walls);
                 }
                 if protected::is_git_folder(&entry.text) {
@@ -86,10 +86,14 @@ impl ProtectedPaths {
                         // It names the folder that git reads configuration from.
                         false => _ = self.paths.insert(root.join(path)),
                     }
-                } else if protected::is_mounted(&path) {
+                } else if names == NamesThatCount::All && protected::is_mounted(&path) {
                     self.paths.insert(root.join(path));
-                } else if entry.is_folder && !is_dependency_folder(&entry.text, walls) {
-                    folders.push_back(path);
+                } else if entry.is_folder {
+                    let names = match is_dependency_folder(&entry.text, walls) {
+                        true => NamesThatCount::GitFolders,
+                        false => names,
+                    };
+                    folders.push_back((path, names));
                 }
             }
         }
@@ -230,6 +234,20 @@ fn named_entries(folder: &Path) -> impl Iterator<Item = NamedEntry> {
             is_link: metadata.is_symlink(),
         })
     })
+}
+
+/// Names that are protected in a folder.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NamesThatCount {
+    All,
+    /// Below a folder of packages: those of git alone, which goes into each folder that its index names.
+    GitFolders,
+}
+
+impl NamesThatCount {
+    fn counts(self, name: &str) -> bool {
+        self == Self::All || protected::is_git_folder(name)
+    }
 }
 
 /// Entry of a folder.

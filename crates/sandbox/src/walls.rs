@@ -31,7 +31,7 @@ pub struct Walls {
     /// `.drawloom`.
     pub touches: Vec<PathBuf>,
     /// Folders below which names that are protected anywhere are ordinary, beside those of
-    /// [`workspace::protected::DEPENDENCY_FOLDERS`].
+    /// [`workspace::protected::DEPENDENCY_FOLDERS`]; git folders are protected there, too.
     pub dependency_folders: Vec<String>,
     pub network: Network,
     pub limits: Limits,

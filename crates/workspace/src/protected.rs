@@ -110,7 +110,7 @@ pub enum ProtectionMatch {
 }
 
 /// Folders below which names that are protected anywhere are ordinary: packages bring them along, and nothing is loaded
-/// from there.
+/// from there. Git folders are not: git goes into each that its index names.
 pub const DEPENDENCY_FOLDERS: [&str; 6] =
     ["node_modules", "target", ".venv", "venv", "vendor", "site-packages"];
 

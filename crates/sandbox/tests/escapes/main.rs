@@ -11,6 +11,7 @@
 mod caches;
 mod classes;
 mod commands;
+mod git_folders;
 mod larger_repository;
 mod removals;
 mod rows;

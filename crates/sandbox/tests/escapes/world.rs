@@ -94,6 +94,7 @@ impl World {
         fs::write(path("home/loom.db"), SECRET).unwrap();
         git_folder(&path("root/.git"));
         git_folder(&path("root/.git/modules/libs/sub"));
+        git_folder(&path("root/node_modules/package/.git"));
         git_folder(&path("other.git"));
         let files = [
             ("AGENTS.md", "ours"),
