@@ -59,6 +59,8 @@ mod covered_files;
 #[cfg(target_os = "linux")]
 mod descriptors;
 #[cfg(target_os = "linux")]
+mod foreign_entries;
+#[cfg(target_os = "linux")]
 mod git_folder;
 #[cfg(target_os = "linux")]
 mod helper;

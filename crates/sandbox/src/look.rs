@@ -41,8 +41,10 @@ impl LookBefore {
     ) -> Vec<Notice> {
         let mut quarantine = Quarantine::new(quarantine);
         let mut notices = self.snapshot.restore(walls, &self.roots, &mut quarantine);
-        notices.extend(between());
         let after = ProtectedPaths::of(walls);
+        // Before git is asked, which would wait at a pipe in place of its index.
+        notices.extend(self.paths.foreign.take_new(&after.foreign, &self.roots, &mut quarantine));
+        notices.extend(between());
         // Where not all was seen before, what is seen now need not be new.
         if self.paths.cut_at.is_none() {
             quarantine.take_new(&self.paths, &after, walls, &self.roots);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use workspace::protected::{self, DEPENDENCY_FOLDERS};
 
+use crate::foreign_entries::ForeignEntries;
 use crate::git_folder;
 use crate::small_file::read_small;
 use crate::walls::Walls;
@@ -16,6 +17,18 @@ use crate::walls::Walls;
 const MOST_ENTRIES: usize = 200_000;
 /// Folders of a git folder without anything that runs.
 const DATA_OF_GIT: [&str; 6] = ["objects", "refs", "logs", "lfs", "annex", "rr-cache"];
+/// Further folders that git makes in its own.
+const FOLDERS_OF_GIT: [&str; 9] = [
+    "branches",
+    "hooks",
+    "info",
+    "modules",
+    "rebase-apply",
+    "rebase-merge",
+    "reftable",
+    "sequencer",
+    "worktrees",
+];
 
 /// Protected paths below the writable roots and git folders of some walls.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -24,6 +37,8 @@ pub(crate) struct ProtectedPaths {
     pub(crate) paths: BTreeSet<PathBuf>,
     /// Git folders, `.git` or bare: absolute.
     pub(crate) git_folders: BTreeSet<PathBuf>,
+    /// What in git folders git does not make.
+    pub(crate) foreign: ForeignEntries,
     /// Git folder that a protected path is a part of.
     owners: BTreeMap<PathBuf, PathBuf>,
     /// Root in which the look ended, as it has too many entries.
@@ -40,6 +55,7 @@ impl ProtectedPaths {
         for folder in &walls.git_folders {
             found.git_folder(folder, walls);
         }
+        found.look_into_git_folders(walls);
         found
     }
 
@@ -159,6 +175,33 @@ impl ProtectedPaths {
         }
     }
 
+    /// Looks for what git does not make in its folders.
+    fn look_into_git_folders(&mut self, walls: &Walls) {
+        let mut outermost: Option<PathBuf> = None;
+        // In the order of paths a folder stands before what it holds.
+        for top in self.git_folders.clone() {
+            if outermost.as_ref().is_some_and(|outermost| top.starts_with(outermost)) {
+                continue;
+            }
+            // A bare one may be any folder by the names in it.
+            let is_git_alone = top.ends_with(".git") || walls.git_folders.contains(&top);
+            let mut folders = vec![top.clone()];
+            while let Some(folder) = folders.pop() {
+                for entry in self.entries_of(&folder) {
+                    let path = folder.join(&entry.name);
+                    if !entry.is_folder && !entry.is_file {
+                        self.foreign.add(path);
+                    } else if entry.is_folder && (is_git_alone || folder != top || is_of_git(&entry.text)) {
+                        folders.push(path);
+                    }
+                }
+            }
+            if is_git_alone {
+                outermost = Some(top);
+            }
+        }
+    }
+
     /// What a configuration of git names in the roots.
     fn configuration(&mut self, name: &str, path: &Path, places: &[PathBuf], walls: &Walls) {
         if name.get(..6).is_some_and(|name| name.eq_ignore_ascii_case("config")) {
@@ -211,6 +254,7 @@ impl ProtectedPaths {
             name: entry.file_name(),
             is_link: entry.file_type().is_ok_and(|kind| kind.is_symlink()),
             is_folder: entry.file_type().is_ok_and(|kind| kind.is_dir()),
+            is_file: entry.file_type().is_ok_and(|kind| kind.is_file()),
         });
         let mut entries: Vec<NamedEntry> = entries.collect();
         self.entries += entries.len();
@@ -231,6 +275,7 @@ fn named_entries(folder: &Path) -> impl Iterator<Item = NamedEntry> {
             text: name.to_owned(),
             name: name.into(),
             is_folder: metadata.is_dir(),
+            is_file: metadata.is_file(),
             is_link: metadata.is_symlink(),
         })
     })
@@ -256,7 +301,13 @@ struct NamedEntry {
     /// The name to compare. One that is no text is none that is protected; it is only walked through.
     text: String,
     is_folder: bool,
+    is_file: bool,
     is_link: bool,
+}
+
+/// Whether a folder in a git folder is one that git makes.
+fn is_of_git(name: &str) -> bool {
+    DATA_OF_GIT.contains(&name) || FOLDERS_OF_GIT.contains(&name)
 }
 
 fn is_dependency_folder(name: &str, walls: &Walls) -> bool {

@@ -90,13 +90,18 @@ impl Quarantine {
             })
             .collect();
         for path in new {
-            let taken = roots.parent_of(path).and_then(|(folder, name)| self.take(&folder, name, path));
-            // One that is gone was taken by the look of another command that ended meanwhile.
-            if let Err(error) = taken.as_ref().map(drop)
-                && error.kind() != io::ErrorKind::NotFound
-            {
-                self.notices.push(Notice::NotRestored { path: path.to_owned(), problem: error.to_string() });
-            }
+            self.take_at(path, roots);
+        }
+    }
+
+    /// Moves what stands at a path, and says so, or why it stays.
+    pub(crate) fn take_at(&mut self, path: &Path, roots: &RootFolders) {
+        let taken = roots.parent_of(path).and_then(|(folder, name)| self.take(&folder, name, path));
+        // One that is gone was taken by the look of another command that ended meanwhile.
+        if let Err(error) = taken.as_ref().map(drop)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            self.notices.push(Notice::NotRestored { path: path.to_owned(), problem: error.to_string() });
         }
     }
 }

@@ -1,9 +1,14 @@
 //! Git folders: what a command leaves in one, or makes of a folder, that the owner's next git would run or write by.
 
-use drawloom_sandbox::Level;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use drawloom_sandbox::{Level, Limits, Notice, Outcome};
 
 use crate::all_are_held;
 use crate::rows::{Row, is_there, row};
+use crate::world::{User, World};
 
 const GIT_FOLDERS: &[Row] = &[
     row(
@@ -20,6 +25,28 @@ const GIT_FOLDERS: &[Row] = &[
     .seen_by(|w| is_there(w, "root/target/n/config")),
     row("hook of a package's git folder", "echo x > node_modules/package/.git/hooks/post-checkout")
         .seen_by(|w| is_there(w, "root/node_modules/package/.git/hooks/post-checkout")),
+    row("link in place of a message", r#"ln -s "$OUTSIDE/file" .git/COMMIT_EDITMSG"#)
+        .seen_by(|w| is_there(w, "root/.git/COMMIT_EDITMSG")),
+    row("link in place of a log", r#"mkdir .git/logs; ln -s "$OUTSIDE/file" .git/logs/HEAD"#)
+        .seen_by(|w| is_there(w, "root/.git/logs/HEAD")),
+    row("link in place of the index", r#"ln -s "$OUTSIDE/file" .git/index"#)
+        .seen_by(|w| is_there(w, "root/.git/index")),
+    row("link in place of a folder of references", r#"ln -s "$OUTSIDE" .git/refs/tags"#)
+        .seen_by(|w| is_there(w, "root/.git/refs/tags")),
+    row("link in place of a folder of objects", r#"ln -s "$OUTSIDE" .git/objects/pack"#)
+        .seen_by(|w| is_there(w, "root/.git/objects/pack")),
+    row("link out of references as the head", r#"ln -sf refs/../hooks/x .git/HEAD"#)
+        .seen_by(|w| w.path("root/.git/HEAD").is_symlink()),
+    row("link in the git folder of a submodule", r#"ln -s "$OUTSIDE/file" .git/modules/libs/sub/ORIG_HEAD"#)
+        .seen_by(|w| is_there(w, "root/.git/modules/libs/sub/ORIG_HEAD")),
+    row("link in the git folder elsewhere", r#"ln -s "$OUTSIDE/file" "$OTHER_GIT/FETCH_HEAD""#)
+        .seen_by(|w| is_there(w, "other.git/FETCH_HEAD")),
+    row(
+        "link in a new bare git folder",
+        r#"mkdir -p n/objects n/refs; echo x > n/HEAD; ln -s "$OUTSIDE/file" n/FETCH_HEAD"#,
+    )
+    .seen_by(|w| is_there(w, "root/n/FETCH_HEAD")),
+    row("pipe in place of the index", "mkfifo .git/index").seen_by(|w| is_there(w, "root/.git/index")),
 ];
 
 #[test]
@@ -30,4 +57,29 @@ fn what_the_owners_git_runs_or_writes_by_is_not_left_in_git_folders() {
 #[test]
 fn what_the_owners_git_runs_or_writes_by_is_not_left_at_partial() {
     all_are_held("git folders", GIT_FOLDERS, Level::Partial);
+}
+
+fn limits() -> Limits {
+    Limits { time_ms: 20_000, free_space: 1 << 20, ..Limits::default() }
+}
+
+fn run(world: &World, line: &str, level: Level) -> Outcome {
+    world.run_in_walls(line, level, limits(), &[]).unwrap()
+}
+
+#[test]
+fn links_of_a_git_folder_that_were_there_stay() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        let (head, shared) = (world.path("root/.git/HEAD"), world.path("root/.git/objects/pack"));
+        fs::remove_file(&head).unwrap();
+        symlink("refs/heads/main", &head).unwrap();
+        symlink(world.path("outside/folder"), &shared).unwrap();
+        // As git does it where it makes links.
+        assert_eq!(run(&world, "ln -sfn refs/heads/other .git/HEAD", level).notices, [], "{level}");
+        assert_eq!(fs::read_link(&head).unwrap(), Path::new("refs/heads/other"));
+        let outcome = run(&world, r#"ln -sfn "$BASE/home" .git/objects/pack"#, level);
+        assert!(outcome.notices.contains(&Notice::Restored(shared.clone())), "{level}: {outcome:?}");
+        assert_eq!(fs::read_link(&shared).unwrap(), world.path("outside/folder"), "{level}");
+    }
 }
