@@ -85,10 +85,13 @@ impl ProtectedPaths {
             }
             let named = |name: &str| entries.iter().find(|entry| entry.text == name);
             let has = |name: &str| named(name).is_some_and(|entry| entry.is_folder || entry.is_link);
+            let is_file = |name: &str| named(name).is_some_and(|entry| !entry.is_folder);
             // Git takes a folder for its own by these names, which may be links or stand in a folder that it names; all
-            // else in it counts as ever.
-            let common = has("objects") && has("refs") || named("commondir").is_some();
-            if common && named("HEAD").is_some() {
+            // else in it counts as ever. A repository from which one was taken is still one.
+            let data = [has("objects"), has("refs"), named("HEAD").is_some()];
+            let data = data.into_iter().filter(|there| *there).count();
+            let linked = named("commondir").is_some() && named("HEAD").is_some();
+            if data == 3 || (data == 2 && is_file("config")) || linked {
                 self.git_folder(&here, walls);
             }
             for entry in entries {
@@ -212,14 +215,14 @@ impl ProtectedPaths {
         }
     }
 
-    /// Submodules' names may have several parts, so that a folder here is a git folder or on the way to one.
+    /// Submodules' names may have several parts and be any, so that a folder here is a git folder or on the way to one. One
+    /// without a head is a git folder as long as it has a configuration, which no command takes away.
     fn modules(&mut self, folder: &Path, walls: &Walls) {
-        for entry in self.entries_of(folder) {
+        for entry in self.entries_of(folder).into_iter().filter(|entry| entry.is_folder) {
             let path = folder.join(&entry.name);
-            if !entry.is_folder || DATA_OF_GIT.contains(&entry.text.as_str()) {
-                continue;
-            }
-            if path.join("HEAD").symlink_metadata().is_ok() {
+            let has =
+                |name: &str| path.join(name).symlink_metadata().is_ok_and(|metadata| !metadata.is_dir());
+            if has("HEAD") || has("config") || has("commondir") {
                 self.git_folder(&path, walls);
             } else {
                 self.modules(&path, walls);

@@ -7,8 +7,8 @@ use std::path::Path;
 use drawloom_sandbox::{Level, Limits, Notice, Outcome};
 
 use crate::all_are_held;
-use crate::rows::{Row, is_there, row};
-use crate::world::{User, World};
+use crate::rows::{Row, differs, is_there, row};
+use crate::world::{CONFIG, User, World, git_folder};
 
 const GIT_FOLDERS: &[Row] = &[
     row(
@@ -47,6 +47,11 @@ const GIT_FOLDERS: &[Row] = &[
     )
     .seen_by(|w| is_there(w, "root/n/FETCH_HEAD")),
     row("pipe in place of the index", "mkfifo .git/index").seen_by(|w| is_there(w, "root/.git/index")),
+    row("configuration of a submodule called logs", "echo '[core]fsmonitor=x' >> .git/modules/logs/config")
+        .seen_by(|w| differs(w, "root/.git/modules/logs/config", CONFIG)),
+    row("submodule called objects", "mkdir -p .git/modules/objects; cp -r .git/modules/logs .git/modules/objects/e; \
+        echo '[core]fsmonitor=x' > .git/modules/objects/e/config")
+        .seen_by(|w| is_there(w, "root/.git/modules/objects/e/config")),
 ];
 
 #[test]
@@ -81,5 +86,26 @@ fn links_of_a_git_folder_that_were_there_stay() {
         let outcome = run(&world, r#"ln -sfn "$BASE/home" .git/objects/pack"#, level);
         assert!(outcome.notices.contains(&Notice::Restored(shared.clone())), "{level}: {outcome:?}");
         assert_eq!(fs::read_link(&shared).unwrap(), world.path("outside/folder"), "{level}");
+    }
+}
+
+#[test]
+fn a_git_folder_without_its_head_stays_protected() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        git_folder(&world.path("root/mirror.git"));
+        for folder in [".git/modules/libs/sub", "mirror.git"] {
+            run(&world, &format!("rm {folder}/HEAD"), level);
+            run(
+                &world,
+                &format!("echo '[core]fsmonitor=x' >> {folder}/config; echo x > {folder}/hooks/update"),
+                level,
+            );
+            let config = format!("root/{folder}/config");
+            assert!(!is_there(&world, &format!("root/{folder}/hooks/update")), "{level}: {folder}");
+            assert_eq!(world.text(&config).as_deref(), Some(CONFIG), "{level}: {folder}");
+            let outcome = run(&world, &format!("echo 'ref: refs/heads/main' > {folder}/HEAD"), level);
+            assert_eq!(outcome.notices, [], "{level}: {folder}");
+        }
     }
 }

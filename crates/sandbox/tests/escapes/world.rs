@@ -94,6 +94,7 @@ impl World {
         fs::write(path("home/loom.db"), SECRET).unwrap();
         git_folder(&path("root/.git"));
         git_folder(&path("root/.git/modules/libs/sub"));
+        git_folder(&path("root/.git/modules/logs"));
         git_folder(&path("root/node_modules/package/.git"));
         git_folder(&path("other.git"));
         let files = [
@@ -363,7 +364,7 @@ impl Drop for World {
 }
 
 /// A git folder as git makes it, without running git for each attempt.
-fn git_folder(path: &Path) {
+pub(crate) fn git_folder(path: &Path) {
     for name in ["hooks", "info", "objects", "refs/heads"] {
         fs::create_dir_all(path.join(name)).unwrap();
     }
