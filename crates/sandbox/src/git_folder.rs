@@ -4,10 +4,12 @@
 //! sample, and a key of the configuration that is not known to be harmless, are how a folder runs programs as soon as
 //! its owner calls git, or an editor does.
 
-use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::git_config::{Setting, settings_in};
 use crate::small_file::read_small;
 
 /// Largest configuration that is read, in bytes; a fresh one has a few hundred.
@@ -46,27 +48,32 @@ pub(crate) fn is_fresh(folder: &Path) -> bool {
         && !exists(&folder.join("modules"))
 }
 
-/// Files that include one another, at most.
-const INCLUDES: usize = 5;
+/// Files that include one another, at most: git ends there.
+const INCLUDES: usize = 10;
 
 /// Files and folders that a configuration names as hooks, or to be read as configuration, and that exist; also by way of
 /// those. Hooks are looked for from each of the `places` where they may run: working trees, and the folder if it is bare.
-pub(crate) fn named_in_configuration(config: &Path, places: &[PathBuf]) -> Vec<PathBuf> {
+pub(crate) fn named_in_configuration(
+    config: &Path,
+    places: &[PathBuf],
+    owner_home: Option<&Path>,
+) -> Vec<PathBuf> {
     let mut named = Vec::new();
     let mut files = vec![config.to_owned()];
     for _ in 0..INCLUDES {
         let mut included = Vec::new();
         for file in files {
-            for (key, value) in values(&file) {
-                match key.as_str() {
-                    "hookspath" => {
-                        named
-                            .extend(places.iter().filter_map(|place| place.join(&value).canonicalize().ok()));
-                    }
-                    "path" => included
-                        .extend(file.parent().and_then(|folder| folder.join(&value).canonicalize().ok())),
-                    _ => {}
-                }
+            let folder = file.parent().map(Path::to_owned).into_iter().collect::<Vec<_>>();
+            for setting in settings_in(&file).into_iter().filter(|setting| !setting.value.is_empty()) {
+                let (places, found) = match (setting.section.as_str(), setting.key.as_str()) {
+                    ("core", "hookspath") => (places, &mut named),
+                    ("include" | "includeif", "path") => (folder.as_slice(), &mut included),
+                    _ => continue,
+                };
+                let path = Path::new(OsStr::from_bytes(&setting.value));
+                let of_home = owner_home.zip(path.strip_prefix("~").ok()).map(|(home, path)| home.join(path));
+                let paths = places.iter().map(|place| place.join(path)).chain(of_home);
+                found.extend(paths.filter_map(|path| path.canonicalize().ok()));
             }
         }
         included.retain(|file| !named.contains(file));
@@ -74,22 +81,6 @@ pub(crate) fn named_in_configuration(config: &Path, places: &[PathBuf]) -> Vec<P
         files = included;
     }
     named
-}
-
-/// Last words of the keys of a configuration, in lower case, and their values.
-fn values(config: &Path) -> Vec<(String, String)> {
-    let Ok(metadata) = config.symlink_metadata() else { return Vec::new() };
-    if !metadata.is_file() || metadata.len() > LARGEST {
-        return Vec::new();
-    }
-    let text = read_small(config).unwrap_or_default();
-    let values = text.lines().filter_map(|line| {
-        let (key, value) = line.split_once('=')?;
-        // The key may stand behind its section's head.
-        let key = key.rsplit([' ', '\t', ']']).find(|word| !word.is_empty())?;
-        Some((key.to_ascii_lowercase(), value.trim().trim_matches('"').to_owned()))
-    });
-    values.collect()
 }
 
 /// Working tree of a git folder, and the index that git keeps of it.
@@ -103,8 +94,11 @@ pub(crate) struct WorkingTree {
 
 /// Working trees of a git folder: its own, one that a configuration names (of a submodule), linked ones.
 pub(crate) fn working_trees(folder: &Path) -> Vec<WorkingTree> {
-    let mut named = values(&folder.join("config")).into_iter().filter(|(key, _)| key == "worktree");
-    let named = named.next_back().and_then(|(_, value)| folder.join(value).canonicalize().ok());
+    let named = settings_in(&folder.join("config")).into_iter();
+    let mut named = named.filter(|setting| setting.section == "core" && setting.key == "worktree");
+    let named = named
+        .next_back()
+        .and_then(|setting| folder.join(OsStr::from_bytes(&setting.value)).canonicalize().ok());
     let own = folder.parent().filter(|_| folder.ends_with(".git")).map(Path::to_owned);
     let mut trees = Vec::new();
     let working = |tree, index| WorkingTree { tree, git_folder: folder.to_owned(), index };
@@ -123,10 +117,13 @@ pub(crate) fn working_trees(folder: &Path) -> Vec<WorkingTree> {
 /// is configured that expects none.
 pub(crate) fn is_sparse(working: &WorkingTree) -> bool {
     let own = working.index.with_file_name("config.worktree");
-    let values: HashMap<String, String> =
-        [working.git_folder.join("config"), own].iter().flat_map(|config| values(config)).collect();
-    let is = |key: &str| values.get(key).is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    is("sparsecheckout") && !is("expectfilesoutsideofpatterns")
+    let settings: Vec<Setting> =
+        [working.git_folder.join("config"), own].iter().flat_map(|config| settings_in(config)).collect();
+    let is = |section: &str, key: &str| {
+        let last = settings.iter().rfind(|setting| setting.section == section && setting.key == key);
+        last.is_some_and(|setting| setting.value.eq_ignore_ascii_case(b"true"))
+    };
+    is("core", "sparsecheckout") && !is("sparse", "expectfilesoutsideofpatterns")
 }
 
 fn exists(path: &Path) -> bool {
@@ -236,13 +233,16 @@ mod tests {
         };
         assert_eq!(trees, [tree("main", "main/.git/index"), tree("tree", "main/.git/worktrees/tree/index")]);
         let places: Vec<PathBuf> = trees.into_iter().map(|tree| tree.tree).collect();
-        let named = named_in_configuration(&git.join("config"), &places);
+        let named = named_in_configuration(&git.join("config"), &places, None);
         assert_eq!(named, [git.join("more"), path("main/hooks"), path("tree/hooks")]);
+        fs::write(git.join("config"), "[core] hooksPath = ~/main/hooks\n").unwrap();
+        let home = path("");
+        assert_eq!(named_in_configuration(&git.join("config"), &[], Some(&home)), [path("main/hooks")]);
 
         let module = git.join("modules/sub");
         fs::write(module.join("config"), "[core]\n\tworktree = ../../../sub\n\thooksPath = hooks\n").unwrap();
         assert_eq!(working_trees(&module), [tree("main/sub", "main/.git/modules/sub/index")]);
-        let named = named_in_configuration(&module.join("config"), &[path("main/sub")]);
+        let named = named_in_configuration(&module.join("config"), &[path("main/sub")], None);
         assert_eq!(named, [path("main/sub/hooks")]);
     }
 

@@ -208,7 +208,7 @@ impl ProtectedPaths {
     /// What a configuration of git names in the roots.
     fn configuration(&mut self, name: &str, path: &Path, places: &[PathBuf], walls: &Walls) {
         if name.get(..6).is_some_and(|name| name.eq_ignore_ascii_case("config")) {
-            let named = git_folder::named_in_configuration(path, places);
+            let named = git_folder::named_in_configuration(path, places, walls.owner_home.as_deref());
             let within =
                 |path: &PathBuf| walls.writable_roots().any(|root| path.starts_with(root) && path != root);
             self.paths.extend(named.into_iter().filter(within));

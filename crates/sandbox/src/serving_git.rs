@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::git_config::settings_in;
 use crate::small_file::read_small;
 
 /// Git folders outside of a root that git uses in it: of the repository that the root is a folder, a linked worktree or
@@ -31,10 +32,9 @@ fn linked(worktree: &Path, file: &Path) -> Option<PathBuf> {
         let is_ours = path_in(&back, &own)? == file.canonicalize().ok()?;
         return (is_ours && own.parent() == Some(&common.join("worktrees"))).then_some(common);
     }
-    let config = read_small(&own.join("config")).ok()?;
-    let back =
-        config.lines().find_map(|line| line.trim().strip_prefix("worktree")?.trim().strip_prefix('='))?;
-    (path_in(back, &own)? == worktree).then_some(own)
+    let mut settings = settings_in(&own.join("config")).into_iter();
+    let back = settings.rfind(|setting| setting.section == "core" && setting.key == "worktree")?;
+    (path_in(std::str::from_utf8(&back.value).ok()?, &own)? == worktree).then_some(own)
 }
 
 fn path_in(text: &str, folder: &Path) -> Option<PathBuf> {

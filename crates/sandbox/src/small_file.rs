@@ -9,12 +9,17 @@ const LONGEST: u64 = 1 << 20;
 
 /// Text of a regular file, its beginning if it is longer. A pipe or a device is not waited for.
 pub(crate) fn read_small(path: &Path) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&read_small_bytes(path)?).into_owned())
+}
+
+/// Bytes of a regular file, as [`read_small`].
+pub(crate) fn read_small_bytes(path: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let mut bytes = Vec::new();
     File::open(path)?.take(LONGEST).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes)
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -18,8 +18,8 @@ use tempfile::TempDir;
 pub(crate) const SECRET: &str = "s3cret-of-the-owner";
 
 /// Configuration of the git folders.
-pub(crate) const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\thooksPath = elsewhere/hooks\n\
-    [include]\n\tpath = ../elsewhere/shared\n";
+pub(crate) const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\thooksPath = \"else\"where/hooks # ours\n\
+    [include]\n\tpath = ../elsewhere/\\\nshared ; theirs\n";
 
 /// Who runs an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
