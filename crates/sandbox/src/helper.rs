@@ -168,7 +168,14 @@ fn outer(
     // Nobody is told of it who could tell otherwise; what was taken away lies in quarantine.
     let quarantine =
         request.quarantine.as_ref().filter(|_| !namespaced && protections.has(Protection::LookAlone));
-    let look = quarantine.map(|quarantine| (LookBefore::new(request.level, &request.walls), quarantine));
+    let look = match quarantine.map(|quarantine| (LookBefore::new(request.level, &request.walls), quarantine))
+    {
+        None => None,
+        Some((Ok(look), quarantine)) => Some((look, quarantine)),
+        Some((Err(_), _)) => {
+            return Err(Failure::new("look", &"there are too many files to look at all of them"));
+        }
+    };
     let guarded = [getpid(), getppid().unwrap_or_else(getpid)];
     let (alive, keep_alive) = pipe_with(PipeFlags::CLOEXEC).step("pipe")?;
 

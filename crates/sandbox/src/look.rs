@@ -3,7 +3,7 @@
 //! The supervisor looks. Where nothing but the look protects (below level *full*) the helper keeps one of its own, for a
 //! supervisor that is killed while the command runs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::level::Level;
 use crate::outcome::Notice;
@@ -21,15 +21,17 @@ pub(crate) struct LookBefore {
 }
 
 impl LookBefore {
-    pub(crate) fn new(level: Level, walls: &Walls) -> Self {
+    /// # Errors
+    /// The folder that has too many entries to look at all of them: what is not looked at is not protected.
+    pub(crate) fn new(level: Level, walls: &Walls) -> Result<Self, PathBuf> {
         let roots = RootFolders::open(walls);
-        let paths = ProtectedPaths::of(walls);
+        let paths = ProtectedPaths::before(walls)?;
         let snapshot = match level {
             // No mount holds a file that has another name.
             Level::Full => Snapshot::take(&paths.with_other_names(), walls, &roots),
             Level::Partial | Level::None => Snapshot::take(&paths, walls, &roots),
         };
-        Self { paths, roots, snapshot }
+        Ok(Self { paths, roots, snapshot })
     }
 
     /// Gives back what was changed, moves away what is new, and says so; `between` is asked for more between the two.
@@ -45,12 +47,9 @@ impl LookBefore {
         // Before git is asked, which would wait at a pipe in place of its index.
         notices.extend(self.paths.foreign.take_new(&after.foreign, &self.roots, &mut quarantine));
         notices.extend(between());
-        // Where not all was seen before, what is seen now need not be new.
-        if self.paths.cut_at.is_none() {
-            quarantine.take_new(&self.paths, &after, walls, &self.roots);
-        }
+        quarantine.take_new(&self.paths, &after, walls, &self.roots);
         notices.extend(quarantine.into_notices());
-        notices.extend(after.cut_at.or(self.paths.cut_at).map(Notice::NotAllScanned));
+        notices.extend(after.cut_at(walls.limits.entries).map(Notice::NotAllScanned));
         notices
     }
 }

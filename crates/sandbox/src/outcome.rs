@@ -54,7 +54,7 @@ pub enum Notice {
     /// Protected files of which git's index has another text than the folder, since the command changed the index: the
     /// next `commit -a` would commit the folder's.
     DiffersFromIndex(Vec<PathBuf>),
-    /// The folder has more entries than are looked at: protected names beyond them were not found.
+    /// The folder has more entries by now than are looked at before a command: the next one does not begin.
     NotAllScanned(PathBuf),
     /// The output looks as if the command had needed a network.
     NetworkSeemsMissing,

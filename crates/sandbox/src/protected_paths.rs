@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, FileType};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -13,8 +13,9 @@ use crate::git_folder;
 use crate::small_file::read_small;
 use crate::walls::Walls;
 
-/// Entries of folders that are looked at, of all roots together.
-const MOST_ENTRIES: usize = 200_000;
+/// Bytes of a folder's path beyond which it is not looked into: it is protected as a whole. The kernel takes no longer path
+/// than of 4,096, from wherever it begins, and git may begin in the workspace.
+const LONGEST_PATH: usize = 3_800;
 /// Folders of a git folder without anything that runs.
 const DATA_OF_GIT: [&str; 6] = ["objects", "refs", "logs", "lfs", "annex", "rr-cache"];
 /// Further folders that git makes in its own.
@@ -41,18 +42,45 @@ pub(crate) struct ProtectedPaths {
     pub(crate) foreign: ForeignEntries,
     /// Git folder that a protected path is a part of.
     owners: BTreeMap<PathBuf, PathBuf>,
-    /// Root in which the look ended, as it has too many entries.
-    pub(crate) cut_at: Option<PathBuf>,
-    entries: usize,
+    /// Entries that were looked at, by the root or git folder they lie below.
+    entries: Vec<(PathBuf, u64)>,
+    /// Entries that may be looked at.
+    most: u64,
 }
 
 impl ProtectedPaths {
+    /// All of them, however many entries there are: what a command made is bounded by its time.
     pub(crate) fn of(walls: &Walls) -> Self {
-        let mut found = Self::default();
+        Self::look(walls, u64::MAX)
+    }
+
+    /// Those before a command.
+    ///
+    /// # Errors
+    /// The root or git folder at which there were more entries than may be looked at.
+    pub(crate) fn before(walls: &Walls) -> Result<Self, PathBuf> {
+        let found = Self::look(walls, walls.limits.entries);
+        found.cut_at(walls.limits.entries).map_or(Ok(found), Err)
+    }
+
+    /// Root or git folder at which there are more entries than a number.
+    pub(crate) fn cut_at(&self, most: u64) -> Option<PathBuf> {
+        let mut so_far = 0;
+        let cut = self.entries.iter().find(|(_, entries)| {
+            so_far += entries;
+            so_far > most
+        });
+        cut.map(|(top, _)| top.clone())
+    }
+
+    fn look(walls: &Walls, most: u64) -> Self {
+        let mut found = Self { most, ..Self::default() };
         for root in walls.writable_roots() {
+            found.entries.push((root.to_owned(), 0));
             found.look_below(root, walls);
         }
         for folder in &walls.git_folders {
+            found.entries.push((folder.clone(), 0));
             found.git_folder(folder, walls);
         }
         found.look_into_git_folders(walls);
@@ -75,14 +103,10 @@ impl ProtectedPaths {
     }
 
     fn look_below(&mut self, root: &Path, walls: &Walls) {
-        // What lies higher first, so that no flood of files below hides it.
         let mut folders = VecDeque::from([(PathBuf::new(), NamesThatCount::All)]);
         while let Some((folder, names)) = folders.pop_front() {
             let here = root.join(&folder);
             let entries = self.entries_of(&here);
-            if self.entries >= MOST_ENTRIES {
-                self.cut_at = Some(root.to_owned());
-            }
             let named = |name: &str| entries.iter().find(|entry| entry.text == name);
             let has = |name: &str| named(name).is_some_and(|entry| entry.is_folder || entry.is_link);
             let is_file = |name: &str| named(name).is_some_and(|entry| !entry.is_folder);
@@ -249,39 +273,49 @@ impl ProtectedPaths {
         }
     }
 
+    /// Entries of a folder that count: folders, links and the like, and files of certain names.
     fn entries_of(&mut self, folder: &Path) -> Vec<NamedEntry> {
-        let room = MOST_ENTRIES.saturating_sub(self.entries);
-        let read = fs::read_dir(folder).into_iter().flatten().flatten().take(room);
-        let entries = read.map(|entry| NamedEntry {
-            text: entry.file_name().to_string_lossy().into_owned(),
-            name: entry.file_name(),
-            is_link: entry.file_type().is_ok_and(|kind| kind.is_symlink()),
-            is_folder: entry.file_type().is_ok_and(|kind| kind.is_dir()),
-            is_file: entry.file_type().is_ok_and(|kind| kind.is_file()),
-        });
-        let mut entries: Vec<NamedEntry> = entries.collect();
-        self.entries += entries.len();
-        if entries.len() == room {
-            entries.extend(named_entries(folder));
+        if folder.as_os_str().len() > LONGEST_PATH {
+            self.paths.insert(folder.to_owned());
+            return Vec::new();
+        }
+        let so_far: u64 = self.entries.iter().map(|(_, entries)| entries).sum();
+        let mut room = self.most.saturating_sub(so_far);
+        let mut entries = Vec::new();
+        let mut number = 0;
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            number += 1;
+            if room == 0 {
+                break;
+            }
+            room -= 1;
+            let name = entry.file_name();
+            let text = name.to_string_lossy();
+            let kind = entry.file_type();
+            let is = |of: fn(&FileType) -> bool| kind.as_ref().is_ok_and(of);
+            if is(FileType::is_file) && !may_count(&text) {
+                continue;
+            }
+            entries.push(NamedEntry {
+                text: text.into_owned(),
+                is_folder: is(FileType::is_dir),
+                is_file: is(FileType::is_file),
+                is_link: is(FileType::is_symlink),
+                name,
+            });
+        }
+        if let Some((_, entries)) = self.entries.last_mut() {
+            *entries += number;
         }
         entries
     }
 }
 
-/// Entries of a folder too large to be read that have a name as the table of protected names spells it.
-fn named_entries(folder: &Path) -> impl Iterator<Item = NamedEntry> {
-    let names =
-        protected::PROTECTED.iter().filter_map(|row| row.path.first().map(|name| name.trim_end_matches('*')));
-    names.filter_map(|name| {
-        let metadata = folder.join(name).symlink_metadata().ok()?;
-        Some(NamedEntry {
-            text: name.to_owned(),
-            name: name.into(),
-            is_folder: metadata.is_dir(),
-            is_file: metadata.is_file(),
-            is_link: metadata.is_symlink(),
-        })
-    })
+/// Whether a file may be protected, or tell of a git folder, by its name.
+fn may_count(name: &str) -> bool {
+    ["HEAD", "commondir", "config"].contains(&name)
+        || protected::is_git_folder(name)
+        || protected::ends_mounted(name)
 }
 
 /// Names that are protected in a folder.

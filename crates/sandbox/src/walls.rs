@@ -72,6 +72,9 @@ pub struct Limits {
     pub file_size: u64,
     /// Free space that a command must leave on the file system of each writable root and of `HOME`, in bytes.
     pub free_space: u64,
+    /// Files and folders that are looked at for protected ones before a command, of all that it may write; where there are
+    /// more, it does not begin.
+    pub entries: u64,
     /// Bytes that are kept of each output stream, head and tail together; the rest is read and counted.
     pub output: usize,
     pub time_ms: u64,
@@ -84,6 +87,7 @@ impl Default for Limits {
             processes: 512,
             file_size: 4 << 30,
             free_space: 256 << 20,
+            entries: 4_000_000,
             output: 1 << 20,
             time_ms: 60_000,
         }

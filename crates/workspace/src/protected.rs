@@ -114,6 +114,13 @@ pub enum ProtectionMatch {
 pub const DEPENDENCY_FOLDERS: [&str; 6] =
     ["node_modules", "target", ".venv", "venv", "vendor", "site-packages"];
 
+/// Whether a name is the last one of a path that the sandbox mounts read-only somewhere.
+pub fn ends_mounted(name: &str) -> bool {
+    let name = folded(name);
+    let rows = PROTECTED.iter().filter(|row| row.mounted);
+    rows.filter_map(|row| row.path.last()).any(|pattern| matches(&name, pattern))
+}
+
 /// Whether a path below a root is one that the sandbox mounts read-only: the path itself, not what lies below it.
 pub fn is_mounted(path: &Path) -> bool {
     let Some(last) = path.file_name() else { return false };

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use drawloom_sandbox::{Level, Limits, Notice, Outcome};
+use drawloom_sandbox::{Ending, Level, Limits, Notice, Outcome};
 
 use crate::all_are_held;
 use crate::rows::{Row, differs, is_there, row};
@@ -107,5 +107,60 @@ fn a_git_folder_without_its_head_stays_protected() {
             let outcome = run(&world, &format!("echo 'ref: refs/heads/main' > {folder}/HEAD"), level);
             assert_eq!(outcome.notices, [], "{level}: {folder}");
         }
+    }
+}
+
+#[test]
+fn no_command_begins_where_not_all_can_be_looked_at_and_all_is_looked_at_after_one() {
+    for level in [Level::Full, Level::Partial, Level::None] {
+        let world = World::new(User::Own);
+        let mut few = limits();
+        few.entries = 1_000;
+        let line =
+            "mkdir -p z/y/n/.git/hooks a; echo x > z/y/n/.git/hooks/pre-commit; cd a; seq 1000 | xargs touch";
+        let outcome = world.run_in_walls(line, level, few, &[]).unwrap();
+        assert_eq!(outcome.ending, Ending::Exited(0), "{level}: {outcome:?}");
+        assert!(!is_there(&world, "root/z/y/n/.git"), "{level}: {outcome:?}");
+        let refused = world.run_in_walls("touch begun", level, few, &[]).unwrap_err();
+        assert!(refused.contains("more than 1000 files and folders"), "{level}: {refused}");
+        assert!(!is_there(&world, "root/begun"), "{level}");
+    }
+}
+
+/// More than were looked at once, with what lies behind them.
+#[test]
+fn many_files_hide_no_git_folder() {
+    let world = World::new(User::Own);
+    git_folder(&world.path("root/z/y/n/.git"));
+    for folder in 0..201 {
+        let folder = world.path(&format!("root/a/{folder}"));
+        fs::create_dir_all(&folder).unwrap();
+        for file in 0..1_000 {
+            fs::write(folder.join(file.to_string()), "").unwrap();
+        }
+    }
+    run(&world, "echo '[core]fsmonitor=x' >> z/y/n/.git/config", Level::Full);
+    assert_eq!(world.text("root/z/y/n/.git/config").as_deref(), Some(CONFIG));
+}
+
+#[test]
+fn a_path_too_long_for_the_kernel_hides_no_git_folder() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        // As many levels as git can name from the workspace, and not from the root of the machine.
+        let line = "n=$(printf '%0200d' 0); i=0; while test $i -lt 20; do mkdir -p $n && cd $n || exit 1; i=$((i+1)); done; \
+            mkdir -p .git/hooks && echo x > .git/hooks/pre-commit && echo made";
+        let outcome = run(&world, line, level);
+        assert_eq!(outcome.standard.text(), "made\n", "{level}: {outcome:?}");
+        let mut deep = world.path("root");
+        for _ in 0..17 {
+            deep.push("0".repeat(200));
+        }
+        assert!(deep.is_dir(), "{level}");
+        assert!(
+            fs::read_dir(deep.join("0".repeat(200))).map_or(true, |below| below.count() == 0),
+            "{level}: {outcome:?}"
+        );
+        assert!(format!("{outcome:?}").contains("Quarantined"), "{level}: {outcome:?}");
     }
 }
