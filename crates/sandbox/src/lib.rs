@@ -81,6 +81,8 @@ mod protection;
 #[cfg(target_os = "linux")]
 mod quarantine;
 #[cfg(target_os = "linux")]
+mod rebase_plans;
+#[cfg(target_os = "linux")]
 mod request;
 #[cfg(target_os = "linux")]
 mod root_folders;

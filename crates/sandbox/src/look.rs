@@ -46,6 +46,7 @@ impl LookBefore {
         let after = ProtectedPaths::of(walls);
         // Before git is asked, which would wait at a pipe in place of its index.
         notices.extend(self.paths.foreign.take_new(&after.foreign, &self.roots, &mut quarantine));
+        self.paths.rebases.take_new(&after.rebases, &self.roots, &mut quarantine);
         notices.extend(between());
         quarantine.take_new(&self.paths, &after, walls, &self.roots);
         notices.extend(quarantine.into_notices());

@@ -10,6 +10,7 @@ use workspace::protected::{self, DEPENDENCY_FOLDERS};
 
 use crate::foreign_entries::ForeignEntries;
 use crate::git_folder;
+use crate::rebase_plans::{PLAN, RebasePlans};
 use crate::small_file::read_small;
 use crate::walls::Walls;
 
@@ -40,6 +41,8 @@ pub(crate) struct ProtectedPaths {
     pub(crate) git_folders: BTreeSet<PathBuf>,
     /// What in git folders git does not make.
     pub(crate) foreign: ForeignEntries,
+    /// Rebases in git folders that wait to go on.
+    pub(crate) rebases: RebasePlans,
     /// Git folder that a protected path is a part of.
     owners: BTreeMap<PathBuf, PathBuf>,
     /// Entries that were looked at, by the root or git folder they lie below.
@@ -202,7 +205,7 @@ impl ProtectedPaths {
         }
     }
 
-    /// Looks for what git does not make in its folders.
+    /// Looks for what git does not make in its folders, and for what it goes on with.
     fn look_into_git_folders(&mut self, walls: &Walls) {
         let mut outermost: Option<PathBuf> = None;
         // In the order of paths a folder stands before what it holds.
@@ -218,6 +221,8 @@ impl ProtectedPaths {
                     let path = folder.join(&entry.name);
                     if !entry.is_folder && !entry.is_file {
                         self.foreign.add(path);
+                    } else if RebasePlans::is_one(&path) {
+                        self.rebases.add(path);
                     } else if entry.is_folder && (is_git_alone || folder != top || is_of_git(&entry.text)) {
                         folders.push(path);
                     }
@@ -313,7 +318,7 @@ impl ProtectedPaths {
 
 /// Whether a file may be protected, or tell of a git folder, by its name.
 fn may_count(name: &str) -> bool {
-    ["HEAD", "commondir", "config"].contains(&name)
+    ["HEAD", "commondir", "config", PLAN].contains(&name)
         || protected::is_git_folder(name)
         || protected::ends_mounted(name)
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 /// Bytes of a file that names another one, or is a configuration of git.
-const LONGEST: u64 = 1 << 20;
+pub(crate) const LONGEST: u64 = 1 << 20;
 
 /// Text of a regular file, its beginning if it is longer. A pipe or a device is not waited for.
 pub(crate) fn read_small(path: &Path) -> io::Result<String> {

@@ -52,6 +52,16 @@ const GIT_FOLDERS: &[Row] = &[
     row("submodule called objects", "mkdir -p .git/modules/objects; cp -r .git/modules/logs .git/modules/objects/e; \
         echo '[core]fsmonitor=x' > .git/modules/objects/e/config")
         .seen_by(|w| is_there(w, "root/.git/modules/objects/e/config")),
+    row(
+        "rebase that runs a program",
+        r"mkdir .git/rebase-merge; printf 'pick 1 one\n x\ttouch there\n' > .git/rebase-merge/git-rebase-todo",
+    )
+    .seen_by(|w| is_there(w, "root/.git/rebase-merge/git-rebase-todo")),
+    row(
+        "rebase of a linked working tree",
+        "mkdir .git/worktrees/linked/rebase-merge; echo 'exec x' > .git/worktrees/linked/rebase-merge/git-rebase-todo",
+    )
+    .seen_by(|w| is_there(w, "root/.git/worktrees/linked/rebase-merge/git-rebase-todo")),
 ];
 
 #[test]
@@ -162,5 +172,21 @@ fn a_path_too_long_for_the_kernel_hides_no_git_folder() {
             "{level}: {outcome:?}"
         );
         assert!(format!("{outcome:?}").contains("Quarantined"), "{level}: {outcome:?}");
+    }
+}
+
+#[test]
+fn what_an_owner_left_of_a_rebase_goes_on() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        let todo = world.path("root/.git/rebase-merge/git-rebase-todo");
+        fs::create_dir_all(todo.parent().unwrap()).unwrap();
+        fs::write(&todo, "pick 1 one\nexec make\npick 2 two\nexec make\n").unwrap();
+        let line = "sed -i 1,2d .git/rebase-merge/git-rebase-todo";
+        assert_eq!(run(&world, line, level).notices, [], "{level}");
+        assert_eq!(fs::read_to_string(&todo).unwrap(), "pick 2 two\nexec make\n");
+        let outcome = run(&world, "echo exec evil >> .git/rebase-merge/git-rebase-todo", level);
+        assert!(format!("{outcome:?}").contains("Quarantined"), "{level}: {outcome:?}");
+        assert!(!todo.exists(), "{level}");
     }
 }

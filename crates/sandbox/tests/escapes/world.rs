@@ -110,6 +110,10 @@ impl World {
             ("settings/settings.json", ""),
             ("tools/config.toml", ""),
             ("node_modules/package/AGENTS.md", "theirs"),
+            (".git/worktrees/linked/commondir", "../..\n"),
+            (".git/worktrees/linked/gitdir", &format!("{}\n", path("root/linked/.git").display())),
+            (".git/worktrees/linked/HEAD", "ref: refs/heads/linked\n"),
+            ("linked/.git", &format!("gitdir: {}\n", path("root/.git/worktrees/linked").display())),
         ];
         for (name, text) in files {
             let file = path("root").join(name);
