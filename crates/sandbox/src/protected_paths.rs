@@ -43,6 +43,8 @@ pub(crate) struct ProtectedPaths {
     pub(crate) foreign: ForeignEntries,
     /// Rebases in git folders that wait to go on.
     pub(crate) rebases: RebasePlans,
+    /// Folders that git folders have of linked working trees.
+    pub(crate) worktrees: BTreeSet<PathBuf>,
     /// Git folder that a protected path is a part of.
     owners: BTreeMap<PathBuf, PathBuf>,
     /// Entries that were looked at, by the root or git folder they lie below.
@@ -267,14 +269,18 @@ impl ProtectedPaths {
             if walls.writable_roots().any(|root| place.starts_with(root)) {
                 let names = self.entries_of(&path);
                 let places: Vec<PathBuf> = place.parent().map(Path::to_owned).into_iter().collect();
-                for entry in names.into_iter().filter(|entry| protected::runs_in_git_folder(&entry.text)) {
+                // By `gitdir` it is told whose a folder is.
+                let counts =
+                    |entry: &NamedEntry| protected::runs_in_git_folder(&entry.text) || entry.text == "gitdir";
+                for entry in names.into_iter().filter(counts) {
                     let file = path.join(&entry.name);
                     self.configuration(&entry.text, &file, &places, walls);
                     self.paths.insert(file);
                 }
             } else {
-                self.paths.insert(path);
+                self.paths.insert(path.clone());
             }
+            self.worktrees.insert(path);
         }
     }
 
@@ -318,7 +324,7 @@ impl ProtectedPaths {
 
 /// Whether a file may be protected, or tell of a git folder, by its name.
 fn may_count(name: &str) -> bool {
-    ["HEAD", "commondir", "config", PLAN].contains(&name)
+    ["HEAD", "commondir", "config", "gitdir", PLAN].contains(&name)
         || protected::is_git_folder(name)
         || protected::ends_mounted(name)
 }

@@ -78,7 +78,11 @@ impl Quarantine {
         roots: &RootFolders,
     ) {
         let new = after.paths.difference(&before.paths);
-        let allowed = |path: &&PathBuf| !walls.touches.iter().any(|touched| path.starts_with(touched));
+        // A folder of a linked working tree that was there is its owner's, whatever it says by now.
+        let allowed = |path: &&PathBuf| {
+            !walls.touches.iter().any(|touched| path.starts_with(touched))
+                && !before.worktrees.contains(*path)
+        };
         // What a new git folder holds goes with it, or passes with it.
         let new: BTreeSet<&Path> = new
             .filter(allowed)

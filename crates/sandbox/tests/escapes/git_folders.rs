@@ -62,6 +62,8 @@ const GIT_FOLDERS: &[Row] = &[
         "mkdir .git/worktrees/linked/rebase-merge; echo 'exec x' > .git/worktrees/linked/rebase-merge/git-rebase-todo",
     )
     .seen_by(|w| is_there(w, "root/.git/worktrees/linked/rebase-merge/git-rebase-todo")),
+    row("another place of a linked working tree", "echo /nowhere/.git > .git/worktrees/linked/gitdir")
+        .seen_by(|w| !w.text("root/.git/worktrees/linked/gitdir").is_some_and(|text| text.ends_with("root/linked/.git\n"))),
 ];
 
 #[test]
