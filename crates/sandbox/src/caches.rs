@@ -13,8 +13,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackageCache {
     /// The owner's folder, absolute and without links. It is never written.
+    #[serde(with = "crate::path_form")]
     pub folder: PathBuf,
     /// Path below the `HOME` of a command that it is shown at.
+    #[serde(with = "crate::path_form")]
     pub place: PathBuf,
 }
 
@@ -33,10 +35,13 @@ pub enum CacheState {
 /// What a helper makes the mount of a package cache from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CacheLayers {
+    #[serde(with = "crate::path_form")]
     pub(crate) folder: PathBuf,
     /// Empty folder of the session's for what is written.
+    #[serde(with = "crate::path_form")]
     pub(crate) own: PathBuf,
     /// Files of the cache that no command sees, relative to it. Where that is not known, nothing of it is shown.
+    #[serde(with = "crate::path_form")]
     pub(crate) covered: Result<Vec<PathBuf>, String>,
 }
 
@@ -46,5 +51,6 @@ pub(crate) struct CachePlace {
     /// Number among the mounts of the session.
     pub(crate) number: usize,
     /// Path below `HOME`.
+    #[serde(with = "crate::path_form")]
     pub(crate) place: PathBuf,
 }

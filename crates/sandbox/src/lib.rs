@@ -72,6 +72,7 @@ mod level;
 mod look;
 mod outcome;
 mod output;
+mod path_form;
 #[cfg(target_os = "linux")]
 mod process_list;
 #[cfg(target_os = "linux")]

@@ -46,16 +46,25 @@ pub enum Notice {
     /// Processes that still ran and were ended, by name.
     Ended(Vec<String>),
     /// A protected path that did not exist before, moved to quarantine.
-    Quarantined { path: PathBuf, to: PathBuf },
+    Quarantined {
+        #[serde(with = "crate::path_form")]
+        path: PathBuf,
+        #[serde(with = "crate::path_form")]
+        to: PathBuf,
+    },
     /// A protected path that was changed or removed, given back as it was.
-    Restored(PathBuf),
+    Restored(#[serde(with = "crate::path_form")] PathBuf),
     /// A protected path that was changed and could not be given back.
-    NotRestored { path: PathBuf, problem: String },
+    NotRestored {
+        #[serde(with = "crate::path_form")]
+        path: PathBuf,
+        problem: String,
+    },
     /// Protected files of which git's index has another text than the folder, since the command changed the index: the
     /// next `commit -a` would commit the folder's.
-    DiffersFromIndex(Vec<PathBuf>),
+    DiffersFromIndex(#[serde(with = "crate::path_form")] Vec<PathBuf>),
     /// The folder has more entries by now than are looked at before a command: the next one does not begin.
-    NotAllScanned(PathBuf),
+    NotAllScanned(#[serde(with = "crate::path_form")] PathBuf),
     /// The output looks as if the command had needed a network.
     NetworkSeemsMissing,
     /// What is weaker than the level says.

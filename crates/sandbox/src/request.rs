@@ -20,10 +20,13 @@ pub(crate) struct HelperRequest {
     pub(crate) level: Level,
     pub(crate) walls: Walls,
     /// Protected paths that exist, absolute.
+    #[serde(with = "crate::path_form")]
     pub(crate) protected: Vec<PathBuf>,
     /// Files and folders of the system that not everybody may read.
+    #[serde(with = "crate::path_form")]
     pub(crate) hidden: Vec<PathBuf>,
     /// Folder for what the look after the command takes away, if there is one.
+    #[serde(with = "crate::path_form")]
     pub(crate) quarantine: Option<PathBuf>,
     /// Mark of the command's processes.
     pub(crate) mark: u64,
@@ -38,13 +41,11 @@ pub(crate) struct HelperRequest {
 pub(crate) enum HelperTask {
     Command {
         arguments: Vec<OsString>,
+        #[serde(with = "crate::path_form")]
         directory: PathBuf,
     },
     /// Making the namespaces of a session, which the helper hands over.
-    Session {
-        temp_bytes: u64,
-        caches: Vec<CacheLayers>,
-    },
+    Session { temp_bytes: u64, caches: Vec<CacheLayers> },
     /// Attempts to leave the walls, made by the helper's own code.
     Probe(ProbeTargets),
 }
@@ -53,8 +54,10 @@ pub(crate) enum HelperTask {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ProbeTargets {
     /// File outside of the walls.
+    #[serde(with = "crate::path_form")]
     pub(crate) outside: PathBuf,
     /// Listening Unix socket outside of the walls.
+    #[serde(with = "crate::path_form")]
     pub(crate) socket: PathBuf,
     /// TCP port on the loopback of the machine that somebody listens on.
     pub(crate) tcp_port: u16,
@@ -62,6 +65,7 @@ pub(crate) struct ProbeTargets {
     /// Process of the supervisor, by the number of a thread.
     pub(crate) process: i32,
     /// File of the protected set in a writable root.
+    #[serde(with = "crate::path_form")]
     pub(crate) protected: PathBuf,
 }
 

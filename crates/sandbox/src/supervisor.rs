@@ -78,10 +78,12 @@ pub struct Run {
     pub walls: Walls,
     pub command: CommandLine,
     /// Working directory, in a root.
+    #[serde(with = "crate::path_form")]
     pub directory: PathBuf,
     /// Level to run at: not above what the probe found.
     pub level: Level,
     /// Folder of this run, made when it is needed, for protected names that the command made.
+    #[serde(with = "crate::path_form")]
     pub quarantine: PathBuf,
 }
 

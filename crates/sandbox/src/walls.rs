@@ -11,24 +11,32 @@ pub struct Walls {
     pub roots: Vec<WallRoot>,
     /// Git folders that serve a root and lie outside of it (of a larger repository, a linked worktree, a submodule):
     /// writable, their hooks, configuration and other worktrees not.
+    #[serde(with = "crate::path_form")]
     pub git_folders: Vec<PathBuf>,
     /// Folder that keeps what git had in working trees before any command ran, made when it is needed. No command may reach
     /// it: which entries of a larger repository around a root are seen is decided by it, and the index is the command's to
     /// write. Without one nothing of them is seen.
+    #[serde(with = "crate::path_form")]
     pub tracked_records: Option<PathBuf>,
     /// Home folder of the machine's owner. A larger repository that is or holds it is not shown.
+    #[serde(with = "crate::path_form")]
     pub owner_home: Option<PathBuf>,
     /// Folders and files that may be read and run: the system's and those of toolchains. Those that do not exist are
     /// passed over.
+    #[serde(with = "crate::path_form")]
     pub readable: Vec<PathBuf>,
     /// Folders that no command sees, also where a root holds them: the home of Drawloom with its store and keys.
+    #[serde(with = "crate::path_form")]
     pub private: Vec<PathBuf>,
     /// `HOME` of the command: `<home>/sandbox/<workspace>`. It must exist.
+    #[serde(with = "crate::path_form")]
     pub home: PathBuf,
     /// Folder shown as `/tmp`; without one it is that of the [`Session`](crate::Session), or lasts as long as the command.
+    #[serde(with = "crate::path_form")]
     pub temp: Option<PathBuf>,
     /// Protected paths that this command may write, as a person allowed: absolute, below a root, never in `.git` or
     /// `.drawloom`.
+    #[serde(with = "crate::path_form")]
     pub touches: Vec<PathBuf>,
     /// Folders below which names that are protected anywhere are ordinary, beside those of
     /// [`workspace::protected::DEPENDENCY_FOLDERS`]; git folders are protected there, too.
@@ -42,6 +50,7 @@ pub struct Walls {
 /// Folder that a command works in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WallRoot {
+    #[serde(with = "crate::path_form")]
     pub path: PathBuf,
     pub access: RootAccess,
 }

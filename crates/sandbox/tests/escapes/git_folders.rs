@@ -1,6 +1,8 @@
 //! Git folders: what a command leaves in one, or makes of a folder, that the owner's next git would run or write by.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -190,5 +192,20 @@ fn what_an_owner_left_of_a_rebase_goes_on() {
         let outcome = run(&world, "echo exec evil >> .git/rebase-merge/git-rebase-todo", level);
         assert!(format!("{outcome:?}").contains("Quarantined"), "{level}: {outcome:?}");
         assert!(!todo.exists(), "{level}");
+    }
+}
+
+#[test]
+fn names_that_are_no_text_are_protected_as_others_are() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        let folder = world.path("root").join(OsStr::from_bytes(b"o\xff"));
+        fs::create_dir_all(folder.join(".vscode")).unwrap();
+        fs::write(folder.join(".vscode/tasks.json"), "ours").unwrap();
+        let line = r"d=$(printf 'o\377'); echo x > $d/.vscode/tasks.json; echo x > $d/.envrc; echo done";
+        let outcome = run(&world, line, level);
+        assert_eq!(outcome.standard.text(), "done\n", "{level}: {outcome:?}");
+        assert_eq!(fs::read_to_string(folder.join(".vscode/tasks.json")).unwrap(), "ours", "{level}");
+        assert!(!folder.join(".envrc").exists(), "{level}");
     }
 }
