@@ -17,8 +17,9 @@ use sandbox::{CommandLine, Level, LevelReport, Outcome, RootAccess, Run, Running
 use schemars::JsonSchema;
 use serde::Deserialize;
 use text::terminal::{explicit, one_line};
+use workspace::protected::{self, ProtectionMatch};
 use workspace::trust::is_instructions;
-use workspace::{LinkPolicy, RootedPath};
+use workspace::{FileKind, LinkPolicy, RelativePath, RootedPath};
 
 use crate::checkpoint::Checkpoints;
 use crate::tool::{CallScope, Tool, ToolScope};
@@ -112,6 +113,8 @@ fn paths(scope: &ToolScope, arguments: &Arguments) -> Vec<PathUse> {
 /// What a question shows.
 fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
     let place = place(scope, arguments)?;
+    // Nobody is asked for what is refused afterwards.
+    arguments.touches.iter().try_for_each(|path| touched_path(scope, &place, path).map(drop))?;
     let explicit_line = |line: &str| explicit(&one_line(line)).into_owned();
     let mut shown: Vec<String> =
         arguments.command.lines().map(|line| format!("$ {}", explicit_line(line))).collect();
@@ -189,14 +192,32 @@ fn walls(
         walls.git_folders.clear();
     }
     for touched in &arguments.touches {
-        let at = call.scope.roots.place(touched).map_err(|error| format!("{touched:?}: {error}"))?;
-        if at.root.path() != place.root.path() {
-            return Err(format!("{touched} lies in another folder than the command runs in"));
-        }
-        at.root.stat(&at.path, LinkPolicy::Refuse).map_err(|error| error.to_string())?;
-        walls.touches.push(at.root.path().join(at.path.as_path()));
+        let path = touched_path(call.scope, place, touched)?;
+        walls.touches.push(place.root.path().join(path.as_path()));
     }
     Ok(walls)
+}
+
+/// The path of a protected file that a command is to write. The decision on the call is made by its name, and the walls
+/// open what stands there: so the name has to be the protected one, and no link leads elsewhere.
+///
+/// # Errors
+/// It is not protected, is not there, is a link or behind one, or lies beneath another root.
+fn touched_path(scope: &ToolScope, place: &RootedPath<'_>, touched: &str) -> Result<RelativePath, String> {
+    let at = scope.roots.place(touched).map_err(|error| format!("{touched:?}: {error}"))?;
+    if at.root.path() != place.root.path() {
+        return Err(format!("{touched} lies in another folder than the command runs in"));
+    }
+    let found = at.root.stat(&at.path, LinkPolicy::Refuse).map_err(|error| error.to_string())?;
+    if found.kind == FileKind::Symlink {
+        return Err(format!("{touched} is a link: name in touches the file that it leads to"));
+    }
+    match protected::touches(&at.path) {
+        ProtectionMatch::Protected(_) => Ok(at.path),
+        ProtectionMatch::OnTheWay(_) | ProtectionMatch::Nothing => {
+            Err(format!("{touched} is not protected itself: name in touches the protected path, or nothing"))
+        }
+    }
 }
 
 /// Bounds what a command prints, and the seconds it runs.
@@ -224,4 +245,46 @@ fn run_to_end(session: &Session, run: Run, cancel: &Cancel) -> Result<Outcome, S
 pub(crate) fn blocking<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     runtime.map(|runtime| runtime.block_on(work)).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use serde_json::json;
+
+    use crate::files::fixture::Fixture;
+
+    #[test]
+    fn what_it_touches_is_the_protected_file_itself_and_no_link_to_one() {
+        let fixture = Fixture::new();
+        fs::create_dir_all(fixture.path("d/.vscode")).unwrap();
+        fixture.put("AGENTS.md", "ours\n");
+        fixture.put("plain", "ours\n");
+        for (target, link) in
+            [("AGENTS.md", "one"), ("d/.vscode", "two"), ("d", "way"), ("AGENTS.md", "CLAUDE.md")]
+        {
+            symlink(target, fixture.path(link)).unwrap();
+        }
+        let previewed = |touched: &str| {
+            let arguments = json!({"command": "true", "touches": [touched]});
+            fixture.registry.check("exec", &arguments).unwrap().preview().unwrap()
+        };
+        for touched in ["AGENTS.md", "d/.vscode", "./d/../AGENTS.md"] {
+            assert!(previewed(touched).is_ok(), "{touched}");
+        }
+        for (touched, why) in [
+            ("one", "one is a link: name in touches the file that it leads to"),
+            ("two", "is a link"),
+            ("CLAUDE.md", "is a link"),
+            ("way/.vscode", "link"),
+            ("plain", "plain is not protected itself"),
+            ("d", "d is not protected itself"),
+            (".envrc", "does not exist"),
+        ] {
+            let refused = previewed(touched).unwrap_err();
+            assert!(refused.contains(why), "{touched}: {refused}");
+        }
+    }
 }

@@ -98,7 +98,7 @@ const fn sign(kind: FileKind) -> &'static str {
 #[cfg(test)]
 mod changing_tests;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod hostile_file_tests;
 #[cfg(test)]

@@ -184,6 +184,22 @@ fn what_touches_the_protected_set_is_asked_with_the_command_and_denied_where_nob
 }
 
 #[test]
+fn no_link_to_a_protected_file_opens_it() {
+    let touching =
+        json!({"name": "exec", "arguments": {"command": "echo evil >> AGENTS.md", "touches": ["one"]}});
+    let world = world(&[
+        calls(&json!([exec("ln -s AGENTS.md one")])),
+        calls(&json!([touching])),
+        json!({"text": "Done."}),
+    ]);
+    fs::write(world.path("project/AGENTS.md"), "ours\n").unwrap();
+    assert_eq!(chat(&world, "Do it.").0, Some(0));
+    let told = nodes(&world).into_iter().rfind(|node| node["author"] == "exec").unwrap()["text"].to_string();
+    assert!(told.contains("one is a link"), "{told}");
+    assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "ours\n");
+}
+
+#[test]
 fn in_plan_mode_a_command_looks_and_changes_nothing() {
     let world =
         world(&[calls(&json!([exec("cat src/main.rs; echo x > new.txt")])), json!({"text": "Done."})]);

@@ -14,7 +14,7 @@ use workspace::{AllowedRoots, Root, StoreGuard};
 use crate::{CallPlace, ChangeRecorder, FileContent, PlannedChange, SeenFiles, ToolRegistry, ToolScope};
 
 /// How a folder stands in a row.
-pub(super) const FOLDER: &str = "(folder)";
+pub(crate) const FOLDER: &str = "(folder)";
 
 /// What stands at a path, as a row says it.
 fn standing(path: &Path) -> Option<String> {
@@ -29,15 +29,15 @@ fn standing(path: &Path) -> Option<String> {
 }
 
 /// Path, text before, text after.
-pub(super) type Row = (String, Option<String>, Option<String>);
+pub(crate) type Row = (String, Option<String>, Option<String>);
 
 /// What was written down before it was done.
 #[derive(Default)]
-pub(super) struct Recorded {
-    pub(super) rows: Mutex<Vec<Row>>,
-    pub(super) refuses: bool,
+pub(crate) struct Recorded {
+    pub(crate) rows: Mutex<Vec<Row>>,
+    pub(crate) refuses: bool,
     /// Files from outside.
-    pub(super) outside: Vec<Digest>,
+    pub(crate) outside: Vec<Digest>,
 }
 
 impl ChangeRecorder for Recorded {
@@ -82,23 +82,23 @@ impl ChangeRecorder for Recorded {
     }
 }
 
-pub(super) struct Fixture {
-    pub(super) temp: tempfile::TempDir,
-    pub(super) registry: Arc<ToolRegistry>,
-    pub(super) recorded: Recorded,
+pub(crate) struct Fixture {
+    pub(crate) temp: tempfile::TempDir,
+    pub(crate) registry: Arc<ToolRegistry>,
+    pub(crate) recorded: Recorded,
 }
 
 impl Fixture {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(Policy::default())
     }
 
-    pub(super) fn with(policy: Policy) -> Self {
+    pub(crate) fn with(policy: Policy) -> Self {
         Self::in_roots(policy, |root, _| AllowedRoots::within(vec![root]))
     }
 
     /// With the roots that `roots` makes of the folder and what guards the store.
-    pub(super) fn in_roots(policy: Policy, roots: impl FnOnce(Root, &StoreGuard) -> AllowedRoots) -> Self {
+    pub(crate) fn in_roots(policy: Policy, roots: impl FnOnce(Root, &StoreGuard) -> AllowedRoots) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let folder = temp.path().join("w");
         fs::create_dir(&folder).unwrap();
@@ -118,19 +118,19 @@ impl Fixture {
         Self { temp, registry, recorded: Recorded::default() }
     }
 
-    pub(super) fn path(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
         self.temp.path().join("w").join(name)
     }
 
-    pub(super) fn put(&self, name: &str, text: &str) {
+    pub(crate) fn put(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
     }
 
-    pub(super) fn text(&self, name: &str) -> Option<String> {
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.path(name)).ok()
     }
 
-    pub(super) fn call(&self, name: &str, arguments: &Value) -> Result<String, String> {
+    pub(crate) fn call(&self, name: &str, arguments: &Value) -> Result<String, String> {
         let output = match self.registry.check(name, arguments) {
             Ok(call) => call.run(&Cancel::never(), &self.recorded, &place()),
             Err(output) => output,
@@ -138,13 +138,13 @@ impl Fixture {
         if output.status == ToolStatus::Ok { Ok(output.text) } else { Err(output.text) }
     }
 
-    pub(super) fn refused(&self, name: &str, arguments: &Value, why: &str) {
+    pub(crate) fn refused(&self, name: &str, arguments: &Value, why: &str) {
         let refused = self.call(name, arguments).unwrap_err();
         assert!(refused.contains(why), "{refused}");
     }
 
     /// Names of everything below the folder.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         fn below(folder: &Path, from: &Path, names: &mut Vec<String>) {
             for entry in fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
@@ -162,6 +162,6 @@ impl Fixture {
 }
 
 /// Where the calls of tests are made.
-pub(super) fn place() -> CallPlace {
+pub(crate) fn place() -> CallPlace {
     CallPlace { tree: TreeId::from_bytes([0; 16]), view: ViewName::default() }
 }
