@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::RelativePath;
+use workspace::protected::Protection;
 
 /// Effect of a tool, declared where it is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -81,6 +82,9 @@ pub enum PathAccess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathPlace {
     WritableRoot,
+    /// A place in a writable root that is protected by what leads to it, whatever the table of names says: a link, a
+    /// configuration of git.
+    Protected(Protection),
     ReadOnlyRoot,
     /// Key files, the store, the rest of Drawloom's home.
     Private,

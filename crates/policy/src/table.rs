@@ -124,7 +124,8 @@ pub const TABLE: &[Row] = &[
         DENY,
         Never,
         |call, _| call.written().any(|path| protection(path) == Some(Protection::Never)),
-        "`.git`, `.drawloom` and recorded observations are never written by a tool: run git for its own files",
+        "folders of git (`.git`, and any that it takes for one), `.drawloom` and recorded observations are never written by \
+         a tool: run git for its own files",
     ),
     Row::new(
         RowId::ReadOnlyRoot,
@@ -345,14 +346,21 @@ fn is_web(call: &CallFacts) -> bool {
 
 /// Protection that a written path meets.
 fn protection(path: &PathUse) -> Option<Protection> {
-    match (path_match(&path.path), path.access) {
+    let by_place = match (path.place, path.access) {
+        (PathPlace::Protected(protection), PathAccess::Write | PathAccess::Link | PathAccess::Remove) => {
+            Some(protection)
+        }
+        _ => None,
+    };
+    let by_name = match (path_match(&path.path), path.access) {
         // A folder on the way may be created; to move it moves what it holds.
         (ProtectionMatch::Nothing, _)
         | (_, PathAccess::Read)
         | (ProtectionMatch::OnTheWay(_), PathAccess::Write) => None,
         (ProtectionMatch::Protected(protection), _)
         | (ProtectionMatch::OnTheWay(protection), PathAccess::Link | PathAccess::Remove) => Some(protection),
-    }
+    };
+    by_place.max(by_name)
 }
 
 /// As [`touches`]; the root is on the way to everything.

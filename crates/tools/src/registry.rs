@@ -163,7 +163,8 @@ impl CheckedCall {
 
     fn facts(&self) -> CallFacts {
         let effects = self.tool.effects.iter().copied().collect();
-        let paths = self.tool.paths(&self.scope, &self.arguments);
+        let mut paths = self.tool.paths(&self.scope, &self.arguments);
+        self.scope.judge_places(&mut paths);
         let command = self.tool.command(&self.scope, &self.arguments);
         // Whatever hands a line to a shell, rules on exec are about it.
         let has_line = command.as_ref().is_some_and(|command| !command.line.is_empty());

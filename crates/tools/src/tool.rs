@@ -17,7 +17,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use text::mask::Masker;
 use text::terminal::explicit;
-use workspace::{AllowedRoots, RelativePath};
+use workspace::protected::ProtectionMatch;
+use workspace::{AllowedRoots, ProtectedPlaces, RelativePath};
 
 use crate::changes::{ChangeRecorder, SeenFiles};
 use crate::exec::CommandScope;
@@ -48,6 +49,29 @@ impl ToolScope {
     pub(crate) fn path_use(&self, path: &str, access: PathAccess) -> Option<PathUse> {
         let place = self.roots.place(path).ok()?;
         Some(PathUse { path: place.path, access, place: PathPlace::WritableRoot })
+    }
+
+    /// Finds out which paths of a call are protected by what leads to them. It blocks.
+    pub(crate) fn judge_places(&self, paths: &mut [PathUse]) {
+        let changed = |path: &PathUse| path.access != PathAccess::Read;
+        // A session has one root; the paths of calls are those below it.
+        let Ok(top) = self.roots.place(".") else { return };
+        if !paths.iter().any(changed) {
+            return;
+        }
+        let comes = |path: &&PathUse| matches!(path.access, PathAccess::Write | PathAccess::Link);
+        let coming: Vec<&RelativePath> = paths.iter().filter(comes).map(|path| &path.path).collect();
+        let places = ProtectedPlaces::beneath(top.root, &coming);
+        for path in paths.iter_mut().filter(|path| changed(path)) {
+            match (places.protection(&path.path), path.access) {
+                (ProtectionMatch::Protected(protection), _)
+                // A folder on the way may be made; to move it moves what it holds.
+                | (ProtectionMatch::OnTheWay(protection), PathAccess::Link | PathAccess::Remove) => {
+                    path.place = PathPlace::Protected(protection);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Refuses what is read of a file on the way, which no decision on the call named.

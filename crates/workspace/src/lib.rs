@@ -13,7 +13,7 @@
 //! * [`discovery`] finds the workspace of a folder, [`trust`] says whether it may be loaded,
 //!   [`settings`] reads the few things a workspace may decide about itself.
 //! * [`frontmatter`] reads the head of cards and skills as data; [`protected`] is the list of
-//!   names that run, steer or remember something.
+//!   names that run, steer or remember something, [`ProtectedPlaces`] what is protected by what leads to it.
 //!
 //! All of it is synchronous: each call is a handful of system calls on local files. Callers on an
 //! executor run it on a blocking thread. No part reads the environment or a clock: folders, user
@@ -28,11 +28,13 @@ pub mod discovery;
 mod document;
 mod error;
 pub mod frontmatter;
+mod git_configuration;
 mod guard;
 mod identity;
 mod lock;
 mod path;
 pub mod protected;
+mod protected_places;
 mod root;
 pub mod settings;
 mod small_file;
@@ -47,10 +49,12 @@ pub use document::{
     ReplaceOutcome, Replacement, Saved, Stamp, Unmerged,
 };
 pub use error::{FileError, FileKind, FileProblem};
+pub use git_configuration::{GitSetting, git_settings, named_by_git};
 pub use guard::StoreGuard;
 pub use identity::FileId;
 pub use lock::{LockError, WorkspaceLock};
 pub use path::{PathProblem, RelativePath, file_name_of_key};
+pub use protected_places::ProtectedPlaces;
 pub use root::{
     Content, DirEntry, FileReader, FileStamp, LinkPolicy, Listing, Metadata, OpenFolder, ReadRules, Root,
     StampedListing,

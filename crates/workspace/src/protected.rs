@@ -216,7 +216,7 @@ fn matches(name: &str, pattern: &str) -> bool {
 }
 
 /// A name as the most forgiving file system compares it.
-fn folded(name: &str) -> String {
+pub(crate) fn folded(name: &str) -> String {
     if name.is_ascii() {
         return name.trim_end_matches(['.', ' ']).to_ascii_lowercase();
     }

@@ -9,6 +9,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use workspace::RelativePath;
+use workspace::protected::Protection;
 
 use crate::support::{CHAT, exec};
 
@@ -71,7 +72,13 @@ fn networks() -> impl Strategy<Value = NetworkWish> {
 
 fn calls() -> impl Strategy<Value = CallFacts> {
     let accesses = select(vec![PathAccess::Read, PathAccess::Write, PathAccess::Remove]);
-    let places = select(vec![PathPlace::WritableRoot, PathPlace::ReadOnlyRoot, PathPlace::Private]);
+    let places = select(vec![
+        PathPlace::WritableRoot,
+        PathPlace::Protected(Protection::Ask),
+        PathPlace::Protected(Protection::Never),
+        PathPlace::ReadOnlyRoot,
+        PathPlace::Private,
+    ]);
     let path = (select(PATHS), accesses, places).prop_map(|(path, access, place)| PathUse {
         path: RelativePath::parse(path).unwrap(),
         access,

@@ -8,6 +8,8 @@ use drawloom_policy::{
     Repeat, RowId, SandboxLevel, SessionFacts, TABLE,
 };
 
+use workspace::protected::Protection;
+
 use crate::support::{CHAT, JOB, call, exec, file, online, server};
 
 /// A case: the row that decides, the call, what its session differs in, and the decisions in chat and unattended.
@@ -71,6 +73,9 @@ fn files() -> Vec<Case> {
         (RowId::ProtectedAsk, file(Write, "docs/capabilities/x.md"), plain, Ask, Deny),
         (RowId::ProtectedAsk, file(Write, "sub/AGENTS.md"), plain, Ask, Deny),
         (RowId::ProtectedAsk, file(Remove, "docs"), plain, Ask, Deny),
+        (RowId::ProtectedAsk, placed(Write, PathPlace::Protected(Protection::Ask)), plain, Ask, Deny),
+        (RowId::ProtectedNever, placed(Write, PathPlace::Protected(Protection::Never)), plain, Deny, Deny),
+        (RowId::Read, placed(Read, PathPlace::Protected(Protection::Never)), plain, Allow, Allow),
         (RowId::ProtectedNever, file(Write, ".git/hooks/pre-commit"), plain, Deny, Deny),
         (RowId::ProtectedNever, file(Remove, ".GIT"), plain, Deny, Deny),
         (RowId::ProtectedNever, file(Write, ".drawloom/workspace.toml"), plain, Deny, Deny),

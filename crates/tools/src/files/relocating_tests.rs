@@ -301,6 +301,44 @@ fn both_ends_of_a_move_and_all_a_folder_holds_are_judged() {
 }
 
 #[test]
+fn what_git_runs_or_reads_and_folders_of_its_shape_are_judged_by_every_tool() {
+    let fixture = furnished();
+    for folder in [".git", "remote.git/objects", "remote.git/refs", "n/objects", "stage/refs"] {
+        fs::create_dir_all(fixture.path(folder)).unwrap();
+    }
+    fixture.put(".git/config", "[core]\n\thooksPath = .githooks # ours\n[include]\n\tpath = ../team.cfg\n");
+    fixture.put("remote.git/HEAD", "ref: refs/heads/m\n");
+    fixture.put("n/HEAD", "ref: refs/heads/m\n");
+    fixture.put("docs.md", "Be kind.\n");
+    symlink("docs.md", fixture.path("AGENTS.md")).unwrap();
+    let write = |path: &str| decision(&fixture, "write", &json!({"path": path, "content": "x"}));
+    assert_eq!(write("src/main.rs"), Decision::Allow, "control");
+    assert_eq!(write(".githooks/pre-commit"), Decision::Ask);
+    assert_eq!(write("team.cfg"), Decision::Ask);
+    assert_eq!(write("docs.md"), Decision::Ask, "AGENTS.md leads there");
+    assert_eq!(write("remote.git/config"), Decision::Deny);
+    assert_eq!(write("remote.git/hooks/post-receive"), Decision::Deny);
+    let edit = json!({"path": "team.cfg", "old": "a", "new": "b"});
+    assert_eq!(decision(&fixture, "edit", &edit), Decision::Ask);
+    assert_eq!(decision(&fixture, "mkdir", &json!({"path": ".githooks"})), Decision::Ask);
+    let ask = |tool: &str, from: &str, to: &str| decision(&fixture, tool, &relocation(from, to));
+    assert_eq!(ask("copy", "d/a.txt", ".githooks/pre-push"), Decision::Ask);
+    assert_eq!(ask("copy", "d", ".githooks"), Decision::Ask);
+    // The last that is missing makes a folder one of git's.
+    assert_eq!(decision(&fixture, "mkdir", &json!({"path": "n/refs"})), Decision::Deny);
+    assert_eq!(ask("move", "stage/refs", "n/refs"), Decision::Deny);
+    assert_eq!(ask("move", "remote.git", "d/r"), Decision::Deny);
+    assert_eq!(ask("move", "n", "d/n"), Decision::Allow, "control");
+    let patch = "*** Begin Patch\n*** Add File: q/HEAD\n+x\n*** Add File: q/objects/x\n+x\n*** Add File: q/refs/x\n+x\n\
+                 *** End Patch";
+    assert_eq!(decision(&fixture, "patch", &json!({"patch": patch})), Decision::Deny);
+    assert_eq!(
+        decision(&fixture, "patch", &json!({"patch": patch.replace("q/refs", "q/other")})),
+        Decision::Allow
+    );
+}
+
+#[test]
 fn a_rule_on_a_path_within_a_folder_holds_for_the_folder() {
     let rule = |decision: &str, tool: &str| {
         let rule = json!({"decision": decision, "tool": [tool], "reason": "private"});

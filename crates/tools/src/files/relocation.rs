@@ -60,25 +60,32 @@ pub(super) fn paths_used(
     let Ok(from) = place(scope, from) else { return Vec::new() };
     let to = to.and_then(|to| place(scope, to).ok());
     let has_rules = !scope.policy.rules().is_empty();
-    let counts = |path: &RelativePath| has_rules || touches(path) != ProtectionMatch::Nothing;
+    let counts = |used: &PathUse| {
+        has_rules || used.place != PathPlace::WritableRoot || touches(&used.path) != ProtectionMatch::Nothing
+    };
     let used =
         |path: &RelativePath, access| PathUse { path: path.clone(), access, place: PathPlace::WritableRoot };
     // What cannot be listed is not changed either.
     let below = paths_below(&from).unwrap_or_default();
     let first = below.first().map_or(FileKind::Regular, |(_, kind)| *kind);
     let mut paths = Vec::new();
+    let mut of_the_call = 0;
     for (path, kind) in std::iter::once((from.path.clone(), first)).chain(below.into_iter().skip(1)) {
-        let is_first = path == from.path;
         let comes = if kind == FileKind::Symlink { PathAccess::Link } else { PathAccess::Write };
-        if is_first || counts(&path) {
-            paths.extend(accesses.iter().map(|access| used(&path, *access)));
-        }
+        paths.extend(accesses.iter().map(|access| used(&path, *access)));
         if let Some(to) = &to
             && let Ok(there) = path_at(&path, from.path.as_path(), &to.path)
-            && (is_first || counts(&there))
         {
             paths.push(used(&there, comes));
         }
+        if path == from.path {
+            of_the_call = paths.len();
+        }
+    }
+    if !has_rules && first == FileKind::Folder {
+        scope.judge_places(&mut paths);
+        let (named, below) = paths.split_at(of_the_call);
+        paths = named.iter().chain(below.iter().filter(|path| counts(path))).cloned().collect();
     }
     paths
 }

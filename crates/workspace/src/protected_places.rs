@@ -1,0 +1,249 @@
+//! What is protected beneath a root though the table of names does not say so.
+//!
+//! Git takes any folder of a certain shape for its own, runs the hooks and reads the files that a configuration names, and
+//! a protected name may be a link to a file of another name. Commands find all of these read-only (`sandbox`); file tools
+//! ask here. Tools write through no link, so that a path below a root is the place that it names.
+
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::argument::read_regular;
+use crate::git_configuration::{named_by_git, reached, settings_of};
+use crate::path::RelativePath;
+use crate::protected::{self, DEPENDENCY_FOLDERS, Protection, ProtectionMatch, folded, touches};
+use crate::root::Root;
+
+/// Entries below a root that are looked at. Where there are more, each path is asked about.
+const MOST_ENTRIES: usize = 1_000_000;
+/// Bytes of a file that names a folder.
+const LONGEST: u64 = 1 << 16;
+
+/// Names as they are compared.
+type Names = Vec<String>;
+
+/// Places beneath a root that run, steer or remember something by what leads to them.
+#[derive(Debug, Default)]
+pub struct ProtectedPlaces {
+    top: PathBuf,
+    places: Vec<(Names, Protection)>,
+    /// Where links of protected names lead, and the links.
+    linked: Vec<(Names, RelativePath)>,
+    /// Whether the root is itself a git folder.
+    is_git_folder: bool,
+    /// Whether there were too many entries to look at all.
+    is_cut: bool,
+    /// Git folders that were looked into, with the working tree that led there.
+    seen: HashSet<(PathBuf, Option<PathBuf>)>,
+    /// Paths that are to be there, and the folders above them.
+    coming: BTreeSet<Names>,
+}
+
+impl ProtectedPlaces {
+    /// Looks for them beneath a root where something is to come to these paths: git may take a folder for its own because of
+    /// that. It blocks, as long as it takes to list the folders of the root.
+    pub fn beneath(root: &Root, coming: &[&RelativePath]) -> Self {
+        Self::within(root, coming, MOST_ENTRIES)
+    }
+
+    fn within(root: &Root, coming: &[&RelativePath], most: usize) -> Self {
+        let top = root.path().to_owned();
+        let ways: BTreeSet<&Path> = coming.iter().flat_map(|path| path.as_path().ancestors()).collect();
+        let mut found = Self { coming: ways.iter().map(|way| names(way)).collect(), top, ..Self::default() };
+        // The one of a larger repository around the root.
+        if let Some(around) = found.top.ancestors().skip(1).find(|folder| exists(&folder.join(".git"))) {
+            found.named_git(&around.join(".git"));
+        }
+        // These lie in folders of packages, too.
+        for way in ways {
+            found.folder(way);
+        }
+        if found.top != Path::new("/") {
+            found.look_below(most);
+        }
+        found
+    }
+
+    /// Judges a path by what leads to it; the table of names is not asked.
+    pub fn protection(&self, path: &RelativePath) -> ProtectionMatch {
+        let names = names(path.as_path());
+        let (mut below, mut above) = (None, None);
+        for (place, protection) in &self.places {
+            if names.starts_with(place) {
+                below = below.max(Some(*protection));
+            } else if place.starts_with(&names) {
+                above = above.max(Some(*protection));
+            }
+        }
+        for (target, link) in &self.linked {
+            let rest = names.strip_prefix(target.as_slice());
+            let by_link =
+                rest.and_then(|rest| rest.iter().try_fold(link.clone(), |way, name| way.join(name).ok()));
+            match (by_link.as_ref().map(touches), touches(link)) {
+                (Some(ProtectionMatch::Protected(protection)), _) => below = below.max(Some(protection)),
+                (Some(ProtectionMatch::OnTheWay(protection)), _) => above = above.max(Some(protection)),
+                (_, ProtectionMatch::Protected(protection) | ProtectionMatch::OnTheWay(protection))
+                    if target.starts_with(&names) =>
+                {
+                    above = above.max(Some(protection));
+                }
+                _ => {}
+            }
+        }
+        if self.is_git_folder && names.first().is_some_and(|name| protected::runs_in_git_folder(name)) {
+            below = Some(Protection::Never);
+        }
+        if self.is_cut {
+            below = below.max(Some(Protection::Ask));
+        }
+        match (below, above) {
+            (Some(protection), _) => ProtectionMatch::Protected(protection),
+            (None, Some(protection)) => ProtectionMatch::OnTheWay(protection),
+            (None, None) => ProtectionMatch::Nothing,
+        }
+    }
+
+    fn look_below(&mut self, most: usize) {
+        let mut entries = 0;
+        // What lies higher first.
+        let mut folders = VecDeque::from([PathBuf::new()]);
+        while let Some(folder) = folders.pop_front() {
+            self.folder(&folder);
+            for entry in fs::read_dir(self.top.join(&folder)).into_iter().flatten().flatten() {
+                entries += 1;
+                if entries > most {
+                    self.is_cut = true;
+                    return;
+                }
+                let Ok(kind) = entry.file_type() else { continue };
+                if !kind.is_dir() && !kind.is_symlink() {
+                    continue;
+                }
+                let (path, name) = (folder.join(entry.file_name()), entry.file_name());
+                let name = name.to_string_lossy();
+                if kind.is_symlink() {
+                    self.link(&path);
+                } else if !protected::is_git_folder(&name) && !DEPENDENCY_FOLDERS.contains(&&*name) {
+                    folders.push_back(path);
+                }
+            }
+        }
+    }
+
+    /// What a folder is to git: one with a `.git`, or of the shape of one.
+    fn folder(&mut self, folder: &Path) {
+        let here = self.top.join(folder);
+        if exists(&here.join(".git")) {
+            self.named_git(&here.join(".git"));
+        }
+        let mut comes = names(folder);
+        let mut has = |name: &str| {
+            comes.push(folded(name));
+            let has = self.coming.contains(&comes) || exists(&here.join(name));
+            comes.pop();
+            has
+        };
+        if has("HEAD") && (has("objects") && has("refs") || has("commondir")) {
+            self.git_folder(&here, None);
+        }
+    }
+
+    /// Where a link leads whose name is protected, or on the way to one.
+    fn link(&mut self, path: &Path) {
+        let Ok(link) = RelativePath::from_components(path) else { return };
+        if touches(&link) == ProtectionMatch::Nothing {
+            return;
+        }
+        // Of one that leads to the root or above it, the names in the root say enough.
+        if let Some(target) = self.below(&reached(&self.top.join(path))) {
+            self.linked.push((target, link));
+        }
+    }
+
+    /// A `.git`: a folder, a link to one, or a file that names one.
+    fn named_git(&mut self, path: &Path) {
+        let tree = path.parent().map(Path::to_owned);
+        let there = reached(path);
+        if there.is_dir() {
+            self.git_folder(&there, tree);
+        } else if let Some(named) = small_text(&there).and_then(|text| {
+            text.trim_end().strip_prefix("gitdir:").map(|named| there.with_file_name(named.trim_start()))
+        }) {
+            self.git_folder(&reached(&named), tree);
+        }
+    }
+
+    /// A folder that git takes for its own, and what its configuration names.
+    fn git_folder(&mut self, folder: &Path, tree: Option<PathBuf>) {
+        if !self.seen.insert((folder.to_owned(), tree.clone())) {
+            return;
+        }
+        self.is_git_folder |= folder == self.top;
+        self.places.extend(self.below(folder).map(|place| (place, Protection::Never)));
+        let mut trees = working_trees(folder);
+        trees.extend(tree.clone());
+        if trees.is_empty() {
+            trees.push(folder.to_owned());
+        }
+        let linked = entries(&folder.join("worktrees")).map(|worktree| worktree.join("config.worktree"));
+        for config in [folder.join("config"), folder.join("config.worktree")].into_iter().chain(linked) {
+            for named in named_by_git(&config, &trees) {
+                self.places.extend(self.below(&named).map(|place| (place, Protection::Ask)));
+            }
+        }
+        if let Some(common) = small_text(&folder.join("commondir")) {
+            self.git_folder(&reached(&folder.join(common.trim_end())), tree);
+        }
+        self.modules(&folder.join("modules"));
+    }
+
+    /// Submodules' names may have several parts, so that a folder here is a git folder or on the way to one.
+    fn modules(&mut self, folder: &Path) {
+        for module in entries(folder).filter(|entry| entry.is_dir() && !entry.is_symlink()) {
+            if exists(&module.join("HEAD")) || exists(&module.join("config")) {
+                self.git_folder(&module, None);
+            } else {
+                self.modules(&module);
+            }
+        }
+    }
+
+    /// The names of a path below the root; none of one that lies elsewhere, or is the root.
+    fn below(&self, path: &Path) -> Option<Names> {
+        path.strip_prefix(&self.top).ok().map(names).filter(|names| !names.is_empty())
+    }
+}
+
+/// Working trees of a git folder: its own, one that its configuration names, and linked ones.
+fn working_trees(folder: &Path) -> Vec<PathBuf> {
+    let settings = settings_of(&folder.join("config")).into_iter();
+    let mut named =
+        settings.filter(|setting| (setting.section.as_str(), setting.key.as_str()) == ("core", "worktree"));
+    let named = named.next_back().map(|setting| reached(&folder.join(setting.value)));
+    let own = folder.parent().filter(|_| folder.ends_with(".git")).map(Path::to_owned);
+    let linked = entries(&folder.join("worktrees")).filter_map(|entry| {
+        let file = small_text(&entry.join("gitdir"))?;
+        entry.join(file.trim_end()).parent().map(reached)
+    });
+    named.or(own).into_iter().chain(linked).collect()
+}
+
+fn names(path: &Path) -> Names {
+    path.iter().map(|name| folded(&name.to_string_lossy())).collect()
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+fn small_text(path: &Path) -> Option<String> {
+    let bytes = read_regular(path, LONGEST).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests;
