@@ -69,6 +69,9 @@ pub const PROTECTED: &[Protected] = &[
     // Instructions that every session reads.
     row(&["AGENTS.md"], Anywhere, Ask),
     row(&["CLAUDE.md"], Anywhere, Ask),
+    row(&["AGENTS.override.md"], Anywhere, Ask),
+    row(&["CLAUDE.local.md"], Anywhere, Ask),
+    row(&["GEMINI.md"], Anywhere, Ask),
     row(&["SOUL.md"], Top, Ask),
     row(&["IDENTITY.md"], Top, Ask),
     row(&["USER.md"], Top, Ask),
@@ -97,6 +100,49 @@ pub const PROTECTED: &[Protected] = &[
     row(&[".claude"], Anywhere, Ask),
     row(&[".cursor"], Anywhere, Ask),
     row(&[".codex"], Anywhere, Ask),
+    // Other agents' instructions, servers and hooks.
+    row(&[".aider.conf*"], Anywhere, Ask),
+    row(&[".amazonq"], Anywhere, Ask),
+    row(&[".clinerules*"], Anywhere, Ask),
+    row(&[".continue"], Anywhere, Ask),
+    row(&[".continuerules"], Anywhere, Ask),
+    row(&[".cursorrules"], Anywhere, Ask),
+    row(&[".gemini"], Anywhere, Ask),
+    row(&[".github", "agents"], Anywhere, Ask),
+    row(&[".github", "chatmodes"], Anywhere, Ask),
+    row(&[".github", "copilot-instructions.md"], Anywhere, Ask),
+    row(&[".github", "hooks"], Anywhere, Ask),
+    row(&[".github", "instructions"], Anywhere, Ask),
+    row(&[".github", "prompts"], Anywhere, Ask),
+    row(&[".goosehints"], Anywhere, Ask),
+    row(&[".junie"], Anywhere, Ask),
+    row(&[".kiro"], Anywhere, Ask),
+    row(&[".opencode"], Anywhere, Ask),
+    row(&["opencode.json*"], Anywhere, Ask),
+    row(&[".roo"], Anywhere, Ask),
+    row(&[".roorules*"], Anywhere, Ask),
+    row(&[".windsurf"], Anywhere, Ask),
+    row(&[".windsurfrules"], Anywhere, Ask),
+    // Editors that run what stands in a folder once it is opened.
+    row(&[".devcontainer"], Anywhere, Ask),
+    row(&[".devcontainer.json"], Anywhere, Ask),
+    row(&[".dir-locals*"], Anywhere, Ask),
+    row(&[".exrc"], Anywhere, Ask),
+    row(&[".fleet"], Anywhere, Ask),
+    row(&[".helix"], Anywhere, Ask),
+    row(&[".nvim.lua"], Anywhere, Ask),
+    row(&[".zed"], Anywhere, Ask),
+    // Package managers, hooks of git and servers that build.
+    row(&[".circleci"], Anywhere, Ask),
+    row(&[".forgejo", "workflows"], Anywhere, Ask),
+    row(&[".gitea", "workflows"], Anywhere, Ask),
+    row(&[".gitlab-ci.yml"], Anywhere, Ask),
+    row(&["lefthook.*"], Anywhere, Ask),
+    row(&["lefthook-local.*"], Anywhere, Ask),
+    row(&[".lefthook*"], Anywhere, Ask),
+    row(&[".pnpmfile*"], Anywhere, Ask),
+    row(&[".Rprofile"], Anywhere, Ask),
+    row(&[".yarnrc*"], Anywhere, Ask),
 ];
 
 /// Relation of a path to the protected set.
@@ -278,6 +324,17 @@ mod tests {
             ".cargo/config",
             "skills/x/SKILL.md",
             ".github/workflows/ci.yml",
+            "GEMINI.md",
+            "sub/gemini.MD",
+            "CLAUDE.local.md",
+            ".cursorrules",
+            ".cursor/rules/x.mdc",
+            ".github/copilot-instructions.md",
+            ".zed/tasks.json",
+            ".helix/languages.toml",
+            ".devcontainer/devcontainer.json",
+            ".yarnrc.yml",
+            "lefthook.yml",
         ] {
             assert_eq!(judged(path), ProtectionMatch::Protected(Ask), "{path}");
         }
@@ -296,6 +353,10 @@ mod tests {
             "notes/USER.md",
             ".cargo/registry",
             "xskills",
+            ".github/ISSUE_TEMPLATE/x.md",
+            "lefthook",
+            ".yarn/cache/x.zip",
+            "docs/gemini.html",
         ] {
             assert!(!matches!(judged(path), ProtectionMatch::Protected(_)), "{path}");
         }
