@@ -10,7 +10,8 @@ const DIFF_TIME: Duration = Duration::from_secs(1);
 /// Lines of a file that goes that are shown; of a longer one its size is.
 const GONE_LINES: usize = 100;
 
-/// A path in a line of a difference: a name of several lines would look like lines of it.
+/// A path in a line of what is told: a name of several lines would look like lines of it, and one with invisible characters
+/// like another one.
 pub(crate) fn line_name(path: &str) -> String {
     explicit(&one_line(path)).into_owned()
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use loom::Digest;
 use workspace::{FileProblem, LinkPolicy, ReadRules, RelativePath, Root};
 
-use super::difference::{file_difference, lines_between};
+use super::difference::{file_difference, line_name, lines_between};
 use super::missing_folders::MissingFolders;
 use super::path::{NEW_FILE, change_file};
 use super::{BytesOrigin, FileContent, PlannedChange};
@@ -67,7 +67,7 @@ impl FileEdit<'_> {
             (Some(_), None) => "deleted",
             (Some(_), Some(_)) => "changed",
         };
-        let path = self.path.as_path().display();
+        let path = line_name(&self.path.as_path().to_string_lossy());
         let (came, went) = lines_between(self.before_text().as_ref(), self.after_text().as_ref());
         format!("{did} {path} (+{came} −{went})")
     }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::place;
 use super::walk::Walk;
+use crate::changes::line_name;
 use crate::tool::CallScope;
 
 pub(super) const DESCRIPTION: &str = "Find files by name: src/**/*.rs, *.{md,txt}. A pattern without / matches in every \
@@ -48,7 +49,7 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
             if number > MOST {
                 return false;
             }
-            let _ = writeln!(out, "{}", found.path.as_path().display());
+            let _ = writeln!(out, "{}", line_name(&found.path.as_path().to_string_lossy()));
         }
         true
     })?;

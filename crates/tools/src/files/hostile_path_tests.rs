@@ -253,3 +253,21 @@ fn files_3_20_links_of_proc_to_what_a_process_has_open_are_not_followed() {
         }
     }
 }
+
+#[test]
+fn a_name_of_several_lines_forges_no_line_of_what_is_found() {
+    let fixture = Fixture::new();
+    fixture.put("a\nfake.rs:1:needle", "needle\n");
+    fixture.put("b\u{1b}[31m\u{202e}", "needle\n");
+    let shown = "a␊fake.rs:1:needle";
+    let red = "b␛[31m\\u{202e}";
+    let found = |tool: &str, arguments: &Value| fixture.call(tool, arguments).unwrap();
+    assert_eq!(found("grep", &json!({"pattern": "needle"})), format!("{shown}:1:needle\n{red}:1:needle\n"));
+    assert_eq!(found("glob", &json!({"pattern": "*"})), format!("{shown}\n{red}\n"));
+    assert_eq!(found("list", &json!({})), format!("{shown}\n{red}\n"));
+    assert_eq!(
+        found("read", &json!({"path": "a\nfake.rs:1:needle"})).lines().count(),
+        1,
+        "it is found by its name"
+    );
+}

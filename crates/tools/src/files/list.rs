@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{failed, place, sign};
+use crate::changes::line_name;
 use crate::tool::CallScope;
 
 pub(super) const DESCRIPTION: &str = "List a folder. Folders end in /, links in @.";
@@ -29,7 +30,7 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
     }
     let mut out = String::new();
     for entry in &listing.entries {
-        let _ = writeln!(out, "{}{}", entry.name.to_string_lossy(), sign(entry.kind));
+        let _ = writeln!(out, "{}{}", line_name(&entry.name.to_string_lossy()), sign(entry.kind));
     }
     if listing.incomplete {
         let _ = writeln!(

@@ -6,6 +6,7 @@ use loom::Digest;
 use workspace::RelativePath;
 
 use super::expression::{Expression, Line};
+use crate::changes::line_name;
 
 /// Characters of what is shown.
 const OUTPUT: usize = 50_000;
@@ -43,7 +44,7 @@ impl Search {
     /// What is shown of a text; none where no line matches. It is as much as may be shown of anything, no more.
     pub(super) fn look(&self, path: &RelativePath, text: &str) -> Option<Shown> {
         let mut found = self.expression.find(text, 0)?;
-        let path = path.as_path().display().to_string();
+        let path = line_name(&path.as_path().to_string_lossy());
         let mut shown = Shown::default();
         // The first line that was not shown yet, and the number of the line found.
         let (mut next, mut next_at) = (0, 0);
