@@ -17,7 +17,7 @@ pub struct KnownCache {
 }
 
 /// Package caches of usual tools.
-pub const KNOWN_CACHES: [KnownCache; 17] = [
+pub const KNOWN_CACHES: [KnownCache; 26] = [
     known("cargo", ".cargo/registry"),
     known("cargo", ".cargo/git"),
     known("npm", ".npm/_cacache"),
@@ -35,6 +35,15 @@ pub const KNOWN_CACHES: [KnownCache; 17] = [
     known("gradle", ".gradle/caches"),
     known("nuget", ".nuget/packages"),
     known("composer", ".cache/composer"),
+    known("ivy", ".ivy2/cache"),
+    known("pub", ".pub-cache/hosted"),
+    known("hex", ".hex/packages"),
+    known("opam", ".opam/download-cache"),
+    known("conan", ".conan2/p"),
+    known("cabal", ".cabal/packages"),
+    known("julia", ".julia/packages"),
+    known("terraform", ".terraform.d/plugin-cache"),
+    known("bundler", ".bundle/cache"),
 ];
 
 const fn known(tool: &'static str, folder: &'static str) -> KnownCache {
@@ -60,8 +69,28 @@ const PRIVATE: [&str; 15] = [
     ".pki",
 ];
 
-/// Folders of tools, of which only the caches that are known hold no credentials.
-const OF_TOOLS: [&str; 7] = [".cargo", ".npm", ".yarn", ".bun", ".m2", ".gradle", ".nuget"];
+/// Parts of `~/.cache` that hold credentials, or what a person reads and writes.
+const PRIVATE_CACHES: [&str; 12] = [
+    "huggingface",
+    "mozilla",
+    "thunderbird",
+    "chromium",
+    "google-chrome",
+    "BraveSoftware",
+    "microsoft-edge",
+    "evolution",
+    "keyring",
+    "gnupg",
+    "gcloud",
+    "drawloom",
+];
+
+/// Folders of a home for what a person keeps.
+const PERSONAL: [&str; 8] =
+    ["Desktop", "Documents", "Downloads", "Music", "Pictures", "Public", "Templates", "Videos"];
+
+/// Where any other tool has a folder for what it can fetch again.
+const CACHES: &str = ".cache";
 
 /// What a cache may neither be nor hold.
 #[derive(Debug, Clone, Copy)]
@@ -136,28 +165,6 @@ impl CacheSurroundings<'_> {
         let Ok(place) = folder.strip_prefix(user_home) else {
             return Err("it does not lie in your home".to_owned());
         };
-        if let Some(private) = PRIVATE.iter().find(|private| place.starts_with(private)) {
-            return Err(format!("~/{private} may hold credentials"));
-        }
-        let in_tool = OF_TOOLS.iter().find(|tool| place.starts_with(tool));
-        let is_known = KNOWN_CACHES.iter().any(|known| place.starts_with(known.folder));
-        let parts: Vec<_> = KNOWN_CACHES
-            .iter()
-            .filter(|known| match in_tool {
-                Some(tool) => Path::new(known.folder).starts_with(tool),
-                None => Path::new(known.folder).starts_with(place),
-            })
-            .map(|known| format!("~/{}", known.folder))
-            .collect();
-        if !is_known && !parts.is_empty() {
-            return Err(format!(
-                "it holds more than packages, or something else: name the part that is meant ({})",
-                parts.join(", ")
-            ));
-        }
-        if PRIVATE.iter().any(|private| Path::new(private).starts_with(place)) {
-            return Err("it holds folders of credentials".to_owned());
-        }
         let home = [self.home.to_owned(), resolved(self.home)];
         if home.iter().any(|home| home.starts_with(folder) || folder.starts_with(home)) {
             return Err("it is the home of Drawloom, or lies in it or holds it".to_owned());
@@ -166,7 +173,55 @@ impl CacheSurroundings<'_> {
         if workspace.is_some_and(|workspace| workspace.starts_with(folder)) {
             return Err("it is the workspace or holds it".to_owned());
         }
+        if let Some(private) = PRIVATE.iter().find(|private| place.starts_with(private)) {
+            return Err(format!("~/{private} may hold credentials"));
+        }
+        Self::require_packages(place)?;
+        if PRIVATE.iter().any(|private| Path::new(private).starts_with(place)) {
+            return Err("it holds folders of credentials".to_owned());
+        }
         Ok(place.to_owned())
+    }
+
+    /// Refuses a place below a home that is known to hold something else than packages, or where folders are hidden of which
+    /// that is not known.
+    fn require_packages(place: &Path) -> Result<(), String> {
+        if KNOWN_CACHES.iter().any(|known| place.starts_with(known.folder)) {
+            return Ok(());
+        }
+        let mut names = place.iter().map(|name| name.to_string_lossy());
+        let (first, second) = (names.next().unwrap_or_default(), names.next());
+        let is = |name: &str, known: &&str| name.eq_ignore_ascii_case(known);
+        let is_of_caches = first == CACHES && second.is_some();
+        let is_hidden = first.starts_with('.') && !is_of_caches;
+        let parts: Vec<_> = KNOWN_CACHES
+            .iter()
+            .filter(|known| match is_hidden {
+                true => Path::new(known.folder).starts_with(&*first),
+                false => Path::new(known.folder).starts_with(place),
+            })
+            .map(|known| format!("~/{}", known.folder))
+            .collect();
+        if !parts.is_empty() {
+            return Err(format!(
+                "it holds more than packages, or something else: name the part that is meant ({})",
+                parts.join(", ")
+            ));
+        }
+        if is_hidden {
+            return Err(format!(
+                "~/{first} may hold credentials or settings: of hidden folders only those of ~/{CACHES} and the known caches of \
+                 packages are shown"
+            ));
+        }
+        if is_of_caches && second.is_some_and(|second| PRIVATE_CACHES.iter().any(|known| is(&second, known)))
+        {
+            return Err("it may hold credentials, or what you read and wrote".to_owned());
+        }
+        if PERSONAL.iter().any(|known| is(&first, known)) {
+            return Err(format!("~/{first} is for what you keep, not for packages"));
+        }
+        Ok(())
     }
 }
 
@@ -219,6 +274,13 @@ mod tests {
             ("~/.config", "~/.config may hold credentials"),
             ("~/.cargo", "name the part that is meant (~/.cargo/registry, ~/.cargo/git)"),
             ("~/.cargo/credentials.toml", "name the part that is meant (~/.cargo/registry, ~/.cargo/git)"),
+            ("~/.thunderbird", "~/.thunderbird may hold credentials"),
+            ("~/.local/share/gnupg", "name the part that is meant (~/.local/share/pnpm/store)"),
+            ("~/.minikube/cache", "may hold credentials"),
+            ("~/.cache/huggingface", "it may hold credentials"),
+            ("~/.cache/mozilla/firefox", "it may hold credentials"),
+            ("~/Documents", "is for what you keep"),
+            ("~/downloads/x", "is for what you keep"),
             ("~/.npm", "name the part that is meant (~/.npm/_cacache)"),
             ("~/go", "name the part that is meant (~/go/pkg/mod)"),
             ("~/.cache", "name the part that is meant (~/.cache/pip, "),
@@ -242,6 +304,7 @@ mod tests {
         assert_eq!(shown("~/mine"), cache("big", "mine"));
         assert_eq!(shown("~/.cargo/git"), None, "one that is missing is no error");
         assert_eq!(shown("~/.cache/elsewhere"), None);
+        assert_eq!(shown("~/.ivy2/cache/x"), None);
     }
 
     #[test]
