@@ -45,6 +45,10 @@ pub(crate) struct ProtectedPaths {
     pub(crate) rebases: RebasePlans,
     /// Folders that git folders have of linked working trees.
     pub(crate) worktrees: BTreeSet<PathBuf>,
+    /// Links of protected names, or on the way to some, with what they lead to.
+    links: BTreeMap<PathBuf, PathBuf>,
+    /// Links by which alone a path, or a git folder, is protected.
+    by_links: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     /// Git folder that a protected path is a part of.
     owners: BTreeMap<PathBuf, PathBuf>,
     /// Entries that were looked at, by the root or git folder they lie below.
@@ -121,6 +125,7 @@ impl ProtectedPaths {
             let data = data.into_iter().filter(|there| *there).count();
             let linked = named("commondir").is_some() && named("HEAD").is_some();
             if data == 3 || (data == 2 && is_file("config")) || linked {
+                self.by_links.remove(&here);
                 self.git_folder(&here, walls);
             }
             for entry in entries {
@@ -129,13 +134,15 @@ impl ProtectedPaths {
                     self.link(root, &path, walls);
                 }
                 if protected::is_git_folder(&entry.text) {
+                    let path = root.join(path);
+                    self.by_links.remove(&path);
                     match entry.is_folder {
-                        true => self.git_folder(&root.join(path), walls),
+                        true => self.git_folder(&path, walls),
                         // It names the folder that git reads configuration from.
-                        false => _ = self.paths.insert(root.join(path)),
+                        false => self.protect(path),
                     }
                 } else if names == NamesThatCount::All && protected::is_mounted(&path) {
-                    self.paths.insert(root.join(path));
+                    self.protect(root.join(path));
                 } else if entry.is_folder {
                     let names = match is_dependency_folder(&entry.text, walls) {
                         true => NamesThatCount::GitFolders,
@@ -156,18 +163,54 @@ impl ProtectedPaths {
             return;
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let link = root.join(path);
+        let mut found = Vec::new();
         if protected::is_git_folder(&name) {
             if target.is_dir() {
+                self.add_link(&target, &link, self.git_folders.contains(&target));
                 self.git_folder(&target, walls);
             }
         } else if protected::is_mounted(path) {
-            self.paths.insert(target);
+            found.push(target.clone());
         } else if protected::is_on_the_way(path) {
             let below = self.entries_of(&target).into_iter();
             let below = below.filter(|entry| protected::is_mounted(&path.join(&entry.name)));
-            let below: Vec<PathBuf> = below.map(|entry| target.join(entry.name)).collect();
-            self.paths.extend(below);
+            found.extend(below.map(|entry| target.join(entry.name)));
+        } else {
+            return;
         }
+        for path in found {
+            let is_known = !self.paths.insert(path.clone());
+            self.add_link(&path, &link, is_known);
+        }
+        self.links.insert(link, target);
+    }
+
+    /// Adds a path that is protected whatever links lead to it.
+    fn protect(&mut self, path: PathBuf) {
+        self.by_links.remove(&path);
+        self.paths.insert(path);
+    }
+
+    /// Notes a link by which a path is protected, unless it is by its own name.
+    fn add_link(&mut self, path: &Path, link: &Path, is_known: bool) {
+        let has = |path: &Path| self.by_links.contains_key(path);
+        if !is_known || has(path) || self.owners.get(path).is_some_and(|owner| has(owner)) {
+            self.by_links.entry(path.to_owned()).or_default().insert(link.to_owned());
+        }
+    }
+
+    /// Links by which alone a path is protected, if none of them was found by another look, or each leads elsewhere since.
+    pub(crate) fn new_links(&self, path: &Path, before: &Self) -> Option<Vec<&Path>> {
+        let of_owner = match self.owners.get(path).map(|owner| self.by_links.get(owner)) {
+            // Of a git folder by its own name.
+            Some(None) => return None,
+            other => other.flatten(),
+        };
+        let links: Vec<&Path> =
+            self.by_links.get(path).into_iter().chain(of_owner).flatten().map(PathBuf::as_path).collect();
+        let is_new = |link: &&Path| self.links.get(*link) != before.links.get(*link);
+        (!links.is_empty() && links.iter().all(is_new)).then_some(links)
     }
 
     /// Outermost git folder that a protected path is a part of and that another look did not find.
@@ -242,7 +285,7 @@ impl ProtectedPaths {
             let named = git_folder::named_in_configuration(path, places, walls.owner_home.as_deref());
             let within =
                 |path: &PathBuf| walls.writable_roots().any(|root| path.starts_with(root) && path != root);
-            self.paths.extend(named.into_iter().filter(within));
+            named.into_iter().filter(within).for_each(|path| self.protect(path));
         }
     }
 
@@ -275,10 +318,10 @@ impl ProtectedPaths {
                 for entry in names.into_iter().filter(counts) {
                     let file = path.join(&entry.name);
                     self.configuration(&entry.text, &file, &places, walls);
-                    self.paths.insert(file);
+                    self.protect(file);
                 }
             } else {
-                self.paths.insert(path.clone());
+                self.protect(path.clone());
             }
             self.worktrees.insert(path);
         }
@@ -287,7 +330,7 @@ impl ProtectedPaths {
     /// Entries of a folder that count: folders, links and the like, and files of certain names.
     fn entries_of(&mut self, folder: &Path) -> Vec<NamedEntry> {
         if folder.as_os_str().len() > LONGEST_PATH {
-            self.paths.insert(folder.to_owned());
+            self.protect(folder.to_owned());
             return Vec::new();
         }
         let so_far: u64 = self.entries.iter().map(|(_, entries)| entries).sum();

@@ -86,11 +86,13 @@ impl Quarantine {
         // What a new git folder holds goes with it, or passes with it.
         let new: BTreeSet<&Path> = new
             .filter(allowed)
-            .filter_map(|path| match after.new_owner(path, before) {
-                Some(folder) if is_fresh(folder) => None,
+            .flat_map(|path| match (after.new_links(path, before), after.new_owner(path, before)) {
+                // What they lead to was there before, or is new by its own name.
+                (Some(links), _) => links,
+                (None, Some(folder)) if is_fresh(folder) => Vec::new(),
                 // Of a bare one, which may be any folder by the names in it, the part.
-                Some(folder) if folder.ends_with(".git") => Some(folder),
-                _ => Some(path.as_path()),
+                (None, Some(folder)) if folder.ends_with(".git") => vec![folder],
+                _ => vec![path.as_path()],
             })
             .collect();
         for path in new {

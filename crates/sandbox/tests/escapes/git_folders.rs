@@ -209,3 +209,36 @@ fn names_that_are_no_text_are_protected_as_others_are() {
         assert!(!folder.join(".envrc").exists(), "{level}");
     }
 }
+
+#[test]
+fn what_a_new_link_of_a_protected_name_leads_to_stays() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        fs::write(world.path("root/src/config"), "theirs").unwrap();
+        fs::write(world.path("root/src/config.toml"), "theirs").unwrap();
+        let line =
+            "ln -s src .idea; mkdir -p new/below; ln -s ../src new/.git; ln -s ../../src new/below/.cargo";
+        let outcome = run(&world, line, level);
+        for name in ["main.txt", "config", "config.toml"] {
+            assert!(is_there(&world, &format!("root/src/{name}")), "{level}: {name}: {outcome:?}");
+        }
+        for name in [".idea", "new/.git", "new/below/.cargo"] {
+            assert!(!is_there(&world, &format!("root/{name}")), "{level}: {name}: {outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_protected_by_its_own_name_and_by_a_new_link_is_taken() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        fs::remove_file(world.path("root/elsewhere/shared")).unwrap();
+        // Of many names, which are found in any order.
+        let line = "for n in .idea .claude .cursor .codex .husky .agents .npmrc .mcp.json; do ln -s elsewhere/shared $n; done; \
+            echo '[core]fsmonitor=x' > elsewhere/shared; mkdir -p made; echo x > made/.envrc; ln -s made/.envrc .envrc";
+        let outcome = run(&world, line, level);
+        for name in ["elsewhere/shared", "made/.envrc", ".envrc", ".idea", ".mcp.json"] {
+            assert!(!is_there(&world, &format!("root/{name}")), "{level}: {name}: {outcome:?}");
+        }
+    }
+}
