@@ -210,7 +210,10 @@ mod tests {
         assert!(red.contains("would begin at 10 %") && red.contains("/new"), "{red}");
         assert_eq!(told(fill(700, 100, true)), None);
         let fixed = told(fill(600, 550, false)).unwrap();
-        assert!(fixed.contains("hardly help: AGENTS.md (≈ 550 tokens)") && !fixed.contains("/new"), "{fixed}");
+        assert!(
+            fixed.contains("hardly help: AGENTS.md (≈ 550 tokens)") && !fixed.contains("/new"),
+            "{fixed}"
+        );
         assert!(!fill(600, 100, false).notice(WrapMode::Off).unwrap().contains("/new"));
     }
 }
