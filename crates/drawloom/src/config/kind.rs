@@ -213,6 +213,17 @@ mod tests {
         ] {
             assert_eq!(read(written), Value::String(address.to_owned()));
         }
+        // What stands in the file is taken as it is.
+        for (written, fits) in
+            [("127.0.0.1:1", false), ("http:/127.0.0.1:1", false), ("http://127.0.0.1:1", true)]
+        {
+            let checked = Kind::Address.check(&Value::String(written.to_owned()));
+            assert_eq!(checked.is_ok(), fits, "{written}");
+            assert!(
+                fits || checked.unwrap_err().ends_with("write http:// or https:// before it"),
+                "{written}"
+            );
+        }
         for wrong in ["not an address", "", "ftp://host", "word", "http//127.0.0.1:8080", "unix:/tmp/s"] {
             assert!(Kind::Address.read(wrong).is_err(), "{wrong}");
         }

@@ -255,6 +255,8 @@ mod tests {
         };
         let text = |wait: &Wait| wait.text(Duration::from_millis(7900));
         assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent · 7 s");
+        wait.stage = WaitStage::Weights;
+        assert_eq!(text(&wait), "waiting for embedded/smollm2: its weights are read · 7 s");
         wait.stage = WaitStage::Sent { tokens: RequestTokens { tokens: 3012, is_counted: false } };
         assert_eq!(text(&wait), "waiting for embedded/smollm2: ≈ 3012 tokens sent · 7 s");
         wait.stage = WaitStage::Sent { tokens: RequestTokens { tokens: 3012, is_counted: true } };

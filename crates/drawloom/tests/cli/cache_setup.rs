@@ -60,6 +60,20 @@ fn a_folder_that_may_be_no_cache_is_refused_where_it_is_set() {
     }
 }
 
+#[test]
+fn init_says_that_a_configured_folder_may_be_no_cache() {
+    let world = World::new();
+    fs::create_dir_all(world.path("user/.cargo")).unwrap();
+    for (folder, is_one) in [("~/.cargo", false), ("~/.cargo/registry", true)] {
+        world.write("config.toml", &format!("[exec]\ncaches = [\"{folder}\"]\n"));
+        let (_, done) = world.json(&["init"]);
+        let steps = done["steps"].as_array().unwrap();
+        let step = steps.iter().find(|step| step["name"] == "caches").unwrap();
+        assert_eq!(step["state"] == "done", is_one, "{folder}: {step}");
+        assert_eq!(step["what"].as_str().unwrap().contains("name the part that is meant"), !is_one, "{step}");
+    }
+}
+
 fn found(world: &World) -> PathBuf {
     for name in [".cargo/registry", ".npm/_cacache", ".ssh", "go"] {
         fs::create_dir_all(world.path("user").join(name)).unwrap();

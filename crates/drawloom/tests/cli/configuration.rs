@@ -279,17 +279,7 @@ fn a_wrong_value_is_named_where_it_is_asked_for() {
     );
     assert_eq!(get("log.level").code, Some(0), "elsewhere it does not matter");
     let run = world.run(&["config", "set", "providers.box.base_url", "notaurl"]);
-    assert!(
-        run.err.contains("it takes an address such as https://host/v1: write http:// or https:// before it"),
-        "{run:?}"
-    );
-    for (address, lacks) in
-        [("127.0.0.1:1", true), ("http:/127.0.0.1:1", true), ("http://127.0.0.1:1", false)]
-    {
-        world.write("config.toml", &format!("[providers.box]\nbase_url = {address:?}\n"));
-        let checked = world.run(&["config", "check"]);
-        assert_eq!(format!("{checked:?}").contains("before it"), lacks, "{address}: {checked:?}");
-    }
+    assert!(run.err.contains("https://host/v1: write http:// or https:// before it"), "{run:?}");
 }
 
 #[test]

@@ -112,7 +112,18 @@ fn a_question_that_is_stopped_is_kept_and_the_way_to_ask_it_again_works() {
         on.store(true, Ordering::SeqCst);
         assert_eq!(world.ok(&again.split(' ').skip(1).collect::<Vec<_>>()), "Said.\n", "{screen}");
         assert!(asked_last(&near).contains("How wet is it?"));
+        on.store(false, Ordering::SeqCst);
     }
+    // A retry knows no schema.
+    std::fs::write(world.path("here/s.json"), r#"{"type": "object"}"#).unwrap();
+    let asked = ["--model", "script:silent.jsonl", "ask", "--schema", "s.json", "How wet is it?"];
+    let mut terminal = Terminal::of_width(with_terminal(&world.command(&asked)), 200);
+    terminal.shows("waiting for");
+    terminal.types("\x03");
+    assert_eq!(terminal.ended(), Some(130), "{}", terminal.contents());
+    while terminal.listen() {}
+    let screen = terminal.contents();
+    assert!(screen.contains("ask it as before") && !screen.contains("/retry"), "{screen}");
 }
 
 #[test]
