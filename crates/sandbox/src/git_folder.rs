@@ -4,12 +4,11 @@
 //! sample, and a key of the configuration that is not known to be harmless, are how a folder runs programs as soon as
 //! its owner calls git, or an editor does.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::git_config::{Setting, settings_in};
+use workspace::{GitSetting, GitWorkingTree, git_settings, git_working_trees};
+
 use crate::small_file::read_small;
 
 /// Largest configuration that is read, in bytes; a fresh one has a few hundred.
@@ -48,77 +47,17 @@ pub(crate) fn is_fresh(folder: &Path) -> bool {
         && !exists(&folder.join("modules"))
 }
 
-/// Files that include one another, at most: git ends there.
-const INCLUDES: usize = 10;
-
-/// Files and folders that a configuration names as hooks, or to be read as configuration, and that exist; also by way of
-/// those. Hooks are looked for from each of the `places` where they may run: working trees, and the folder if it is bare.
-pub(crate) fn named_in_configuration(
-    config: &Path,
-    places: &[PathBuf],
-    owner_home: Option<&Path>,
-) -> Vec<PathBuf> {
-    let mut named = Vec::new();
-    let mut files = vec![config.to_owned()];
-    for _ in 0..INCLUDES {
-        let mut included = Vec::new();
-        for file in files {
-            let folder = file.parent().map(Path::to_owned).into_iter().collect::<Vec<_>>();
-            for setting in settings_in(&file).into_iter().filter(|setting| !setting.value.is_empty()) {
-                let (places, found) = match (setting.section.as_str(), setting.key.as_str()) {
-                    ("core", "hookspath") => (places, &mut named),
-                    ("include" | "includeif", "path") => (folder.as_slice(), &mut included),
-                    _ => continue,
-                };
-                let path = Path::new(OsStr::from_bytes(&setting.value));
-                let of_home = owner_home.zip(path.strip_prefix("~").ok()).map(|(home, path)| home.join(path));
-                let paths = places.iter().map(|place| place.join(path)).chain(of_home);
-                found.extend(paths.filter_map(|path| path.canonicalize().ok()));
-            }
-        }
-        included.retain(|file| !named.contains(file));
-        named.extend(included.iter().cloned());
-        files = included;
-    }
-    named
-}
-
-/// Working tree of a git folder, and the index that git keeps of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WorkingTree {
-    pub(crate) tree: PathBuf,
-    /// Git folder that is common to it and other ones.
-    pub(crate) git_folder: PathBuf,
-    pub(crate) index: PathBuf,
-}
-
-/// Working trees of a git folder: its own, one that a configuration names (of a submodule), linked ones.
-pub(crate) fn working_trees(folder: &Path) -> Vec<WorkingTree> {
-    let named = settings_in(&folder.join("config")).into_iter();
-    let mut named = named.filter(|setting| setting.section == "core" && setting.key == "worktree");
-    let named = named
-        .next_back()
-        .and_then(|setting| folder.join(OsStr::from_bytes(&setting.value)).canonicalize().ok());
-    let own = folder.parent().filter(|_| folder.ends_with(".git")).map(Path::to_owned);
-    let mut trees = Vec::new();
-    let working = |tree, index| WorkingTree { tree, git_folder: folder.to_owned(), index };
-    trees.extend(named.or(own).map(|tree| working(tree, folder.join("index"))));
-    for entry in fs::read_dir(folder.join("worktrees")).into_iter().flatten().flatten() {
-        let file = read_small(&entry.path().join("gitdir")).unwrap_or_default();
-        // Absolute, or from the folder that it lies in.
-        let file = entry.path().join(file.trim_end());
-        let tree = file.parent().and_then(|tree| tree.canonicalize().ok());
-        trees.extend(tree.map(|tree| working(tree, entry.path().join("index"))));
-    }
-    trees
+/// Working trees of a git folder that exist.
+pub(crate) fn working_trees(folder: &Path) -> Vec<GitWorkingTree> {
+    git_working_trees(folder).into_iter().filter(|working| working.tree.exists()).collect()
 }
 
 /// Whether git looks at files of a working tree that it is to skip, if they stand there: as it does where a sparse checkout
 /// is configured that expects none.
-pub(crate) fn is_sparse(working: &WorkingTree) -> bool {
+pub(crate) fn is_sparse(working: &GitWorkingTree) -> bool {
     let own = working.index.with_file_name("config.worktree");
-    let settings: Vec<Setting> =
-        [working.git_folder.join("config"), own].iter().flat_map(|config| settings_in(config)).collect();
+    let settings: Vec<GitSetting> =
+        [working.git_folder.join("config"), own].iter().flat_map(|config| git_settings(config)).collect();
     let is = |section: &str, key: &str| {
         let last = settings.iter().rfind(|setting| setting.section == section && setting.key == key);
         last.is_some_and(|setting| setting.value.eq_ignore_ascii_case(b"true"))
@@ -210,49 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn hooks_are_looked_for_from_every_working_tree_and_by_way_of_included_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().canonicalize().unwrap().join(name);
-        for name in [
-            "main/.git/worktrees/tree",
-            "main/hooks",
-            "tree/hooks",
-            "main/.git/modules/sub",
-            "main/sub/hooks",
-        ] {
-            fs::create_dir_all(path(name)).unwrap();
-        }
-        let git = path("main/.git");
-        fs::write(git.join("config"), "[include]\n\tpath = more\n").unwrap();
-        fs::write(git.join("more"), "[core] hooksPath = hooks\n").unwrap();
-        fs::write(git.join("worktrees/tree/gitdir"), format!("{}\n", path("tree/.git").display())).unwrap();
-        let trees = working_trees(&git);
-        let tree = |tree: &str, index: &str| {
-            let git_folder = if tree == "main/sub" { git.join("modules/sub") } else { git.clone() };
-            WorkingTree { tree: path(tree), git_folder, index: path(index) }
-        };
-        assert_eq!(trees, [tree("main", "main/.git/index"), tree("tree", "main/.git/worktrees/tree/index")]);
-        let places: Vec<PathBuf> = trees.into_iter().map(|tree| tree.tree).collect();
-        let named = named_in_configuration(&git.join("config"), &places, None);
-        assert_eq!(named, [git.join("more"), path("main/hooks"), path("tree/hooks")]);
-        fs::write(git.join("config"), "[core] hooksPath = ~/main/hooks\n").unwrap();
-        let home = path("");
-        assert_eq!(named_in_configuration(&git.join("config"), &[], Some(&home)), [path("main/hooks")]);
-
-        let module = git.join("modules/sub");
-        fs::write(module.join("config"), "[core]\n\tworktree = ../../../sub\n\thooksPath = hooks\n").unwrap();
-        assert_eq!(working_trees(&module), [tree("main/sub", "main/.git/modules/sub/index")]);
-        let named = named_in_configuration(&module.join("config"), &[path("main/sub")], None);
-        assert_eq!(named, [path("main/sub/hooks")]);
-    }
-
-    #[test]
     fn a_working_tree_is_sparse_by_its_own_configuration_or_the_common_one() {
         let folder = tempfile::tempdir().unwrap();
         let git_folder = folder.path().join(".git");
         fs::create_dir(&git_folder).unwrap();
         let index = git_folder.join("index");
-        let working = WorkingTree { tree: folder.path().to_owned(), git_folder, index };
+        let working = GitWorkingTree { tree: folder.path().to_owned(), git_folder, index };
         let own = "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n";
         let expects = format!("{own}[sparse]\n\texpectFilesOutsideOfPatterns = true\n");
         for (common, own, sparse) in [

@@ -60,7 +60,6 @@ mod covered_files;
 mod descriptors;
 #[cfg(target_os = "linux")]
 mod foreign_entries;
-mod git_config;
 #[cfg(target_os = "linux")]
 mod git_folder;
 #[cfg(target_os = "linux")]

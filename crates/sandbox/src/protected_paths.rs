@@ -6,6 +6,7 @@ use std::fs::{self, FileType};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use workspace::named_by_git;
 use workspace::protected::{self, DEPENDENCY_FOLDERS};
 
 use crate::foreign_entries::ForeignEntries;
@@ -282,9 +283,10 @@ impl ProtectedPaths {
     /// What a configuration of git names in the roots.
     fn configuration(&mut self, name: &str, path: &Path, places: &[PathBuf], walls: &Walls) {
         if name.get(..6).is_some_and(|name| name.eq_ignore_ascii_case("config")) {
-            let named = git_folder::named_in_configuration(path, places, walls.owner_home.as_deref());
-            let within =
-                |path: &PathBuf| walls.writable_roots().any(|root| path.starts_with(root) && path != root);
+            let named = named_by_git(path, places, walls.owner_home.as_deref());
+            let within = |path: &PathBuf| {
+                path.exists() && walls.writable_roots().any(|root| path.starts_with(root) && path != root)
+            };
             named.into_iter().filter(within).for_each(|path| self.protect(path));
         }
     }

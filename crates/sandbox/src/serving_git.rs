@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::git_config::settings_in;
+use workspace::git_settings;
+
 use crate::small_file::read_small;
 
 /// Git folders outside of a root that git uses in it: of the repository that the root is a folder, a linked worktree or
@@ -32,7 +33,7 @@ fn linked(worktree: &Path, file: &Path) -> Option<PathBuf> {
         let is_ours = path_in(&back, &own)? == file.canonicalize().ok()?;
         return (is_ours && own.parent() == Some(&common.join("worktrees"))).then_some(common);
     }
-    let mut settings = settings_in(&own.join("config")).into_iter();
+    let mut settings = git_settings(&own.join("config")).into_iter();
     let back = settings.rfind(|setting| setting.section == "core" && setting.key == "worktree")?;
     (path_in(std::str::from_utf8(&back.value).ok()?, &own)? == worktree).then_some(own)
 }

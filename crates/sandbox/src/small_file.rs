@@ -1,10 +1,11 @@
 //! Small files of a workspace, whatever stands at their path.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
-/// Bytes of a file that names another one, or is a configuration of git.
+use workspace::read_beginning;
+
+/// Bytes of a file that names another one, or is a plan of a rebase.
 pub(crate) const LONGEST: u64 = 1 << 20;
 
 /// Text of a regular file, its beginning if it is longer. A pipe or a device is not waited for.
@@ -14,16 +15,13 @@ pub(crate) fn read_small(path: &Path) -> io::Result<String> {
 
 /// Bytes of a regular file, as [`read_small`].
 pub(crate) fn read_small_bytes(path: &Path) -> io::Result<Vec<u8>> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(LONGEST).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    read_beginning(path, LONGEST)
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

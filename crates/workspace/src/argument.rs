@@ -149,6 +149,17 @@ pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(opened.map_err(|error| error.problem)?.read_at_most(limit)?)
 }
 
+/// Reads the beginning of a regular file, at most `limit` bytes. A FIFO or a device in its place is refused, not waited for.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] for another kind of file, and what the system refuses.
+pub fn read_beginning(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let opened = FileArgument::open(path, &StoreGuard::new(), Accept::Regular, Duration::ZERO);
+    let mut bytes = Vec::new();
+    opened.map_err(|error| error.problem)?.file.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Whether a FIFO is a pipe without a name, made by the shell for this call.
 fn is_anonymous(fifo: &OwnedFd) -> Result<bool, Errno> {
     Ok(u64::try_from(fstatfs(fifo)?.f_type).is_ok_and(|kind| kind == PIPEFS_MAGIC))

@@ -1,83 +1,106 @@
-//! What a configuration of git names to be run or to be read as configuration, its text read as git reads it
-//! (git-config(1), *Syntax*).
+//! Configuration of git, read as git reads it (git-config(1), *Syntax*), and what it names to be run or to be read.
+//!
+//! What is read here decides what is protected, so that a comment behind a value, a part of it in quotes and a line that goes
+//! on in the next one must not hide where hooks lie. Git refuses a file with an error in it; here the rest of the line is
+//! passed over, and what was read of the value so far counts: whoever mends the line could mean that.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::iter::Peekable;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::slice::Iter;
 
-use crate::argument::read_regular;
+use crate::argument::read_beginning;
 
-/// Bytes of a configuration that is read; one for a thousand remotes has a few hundred thousand.
+/// Bytes of a configuration that are read; one for a thousand remotes has a few hundred thousand.
 const LARGEST: u64 = 16 << 20;
+/// Bytes of a file that names a folder.
+const LONGEST: u64 = 1 << 16;
 /// Files that include one another, at most: git reads no more.
 const INCLUDES: usize = 10;
 
-/// One value of a configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A setting that has a value.
+#[derive(Debug, PartialEq, Eq)]
 pub struct GitSetting {
-    /// Section in lower case, without its subsection.
+    /// In lower case, without its subsection.
     pub section: String,
-    /// Key in lower case.
+    /// In lower case.
     pub key: String,
-    /// Value without quotes, escapes and comments; empty where there is none.
-    pub value: String,
+    /// Without quotes, escapes and comments. Bytes of a path may be no text.
+    pub value: Vec<u8>,
 }
 
-/// Settings of a configuration, in their order. What git refuses is passed over to the end of its line, with what was read
-/// of it so far as a value: whoever mends the line could mean that.
-pub fn git_settings(text: &str) -> Vec<GitSetting> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
-    let mut reader = Reader { rest: text.chars().peekable() };
-    let (mut section, mut settings) = (String::new(), Vec::new());
-    while let Some(first) = reader.rest.next() {
-        match first {
-            '#' | ';' => reader.skip_line(),
-            '[' => section = reader.section(),
-            first if first.is_ascii_alphabetic() => {
-                let key = reader.key(first);
-                let value = reader.value();
-                settings.push(GitSetting { section: section.clone(), key, value });
-            }
-            first if first.is_whitespace() => {}
-            _ => reader.skip_line(),
-        }
+impl GitSetting {
+    fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.value))
     }
-    settings
+}
+
+/// Settings of a file, in order; none if it cannot be read.
+pub fn git_settings(file: &Path) -> Vec<GitSetting> {
+    settings(&read_beginning(file, LARGEST).unwrap_or_default())
 }
 
 /// Files and folders that a configuration names as hooks or to be read as configuration, also by way of those that it
 /// names: paths that need not exist, without links. Hooks are looked for from each of the `places` where they may run:
-/// working trees, and the git folder if it is bare.
-pub fn named_by_git(config: &Path, places: &[PathBuf]) -> Vec<PathBuf> {
-    let mut named = Vec::new();
+/// working trees, and the git folder if it is bare. `~/` is what git takes for the home of the user.
+pub fn named_by_git(config: &Path, places: &[PathBuf], home: Option<&Path>) -> BTreeSet<PathBuf> {
+    let mut named = BTreeSet::new();
     let mut files = vec![config.to_owned()];
     for _ in 0..INCLUDES {
         let mut included = Vec::new();
         for file in files {
-            for GitSetting { section, key, value } in settings_of(&file) {
-                match (section.as_str(), key.as_str()) {
-                    ("core", "hookspath") => {
-                        named.extend(places.iter().map(|place| reached(&place.join(&value))));
+            // From the folder in which the file was named, also where it is a link.
+            let folder: Vec<PathBuf> = file.parent().map(Path::to_owned).into_iter().collect();
+            for setting in git_settings(&file).iter().filter(|setting| !setting.value.is_empty()) {
+                let (places, is_included) = match (setting.section.as_str(), setting.key.as_str()) {
+                    ("core", "hookspath") => (places, false),
+                    ("include" | "includeif", "path") => (folder.as_slice(), true),
+                    _ => continue,
+                };
+                let path = setting.path();
+                let of_home = home.zip(path.strip_prefix("~").ok()).map(|(home, path)| home.join(path));
+                for path in places.iter().map(|place| place.join(path)).chain(of_home) {
+                    if named.insert(reached(&path)) && is_included {
+                        included.push(path);
                     }
-                    ("include" | "includeif", "path") => {
-                        // From the folder in which the file was named, also where it is a link.
-                        included.extend(file.parent().map(|folder| folder.join(&value)));
-                    }
-                    _ => {}
                 }
             }
         }
-        included.sort_unstable();
-        included.dedup();
-        included.retain(|file| !named.contains(&reached(file)));
-        named.extend(included.iter().map(|file| reached(file)));
         files = included;
     }
     named
 }
 
-/// Settings of a file; none of one that cannot be read.
-pub(crate) fn settings_of(config: &Path) -> Vec<GitSetting> {
-    let bytes = read_regular(config, LARGEST).unwrap_or_default();
-    git_settings(&String::from_utf8_lossy(&bytes))
+/// Working tree of a git folder, and the index that git keeps of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitWorkingTree {
+    /// Where it stands, or stood: it need not be there.
+    pub tree: PathBuf,
+    /// Git folder that is common to it and other ones.
+    pub git_folder: PathBuf,
+    pub index: PathBuf,
+}
+
+/// Working trees of a git folder: its own, or the one that its configuration names (of a submodule), and linked ones.
+pub fn git_working_trees(folder: &Path) -> Vec<GitWorkingTree> {
+    let settings = git_settings(&folder.join("config"));
+    let named = settings.iter().rfind(|setting| setting.section == "core" && setting.key == "worktree");
+    let own = || folder.parent().filter(|_| folder.ends_with(".git")).map(Path::to_owned);
+    let tree = named.map(|setting| reached(&folder.join(setting.path()))).or_else(own);
+    let working = |tree, index| GitWorkingTree { tree, git_folder: folder.to_owned(), index };
+    let mut trees: Vec<GitWorkingTree> = Vec::new();
+    trees.extend(tree.map(|tree| working(tree, folder.join("index"))));
+    for entry in fs::read_dir(folder.join("worktrees")).into_iter().flatten().flatten() {
+        let entry = entry.path();
+        let file = read_beginning(&entry.join("gitdir"), LONGEST).unwrap_or_default();
+        // Absolute, or from the folder that it lies in.
+        let file = entry.join(OsStr::from_bytes(file.trim_ascii_end()));
+        trees.extend(file.parent().map(|tree| working(reached(tree), entry.join("index"))));
+    }
+    trees
 }
 
 /// Where a path leads, as the kernel knows it, also where there is nothing yet: then what is missing would stand there.
@@ -107,81 +130,136 @@ fn reached_within(path: &Path, links: usize) -> PathBuf {
     at
 }
 
-struct Reader<'t> {
-    rest: std::iter::Peekable<std::str::Chars<'t>>,
+fn settings(text: &[u8]) -> Vec<GitSetting> {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let mut reader = Reader { bytes: text.iter().peekable(), last: 0 };
+    let mut found = Vec::new();
+    let mut section = String::new();
+    while let Some(byte) = reader.next() {
+        match byte {
+            b'#' | b';' => reader.end_of_line(),
+            b'[' => match reader.section() {
+                Some(name) => section = name,
+                None => reader.end_of_line(),
+            },
+            _ if byte.is_ascii_alphabetic() => {
+                let setting = reader.setting(byte);
+                found.extend(setting.map(|(key, value)| GitSetting { section: section.clone(), key, value }));
+            }
+            _ if is_blank(byte) => {}
+            _ => reader.end_of_line(),
+        }
+    }
+    found
+}
+
+/// What git takes for a blank.
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+struct Reader<'a> {
+    bytes: Peekable<Iter<'a, u8>>,
+    last: u8,
 }
 
 impl Reader<'_> {
-    fn skip_line(&mut self) {
-        let _read = self.rest.find(|c| *c == '\n');
+    /// The next byte, with line ends of Windows as those of Unix.
+    fn next(&mut self) -> Option<u8> {
+        self.last = *self.bytes.next()?;
+        if self.last == b'\r' && self.bytes.peek() == Some(&&b'\n') {
+            self.bytes.next();
+            self.last = b'\n';
+        }
+        Some(self.last)
     }
 
-    /// The name of a section behind its `[`, to its `]`; a line's end ends it too.
-    fn section(&mut self) -> String {
-        let (mut name, mut is_quoted, mut is_name) = (String::new(), false, true);
-        while let Some(c) = self.rest.next() {
-            match c {
-                '\n' => break,
-                '\\' if is_quoted => _ = self.rest.next(),
-                '"' => is_quoted = !is_quoted,
-                ']' if !is_quoted => break,
-                // `[include.x]` is the older way to write a subsection.
-                _ if c.is_whitespace() || c == '.' => is_name = false,
-                _ if is_name && !is_quoted => name.push(c),
+    /// Reads the line to its end, unless it was.
+    fn end_of_line(&mut self) {
+        while self.last != b'\n' && self.next().is_some() {}
+    }
+
+    /// Name of a section, behind its bracket. A key may follow in the same line.
+    fn section(&mut self) -> Option<String> {
+        let mut name = String::new();
+        loop {
+            match self.next()? {
+                b']' => break,
+                byte if is_blank(byte) => {
+                    self.subsection(byte)?;
+                    break;
+                }
+                byte => name.push(byte.to_ascii_lowercase().into()),
+            }
+        }
+        // Also of the older spelling, with a dot.
+        Some(name.split('.').next().unwrap_or_default().to_owned())
+    }
+
+    fn subsection(&mut self, mut byte: u8) -> Option<()> {
+        while is_blank(byte) && byte != b'\n' {
+            byte = self.next()?;
+        }
+        if byte != b'"' {
+            return None;
+        }
+        loop {
+            match self.next()? {
+                b'"' => break,
+                b'\n' => return None,
+                b'\\' if self.next()? == b'\n' => return None,
                 _ => {}
             }
         }
-        name.to_ascii_lowercase()
+        (self.next()? == b']').then_some(())
     }
 
-    fn key(&mut self, first: char) -> String {
-        let mut key = String::from(first);
-        while let Some(c) = self.rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '-') {
-            key.push(c);
+    /// Key and value, behind the first letter of the key; nothing of one that has no value.
+    fn setting(&mut self, first: u8) -> Option<(String, Vec<u8>)> {
+        let mut key = String::from(char::from(first.to_ascii_lowercase()));
+        let mut byte = self.next();
+        while let Some(letter) = byte.filter(|byte| byte.is_ascii_alphanumeric() || *byte == b'-') {
+            key.push(letter.to_ascii_lowercase().into());
+            byte = self.next();
         }
-        key.to_ascii_lowercase()
+        while matches!(byte, Some(b' ' | b'\t')) {
+            byte = self.next();
+        }
+        if byte != Some(b'=') {
+            self.end_of_line();
+            return None;
+        }
+        Some((key, self.value()))
     }
 
-    /// A value behind its key.
-    fn value(&mut self) -> String {
-        while self.rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
-        match self.rest.next() {
-            Some('=') => {}
-            Some('\n') | None => return String::new(),
-            Some(_) => {
-                self.skip_line();
-                return String::new();
-            }
-        }
-        let (mut value, mut is_quoted) = (String::new(), false);
-        // Length without white space at the end that stands in no quotes.
+    fn value(&mut self) -> Vec<u8> {
+        let mut value = Vec::new();
+        let mut is_quoted = false;
+        // Length without the blanks at its end.
         let mut length = 0;
-        while let Some(c) = self.rest.next() {
-            match c {
-                '\n' => break,
-                '#' | ';' if !is_quoted => {
-                    self.skip_line();
+        loop {
+            match self.next() {
+                None | Some(b'\n') => break,
+                Some(b'#' | b';') if !is_quoted => {
+                    self.end_of_line();
                     break;
                 }
-                '"' => {
-                    is_quoted = !is_quoted;
-                    continue;
-                }
-                '\\' => match self.rest.next() {
-                    Some('\n') => continue,
-                    Some('t') => value.push('\t'),
-                    Some('n') => value.push('\n'),
-                    Some('b') => value.push('\u{8}'),
-                    Some(other) => value.push(other),
-                    None => {}
-                },
-                c if c.is_whitespace() && !is_quoted => {
+                Some(blank) if is_blank(blank) && !is_quoted => {
                     if !value.is_empty() {
-                        value.push(c);
+                        value.push(blank);
                     }
                     continue;
                 }
-                c => value.push(c),
+                Some(b'"') => is_quoted = !is_quoted,
+                Some(b'\\') => match self.next() {
+                    Some(b'\n') => continue,
+                    Some(b't') => value.push(b'\t'),
+                    Some(b'b') => value.push(8),
+                    Some(b'n') => value.push(b'\n'),
+                    Some(byte) => value.push(byte),
+                    None => break,
+                },
+                Some(byte) => value.push(byte),
             }
             length = value.len();
         }
@@ -192,41 +270,71 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
-    fn hooks(text: &str) -> Vec<String> {
-        let settings = git_settings(text).into_iter();
-        let hooks = settings
-            .filter(|setting| (setting.section.as_str(), setting.key.as_str()) == ("core", "hookspath"));
-        hooks.map(|setting| setting.value).collect()
+    fn read(text: &[u8]) -> Vec<(String, String, String)> {
+        let value = |setting: GitSetting| {
+            (setting.section, setting.key, String::from_utf8_lossy(&setting.value).into_owned())
+        };
+        settings(text).into_iter().map(value).collect()
     }
 
-    /// What `git config core.hooksPath` answers to each of these.
+    fn value(text: &str) -> String {
+        let [(section, key, value)] = &read(format!("[core]\n\thooksPath = {text}\n").as_bytes())[..] else {
+            panic!("{text}")
+        };
+        assert_eq!((section.as_str(), key.as_str()), ("core", "hookspath"));
+        value.clone()
+    }
+
     #[test]
-    fn a_value_is_read_as_git_reads_it() {
-        for (text, value) in [
-            ("[core]\n\thooksPath = .githooks\n", ".githooks"),
-            ("[core]\n\thooksPath = .githooks # ours\n", ".githooks"),
-            ("[core]\n\thooksPath=.githooks;ours\n", ".githooks"),
-            ("[core]\n\thooksPath = \".githooks\" ; ours\n", ".githooks"),
-            ("[core]\n\thooksPath = \"./git\"hooks2\n", "./githooks2"),
-            ("[core]\n\thooksPath = \"a # b\" # c\n", "a # b"),
-            ("[core]\n\thooksPath = .git\\\nhooks\n", ".githooks"),
-            ("[core]\n\thooksPath = \\\n  .githooks\n", ".githooks"),
-            ("[core]\r\n\thooksPath = .githooks\r\n", ".githooks"),
-            ("[core]\n\thooksPath = a b  \n", "a b"),
-            ("[core]\n\thooksPath = a\\\"b\\\\c\n", "a\"b\\c"),
-            ("[CORE]\n\tHOOKSPATH = x\n", "x"),
-            ("[core] hooksPath = x", "x"),
-            ("[core] # [user]\n hooksPath = x", "x"),
-            ("\u{feff}[core]\nhooksPath = x\n", "x"),
+    fn a_value_is_what_git_takes_for_it() {
+        for (text, expected) in [
+            (".githooks", ".githooks"),
+            (".githooks # ours", ".githooks"),
+            (".githooks ; ours", ".githooks"),
+            ("\\\n  .githooks", ".githooks"),
+            ("\"a # b\" # c", "a # b"),
+            (".githooks;ours", ".githooks"),
+            ("\".githooks\"", ".githooks"),
+            ("\"./git\"hooks2", "./githooks2"),
+            ("a\"b # c\"d\\\"", "ab # cd\""),
+            ("./a\\\nb # c", "./ab"),
+            ("a  b \t ", "a  b"),
+            ("\"a \" ", "a "),
+            ("\\\\a\\tb", "\\a\tb"),
+            ("a = b", "a = b"),
+            ("", ""),
         ] {
-            assert_eq!(hooks(text), [value], "{text:?}");
+            assert_eq!(value(text), expected, "{text}");
+            assert_eq!(value(&format!("{text}\r")), expected, "{text}, with the line end of Windows");
         }
-        assert_eq!(hooks("[core]\n# hooksPath = x\n[user]\nhooksPath = y\n"), Vec::<String>::new());
-        assert_eq!(hooks("[core]\n?\nhooksPath = \"x\n"), ["x"], "what git refuses is read all the same");
+    }
+
+    #[test]
+    fn sections_and_keys_are_read_in_each_of_their_forms() {
+        let text =
+            b"\xef\xbb\xbf[Core]HooksPath=a\n# [other]\n[includeIf \"gitdir:\\\"]/\"] path = b\n; x = y\n\
+            [include.old]\npath = c\n[core] ; behind\n  bare\n\tworktree\t=\td\n[a \"b\"]\nc=\"e";
+        let found = read(text);
+        let expected = [
+            ("core", "hookspath", "a"),
+            ("includeif", "path", "b"),
+            ("include", "path", "c"),
+            ("core", "worktree", "d"),
+            ("a", "c", "e"),
+        ];
+        let expected = expected.map(|(section, key, value)| (section.into(), key.into(), value.into()));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_malformed_hides_nothing_behind_it_and_what_was_read_of_it_counts() {
+        let found = read(b"[core\n]\nx y = z\n9 = 1\na = \\q\n[include]\npath = \"x\nPATH = y");
+        let expected = [("", "a", "q"), ("include", "path", "x"), ("include", "path", "y")];
+        let expected = expected.map(|(section, key, value)| (section.into(), key.into(), value.into()));
+        assert_eq!(found, expected);
+        assert_eq!(settings(b"[include]\npath = a\xff")[0].value, b"a\xff");
     }
 
     #[test]
@@ -239,7 +347,42 @@ mod tests {
         fs::write(&config, "[core] hooksPath = .githooks\n[includeIf \"gitdir:x\"] path = ../team.cfg ; y\n")
             .unwrap();
         fs::write(top.join("w/team.cfg"), "[include]\npath = ../link\n").unwrap();
-        let named = named_by_git(&config, &[top.join("w")]);
-        assert_eq!(named, [top.join("w/.githooks"), top.join("w/team.cfg"), top.join("w/away")]);
+        let named = named_by_git(&config, &[top.join("w")], None);
+        assert_eq!(named, [top.join("w/.githooks"), top.join("w/away"), top.join("w/team.cfg")].into());
+        fs::write(&config, "[core] hooksPath = ~/w/hooks\n").unwrap();
+        assert_eq!(named_by_git(&config, &[], Some(&top)), [top.join("w/hooks")].into());
+    }
+
+    #[test]
+    fn hooks_are_looked_for_from_every_working_tree_and_by_way_of_included_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().canonicalize().unwrap().join(name);
+        for name in [
+            "main/.git/worktrees/tree",
+            "main/hooks",
+            "tree/hooks",
+            "main/.git/modules/sub",
+            "main/sub/hooks",
+        ] {
+            fs::create_dir_all(path(name)).unwrap();
+        }
+        let git = path("main/.git");
+        fs::write(git.join("config"), "[include]\n\tpath = more\n").unwrap();
+        fs::write(git.join("more"), "[core] hooksPath = hooks\n").unwrap();
+        fs::write(git.join("worktrees/tree/gitdir"), format!("{}\n", path("tree/.git").display())).unwrap();
+        let trees = git_working_trees(&git);
+        let tree = |tree: &str, index: &str| {
+            let git_folder = if tree == "main/sub" { git.join("modules/sub") } else { git.clone() };
+            GitWorkingTree { tree: path(tree), git_folder, index: path(index) }
+        };
+        assert_eq!(trees, [tree("main", "main/.git/index"), tree("tree", "main/.git/worktrees/tree/index")]);
+        let places: Vec<PathBuf> = trees.into_iter().map(|tree| tree.tree).collect();
+        let named = named_by_git(&git.join("config"), &places, None);
+        assert_eq!(named, [git.join("more"), path("main/hooks"), path("tree/hooks")].into());
+        let module = git.join("modules/sub");
+        fs::write(module.join("config"), "[core]\n\tworktree = ../../../sub\n\thooksPath = hooks\n").unwrap();
+        assert_eq!(git_working_trees(&module), [tree("main/sub", "main/.git/modules/sub/index")]);
+        let named = named_by_git(&module.join("config"), &[path("main/sub")], None);
+        assert_eq!(named, [path("main/sub/hooks")].into());
     }
 }

@@ -41,7 +41,7 @@ mod small_file;
 pub mod trust;
 
 pub use allowed_roots::{AllowedRoots, RootLookupError, RootedPath};
-pub use argument::{Accept, FileArgument, check_output, read_regular};
+pub use argument::{Accept, FileArgument, check_output, read_beginning, read_regular};
 pub use canonical::canonical;
 pub use descriptor::descriptor_path;
 pub use document::{
@@ -49,7 +49,7 @@ pub use document::{
     ReplaceOutcome, Replacement, Saved, Stamp, Unmerged,
 };
 pub use error::{FileError, FileKind, FileProblem};
-pub use git_configuration::{GitSetting, git_settings, named_by_git};
+pub use git_configuration::{GitSetting, GitWorkingTree, git_settings, git_working_trees, named_by_git};
 pub use guard::StoreGuard;
 pub use identity::FileId;
 pub use lock::{LockError, WorkspaceLock};

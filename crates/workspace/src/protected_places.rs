@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::argument::read_regular;
-use crate::git_configuration::{named_by_git, reached, settings_of};
+use crate::git_configuration::{git_working_trees, named_by_git, reached};
 use crate::path::RelativePath;
 use crate::protected::{self, DEPENDENCY_FOLDERS, Protection, ProtectionMatch, folded, touches};
 use crate::root::Root;
@@ -180,14 +180,16 @@ impl ProtectedPlaces {
         }
         self.is_git_folder |= folder == self.top;
         self.places.extend(self.below(folder).map(|place| (place, Protection::Never)));
-        let mut trees = working_trees(folder);
+        let mut trees: Vec<PathBuf> =
+            git_working_trees(folder).into_iter().map(|working| working.tree).collect();
         trees.extend(tree.clone());
         if trees.is_empty() {
             trees.push(folder.to_owned());
         }
+        let home = std::env::home_dir();
         let linked = entries(&folder.join("worktrees")).map(|worktree| worktree.join("config.worktree"));
         for config in [folder.join("config"), folder.join("config.worktree")].into_iter().chain(linked) {
-            for named in named_by_git(&config, &trees) {
+            for named in named_by_git(&config, &trees, home.as_deref()) {
                 self.places.extend(self.below(&named).map(|place| (place, Protection::Ask)));
             }
         }
@@ -212,20 +214,6 @@ impl ProtectedPlaces {
     fn below(&self, path: &Path) -> Option<Names> {
         path.strip_prefix(&self.top).ok().map(names).filter(|names| !names.is_empty())
     }
-}
-
-/// Working trees of a git folder: its own, one that its configuration names, and linked ones.
-fn working_trees(folder: &Path) -> Vec<PathBuf> {
-    let settings = settings_of(&folder.join("config")).into_iter();
-    let mut named =
-        settings.filter(|setting| (setting.section.as_str(), setting.key.as_str()) == ("core", "worktree"));
-    let named = named.next_back().map(|setting| reached(&folder.join(setting.value)));
-    let own = folder.parent().filter(|_| folder.ends_with(".git")).map(Path::to_owned);
-    let linked = entries(&folder.join("worktrees")).filter_map(|entry| {
-        let file = small_text(&entry.join("gitdir"))?;
-        entry.join(file.trim_end()).parent().map(reached)
-    });
-    named.or(own).into_iter().chain(linked).collect()
 }
 
 fn names(path: &Path) -> Names {

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
+use workspace::GitWorkingTree;
 
 use super::Sandbox;
 use super::conversation::Deadline;
-use crate::git_folder::WorkingTree;
 use crate::outcome::{Ending, SandboxError};
 use crate::process_list::mark;
 use crate::request::{HelperRequest, HelperTask};
@@ -59,7 +59,7 @@ const ENVIRONMENT: [(&str, &str); 7] = [
 #[derive(Clone, Copy)]
 pub(super) enum QueryPlace<'a> {
     /// The git folder of a working tree, and an empty folder that stands for that tree and for `HOME`.
-    GitFolder { working: &'a WorkingTree, empty: &'a Path },
+    GitFolder { working: &'a GitWorkingTree, empty: &'a Path },
     /// Folder in a root, with all that the command saw.
     Root(&'a Path),
 }

@@ -10,10 +10,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use workspace::GitWorkingTree;
+
 use super::Sandbox;
 use super::conversation::Deadline;
 use super::git_query::{AT_MOST, GitQuery, QueryPlace};
-use crate::git_folder::{WorkingTree, working_trees};
+use crate::git_folder::working_trees;
 use crate::protected_paths::ProtectedPaths;
 use crate::request::HelperRequest;
 use crate::walls::Walls;
@@ -38,7 +40,7 @@ impl IndexStamps {
     /// Of the working trees of all git folders that a command may write: their own, linked ones, of submodules.
     pub(super) fn of(paths: &ProtectedPaths, walls: &Walls) -> Self {
         let trees = paths.git_folders.iter().flat_map(|folder| working_trees(folder));
-        let stamps = trees.filter_map(|WorkingTree { tree, index, .. }| {
+        let stamps = trees.filter_map(|GitWorkingTree { tree, index, .. }| {
             let folders: Vec<PathBuf> = match walls.writable_roots().any(|root| tree.starts_with(root)) {
                 true => vec![tree],
                 false => walls

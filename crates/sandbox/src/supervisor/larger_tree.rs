@@ -12,12 +12,14 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use workspace::GitWorkingTree;
+
 use super::conversation::Deadline;
 use super::git_index::{self, EntryKind, GitIndex};
 use super::git_query::{GitQuery, QueryPlace};
 use super::tracked_record::{GitFolderLock, TrackedRecord, TrackedRecords};
 use super::{Sandbox, blob_comparison};
-use crate::git_folder::{WorkingTree, is_sparse, working_trees};
+use crate::git_folder::{is_sparse, working_trees};
 use crate::outcome::Notice;
 use crate::protected_paths::ProtectedPaths;
 use crate::request::HelperRequest;
@@ -43,7 +45,7 @@ pub(super) fn record(
     for (git_folder, trees) in writable_trees(paths, &request.walls) {
         let records = TrackedRecords::open(folder)?;
         let empty = records.empty_folder()?;
-        let index = |tree: &WorkingTree| {
+        let index = |tree: &GitWorkingTree| {
             let place = QueryPlace::GitFolder { working: tree, empty: &empty };
             index_of(GitQuery { sandbox, request, place, until }, tree)
                 .inspect_err(|problem| tracing::debug!(%problem, tree = %tree.tree.display(), "git could not be asked"))
@@ -83,8 +85,8 @@ pub(super) fn show(
 
 /// Working trees that a command may write the index of, by the git folder that all of them belong to: those of git folders
 /// outside of the roots, and those that a root is, or lies in.
-fn writable_trees(paths: &ProtectedPaths, walls: &Walls) -> Vec<(PathBuf, Vec<WorkingTree>)> {
-    let mut found: Vec<(PathBuf, Vec<WorkingTree>)> = Vec::new();
+fn writable_trees(paths: &ProtectedPaths, walls: &Walls) -> Vec<(PathBuf, Vec<GitWorkingTree>)> {
+    let mut found: Vec<(PathBuf, Vec<GitWorkingTree>)> = Vec::new();
     for folder in &paths.git_folders {
         let is_outside = walls.git_folders.iter().any(|outside| folder.starts_with(outside));
         let mut trees = known_trees(folder);
@@ -103,7 +105,7 @@ fn writable_trees(paths: &ProtectedPaths, walls: &Walls) -> Vec<(PathBuf, Vec<Wo
 }
 
 /// Working trees of a git folder in which git finds that folder: a command may plant the one that it writes.
-fn known_trees(folder: &Path) -> Vec<WorkingTree> {
+fn known_trees(folder: &Path) -> Vec<GitWorkingTree> {
     let mut trees = working_trees(folder);
     trees.retain(|working| {
         let named = working.tree.join(".git");
@@ -120,22 +122,23 @@ fn known_trees(folder: &Path) -> Vec<WorkingTree> {
 }
 
 /// Working trees that are larger than a root in them, as git finds them: the innermost around each root.
-fn larger_trees(paths: &ProtectedPaths, walls: &Walls) -> Vec<WorkingTree> {
-    let trees: Vec<WorkingTree> = paths.git_folders.iter().flat_map(|folder| known_trees(folder)).collect();
+fn larger_trees(paths: &ProtectedPaths, walls: &Walls) -> Vec<GitWorkingTree> {
+    let trees: Vec<GitWorkingTree> =
+        paths.git_folders.iter().flat_map(|folder| known_trees(folder)).collect();
     let around = |root: &Path| {
         let around = trees.iter().filter(|working| root.starts_with(&working.tree));
         let innermost = around.max_by_key(|working| working.tree.components().count());
         innermost.filter(|working| working.tree != root).map(|working| working.tree.clone())
     };
     let larger: HashSet<PathBuf> = walls.writable_roots().filter_map(around).collect();
-    let mut larger: Vec<WorkingTree> =
+    let mut larger: Vec<GitWorkingTree> =
         trees.into_iter().filter(|working| larger.contains(&working.tree)).collect();
     larger.sort_by(|a, b| a.tree.cmp(&b.tree));
     larger.dedup_by(|a, b| a.tree == b.tree);
     larger
 }
 
-fn index_of(git: GitQuery<'_>, working: &WorkingTree) -> Result<GitIndex, String> {
+fn index_of(git: GitQuery<'_>, working: &GitWorkingTree) -> Result<GitIndex, String> {
     let listed = git.answer(&git_index::LIST.map(OsStr::new), &[]).map_err(|error| error.to_string())?;
     Ok(GitIndex::parse(&listed, is_sparse(working)))
 }
@@ -145,7 +148,7 @@ fn entries_to_cover(
     request: &HelperRequest,
     until: Deadline<'_>,
     records: &Path,
-    working: &WorkingTree,
+    working: &GitWorkingTree,
 ) -> Result<Vec<PathBuf>, String> {
     let (tree, walls) = (working.tree.as_path(), &request.walls);
     if walls.owner_home.as_ref().is_some_and(|home| home.starts_with(tree)) {

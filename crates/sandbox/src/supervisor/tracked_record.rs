@@ -22,12 +22,11 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
+use workspace::GitWorkingTree;
 
 use super::conversation::Deadline;
 use super::git_index::{EntryKind, GitIndex};
 use super::index_check;
-use crate::git_folder::WorkingTree;
-
 /// Pause between two looks at a lock.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -52,7 +51,7 @@ impl<'a> TrackedRecords<'a> {
         folder.canonicalize()
     }
 
-    pub(super) fn of(self, tree: &WorkingTree) -> TrackedRecord<'a> {
+    pub(super) fn of(self, tree: &GitWorkingTree) -> TrackedRecord<'a> {
         let place = digest(&[tree.tree.as_path(), tree.index.as_path()]);
         let name = identity(tree).map(|identity| digest(&[Path::new(&identity)]));
         let file = self.0.join(name.as_ref().unwrap_or(&place));
@@ -64,9 +63,9 @@ impl<'a> TrackedRecords<'a> {
     pub(super) fn begin(
         self,
         git_folder: &Path,
-        trees: &[WorkingTree],
+        trees: &[GitWorkingTree],
         until: Deadline<'_>,
-        index: impl Fn(&WorkingTree) -> Option<GitIndex>,
+        index: impl Fn(&GitWorkingTree) -> Option<GitIndex>,
     ) -> io::Result<Option<GitFolderLock>> {
         let file = self.lock_file(&format!("{}.lock", digest(&[git_folder])))?;
         let lacking = || trees.iter().filter(|tree| !self.of(tree).file.exists());
@@ -132,14 +131,14 @@ fn has(locked: Result<(), TryLockError>) -> io::Result<bool> {
 
 /// Inode and time of birth of the git folder of a working tree, which it has wherever it is moved; none where the file system
 /// does not know the time.
-fn identity(tree: &WorkingTree) -> Option<String> {
+fn identity(tree: &GitWorkingTree) -> Option<String> {
     let metadata = fs::metadata(tree.index.parent()?).ok()?;
     let born = metadata.created().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
     (born > 0).then(|| format!("{} {born}", metadata.ino()))
 }
 
 /// Stamp of an index, taken before git is asked for it: what comes after that is looked at the next time.
-fn seen(tree: &WorkingTree) -> String {
+fn seen(tree: &GitWorkingTree) -> String {
     format!("{:?}", index_check::stamp(&tree.index))
 }
 
@@ -196,9 +195,9 @@ impl TrackedRecord<'_> {
     /// any more. False when the time was over before it was done.
     fn lose(
         &self,
-        tree: &WorkingTree,
+        tree: &GitWorkingTree,
         until: Deadline<'_>,
-        index: impl Fn(&WorkingTree) -> Option<GitIndex>,
+        index: impl Fn(&GitWorkingTree) -> Option<GitIndex>,
     ) -> io::Result<bool> {
         let seen = seen(tree);
         if unless_missing(fs::read_to_string(self.seen()))?.is_some_and(|before| before == seen) {
@@ -287,7 +286,7 @@ mod tests {
         _folder: tempfile::TempDir,
         records: PathBuf,
         git: PathBuf,
-        tree: WorkingTree,
+        tree: GitWorkingTree,
     }
 
     fn trees() -> Trees {
@@ -298,7 +297,7 @@ mod tests {
             fs::write(tree.join(name), name).unwrap();
         }
         let git = tree.join(".git");
-        let tree = WorkingTree { index: git.join("index"), git_folder: git.clone(), tree };
+        let tree = GitWorkingTree { index: git.join("index"), git_folder: git.clone(), tree };
         Trees { _folder: folder, records, git, tree }
     }
 
@@ -373,7 +372,7 @@ mod tests {
         trees.git = tree.join(".git");
         fs::remove_dir(&trees.git).unwrap();
         fs::rename(&aside, &trees.git).unwrap();
-        trees.tree = WorkingTree { index: trees.git.join("index"), git_folder: trees.git.clone(), tree };
+        trees.tree = GitWorkingTree { index: trees.git.join("index"), git_folder: trees.git.clone(), tree };
         drop(trees.begin(&["a", "b", ".env"]).unwrap());
         assert_eq!(trees.believed(&["a", "b", ".env"]), ["a", "b"].map(PathBuf::from));
     }
