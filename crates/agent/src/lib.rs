@@ -66,6 +66,7 @@ pub use prepared_request::{PreparedRequest, window_notice};
 pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource, WindowNotice};
 pub use runtime::{LEASE, Runtime};
 pub use send::resend;
+pub use session::turn::limits::TurnBounds;
 pub use session::{OpenedSession, SessionChoice, TurnConfig, steering};
 pub use spend::{SpendLimiter, TurnSpending};
 pub use variant::RequestVariant;

@@ -17,6 +17,7 @@ use crate::call::Call;
 use crate::error::AgentError;
 use crate::fallback::Fallbacks;
 use crate::lasting_rules::LastingRules;
+use crate::session::turn::limits::TurnBounds;
 use crate::spend::{SpendLimiter, TurnSpending};
 
 /// How long a lease lasts that is not renewed, unless the runtime says otherwise.
@@ -35,6 +36,8 @@ pub struct Runtime {
     pub masker: Arc<Masker>,
     /// Free space below which no turn begins.
     pub space: SpaceLimits,
+    /// How much a turn does until somebody says that it may go on.
+    pub turn_bounds: TurnBounds,
     /// How long a turn's lease lasts that is not renewed ([`LEASE`]).
     pub lease: Duration,
     /// Leases of turns that have ended which the store did not take back.
@@ -66,6 +69,7 @@ impl Runtime {
             clock,
             masker,
             space: SpaceLimits::default(),
+            turn_bounds: TurnBounds::default(),
             lease: LEASE,
             unreleased: Arc::default(),
             noted: Arc::default(),

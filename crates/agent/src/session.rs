@@ -13,7 +13,7 @@ mod operation;
 mod settings;
 pub mod steering;
 mod task;
-mod turn;
+pub(crate) mod turn;
 mod unanswered;
 mod waiting_files;
 

@@ -194,7 +194,7 @@ pub(crate) fn open(
         changed_files: config.context.changed_files,
         strategy: config.context.strategy,
     };
-    let budget = config.budget.of_the_agent();
+    let (budget, turn_bounds) = (config.budget.of_the_agent(), config.limits.of_turns());
     // What stands in a workspace is run for nobody, trusted or not.
     let closed = paths.workspace().ok().map(|chosen| chosen.folder);
     let (auto_pull, asking) = (config.model.auto_pull, Arc::clone(&person));
@@ -210,6 +210,7 @@ pub(crate) fn open(
     let runtime = Runtime {
         spend: Arc::new(SpendLimiter::new(budget)),
         space: SpaceLimits { minimum_free: settings.limits.free_space, ..SpaceLimits::default() },
+        turn_bounds,
         fallbacks: fallbacks(&models),
         rules: LastingRules::new(Arc::new(ConfigRules { paths: paths.clone() })),
         ..Runtime::new(Arc::new(store), Arc::new(home), id, clock, Arc::new(masker))

@@ -6,7 +6,7 @@ mod approval;
 mod calls;
 mod config;
 mod file_changes;
-mod limits;
+pub(crate) mod limits;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -192,7 +192,8 @@ impl Turn<'_> {
             Ok((tree, spending)) => {
                 self.inbox.turn_holds(held.fence(), config.identity(tree));
                 self.end_lost_calls(&held, tree).await;
-                let (mut batch, mut answer_within, mut limits) = (vec![first], None, TurnLimits::default());
+                let (mut batch, mut answer_within) = (vec![first], None);
+                let mut limits = TurnLimits::new(self.runtime.turn_bounds);
                 while !batch.is_empty() {
                     answer_within =
                         batch.iter().filter_map(|pending| pending.answer_within).max().max(answer_within);
@@ -387,8 +388,10 @@ impl Turn<'_> {
                 }
                 _ => {}
             }
-            if let Ok(GenerationOutcome { cost: Some(more), .. }) = &generated {
-                cost = Some(cost.unwrap_or(Money::ZERO) + *more);
+            if let Ok(GenerationOutcome { cost: more, usage, estimated_usage, .. }) = &generated {
+                cost = more.map(|more| cost.unwrap_or(Money::ZERO) + more).or(cost);
+                let usage = usage.as_ref().unwrap_or(estimated_usage);
+                limits.count_tokens(usage.input() + usage.output);
             }
             let mut generated = match generated {
                 Ok(generated) if generated.error.is_none() => generated,

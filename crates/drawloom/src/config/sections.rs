@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use agent::TurnBounds;
 use commands::CommandError;
 use commands::settings::{
     Agent, ConfiguredTool, ExecSettings, Preset, ResourceLimits as CommandLimits, SearchEngine,
@@ -377,13 +378,31 @@ pub(crate) struct Limits {
     /// How long standard input, or a pipe named as a file, may send nothing.
     #[schemars(range(min = 0.05, max = 86_400), extend("unit" = "s"))]
     pub(crate) input_wait: f64,
+    /// How often the model is asked in a turn before it is asked whether the turn goes on. Where nobody can be asked, the
+    /// turn ends.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub(crate) turn_calls: u32,
+    /// How long a turn takes before the same is asked, without the time in which people are waited for.
+    #[schemars(range(min = 1, max = 1_000_000), extend("unit" = "s"))]
+    pub(crate) turn_time: u32,
+    /// How many tokens are sent and received in a turn before the same is asked.
+    #[schemars(range(min = 1, max = 1_000_000_000), extend("unit" = "tokens"))]
+    pub(crate) turn_tokens: u64,
+    /// How often the same tool is called with the same arguments, while no file changes, before the same is asked.
+    #[schemars(range(min = 2, max = 1_000))]
+    pub(crate) same_call: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let CommandLimits { free_space, search, show_all, node, paste, picture, input_wait } =
             CommandLimits::default();
+        let TurnBounds { model_calls, time, tokens, same_calls } = TurnBounds::default();
         Self {
+            turn_calls: model_calls,
+            turn_time: u32::try_from(time.as_secs()).unwrap_or(u32::MAX),
+            turn_tokens: tokens,
+            same_call: same_calls,
             free_space: Bytes(free_space),
             home_warn: Bytes(5 << 30),
             wal: Bytes(store::StoreLimits::default().wal),
@@ -398,6 +417,16 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Those of a turn.
+    pub(crate) fn of_turns(&self) -> TurnBounds {
+        TurnBounds {
+            model_calls: self.turn_calls,
+            time: Duration::from_secs(self.turn_time.into()),
+            tokens: self.turn_tokens,
+            same_calls: self.same_call,
+        }
+    }
+
     /// Those that commands keep.
     pub(crate) fn of_commands(&self) -> CommandLimits {
         CommandLimits {

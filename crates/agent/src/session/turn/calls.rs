@@ -1,6 +1,7 @@
 //! Calls of an answer: checked, started durably, run, and each result a node as soon as it is known (spec: agent §1, 7).
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -134,7 +135,9 @@ impl Turn<'_> {
                         let checked = if site.plan { checked.in_plan_mode() } else { checked };
                         let checked = Arc::new(checked);
                         let proposed = ProposedCall { tool: &asked.tool, checked: &checked, trust };
+                        let asked_since = Instant::now();
                         let permit = self.permit(site, limits.denied(), proposed).await?;
+                        limits.leave_out(asked_since.elapsed());
                         let is_approved = matches!(permit, Permit::Approved);
                         if let Permit::Refused(output) = permit {
                             let place = (site, part_of);
@@ -151,7 +154,10 @@ impl Turn<'_> {
                     }
                 }
             }
-            while let Some((asked, claim, output)) = running.next().await {
+            while let Some((asked, claim, (output, changed))) = running.next().await {
+                if changed {
+                    limits.begin_same_calls_anew();
+                }
                 last =
                     self.keep((site, part_of), (last, trust), (answer, &asked), output, Some(claim)).await?;
             }
@@ -225,21 +231,24 @@ fn batches(registry: &ToolRegistry, calls: Vec<AskedCall>) -> Vec<Vec<CheckedOrR
     batches
 }
 
-/// Runs a call on a thread that may wait for the disk.
+/// Runs a call on a thread that may wait for the disk; with whether a file was changed.
 async fn run(
     held: &SessionLease,
     checked: Arc<CheckedCall>,
     (changes, place): (CallChanges, CallPlace),
     asked: AskedCall,
     claim: Claim,
-) -> (AskedCall, Claim, ToolOutput) {
+) -> (AskedCall, Claim, (ToolOutput, bool)) {
     let cancel = held.cancel();
-    let ran = tokio::task::spawn_blocking(move || checked.run(&cancel, &changes, &place));
+    let ran = tokio::task::spawn_blocking(move || {
+        let output = checked.run(&cancel, &changes, &place);
+        (output, changes.are_some())
+    });
     let output = match ran.await {
         Ok(output) => output,
         Err(failed) => {
             tracing::error!(%failed, tool = asked.tool, "a tool failed in the program itself");
-            ToolOutput::error("the tool failed: this is an error of the program")
+            (ToolOutput::error("the tool failed: this is an error of the program"), true)
         }
     };
     (asked, claim, output)

@@ -58,6 +58,11 @@ impl CallChanges {
         Self { is_approved, ..self }
     }
 
+    /// Whether anything was written down.
+    pub(crate) fn are_some(&self) -> bool {
+        !self.recorded.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// The text of instructions that a change makes, if the owner saw its difference.
     fn approved_text<'c>(&self, change: &PlannedChange<'c>) -> Option<ApprovedText<'c>> {
         let (workspace, path) = (change.root, change.path.as_path());

@@ -1,6 +1,7 @@
 //! Limits of one turn (spec: agent §1 *Limits*).
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use super::approval::DeniedCalls;
 use crate::error::AgentError;
@@ -8,29 +9,70 @@ use crate::event::QuestionKind;
 use crate::questions::{Decision, Question, QuestionContext};
 use crate::runtime::Runtime;
 
-/// Model calls of a turn, until somebody says that it may go on.
-const MODEL_CALLS: u32 = 40;
-/// Calls of one tool with the same arguments, likewise.
-const SAME_CALLS: u32 = 3;
+/// How much a turn does until somebody says that it may go on; then as much again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnBounds {
+    pub model_calls: u32,
+    /// Time without that in which people are waited for.
+    pub time: Duration,
+    /// Tokens that were sent and received, estimated where nobody reported them.
+    pub tokens: u64,
+    /// Calls of one tool with the same arguments, as long as no file changes.
+    pub same_calls: u32,
+}
+
+impl Default for TurnBounds {
+    fn default() -> Self {
+        Self { model_calls: 40, time: Duration::from_hours(2), tokens: 2_000_000, same_calls: 3 }
+    }
+}
 
 /// Characters of arguments in a question.
 const SHOWN: usize = 200;
 
 /// What a turn did so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct TurnLimits {
+    bounds: TurnBounds,
+    /// What it may do by now; of calls with the same arguments each begins anew instead.
+    allowed: TurnBounds,
+    began: Instant,
+    /// How long people were waited for.
+    waited: Duration,
     model_calls: u32,
-    /// Model calls that were allowed beyond [`MODEL_CALLS`].
-    more: u32,
-    /// Calls by tool and arguments.
+    tokens: u64,
+    /// Calls by tool and arguments, since a file changed.
     same: HashMap<(String, String), u32>,
     is_met: bool,
     denied: DeniedCalls,
 }
 
 impl TurnLimits {
+    pub(super) fn new(bounds: TurnBounds) -> Self {
+        Self {
+            bounds,
+            allowed: bounds,
+            began: Instant::now(),
+            waited: Duration::ZERO,
+            model_calls: 0,
+            tokens: 0,
+            same: HashMap::new(),
+            is_met: false,
+            denied: DeniedCalls::default(),
+        }
+    }
+
     pub(super) const fn count_model_call(&mut self) {
         self.model_calls += 1;
+    }
+
+    pub(super) const fn count_tokens(&mut self, tokens: u64) {
+        self.tokens = self.tokens.saturating_add(tokens);
+    }
+
+    /// Leaves out a time in which somebody was asked.
+    pub(super) const fn leave_out(&mut self, waited: Duration) {
+        self.waited = self.waited.saturating_add(waited);
     }
 
     pub(super) const fn denied(&mut self) -> &mut DeniedCalls {
@@ -42,9 +84,35 @@ impl TurnLimits {
         *self.same.entry((tool.to_owned(), arguments.to_string())).or_default() += 1;
     }
 
+    /// A file changed: calls that were made before may say something else now.
+    pub(super) fn begin_same_calls_anew(&mut self) {
+        self.same.clear();
+    }
+
     /// Whether the turn has to end at its next answer.
-    pub(super) const fn are_met(&self) -> bool {
-        self.is_met || self.model_calls >= MODEL_CALLS + self.more
+    pub(super) fn are_met(&self) -> bool {
+        self.is_met || self.met().is_some()
+    }
+
+    /// What of the whole turn has come to its limit, with the question whether it may go on.
+    fn met(&self) -> Option<(String, String)> {
+        let (bounds, allowed) = (self.bounds, self.allowed);
+        if self.model_calls >= allowed.model_calls {
+            let what = format!("the model was asked {} times in this turn", self.model_calls);
+            return Some((what, format!("{} more?", bounds.model_calls)));
+        }
+        let time = self.began.elapsed().saturating_sub(self.waited);
+        if time >= allowed.time {
+            let minutes = |time: Duration| time.as_secs().div_ceil(60);
+            let what = format!("the turn takes {} minutes", minutes(time));
+            return Some((what, format!("{} more?", minutes(bounds.time))));
+        }
+        if self.tokens >= allowed.tokens {
+            let grouped = text::number::grouped;
+            let what = format!("{} tokens were sent and received in this turn", grouped(self.tokens));
+            return Some((what, format!("{} more?", grouped(bounds.tokens))));
+        }
+        None
     }
 
     /// Asks whether the turn goes on where a limit is met.
@@ -56,15 +124,18 @@ impl TurnLimits {
         runtime: &Runtime,
         asker: &QuestionContext<'_>,
     ) -> Result<(), AgentError> {
-        if self.model_calls >= MODEL_CALLS + self.more {
-            let what = format!("the model was asked {} times in this turn", self.model_calls);
-            self.ask(runtime, asker, (what, format!("{MODEL_CALLS} more?"))).await?;
-            self.more += MODEL_CALLS;
+        if let Some(question) = self.met() {
+            self.ask(runtime, asker, question).await?;
+            let (bounds, allowed) = (self.bounds, &mut self.allowed);
+            allowed.model_calls = self.model_calls.saturating_add(bounds.model_calls);
+            allowed.time = self.began.elapsed().saturating_sub(self.waited).saturating_add(bounds.time);
+            allowed.tokens = self.tokens.saturating_add(bounds.tokens);
         }
-        let repeated = self.same.iter().find(|(_, number)| **number >= SAME_CALLS);
+        let most = self.bounds.same_calls;
+        let repeated = self.same.iter().find(|(_, number)| **number >= most);
         if let Some(((tool, arguments), number)) = repeated.map(|(call, number)| (call.clone(), *number)) {
             let shown: String = text::terminal::one_line(&arguments).chars().take(SHOWN).collect();
-            let what = format!("{tool} was called {number} times with {shown}");
+            let what = format!("{tool} was called {number} times with {shown}, and no file changed between");
             self.ask(runtime, asker, (what, "go on?".to_owned())).await?;
             self.same.remove(&(tool, arguments));
         }
@@ -78,11 +149,47 @@ impl TurnLimits {
         (what, question): (String, String),
     ) -> Result<(), AgentError> {
         let question = Question::yes_or_no(QuestionKind::Limit, format!("{what}: {question}"));
+        let began = Instant::now();
         let asked = runtime.ask(asker, question).await?;
+        self.leave_out(began.elapsed());
         if asked.decision == Decision::Denied {
             self.is_met = true;
             return Err(AgentError::Limit(what));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn met(limits: &TurnLimits) -> String {
+        limits.met().map_or_else(String::new, |(what, question)| format!("{what}: {question}"))
+    }
+
+    #[test]
+    fn a_turn_comes_to_each_of_its_limits() {
+        let bounds = TurnBounds { model_calls: 2, tokens: 3_000, ..TurnBounds::default() };
+        let mut limits = TurnLimits::new(bounds);
+        limits.count_model_call();
+        limits.count_tokens(2_999);
+        assert!(!limits.are_met(), "{limits:?}");
+        limits.count_tokens(1);
+        assert_eq!(met(&limits), "3,000 tokens were sent and received in this turn: 3,000 more?");
+        limits.count_model_call();
+        assert_eq!(met(&limits), "the model was asked 2 times in this turn: 2 more?");
+        assert!(limits.are_met());
+    }
+
+    #[test]
+    fn time_in_which_people_are_waited_for_does_not_count() {
+        let mut limits = TurnLimits::new(TurnBounds { time: Duration::ZERO, ..TurnBounds::default() });
+        assert_eq!(met(&limits), "the turn takes 0 minutes: 0 more?");
+        limits.bounds.time = Duration::from_mins(90);
+        limits.allowed = limits.bounds;
+        limits.began = Instant::now().checked_sub(Duration::from_mins(100)).unwrap_or(limits.began);
+        limits.leave_out(Duration::from_mins(20));
+        assert_eq!(met(&limits), "");
     }
 }
