@@ -20,6 +20,8 @@ mod care;
 mod chat_flags;
 #[path = "cli/chatting.rs"]
 mod chatting;
+#[path = "cli/coding.rs"]
+mod coding;
 #[path = "cli/command_tools.rs"]
 mod command_tools;
 #[path = "cli/configuration.rs"]
@@ -71,6 +73,8 @@ mod finding;
 mod foreign_text;
 #[path = "cli/headless.rs"]
 mod headless;
+#[path = "cli/headless_faults.rs"]
+mod headless_faults;
 #[path = "cli/illustrations.rs"]
 mod illustrations;
 #[path = "cli/keeping.rs"]

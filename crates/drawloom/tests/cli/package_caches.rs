@@ -39,6 +39,11 @@ fn output(command: &mut Command) -> String {
     String::from_utf8(done.stdout).unwrap().trim().to_owned()
 }
 
+/// The toolchain that this program is built with.
+pub(crate) fn sysroot() -> String {
+    output(Command::new("rustc").args(["--print", "sysroot"]))
+}
+
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())
 }
@@ -105,7 +110,7 @@ fn copy_crate(to: &Path) {
 
 #[test]
 fn cargo_builds_and_tests_offline_with_a_crate_of_the_owners_cache() {
-    let toolchain = output(Command::new("rustc").args(["--print", "sysroot"]));
+    let toolchain = sysroot();
     let path = format!("PATH={toolchain}/bin:$PATH");
     let commands = [
         &format!("{path} cargo test --offline --quiet 2>&1"),
