@@ -378,8 +378,8 @@ pub(crate) struct Limits {
     /// How long standard input, or a pipe named as a file, may send nothing.
     #[schemars(range(min = 0.05, max = 86_400), extend("unit" = "s"))]
     pub(crate) input_wait: f64,
-    /// How often the model is asked in a turn before it is asked whether the turn goes on. Where nobody can be asked, the
-    /// turn ends.
+    /// How often the model is asked in a turn before you are asked whether it goes on. Where nobody can be asked, the turn
+    /// ends.
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) turn_calls: u32,
     /// How long a turn takes before the same is asked, without the time in which people are waited for.

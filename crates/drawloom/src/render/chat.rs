@@ -57,11 +57,12 @@ pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
     }
     let denied = done.denied.iter().map(|call| to.line(&call.why).into_owned());
     let shown = RenderedOutcome::new(body);
-    if to.terminal {
-        shown.noting(footer(done, to.columns.unwrap_or(usize::MAX)).into_iter().chain(limit(done)))
+    let below: Vec<String> = if to.terminal {
+        footer(done, to.columns.unwrap_or(usize::MAX))
     } else {
-        shown.noting(denied.chain(cut(&done.finish).map(str::to_owned)).chain(limit(done)))
-    }
+        cut(&done.finish).map(str::to_owned).into_iter().collect()
+    };
+    shown.noting(denied.chain(below).chain(limit(done)))
 }
 
 fn turn_finish(how: &TurnFinish) -> String {

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::terminal::Terminal;
+use crate::trust::with_terminal;
 use crate::world::{World, text};
 
 /// A world whose model writes AGENTS.md, which is asked about.
@@ -89,6 +91,17 @@ fn what_is_refused_stands_in_the_result_with_its_reason() {
         assert_eq!(written(&world), None);
         assert_eq!(world.json(&["approvals", "list"]).1["approvals"], json!([]));
     }
+}
+
+#[test]
+fn a_call_that_is_denied_is_told_at_a_terminal_too() {
+    let world = world();
+    let project = text(&world.path("project"));
+    let words = ["--workspace", &project, "chat", "-m", "Write it."];
+    let mut terminal = Terminal::start(with_terminal(&world.command(&words)));
+    terminal.shows("Done.");
+    terminal.shows("only after a person saw the difference");
+    assert_eq!(terminal.ended(), Some(0));
 }
 
 #[test]

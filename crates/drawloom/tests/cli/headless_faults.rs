@@ -82,7 +82,7 @@ fn world() -> World {
     world.write(
         "config.toml",
         &format!(
-            "[model]\ndefault = \"script:{file}\"\n[agents.assistant]\ntools = {tools}\n[limits]\nturn_calls = 3\n"
+            "[model]\ndefault = \"script:{file}\"\n[agents.assistant]\ntools = {tools}\n[limits]\nturn_calls = 3\nsame_call = 9\n"
         ),
     );
     world
@@ -135,7 +135,15 @@ fn run(world: &World, number: u64) {
     assert!(!err.contains("panicked"), "{}", told());
     match name {
         "denied" | "nobody answers" => assert_eq!(last["denied"][0]["tool"], "write", "{}", told()),
-        "limit" => assert_eq!(last["finish"], "limit", "{}", told()),
+        "limit" => {
+            assert_eq!(last["finish"], "limit", "{}", told());
+            assert_eq!(
+                last["limit"],
+                "the turn ended at a limit: the model was asked 3 times in this turn",
+                "{}",
+                told()
+            );
+        }
         _ => {}
     }
 }
