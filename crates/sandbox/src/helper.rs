@@ -20,6 +20,7 @@ mod memory;
 mod mount_calls;
 mod mounts;
 mod namespaces;
+mod own_network;
 mod seccomp;
 mod session;
 mod watch;
@@ -152,6 +153,10 @@ fn outer(
         send_descriptors(control, &made.in_order()).step("session")?;
         report(control, &HelperReport::Caches(caches));
         return Ok(());
+    }
+    if let (HelperTask::Network, Some(session)) = (&request.task, &passed.session) {
+        let (network, listener) = own_network::make(session)?;
+        return send_descriptors(control, &[network.as_fd(), listener.as_fd()]).step("network");
     }
     let namespaced = request.level == Level::Full;
     let mut place = inner::CommandPlace { session: None, input: passed.input };

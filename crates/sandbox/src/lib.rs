@@ -121,3 +121,6 @@ pub use walls::{Limits, Network, RootAccess, WallRoot, Walls};
 
 /// First argument that makes this program the helper.
 pub const HELPER_ARGUMENT: &str = "__exec";
+
+/// Port of the loopback of a command's own network where its proxy is: the one that proxies of the web usually have.
+pub const PROXY_PORT: u16 = 3128;

@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::caches::{CacheLayers, CachePlace, CacheState};
 use crate::level::Level;
+use crate::process_list::mark;
 use crate::walls::Walls;
 
 /// Longest message, in bytes: paths of a large workspace, far above any real one.
@@ -46,8 +47,27 @@ pub(crate) enum HelperTask {
     },
     /// Making the namespaces of a session, which the helper hands over.
     Session { temp_bytes: u64, caches: Vec<CacheLayers> },
+    /// Making a network of a command's own in a session, with a socket that listens in it; both are handed over.
+    Network,
     /// Attempts to leave the walls, made by the helper's own code.
     Probe(ProbeTargets),
+}
+
+impl HelperRequest {
+    /// A request for something that the helper makes and hands over, given so many descriptors.
+    pub(crate) fn without_a_command(task: HelperTask, descriptors: usize) -> Self {
+        Self {
+            level: Level::Full,
+            walls: Walls::around(Path::new("/"), Path::new("/")),
+            protected: Vec::new(),
+            hidden: Vec::new(),
+            quarantine: None,
+            mark: mark(),
+            descriptors,
+            caches: Vec::new(),
+            task,
+        }
+    }
 }
 
 /// What the attempts of a probe aim at, made by the supervisor.

@@ -11,6 +11,7 @@
 //! [`Session::end`] is called, every command of it ends; when this process ends, also by `kill -9`, the kernel closes the
 //! descriptors and ends the commands.
 
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,9 +27,10 @@ use crate::outcome::{Notice, Outcome, SandboxError};
 use crate::session_folder::SessionFolder;
 use crate::supervisor::{OutputSink, Run, RunScope, RunningCommand, Sandbox};
 
-/// Session of commands, by one or several owners.
+/// Session of commands, by one or several owners; with the namespaces of these commands where their network is not the
+/// session's.
 #[derive(Clone, Debug)]
-pub struct Session(Arc<SessionState>);
+pub struct Session(Arc<SessionState>, Option<Arc<SessionNamespaces>>);
 
 #[derive(Debug)]
 struct SessionState {
@@ -86,7 +88,7 @@ impl Sandbox {
         };
         let (ended, end) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|error| SandboxError::Start(error.into()))?;
-        Ok(Session(Arc::new(SessionState {
+        let state = SessionState {
             sandbox: self.clone(),
             level,
             namespaces,
@@ -97,7 +99,8 @@ impl Sandbox {
             accepted: Arc::default(),
             ended,
             end: Mutex::new(Some(end)),
-        })))
+        };
+        Ok(Session(Arc::new(state), None))
     }
 }
 
@@ -109,6 +112,24 @@ impl Session {
     /// How its commands have the package caches it was opened with, in the same order.
     pub fn caches(&self) -> &[CacheState] {
         &self.0.caches
+    }
+
+    /// The same session for commands whose network is their own: nothing is in it but a loopback, and on that a socket
+    /// which listens at [`PROXY_PORT`](crate::PROXY_PORT). Whoever holds it serves a proxy there; no other command has a
+    /// way to it, nor these to a server of the session. Blocks for some 10 ms.
+    ///
+    /// # Errors
+    /// Below level *full*, where no network can be made.
+    pub fn with_own_network(&self) -> Result<(Self, TcpListener), SandboxError> {
+        let state = &self.0;
+        let Some(shared) = &state.namespaces else {
+            let problem = format!("a network of its own needs level full, and the level is {}", state.level);
+            return Err(SandboxError::Walls { step: "network".into(), problem });
+        };
+        let (network, listener) = state.sandbox.make_network(shared)?;
+        let same = |of: &OwnedFd| of.try_clone().map_err(SandboxError::Start);
+        let own = SessionNamespaces { user: same(&shared.user)?, network, mounts: same(&shared.mounts)? };
+        Ok((Self(Arc::clone(state), Some(Arc::new(own))), listener))
     }
 
     /// Runs a command to its end, as [`Sandbox::run`] does, in the session and at its level. A folder that the walls name
@@ -171,7 +192,7 @@ impl Session {
         let mut accepted = state.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         accepted.extend(run.walls.touches.iter().cloned());
         Ok(RunScope {
-            namespaces: state.namespaces.clone(),
+            namespaces: self.1.clone().or_else(|| state.namespaces.clone()),
             input: None,
             cancelled: vec![state.ended.try_clone().map_err(SandboxError::Start)?],
             accepted: Arc::clone(&state.accepted),

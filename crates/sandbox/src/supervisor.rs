@@ -13,6 +13,7 @@ mod git_query;
 mod hidden_files;
 mod index_check;
 mod larger_tree;
+mod own_network;
 mod probe;
 mod relay;
 mod tracked_record;
@@ -20,6 +21,7 @@ mod tracked_record;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,7 +37,7 @@ use workspace::protected::{Protection, ProtectionMatch, touches};
 
 use crate::HELPER_ARGUMENT;
 use crate::caches::{CacheLayers, CachePlace, CacheState};
-use crate::descriptors::{PassedDescriptors, SessionNamespaces, receive_descriptors};
+use crate::descriptors::{PassedDescriptors, SessionNamespaces, receive_descriptors, send_descriptors};
 use crate::level::{Level, LevelReport};
 use crate::look::LookBefore;
 use crate::outcome::{Ending, Notice, Outcome, SandboxError};
@@ -296,7 +298,7 @@ impl Sandbox {
         descriptors: &[BorrowedFd<'_>],
         sink: Option<OutputSink>,
     ) -> Result<Conversation, SandboxError> {
-        let (control, theirs) = std::os::unix::net::UnixStream::pair().map_err(SandboxError::Start)?;
+        let (control, theirs) = UnixStream::pair().map_err(SandboxError::Start)?;
         let child = self.helper(theirs.into()).map_err(SandboxError::Start)?;
         let conversation = Conversation::begin(child, control, request, descriptors, sink);
         conversation.map_err(SandboxError::Start)
@@ -308,29 +310,34 @@ impl Sandbox {
         temp_bytes: u64,
         caches: Vec<CacheLayers>,
     ) -> Result<(SessionNamespaces, Vec<CacheState>), SandboxError> {
-        let (control, theirs) = std::os::unix::net::UnixStream::pair().map_err(SandboxError::Start)?;
+        let request = HelperRequest::without_a_command(HelperTask::Session { temp_bytes, caches }, 0);
+        self.ask_helper(&request, &[], |control, descriptors| {
+            let made = PassedDescriptors::of(descriptors).session;
+            match (made, receive(control)?) {
+                (Some(made), Some(HelperReport::Caches(states))) => Ok((made, states)),
+                _ => Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        })
+    }
+
+    /// Has a helper make something that is handed over as descriptors, and `read` it. Blocks for some 10 ms.
+    fn ask_helper<T>(
+        &self,
+        request: &HelperRequest,
+        descriptors: &[BorrowedFd<'_>],
+        read: impl FnOnce(&UnixStream, Vec<OwnedFd>) -> io::Result<T>,
+    ) -> Result<T, SandboxError> {
+        let (control, theirs) = UnixStream::pair().map_err(SandboxError::Start)?;
         let mut child = self.helper(theirs.into()).map_err(SandboxError::Start)?;
-        let nothing = Walls::around(Path::new("/"), Path::new("/"));
-        let request = HelperRequest {
-            level: Level::Full,
-            walls: nothing,
-            protected: Vec::new(),
-            hidden: Vec::new(),
-            quarantine: None,
-            mark: mark(),
-            descriptors: 0,
-            caches: Vec::new(),
-            task: HelperTask::Session { temp_bytes, caches },
-        };
-        let answer = || -> io::Result<Result<(SessionNamespaces, Vec<CacheState>), HelperReport>> {
+        let answer = || -> io::Result<Result<T, HelperReport>> {
             control.set_read_timeout(Some(MAKING))?;
-            send(&request, &control)?;
-            let (byte, descriptors) = receive_descriptors(&control)?;
-            if let Some(made) = PassedDescriptors::of(descriptors).session {
-                return Ok(match receive(&control)? {
-                    Some(HelperReport::Caches(states)) => Ok((made, states)),
-                    other => Err(other.ok_or(io::ErrorKind::UnexpectedEof)?),
-                });
+            send(request, &control)?;
+            if !descriptors.is_empty() {
+                send_descriptors(&control, descriptors)?;
+            }
+            let (byte, made) = receive_descriptors(&control)?;
+            if !made.is_empty() {
+                return read(&control, made).map(Ok);
             }
             let report = receive(io::Read::chain(byte.as_slice(), &control))?;
             report.map(Err).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
@@ -375,7 +382,7 @@ fn request_program(request: &HelperRequest) -> String {
         HelperTask::Command { arguments, .. } => {
             arguments.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default()
         }
-        HelperTask::Probe(_) | HelperTask::Session { .. } => String::new(),
+        HelperTask::Probe(_) | HelperTask::Session { .. } | HelperTask::Network => String::new(),
     }
 }
 

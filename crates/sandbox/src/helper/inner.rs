@@ -73,7 +73,9 @@ pub(super) fn run(
             report(control, &HelperReport::Escapes(attempts::escapes(targets)));
             Ok(())
         }
-        HelperTask::Session { .. } => Err(Failure::new("session", &"it has no command")),
+        HelperTask::Session { .. } | HelperTask::Network => {
+            Err(Failure::new("session", &"it has no command"))
+        }
         HelperTask::Command { arguments, directory } => {
             let mut command = command(request, arguments, directory)?;
             command.stdin(place.input.map_or_else(Stdio::inherit, Stdio::from));

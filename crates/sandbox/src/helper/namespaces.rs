@@ -49,7 +49,7 @@ pub(super) fn make(flags: UnshareFlags) -> Result<(), Failure> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1")).step("group of the user namespace")
 }
 
-fn unshare(flags: UnshareFlags) -> Result<(), Failure> {
+pub(super) fn unshare(flags: UnshareFlags) -> Result<(), Failure> {
     #[allow(unsafe_code, reason = "rustix marks all of unshare unsafe for the sake of the flag FILES")]
     // SAFETY: the flag FILES is in no call of this function.
     unsafe { unshare_unsafe(flags) }.step("namespaces")

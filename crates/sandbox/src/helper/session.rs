@@ -69,7 +69,7 @@ fn place_of(number: usize) -> PathBuf {
     Path::new("caches").join(number.to_string())
 }
 
-fn namespace(name: &str) -> Result<OwnedFd, Failure> {
+pub(super) fn namespace(name: &str) -> Result<OwnedFd, Failure> {
     File::open(format!("/proc/self/ns/{name}")).map(OwnedFd::from).step("session")
 }
 
