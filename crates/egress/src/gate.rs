@@ -42,6 +42,9 @@ pub enum Refusal {
     Address { host: String, address: IpAddr, why: &'static str },
     #[error("{host} is not reached: only {named} is opened for this")]
     Port { host: String, named: HostPort },
+    /// A command asked for a host that its call does not name.
+    #[error("{host} is not reached: it is none of the hosts that were named")]
+    NotNamed { host: String },
     #[error("{host} was not found: {why}")]
     NotFound { host: String, why: String },
 }

@@ -9,14 +9,18 @@
 //! search engine) may lie on this machine or in its network. One that a model or a page chose may not
 //! ([`Reach::Public`]), unless the owner named that host.
 //!
-//! Redirects of a fetch are followed by the gate itself, each of them judged as the first address was. A command with
-//! network will come through [`Gate::addresses`] as well.
+//! Redirects of a fetch are followed by the gate itself, each of them judged as the first address was. A command of the
+//! sandbox reaches the hosts that its call names through a [`Proxy`], which is this gate.
 
 mod address;
 mod client;
 mod fetch;
 mod gate;
 mod name;
+mod named_host;
+mod proxy;
+mod proxy_log;
+mod proxy_request;
 mod record;
 mod resolve;
 #[cfg(test)]
@@ -26,6 +30,8 @@ pub use client::{Client, ClientOptions, Redirects, Response, SendError};
 pub use fetch::{FetchError, FetchLimits, Fetched, fetch};
 pub use gate::{Gate, Reach, Refusal, Rule};
 pub use name::HostPort;
+pub use named_host::NamedHost;
+pub use proxy::Proxy;
 pub use record::{Purpose, Transfer};
 pub use reqwest::{Error, RequestBuilder, StatusCode, Url, header};
 pub use resolve::Resolve;

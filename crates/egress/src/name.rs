@@ -44,15 +44,21 @@ impl FromStr for HostPort {
 
     /// Reads `HOST:PORT`, an IPv6 address in brackets.
     fn from_str(text: &str) -> Result<Self, String> {
-        // As an address of the web is read, so that each spelling of a number is one host.
-        let url = Url::parse(&format!("http://{text}/")).ok();
-        let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        let is_bare = |url: &Url| url.path() == "/" && url.username().is_empty() && url.query().is_none();
-        url.filter(|url| has_port && is_bare(url) && url.fragment().is_none())
-            .as_ref()
-            .and_then(Self::of)
-            .ok_or_else(|| format!("{text:?} is no HOST:PORT"))
+        match written(text) {
+            Some((place, true)) => Ok(place),
+            _ => Err(format!("{text:?} is no HOST:PORT")),
+        }
     }
+}
+
+/// Reads `HOST` or `HOST:PORT`, and whether it has a port: one without has that of `http`.
+pub(crate) fn written(text: &str) -> Option<(HostPort, bool)> {
+    // As an address of the web is read, so that each spelling of a number is one host.
+    let url = Url::parse(&format!("http://{text}/")).ok()?;
+    let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    let is_bare = url.path() == "/" && !has_user && url.query().is_none() && url.fragment().is_none();
+    Some((HostPort::of(&url).filter(|_| is_bare)?, has_port))
 }
 
 impl fmt::Display for HostPort {

@@ -9,6 +9,7 @@ pub enum Purpose {
     Weights,
     Fetch,
     Search,
+    Command,
 }
 
 impl fmt::Display for Purpose {
@@ -18,19 +19,20 @@ impl fmt::Display for Purpose {
             Self::Weights => "a download of weights",
             Self::Fetch => "a fetch of a page",
             Self::Search => "a search",
+            Self::Command => "a command with network",
         })
     }
 }
 
-/// One request that was let go, with what came of it. It is logged when it is dropped, at level `info`; an address is
+/// One request that was let go, or one connection of a command, with what came of it. It is logged when it is dropped, at level `info`; an address is
 /// logged without its path, which may hold anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transfer {
     pub host: String,
     pub purpose: Purpose,
-    /// Bytes of the body that was sent; nothing where their count is not known.
+    /// Bytes of the body that was sent, or all of a connection; nothing where their count is not known.
     pub sent: Option<u64>,
-    /// Bytes of the body that was received.
+    /// Bytes of the body that was received, or all of a connection.
     pub received: u64,
 }
 

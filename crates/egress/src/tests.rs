@@ -1,6 +1,8 @@
 //! What the gate lets through, and what not. Of the addresses of this machine a test has some for public ones, so that there
 //! is somebody to answer there.
 
+mod proxying;
+
 use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
