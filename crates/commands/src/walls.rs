@@ -4,11 +4,13 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use ::tools::{CommandEgress, CommandNetwork, NetworkRequest};
+use egress::Gate;
 use sandbox::{Level, Sandbox, Session, Walls, git_folders_serving};
 
 use crate::error::CommandError;
 use crate::package_caches::CacheSurroundings;
-use crate::settings::ExecSettings;
+use crate::settings::{ExecSettings, WebSettings};
 
 /// Folders of toolchains below a person's home that hold programs and no credentials.
 const TOOLCHAINS: [&str; 6] = [".cargo/bin", ".rustup", ".pyenv", ".nvm/versions", ".volta", ".deno/bin"];
@@ -81,6 +83,27 @@ pub fn open_session(
     sandbox.open_session(level, place, TEMP_BYTES, &caches).map_err(|error| {
         CommandError::new("no_sandbox", 6, error.to_string(), "`drawloom doctor` looks at the sandbox")
     })
+}
+
+/// Opens the network that the owner asks for by words: hosts, `open`, or none. It needs a runtime of this thread.
+///
+/// # Errors
+/// A word is no host, or the machine has no such network.
+pub fn open_network(
+    words: &[String],
+    (session, walls): (&Session, &mut Walls),
+    web: &WebSettings,
+) -> Result<CommandNetwork, CommandError> {
+    let wrong = |why: String| CommandError::usage(why, "`--net HOST`, or `--net open` alone");
+    let request = match words {
+        [] => NetworkRequest::Off,
+        [word] if word == "open" => NetworkRequest::Open,
+        hosts => NetworkRequest::to(hosts).map_err(wrong)?,
+    };
+    let egress = CommandEgress { gate: Gate::default(), private_hosts: web.private_hosts.clone() };
+    request
+        .open(session, &egress, walls)
+        .map_err(|why| CommandError::refused("no_network", why, "`drawloom doctor` looks at the sandbox"))
 }
 
 /// Home of the owner.

@@ -401,7 +401,7 @@ fn policy_of(config: &Config) -> Result<Policy, CommandError> {
 }
 
 /// What the tools of the web reach.
-fn web_of(config: &Config) -> Result<WebSettings, CommandError> {
+pub(crate) fn web_of(config: &Config) -> Result<WebSettings, CommandError> {
     let web = config.web.of_commands();
     web.map_err(|why| CommandError::usage(why, "write HOST:PORT, as [\"localhost:8080\"]"))
 }

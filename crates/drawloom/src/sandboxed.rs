@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use commands::args::maintenance::SandboxArgs;
 use commands::results::maintenance::{ProtectedChange, Sandboxed};
-use commands::settings::ExecSettings;
+use commands::settings::{ExecSettings, WebSettings};
 use commands::{CommandError, CommandOutcome};
 use model::Clock;
 use sandbox::{
@@ -28,7 +28,7 @@ const OVER: u8 = 124;
 pub(crate) fn run(
     arguments: &SandboxArgs,
     paths: &InvocationPaths,
-    settings: &ExecSettings,
+    (settings, web): (&ExecSettings, &WebSettings),
     json: bool,
 ) -> Result<CommandOutcome, CommandError> {
     let sandbox = Sandbox::of_this_program().map_err(|error| refused(&SandboxError::Start(error)))?;
@@ -40,14 +40,18 @@ pub(crate) fn run(
             "run the command yourself, if you trust it",
         ));
     }
-    let (run, session) = walled(arguments, paths, settings, (&sandbox, &report))?;
+    let (mut run, session) = walled(arguments, paths, settings, (&sandbox, &report))?;
     let runtime = interrupt::runtime()?;
+    let network = {
+        let _within = runtime.enter();
+        commands::walls::open_network(&arguments.net, (&session, &mut run.walls), web)?
+    };
     // Heard from before the command begins: none of them may end this process with the command not yet looked at.
     let mut signals = {
         let _within = runtime.enter();
         EndSignals::listen().map_err(|error| refused(&SandboxError::Start(error)))?
     };
-    let mut running = session.start(run, (!json).then(printing)).map_err(|error| refused(&error))?;
+    let mut running = network.session.start(run, (!json).then(printing)).map_err(|error| refused(&error))?;
     let outcome = runtime.block_on(async {
         tokio::select! {
             biased;
@@ -59,7 +63,9 @@ pub(crate) fn run(
         running.outcome().await
     });
     runtime.shutdown_background();
-    outcome.map(|outcome| CommandOutcome::Sandboxed(told(&outcome, &report))).map_err(|error| refused(&error))
+    let mut told = told(&outcome.map_err(|error| refused(&error))?, &report);
+    told.notices.extend(network.lines());
+    Ok(CommandOutcome::Sandboxed(told))
 }
 
 /// Signals that end a command: Ctrl-C, the wish of another program, the end of the terminal.
@@ -199,7 +205,7 @@ fn told(outcome: &Outcome, report: &LevelReport) -> Sandboxed {
                 told.notices.push(format!("git has another text of {} than the folder", paths.join(", ")));
             }
             Notice::NetworkSeemsMissing => {
-                told.notices.push("it seems to need a network, which it has not".into());
+                told.notices.push("it seems to need a network: `--net HOST` names what it may reach".into());
             }
             Notice::Lacks(what) => told.notices.push(what.clone()),
         }

@@ -63,6 +63,8 @@ mod errors;
 mod everyday;
 #[path = "cli/exec.rs"]
 mod exec;
+#[path = "cli/exec_network.rs"]
+mod exec_network;
 #[path = "cli/file_tools.rs"]
 mod file_tools;
 #[path = "cli/files.rs"]

@@ -161,7 +161,8 @@ fn outer(
     let namespaced = request.level == Level::Full;
     let mut place = inner::CommandPlace { session: None, input: passed.input };
     if namespaced {
-        place.session = namespaces::enter(protections, passed.session.as_ref(), &request.caches)?;
+        place.session =
+            namespaces::enter(protections, request.walls.network, passed.session.as_ref(), &request.caches)?;
     } else if protections.has(Protection::EndTree) {
         set_child_subreaper(Some(getpid())).step("reaper")?;
     }

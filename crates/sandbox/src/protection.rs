@@ -3,6 +3,8 @@
 //! The shipped helper has all of them. The suite of escapes runs a helper of its own that lacks one at a time, to see
 //! that an attempt then succeeds: a suite that passes without a protection tests nothing.
 
+use crate::walls::Network;
+
 /// One protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
@@ -113,6 +115,11 @@ impl Protections {
 
     pub(crate) fn has_overlay(&self) -> bool {
         !self.kernel.lacks_overlay
+    }
+
+    /// Whether a command has a network of its own, or that of its session.
+    pub(crate) fn holds_network(&self, network: Network) -> bool {
+        self.has(Protection::NetNamespace) && network == Network::Off
     }
 
     pub(crate) fn has(&self, protection: Protection) -> bool {

@@ -45,7 +45,7 @@ use crate::output::OutputStream;
 use crate::process_list::mark;
 use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
 use crate::session_folder::SessionFolder;
-use crate::walls::Walls;
+use crate::walls::{Network, Walls};
 use conversation::{Conversation, Deadline, HelperFailure};
 use index_check::IndexStamps;
 
@@ -399,6 +399,9 @@ fn resolved(walls: &Walls) -> Result<Walls, SandboxError> {
     walls.git_folders.iter_mut().chain(&mut walls.private).try_for_each(resolve)?;
     walls.temp.iter_mut().chain([&mut walls.home]).try_for_each(resolve)?;
     walls.touches.iter_mut().try_for_each(resolve)?;
+    if walls.network == Network::Open {
+        own_network::show_name_servers(&mut walls);
+    }
     if let Some(home) = walls.owner_home.as_mut().filter(|home| home.exists()) {
         resolve(home)?;
     }

@@ -62,12 +62,14 @@ pub enum RootAccess {
     ReadWrite,
 }
 
-/// Network of a command. Named hosts and an open network come as further variants, each through a proxy of its own.
+/// Network of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
     /// Nothing but a loopback: the command's own, or that of its session.
     Off,
+    /// That of the machine.
+    Open,
 }
 
 /// Limits of a command.

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use drawloom_sandbox::{BackgroundCommand, CommandLine, Outcome, PackageCache, Run, Session, TextWait};
+use drawloom_sandbox::{
+    BackgroundCommand, CommandLine, Outcome, PackageCache, Run, SandboxError, Session, TextWait,
+};
 use serde::{Deserialize, Serialize};
 
 const LONG: Duration = Duration::from_secs(20);
@@ -23,6 +25,8 @@ pub(crate) struct Step {
 enum Action {
     /// A line run to its end.
     Run(String),
+    /// A line in a network of its own, with a text that whoever serves its proxy greets with.
+    Proxied(String, String),
     /// A line in the background, until it prints a text.
     Background(String, String),
     /// Text to the newest background command, and what is awaited from it.
@@ -89,15 +93,25 @@ async fn act(
 ) -> Given {
     let with = |line: String| Run { command: CommandLine::Shell(line), ..run.clone() };
     let mut given = Given { ending: String::new(), text: String::new(), notices: String::new() };
-    match action {
-        Action::Run(line) => match session.run(with(line), None).await {
-            Ok(outcome) => {
-                given.ending = format!("{:?}", outcome.ending);
-                given.text = outcome.standard.text() + &outcome.error.text();
-                given.notices = format!("{:?}", outcome.notices);
-            }
-            Err(error) => given.ending = error.to_string(),
+    let of = |outcome: Result<Outcome, SandboxError>| match outcome {
+        Ok(outcome) => Given {
+            ending: format!("{:?}", outcome.ending),
+            text: outcome.standard.text() + &outcome.error.text(),
+            notices: format!("{:?}", outcome.notices),
         },
+        Err(error) => Given { ending: error.to_string(), text: String::new(), notices: String::new() },
+    };
+    match action {
+        Action::Run(line) => given = of(session.run(with(line), None).await),
+        Action::Proxied(line, greeting) => {
+            given = match session.with_own_network() {
+                Ok((session, listener)) => {
+                    std::thread::spawn(move || greet(&listener, greeting.as_bytes()));
+                    of(session.run(with(line), None).await)
+                }
+                Err(error) => of(Err(error)),
+            }
+        }
         Action::Background(line, text) => {
             let mut command = session.start_background(with(line), 1 << 20).expect("a command");
             let waited = command.wait_for(text.as_bytes(), 0, LONG).await;
@@ -136,8 +150,12 @@ pub(crate) fn serve(port: &str) {
     let listener =
         TcpListener::bind(("127.0.0.1", port.parse().expect("a port"))).expect("a port that is free");
     println!("listening");
+    greet(&listener, b"hello");
+}
+
+fn greet(listener: &TcpListener, greeting: &[u8]) {
     for connection in listener.incoming() {
-        connection.and_then(|mut connection| connection.write_all(b"hello")).expect("a connection");
+        connection.and_then(|mut connection| connection.write_all(greeting)).expect("a connection");
     }
 }
 

@@ -63,6 +63,8 @@ impl Default for CheckpointRules {
 /// Folder of the records of commands that are running.
 const PENDING: &str = "pending";
 
+/// What is written down of a running command into which nothing from outside goes.
+const FROM_HERE: &str = "nothing from outside";
 /// How often it is written down that a command runs.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
@@ -204,18 +206,23 @@ impl Checkpoints {
         })
     }
 
-    /// Does something while it is written down, every second, that the process that does it lives.
-    pub(crate) fn while_alive<T>(&self, name: &str, work: impl FnOnce() -> T) -> T {
+    /// Does something while it is written down, every second, that the process that does it lives; and whether something
+    /// from outside goes into it.
+    pub(crate) fn while_alive<T>(&self, name: &str, is_outside: bool, work: impl FnOnce() -> T) -> T {
         let (ended, is_ended) = std::sync::mpsc::channel::<()>();
         let path = self.alive(name);
+        let says = if is_outside { "" } else { FROM_HERE };
+        let write = move || {
+            if let Err(error) = fs::write(&path, says) {
+                tracing::warn!(%error, "when a command ran is not known after a crash");
+            }
+        };
+        write();
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 loop {
-                    if let Err(error) = fs::write(&path, "") {
-                        tracing::warn!(%error, "when a command ran is not known after a crash");
-                    }
                     match is_ended.recv_timeout(HEARTBEAT) {
-                        Err(RecvTimeoutError::Timeout) => {}
+                        Err(RecvTimeoutError::Timeout) => write(),
                         Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
                     }
                 }
@@ -232,6 +239,11 @@ impl Checkpoints {
         let modified = fs::metadata(self.alive(name)).ok()?.modified().ok()?;
         let latest = (modified + 2 * HEARTBEAT).duration_since(UNIX_EPOCH).ok()?;
         i64::try_from(latest.as_nanos()).ok()
+    }
+
+    /// Whether something from outside went into what has an unfinished record. What is not known did.
+    pub(crate) fn was_outside(&self, name: &str) -> bool {
+        fs::read_to_string(self.alive(name)).map_or(true, |says| says != FROM_HERE)
     }
 
     /// Says that what a command changed since the record of this name is written down, or cannot be.

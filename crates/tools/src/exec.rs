@@ -4,6 +4,7 @@
 
 mod changed_files;
 mod masked_output;
+mod network;
 mod processes;
 pub(crate) mod report;
 mod watched_files;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use model::Cancel;
-use policy::{CommandFacts, CommandStart, NetworkWish, PathAccess, PathUse, SandboxLevel};
+use policy::{CommandFacts, CommandStart, PathAccess, PathUse, SandboxLevel};
 use sandbox::{CommandLine, Level, LevelReport, Outcome, RootAccess, Run, RunningCommand, Session, Walls};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -26,6 +27,8 @@ use crate::tool::{CallScope, Tool, ToolScope};
 
 pub(crate) use changed_files::note_outside;
 pub use changed_files::{ChangedFiles, recording, recover_command};
+use network::NetArgument;
+pub use network::{CommandEgress, CommandNetwork, NetworkRequest};
 pub use processes::Processes;
 pub(crate) use watched_files::watched;
 
@@ -33,7 +36,8 @@ pub(crate) use watched_files::watched;
 pub(crate) const EXEC: &str = "exec";
 
 const DESCRIPTION: &str = "Runs a line of a shell in the workspace and says how it ended, what it printed, and which files \
-it changed. It has no network and no terminal; what it leaves running is ended with it, unless it runs in the background.";
+it changed. It has no terminal, and no network but what `net` asks for; what it leaves running is ended with it, unless it runs in \
+the background.";
 
 /// Seconds that a command may run, unless it asks for more.
 const TIME: u32 = 60;
@@ -54,7 +58,9 @@ pub struct CommandScope {
     pub quarantine: PathBuf,
     pub checkpoints: Checkpoints,
     pub processes: Processes,
-    /// Whether one of its commands was of a call that was made in sight of something from outside.
+    /// What its commands with network go through.
+    pub egress: CommandEgress,
+    /// Whether one of its commands had network, or was of a call that was made in sight of something from outside.
     pub is_tainted: AtomicBool,
 }
 
@@ -85,6 +91,10 @@ pub(crate) struct Arguments {
     /// otherwise.
     #[serde(default)]
     touches: Vec<String>,
+    /// Network it has, which the owner is asked about: off, the hosts it needs (HOST, or HOST:PORT beside 80 and 443; over
+    /// its proxy), or open to any.
+    #[serde(default)]
+    net: NetArgument,
 }
 
 /// The tool itself, and the one for what it started.
@@ -102,7 +112,7 @@ fn command(scope: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
     let directory = place(scope, arguments).ok()?.path;
     let line = arguments.command.clone();
     let start = if arguments.background { CommandStart::Background } else { CommandStart::Foreground };
-    Some(CommandFacts { line, directory, network: NetworkWish::Off, publishes: false, start })
+    Some(CommandFacts { line, directory, network: arguments.net.wish(), publishes: false, start })
 }
 
 fn paths(scope: &ToolScope, arguments: &Arguments) -> Vec<PathUse> {
@@ -115,6 +125,7 @@ fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
     let place = place(scope, arguments)?;
     // Nobody is asked for what is refused afterwards.
     arguments.touches.iter().try_for_each(|path| touched_path(scope, &place, path).map(drop))?;
+    let network = network(scope, arguments)?;
     let explicit_line = |line: &str| explicit(&one_line(line)).into_owned();
     let mut shown: Vec<String> =
         arguments.command.lines().map(|line| format!("$ {}", explicit_line(line))).collect();
@@ -123,6 +134,9 @@ fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
     }
     if arguments.background {
         shown.push("in the background".to_owned());
+    }
+    if network.is_on() {
+        shown.push(format!("reaches {}", explicit_line(&network.to_string())));
     }
     shown.extend(arguments.touches.iter().map(|path| {
         let steers =
@@ -137,6 +151,21 @@ fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
     Ok(shown.join("\n"))
 }
 
+/// The network of a call.
+///
+/// # Errors
+/// It names hosts that are none, or asks for what there is not here.
+fn network(scope: &ToolScope, arguments: &Arguments) -> Result<NetworkRequest, String> {
+    let network = arguments.net.request()?;
+    if arguments.background && network == NetworkRequest::Open {
+        return Err(
+            "a command in the background has no open network: name the hosts it needs in net".to_owned()
+        );
+    }
+    let level = scope.commands.as_ref().map(|commands| commands.session.level());
+    level.map_or(Ok(()), |level| network.check(level)).map(|()| network)
+}
+
 fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     let scope = call.scope;
     let commands = scope.commands.as_ref().ok_or("commands cannot run on this machine")?;
@@ -144,9 +173,12 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         return Err("the command is empty".to_owned());
     }
     let place = place(scope, arguments)?;
-    let is_outside = call.meets_commands(commands);
+    let network = network(scope, arguments)?;
+    let mut walls = walls(commands, call, &place, arguments)?;
+    let opened = network.open(&commands.session, &commands.egress, &mut walls)?;
+    let is_outside =
+        if network.is_on() { call.opens_network(commands) } else { call.meets_commands(commands) };
     let directory = place.root.path().join(place.path.as_path());
-    let walls = walls(commands, call, &place, arguments)?;
     let run = Run {
         walls,
         command: CommandLine::Shell(arguments.command.clone()),
@@ -158,22 +190,25 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         note_outside(call, &commands.checkpoints, place.root);
     }
     if arguments.background {
-        return processes::start(call, commands, &arguments.command, run);
+        return processes::start(call, commands, (&arguments.command, network, opened), run);
     }
     // A command that sees every root read-only changes nothing.
     if call.plan_mode {
-        let outcome = run_to_end(&commands.session, run, call.cancel);
+        let outcome = run_to_end(&opened.session, run, call.cancel);
         note_outside(call, &commands.checkpoints, place.root);
         let outcome = outcome?;
         return Ok(report::told(scope, &outcome, &commands.report, None));
     }
     let recorder = (call.changes, call.cancel, is_outside);
     let (outcome, changed) = recording(&commands.checkpoints, place.root, recorder, || {
-        run_to_end(&commands.session, run, call.cancel)
+        run_to_end(&opened.session, run, call.cancel)
     })?;
     call.from_outside.set(call.from_outside.get() || changed.is_outside);
     match outcome {
-        Ok(outcome) => Ok(report::told(scope, &outcome, &commands.report, Some(&changed))),
+        Ok(outcome) => {
+            let told = report::told(scope, &outcome, &commands.report, Some(&changed));
+            Ok([Some(told), opened.told()].into_iter().flatten().collect::<Vec<_>>().join("\n"))
+        }
         Err(why) => Err(changed.told_changes().map_or(why.clone(), |changed| format!("{why}\n{changed}"))),
     }
 }

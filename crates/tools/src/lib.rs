@@ -24,7 +24,10 @@ pub use changes::{
 };
 pub use checkpoint::{CheckpointRules, Checkpoints, NOT_KEPT, records_with, remove_record, remove_records};
 pub use command_tool::CommandTool;
-pub use exec::{ChangedFiles, CommandScope, Processes, recording, recover_command};
+pub use exec::{
+    ChangedFiles, CommandEgress, CommandNetwork, CommandScope, NetworkRequest, Processes, recording,
+    recover_command,
+};
 pub use registry::{CheckedCall, ToolRegistry};
 pub use tool::{CallPlace, Tool, ToolOutput, ToolScope};
 pub use web::{IsShown, SearchEngine, SearchService, WEB_TOOLS, WebScope, tools as web_tools};

@@ -143,6 +143,12 @@ impl CallScope<'_> {
         }
         is_tainted
     }
+
+    /// The same for a command with network, of which all that it says and leaves is from outside.
+    pub(crate) fn opens_network(&self, commands: &CommandScope) -> bool {
+        commands.is_tainted.store(true, Ordering::SeqCst);
+        self.meets_commands(commands)
+    }
 }
 
 /// What a call said.

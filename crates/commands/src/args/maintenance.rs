@@ -181,6 +181,11 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "PATH")]
     #[serde(default)]
     pub touches: Vec<PathBuf>,
+    /// A host that it may reach: HOST, or HOST:PORT beside ports 443 and 80; several times for several. `open` for any, the
+    /// local network and this machine included.
+    #[arg(long, value_name = "HOST")]
+    #[serde(default)]
+    pub net: Vec<String>,
     /// End the command after this many seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = DAY)]
     #[serde(default = "day")]

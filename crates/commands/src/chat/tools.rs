@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ::tools::{
-    CheckpointRules, Checkpoints, CommandScope, IsShown, Processes, SeenFiles, Tool, ToolRegistry, ToolScope,
-    WEB_TOOLS, WebScope, web_tools,
+    CheckpointRules, Checkpoints, CommandEgress, CommandScope, IsShown, Processes, SeenFiles, Tool,
+    ToolRegistry, ToolScope, WEB_TOOLS, WebScope, web_tools,
 };
 use egress::Gate;
 use loom::Trust;
@@ -200,6 +200,10 @@ fn commands(app: &App, kind: SessionType) -> Result<Option<CommandScope>, Comman
         quarantine: home.dir(HomeDir::Quarantine).map_err(at_home)?,
         checkpoints: Checkpoints::within(records, rules),
         processes: Processes::default(),
+        egress: CommandEgress {
+            gate: Gate::default(),
+            private_hosts: app.settings.web.private_hosts.clone(),
+        },
         is_tainted: AtomicBool::default(),
     }))
 }

@@ -297,7 +297,8 @@ impl Exec {
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Web {
-    /// Hosts of this machine or its network that web_fetch may reach, as HOST:PORT; all others there are refused.
+    /// Hosts of this machine or its network that web_fetch may reach, and commands that name them, as HOST:PORT; all others
+    /// there are refused.
     pub(crate) private_hosts: Vec<String>,
     /// The search engine of web_search; without it there is no such tool.
     pub(crate) search: Option<SearchEngine>,

@@ -43,8 +43,13 @@ impl Site {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
+    /// HOST:PORT.
+    pub(crate) fn place(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
     /// The paths that were asked for.
-    fn paths(&self) -> Vec<String> {
+    pub(crate) fn paths(&self) -> Vec<String> {
         let heads = self.heard.lock().unwrap();
         heads.iter().map(|head| head.split(' ').nth(1).unwrap_or_default().to_owned()).collect()
     }
@@ -57,7 +62,7 @@ pub(crate) fn answer(kind: &str, body: &str) -> String {
     )
 }
 
-fn moved(to: &str) -> String {
+pub(crate) fn moved(to: &str) -> String {
     format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
 }
 

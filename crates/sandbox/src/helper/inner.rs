@@ -52,7 +52,7 @@ pub(super) fn run(
             report(control, &HelperReport::Lacks(lacking));
         }
     }
-    if full && protections.has(Protection::NetNamespace) {
+    if full && protections.holds_network(request.walls.network) {
         loopback::bring_up()?;
     }
     if full && protections.has(Protection::UtsNamespace) {

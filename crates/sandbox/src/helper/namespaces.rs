@@ -11,11 +11,13 @@ use super::{Failure, Step};
 use crate::caches::CachePlace;
 use crate::descriptors::SessionNamespaces;
 use crate::protection::{Protection, Protections};
+use crate::walls::Network;
 
-/// Enters new namespaces, but for those of a session, which are there. The process namespace is that of children only.
+/// Enters new namespaces, but for those of a session, which are there, and the machine's where the network is open. The process namespace is that of children only.
 /// Returns the session's mounts.
 pub(super) fn enter(
     protections: &Protections,
+    network: Network,
     session: Option<&SessionNamespaces>,
     caches: &[CachePlace],
 ) -> Result<Option<SessionMounts>, Failure> {
@@ -23,15 +25,16 @@ pub(super) fn enter(
         (Protection::MountNamespace, UnshareFlags::NEWNS),
         (Protection::PidNamespace, UnshareFlags::NEWPID),
         (Protection::IpcNamespace, UnshareFlags::NEWIPC),
-        (Protection::NetNamespace, UnshareFlags::NEWNET),
         (Protection::UtsNamespace, UnshareFlags::NEWUTS),
     ];
     let flags = wished.iter().filter(|(protection, _)| protections.has(*protection));
-    let flags = flags.fold(UnshareFlags::empty(), |flags, (_, flag)| flags | *flag);
+    let mut flags = flags.fold(UnshareFlags::empty(), |flags, (_, flag)| flags | *flag);
+    let holds_network = protections.holds_network(network);
+    flags.set(UnshareFlags::NEWNET, holds_network);
     let Some(session) = session else {
         return make(flags | UnshareFlags::NEWUSER).map(|()| None);
     };
-    session::enter(session, protections.has(Protection::NetNamespace))?;
+    session::enter(session, holds_network)?;
     unshare(flags & !UnshareFlags::NEWNET)?;
     match protections.has(Protection::MountNamespace) {
         true => session::mounts(session, caches).map(Some),

@@ -155,31 +155,47 @@ fn denied(level: Level, network: Network) -> Result<Rules, Failure> {
     rules.insert(libc::SYS_setrlimit, vec![rule(vec![is_mark(0)?])?]);
     rules.insert(libc::SYS_prlimit64, vec![rule(vec![is_mark(1)?, sets_a_limit()?])?]);
     match (level, network) {
-        (Level::Full, Network::Off) => {
-            let others =
-                FAMILIES.map(|family| condition(0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs())));
-            let others = others.into_iter().collect::<Result<Vec<_>, _>>()?;
-            rules.insert(libc::SYS_socket, vec![rule(others)?]);
+        (Level::Full, Network::Off | Network::Open) => {
+            rules.insert(libc::SYS_socket, vec![other_families(&FAMILIES)?]);
         }
         (Level::Partial | Level::None, Network::Off) => no_network(&mut rules)?,
+        (Level::Partial | Level::None, Network::Open) => no_unix_sockets(&mut rules)?,
     }
     Ok(rules)
 }
 
+/// Sockets of other families than these.
+fn other_families(families: &[libc::c_int]) -> Result<SeccompRule, Failure> {
+    let other =
+        families.iter().map(|family| condition(0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs())));
+    rule(other.collect::<Result<_, _>>()?)
+}
+
 /// Without a network namespace: no socket but those that begin and end in the command's own processes.
 fn no_network(rules: &mut Rules) -> Result<(), Failure> {
-    let unix = u64::from(libc::AF_UNIX.unsigned_abs());
-    // A datagram socket sends to any address without connecting, and the kernel makes one of a raw one.
+    let datagrams = datagrams()?;
+    let mut sockets = vec![other_families(&[libc::AF_UNIX])?];
+    sockets.extend(datagrams.clone());
+    rules.insert(libc::SYS_socket, sockets);
+    rules.insert(libc::SYS_socketpair, datagrams);
+    rules.insert(libc::SYS_connect, Vec::new());
+    Ok(())
+}
+
+/// The network of the machine, without the sockets of other programs that lie in folders: a service of the owner's behind
+/// one (D-Bus, Docker, an agent of keys) does whatever it is told, and nothing but the family tells them apart.
+fn no_unix_sockets(rules: &mut Rules) -> Result<(), Failure> {
+    rules.insert(libc::SYS_socket, vec![other_families(&[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?]);
+    rules.insert(libc::SYS_socketpair, datagrams()?);
+    Ok(())
+}
+
+/// Kinds of sockets of a machine that send to any address without connecting; the kernel makes one of a raw one.
+fn datagrams() -> Result<Vec<SeccompRule>, Failure> {
     let kind = |kind: libc::c_int| {
         rule(vec![condition(1, SeccompCmpOp::MaskedEq(0xf), u64::from(kind.unsigned_abs()))?])
     };
-    let datagrams = [kind(libc::SOCK_DGRAM)?, kind(libc::SOCK_RAW)?];
-    let mut sockets = vec![rule(vec![condition(0, SeccompCmpOp::Ne, unix)?])?];
-    sockets.extend(datagrams.clone());
-    rules.insert(libc::SYS_socket, sockets);
-    rules.insert(libc::SYS_socketpair, datagrams.into());
-    rules.insert(libc::SYS_connect, Vec::new());
-    Ok(())
+    Ok(vec![kind(libc::SOCK_DGRAM)?, kind(libc::SOCK_RAW)?])
 }
 
 /// Without a process namespace: no signal to processes known by number, nor to their groups, nor to everybody, and no

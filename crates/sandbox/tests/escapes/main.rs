@@ -13,6 +13,7 @@ mod classes;
 mod commands;
 mod git_folders;
 mod larger_repository;
+mod networks;
 mod removals;
 mod rows;
 mod sessions;

@@ -18,7 +18,7 @@ pub(crate) struct Given {
     pub(crate) notices: String,
 }
 
-fn follow(world: &World, level: Level, steps: &Value) -> Vec<Given> {
+pub(crate) fn follow(world: &World, level: Level, steps: &Value) -> Vec<Given> {
     given(world.sessions(level, &steps.to_string(), &[]))
 }
 

@@ -216,7 +216,7 @@ fn what_was_changed_after_a_process_had_died_is_not_the_commands() {
     at.put("person", "old");
     at.put("gone", "old");
     let before = at.records.record(&at.root(), Some("call"), &Cancel::never()).unwrap();
-    let until = at.records.while_alive("call", || {
+    let until = at.records.while_alive("call", false, || {
         at.put("command", "new");
         fs::remove_file(at.path("gone")).unwrap();
         let at_command = at.root().stamp(&RelativePath::parse("command").unwrap()).unwrap().1.changed;

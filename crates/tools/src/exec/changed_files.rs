@@ -57,7 +57,7 @@ pub fn recording<T>(
     let before = checkpoints
         .record(root, Some(&recorder.name()), cancel)
         .map_err(|error| format!("it was not run, as its workspace could not be recorded: {error}"))?;
-    let ran = checkpoints.while_alive(&recorder.name(), run);
+    let ran = checkpoints.while_alive(&recorder.name(), is_outside, run);
     Ok((ran, write_down(checkpoints, root, (&before, is_outside), recorder)))
 }
 
@@ -159,7 +159,9 @@ pub fn recover_command(
     let root = Root::open(&root, guard).map_err(|error| error.to_string())?;
     let after = checkpoints.record(&root, None, &Cancel::never()).map_err(|error| error.to_string())?;
     let differences = Differences::between(&before, &after, checkpoints.lived_until(&name));
-    let is_outside = !outside_of(&before, recorder).is_empty() || !outside_of(&after, recorder).is_empty();
+    let is_outside = checkpoints.was_outside(&name)
+        || !outside_of(&before, recorder).is_empty()
+        || !outside_of(&after, recorder).is_empty();
     keep(&root, (&before, &after), (&differences.changes, is_outside), recorder)?;
     checkpoints.finish(&name);
     Ok(differences.changes.len())

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use model::Cancel;
-use policy::{CommandFacts, CommandStart, NetworkWish, unfinished_line};
+use policy::{CommandFacts, CommandStart, unfinished_line};
 use sandbox::{BackgroundCommand, Run, TextWait};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use workspace::RelativePath;
 
 use super::masked_output::MaskedOutput;
-use super::{CommandScope, blocking, note_outside, report};
+use super::{CommandNetwork, CommandScope, NetworkRequest, blocking, note_outside, report};
 use crate::changes::line_name;
 use crate::tool::{CallScope, Tool, ToolScope};
 
@@ -56,6 +56,9 @@ struct Process {
     in_plan_mode: bool,
     /// End of its input so far that a further one goes on with: what it does is what both say together.
     unfinished: String,
+    /// Network that it was started with: what it is handed is a command with that.
+    request: NetworkRequest,
+    network: CommandNetwork,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -109,10 +112,17 @@ fn plan_mode_refusal(scope: &ToolScope, arguments: &Arguments) -> Option<String>
 
 /// What is written to a command may be lines of a shell. Their beginning may have been written before.
 fn command(scope: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
-    let line = unfinished(scope, arguments.process) + arguments.input.as_ref()?;
-    let directory = RelativePath::root();
-    let start = CommandStart::Input;
-    Some(CommandFacts { line, directory, network: NetworkWish::Off, publishes: false, start })
+    let input = arguments.input.as_ref()?;
+    let line = unfinished(scope, arguments.process) + input;
+    let network = request(scope, arguments.process).wish();
+    let (directory, start) = (RelativePath::root(), CommandStart::Input);
+    Some(CommandFacts { line, directory, network, publishes: false, start })
+}
+
+/// Network that a process was started with.
+fn request(scope: &ToolScope, number: u32) -> NetworkRequest {
+    let process = scope.commands.as_ref().and_then(|commands| commands.processes.find(number).ok());
+    process.map_or(NetworkRequest::Off, |process| locked(&process).request.clone())
 }
 
 /// What a process was handed of a line that has not ended.
@@ -134,6 +144,10 @@ fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
     shown.extend(arguments.input.iter().flat_map(|input| lines(input)));
     if arguments.end_of_input {
         shown.push("and the end of its input".to_owned());
+    }
+    let network = request(scope, number);
+    if network.is_on() {
+        shown.push(format!("it reaches {}", line_name(&network.to_string())));
     }
     Ok(shown.join("\n"))
 }
@@ -166,15 +180,16 @@ fn runs(process: &Mutex<Process>) -> bool {
 pub(super) fn start(
     call: &CallScope<'_>,
     commands: &CommandScope,
-    line: &str,
+    command: (&str, NetworkRequest, CommandNetwork),
     mut run: Run,
 ) -> Result<String, String> {
+    let (line, request, network) = command;
     let mut processes = locked(&commands.processes.0);
     if processes.values().filter(|process| runs(process)).count() >= MOST {
         return Err(format!("{MOST} commands run in the background already: end one of them"));
     }
     run.walls.limits.time_ms = TIME_MS;
-    let command = commands.session.start_background(run, LOG).map_err(|error| error.to_string())?;
+    let command = network.session.start_background(run, LOG).map_err(|error| error.to_string())?;
     let number = processes.keys().next_back().map_or(1, |last| last + 1);
     let process = Process {
         line: line.to_owned(),
@@ -183,6 +198,8 @@ pub(super) fn start(
         output: MaskedOutput::new(&call.scope.masker),
         in_plan_mode: call.plan_mode,
         unfinished: String::new(),
+        request,
+        network,
     };
     processes.insert(number, Arc::new(Mutex::new(process)));
     while processes.len() > REMEMBERED {
@@ -261,6 +278,7 @@ fn look(
     if !notes.is_empty() {
         parts.push(format!("[notes]\n{}", notes.join("\n")));
     }
+    parts.extend(process.network.told());
     let told = parts.join("\n");
     if took_input { Ok(told) } else { Err(told) }
 }

@@ -1,0 +1,232 @@
+//! Network of a command: none, the hosts that its call names, or any (spec: security §10).
+//!
+//! With named hosts a command has a network of its own in which there is nothing but its proxy, which is the gate of all
+//! that leaves; what a program does without the proxy reaches nobody. What comes is from outside, and so is what the
+//! command makes of it.
+
+use std::fmt;
+
+use egress::{Gate, HostPort, NamedHost, Proxy};
+use policy::NetworkWish;
+use sandbox::{Level, Network, PROXY_PORT, Session, Walls};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+use crate::changes::line_name;
+
+/// Hosts that a call names at most: whoever is asked reads all of them.
+const MOST: usize = 16;
+/// Names of this machine, which is the command's own network here.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// What commands with network go through.
+#[derive(Clone, Debug, Default)]
+pub struct CommandEgress {
+    pub gate: Gate,
+    /// Hosts of this machine or its network that a call may name.
+    pub private_hosts: Vec<HostPort>,
+}
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum NetArgument {
+    Word(NetWord),
+    Hosts(Vec<String>),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum NetWord {
+    Off,
+    Open,
+}
+
+impl Default for NetArgument {
+    fn default() -> Self {
+        Self::Word(NetWord::Off)
+    }
+}
+
+/// Network that a command asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NetworkRequest {
+    Off,
+    Hosts(Vec<NamedHost>),
+    /// Any host, this machine and its network included.
+    Open,
+}
+
+impl NetArgument {
+    /// What is asked for.
+    ///
+    /// # Errors
+    /// A host is none, or there are too many or none at all.
+    pub(crate) fn request(&self) -> Result<NetworkRequest, String> {
+        match self {
+            Self::Word(NetWord::Off) => Ok(NetworkRequest::Off),
+            Self::Word(NetWord::Open) => Ok(NetworkRequest::Open),
+            Self::Hosts(hosts) => NetworkRequest::to(hosts),
+        }
+    }
+
+    /// What policy is told.
+    pub(crate) fn wish(&self) -> NetworkWish {
+        match (self.request(), self) {
+            (Ok(request), _) => request.wish(),
+            // The call itself is refused.
+            (Err(_), Self::Hosts(hosts)) => NetworkWish::Hosts(hosts.clone()),
+            (Err(_), Self::Word(_)) => NetworkWish::Open,
+        }
+    }
+}
+
+impl NetworkRequest {
+    /// A network with these hosts.
+    ///
+    /// # Errors
+    /// A host is none, or there are too many or none at all.
+    pub fn to(hosts: &[String]) -> Result<Self, String> {
+        if hosts.is_empty() || hosts.len() > MOST {
+            return Err(format!("net names {} hosts: it takes 1 to {MOST}, or `off`", hosts.len()));
+        }
+        let hosts = hosts.iter().map(|host| host.parse().map_err(|why| format!("net: {why}")));
+        hosts.collect::<Result<_, String>>().map(Self::Hosts)
+    }
+
+    /// What policy is told: of hosts their names, as rules have them.
+    pub(crate) fn wish(&self) -> NetworkWish {
+        match self {
+            Self::Off => NetworkWish::Off,
+            Self::Hosts(hosts) => {
+                NetworkWish::Hosts(hosts.iter().map(|host| host.host().to_owned()).collect())
+            }
+            Self::Open => NetworkWish::Open,
+        }
+    }
+
+    pub fn is_on(&self) -> bool {
+        *self != Self::Off
+    }
+
+    /// Whether a machine at a level of the sandbox has such a network.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn check(&self, level: Level) -> Result<(), String> {
+        match self {
+            Self::Hosts(_) if level < Level::Full => Err(format!(
+                "named hosts need the sandbox at level full, where a command has a network of its own; here it is {level}"
+            )),
+            Self::Off | Self::Hosts(_) | Self::Open => Ok(()),
+        }
+    }
+
+    /// Makes it for one command, and says in the walls how programs find it. It blocks, and needs a runtime of this thread
+    /// to serve the proxy.
+    ///
+    /// # Errors
+    /// It cannot be had here.
+    pub fn open(
+        &self,
+        session: &Session,
+        egress: &CommandEgress,
+        walls: &mut Walls,
+    ) -> Result<CommandNetwork, String> {
+        self.check(session.level())?;
+        let hosts = match self {
+            Self::Hosts(hosts) => hosts,
+            Self::Off | Self::Open => {
+                walls.network = if *self == Self::Open { Network::Open } else { Network::Off };
+                return Ok(CommandNetwork { session: session.clone(), proxy: None });
+            }
+        };
+        let runtime = Handle::try_current().map_err(|error| error.to_string())?;
+        let (session, listener) = session.with_own_network().map_err(|error| error.to_string())?;
+        walls.environment.extend(variables(hosts));
+        let proxy = egress.gate.proxy(hosts.clone(), egress.private_hosts.clone());
+        let serving = proxy.clone();
+        let task = runtime.spawn(async move {
+            if let Err(error) = serving.serve(listener).await {
+                tracing::warn!(%error, "the proxy of a command is not served");
+            }
+        });
+        Ok(CommandNetwork { session, proxy: Some(ServedProxy { proxy, task: task.abort_handle() }) })
+    }
+}
+
+impl fmt::Display for NetworkRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("no network"),
+            Self::Hosts(hosts) => {
+                let hosts: Vec<String> = hosts.iter().map(NamedHost::to_string).collect();
+                f.write_str(&hosts.join(", "))
+            }
+            Self::Open => f.write_str("any host, the local network and this machine included"),
+        }
+    }
+}
+
+/// Network of one command. With it go the proxy and its connections.
+#[derive(Debug)]
+pub struct CommandNetwork {
+    /// The session that the command runs in.
+    pub session: Session,
+    proxy: Option<ServedProxy>,
+}
+
+#[derive(Debug)]
+struct ServedProxy {
+    proxy: Proxy,
+    task: AbortHandle,
+}
+
+impl Drop for ServedProxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl CommandNetwork {
+    /// What it reached so far and what it was refused, in lines.
+    pub fn lines(&self) -> Vec<String> {
+        let lines = self.proxy.iter().flat_map(|served| served.proxy.lines());
+        lines.map(|line| line_name(&line)).collect()
+    }
+
+    /// The same as a part of a result; none where there is nothing to tell.
+    pub(crate) fn told(&self) -> Option<String> {
+        let lines = self.lines();
+        (!lines.is_empty()).then(|| format!("[network]\n{}", lines.join("\n")))
+    }
+}
+
+/// Settings by which programs use the proxy: those that curl, wget, pip, cargo and most others read, and those of npm,
+/// node and git, of which the last else prefers what its configuration says.
+fn variables(hosts: &[NamedHost]) -> Vec<(String, String)> {
+    let proxy = format!("http://127.0.0.1:{PROXY_PORT}");
+    let direct: Vec<&str> =
+        LOOPBACK.into_iter().filter(|own| hosts.iter().all(|host| host.host() != *own)).collect();
+    let direct = direct.join(",");
+    let either_case = |name: &str, value: &str| {
+        [name.to_owned(), name.to_ascii_uppercase()].map(|name| (name, value.to_owned()))
+    };
+    let mut variables: Vec<(String, String)> = ["http_proxy", "https_proxy", "all_proxy"]
+        .iter()
+        .flat_map(|name| either_case(name, &proxy))
+        .chain(either_case("no_proxy", &direct))
+        .collect();
+    let own = [
+        ("npm_config_proxy", proxy.as_str()),
+        ("npm_config_https_proxy", &proxy),
+        ("npm_config_noproxy", &direct),
+        ("NODE_USE_ENV_PROXY", "1"),
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "http.proxy"),
+        ("GIT_CONFIG_VALUE_0", &proxy),
+    ];
+    variables.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    variables
+}
