@@ -220,6 +220,7 @@ fn a_call_that_names_no_host_or_too_much_is_refused_with_the_reason() {
         json!({"name": "exec", "arguments": {"command": "sleep 1", "background": true, "net": "open"}});
     let refused = [
         (exec_with("true", json!([])), "net names 0 hosts"),
+        (exec_with("true", json!(["example.org", "open"])), "net names open among hosts"),
         (exec_with("true", json!(["https://example.org/"])), "is no HOST or HOST:PORT"),
         (exec_with("true", json!(["*.example.org"])), "each host is named by itself"),
         (exec_with("true", "on"), "Invalid parameters of exec"),

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::web::{Site, answer, named};
 use crate::world::World;
 
 fn world() -> World {
@@ -58,4 +59,28 @@ fn as_json_it_says_what_became_of_the_command() {
     assert_eq!((run.code, told["exit"].as_u64(), told["output"].as_str()), (Some(3), Some(3), Some("a\n")));
     assert_eq!(told["level"], "full");
     assert!(told["protected"][0]["path"].as_str().unwrap().ends_with("here/.envrc"), "{told}");
+}
+
+#[test]
+fn a_host_that_is_named_is_reached_and_told() {
+    let world = world();
+    let (site, other) =
+        (Site::start(|_| answer("text/plain", "there\n")), Site::start(|_| answer("text/plain", "sink")));
+    world.write("config.toml", &named(&[&site, &other]));
+    let line = format!("curl -sS {}; curl -sS {}", site.url("/"), other.url("/"));
+    let run = world.run(&["sandbox", "--net", &site.place(), "--", "sh", "-c", &line]);
+    assert_eq!((run.code, other.paths()), (Some(0), Vec::new()), "{run:?}");
+    let told = [
+        format!("reached {}: ", site.place()),
+        format!("{} is not reached: it is none of the hosts that were named", other.place()),
+    ];
+    assert!(run.out.starts_with("there\n") && told.iter().all(|told| run.err.contains(told)), "{run:?}");
+    let open = world.run(&["sandbox", "--net", "open", "--", "sh", "-c", &line]);
+    assert_eq!(
+        (open.code, open.out.as_str(), other.paths()),
+        (Some(0), "there\nsink", vec!["/".to_owned()]),
+        "{open:?}"
+    );
+    let mixed = world.run(&["sandbox", "--net", "open", "--net", "example.org", "--", "true"]);
+    assert_eq!(mixed.code, Some(2), "{mixed:?}");
 }

@@ -91,6 +91,9 @@ impl NetworkRequest {
         if hosts.is_empty() || hosts.len() > MOST {
             return Err(format!("net names {} hosts: it takes 1 to {MOST}, or `off`", hosts.len()));
         }
+        if let Some(word) = hosts.iter().find(|host| ["off", "open"].contains(&host.as_str())) {
+            return Err(format!("net names {word} among hosts: it stands alone"));
+        }
         let hosts = hosts.iter().map(|host| host.parse().map_err(|why| format!("net: {why}")));
         hosts.collect::<Result<_, String>>().map(Self::Hosts)
     }
