@@ -2,6 +2,7 @@
 
 use std::net::UdpSocket;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -192,6 +193,32 @@ fn s3_what_a_command_with_network_says_and_makes_is_from_outside() {
     assert_eq!(site.paths(), ["/"]);
     std::fs::remove_file(world.path("project/page.txt")).unwrap();
     assert_eq!(turn("four", &[&[exec("true")], &[fetch]]), 0, "the control");
+}
+
+#[test]
+fn s3_what_such_a_command_made_is_from_outside_also_where_it_was_cut_off_with_its_process() {
+    let site = site();
+    for (net, denied) in [(json!([site.place()]), 1), (json!("off"), 0)] {
+        let made = exec_with("echo what came from somewhere > page.txt; sleep 300", net);
+        let world = calling(&[made], &[&site], ALLOW);
+        let (project, page) = (text(&world.path("project")), world.path("project/page.txt"));
+        let mut child = world.command(&["--workspace", &project, "chat", "-m", "Do it."]).spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !std::fs::read_to_string(&page).is_ok_and(|text| text.ends_with('\n')) {
+            assert!(Instant::now() < deadline, "the command does not run");
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        script(&world, &[]);
+        chat(&world, "What now?");
+        let read = json!({"name": "read", "arguments": {"path": "page.txt"}});
+        let fetch = exec_with(&format!("curl -sS {}", site.url("/")), json!([site.place()]));
+        script(&world, &[&[read], &[fetch]]);
+        let words = ["--workspace", &project, "chat", "--session", "other", "-m", "Go on."];
+        let (_, done) = world.json(&words);
+        assert_eq!(done["denied"].as_array().map_or(0, Vec::len), denied, "{done}");
+    }
 }
 
 #[test]

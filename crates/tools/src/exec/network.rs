@@ -233,3 +233,55 @@ fn variables(hosts: &[NamedHost]) -> Vec<(String, String)> {
     variables.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
     variables
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn wish(net: Value) -> NetworkWish {
+        serde_json::from_value::<NetArgument>(net).unwrap().wish()
+    }
+
+    #[test]
+    fn policy_is_told_names_as_rules_have_them_and_of_what_is_no_host_no_less() {
+        let hosts = |names: &[&str]| NetworkWish::Hosts(names.iter().map(|&name| name.to_owned()).collect());
+        assert_eq!(
+            wish(json!(["EXAMPLE.org.:8443", "0x7f.1", "[::1]:80"])),
+            hosts(&["example.org", "127.0.0.1", "::1"])
+        );
+        assert_eq!(
+            wish(json!(["example.org", "https://evil.test/"])),
+            hosts(&["example.org", "https://evil.test/"])
+        );
+        assert_eq!(wish(json!([])), hosts(&[]));
+        assert_eq!((wish(json!("off")), wish(json!("open"))), (NetworkWish::Off, NetworkWish::Open));
+        assert_eq!(NetArgument::default().wish(), NetworkWish::Off);
+    }
+
+    #[test]
+    fn named_hosts_are_only_where_a_command_has_a_network_of_its_own() {
+        let hosts = NetworkRequest::to(&["example.org".to_owned()]).unwrap();
+        assert!(hosts.check(Level::Full).is_ok());
+        for level in [Level::Partial, Level::None] {
+            assert!(hosts.check(level).unwrap_err().contains("need the sandbox at level full"), "{level}");
+            assert!(NetworkRequest::Open.check(level).is_ok() && NetworkRequest::Off.check(level).is_ok());
+        }
+    }
+
+    #[test]
+    fn programs_find_the_proxy_and_reach_only_the_loopback_that_is_not_named_without_it() {
+        let set = |hosts: &[&str]| {
+            let hosts: Vec<NamedHost> = hosts.iter().map(|host| host.parse().unwrap()).collect();
+            variables(&hosts).into_iter().collect::<std::collections::BTreeMap<_, _>>()
+        };
+        let usual = set(&["example.org"]);
+        for name in ["HTTP_PROXY", "https_proxy", "ALL_PROXY", "npm_config_https_proxy", "GIT_CONFIG_VALUE_0"]
+        {
+            assert_eq!(usual[name], "http://127.0.0.1:3128", "{name}");
+        }
+        assert_eq!(usual["no_proxy"], "localhost,127.0.0.1,::1");
+        assert_eq!(set(&["127.0.0.1:8080", "localhost"])["NO_PROXY"], "::1");
+    }
+}
