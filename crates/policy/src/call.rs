@@ -166,6 +166,11 @@ impl CallFacts {
         self.host.iter().chain(named).map(String::as_str)
     }
 
+    /// Whether a port of this machine is asked for.
+    pub fn publishes(&self) -> bool {
+        self.command.as_ref().is_some_and(|command| command.publishes)
+    }
+
     /// Whether hosts may be reached that are not named.
     pub fn is_open(&self) -> bool {
         match &self.command {

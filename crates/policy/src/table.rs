@@ -21,6 +21,7 @@ pub enum RowId {
     PlanWrite,
     PlanMessage,
     PlanNetwork,
+    PlanPublish,
     PlanSandbox,
     TaintedNetworkExec,
     TaintedWeb,
@@ -156,6 +157,13 @@ pub const TABLE: &[Row] = &[
         "plan mode is on: commands have no network until the owner ends it",
     ),
     Row::new(
+        RowId::PlanPublish,
+        DENY,
+        Never,
+        |call, session| session.plan_mode && call.publishes(),
+        "plan mode is on: no port is published until the owner ends it",
+    ),
+    Row::new(
         RowId::PlanSandbox,
         DENY,
         Never,
@@ -230,8 +238,8 @@ pub const TABLE: &[Row] = &[
         RowId::ExecPublish,
         ASK,
         Never,
-        |call, _| call.command.as_ref().is_some_and(|command| command.publishes),
-        "the command asks for a port of this machine",
+        |call, _| call.publishes(),
+        "the command asks for a port of this machine: what it shows in your browser runs with your network",
     )
     .repeat(Repeat::EachTime),
     Row::new(

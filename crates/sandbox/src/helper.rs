@@ -23,6 +23,7 @@ mod namespaces;
 mod own_network;
 mod seccomp;
 mod session;
+mod session_sockets;
 mod watch;
 
 use std::io;
@@ -157,6 +158,10 @@ fn outer(
     if let (HelperTask::Network, Some(session)) = (&request.task, &passed.session) {
         let (network, listener) = own_network::make(session)?;
         return send_descriptors(control, &[network.as_fd(), listener.as_fd()]).step("network");
+    }
+    if matches!(request.task, HelperTask::Sockets) {
+        let session = passed.session.ok_or_else(|| Failure::new("session", &"it is not named"))?;
+        return session_sockets::hand_out(control, &session);
     }
     let namespaced = request.level == Level::Full;
     let mut place = inner::CommandPlace { session: None, input: passed.input };

@@ -21,7 +21,8 @@
 //!
 //! [`Sandbox::open_session`] makes what the commands of one conversation share: at level *full* a network in which there is
 //! only its loopback, and a `/tmp`; below it a folder as `/tmp`. No process keeps it; see [`Session`]. A background command
-//! is polled by place in its output, written to, and ended by itself, with its session, or with this process.
+//! is polled by place in its output, written to, and ended by itself, with its session, or with this process. A server in one
+//! is reached from the machine by the ports of [`Session::publish`] alone.
 //!
 //! ```no_run
 //! # async fn example(run: drawloom_sandbox::Run) -> Result<(), Box<dyn std::error::Error>> {
@@ -33,7 +34,7 @@
 //! let session = sandbox.open_session(sandbox.probe().level, Path::new("/home/me/.drawloom/sandbox/tmp"), 1 << 30, &[])?;
 //! let with = |line: &str| Run { command: CommandLine::Shell(line.into()), ..run.clone() };
 //!
-//! let mut server = session.start_background(with("python3 -m http.server 8000"), 64 << 20)?;
+//! let mut server = session.start_background(with("python3 -m http.server 8000"), 64 << 20, None)?;
 //! if let TextWait::Printed(end) = server.wait_for(b"Serving", 0, Duration::from_secs(10)).await {
 //!     session.run(with("curl -s http://127.0.0.1:8000/"), None).await?;
 //!     let piece = server.output(end, 64 << 10);
@@ -79,6 +80,8 @@ mod protected_paths;
 #[cfg(target_os = "linux")]
 mod protection;
 #[cfg(target_os = "linux")]
+mod published_ports;
+#[cfg(target_os = "linux")]
 mod quarantine;
 #[cfg(target_os = "linux")]
 mod rebase_plans;
@@ -112,6 +115,8 @@ pub use output::{BoundedOutput, OutputStream};
 #[cfg(target_os = "linux")]
 #[doc(hidden)]
 pub use protection::{OlderKernel, Protection};
+#[cfg(target_os = "linux")]
+pub use published_ports::{PublishedPorts, check_ports};
 pub use serving_git::git_folders_serving;
 #[cfg(target_os = "linux")]
 pub use session::Session;

@@ -84,8 +84,25 @@ pub enum SandboxError {
     Directory(PathBuf),
     #[error("{} is needed by the sandbox and cannot be used: {problem}", path.display())]
     Path { path: PathBuf, problem: String },
+    #[error("port {port} cannot be published: {problem}")]
+    Port { port: u16, problem: String },
+    #[error("{}", no_network(*.0))]
+    NoNetwork(Level),
     #[error("the session of the command is over")]
     SessionEnded,
     #[error("the sandbox helper ended without saying how the command ended")]
     Vanished,
+}
+
+/// Why no port of a session below level *full* is published, and what holds there.
+fn no_network(level: Level) -> &'static str {
+    match level {
+        Level::Partial => {
+            "no port can be published: at sandbox level partial a command has no network, so that no server listens in it"
+        }
+        Level::None | Level::Full => {
+            "no port can be published: at sandbox level none a command has the network of this machine, so that its server \
+             is reached there as it is"
+        }
+    }
 }

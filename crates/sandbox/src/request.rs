@@ -49,6 +49,8 @@ pub(crate) enum HelperTask {
     Session { temp_bytes: u64, caches: Vec<CacheLayers> },
     /// Making a network of a command's own in a session, with a socket that listens in it; both are handed over.
     Network,
+    /// Sockets of a session's network, which the helper hands over one by one.
+    Sockets,
     /// Attempts to leave the walls, made by the helper's own code.
     Probe(ProbeTargets),
 }

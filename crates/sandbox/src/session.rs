@@ -24,6 +24,7 @@ use crate::covered_files::covered_in;
 use crate::descriptors::SessionNamespaces;
 use crate::level::Level;
 use crate::outcome::{Notice, Outcome, SandboxError};
+use crate::published_ports::PublishedPorts;
 use crate::session_folder::SessionFolder;
 use crate::supervisor::{OutputSink, Run, RunScope, RunningCommand, Sandbox};
 
@@ -150,13 +151,31 @@ impl Session {
         self.0.sandbox.start_in(self.placed(run), sink, scope)
     }
 
+    /// Listens on ports of this machine, at 127.0.0.1, for servers that commands of the session run on the same ports. They
+    /// are closed when what is returned is dropped, or the background command ends that it is given to. Blocks for some 10 ms.
+    ///
+    /// # Errors
+    /// If a port is taken or may not be published, the session has no network of its own, or is over.
+    pub fn publish(&self, ports: &[u16]) -> Result<PublishedPorts, SandboxError> {
+        self.require_open()?;
+        let namespaces = self.namespaces().ok_or(SandboxError::NoNetwork(self.0.level))?;
+        PublishedPorts::open(&self.0.sandbox, namespaces, ports)
+    }
+
     /// Starts a command in the background: with an input that is written to, and output that is kept, of the last
-    /// `log_bytes`, until somebody asks for it. Its time is that of its walls; it ends with the session.
+    /// `log_bytes`, until somebody asks for it. Its time is that of its walls; it ends with the session, and with it the
+    /// ports that were published for it.
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub fn start_background(&self, run: Run, log_bytes: usize) -> Result<BackgroundCommand, SandboxError> {
+    pub fn start_background(
+        &self,
+        run: Run,
+        log_bytes: usize,
+        published: Option<PublishedPorts>,
+    ) -> Result<BackgroundCommand, SandboxError> {
         let mut scope = self.scope(&run)?;
+        scope._published = published;
         let (theirs, input) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|error| SandboxError::Start(error.into()))?;
         scope.input = Some(theirs);
@@ -184,16 +203,27 @@ impl Session {
         run
     }
 
+    /// Those of its commands, with the network of their own that they may have.
+    fn namespaces(&self) -> Option<&Arc<SessionNamespaces>> {
+        self.1.as_ref().or(self.0.namespaces.as_ref())
+    }
+
+    fn require_open(&self) -> Result<(), SandboxError> {
+        match *self.0.end.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(_) => Ok(()),
+            None => Err(SandboxError::SessionEnded),
+        }
+    }
+
     fn scope(&self, run: &Run) -> Result<RunScope, SandboxError> {
         let state = &self.0;
-        if state.end.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
-            return Err(SandboxError::SessionEnded);
-        }
+        self.require_open()?;
         let mut accepted = state.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         accepted.extend(run.walls.touches.iter().cloned());
         Ok(RunScope {
-            namespaces: self.1.clone().or_else(|| state.namespaces.clone()),
+            namespaces: self.namespaces().cloned(),
             input: None,
+            _published: None,
             cancelled: vec![state.ended.try_clone().map_err(SandboxError::Start)?],
             accepted: Arc::clone(&state.accepted),
             accepted_before: accepted.len(),

@@ -16,6 +16,7 @@ mod larger_tree;
 mod own_network;
 mod probe;
 mod relay;
+mod session_sockets;
 mod tracked_record;
 
 use std::ffi::OsString;
@@ -43,11 +44,13 @@ use crate::look::LookBefore;
 use crate::outcome::{Ending, Notice, Outcome, SandboxError};
 use crate::output::OutputStream;
 use crate::process_list::mark;
+use crate::published_ports::PublishedPorts;
 use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
 use crate::session_folder::SessionFolder;
 use crate::walls::{Network, Walls};
 use conversation::{Conversation, Deadline, HelperFailure};
 use index_check::IndexStamps;
+pub(crate) use session_sockets::SessionSockets;
 
 /// How long a helper may take to make the namespaces of a session.
 const MAKING: Duration = Duration::from_secs(5);
@@ -103,6 +106,8 @@ pub(crate) struct RunScope {
     pub(crate) caches: Vec<CachePlace>,
     /// What the first command of the session that ends tells of it.
     pub(crate) told_once: Arc<Mutex<Vec<Notice>>>,
+    /// Ports that lead to the command, closed when it ends.
+    pub(crate) _published: Option<PublishedPorts>,
     /// Folder of the session, kept until its last command ended.
     pub(crate) _folder: Option<Arc<SessionFolder>>,
 }
@@ -382,7 +387,9 @@ fn request_program(request: &HelperRequest) -> String {
         HelperTask::Command { arguments, .. } => {
             arguments.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default()
         }
-        HelperTask::Probe(_) | HelperTask::Session { .. } | HelperTask::Network => String::new(),
+        HelperTask::Probe(_) | HelperTask::Session { .. } | HelperTask::Network | HelperTask::Sockets => {
+            String::new()
+        }
     }
 }
 

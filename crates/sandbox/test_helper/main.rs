@@ -45,6 +45,7 @@ fn main() -> ExitCode {
             std::mem::forget(running);
         }
         [_, "sessions", run, steps, caches] => print(&sessions::follow(run, steps, caches)),
+        [_, "count", port] => sessions::count(port),
         [_, "serve", port] => sessions::serve(port),
         [_, "ask", port] => return sessions::ask(port),
         [_, "attempt", name] if attempts::attempt(name) => {}

@@ -1,7 +1,7 @@
 //! Commands in sessions, by steps, and a server and a client to run in them.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -29,6 +29,10 @@ enum Action {
     Proxied(String, String),
     /// A line in the background, until it prints a text.
     Background(String, String),
+    /// A line in the background, until it prints a text, with ports that are published for it.
+    Publish(String, String, Vec<u16>),
+    /// What a server answers at an address of the machine to so many bytes and their end.
+    Ask(String, usize),
     /// Text to the newest background command, and what is awaited from it.
     Say(String, String),
     CloseInput,
@@ -113,12 +117,26 @@ async fn act(
             }
         }
         Action::Background(line, text) => {
-            let mut command = session.start_background(with(line), 1 << 20).expect("a command");
+            let mut command = session.start_background(with(line), 1 << 20, None).expect("a command");
             let waited = command.wait_for(text.as_bytes(), 0, LONG).await;
             given.ending = format!("{waited:?}");
             let end = if let TextWait::Printed(end) = waited { end } else { 0 };
             background.push((command, end));
         }
+        Action::Publish(line, text, ports) => match session.publish(&ports) {
+            Err(error) => given.ending = error.to_string(),
+            Ok(published) => {
+                given.text = format!("{:?}", published.addresses());
+                let started = session.start_background(with(line), 1 << 20, Some(published));
+                let mut command = started.expect("a command");
+                given.ending = format!("{:?}", command.wait_for(text.as_bytes(), 0, LONG).await);
+                background.push((command, 0));
+            }
+        },
+        Action::Ask(address, bytes) => match answer(&address, bytes) {
+            Ok(text) => given.text = text,
+            Err(error) => given.ending = format!("{:?}", error.kind()),
+        },
         Action::Say(line, text) => {
             let (command, end) = background.last_mut().expect("a background command");
             command.write(line.as_bytes(), LONG).await.expect("an input");
@@ -145,12 +163,40 @@ async fn act(
     given
 }
 
+/// What a server answers to so many bytes and their end.
+fn answer(address: &str, bytes: usize) -> std::io::Result<String> {
+    let mut connection = TcpStream::connect(address)?;
+    connection.set_read_timeout(Some(LONG))?;
+    let mut reading = connection.try_clone()?;
+    let reading = std::thread::spawn(move || {
+        let mut text = String::new();
+        reading.read_to_string(&mut text).map(|_| text)
+    });
+    let sent = connection.write_all(&vec![b'x'; bytes]).and_then(|()| connection.shutdown(Shutdown::Write));
+    let read = reading.join().expect("a reader")?;
+    sent.map(|()| read)
+}
+
+fn listener(port: &str) -> TcpListener {
+    let listener = TcpListener::bind(("127.0.0.1", port.parse().expect("a port")));
+    let listener = listener.expect("a port that is free");
+    println!("listening");
+    listener
+}
+
+/// A server that says how many bytes it was sent, once it read their end, and sends them back.
+pub(crate) fn count(port: &str) {
+    for connection in listener(port).incoming() {
+        let mut connection = connection.expect("a connection");
+        let mut sent = String::new();
+        connection.read_to_string(&mut sent).expect("bytes and their end");
+        connection.write_all(format!("{} {sent}", sent.len()).as_bytes()).expect("a reader");
+    }
+}
+
 /// A server that greets, on the loopback.
 pub(crate) fn serve(port: &str) {
-    let listener =
-        TcpListener::bind(("127.0.0.1", port.parse().expect("a port"))).expect("a port that is free");
-    println!("listening");
-    greet(&listener, b"hello");
+    greet(&listener(port), b"hello");
 }
 
 fn greet(listener: &TcpListener, greeting: &[u8]) {

@@ -6,6 +6,7 @@ mod changed_files;
 mod masked_output;
 mod network;
 mod processes;
+mod published;
 pub(crate) mod report;
 mod watched_files;
 
@@ -95,6 +96,11 @@ pub(crate) struct Arguments {
     /// its proxy), or open to any.
     #[serde(default)]
     net: NetArgument,
+    /// Ports on which it serves at 127.0.0.1, for the owner to open at the same address: the owner is asked. Only with
+    /// `background`.
+    #[serde(default)]
+    #[schemars(length(max = 4), inner(range(min = 1024)))]
+    publish: Vec<u16>,
 }
 
 /// The tool itself, and the one for what it started.
@@ -112,7 +118,8 @@ fn command(scope: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
     let directory = place(scope, arguments).ok()?.path;
     let line = arguments.command.clone();
     let start = if arguments.background { CommandStart::Background } else { CommandStart::Foreground };
-    Some(CommandFacts { line, directory, network: arguments.net.wish(), publishes: false, start })
+    let (network, publishes) = (arguments.net.wish(), !arguments.publish.is_empty());
+    Some(CommandFacts { line, directory, network, publishes, start })
 }
 
 fn paths(scope: &ToolScope, arguments: &Arguments) -> Vec<PathUse> {
@@ -124,6 +131,7 @@ fn paths(scope: &ToolScope, arguments: &Arguments) -> Vec<PathUse> {
 fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
     let place = place(scope, arguments)?;
     // Nobody is asked for what is refused afterwards.
+    published::check(scope, arguments)?;
     arguments.touches.iter().try_for_each(|path| touched_path(scope, &place, path).map(drop))?;
     let network = network(scope, arguments)?;
     let explicit_line = |line: &str| explicit(&one_line(line)).into_owned();
@@ -138,6 +146,7 @@ fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
     if network.is_on() {
         shown.push(format!("reaches {}", explicit_line(&network.to_string())));
     }
+    shown.extend(published::shown(arguments));
     shown.extend(arguments.touches.iter().map(|path| {
         let steers =
             scope.path_use(path, PathAccess::Write).is_some_and(|used| is_instructions(used.path.as_path()));
@@ -172,6 +181,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     if arguments.command.trim().is_empty() {
         return Err("the command is empty".to_owned());
     }
+    published::check(scope, arguments)?;
     let place = place(scope, arguments)?;
     let network = network(scope, arguments)?;
     let mut walls = walls(commands, call, &place, arguments)?;
@@ -190,7 +200,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         note_outside(call, &commands.checkpoints, place.root);
     }
     if arguments.background {
-        return processes::start(call, commands, (&arguments.command, network, opened), run);
+        return processes::start(call, commands, (arguments, network, opened), run);
     }
     // A command that sees every root read-only changes nothing.
     if call.plan_mode {

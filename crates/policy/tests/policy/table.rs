@@ -107,6 +107,7 @@ fn commands() -> Vec<Case> {
         (RowId::TaintedNetworkExec, online("make"), tainted, Ask, Deny),
         (RowId::ExecFull, off(), tainted, Allow, Allow),
         (RowId::PlanNetwork, online("make"), planning, Deny, Deny),
+        (RowId::PlanPublish, publishing(), planning, Deny, Deny),
         (RowId::ExecFull, off(), planning, Allow, Allow),
         (
             RowId::PlanSandbox,

@@ -73,7 +73,7 @@ pub(super) fn run(
             report(control, &HelperReport::Escapes(attempts::escapes(targets)));
             Ok(())
         }
-        HelperTask::Session { .. } | HelperTask::Network => {
+        HelperTask::Session { .. } | HelperTask::Network | HelperTask::Sockets => {
             Err(Failure::new("session", &"it has no command"))
         }
         HelperTask::Command { arguments, directory } => {

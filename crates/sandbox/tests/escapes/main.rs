@@ -14,6 +14,7 @@ mod commands;
 mod git_folders;
 mod larger_repository;
 mod networks;
+mod published;
 mod removals;
 mod rows;
 mod sessions;

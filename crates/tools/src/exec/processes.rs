@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use workspace::RelativePath;
 
 use super::masked_output::MaskedOutput;
-use super::{CommandNetwork, CommandScope, NetworkRequest, blocking, note_outside, report};
+use super::{CommandNetwork, CommandScope, NetworkRequest, blocking, note_outside, published, report};
 use crate::changes::line_name;
 use crate::tool::{CallScope, Tool, ToolScope};
 
@@ -49,6 +49,8 @@ pub struct Processes(Mutex<BTreeMap<u32, Arc<Mutex<Process>>>>);
 struct Process {
     line: String,
     command: BackgroundCommand,
+    /// Addresses of this machine at which it is reached while it runs.
+    published: Option<String>,
     /// Place in its output up to which it was told.
     told: u64,
     output: MaskedOutput,
@@ -180,20 +182,23 @@ fn runs(process: &Mutex<Process>) -> bool {
 pub(super) fn start(
     call: &CallScope<'_>,
     commands: &CommandScope,
-    command: (&str, NetworkRequest, CommandNetwork),
+    command: (&super::Arguments, NetworkRequest, CommandNetwork),
     mut run: Run,
 ) -> Result<String, String> {
-    let (line, request, network) = command;
+    let (arguments, request, network) = command;
     let mut processes = locked(&commands.processes.0);
     if processes.values().filter(|process| runs(process)).count() >= MOST {
         return Err(format!("{MOST} commands run in the background already: end one of them"));
     }
     run.walls.limits.time_ms = TIME_MS;
-    let command = network.session.start_background(run, LOG).map_err(|error| error.to_string())?;
+    let ports = published::publish(&network.session, &arguments.publish)?;
+    let published = published::addresses(ports.as_ref());
+    let command = network.session.start_background(run, LOG, ports).map_err(|error| error.to_string())?;
     let number = processes.keys().next_back().map_or(1, |last| last + 1);
     let process = Process {
-        line: line.to_owned(),
+        line: arguments.command.clone(),
         command,
+        published: published.clone(),
         told: 0,
         output: MaskedOutput::new(&call.scope.masker),
         in_plan_mode: call.plan_mode,
@@ -207,8 +212,11 @@ pub(super) fn start(
         let number = *number;
         processes.remove(&number);
     }
+    let opened = published.map_or_else(String::new, |addresses| {
+        format!("\nuntil then the owner reaches it at {addresses} of this machine")
+    });
     Ok(format!(
-        "process {number} runs in the background; `process` looks at it, and it ends with this session"
+        "process {number} runs in the background; `process` looks at it, and it ends with this session{opened}"
     ))
 }
 
@@ -251,7 +259,10 @@ fn look(
     }
     let has_ended = process.command.outcome_now().is_some();
     let state = match process.command.outcome_now() {
-        None => "runs".to_owned(),
+        None => match &process.published {
+            Some(addresses) => format!("runs, reached at {addresses} of this machine"),
+            None => "runs".to_owned(),
+        },
         Some(Ok(outcome)) => {
             notes.extend(outcome.notices.iter().map(report::notice));
             report::ending(&outcome.ending)
