@@ -117,6 +117,8 @@ mod processes;
 mod program;
 #[path = "cli/promises.rs"]
 mod promises;
+#[path = "cli/publishing.rs"]
+mod publishing;
 #[path = "cli/reference.rs"]
 mod reference;
 #[path = "cli/regenerating.rs"]

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::{self, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -47,6 +48,13 @@ pub struct PublishedPorts {
     thread: Option<JoinHandle<()>>,
 }
 
+/// What connections are carried by.
+struct Carrier {
+    sockets: SessionSockets,
+    /// Set once there was a connection.
+    reached: Arc<AtomicBool>,
+}
+
 impl PublishedPorts {
     /// Addresses of this machine at which they are reached.
     pub fn addresses(&self) -> &[SocketAddr] {
@@ -58,9 +66,10 @@ impl PublishedPorts {
         sandbox: &Sandbox,
         namespaces: &SessionNamespaces,
         ports: &[u16],
+        reached: Arc<AtomicBool>,
     ) -> Result<Self, SandboxError> {
         check_ports(ports)?;
-        let sockets = sandbox.session_sockets(namespaces)?;
+        let carrier = Carrier { sockets: sandbox.session_sockets(namespaces)?, reached };
         let listeners = ports.iter().map(|port| Ok((*port, listen(*port)?)));
         let listeners = listeners.collect::<Result<Vec<_>, SandboxError>>()?;
         let addresses = ports.iter().map(|port| (Ipv4Addr::LOCALHOST, *port).into()).collect();
@@ -69,7 +78,7 @@ impl PublishedPorts {
         let work = move || match begin_listening(listeners) {
             Ok((runtime, listeners)) => {
                 let _ = begin.send(Ok(()));
-                runtime.block_on(serve(listeners, sockets, closed));
+                runtime.block_on(serve(listeners, carrier, closed));
             }
             Err(error) => _ = begin.send(Err(error)),
         };
@@ -142,27 +151,27 @@ fn begin_listening(listeners: Listeners<net::TcpListener>) -> io::Result<(Runtim
 }
 
 /// Carries connections until it is told to close, or whoever tells is gone.
-async fn serve(listeners: Listeners<TcpListener>, sockets: SessionSockets, closed: oneshot::Receiver<()>) {
-    let (sockets, slots) = (Arc::new(sockets), Arc::new(Semaphore::new(CONNECTIONS)));
+async fn serve(listeners: Listeners<TcpListener>, carrier: Carrier, closed: oneshot::Receiver<()>) {
+    let (carrier, slots) = (Arc::new(carrier), Arc::new(Semaphore::new(CONNECTIONS)));
     let mut accepting = JoinSet::new();
     for listener in listeners {
-        accepting.spawn(accept(listener, Arc::clone(&sockets), Arc::clone(&slots)));
+        accepting.spawn(accept(listener, Arc::clone(&carrier), Arc::clone(&slots)));
     }
     let _ = closed.await;
 }
 
 /// Accepts the connections of one port, which end with it.
-async fn accept((port, listener): (u16, TcpListener), sockets: Arc<SessionSockets>, slots: Arc<Semaphore>) {
+async fn accept((port, listener): (u16, TcpListener), carrier: Arc<Carrier>, slots: Arc<Semaphore>) {
     let mut connections = JoinSet::new();
     loop {
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         while connections.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((outside, _)) => {
-                let sockets = Arc::clone(&sockets);
+                let carrier = Arc::clone(&carrier);
                 connections.spawn(async move {
                     let _slot = slot;
-                    if let Err(error) = carry(outside, &sockets, port).await {
+                    if let Err(error) = carrier.carry(outside, port).await {
                         tracing::debug!(port, %error, "a connection to a published port ended");
                     }
                 });
@@ -175,14 +184,17 @@ async fn accept((port, listener): (u16, TcpListener), sockets: Arc<SessionSocket
     }
 }
 
-/// Carries one connection both ways; the end of one way is told, while the other goes on.
-async fn carry(mut outside: TcpStream, sockets: &SessionSockets, port: u16) -> io::Result<()> {
-    let socket = TcpSocket::from_std_stream(sockets.make()?);
-    let mut inside = timeout(ACCEPTING, socket.connect((Ipv4Addr::LOCALHOST, port).into())).await??;
-    outside.set_nodelay(true)?;
-    inside.set_nodelay(true)?;
-    copy_bidirectional(&mut outside, &mut inside).await?;
-    Ok(())
+impl Carrier {
+    /// Carries one connection both ways; the end of one way is told, while the other goes on.
+    async fn carry(&self, mut outside: TcpStream, port: u16) -> io::Result<()> {
+        self.reached.store(true, Ordering::SeqCst);
+        let socket = TcpSocket::from_std_stream(self.sockets.make()?);
+        let mut inside = timeout(ACCEPTING, socket.connect((Ipv4Addr::LOCALHOST, port).into())).await??;
+        outside.set_nodelay(true)?;
+        inside.set_nodelay(true)?;
+        copy_bidirectional(&mut outside, &mut inside).await?;
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -43,6 +44,8 @@ struct SessionState {
     caches: Vec<CacheState>,
     cache_places: Vec<CachePlace>,
     told_once: Arc<Mutex<Vec<Notice>>>,
+    /// Whether somebody of the machine connected to one of its published ports.
+    reached: Arc<AtomicBool>,
     accepted: Arc<Mutex<Vec<PathBuf>>>,
     ended: OwnedFd,
     /// The other end of it. Commands hold only the first, so that this one is closed with the last owner.
@@ -97,6 +100,7 @@ impl Sandbox {
             cache_places: places(caches, &states),
             told_once: Arc::new(Mutex::new(notices(caches, &states))),
             caches: states,
+            reached: Arc::default(),
             accepted: Arc::default(),
             ended,
             end: Mutex::new(Some(end)),
@@ -159,7 +163,12 @@ impl Session {
     pub fn publish(&self, ports: &[u16]) -> Result<PublishedPorts, SandboxError> {
         self.require_open()?;
         let namespaces = self.namespaces().ok_or(SandboxError::NoNetwork(self.0.level))?;
-        PublishedPorts::open(&self.0.sandbox, namespaces, ports)
+        PublishedPorts::open(&self.0.sandbox, namespaces, ports, Arc::clone(&self.0.reached))
+    }
+
+    /// Whether somebody connected to a port that was published: since then its commands may have text of anybody.
+    pub fn was_reached(&self) -> bool {
+        self.0.reached.load(Ordering::SeqCst)
     }
 
     /// Starts a command in the background: with an input that is written to, and output that is kept, of the last

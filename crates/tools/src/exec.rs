@@ -61,7 +61,8 @@ pub struct CommandScope {
     pub processes: Processes,
     /// What its commands with network go through.
     pub egress: CommandEgress,
-    /// Whether one of its commands had network, or was of a call that was made in sight of something from outside.
+    /// Whether one of its commands had network, was of a call that was made in sight of something from outside, or was
+    /// reached by a published port.
     pub is_tainted: AtomicBool,
 }
 
@@ -213,6 +214,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     let (outcome, changed) = recording(&commands.checkpoints, place.root, recorder, || {
         run_to_end(&opened.session, run, call.cancel)
     })?;
+    call.meets_commands(commands);
     call.from_outside.set(call.from_outside.get() || changed.is_outside);
     match outcome {
         Ok(outcome) => {

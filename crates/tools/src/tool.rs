@@ -134,10 +134,10 @@ impl CallScope<'_> {
     }
 
     /// A command of a session runs, or one is looked at: they share `/tmp`, and what a tainted call leaves there or in a
-    /// process is from outside for the later ones. Whether it is so now.
+    /// process is from outside for the later ones, and so is what comes in by a published port. Whether it is so now.
     pub(crate) fn meets_commands(&self, commands: &CommandScope) -> bool {
-        let is_tainted = commands.is_tainted.fetch_or(self.changes.is_tainted(), Ordering::SeqCst)
-            || self.changes.is_tainted();
+        let taints = self.changes.is_tainted() || commands.session.was_reached();
+        let is_tainted = commands.is_tainted.fetch_or(taints, Ordering::SeqCst) || taints;
         if is_tainted {
             self.from_outside.set(true);
         }

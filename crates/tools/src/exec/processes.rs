@@ -227,6 +227,8 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     let place = call.scope.roots.place(".").map_err(|error| error.to_string())?;
     note_outside(call, &commands.checkpoints, place.root);
     let told = look(call, commands, &mut locked(&process), arguments);
+    // Somebody may have reached it while it was waited for.
+    call.meets_commands(commands);
     note_outside(call, &commands.checkpoints, place.root);
     told
 }
