@@ -104,7 +104,8 @@ impl Runtime {
             match found {
                 Some(LostCall { id, tool, trust, view, at, part_of }) => {
                     let author = tool_author(&tool);
-                    let text = result(&id, ToolStatus::Unknown, LOST.to_owned(), (author.clone(), trust));
+                    let text =
+                        result(&id, ToolStatus::Unknown, vec![Block::text(LOST)], (author.clone(), trust));
                     let op = Op::Result(Box::new(CallResult { to: at, text, part_of }));
                     self.change_as((who, &author, trust), call.tree, &view, op, with).await?;
                 }

@@ -119,6 +119,8 @@ mod program;
 mod promises;
 #[path = "cli/publishing.rs"]
 mod publishing;
+#[path = "cli/reading_pictures.rs"]
+mod reading_pictures;
 #[path = "cli/reference.rs"]
 mod reference;
 #[path = "cli/regenerating.rs"]

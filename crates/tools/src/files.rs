@@ -18,7 +18,7 @@ use std::borrow::Cow;
 
 use loom::Digest;
 use memchr::memchr;
-use workspace::{FileError, FileKind, LinkPolicy, ReadRules, RelativePath, Root, RootedPath};
+use workspace::{Content, FileError, FileKind, LinkPolicy, ReadRules, RelativePath, Root, RootedPath};
 
 use crate::tool::{Tool, ToolScope};
 
@@ -55,6 +55,18 @@ fn failed(error: &FileError) -> String {
 /// Bytes of a file that is read or searched.
 pub(crate) const MAX_BYTES: u64 = 10 << 20;
 
+/// What a file holds, if it may be read.
+fn content_of(
+    scope: &ToolScope,
+    root: &Root,
+    path: &RelativePath,
+    links: LinkPolicy,
+) -> Result<Content, String> {
+    scope.require_read(path)?;
+    let rules = ReadRules { links, ..ReadRules::at_most(MAX_BYTES) };
+    root.read(path, &rules).map_err(|error| failed(&error))
+}
+
 /// The text of a file and the digest of its bytes. The text is with secrets masked in it before anything is cut; bytes that are no
 /// UTF-8 are shown as U+FFFD, and a byte order mark is none of it.
 fn text_of(
@@ -63,9 +75,7 @@ fn text_of(
     path: &RelativePath,
     links: LinkPolicy,
 ) -> Result<(String, Digest), String> {
-    scope.require_read(path)?;
-    let rules = ReadRules { links, ..ReadRules::at_most(MAX_BYTES) };
-    let content = root.read(path, &rules).map_err(|error| failed(&error))?;
+    let content = content_of(scope, root, path, links)?;
     let digest = content.digest();
     Ok((masked(scope, path, &content.bytes)?.into_owned(), digest))
 }

@@ -14,7 +14,7 @@ pub(crate) fn tool() -> Tool {
     );
     Tool::reading_no_files(spec::<Plan>(PLAN, &description), |_, arguments| {
         match Plan::of_call(PLAN, &arguments) {
-            Some(plan) => ToolOutput { status: ToolStatus::Ok, text: plan.counts(), trust: Trust::Owner },
+            Some(plan) => ToolOutput::said(ToolStatus::Ok, plan.counts(), Trust::Owner),
             None => ToolOutput::error("each step says something, in at most 200 characters"),
         }
     })

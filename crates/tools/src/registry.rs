@@ -1,6 +1,6 @@
 //! The table of the tools of a session, by name.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -239,7 +239,9 @@ impl CheckedCall {
             commands.session.accept(written.map(|path| top.root.path().join(path.path.as_path())));
         }
         let (plan_mode, from_outside) = (self.plan_mode, Cell::new(false));
-        let call = CallScope { scope: &self.scope, place, cancel, changes, plan_mode, from_outside };
+        let pictures = RefCell::default();
+        let call =
+            CallScope { scope: &self.scope, place, cancel, changes, plan_mode, from_outside, pictures };
         self.tool.run(&call, self.arguments.clone())
     }
 }

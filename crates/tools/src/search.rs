@@ -26,7 +26,7 @@ pub(crate) fn tools(all: Vec<ToolSpec>) -> [Tool; 2] {
         Tool::reading_no_files(tool_search(), move |_, arguments| {
             let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
             // Names, descriptions and schemas are the program's own, or the owner's.
-            ToolOutput { status: ToolStatus::Ok, text: search(query), trust: Trust::Owner }
+            ToolOutput::said(ToolStatus::Ok, search(query), Trust::Owner)
         }),
         Tool::reading_no_files(call_tool(), |_, _| {
             ToolOutput::error("call_tool calls what tool_search found: it calls no call_tool")

@@ -1,12 +1,13 @@
 //! A tool, what it works in, and what it says.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use context::ToolSpec;
 use loom::{Digest, ToolStatus, TreeId, Trust, ViewName};
+use media::Picture;
 use model::Cancel;
 use policy::{
     Attendance, CallFacts, CommandFacts, Decision, Effect, PathAccess, PathPlace, PathUse, Policy,
@@ -40,6 +41,8 @@ pub struct ToolScope {
     /// Permission bits that new files and folders do not get: the owner's.
     pub umask: u32,
     pub seen: SeenFiles,
+    /// Largest picture that is decoded, in pixels.
+    pub max_pixels: u64,
     /// Where commands run; none where no tool runs any.
     pub commands: Option<CommandScope>,
 }
@@ -122,6 +125,8 @@ pub(crate) struct CallScope<'a> {
     pub(crate) plan_mode: bool,
     /// Whether something was read that comes from outside.
     pub(crate) from_outside: Cell<bool>,
+    /// Pictures that it shows.
+    pub(crate) pictures: RefCell<Vec<Picture>>,
 }
 
 impl CallScope<'_> {
@@ -156,14 +161,21 @@ impl CallScope<'_> {
 pub struct ToolOutput {
     pub status: ToolStatus,
     pub text: String,
+    /// Pictures that belong to it, for models that take them.
+    pub pictures: Vec<Picture>,
     /// The lowest trust of what it read.
     pub trust: Trust,
 }
 
 impl ToolOutput {
+    /// A text alone.
+    pub(crate) fn said(status: ToolStatus, text: impl Into<String>, trust: Trust) -> Self {
+        Self { status, text: text.into(), pictures: Vec::new(), trust }
+    }
+
     /// Why a call failed, as the model is told. It says nothing that was read.
     pub fn error(text: impl Into<String>) -> Self {
-        Self { status: ToolStatus::Error, text: text.into(), trust: Trust::Agent }
+        Self::said(ToolStatus::Error, text, Trust::Agent)
     }
 
     /// The same, believed least.
@@ -174,7 +186,7 @@ impl ToolOutput {
 
     /// Why a call was not run.
     pub fn denied(text: impl Into<String>) -> Self {
-        Self { status: ToolStatus::Denied, text: text.into(), trust: Trust::Agent }
+        Self::said(ToolStatus::Denied, text, Trust::Agent)
     }
 }
 
@@ -335,7 +347,7 @@ impl Tool {
         let run = move |call: &CallScope<'_>, arguments: Value| {
             let read = serde_json::from_value::<A>(arguments).map_err(|error| error.to_string());
             match read.and_then(|arguments| run(call.place, arguments)) {
-                Ok((text, trust)) => ToolOutput { status: ToolStatus::Ok, text: bounded(text), trust },
+                Ok((text, trust)) => ToolOutput::said(ToolStatus::Ok, bounded(text), trust),
                 Err(why) => ToolOutput::error(call.scope.masker.mask(&why).text),
             }
         };
@@ -484,7 +496,7 @@ fn running<A: DeserializeOwned>(
         };
         let text = bounded(call.scope.masker.mask(&text).text.into_owned());
         let trust = if call.from_outside.get() { Trust::Outside } else { call.scope.trust };
-        ToolOutput { status, text, trust }
+        ToolOutput { status, text, pictures: call.pictures.take(), trust }
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) fn with_tools(lines: &str, folder: &std::path::Path) -> TurnConfig {
         locks: folder.with_extension("locks"),
         umask: 0o022,
         seen: tools::SeenFiles::default(),
+        max_pixels: 1_000_000,
         commands: None,
     };
     let registry = ToolRegistry::new(scope, Vec::new(), &ToolRegistry::names()).unwrap();

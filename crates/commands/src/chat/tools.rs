@@ -155,6 +155,7 @@ pub(crate) fn scope(app: &App, session: SessionType, names: &[String]) -> Result
         locks,
         umask: store::home::former_umask(),
         seen: SeenFiles::default(),
+        max_pixels: app.settings.limits.picture,
         commands: if ToolRegistry::runs_commands(names)
             || names.iter().any(|name| app.settings.tools.contains_key(name))
         {

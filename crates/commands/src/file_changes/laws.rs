@@ -193,6 +193,7 @@ impl Shared {
             locks: self.disk.locks.clone(),
             umask: self.disk.umask,
             seen: SeenFiles::default(),
+            max_pixels: 1_000_000,
             commands: None,
         };
         let registry =

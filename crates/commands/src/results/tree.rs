@@ -105,13 +105,16 @@ pub struct BlobShown {
 }
 
 impl BlobShown {
-    pub(crate) fn of(block: &Block) -> Option<Self> {
-        match block {
+    /// Those of a content, in results of tools as well.
+    pub(crate) fn of(blocks: &[Block]) -> Vec<Self> {
+        let of_block = |block: &Block| match block {
             Block::Image { blob, mime } | Block::Audio { blob, mime } => {
-                Some(Self { mime: mime.clone(), blob: *blob })
+                vec![Self { mime: mime.clone(), blob: *blob }]
             }
-            _ => None,
-        }
+            Block::ToolResult { blocks, .. } => Self::of(blocks),
+            _ => Vec::new(),
+        };
+        blocks.iter().flat_map(of_block).collect()
     }
 }
 

@@ -418,7 +418,7 @@ impl<'a> Reader<'a> {
                 .any(|target| chosen.excluded.contains(target)),
             pending: pending.is_some(),
             spans,
-            media: row.node.content.iter().filter_map(BlobShown::of).collect(),
+            media: BlobShown::of(&row.node.content),
             text: pending.unwrap_or_else(|| row.node.said().into_owned()),
             bookmark: bookmark.as_text().map(str::to_owned),
             tags: Vec::new(),

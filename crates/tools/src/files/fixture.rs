@@ -112,6 +112,7 @@ impl Fixture {
             locks: temp.path().join("locks"),
             umask: 0o022,
             seen: SeenFiles::default(),
+            max_pixels: 1_000_000,
             commands: None,
         };
         let registry = Arc::new(ToolRegistry::new(scope, Vec::new(), &ToolRegistry::names()).unwrap());

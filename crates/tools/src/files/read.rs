@@ -1,17 +1,19 @@
-//! `read`: a page of a text file, with the numbers of its lines.
+//! `read`: a page of a text file, with the numbers of its lines, or a picture.
 
 use std::fmt::Write as _;
 
+use media::PictureError;
+use memchr::memchr;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use text::bytes::size;
 use workspace::{FileKind, LinkPolicy};
 
-use super::{MAX_BYTES, failed, place, text_of};
+use super::{MAX_BYTES, content_of, failed, masked, place};
 use crate::tool::CallScope;
 
-pub(super) const DESCRIPTION: &str = "Read a text file, with line numbers. A long file comes in pages: the last line \
-                                      says how to go on.";
+pub(super) const DESCRIPTION: &str = "Read a text file, with line numbers, or look at a picture. A long text comes in pages: \
+                                      the last line says how to go on.";
 
 /// Lines of a page, unless fewer are asked for.
 const LINES: usize = 2_000;
@@ -44,11 +46,40 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
         let (long, most) = (size(found.bytes), size(MAX_BYTES));
         return Err(format!("{} has {long}: more than {most} is neither read nor searched", asked.path));
     }
-    let (text, digest) = text_of(scope, place.root, &place.path, LinkPolicy::Follow)?;
-    let page = page(asked, &text)?;
+    let content = content_of(scope, place.root, &place.path, LinkPolicy::Follow)?;
+    let read = match media::detect(&content.bytes) {
+        // A text may begin as one does.
+        Some(kind) if !kind.is_sound() && memchr(0, &content.bytes).is_some() => {
+            picture(call, &content.bytes)
+        }
+        _ => masked(scope, &place.path, &content.bytes).and_then(|text| page(asked, &text)),
+    };
+    let read = read?;
+    let digest = content.digest();
     scope.seen.see(place.root, &place.path, digest);
     call.has_read(vec![digest]);
-    Ok(page)
+    Ok(read)
+}
+
+/// Shows a picture, scaled to what models take. Returns what is said of it.
+fn picture(call: &CallScope<'_>, bytes: &[u8]) -> Result<String, String> {
+    let why = |error: PictureError| match error {
+        PictureError::TooLarge { .. } => {
+            format!(
+                "it is a picture that is not shown: {error}, where limits.picture allows {}",
+                call.scope.max_pixels
+            )
+        }
+        error => format!("it is a picture that is not shown: {error}"),
+    };
+    let (kind, dimensions) = media::dimensions(bytes).map_err(why)?;
+    let shown = media::import_picture(bytes, call.scope.max_pixels).map_err(why)?;
+    let scaled = match shown.dimensions {
+        same if same == dimensions => String::new(),
+        smaller => format!(", shown as {smaller}"),
+    };
+    call.pictures.borrow_mut().push(shown);
+    Ok(format!("This is a picture ({}, {dimensions}{scaled}).\n", kind.name()))
 }
 
 fn page(asked: &Arguments, text: &str) -> Result<String, String> {

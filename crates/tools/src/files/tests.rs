@@ -52,6 +52,7 @@ fn scope(folder: &Path, roots: Vec<Root>, secrets: &[Secret]) -> ToolScope {
         locks: folder.join(".locks"),
         umask: 0o022,
         seen: SeenFiles::default(),
+        max_pixels: 1_000_000,
         commands: None,
     }
 }

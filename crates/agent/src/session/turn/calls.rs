@@ -8,9 +8,10 @@ use futures_util::stream::FuturesUnordered;
 use loom::operation::TimelineEffect;
 use loom::plan::{CallResult, NewText};
 use loom::{
-    Author, AuthorKind, Block, NodeId, Op, PositionId, Role, Seq, ToolStatus, TreeId, TreeReader, Trust,
-    ViewName,
+    Author, AuthorKind, Block, Digest, NodeId, Op, PositionId, Role, Seq, ToolStatus, TreeId, TreeReader,
+    Trust, ViewName,
 };
+use media::Picture;
 use serde_json::Value;
 use store::{AttachedWrites, CallEnd, CallId, Claim, LeaseOwner, NewCall, Principal};
 use tools::{CallPlace, CheckedCall, ToolOutput, ToolRegistry};
@@ -192,9 +193,14 @@ impl Turn<'_> {
         output: ToolOutput,
         claim: Option<Claim>,
     ) -> Result<PositionId, AgentError> {
-        let ToolOutput { status, text, trust: read } = output;
+        let ToolOutput { status, text, pictures, trust: read } = output;
         let (author, trust) = (tool_author(&asked.tool), trust.min(read));
-        let text = result(&asked.id, status, text, (author.clone(), trust));
+        let said = [Block::text(text)].into_iter().chain(pictures.iter().map(shown));
+        let text = result(&asked.id, status, said.collect(), (author.clone(), trust));
+        // Not removed before the node that shows them is there.
+        let pictures: Vec<Vec<u8>> = pictures.into_iter().map(|picture| picture.bytes).collect();
+        let blobs: Vec<Digest> = pictures.iter().map(|bytes| Digest::of(bytes)).collect();
+        let hold = self.runtime.keep_blobs(pictures).await?;
         let op = Op::Result(Box::new(CallResult { to, text, part_of }));
         let id = CallId { answer, number: asked.number };
         let with = AttachedWrites {
@@ -204,6 +210,10 @@ impl Turn<'_> {
         };
         let writer = (&Principal::Owner, &author, trust);
         let written = self.runtime.change_as(writer, site.tree, site.view, op, with).await;
+        drop(hold);
+        if written.is_err() {
+            self.remove_unsaid(&blobs).await;
+        }
         let applied = self.named(site.held, written).await?;
         let node = applied.nodes.last().map(|(node, _)| *node).ok_or(loom::Refusal::Empty)?;
         self.log.push(SessionEvent::Result { answer, number: asked.number, status, node });
@@ -259,14 +269,18 @@ pub(crate) fn tool_author(name: &str) -> Author {
     Author { kind: AuthorKind::Tool, id: name.to_owned(), profile: None }
 }
 
+/// A picture of a result, which is kept.
+fn shown(picture: &Picture) -> Block {
+    Block::Image { blob: Digest::of(&picture.bytes), mime: picture.kind.mime().to_owned() }
+}
+
 /// The result of a call as a node.
 pub(crate) fn result(
     call: &str,
     status: ToolStatus,
-    text: String,
+    blocks: Vec<Block>,
     (author, trust): (Author, Trust),
 ) -> NewText {
-    let blocks = vec![Block::text(text)];
     NewText {
         content: vec![Block::ToolResult { call_id: call.to_owned(), status, blocks }],
         author,

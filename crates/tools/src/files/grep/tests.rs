@@ -1,6 +1,6 @@
 //! A search against a plain loop over the files and their lines, by one thread and by several.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::sync::Arc;
 
@@ -49,6 +49,7 @@ impl Tree {
             locks: self.folder.path().join(".locks"),
             umask: 0o022,
             seen: SeenFiles::default(),
+            max_pixels: 1_000_000,
             commands: None,
         };
         let recorded = Recorded { outside: outside.to_vec(), ..Recorded::default() };
@@ -59,6 +60,7 @@ impl Tree {
             changes: &recorded,
             plan_mode: false,
             from_outside: Cell::new(false),
+            pictures: RefCell::default(),
         };
         let said = run_by(&call, &serde_json::from_value(asked.clone()).unwrap(), threads).unwrap();
         (said, call.from_outside.get())
