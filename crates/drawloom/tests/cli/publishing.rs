@@ -21,7 +21,7 @@ fn free_port() -> u16 {
 /// A server in the background that asks for its port.
 fn publishing(port: u16) -> Value {
     let line = format!(
-        "perl -MIO::Socket::INET -e '$|=1; my $s=IO::Socket::INET->new(LocalAddr=>\"127.0.0.1\",LocalPort=>{port},\
+        "perl -MIO::Socket::INET -e '$|=1; my $s=IO::Socket::INET->new(LocalAddr=>\"127.0.0.1\",LocalPort=>{port},ReuseAddr=>1,\
          Listen=>5) or die; print \"listening\\n\"; while(my $c=$s->accept){{print $c \"from the server\\n\"; close $c}}'"
     );
     json!({"name": "exec", "arguments": {"command": line, "background": true, "publish": [port]}})
@@ -60,7 +60,7 @@ fn a_port_is_open_after_a_yes_until_its_command_ends_and_until_the_session_does(
         json!({"text": "Ended.", "expect": ["stopped"]}),
         calls(&json!([publishing(port)])),
         waiting(2),
-        json!({"text": "Served again."}),
+        json!({"text": "Served again.", "expect": [format!("runs, reached at {address} of this machine")]}),
     ]);
     let project = text(&world.path("project"));
     let command = world.command(&["--color", "never", "--workspace", &project, "chat"]);
