@@ -42,7 +42,7 @@ fn file(world: &World, name: &str, bytes: impl AsRef<[u8]>) -> String {
 }
 
 /// The blobs that lie in the home.
-fn blobs(world: &World) -> Vec<PathBuf> {
+pub(crate) fn blobs(world: &World) -> Vec<PathBuf> {
     let Ok(shards) = std::fs::read_dir(world.home().join("blobs")) else { return Vec::new() };
     let files = shards.flat_map(|shard| std::fs::read_dir(shard.unwrap().path()).unwrap());
     files.map(|file| file.unwrap().path()).collect()

@@ -4,6 +4,7 @@ use data_encoding::BASE64;
 use image::{ImageFormat, Rgb, RgbImage};
 use serde_json::{Value, json};
 
+use crate::pictures::blobs;
 use crate::server::{self, Server};
 use crate::world::{World, text};
 
@@ -146,4 +147,16 @@ fn a_picture_that_is_damaged_or_over_the_limit_is_not_shown_and_the_reason_is_to
         assert!(result.contains("it is a picture that is not shown") && result.contains(why), "{result}");
         assert!(!world.home().join("blobs").exists());
     }
+}
+
+#[test]
+fn a_temporary_conversation_leaves_no_picture_that_was_read() {
+    let server = reads("a.png");
+    let world = world(&server, "openai_chat", true, ("a.png", &picture(40, 30, ImageFormat::Png)));
+    let project = text(&world.path("project"));
+    world.ok(&["--workspace", &project, "chat", "--private", "-m", "Look at it."]);
+    assert!(server.bodies().last().unwrap().to_string().contains("image_url"));
+    assert!(blobs(&world).is_empty());
+    last_messages(&world, &server);
+    assert_eq!(blobs(&world).len(), 1, "the control");
 }
