@@ -107,6 +107,9 @@ impl App {
                 TreeCommand::Regenerate(args) => generate::regenerate(self, asker, args).await,
                 TreeCommand::Verify(args) => verify::verify(self, asker, args).await,
                 TreeCommand::Seal(args) => verify::seal(self, asker, args).await,
+                TreeCommand::Trust(args) if !args.nodes.is_empty() => {
+                    tree::trust_nodes(self, asker, args).await
+                }
                 TreeCommand::Trust(args) => transfer::trust(self, asker, args).await,
                 TreeCommand::Purge(args) => maintenance::purge(self, asker, args).await,
                 TreeCommand::Export(args) => transfer::export(self, asker, args).await,

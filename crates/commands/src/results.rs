@@ -64,6 +64,8 @@ pub enum CommandOutcome {
     Sealed(tree::Sealed),
     /// `tree rename`, `trust`, `delete`, `undelete`.
     TreeNamed(Told<tree::TreeNamed>),
+    /// `tree trust TREE NODE`, `/trust`.
+    Trusted(tree::Trusted),
     /// `chat -m`, `ask`.
     Chatted(chat::Chatted),
     /// `log`, `/history`.

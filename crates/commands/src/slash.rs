@@ -108,6 +108,12 @@ pub enum SlashCommand {
     /// Gives back what tools changed in files in the last turn that changed any.
     UndoFiles,
     Redo,
+    /// Answers for texts from outside, or no more; lists what taints.
+    Trust {
+        nodes: Vec<String>,
+        off: bool,
+        yes: bool,
+    },
     /// Has what was said early leave the window.
     Compact {
         /// The node the window starts at; half of what is sent leaves, if none.
@@ -240,10 +246,11 @@ impl Section {
 }
 
 /// Every slash command, in the order in which they are completed.
-pub const TABLE: [SlashSpec; 42] = [
+pub const TABLE: [SlashSpec; 43] = [
     HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, REGENERATE, SIBLINGS, NEXT,
     PREV, UNDO, REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, PLAN, SYSTEM, SET, ZONE, COST,
-    SEARCH, VERIFY, DIFF, RESTORE, EXPORT, DOCTOR, TOOLS, POLICY, APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
+    SEARCH, VERIFY, DIFF, RESTORE, EXPORT, DOCTOR, TOOLS, POLICY, TRUST, APPROVE, DENY, QUEUE, STOP, QUIT,
+    EXIT,
 ];
 
 const HELP: SlashSpec = SlashSpec {
@@ -672,6 +679,28 @@ const POLICY: SlashSpec = SlashSpec {
         _ => Err("it takes reset, or nothing"),
     },
 };
+const TRUST: SlashSpec = SlashSpec {
+    name: "trust",
+    section: Section::Settings,
+    arguments: "[NODE…] [--off] [--yes]",
+    right: Right::Admin,
+    help: "answer for the text of nodes from outside, or no more; without a node, list what taints",
+    candidates: Candidates::None,
+    read: |rest| {
+        let mut nodes: Vec<&str> = rest.split_whitespace().collect();
+        let mut takes = |flag: &str| {
+            let before = nodes.len();
+            nodes.retain(|word| *word != flag);
+            nodes.len() < before
+        };
+        let (off, yes) = (takes("--off"), takes("--yes"));
+        if nodes.iter().any(|word| word.starts_with('-')) || nodes.is_empty() && (off || yes) {
+            return Err("it takes nodes, with --off or --yes behind them, or nothing");
+        }
+        let nodes = nodes.iter().map(|node| node.strip_prefix('@').unwrap_or(node).to_owned()).collect();
+        Ok(SlashCommand::Trust { nodes, off, yes })
+    },
+};
 const APPROVE: SlashSpec = SlashSpec {
     name: "approve",
     section: Section::Saying,
@@ -756,6 +785,7 @@ impl SlashCommand {
             Self::Copy { .. } => COPY,
             Self::Undo | Self::UndoFiles => UNDO,
             Self::Diff { .. } => DIFF,
+            Self::Trust { .. } => TRUST,
             Self::Restore { .. } => RESTORE,
             Self::Redo => REDO,
             Self::Compact { .. } => COMPACT,

@@ -21,6 +21,7 @@ mod siblings;
 mod snippet;
 mod telling;
 mod travel;
+mod trust;
 mod view;
 mod wording;
 mod words;
@@ -43,6 +44,7 @@ pub(crate) use siblings::{NO_CHOICE, sibling_numbers, with_followed};
 pub use telling::WordChange;
 pub(crate) use telling::{answer_place, shown_at, tree as tree_named, tree_argument};
 pub(crate) use travel::{SiblingChoice, reach};
+pub(crate) use trust::{TrustChoice, tainting, trust_in, trust_nodes};
 
 /// Runs a command on trees that needs no model.
 ///

@@ -166,6 +166,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
             RenderedOutcome::sentence(&said, to)
         }
         CommandOutcome::TreeNamed(told) => done(&told.result.short_id, &told.sentence, to),
+        CommandOutcome::Trusted(done) => RenderedOutcome::new(tree::trusted(done, to)),
         CommandOutcome::SessionNamed(told) => done(&told.result.name, &told.sentence, to),
         CommandOutcome::Chatted(done) => chat::chatted(done, to),
         CommandOutcome::Sessions(found) => {

@@ -165,6 +165,8 @@ mod tiny;
 mod tools;
 #[path = "cli/trust.rs"]
 mod trust;
+#[path = "cli/trusting.rs"]
+mod trusting;
 #[path = "cli/typing.rs"]
 mod typing;
 #[path = "cli/unanswered.rs"]

@@ -53,6 +53,8 @@ pub enum CellKey {
     Bookmark { position: PositionId },
     /// A tag: [`CellValue::Set`].
     Tag { position: PositionId, tag: String },
+    /// The owner answers for the text of a node from outside: [`CellValue::Set`].
+    Trusted { node: NodeId },
     /// A draft that an operation took or gave back: [`CellValue::Draft`].
     Draft { view: ViewName, slot: Slot },
 }
@@ -169,6 +171,7 @@ impl fmt::Display for CellKey {
             Self::Excluded { target } => write!(f, "excluded {target}"),
             Self::Bookmark { position } => write!(f, "bookmark at {position}"),
             Self::Tag { position, tag } => write!(f, "tag {tag:?} at {position}"),
+            Self::Trusted { node } => write!(f, "trust of {node}"),
             Self::Draft { view, slot: Slot::Buffer } => write!(f, "working buffer of {view}"),
             Self::Draft { view, slot: Slot::Edit(position) } => {
                 write!(f, "pending edit of {position} in {view}")

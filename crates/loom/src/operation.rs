@@ -55,6 +55,8 @@ pub enum OpKind {
     Import,
     /// Removed a content for good, leaving its hashes.
     Forget,
+    /// The owner answered for texts from outside, or takes that back.
+    Trust,
 }
 
 /// What an operation means for its view's timeline.

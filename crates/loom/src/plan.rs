@@ -188,6 +188,12 @@ pub enum Op {
         position: PositionId,
         title: Option<String>,
     },
+    /// The owner answers for texts from outside (spec: security §3), or takes that back. Nodes for which that changes
+    /// nothing are passed over.
+    Trust {
+        nodes: Vec<NodeId>,
+        on: bool,
+    },
     /// Sets or removes a tag.
     Tag {
         position: PositionId,
@@ -437,6 +443,7 @@ pub fn plan(request: &Request, slice: &ReadSet, entropy: &mut Entropy<'_>) -> Re
         Op::Include(target) => flag::exclude(&mut builder, *target, false)?,
         Op::Compact { to, by_hand } => travel::compact(&mut builder, *to, *by_hand)?,
         Op::Bookmark { position, title } => flag::bookmark(&mut builder, *position, title.as_deref())?,
+        Op::Trust { nodes, on } => flag::trust(&mut builder, nodes, *on)?,
         Op::Tag { position, tag, on } => flag::tag(&mut builder, *position, tag, *on)?,
         Op::Annotate { position, text } => pin::annotate(&mut builder, *position, text)?,
         Op::PinHead(text) => pin::head(&mut builder, text)?,

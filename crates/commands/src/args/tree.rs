@@ -86,8 +86,8 @@ pub enum TreeCommand {
     Verify(Verify),
     /// Sign the head of a tree with this home's key.
     Seal(WholeTreeArg),
-    /// Trust the authors of an imported tree.
-    Trust(WholeTreeArg),
+    /// Trust the authors of an imported tree, or the text of nodes that are from outside.
+    Trust(TrustArgs),
     /// Give a tree another title.
     Rename(RenameArgs),
     /// Archive a tree. Nothing is removed.
@@ -464,6 +464,27 @@ pub struct Sampling {
     #[serde(default)]
     pub dry_run: bool,
     /// Send more than 50,000 tokens without asking.
+    #[arg(long)]
+    #[serde(default)]
+    pub yes: bool,
+}
+
+/// What is trusted of a tree.
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+pub struct TrustArgs {
+    /// The tree.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub tree: TreeArg,
+    /// Nodes whose text you answer for; without any, all that an import brought in.
+    #[arg(value_name = "NODE")]
+    #[serde(default)]
+    pub nodes: Vec<String>,
+    /// Have the nodes count as from outside again.
+    #[arg(long, requires = "nodes")]
+    #[serde(default)]
+    pub off: bool,
+    /// Do not ask.
     #[arg(long)]
     #[serde(default)]
     pub yes: bool,

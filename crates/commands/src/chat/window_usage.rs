@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::error::CommandError;
 use crate::results::slash::{SourceShown, ZoneShown};
 use crate::rights::Asker;
+use crate::tree::tainting;
 
 const SOURCES: usize = 3;
 
@@ -53,13 +54,14 @@ impl WindowUsage {
             finished_turns: position::answered_messages(rows, at, LEAST_TURNS)?,
             since_wrap: None,
         };
-        let tainted_by = last.manifest.tainted_by.map(|node| rows.node(node)).transpose()?.flatten();
+        // What the owner answered for since taints no more.
+        let taints = if last.manifest.tainted_by.is_some() { tainting(rows, view)? } else { Vec::new() };
         Ok(Some(Self {
             load,
             measured: last.is_measured(),
             sources: sources(rows, &last.manifest)?,
             cached: last.usage.map(|usage| usage.cache_read as f64 / usage.input().max(1) as f64),
-            tainted_by: tainted_by.map(|row| row.short_id),
+            tainted_by: taints.into_iter().next().map(|first| first.short_id),
             told,
         }))
     }

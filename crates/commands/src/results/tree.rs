@@ -360,6 +360,36 @@ pub struct Sealed {
     pub key: String,
 }
 
+/// `tree trust TREE NODE`, `/trust`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trusted {
+    pub tree: TreeId,
+    /// Whether the nodes are trusted now, or from outside again.
+    pub on: bool,
+    pub changed: Vec<TaintingNode>,
+    /// What taints the next request in the view.
+    pub taints: Vec<TaintingNode>,
+}
+
+/// A text from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TaintingNode {
+    pub node: NodeId,
+    pub short_id: String,
+    /// The tool, model or person that it is by.
+    pub author: String,
+    pub chars: usize,
+    /// Its first words.
+    pub begins: String,
+}
+
+impl TaintingNode {
+    /// As a line that a person reads.
+    pub fn line(&self) -> String {
+        format!("{}  {}, {} characters: {}", self.short_id, self.author, self.chars, self.begins)
+    }
+}
+
 /// A tree something was done with.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TreeNamed {

@@ -146,6 +146,11 @@ impl App {
                     let (tree, _) = place(self, asker, conversation).await?;
                     file_changes::give_back(self, asker, tree).await?
                 }
+                SlashCommand::Trust { nodes, off, yes } => {
+                    let (tree, view) = place(self, asker, conversation).await?;
+                    let choice = tree::TrustChoice { nodes, off, yes };
+                    tree::trust_in(self, asker, (tree, &view), choice).await?
+                }
                 SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
                 SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,
                 SlashCommand::Compact { to } => {
@@ -412,7 +417,8 @@ async fn status(
     };
     if let Some(entered) = entered {
         let view = entered.view;
-        let position = app.read(asker, entered.tree, move |rows| view_position(rows, &view)).await?;
+        let of = view.clone();
+        let position = app.read(asker, entered.tree, move |rows| view_position(rows, &of)).await?;
         status.tree = Some(entered.tree);
         let entry = app.runtime.store.tree(&asker.principal, entered.tree).await?;
         (status.title, status.tree_short) = (entry.title, Some(entry.short_id));
@@ -421,10 +427,10 @@ async fn status(
             (status.used, status.share, status.zone) =
                 (Some(last.used()), Some(last.share()), Some(last.zone()));
             status.measured = Some(last.is_measured());
-            status.tainted_by = last.manifest.tainted_by;
-            if let Some(node) = status.tainted_by {
-                let row = app.read(asker, entered.tree, move |rows| rows.node(node)).await?;
-                status.tainted_short = row.map(|row| row.short_id);
+            if last.manifest.tainted_by.is_some() {
+                let first = app.read(asker, entered.tree, move |rows| tree::tainting(rows, &view)).await?;
+                (status.tainted_by, status.tainted_short) =
+                    first.into_iter().next().map(|first| (first.node, first.short_id)).unzip();
             }
         }
     }

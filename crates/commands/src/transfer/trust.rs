@@ -7,7 +7,7 @@ use loom::{AuthorKind, Digest, NodeId, NodeRow, RowError, TreeReader, Trust};
 use store::Import;
 
 use crate::app::App;
-use crate::args::WholeTreeArg;
+use crate::args::tree::TrustArgs;
 use crate::error::CommandError;
 use crate::results::tree::TreeNamed;
 use crate::results::{CommandOutcome, Told};
@@ -18,18 +18,14 @@ const PAGE: usize = 256;
 
 /// Raises what people and models wrote in the imported part of a tree. What tools said stays `outside`, and so does
 /// what was made of it: a text is believed no further than what was sent for it, what it quotes or what it edits.
-pub(crate) async fn trust(
-    app: &App,
-    asker: &Asker,
-    args: WholeTreeArg,
-) -> Result<CommandOutcome, CommandError> {
-    let tree = app.tree_named(asker, &args.tree).await?;
+pub(crate) async fn trust(app: &App, asker: &Asker, args: TrustArgs) -> Result<CommandOutcome, CommandError> {
+    let tree = app.tree_named(asker, &args.tree.tree).await?;
     let imports = app.runtime.store.imports(&asker.principal, tree).await?;
     if imports.is_empty() {
         return Err(CommandError::refused(
             "not_imported",
             "no import brought this tree in",
-            "only an imported tree can be trusted as a whole",
+            "only an imported tree can be trusted as a whole: name a NODE",
         ));
     }
     let found = app.read(asker, tree, move |rows| raised(rows, &imports)).await?;

@@ -104,6 +104,7 @@ fn outside_timeline(rows: &dyn TreeReader, step: Seq) -> Result<Vec<String>, Row
             OpKind::Rename => "the title stays",
             OpKind::Bookmark => "the bookmark stays",
             OpKind::Tag => "the tag stays",
+            OpKind::Trust => "the trust stays",
             OpKind::Annotate => "the remark stays",
             _ => continue,
         };

@@ -113,6 +113,14 @@ impl Passages<'_> {
                 self.on(if is_set { "bookmarked" } else { "took the bookmark from" })?
             }
             OpKind::Tag => self.tagged()?,
+            OpKind::Trust => {
+                let is_on = self.first(|cell| cell.new.is_set().then_some(())).is_some();
+                let told = self.on(if is_on { "answered for" } else { "answers no more for" })?;
+                match self.record.op.cells.len() {
+                    0 | 1 => told,
+                    nodes => told.map(|told| format!("{told}, and {} more", nodes - 1)),
+                }
+            }
             OpKind::Annotate => of("remark"),
             OpKind::Pin => self.pinned(wrote.as_deref()),
             OpKind::NewView => {
@@ -208,6 +216,7 @@ impl Passages<'_> {
     fn on(&self, what: &str) -> Result<Option<String>, RowError> {
         let target = self.first(|cell| match &cell.key {
             CellKey::Pruned { target } | CellKey::Excluded { target } => Some(*target),
+            CellKey::Trusted { node } => Some(OpTarget::Position(node.as_position())),
             CellKey::Keep { position, .. }
             | CellKey::Bookmark { position }
             | CellKey::Tag { position, .. } => Some(OpTarget::Position(*position)),

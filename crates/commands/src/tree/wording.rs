@@ -33,6 +33,7 @@ pub(super) fn cell(rows: &dyn TreeReader, key: &CellKey) -> Result<String, RowEr
         CellKey::Excluded { target: what } => format!("whether {} is left out", target(what)?),
         CellKey::Bookmark { position } => format!("the bookmark of {}", short(position.original())?),
         CellKey::Tag { position, tag } => format!("the tag {tag:?} of {}", short(position.original())?),
+        CellKey::Trusted { node } => format!("the trust of {}", short(*node)?),
         CellKey::Draft { view, slot: Slot::Buffer } => format!("the draft of {view}"),
         CellKey::Draft { view, slot: Slot::Edit(position) } => {
             format!("the pending edit of {} in {view}", short(position.original())?)

@@ -118,3 +118,31 @@ async fn s13_odd_times_are_kept_and_told() {
     near.import(file.as_bytes(), &[]).await.unwrap();
     assert!(!near.notes().iter().any(|note| note.contains("before 2000")));
 }
+
+#[tokio::test]
+async fn one_node_is_trusted_and_is_from_outside_again_where_it_is_imported() {
+    let here = TestHome::new();
+    let tree = here.tree("The rain fell. ").await;
+    let there = TestHome::new();
+    there.import(&here.exported(&[&tree]).await, &[]).await.unwrap();
+    let all = there.ok(&["tree", "show", &tree, "--all"]).await;
+    let node = field(&all["nodes"].as_array().unwrap()[1], "short_id");
+    let trust = ["tree", "trust", &tree, &node, "--yes"];
+    let done = there.ok(&trust).await;
+    assert_eq!(
+        (field(&done["changed"][0], "short_id"), done["taints"].as_array().unwrap().len()),
+        (node.clone(), 0)
+    );
+    assert_eq!(trusts(&there, &tree).await, [("human".to_owned(), "workspace".to_owned())]);
+    assert_eq!(there.err(&trust).await.code, "not_outside");
+    assert_eq!(there.verify(&tree).await, "valid");
+
+    let elsewhere = TestHome::new();
+    elsewhere.import(&there.exported(&[&tree]).await, &[]).await.unwrap();
+    assert_eq!(trusts(&elsewhere, &tree).await, [("human".to_owned(), "outside".to_owned())]);
+    elsewhere.ok(&trust).await;
+    assert_eq!(trusts(&elsewhere, &tree).await, [("human".to_owned(), "workspace".to_owned())]);
+    elsewhere.ok(&["tree", "trust", &tree, &node, "--off"]).await;
+    assert_eq!(trusts(&elsewhere, &tree).await, [("human".to_owned(), "outside".to_owned())]);
+    assert_eq!(elsewhere.verify(&tree).await, "valid");
+}

@@ -149,6 +149,7 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/doctor", Read),
         ("/tools", Read),
         ("/policy", Admin),
+        ("/trust n", Admin),
         ("/approve", Approve),
         ("/deny", Approve),
         ("/queue x", Act),

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use commands::results::tree::{
     AnnotationShown, AnswerPlace, Compacted, Estimate, Generated, NextAnswer, NodeShown, OperationShown,
-    Operations, PathEdited, Stepped, StoredText, TreeLine, Trees, UsageShown, Verified, ViewLine, Views,
-    WordChange, word_of,
+    Operations, PathEdited, Stepped, StoredText, TreeLine, Trees, Trusted, UsageShown, Verified, ViewLine,
+    Views, WordChange, word_of,
 };
 use loom::verify::Status;
 use loom::{AuthorKind, Finish, GenerationSettings, Mode, NodeId, PositionKind, short_id, source};
@@ -301,6 +301,34 @@ pub(super) fn log(found: &Operations, to: OutputStyle) -> RenderedOutcome {
 /// Whoever did something, by the name people read; the default agent by its own, whatever it was called before.
 fn agent(name: &str, to: OutputStyle) -> String {
     to.line(&source::label(AuthorKind::Model, name, None)).into_owned()
+}
+
+/// Which texts the owner answers for, and what taints all the same.
+pub(super) fn trusted(done: &Trusted, to: OutputStyle) -> String {
+    let mut out = String::new();
+    if !done.changed.is_empty() {
+        let names: Vec<&str> = done.changed.iter().map(|node| node.short_id.as_str()).collect();
+        let (names, one) = (names.join(" "), names.len() == 1);
+        let _ = match (done.on, one) {
+            (true, true) => writeln!(out, "{names} taints no more: you answer for what it says"),
+            (true, false) => writeln!(out, "{names} taint no more: you answer for what they say"),
+            (false, true) => writeln!(out, "{names} is from outside again"),
+            (false, false) => writeln!(out, "{names} are from outside again"),
+        };
+    }
+    if done.taints.is_empty() {
+        out.push_str("nothing here is from outside\n");
+        return out;
+    }
+    let still = if done.changed.is_empty() || !done.on { "from outside" } else { "still from outside" };
+    let _ = writeln!(out, "{still}, with the answers that were made in sight of it:");
+    for node in &done.taints {
+        let _ = writeln!(out, "  {}", to.line(&node.line()));
+    }
+    if done.on && !done.changed.is_empty() {
+        out.push_str("files that were written in sight of it stay from outside, too: `drawloom workspace accept FILE`\n");
+    }
+    out
 }
 
 pub(super) fn views(found: &Views, to: OutputStyle) -> String {

@@ -213,6 +213,10 @@ fn cell(tree: &MemoryTree, change: &CellChange) -> Result<(), Why> {
         | CellKey::Bookmark { position: id }
         | CellKey::Tag { position: id, .. }
         | CellKey::Draft { slot: Slot::Edit(id), .. } => Some(position(tree, *id)?.id),
+        CellKey::Trusted { node: id } => {
+            node(tree, *id)?;
+            None
+        }
         CellKey::Pruned { target } | CellKey::Excluded { target } => {
             match target {
                 OpTarget::Position(id) => position(tree, *id).map(|_| ())?,

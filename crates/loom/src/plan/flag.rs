@@ -1,7 +1,10 @@
 //! Flags and names: keep, prune, exclude, bookmarks, tags, views, the title.
 
+use std::collections::BTreeSet;
+
 use crate::cell::{CellKey, CellValue, KeepScope, OpTarget};
-use crate::id::{PositionId, ViewName};
+use crate::id::{NodeId, PositionId, ViewName};
+use crate::node::Trust;
 use crate::operation::{OpKind, TimelineEffect};
 use crate::plan::builder::PlanBuilder;
 use crate::plan::{PlanError, Refusal, change};
@@ -100,6 +103,25 @@ pub(super) fn bookmark(
     let value = title.map_or(CellValue::None, |title| CellValue::Text(title.to_owned()));
     builder.set(CellKey::Bookmark { position: at }, value)?;
     builder.name(OpKind::Bookmark);
+    builder.timeline(TimelineEffect::None);
+    Ok(())
+}
+
+/// Answers for texts from outside, or takes that back. `/undo`, which needs less of a right, does neither.
+pub(super) fn trust(builder: &mut PlanBuilder<'_, '_>, nodes: &[NodeId], on: bool) -> Result<(), PlanError> {
+    let key = |node: NodeId| CellKey::Trusted { node };
+    builder.slice.require(nodes.iter().flat_map(|node| [ReadKey::Node(*node), ReadKey::Cell(key(*node))]))?;
+    for id in nodes.iter().collect::<BTreeSet<_>>() {
+        let trust = builder.node(*id)?.trust;
+        let old = builder.value(&key(*id))?;
+        if on && trust == Trust::Outside {
+            // Set, too, in the history of a file, whose owner was another: said here it counts.
+            builder.push(change(key(*id), old, CellValue::Set));
+        } else if !on && trust == Trust::Workspace && old.is_set() {
+            builder.push(change(key(*id), old, CellValue::None));
+        }
+    }
+    builder.name(OpKind::Trust);
     builder.timeline(TimelineEffect::None);
     Ok(())
 }

@@ -8,7 +8,7 @@ use loom::plan::DraftChange;
 use loom::reader::{Injection, Order};
 use loom::{
     Cell, CellChange, CellKey, CellValue, Digest, Node, NodeId, NodeRow, OpRecord, Operation, Plan, Seq,
-    Timeline, ViewName, short_id,
+    Timeline, Trust, ViewName, short_id,
 };
 
 /// Why a plan was not applied. Nothing has changed.
@@ -69,6 +69,11 @@ impl WriteRows for MemoryTree {
         for change in &record.op.cells {
             if !matches!(change.key, CellKey::Draft { .. }) {
                 self.cells.insert(change.key.clone(), Cell { value: change.new.clone(), seq });
+            }
+            if let CellKey::Trusted { node } = change.key
+                && let Some(row) = self.nodes.get_mut(&node)
+            {
+                row.node.trust = if change.new.is_set() { Trust::Workspace } else { Trust::Outside };
             }
         }
         if let Some(view) = &record.op.view {

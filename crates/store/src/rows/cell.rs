@@ -26,6 +26,7 @@ pub(crate) mod kind {
     pub(in crate::rows) const BOOKMARK: u8 = 13;
     pub(in crate::rows) const TAG: u8 = 14;
     pub(in crate::rows) const DRAFT: u8 = 15;
+    pub(in crate::rows) const TRUSTED: u8 = 16;
 
     /// Those that hide what they are about, as SQL.
     macro_rules! flags {
@@ -84,6 +85,7 @@ pub(crate) fn parts(key: &CellKey) -> Parts<'_> {
         CellKey::Excluded { target } => (kind::EXCLUDED, None, Some(*target), ""),
         CellKey::Bookmark { position } => (kind::BOOKMARK, None, at(position), ""),
         CellKey::Tag { position, tag } => (kind::TAG, None, at(position), tag.as_str()),
+        CellKey::Trusted { node } => (kind::TRUSTED, None, Some(OpTarget::Version(*node)), ""),
         CellKey::Draft { view, slot: Slot::Buffer } => (kind::DRAFT, Some(view), None, ""),
         CellKey::Draft { view, slot: Slot::Edit(position) } => (kind::DRAFT, Some(view), at(position), ""),
     };
@@ -117,6 +119,7 @@ pub(crate) fn key(
         (kind::EXCLUDED, None, Some(target), _) => CellKey::Excluded { target },
         (kind::BOOKMARK, None, _, Some(position)) => CellKey::Bookmark { position },
         (kind::TAG, None, _, Some(position)) => CellKey::Tag { position, tag },
+        (kind::TRUSTED, None, Some(OpTarget::Version(node)), _) => CellKey::Trusted { node },
         (kind::DRAFT, Some(view), None, None) => CellKey::Draft { view, slot: Slot::Buffer },
         (kind::DRAFT, Some(view), _, Some(position)) => CellKey::Draft { view, slot: Slot::Edit(position) },
         _ => return Err(StoreError::Damaged(format!("a cell of an unknown kind {kind}"))),

@@ -43,7 +43,7 @@ codes! {
         Create = 0, Commit = 1, Generate = 2, Answer = 3, Edit = 4, Branch = 5, Switch = 6, Select = 7, Move = 8,
         Keep = 9, Prune = 10, Restore = 11, Exclude = 12, Include = 13, Compact = 14, Bookmark = 15, Tag = 16,
         Annotate = 17, Pin = 18, NewView = 19, DeleteView = 20, Rename = 21, Archive = 22, Unarchive = 23,
-        Undo = 24, Redo = 25, Import = 26, Forget = 27,
+        Undo = 24, Redo = 25, Import = 26, Forget = 27, Trust = 28,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use loom::{Digest, Node, NodeId, OpRecord, Operation, Plan, Position, Seq, ViewName, short_id};
+use loom::{CellKey, Digest, Node, NodeId, OpRecord, Operation, Plan, Position, Seq, ViewName, short_id};
 
 use super::node::NodePlace;
 use super::reader::StoredTree;
@@ -19,7 +19,7 @@ use crate::engine::params;
 use crate::error::{StaleRead, StoreError};
 use crate::event::EventKind;
 use crate::import_tree::Import;
-use crate::principal::Principal;
+use crate::principal::{Principal, only_owner};
 
 /// As [`crate::Store::apply`].
 pub(crate) fn apply(
@@ -77,7 +77,7 @@ pub(crate) fn apply(
         applied.drafts.push(AppliedDraft { view, slot, revision });
     }
     if let Some(op) = &plan.op {
-        append_planned(db, tree, plan, op, &with.absent, &mut applied)?;
+        append_planned(db, (who, tree), plan, op, &with.absent, &mut applied)?;
     }
     for shown in &with.injections {
         injections::keep(db, tree, shown)?;
@@ -117,7 +117,7 @@ fn check(db: &Db<'_>, tree: TreeRef, plan: &Plan) -> Result<(), StoreError> {
 /// Inserts the rows of a plan and its operation.
 fn append_planned(
     db: &Db<'_>,
-    tree: TreeRef,
+    (who, tree): (&Principal, TreeRef),
     plan: &Plan,
     op: &Operation,
     absent: &[NodeId],
@@ -125,6 +125,12 @@ fn append_planned(
 ) -> Result<(), StoreError> {
     let head = Head::read(db, tree)?;
     let seq = Seq(head.seq.0 + 1);
+    for change in &op.cells {
+        if let CellKey::Trusted { node } = change.key {
+            only_owner(who, "trust")?;
+            node::answer_for(db, tree.key, node, change.new.is_set())?;
+        }
+    }
     let absent: HashSet<NodeId> = absent.iter().copied().collect();
     let mut positions: HashMap<NodeId, _> =
         plan.positions.iter().map(|position| (position.id.original(), position)).collect();

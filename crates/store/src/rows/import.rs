@@ -6,11 +6,10 @@ use crate::engine::params;
 use loom::{Digest, NodeId, PositionId, Seq, TreeId, Trust};
 
 use super::bytes::pack;
-use super::codes::Code;
 use super::generations::Sent;
 use super::node::NodePlace;
 use super::trees::{TreeRef, find_mut, to_json};
-use super::{cell, commit, events, generations, injections, operation, trees};
+use super::{cell, commit, events, generations, injections, node, operation, trees};
 use crate::apply::ImportNote;
 use crate::db::{Db, digest, get, number_of, unsigned};
 use crate::error::StoreError;
@@ -142,21 +141,15 @@ pub(crate) fn set_trust(
     let tree = find_mut(db, who, id)?;
     let imports = imports(db, tree)?;
     let mut changed = 0;
-    for (node, trust) in nodes {
+    for (id, trust) in nodes {
         let sql = "SELECT pk, seq FROM nodes WHERE id = ?1 AND pk BETWEEN ?2 AND ?3";
-        let keys = (node.to_bytes(), tree.key.first(), tree.key.last());
+        let keys = (id.to_bytes(), tree.key.first(), tree.key.last());
         let found = db.one(sql, keys, |row| Ok((get::<i64>(row, 0)?, unsigned(row, 1)?)))?;
         let (key, seq) = found.ok_or(StoreError::NotFound("node"))?;
-        check_imported(&imports, *node, Seq(seq))?;
-        changed += db.run(
-            "UPDATE nodes SET flags = (flags & 63) | (?2 << 6) WHERE pk = ?1 AND flags >> 6 = ?3 AND ?2 <> ?3",
-            (key, trust.code(), Trust::Outside.code()),
-        )?;
+        check_imported(&imports, *id, Seq(seq))?;
+        changed += node::set_trust(db, key, Trust::Outside, *trust)?;
         // What was shown with it is nobody's word.
-        db.run(
-            "UPDATE injections SET trust = ?3 WHERE tree = ?1 AND node = ?2 AND trust = ?4",
-            (tree.key.0, number_of(key), (*trust).min(Trust::Workspace).code(), Trust::Outside.code()),
-        )?;
+        injections::set_trust(db, tree.key, number_of(key), Trust::Outside, (*trust).min(Trust::Workspace))?;
     }
     Ok(changed)
 }

@@ -7,7 +7,7 @@ use loom::{NodeId, Trust};
 use super::bytes::{pack, unpack};
 use super::codes::Code;
 use super::trees::TreeRef;
-use crate::db::{Db, bytes_of, get, id16, unsigned};
+use crate::db::{Db, TreeKey, bytes_of, get, id16, unsigned};
 use crate::error::StoreError;
 
 /// Keeps what is shown with a node of the tree. One that is there stays as it is.
@@ -26,6 +26,21 @@ pub(crate) fn keep(db: &Db<'_>, tree: TreeRef, shown: &Injection) -> Result<(), 
         ],
     )?;
     Ok(())
+}
+
+/// Gives another trust to what is shown with the node of a number and has `from`.
+pub(crate) fn set_trust(
+    db: &Db<'_>,
+    tree: TreeKey,
+    node: i64,
+    from: Trust,
+    to: Trust,
+) -> Result<(), StoreError> {
+    db.run(
+        "UPDATE injections SET trust = ?3 WHERE tree = ?1 AND node = ?2 AND trust = ?4",
+        (tree.0, node, to.code(), from.code()),
+    )
+    .map(drop)
 }
 
 /// As [`loom::TreeReader::injections`]. Numbers of nodes grow in the order of the tree.

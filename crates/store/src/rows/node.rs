@@ -344,6 +344,23 @@ pub(crate) fn purge(db: &Db<'_>, key: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Gives a node another trust where it has `from`. Returns how many were changed.
+pub(crate) fn set_trust(db: &Db<'_>, key: i64, from: Trust, to: Trust) -> Result<u64, StoreError> {
+    db.run(
+        "UPDATE nodes SET flags = (flags & 63) | (?2 << 6) WHERE pk = ?1 AND flags >> 6 = ?3 AND ?2 <> ?3",
+        (key, to.code(), from.code()),
+    )
+}
+
+/// Has a node from outside, and what was shown with it, count as an accepted file does, or as from outside again.
+pub(crate) fn answer_for(db: &Db<'_>, tree: TreeKey, id: NodeId, is_trusted: bool) -> Result<(), StoreError> {
+    let number = db.node_number(tree, id)?.ok_or(StoreError::NotFound("node"))?;
+    let (from, to) =
+        if is_trusted { (Trust::Outside, Trust::Workspace) } else { (Trust::Workspace, Trust::Outside) };
+    set_trust(db, tree.node(number), from, to)?;
+    super::injections::set_trust(db, tree, number, from, to)
+}
+
 /// As [`loom::TreeReader::answers`], of the nodes between two keys, at most so many.
 pub(crate) fn answers(db: &Db<'_>, keys: (i64, i64, i64)) -> Result<Vec<AnswerRow>, StoreError> {
     let sql = "SELECT id, seq, place, generation, created FROM nodes WHERE pk > ?1 AND pk < ?2

@@ -1,0 +1,142 @@
+//! Nodes whose text from outside the owner answers for, and what still taints (spec: security §3).
+
+use std::collections::BTreeSet;
+
+use loom::path::ViewOverrides;
+use loom::render::{Passage, tip, window};
+use loom::{CellKey, NodeId, NodeRow, Op, RowError, TreeId, TreeReader, Trust, ViewName, resolve};
+
+use crate::app::App;
+use crate::args::tree::TrustArgs;
+use crate::error::CommandError;
+use crate::results::CommandOutcome;
+use crate::results::tree::{TaintingNode, Trusted};
+use crate::rights::Asker;
+
+/// Passages that are looked at, from the newest.
+const PASSAGES: usize = 10_000;
+
+/// Which nodes are trusted, or no more.
+pub(crate) struct TrustChoice {
+    pub(crate) nodes: Vec<String>,
+    pub(crate) off: bool,
+    pub(crate) yes: bool,
+}
+
+/// `tree trust TREE NODE…`.
+pub(crate) async fn trust_nodes(
+    app: &App,
+    asker: &Asker,
+    args: TrustArgs,
+) -> Result<CommandOutcome, CommandError> {
+    let (tree, view) = app.tree(asker, &args.tree).await?;
+    let choice = TrustChoice { nodes: args.nodes, off: args.off, yes: args.yes };
+    trust_in(app, asker, (tree, &view), choice).await
+}
+
+/// Has nodes of a tree count as accepted files do, or as from outside again, and says what taints a view then. Without
+/// nodes it only says that. An answer that was made in sight of such a text keeps its own trust.
+///
+/// # Errors
+/// A node that is not there, that is not from outside (or was not trusted so), or that nobody answers for.
+pub(crate) async fn trust_in(
+    app: &App,
+    asker: &Asker,
+    (tree, view): (TreeId, &ViewName),
+    choice: TrustChoice,
+) -> Result<CommandOutcome, CommandError> {
+    let mut nodes = BTreeSet::new();
+    for name in &choice.nodes {
+        nodes.insert(app.node_anywhere(asker, Some(tree), name).await?.node);
+    }
+    let nodes: Vec<NodeId> = nodes.into_iter().collect();
+    let changed = if nodes.is_empty() {
+        Vec::new()
+    } else {
+        let (named, off) = (nodes.clone(), choice.off);
+        let found = app.read(asker, tree, move |rows| meant(rows, &named, off)).await??;
+        if !choice.off {
+            confirm(app, &found, choice.yes)?;
+        }
+        app.change(asker, tree, view, Op::Trust { nodes, on: !choice.off }).await?;
+        found
+    };
+    let view = view.clone();
+    let taints = app.read(asker, tree, move |rows| tainting(rows, &view)).await?;
+    Ok(CommandOutcome::Trusted(Trusted { tree, on: !choice.off, changed, taints }))
+}
+
+/// The nodes as they are shown, if there is something to change of each.
+fn meant(
+    rows: &dyn TreeReader,
+    nodes: &[NodeId],
+    off: bool,
+) -> Result<Result<Vec<TaintingNode>, CommandError>, RowError> {
+    let mut found = Vec::new();
+    for row in rows.nodes(nodes)? {
+        let is_trusted = rows.cell(&CellKey::Trusted { node: row.node.id })?.value.is_set()
+            && row.node.trust == Trust::Workspace;
+        let short_id = &row.short_id;
+        if off && !is_trusted {
+            let message = format!("{short_id} was not trusted by itself");
+            return Ok(Err(CommandError::refused("not_trusted", message, "name a node that was")));
+        }
+        if !off && row.node.trust != Trust::Outside {
+            let message = format!("{short_id} is not from outside: it taints nothing");
+            let hint = "`/trust` in a conversation lists what taints";
+            return Ok(Err(CommandError::refused("not_outside", message, hint)));
+        }
+        found.push(shown(&row));
+    }
+    Ok(Ok(found))
+}
+
+/// Asks whether the owner answers for the texts, unless a yes was given.
+fn confirm(app: &App, nodes: &[TaintingNode], yes: bool) -> Result<(), CommandError> {
+    let lines: Vec<String> = nodes.iter().map(TaintingNode::line).collect();
+    if yes || app.frontend.confirm_shown(&lines, "Answer for what it says, as if it were a file of yours?") {
+        return Ok(());
+    }
+    let message = "nobody answered for it, and it stays from outside";
+    Err(CommandError::refused("not_confirmed", message, "answer yes at a terminal, or give --yes"))
+}
+
+/// What of the window of a view is from outside, from the top, head and note behind it.
+pub(crate) fn tainting(rows: &dyn TreeReader, view: &ViewName) -> Result<Vec<TaintingNode>, RowError> {
+    let path = ViewOverrides::read(rows, view, tip(rows, view)?)?;
+    let mut passages = window(rows, view, &path, None, PASSAGES)?;
+    let start = rows.cell(&CellKey::WindowStart { view: view.clone() })?.value.as_place();
+    if let Some(first) =
+        start.and_then(|start| passages.iter().position(|passage| passage.position.id == start.position))
+    {
+        passages.drain(..first);
+    }
+    let mut injected = BTreeSet::new();
+    if let Some(first) = passages.first() {
+        let shown = rows.injections(first.position.id.original(), None)?;
+        injected.extend(shown.iter().filter(|shown| shown.trust == Trust::Outside).map(|shown| shown.node));
+    }
+    let is_outside = |row: &NodeRow| {
+        let says = !row.purged && !row.node.content.is_empty();
+        says && row.node.trust == Trust::Outside || injected.contains(&row.node.id)
+    };
+    let sent = passages.iter().filter(|passage| !passage.excluded).map(|Passage { row, .. }| row);
+    let mut found: Vec<TaintingNode> = sent.filter(|row| is_outside(row)).map(shown).collect();
+    for key in [CellKey::Head, CellKey::Note] {
+        let Some(position) = rows.cell(&key)?.value.as_position() else { continue };
+        let row = rows.node(resolve::shown(rows, view, position)?)?;
+        found.extend(row.filter(|row| is_outside(row)).as_ref().map(shown));
+    }
+    Ok(found)
+}
+
+fn shown(row: &NodeRow) -> TaintingNode {
+    let said = row.node.said();
+    TaintingNode {
+        node: row.node.id,
+        short_id: row.short_id.clone(),
+        author: row.node.author.id.clone(),
+        chars: said.chars().count(),
+        begins: text::title::title(&said),
+    }
+}

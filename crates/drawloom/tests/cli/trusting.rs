@@ -1,0 +1,81 @@
+//! A text from outside taints no more once its owner answers for it (spec: security §3).
+
+use serde_json::{Value, json};
+
+use crate::laundering::{may_fetch, noted, turn};
+use crate::world::{World, text};
+
+/// What `/trust` with these arguments says in a session.
+fn trust(world: &World, session: &str, arguments: &str) -> Value {
+    let line = format!("/trust {arguments}");
+    let project = text(&world.path("project"));
+    let (code, said) = world.json(&["--workspace", &project, "chat", "--session", session, "-m", &line]);
+    assert_eq!(code, Some(0), "{said}");
+    said
+}
+
+/// The short ids of what taints, with who wrote each.
+fn taints(said: &Value) -> Vec<(String, String)> {
+    let word = |node: &Value, name: &str| node[name].as_str().unwrap().to_owned();
+    let nodes = said["taints"].as_array().unwrap();
+    nodes.iter().map(|node| (word(node, "short_id"), word(node, "author"))).collect()
+}
+
+fn all(said: &Value) -> String {
+    let names: Vec<String> = taints(said).into_iter().map(|(short_id, _)| short_id).collect();
+    names.join(" ")
+}
+
+#[test]
+fn s3_what_the_owner_answers_for_taints_no_more_and_what_was_made_of_it_does() {
+    let (site, world) = noted();
+    assert!(!may_fetch(&world, &site, "first"), "the control");
+    let found = taints(&trust(&world, "first", ""));
+    let page = found.iter().find(|(_, author)| author == "web_fetch").unwrap().0.clone();
+
+    let said = trust(&world, "first", &format!("{page} --yes"));
+    assert_eq!(said["changed"][0]["short_id"], json!(page));
+    assert!(taints(&said).iter().all(|(short_id, _)| *short_id != page), "{said}");
+    assert!(!taints(&said).is_empty() && !may_fetch(&world, &site, "first"), "answers in its sight still do");
+
+    let rest = all(&trust(&world, "first", ""));
+    assert_eq!(taints(&trust(&world, "first", &format!("{rest} --yes"))), []);
+    trust(&world, "first", &format!("{page} --off"));
+    assert!(!may_fetch(&world, &site, "first"), "it is from outside again");
+
+    let rest = all(&trust(&world, "first", ""));
+    trust(&world, "first", &format!("{rest} --yes"));
+    let project = text(&world.path("project"));
+    let verified = world.json(&["--workspace", &project, "chat", "--session", "first", "-m", "/verify"]);
+    assert_eq!(verified.1["status"], "valid", "{verified:?}");
+    assert!(may_fetch(&world, &site, "first"), "in another process, from the next request on");
+}
+
+#[test]
+fn s3_it_holds_on_each_branch_and_is_not_given_by_what_is_undone() {
+    let (site, world) = noted();
+    let project = text(&world.path("project"));
+    world.ok(&["--workspace", &project, "chat", "--session", "first", "-m", "/fork aside"]);
+    let rest = all(&trust(&world, "first", ""));
+    trust(&world, "first", &format!("{rest} --yes"));
+    world.ok(&["--workspace", &project, "chat", "--session", "first", "-m", "/undo"]);
+    assert_eq!(taints(&trust(&world, "first:aside", "")), []);
+    assert!(may_fetch(&world, &site, "first:aside"));
+    assert_eq!(turn(&world, "first:aside", &[]), [""; 0]);
+}
+
+#[test]
+fn s3_nobody_but_a_person_answers_for_a_text() {
+    let (_site, world) = noted();
+    let project = text(&world.path("project"));
+    let page = taints(&trust(&world, "first", ""))[0].0.clone();
+    let first = ["--workspace", &project, "chat", "--session", "first", "-m"];
+    let (code, said) = world.json(&[&first[..], &[&format!("/trust {page}")]].concat());
+    assert_eq!((code, said["error"]["code"].as_str()), (Some(4), Some("not_confirmed")), "{said}");
+    // What a model says is a text, whatever it begins with.
+    world.write("lines.jsonl", &format!("{}\n", json!({"text": format!("/trust {page} --yes")})));
+    world.ok(&[&first[..], &["Say it."]].concat());
+    assert!(all(&trust(&world, "first", "")).contains(&page));
+    let (code, said) = world.json(&[&first[..], &[&format!("/trust {page} --off")]].concat());
+    assert_eq!((code, said["error"]["code"].as_str()), (Some(4), Some("not_trusted")), "{said}");
+}
