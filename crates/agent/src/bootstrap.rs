@@ -54,7 +54,7 @@ fn file(root: &Root, accepted: &Accepted, name: &str, masker: &Masker) -> Result
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let text = masker.mask(text).text.into_owned();
+    let text = masker.mask_entering(text).text.into_owned();
     Ok(Some(BootFile { name: name.to_owned(), text, digest, trust: Trust::Workspace }))
 }
 

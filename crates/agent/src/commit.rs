@@ -238,7 +238,7 @@ impl ReceivedResponse {
         meta.masked = names.into_iter().collect();
         (meta.usage, meta.implausible_usage) = (reported.whole, reported.implausible);
         for (_, value) in &mut meta.headers {
-            *value = runtime.masker.mask(value).text.into_owned();
+            *value = runtime.masker.mask_entering(value).text.into_owned();
         }
         // A server that stops there has left it out, and its answer is whole.
         let is_in = |stop: &String| parsed.choices.iter().any(|choice| choice.text().contains(stop));

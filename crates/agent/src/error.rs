@@ -252,11 +252,11 @@ impl AgentError {
 }
 
 impl AgentError {
-    /// The same, with known secrets masked in what a server said.
+    /// The same, with secrets masked in what a server said.
     pub(crate) fn masked(self, masker: &Masker) -> Self {
         match self {
             Self::Model { code, message, hint, elsewhere } => {
-                let message = masker.mask(&message).text.into_owned();
+                let message = masker.mask_entering(&message).text.into_owned();
                 Self::Model { code, message, hint, elsewhere }
             }
             other => other,

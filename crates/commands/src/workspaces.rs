@@ -77,7 +77,7 @@ pub fn difference(
 ) -> Option<String> {
     let before = record.inventory.texts.get(path);
     let was_there = record.inventory.items.iter().any(|item| item.path == path);
-    let after = masker.mask(looked.inventory.texts.get(path)?).text;
+    let after = masker.mask_entering(looked.inventory.texts.get(path)?).text;
     let is_kept = before.is_some() || !was_there;
     let name = path.to_string_lossy();
     is_kept.then(|| ::tools::unified_diff(&name, before.map(String::as_str), Some(&after)))
@@ -166,7 +166,7 @@ pub async fn keep(
     answer: TrustAnswer,
     at: Millis,
 ) -> Result<(), StoreError> {
-    let mask = |text: &str| masker.mask(text).text.into_owned();
+    let mask = |text: &str| masker.mask_entering(text).text.into_owned();
     let inventory = serde_json::to_string(&looked.inventory.clone().with_texts_masked(mask))
         .map_err(|error| StoreError::Malformed(format!("the list of a workspace: {error}")))?;
     let record = WorkspaceRecord {

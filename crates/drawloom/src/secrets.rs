@@ -23,6 +23,7 @@ pub(crate) fn masker(config: &Config) -> Result<(Masker, Vec<String>), CommandEr
     let masker = Masker::new(&secrets).map_err(|error: MaskError| {
         CommandError::refused("secrets", error.to_string(), "use fewer or shorter keys")
     })?;
+    let masker = if config.safety.guess_secrets { masker } else { masker.without_guesses() };
     Ok((masker, notices))
 }
 

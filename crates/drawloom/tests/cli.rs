@@ -73,6 +73,8 @@ mod files;
 mod finding;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
+#[path = "cli/guessing.rs"]
+mod guessing;
 #[path = "cli/headless.rs"]
 mod headless;
 #[path = "cli/headless_faults.rs"]

@@ -2,8 +2,9 @@
 //!
 //! Values the owner's programs hold are replaced when text enters, before it is stored or sent, so that what is
 //! stored is what is sent. A value is found plain, percent-encoded, as JSON writes it inside a string, and
-//! base64-encoded at any of the three alignments, also where a stream splits it at any byte. Only *known* values
-//! are replaced; nothing here guesses by pattern.
+//! base64-encoded at any of the three alignments, also where a stream splits it at any byte. Of text that comes from
+//! outside of the conversation ([`Masker::mask_entering`]) what looks like a secret is replaced, too, by
+//! `⟦secret:guessed.KIND⟧`; of what a person typed or a model answered only *known* values are.
 //!
 //! Matches that overlap are masked as one span, named by the one that begins first (the longest of those): a mask
 //! that chose among overlapping matches would leave the rest of a value standing.
@@ -14,6 +15,7 @@
 mod filter;
 mod find;
 mod forms;
+mod guess;
 mod scan;
 mod stream;
 
@@ -31,6 +33,7 @@ use filter::Filter;
 use scan::Scan;
 
 pub use find::TextFinder;
+pub use guess::GuessStream;
 pub use stream::{MaskStream, MaskTextStream, Tail};
 
 /// Shortest value that is masked, in characters: a shorter one would be found in honest text.
@@ -145,6 +148,8 @@ pub struct MaskedBytes {
 #[derive(Clone)]
 pub struct Masker {
     inner: Arc<Inner>,
+    /// Whether what looks like a secret is masked where text enters.
+    guesses: bool,
 }
 
 struct Inner {
@@ -184,7 +189,7 @@ impl Masker {
         let start = search.start_state(Anchored::No).map_err(MaskError::Search)?;
         let filter = Filter::new(texts.iter().map(String::as_str));
         let marks = secrets.iter().map(Mark::of).collect();
-        Ok(Self { inner: Arc::new(Inner { search, filter, start, patterns, marks }) })
+        Ok(Self { inner: Arc::new(Inner { search, filter, start, patterns, marks }), guesses: true })
     }
 
     #[must_use]
@@ -211,6 +216,66 @@ impl Masker {
         }
         out.push_str(&text[copied..]);
         Masked { text: Cow::Owned(out), spans }
+    }
+
+    /// A masker of the same values that guesses nothing.
+    #[must_use]
+    pub fn without_guesses(self) -> Self {
+        Self { guesses: false, ..self }
+    }
+
+    /// Masks a text that a tool, a file, a server or a page brought: known values, and what looks like a secret.
+    #[must_use]
+    pub fn mask_entering<'a>(&self, text: &'a str) -> Masked<'a> {
+        let known = self.mask(text);
+        let guesses = if self.guesses { guess::find(text) } else { Vec::new() };
+        if guesses.is_empty() {
+            return known;
+        }
+        let mut names = guess::Names::default();
+        let mut places: Vec<(Range<usize>, Option<MaskedSpan>, String)> = guesses
+            .into_iter()
+            .map(|guess| {
+                let name = names.name(guess.kind, &text[guess.range.clone()]);
+                (guess.range, None, name)
+            })
+            .collect();
+        places.extend(known.spans.into_iter().map(|span| {
+            let name = span.name.clone();
+            (span.input.clone(), Some(span), name)
+        }));
+        places.sort_by_key(|(range, ..)| range.start);
+        let mut merged: Vec<(Range<usize>, Option<MaskedSpan>, String)> = Vec::new();
+        for (range, span, name) in places {
+            match merged.last_mut().filter(|(last, ..)| range.start < last.end) {
+                Some(last) => {
+                    last.0.end = last.0.end.max(range.end);
+                    // What is known has the better name.
+                    if last.1.is_none() && span.is_some() {
+                        (last.1, last.2) = (span, name);
+                    }
+                }
+                None => merged.push((range, span, name)),
+            }
+        }
+        let mut out = String::with_capacity(text.len());
+        let (mut spans, mut copied) = (Vec::with_capacity(merged.len()), 0);
+        for (input, span, name) in merged {
+            out.push_str(&text[copied..input.start]);
+            copied = input.end;
+            let start = out.len();
+            out.push_str(&mark(&name));
+            let form = span.map_or(SecretForm::Plain, |span| span.form);
+            spans.push(MaskedSpan { name, form, input, output: start..out.len() });
+        }
+        out.push_str(&text[copied..]);
+        Masked { text: Cow::Owned(out), spans }
+    }
+
+    /// Replaces what looks like a secret in text as it arrives, behind [`Self::stream`].
+    #[must_use]
+    pub fn guess_stream(&self) -> GuessStream {
+        GuessStream::new(self.guesses)
     }
 
     /// Masks whole bytes, which need not be UTF-8.
@@ -270,6 +335,13 @@ impl fmt::Debug for Masker {
 
 impl Mark {
     fn of(secret: &Secret) -> Self {
-        Self { name: secret.name.clone(), text: format!("⟦secret:{}⟧", secret.name) }
+        Self { name: secret.name.clone(), text: mark(&secret.name) }
     }
+}
+
+/// How every mark begins.
+pub const MARK: &str = "⟦secret:";
+
+fn mark(name: &str) -> String {
+    format!("{MARK}{name}⟧")
 }

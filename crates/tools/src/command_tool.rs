@@ -123,7 +123,7 @@ impl CommandTool {
         let told = || report::told(scope, outcome, &commands.report, None) + &files;
         let shown = |result: &str| {
             // Secrets go before anything is cut.
-            let result = scope.masker.mask(result).text;
+            let result = scope.masker.mask_entering(result).text;
             head_tail(&result, report::SHOWN, "result").text.into_owned() + &more
         };
         if outcome.ending != Ending::Exited(0) {

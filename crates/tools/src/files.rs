@@ -6,6 +6,7 @@ mod edit;
 mod glob;
 mod grep;
 mod list;
+mod marks;
 mod mkdir;
 mod moving;
 mod patch;
@@ -85,12 +86,13 @@ fn masked<'b>(scope: &ToolScope, path: &RelativePath, bytes: &'b [u8]) -> Result
     if memchr(0, bytes).is_some() {
         return Err(format!("{path} is no text: it holds zero bytes"));
     }
-    let mask = |text: &'b str| scope.masker.mask(text.strip_prefix('\u{feff}').unwrap_or(text)).text;
+    let mask = |text: &'b str| scope.masker.mask_entering(text.strip_prefix('\u{feff}').unwrap_or(text)).text;
     Ok(match str::from_utf8(bytes) {
         Ok(text) => mask(text),
         Err(_) => {
             let text = String::from_utf8_lossy(bytes);
-            let text = scope.masker.mask(text.strip_prefix('\u{feff}').unwrap_or(&text)).text.into_owned();
+            let text =
+                scope.masker.mask_entering(text.strip_prefix('\u{feff}').unwrap_or(&text)).text.into_owned();
             Cow::Owned(text)
         }
     })

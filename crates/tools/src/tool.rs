@@ -477,7 +477,7 @@ fn previewing<A: DeserializeOwned>(
         let read = serde_json::from_value::<A>(arguments).map_err(|error| error.to_string());
         let shown = read.and_then(|arguments| preview(scope, &arguments));
         // It is shown whole or not at all: a question refuses one that is too long.
-        let mask = |text: String| scope.masker.mask(&text).text.into_owned();
+        let mask = |text: String| scope.masker.mask_entering(&text).text.into_owned();
         shown.map(mask).map_err(|why| bounded(mask(why)))
     }
 }
@@ -494,7 +494,7 @@ fn running<A: DeserializeOwned>(
             Ok(text) => (ToolStatus::Ok, text),
             Err(why) => (ToolStatus::Error, why),
         };
-        let text = bounded(call.scope.masker.mask(&text).text.into_owned());
+        let text = bounded(call.scope.masker.mask_entering(&text).text.into_owned());
         let trust = if call.from_outside.get() { Trust::Outside } else { call.scope.trust };
         ToolOutput { status, text, pictures: call.pictures.take(), trust }
     }

@@ -185,6 +185,37 @@ impl App {
         Err(CommandError::new("too_large", 2, message, "leave them apart"))
     }
 
+    /// What a person says to a model, with known secrets masked. What else looks like a secret they are asked about at a
+    /// terminal; where nobody is asked it is sent, and that is said (spec: security §11).
+    ///
+    /// # Errors
+    /// When they send neither the text nor marks in its place.
+    pub(crate) fn typed(&self, text: &str) -> Result<String, CommandError> {
+        let text = self.masked(text);
+        let guessed = self.runtime.masker.mask_entering(&text);
+        if guessed.spans.is_empty() {
+            return Ok(text);
+        }
+        let names: Vec<&str> = guessed.spans.iter().map(|span| span.name.as_str()).collect();
+        let names = names.join(", ");
+        if !self.frontend.is_attended() {
+            let told =
+                format!("the text holds what looks like a secret ({names}): it is sent as it was typed");
+            self.frontend.note(&told);
+            return Ok(text);
+        }
+        let question =
+            format!("The text holds what looks like a secret ({names}). Send a mark in its place?");
+        if self.frontend.confirm(&question) {
+            return Ok(guessed.text.into_owned());
+        }
+        if self.frontend.confirm("Send it as it was typed?") {
+            return Ok(text);
+        }
+        let hint = "leave the secret out, or answer yes to one of the questions";
+        Err(CommandError::refused("not_sent", "the text was not sent", hint))
+    }
+
     /// A text with known secrets masked, whatever it says: `-` is a dash here.
     pub(crate) fn masked(&self, text: &str) -> String {
         let masked = self.runtime.masker.mask(text);

@@ -38,7 +38,7 @@ pub(crate) async fn ask(app: &App, asker: &Asker, args: AskArgs) -> Result<Comma
     let named_input = args.reads_input() || schema_is_input;
     let reads_input = named_input || typed.is_none();
     let text = match &typed {
-        Some(text) => app.text(text)?,
+        Some(text) => app.typed(&app.text(text)?)?,
         None => {
             let piped = if named_input { None } else { app.piped_text()? };
             let hint = "`drawloom ask TEXT`, or pipe it";

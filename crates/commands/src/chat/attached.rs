@@ -88,6 +88,11 @@ impl Attached {
             None if is_called_media(path) => return Err(refused(&name, &PictureError::NoPicture, 0)),
             None => {
                 let text = app.text_of(&argument_name(path), bytes)?;
+                let masked = app.runtime.masker.mask_entering(&text);
+                if !masked.spans.is_empty() {
+                    app.frontend.note(&format!("what looks like a secret was masked in {}", one_line(&name)));
+                }
+                let text = masked.text;
                 let fence = text::frame::fence(&text);
                 let framed = format!("File {plain}:\n{fence}\n{text}\n{fence}");
                 app.fits_node(&one_line(&name), &framed, false)?;

@@ -88,7 +88,7 @@ impl Conversation {
         match slash::parse(line) {
             Input::Say(text) => {
                 App::require(asker, "chat", Right::Act)?;
-                let text = app.masked(&text);
+                let text = app.typed(&text)?;
                 self.say(app, asker, text).await?;
                 Ok(SlashOutcome::Turn)
             }

@@ -79,7 +79,7 @@ impl App {
                     CommandOutcome::Went(conversation.fork(self, asker, name.as_deref()).await?)
                 }
                 SlashCommand::Edit { node, text } => {
-                    let text = self.masked(&text);
+                    let text = self.typed(&text)?;
                     conversation.edit(self, asker, node.as_deref(), text).await?;
                     return Ok(SlashOutcome::Turn);
                 }

@@ -233,11 +233,12 @@ impl Importing<'_> {
 
     /// Secrets are masked where text is typed; the hashes of a file would no longer fit, so here they are named.
     fn warn_of_secrets(&self) -> Result<(), CommandError> {
-        let holds = |row: &loom::NodeRow| self.app.runtime.masker.finds_in(row.node.text().as_bytes());
+        let masker = &self.app.runtime.masker;
+        let holds = |row: &loom::NodeRow| !masker.mask_entering(&row.node.text()).spans.is_empty();
         let found = imported_tree::nodes(&self.file)?.iter().filter(|row| holds(row)).count();
         if found > 0 {
             self.app.frontend.note(&format!(
-                "{found} texts of the file hold a known secret: `drawloom forget --text` removes it"
+                "{found} texts of the file hold a known secret or what looks like one: `drawloom forget --text` removes it"
             ));
         }
         Ok(())

@@ -43,6 +43,7 @@ pub(crate) struct Config {
     #[schemars(schema_with = "named::<ConfiguredTool>")]
     pub(crate) tools: BTreeMap<String, ConfiguredTool>,
     pub(crate) policy: PolicySection,
+    pub(crate) safety: Safety,
     pub(crate) exec: Exec,
     pub(crate) web: Web,
     pub(crate) budget: Budget,
@@ -291,6 +292,20 @@ impl Exec {
             dependency_folders: self.dependency_folders.clone(),
             caches: self.caches.clone(),
         }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Safety {
+    /// Whether what looks like a secret is masked in what tools, files and servers say. Keys that Drawloom holds are masked
+    /// in any case.
+    pub(crate) guess_secrets: bool,
+}
+
+impl Default for Safety {
+    fn default() -> Self {
+        Self { guess_secrets: true }
     }
 }
 

@@ -1,7 +1,7 @@
-//! Output of a command, masked as it is read piece by piece: what may be the beginning of a known secret waits until more
-//! comes (spec: security §11).
+//! Output of a command, masked as it is read piece by piece: what may be the beginning of a secret, known or guessed, waits
+//! until more comes (spec: security §11).
 
-use text::mask::{MaskStream, Masker};
+use text::mask::{GuessStream, MaskStream, Masker};
 use text::terminal::Utf8Stream;
 
 /// Output as a model is told of it. Its `Debug` shows nothing of what is held back.
@@ -10,20 +10,23 @@ pub(super) struct MaskedOutput {
     masker: Masker,
     stream: MaskStream,
     text: Utf8Stream,
+    guesses: GuessStream,
     /// Bytes still to come that may be the end of a secret whose beginning is lost.
     suspect: usize,
 }
 
 impl MaskedOutput {
     pub(super) fn new(masker: &Masker) -> Self {
-        let (masker, stream) = (masker.clone(), masker.stream());
-        Self { masker, stream, text: Utf8Stream::new(), suspect: 0 }
+        let (masker, stream, guesses) = (masker.clone(), masker.stream(), masker.guess_stream());
+        Self { masker, stream, text: Utf8Stream::new(), guesses, suspect: 0 }
     }
 
     /// Goes on behind bytes that are lost. What was held back is lost with them, and so is what may be the end of a secret.
     pub(super) fn skip(&mut self) {
         let suspect = self.masker.longest().saturating_sub(1);
-        *self = Self { suspect, ..Self::new(&self.masker) };
+        let mut guesses = std::mem::replace(&mut self.guesses, self.masker.guess_stream());
+        guesses.skip();
+        *self = Self { suspect, guesses, ..Self::new(&self.masker) };
     }
 
     /// Text that a piece completes.
@@ -31,14 +34,16 @@ impl MaskedOutput {
         let (suspect, bytes) = bytes.split_at(self.suspect.min(bytes.len()));
         self.suspect -= suspect.len();
         let _dropped = self.stream.push(suspect);
-        self.text.push(&self.stream.push(bytes))
+        let text = self.text.push(&self.stream.push(bytes));
+        self.guesses.push(&text)
     }
 
     /// What was held back, once nothing more comes.
     pub(super) fn finish(&mut self) -> String {
         let ended = std::mem::replace(self, Self::new(&self.masker));
-        let Self { stream, mut text, suspect, .. } = ended;
-        let mut rest = text.push(&stream.finish().rest);
+        let Self { stream, mut text, mut guesses, suspect, .. } = ended;
+        let mut rest = guesses.push(&text.push(&stream.finish().rest));
+        rest.push_str(&guesses.finish());
         if text.finish() > 0 {
             rest.push(char::REPLACEMENT_CHARACTER);
         }

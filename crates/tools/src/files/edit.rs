@@ -5,6 +5,7 @@ use policy::{PathAccess, PathUse};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::marks::put_back;
 use super::place;
 use crate::changes::{FileEdit, apply, difference, found};
 use crate::edits::replace;
@@ -42,8 +43,11 @@ fn planned<'s>(
     read.push(before.digest);
     let text = std::str::from_utf8(&before.bytes)
         .map_err(|_| format!("{} is no text in UTF-8: it is not edited", asked.path))?;
-    let done = replace(text, &asked.old, &asked.new, asked.replace_all)
-        .map_err(|miss| format!("{}: {miss}", asked.path))?;
+    let with_secrets = |said: &str| put_back(scope, text, said.to_owned());
+    let marked = |why: String| format!("{}: {why}", asked.path);
+    let (old, new) = (with_secrets(&asked.old).map_err(marked)?, with_secrets(&asked.new).map_err(marked)?);
+    let done =
+        replace(text, &old, &new, asked.replace_all).map_err(|miss| format!("{}: {miss}", asked.path))?;
     let after = Some(done.text.into_bytes());
     let edit = FileEdit { root: place.root, path: place.path, before: Some(before), after, mode: None };
     Ok((edit, done.count, done.line))

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use workspace::RelativePath;
 
+use super::marks::put_back;
 use super::place;
 use crate::changes::{FileEdit, FoundFile, apply, difference, found};
 use crate::edits::{FileAction, FilePatch, Patch};
@@ -36,6 +37,8 @@ pub(super) fn paths(scope: &ToolScope, asked: &Arguments) -> Vec<PathUse> {
 struct PatchPlan<'s> {
     scope: &'s ToolScope,
     edits: Vec<FileEdit<'s>>,
+    /// Whether the patch holds marks of secrets: then it is one of the masked text.
+    has_marks: bool,
 }
 
 impl<'s> PatchPlan<'s> {
@@ -48,6 +51,7 @@ impl<'s> PatchPlan<'s> {
                         return Err(format!("{path} is there already: update it, or delete it first"));
                     }
                     let text = file.apply("").map_err(|miss| format!("{path}: {miss}"))?;
+                    let text = put_back(self.scope, "", text).map_err(|why| format!("{path}: {why}"))?;
                     self.set(path, Some(text), executable(None, file.executable))?;
                 }
                 FileAction::Delete { path } => {
@@ -77,7 +81,12 @@ impl<'s> PatchPlan<'s> {
 
     fn patched(&mut self, path: &str, file: &FilePatch) -> Result<String, String> {
         let text = self.existing(path)?;
-        file.apply(&text).map_err(|miss| format!("{path}: {miss}"))
+        if !self.has_marks {
+            return file.apply(&text).map_err(|miss| format!("{path}: {miss}"));
+        }
+        let masked = self.scope.masker.mask_entering(&text).text;
+        let applied = file.apply(&masked).map_err(|miss| format!("{path}: {miss}"))?;
+        put_back(self.scope, &text, applied).map_err(|why| format!("{path}: {why}"))
     }
 
     /// The text of a file that has to be there.
@@ -152,7 +161,7 @@ fn planned<'s>(
     read: &mut Vec<Digest>,
 ) -> Result<Vec<FileEdit<'s>>, String> {
     let patch = Patch::parse(&asked.patch).map_err(|error| error.to_string())?;
-    let mut plan = PatchPlan { scope, edits: Vec::new() };
+    let mut plan = PatchPlan { scope, edits: Vec::new(), has_marks: asked.patch.contains(text::mask::MARK) };
     let followed = plan.follow(&patch);
     read.extend(plan.edits.iter().filter_map(|edit| Some(edit.before.as_ref()?.digest)));
     followed?;

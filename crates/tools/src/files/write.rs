@@ -4,6 +4,7 @@ use policy::{PathAccess, PathUse};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::marks::put_back;
 use super::place;
 use crate::changes::{FileEdit, apply, difference, found};
 use crate::tool::{CallScope, ToolScope};
@@ -38,7 +39,10 @@ fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<FileEdit<'s>, 
             Some(_) => {}
         }
     }
-    let after = Some(asked.content.clone().into_bytes());
+    let says = before.as_ref().map(|before| String::from_utf8_lossy(&before.bytes)).unwrap_or_default();
+    let text =
+        put_back(scope, &says, asked.content.clone()).map_err(|why| format!("{}: {why}", asked.path))?;
+    let after = Some(text.into_bytes());
     Ok(FileEdit { root: place.root, path: place.path, before, after, mode: None })
 }
 

@@ -55,8 +55,9 @@ fn with_texts(
     if inventory.items.len() == number {
         return None;
     }
-    let after =
-        serde_json::to_string(&inventory.with_texts_masked(|text| masker.mask(text).text.into_owned()))
-            .ok()?;
+    let after = serde_json::to_string(
+        &inventory.with_texts_masked(|text| masker.mask_entering(text).text.into_owned()),
+    )
+    .ok()?;
     Some(AcceptedInventory { workspace: record.path, before: record.inventory, after })
 }
