@@ -118,7 +118,7 @@ impl GuessStream {
     }
 }
 
-/// Whether the word at the end of a text may be a secret, or the beginning of one: a beginning stands in it or before it,
+/// Whether the word at the end of a text may be a secret, or the beginning of one: a beginning stands in it or before it in its line,
 /// it ends as one begins, or it mixes letters and digits as the secret beside an id does.
 fn may_become_secret(bytes: &[u8], start: usize) -> bool {
     let word = &bytes[start..];
@@ -130,7 +130,8 @@ fn may_become_secret(bytes: &[u8], start: usize) -> bool {
     let mixes = word.len() >= MIXED
         && word.iter().any(u8::is_ascii_digit)
         && word.iter().any(u8::is_ascii_alphabetic);
-    begins || mixes || has_anchor(&bytes[start.saturating_sub(NAME)..])
+    let line = memchr::memrchr(b'\n', &bytes[..start]).map_or(0, |end| end + 1);
+    begins || mixes || has_anchor(&bytes[line.max(start.saturating_sub(NAME))..])
 }
 
 /// Whether a byte may be part of a secret.

@@ -178,7 +178,7 @@ fn a_secret_that_comes_in_two_pieces_is_masked_wherever_it_is_cut() {
 fn a_prompt_is_told_at_once_and_a_word_once_it_ends() {
     let mut stream = Masker::new(&[]).unwrap().guess_stream();
     assert_eq!(stream.push("Password: "), "Password: ");
-    assert_eq!(stream.push("Name:"), "Name:");
+    assert_eq!(stream.push("\nName:"), "\nName:");
     assert_eq!(stream.push(" 40 %...."), " 40 %....");
     assert_eq!(stream.push("ready"), "ready");
     assert_eq!(stream.push(" g"), " ");
