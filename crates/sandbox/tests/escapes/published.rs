@@ -97,14 +97,29 @@ fn a_published_port_is_closed_with_its_command_and_with_its_session() {
     assert_eq!(given[13].ending, "the session of the command is over", "{given:?}");
 }
 
-/// A program with a session in which a server runs, and its port is published.
-fn publishing(world: &World, port: u16) -> Child {
+/// A program with a session in which a server runs, and its port is published. It is killed when this is dropped.
+struct Publishing(Child);
+
+impl Publishing {
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Publishing {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn publishing(world: &World, port: u16) -> Publishing {
     let steps = json!([publish(0, port), step(0, "", "wait")]).to_string();
     let mut program = world.sessions(Level::Full, &steps, &[]).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "waiting\n");
-    program
+    Publishing(program)
 }
 
 /// A connection that stays open, and what its server greets with, if it does so soon.
@@ -137,11 +152,10 @@ fn a_published_port_is_closed_with_the_process_of_its_session_and_its_helper_end
     let world = World::new(User::Own);
     let port = free_port();
     let mut program = publishing(&world, port);
-    let helpers = children(program.id());
+    let helpers = children(program.0.id());
     assert_eq!(helpers.len(), 2, "of the command, and of the sockets");
     assert_eq!(greeted(port).1, "hello");
-    program.kill().unwrap();
-    program.wait().unwrap();
+    program.kill();
     let until = Instant::now() + Duration::from_secs(5);
     let is_open = || TcpStream::connect(("127.0.0.1", port)).is_ok();
     let run = || helpers.iter().any(|helper| is_running(helper));
@@ -155,7 +169,7 @@ fn a_published_port_is_closed_with_the_process_of_its_session_and_its_helper_end
 fn connections_beyond_the_bound_wait_for_one_that_ends() {
     let world = World::new(User::Own);
     let port = free_port();
-    let mut program = publishing(&world, port);
+    let _program = publishing(&world, port);
     let mut open: Vec<_> = (0..64).map(|_| greeted(port)).collect();
     assert!(open.iter().all(|(_, text)| text == "hello"));
     let (mut waiting, text) = greeted(port);
@@ -165,8 +179,6 @@ fn connections_beyond_the_bound_wait_for_one_that_ends() {
     waiting.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     waiting.read_to_string(&mut text).unwrap();
     assert_eq!(text, "hello");
-    program.kill().unwrap();
-    program.wait().unwrap();
 }
 
 /// The network of a session is its own: neither the machine's nor another session's server is reached by its ports.
