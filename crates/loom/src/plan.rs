@@ -223,6 +223,13 @@ pub enum Op {
     /// Takes the newest thing back.
     Undo,
     Redo,
+    /// A change that an agent makes by a tool: it takes no draft, as what somebody types is theirs.
+    ByTool {
+        /// The operation that began its turn, which it is undone together with if it can be undone; none of a change of
+        /// another tree.
+        part_of: Option<Seq>,
+        op: Box<Op>,
+    },
 }
 
 /// Who asks for a change, in which view, when.
@@ -332,6 +339,8 @@ pub enum Refusal {
     ChangedMeanwhile(PositionId),
     #[error("position {0} is left out of the text")]
     LeftOut(PositionId),
+    #[error("somebody is writing in this view, and what they typed is not committed yet")]
+    DraftHeld,
     #[error("request {0} was made for no place of the tree: its answer is no node")]
     NoPlace(crate::generation::GenerationId),
     #[error("nothing to undo in this view")]
@@ -370,6 +379,7 @@ impl Refusal {
             Self::NoDocument => "edit a message with `drawloom tree edit TREE NODE`",
             Self::ChangedMeanwhile(_) => "look at it with `drawloom tree show TREE`, and ask again",
             Self::LeftOut(_) => "take it in again with `drawloom tree include TREE NODE`",
+            Self::DraftHeld => "commit the draft, or wait until it is",
             Self::NothingToUndo => "`drawloom tree log TREE` shows what was done; --view names another view",
             Self::NothingToRedo => "something new was done since, or nothing was undone",
             Self::NotCanonical(_) | Self::NoPlace(_) => "this is a defect, please report it",
@@ -414,48 +424,57 @@ pub fn plan(request: &Request, slice: &ReadSet, entropy: &mut Entropy<'_>) -> Re
         return create::create(request, new, entropy);
     }
     let mut builder = builder::PlanBuilder::new(request, slice, entropy)?;
-    match &request.op {
+    apply(&mut builder, &request.op)?;
+    Ok(builder.finish()?)
+}
+
+fn apply(builder: &mut builder::PlanBuilder<'_, '_>, op: &Op) -> Result<(), PlanError> {
+    match op {
         Op::Create(_) => {}
-        Op::Commit => commit::commit(&mut builder)?,
-        Op::Append(text) => commit::append(&mut builder, None, std::slice::from_ref(text), &[])?,
+        Op::Commit => commit::commit(builder)?,
+        Op::Append(text) => commit::append(builder, None, std::slice::from_ref(text), &[])?,
         Op::Reply { to, texts, exclude, part_of } => {
-            commit::append(&mut builder, *to, texts, exclude)?;
+            commit::append(builder, *to, texts, exclude)?;
             builder.join(*part_of)?;
         }
-        Op::Generate => commit::before_generation(&mut builder)?,
-        Op::Answer(answer) => generate::answer(&mut builder, answer)?,
-        Op::Result(result) => generate::result(&mut builder, result)?,
-        Op::Edit { position, text, edit_as } => edit::edit(&mut builder, *position, None, text, *edit_as)?,
+        Op::Generate => commit::before_generation(builder)?,
+        Op::Answer(answer) => generate::answer(builder, answer)?,
+        Op::Result(result) => generate::result(builder, result)?,
+        Op::Edit { position, text, edit_as } => edit::edit(builder, *position, None, text, *edit_as)?,
         Op::EditShown { position, shown, text, edit_as } => {
-            edit::edit(&mut builder, *position, Some(shown), text, *edit_as)?;
+            edit::edit(builder, *position, Some(shown), text, *edit_as)?;
         }
-        Op::EditPath { edits, texts, behind } => edit::edit_path(&mut builder, edits, texts, *behind)?,
-        Op::Merge { passages, keep } => merge::merge(&mut builder, passages, *keep)?,
-        Op::Split { passages, at, keep } => merge::split(&mut builder, passages, *at, *keep)?,
-        Op::BranchAt { node, at, token } => branch::branch_at(&mut builder, *node, *at, token.as_deref())?,
-        Op::Switch(position) => travel::switch(&mut builder, *position)?,
-        Op::Move(position) => travel::move_tip(&mut builder, *position)?,
-        Op::Select { position, version } => travel::select(&mut builder, *position, *version)?,
-        Op::Keep { position, scope } => flag::keep(&mut builder, *position, *scope)?,
-        Op::Prune(target) => flag::prune(&mut builder, *target)?,
-        Op::Restore(target) => flag::restore(&mut builder, *target)?,
-        Op::Exclude(target) => flag::exclude(&mut builder, *target, true)?,
-        Op::Include(target) => flag::exclude(&mut builder, *target, false)?,
-        Op::Compact { to, by_hand } => travel::compact(&mut builder, *to, *by_hand)?,
-        Op::Bookmark { position, title } => flag::bookmark(&mut builder, *position, title.as_deref())?,
-        Op::Trust { nodes, on } => flag::trust(&mut builder, nodes, *on)?,
-        Op::Tag { position, tag, on } => flag::tag(&mut builder, *position, tag, *on)?,
-        Op::Annotate { position, text } => pin::annotate(&mut builder, *position, text)?,
-        Op::PinHead(text) => pin::head(&mut builder, text)?,
-        Op::PinNote { text, depth } => pin::note(&mut builder, text, *depth)?,
-        Op::NewView { name, agent } => flag::new_view(&mut builder, name, agent)?,
-        Op::DeleteView(name) => flag::delete_view(&mut builder, name)?,
-        Op::Rename(title) => flag::rename(&mut builder, title)?,
-        Op::Archive(on) => flag::archive(&mut builder, *on)?,
-        Op::Undo => history::undo(&mut builder)?,
-        Op::Redo => history::redo(&mut builder)?,
+        Op::EditPath { edits, texts, behind } => edit::edit_path(builder, edits, texts, *behind)?,
+        Op::Merge { passages, keep } => merge::merge(builder, passages, *keep)?,
+        Op::Split { passages, at, keep } => merge::split(builder, passages, *at, *keep)?,
+        Op::BranchAt { node, at, token } => branch::branch_at(builder, *node, *at, token.as_deref())?,
+        Op::Switch(position) => travel::switch(builder, *position)?,
+        Op::Move(position) => travel::move_tip(builder, *position)?,
+        Op::Select { position, version } => travel::select(builder, *position, *version)?,
+        Op::Keep { position, scope } => flag::keep(builder, *position, *scope)?,
+        Op::Prune(target) => flag::prune(builder, *target)?,
+        Op::Restore(target) => flag::restore(builder, *target)?,
+        Op::Exclude(target) => flag::exclude(builder, *target, true)?,
+        Op::Include(target) => flag::exclude(builder, *target, false)?,
+        Op::Compact { to, by_hand } => travel::compact(builder, *to, *by_hand)?,
+        Op::Bookmark { position, title } => flag::bookmark(builder, *position, title.as_deref())?,
+        Op::Trust { nodes, on } => flag::trust(builder, nodes, *on)?,
+        Op::Tag { position, tag, on } => flag::tag(builder, *position, tag, *on)?,
+        Op::Annotate { position, text } => pin::annotate(builder, *position, text)?,
+        Op::PinHead(text) => pin::head(builder, text)?,
+        Op::PinNote { text, depth } => pin::note(builder, text, *depth)?,
+        Op::NewView { name, agent } => flag::new_view(builder, name, agent)?,
+        Op::DeleteView(name) => flag::delete_view(builder, name)?,
+        Op::Rename(title) => flag::rename(builder, title)?,
+        Op::Archive(on) => flag::archive(builder, *on)?,
+        Op::Undo => history::undo(builder)?,
+        Op::Redo => history::redo(builder)?,
+        Op::ByTool { part_of, op } => {
+            apply(builder, op)?;
+            builder.by_tool(*part_of)?;
+        }
     }
-    Ok(builder.finish()?)
+    Ok(())
 }
 
 /// The change of one cell.

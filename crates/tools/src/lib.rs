@@ -5,6 +5,7 @@
 //! each call before it runs; one that changes files says first, durably, what it will change.
 
 mod arguments;
+mod call_place;
 mod changes;
 mod checkpoint;
 mod command_tool;
@@ -18,6 +19,7 @@ mod search;
 mod tool;
 mod web;
 
+pub use call_place::{CallPlace, NextPlace};
 pub use changes::{
     BytesOrigin, ChangeRecorder, FileContent, LeftFile, PlannedChange, SeenFiles, give_back, recover_files,
     unified_diff,
@@ -29,5 +31,5 @@ pub use exec::{
     recover_command,
 };
 pub use registry::{CheckedCall, ToolRegistry};
-pub use tool::{CallPlace, Tool, ToolOutput, ToolScope};
+pub use tool::{Tool, ToolOutput, ToolScope};
 pub use web::{IsShown, SearchEngine, SearchService, WEB_TOOLS, WebScope, tools as web_tools};

@@ -15,12 +15,13 @@ use policy::{
 use serde_json::Value;
 
 use crate::arguments::ArgumentSchema;
+use crate::call_place::CallPlace;
 use crate::changes::ChangeRecorder;
 use crate::exec::{self, CommandScope, EXEC};
 use crate::files;
 use crate::plan;
 use crate::search;
-use crate::tool::{CallPlace, CallScope, Tool, ToolOutput, ToolScope};
+use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
 use crate::web::NetworkTarget;
 
 /// Letters of a name that a near one may differ in, for a hint.

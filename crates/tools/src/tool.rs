@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use context::ToolSpec;
-use loom::{Digest, ToolStatus, TreeId, Trust, ViewName};
+use loom::{Digest, ToolStatus, Trust};
 use media::Picture;
 use model::Cancel;
 use policy::{
@@ -21,6 +21,7 @@ use text::terminal::explicit;
 use workspace::protected::ProtectionMatch;
 use workspace::{AllowedRoots, ProtectedPlaces, RelativePath};
 
+use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, SeenFiles};
 use crate::exec::CommandScope;
 use crate::web::NetworkTarget;
@@ -106,13 +107,6 @@ impl ToolScope {
         }
         Ok(())
     }
-}
-
-/// The conversation a call is made in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallPlace {
-    pub tree: TreeId,
-    pub view: ViewName,
 }
 
 /// One call at work.
@@ -322,8 +316,7 @@ impl Tool {
     ) -> Self {
         let shown = line.lines().map(|line| format!("$ {}\n", explicit(line))).collect::<String>();
         let preview = move |scope: &ToolScope, arguments: Value| {
-            let with = scope.masker.mask(&arguments.to_string()).text.into_owned();
-            Ok(format!("{shown}with {with}"))
+            Ok(format!("{shown}{}", called_with(scope, &arguments)))
         };
         Self {
             spec,
@@ -433,6 +426,13 @@ impl Tool {
         self.preview.is_some() && !self.runs_commands()
     }
 
+    /// The same, where it changes a tree: a question shows what it is called with.
+    #[must_use]
+    pub fn changing_trees(self) -> Self {
+        let preview: Box<Preview> = Box::new(|scope, arguments| Ok(called_with(scope, &arguments)));
+        Self { effects: &[Effect::Read, Effect::Write], preview: Some(preview), ..self }
+    }
+
     /// The same, where it is sent only while all tools fit.
     #[must_use]
     pub fn beside_the_core(mut self) -> Self {
@@ -467,6 +467,11 @@ fn of_arguments<A: DeserializeOwned, T: Default>(
         let read = serde_json::from_value::<A>(arguments.clone());
         read.map(|arguments| of(scope, &arguments)).unwrap_or_default()
     }
+}
+
+/// The arguments of a call as a question shows them, masked.
+fn called_with(scope: &ToolScope, arguments: &Value) -> String {
+    format!("with {}", scope.masker.mask(&arguments.to_string()).text)
 }
 
 /// What a question shows, masked.

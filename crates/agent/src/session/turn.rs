@@ -7,6 +7,7 @@ mod calls;
 mod config;
 mod file_changes;
 pub(crate) mod limits;
+mod next_place;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use loom::{Author, Block, Digest, Mode, NodeId, Op, PositionId, Refusal, Seq, Tr
 use model::{Cancel, Money, TokenUsage};
 use store::{AttachedWrites, Principal, RunningCall, SessionId, StoreError};
 use tokio::time::{Instant, sleep};
+use tools::NextPlace;
 
 use super::inbox::{Inbox, Pending};
 use super::steering::{HandedOver, OutgoingSay, WaitNotice, hand_over};
@@ -32,10 +34,8 @@ pub(crate) use calls::{result, tool_author, turn_of};
 pub use config::{TurnConfig, TurnIdentity};
 pub(crate) use file_changes::CallChanges;
 use limits::TurnLimits;
+use next_place::MOVED;
 
-/// What is said where somebody goes elsewhere in a conversation while its tools run.
-const MOVED: &str =
-    "the conversation went elsewhere meanwhile: the turn ends, and its results stand where it was";
 /// How long a busy session is waited for whose process takes nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is looked at meanwhile.
@@ -362,7 +362,7 @@ impl Turn<'_> {
         limits: &mut TurnLimits,
     ) {
         let AnswerSite { tree, config, turn, answer_within, hands_back } = *site;
-        let (mut from, mut cost) = (written.from, None);
+        let (mut from, mut cost, next) = (written.from, None, NextPlace::default());
         let mut ended = loop {
             let call = Call {
                 who: Principal::Owner,
@@ -399,11 +399,13 @@ impl Turn<'_> {
             };
             let Some(registry) = &config.tools else { break Ok(generated) };
             let Some(node) = generated.nodes.first().map(|node| node.id) else { break Ok(generated) };
-            let place = CallSite { held, tree, view: &written.view, call: &call, plan: config.plan };
+            let (view, call, next) = (&written.view, &call, &next);
+            let place = CallSite { held, tree, view, call, config, spending: turn, next };
             match self.run_calls(&place, registry, node, limits).await {
                 Ok(Called::Here(part_of)) => written.part_of = part_of,
                 Ok(Called::Nothing) => break Ok(generated),
                 Ok(Called::Elsewhere) => {
+                    next.take();
                     self.log.push(SessionEvent::notice(MOVED));
                     break Ok(generated);
                 }
@@ -421,6 +423,7 @@ impl Turn<'_> {
                     (more.node, more.author, more.trust.min(written.trust));
             }
         };
+        self.go_on(held, &written, (tree, &config.agent), (&next, &ended)).await;
         // What the whole turn came to, as far as it is known.
         if let Ok(generated) = &mut ended {
             generated.cost = cost;

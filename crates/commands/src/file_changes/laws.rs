@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use ::tools::{
-    CallPlace, ChangeRecorder, CheckpointRules, Checkpoints, FileContent, PlannedChange, SeenFiles,
-    ToolRegistry, ToolScope, recording,
+    CallPlace, ChangeRecorder, CheckpointRules, Checkpoints, FileContent, NextPlace, PlannedChange,
+    SeenFiles, ToolRegistry, ToolScope, recording,
 };
 use loom::{Digest, Millis, NodeId, ToolStatus, TreeId, Trust, ViewName};
 use model::Cancel;
@@ -198,7 +198,16 @@ impl Shared {
         };
         let registry =
             Arc::new(ToolRegistry::new(scope, Vec::new(), &["read".to_owned(), tool.to_owned()]).unwrap());
-        let place = CallPlace { tree: TreeId::from_bytes([0; 16]), view: ViewName::default() };
+        let place = CallPlace {
+            tree: TreeId::from_bytes([0; 16]),
+            view: ViewName::default(),
+            trust: Trust::Agent,
+            turn: None,
+            next: NextPlace::default(),
+            model: None,
+            spending: String::new(),
+            cancel: Cancel::never(),
+        };
         if tool == "write" {
             let read = registry.check("read", &json!({"path": arguments["path"]})).unwrap();
             read.run(&Cancel::never(), &self.records, &place);

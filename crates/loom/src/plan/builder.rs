@@ -141,6 +141,17 @@ impl<'a, 'e> PlanBuilder<'a, 'e> {
         Ok(())
     }
 
+    /// Refuses to take a draft, and has what can be undone be undone with its turn.
+    pub(super) fn by_tool(&mut self, part_of: Option<Seq>) -> Result<(), PlanError> {
+        if !self.drafts.is_empty() {
+            return Err(Refusal::DraftHeld.into());
+        }
+        match part_of {
+            Some(_) if self.timeline == TimelineEffect::Push => self.join(part_of),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether anything has been added.
     pub(super) fn has_work(&self) -> bool {
         !self.cells.is_empty() || !self.nodes.is_empty()

@@ -320,6 +320,32 @@ fn bookmarks_tags_titles_and_remarks_are_no_steps_of_the_timeline() {
 }
 
 #[test]
+fn a_tool_takes_no_draft_and_what_it_changes_is_undone_with_its_turn() {
+    let mut desk = Fixture::buffer();
+    let at = desk.append("a");
+    desk.append("b");
+    let turn = desk.tree.timeline(&main_view()).unwrap().undo;
+    let by_tool = |part_of, text: &str| Op::ByTool {
+        part_of,
+        op: Box::new(Op::Edit { position: at, text: text.into(), edit_as: EditAs::Version }),
+    };
+    desk.typed_in(&main_view(), Slot::Buffer, "c");
+    assert_eq!(desk.run(by_tool(turn, "x")), Err(Refusal::DraftHeld));
+    assert_eq!(desk.run(Op::ByTool { part_of: turn, op: Box::new(Op::Commit) }), Err(Refusal::DraftHeld));
+    desk.typed_in(&main_view(), Slot::Buffer, "");
+    desk.run(by_tool(turn, "x")).unwrap();
+    desk.run(by_tool(turn, "y")).unwrap();
+    assert_eq!(desk.text(), "yb");
+    desk.run(Op::Undo).unwrap();
+    assert_eq!(desk.text(), "a", "with what began the turn");
+    desk.run(Op::Redo).unwrap();
+    assert_eq!(desk.text(), "yb");
+    desk.run(by_tool(None, "z")).unwrap();
+    desk.run(Op::Undo).unwrap();
+    assert_eq!(desk.text(), "yb", "by itself");
+}
+
+#[test]
 fn the_window_starts_only_on_the_path() {
     let mut desk = Fixture::buffer();
     let first = desk.append("a");

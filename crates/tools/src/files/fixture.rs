@@ -11,7 +11,9 @@ use serde_json::Value;
 use text::mask::Masker;
 use workspace::{AllowedRoots, Root, StoreGuard};
 
-use crate::{CallPlace, ChangeRecorder, FileContent, PlannedChange, SeenFiles, ToolRegistry, ToolScope};
+use crate::{
+    CallPlace, ChangeRecorder, FileContent, NextPlace, PlannedChange, SeenFiles, ToolRegistry, ToolScope,
+};
 
 /// How a folder stands in a row.
 pub(crate) const FOLDER: &str = "(folder)";
@@ -164,5 +166,14 @@ impl Fixture {
 
 /// Where the calls of tests are made.
 pub(crate) fn place() -> CallPlace {
-    CallPlace { tree: TreeId::from_bytes([0; 16]), view: ViewName::default() }
+    CallPlace {
+        tree: TreeId::from_bytes([0; 16]),
+        view: ViewName::default(),
+        trust: Trust::Agent,
+        turn: None,
+        next: NextPlace::default(),
+        model: None,
+        spending: String::new(),
+        cancel: Cancel::never(),
+    }
 }

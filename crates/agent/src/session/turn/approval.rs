@@ -67,7 +67,7 @@ impl Turn<'_> {
             },
             sandbox: checked.sandbox(),
             tainted: trust == Trust::Outside,
-            plan_mode: site.plan,
+            plan_mode: site.config.plan,
             keeps_old_bytes: true,
         };
         let decide = |permissions: Vec<Permission>| {

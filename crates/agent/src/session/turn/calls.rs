@@ -14,12 +14,12 @@ use loom::{
 use media::Picture;
 use serde_json::Value;
 use store::{AttachedWrites, CallEnd, CallId, Claim, LeaseOwner, NewCall, Principal};
-use tools::{CallPlace, CheckedCall, ToolOutput, ToolRegistry};
+use tools::{CallPlace, CheckedCall, NextPlace, ToolOutput, ToolRegistry};
 
-use super::Turn;
 use super::approval::{Permit, ProposedCall};
 use super::file_changes::CallChanges;
 use super::limits::TurnLimits;
+use super::{Turn, TurnConfig};
 use crate::call::Call;
 use crate::error::AgentError;
 use crate::event::SessionEvent;
@@ -32,8 +32,11 @@ pub(super) struct CallSite<'a> {
     pub(super) tree: TreeId,
     pub(super) view: &'a ViewName,
     pub(super) call: &'a Call,
-    /// Whether calls that change something are refused.
-    pub(super) plan: bool,
+    pub(super) config: &'a TurnConfig,
+    /// The turn's name in the budgets.
+    pub(super) spending: &'a str,
+    /// Where the view goes once the turn has ended.
+    pub(super) next: &'a NextPlace,
 }
 
 /// What came of the calls of an answer.
@@ -133,7 +136,7 @@ impl Turn<'_> {
                             self.keep((site, part_of), (last, trust), (answer, &asked), output, None).await?;
                     }
                     Ok(checked) => {
-                        let checked = if site.plan { checked.in_plan_mode() } else { checked };
+                        let checked = if site.config.plan { checked.in_plan_mode() } else { checked };
                         let checked = Arc::new(checked);
                         let proposed = ProposedCall { tool: &asked.tool, checked: &checked, trust };
                         let asked_since = Instant::now();
@@ -150,7 +153,16 @@ impl Turn<'_> {
                         let guards = [site.held.guard()];
                         let changes = CallChanges::of(self.runtime, (site.tree, id), &claim, &guards, trust)
                             .approved(is_approved);
-                        let place = CallPlace { tree: site.tree, view: site.view.clone() };
+                        let place = CallPlace {
+                            tree: site.tree,
+                            view: site.view.clone(),
+                            trust,
+                            turn: part_of,
+                            next: site.next.clone(),
+                            model: Some(Arc::clone(&site.config.model)),
+                            spending: site.spending.to_owned(),
+                            cancel: site.held.cancel(),
+                        };
                         running.push(run(site.held, checked, (changes, place), asked, claim));
                     }
                 }

@@ -1,0 +1,49 @@
+//! Where a call is made: the conversation, its turn, and where that goes on.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loom::{PositionId, Seq, TreeId, Trust, ViewName};
+use model::{Cancel, Model};
+
+/// The conversation a call is made in.
+#[derive(Clone)]
+pub struct CallPlace {
+    pub tree: TreeId,
+    pub view: ViewName,
+    /// The lowest trust its request sent, and the agent's at most: that of what it writes.
+    pub trust: Trust,
+    /// The operation that began its turn, which what it changes is undone together with.
+    pub turn: Option<Seq>,
+    pub next: NextPlace,
+    /// The model of the turn, which further answers are asked of; none where no model made the call.
+    pub model: Option<Arc<dyn Model>>,
+    /// The turn's name in the budgets.
+    pub spending: String,
+    /// Stops the turn.
+    pub cancel: Cancel,
+}
+
+impl fmt::Debug for CallPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallPlace")
+            .field("tree", &self.tree)
+            .field("view", &self.view)
+            .field("trust", &self.trust)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where the view goes once the turn has ended, as its tools said last. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct NextPlace(Arc<Mutex<Option<PositionId>>>);
+
+impl NextPlace {
+    pub fn set(&self, to: PositionId) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(to);
+    }
+
+    pub fn take(&self) -> Option<PositionId> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
