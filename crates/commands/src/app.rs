@@ -199,6 +199,10 @@ impl App {
         with: AttachedWrites,
     ) -> Result<Applied, CommandError> {
         let writer = (&asker.principal, &asker.author, asker.trust);
+        let op = match &asker.turn {
+            Some(turn) => Op::ByTool { part_of: turn.first, op: Box::new(op) },
+            None => op,
+        };
         // On the heap: futures hold futures.
         Ok(Box::pin(self.runtime.change_as(writer, tree, view, op, with)).await?)
     }

@@ -9,6 +9,7 @@ mod conversation;
 mod conversation_tools;
 mod ended;
 mod exchanges;
+mod loom_tools;
 mod model_choice;
 mod navigation;
 mod next_request;

@@ -169,7 +169,9 @@ fn run<'a>(
         };
         let at = from.unwrap_or(tip);
         let follows = at == tip;
-        let spending = app.runtime.new_turn()?;
+        // What a tool asks for is spent in its turn.
+        let own = app.runtime.new_turn()?;
+        let spending = asker.turn.as_ref().map_or_else(|| own.turn(), |turn| turn.spending.as_str());
         let (warm, cold) = watch::channel(false);
         let mut slots = Vec::new();
         let mut told = HashSet::new();
@@ -197,7 +199,7 @@ fn run<'a>(
         let count = slots.len() as u32;
         let mut before = None;
         let asked = slots.iter().enumerate().map(|(index, ask)| {
-            let slot = model::SiblingSlot { turn: spending.turn().to_owned(), index: index as u32, count };
+            let slot = model::SiblingSlot { turn: spending.to_owned(), index: index as u32, count };
             let cache = if index == 0 { CacheGate::Opens(&warm) } else { CacheGate::Waits(cold.clone()) };
             let (committed, next) = watch::channel(());
             let gate = SiblingGate { cache, before: before.replace(next), committed };

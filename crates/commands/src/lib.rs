@@ -46,7 +46,13 @@ pub use rights::{Asker, Right};
 pub use table::Command;
 pub use tree::edit_files;
 
-/// The names of the tools that an agent may be given.
+/// The names of all tools there are.
 pub fn tool_names<'s>(configured: impl Iterator<Item = &'s String>) -> Vec<String> {
     chat::tools::names(configured)
+}
+
+/// Why the tools of an agent do not name this one: it comes with a permission. None of one that is named.
+pub fn why_not_named(agent: &str, tool: &str) -> Option<String> {
+    let key = chat::tools::permission(tool)?;
+    Some(chat::tools::named_without_permission(agent, tool, key))
 }

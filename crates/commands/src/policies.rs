@@ -27,8 +27,7 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
         )
     })?;
     let scope = tools::scope(app, kind, std::slice::from_ref(&args.tool))?;
-    let registry = tools::registry(app, scope, tools::nothing_shown(), &tools::there(app))
-        .map_err(|why| CommandError::usage(why, "please report this"))?;
+    let registry = tools::all(app, scope).map_err(|why| CommandError::usage(why, "please report this"))?;
     let checked = registry.check(&args.tool, &arguments).map_err(|refused| {
         CommandError::usage(refused.text, "`drawloom policy test TOOL ARGS`, as a model would call it")
     })?;

@@ -1,7 +1,7 @@
 //! Rights: what a caller may do. Each command names the one it needs; each surface passes who asks.
 
 use loom::plan::NewText;
-use loom::{Author, AuthorKind, Role, Trust};
+use loom::{Author, AuthorKind, Role, Seq, Trust};
 use serde::{Deserialize, Serialize};
 use store::{Principal, Scope};
 
@@ -27,12 +27,23 @@ pub struct Asker {
     pub author: Author,
     /// Trust of what they write.
     pub trust: Trust,
+    /// The turn of an agent in which a tool of it asks.
+    pub(crate) turn: Option<ToolTurn>,
     rights: Vec<Right>,
+}
+
+/// The turn that a change by a tool belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ToolTurn {
+    /// The operation that began it; none for a change of another tree.
+    pub(crate) first: Option<Seq>,
+    /// Its name in the budgets.
+    pub(crate) spending: String,
 }
 
 impl Asker {
     fn of(principal: Principal, rights: Vec<Right>) -> Self {
-        Self { author: principal.author(), trust: principal.trust(), principal, rights }
+        Self { author: principal.author(), trust: principal.trust(), turn: None, principal, rights }
     }
 
     /// The owner at their own terminal: everything.
@@ -61,6 +72,11 @@ impl Asker {
         let rights = vec![Right::Read, Right::Write, Right::Act];
         let author = Author { kind: AuthorKind::Model, id: agent.into(), profile: None };
         Self { author, trust: Trust::Agent, ..Self::of(Principal::Owner, rights) }
+    }
+
+    /// The same in a turn, whose request held text of this trust.
+    pub(crate) fn in_turn(self, trust: Trust, turn: ToolTurn) -> Self {
+        Self { trust: trust.min(self.trust), turn: Some(turn), ..self }
     }
 
     /// A client that only looks, as MCP does.

@@ -65,8 +65,41 @@ pub struct Agent {
     /// `copy`, `delete`, `edit`, `mkdir`, `move`, `patch` and `write`, which change them, `exec` and
     /// `process`, which run commands in a sandbox, `web_fetch` and, where a search engine is configured, `web_search`,
     /// which reach the web, `recall` and `context_status`, which read the conversation itself, `plan`, which keeps a plan
-    /// of the work, and those of `[tools.NAME]`; none unless they are named.
+    /// of the work, and those of `[tools.NAME]`; none unless they are named. Those of the loom come with the permissions
+    /// below and are not named here.
     pub tools: Option<Vec<String>>,
+    /// Whether it may look at the tree of the conversation it works in, its branches included: `loom_view`, `loom_list`
+    /// and `loom_tree`.
+    pub loom_aware: bool,
+    /// Whether it may change that tree: `loom_annotate`, `loom_bookmark`, `loom_edit`, `loom_pin`, `loom_prune` and
+    /// `loom_switch`; `loom_stash`, `loom_recall` and `loom_drop` put texts aside in it. Needs `loom_aware`.
+    pub loom_write: bool,
+    /// Whether it may have its model answer elsewhere in that tree: `loom_continue`. Needs `loom_aware`.
+    pub loom_generate: bool,
+    /// Whether it may look at documents, too. Needs `loom_aware`.
+    pub doc_read: bool,
+    /// Whether it may change documents, too, and go on in them with `loom_generate`. Needs `loom_write` and `doc_read`.
+    pub doc_write: bool,
+}
+
+impl Agent {
+    /// A permission that stands without the one it needs.
+    ///
+    /// # Errors
+    /// The permission with what it needs, by their keys.
+    pub fn check_permissions(&self) -> Result<(), String> {
+        let needs = [
+            ("loom_write", self.loom_write, "loom_aware", self.loom_aware),
+            ("loom_generate", self.loom_generate, "loom_aware", self.loom_aware),
+            ("doc_read", self.doc_read, "loom_aware", self.loom_aware),
+            ("doc_write", self.doc_write, "loom_write", self.loom_write),
+            ("doc_write", self.doc_write, "doc_read", self.doc_read),
+        ];
+        match needs.into_iter().find(|(_, is_given, _, is_met)| *is_given && !is_met) {
+            Some((key, _, needed, _)) => Err(format!("{key} needs {needed} = true")),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A tool that a command of yours makes. It reads its arguments as JSON from standard input and prints its result as JSON,

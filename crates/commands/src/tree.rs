@@ -42,7 +42,7 @@ pub(crate) use history::step;
 pub(crate) use search::search;
 pub(crate) use siblings::{NO_CHOICE, sibling_numbers, with_followed};
 pub use telling::WordChange;
-pub(crate) use telling::{answer_place, shown_at, tree as tree_named, tree_argument};
+pub(crate) use telling::{answer_place, first_words, shown_at, tree as tree_named, tree_argument};
 pub(crate) use travel::{SiblingChoice, reach};
 pub(crate) use trust::{TrustChoice, tainting, trust_in, trust_nodes};
 

@@ -91,6 +91,10 @@ mod laundering;
 mod limits;
 #[path = "cli/long_turn.rs"]
 mod long_turn;
+#[path = "cli/loom_changes.rs"]
+mod loom_changes;
+#[path = "cli/loom_tools.rs"]
+mod loom_tools;
 #[cfg(target_os = "linux")]
 #[path = "cli/memory.rs"]
 mod memory;

@@ -17,7 +17,7 @@ const RECALL: &str = "recall";
 const CONTEXT_STATUS: &str = "context_status";
 
 /// Characters of a node that one call gives at most.
-const PAGE: usize = 20_000;
+pub(super) const PAGE: usize = 20_000;
 
 /// The names of them.
 pub(super) const NAMES: [&str; 2] = [CONTEXT_STATUS, RECALL];
@@ -118,7 +118,7 @@ fn recall(runtime: &Runtime, place: &CallPlace, asked: &RecallArguments) -> Resu
 }
 
 /// A page of what a node says.
-fn page(node: &str, text: &str, from: usize) -> Result<String, String> {
+pub(super) fn page(node: &str, text: &str, from: usize) -> Result<String, String> {
     let chars = text.chars().count();
     if from >= chars.max(1) {
         return Err(format!("node {node} has {chars} characters: none stands at {from}"));

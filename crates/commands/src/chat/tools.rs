@@ -9,32 +9,35 @@ use ::tools::{
 };
 use egress::Gate;
 use loom::Trust;
+use loom::source::DEFAULT_AGENT;
 use policy::SessionType;
 use sandbox::{RootAccess, Sandbox};
 use store::home::{HomeDir, HomeError};
 use workspace::discovery::check_writable_root;
 use workspace::{AllowedRoots, Root, file_name_of_key};
 
-use super::conversation_tools;
+use super::{conversation_tools, loom_tools};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::slash::{ToolShown, ToolsShown};
 use crate::settings::WebSettings;
 use crate::walls;
 
-/// Those that the configuration names for an agent; none where it names none.
+/// Those that the configuration names for an agent, and those that its permissions bring; none where there are none.
 ///
 /// # Errors
-/// It names one that there is not.
+/// It names one that there is not, or that comes with a permission.
 pub(super) fn of_agent(
     app: &App,
     agent: &str,
     session: SessionType,
     is_shown: Arc<IsShown>,
 ) -> Result<Option<Arc<ToolRegistry>>, CommandError> {
-    let names = app.settings.agents.get(agent).and_then(|agent| agent.tools.as_ref());
-    let Some(names) = names.filter(|names| !names.is_empty()) else { return Ok(None) };
-    let registry = registry(app, scope(app, session, names)?, is_shown, names).map_err(|why| {
+    let names = given(app, agent)?;
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let registry = registry(app, agent, scope(app, session, &names)?, is_shown, &names).map_err(|why| {
         let searches = WEB_TOOLS[1];
         let hint = if app.settings.web.search.is_none() && names.iter().any(|name| name == searches) {
             format!("{searches} needs a search engine: set web.search, and its key or address")
@@ -46,22 +49,62 @@ pub(super) fn of_agent(
     Ok(Some(Arc::new(registry)))
 }
 
-/// The tools of these names in a scope.
+/// The names of the tools of an agent.
+///
+/// # Errors
+/// Its configuration names one that comes with a permission, or has a permission without the one it needs.
+fn given(app: &App, agent: &str) -> Result<Vec<String>, CommandError> {
+    let Some(configured) = app.settings.agents.get(agent) else { return Ok(Vec::new()) };
+    let wrong = |why| CommandError::usage(why, "correct it in config.toml");
+    configured.check_permissions().map_err(|why| wrong(format!("agents.{agent}.{why}")))?;
+    let mut names = configured.tools.clone().unwrap_or_default();
+    if let Some((name, key)) = names.iter().find_map(|name| Some((name, loom_tools::permission(name)?))) {
+        return Err(wrong(named_without_permission(agent, name, key)));
+    }
+    names.extend(loom_tools::names(configured).map(str::to_owned));
+    Ok(names)
+}
+
+/// Why a list of tools does not name one that comes with a permission.
+pub(crate) fn named_without_permission(agent: &str, tool: &str, key: &str) -> String {
+    format!(
+        "agents.{agent}.tools names {tool}, which comes with agents.{agent}.{key} = true and is not named there"
+    )
+}
+
+/// The permission that brings a tool; none of one that is named.
+pub(crate) fn permission(tool: &str) -> Option<&'static str> {
+    loom_tools::permission(tool)
+}
+
+/// The tools of these names in a scope, as an agent has them.
 ///
 /// # Errors
 /// There is no tool of one of the names.
-pub(crate) fn registry(
+fn registry(
     app: &App,
+    agent: &str,
     scope: ToolScope,
     is_shown: Arc<IsShown>,
     names: &[String],
 ) -> Result<ToolRegistry, String> {
-    ToolRegistry::new(scope, further(app, is_shown, names)?, names)
+    ToolRegistry::new(scope, further(app, agent, is_shown, names)?, names)
+}
+
+/// All tools there are, for a decision on a call that is not made.
+///
+/// # Errors
+/// One that is configured cannot be read.
+pub(crate) fn all(app: &App, scope: ToolScope) -> Result<ToolRegistry, String> {
+    registry(app, DEFAULT_AGENT, scope, nothing_shown(), &there(app))
 }
 
 /// Those of these names that are no tools of files and commands alone.
-fn further(app: &App, is_shown: Arc<IsShown>, names: &[String]) -> Result<Vec<Tool>, String> {
+fn further(app: &App, agent: &str, is_shown: Arc<IsShown>, names: &[String]) -> Result<Vec<Tool>, String> {
     let mut further = conversation_tools::tools(&app.runtime);
+    if names.iter().any(|name| loom_tools::permission(name).is_some()) {
+        further.extend(loom_tools::tools(app, agent));
+    }
     let WebSettings { private_hosts, search } = app.settings.web.clone();
     further.extend(web_tools(&WebScope { gate: Gate::default(), private_hosts, search, is_shown }));
     for (name, tool) in app.settings.tools.iter().filter(|(name, _)| names.contains(name)) {
@@ -75,9 +118,10 @@ fn further(app: &App, is_shown: Arc<IsShown>, names: &[String]) -> Result<Vec<To
 /// # Errors
 /// One that is configured cannot be read.
 pub(crate) fn shown(app: &App, agent: &str) -> Result<ToolsShown, CommandError> {
-    let named = app.settings.agents.get(agent).and_then(|agent| agent.tools.clone()).unwrap_or_default();
+    let named = given(app, agent)?;
     let wrong = |why| CommandError::usage(why, "correct it in config.toml");
-    let found = ToolRegistry::described(further(app, nothing_shown(), &named).map_err(wrong)?, &named);
+    let further = further(app, agent, nothing_shown(), &named).map_err(wrong)?;
+    let found = ToolRegistry::described(further, &named);
     let mut tools: Vec<ToolShown> = found
         .into_iter()
         .map(|(spec, effects)| ToolShown {
@@ -92,7 +136,7 @@ pub(crate) fn shown(app: &App, agent: &str) -> Result<ToolsShown, CommandError> 
 }
 
 /// What a conversation has shown that is none.
-pub(crate) fn nothing_shown() -> Arc<IsShown> {
+fn nothing_shown() -> Arc<IsShown> {
     Arc::new(|_| false)
 }
 
@@ -113,7 +157,8 @@ pub(crate) fn names<'s>(configured: impl Iterator<Item = &'s String>) -> Vec<Str
 
 /// The names of the tools that need no configuration, sorted.
 fn built_in() -> Vec<String> {
-    let further = conversation_tools::NAMES.into_iter().chain(WEB_TOOLS).map(str::to_owned);
+    let further = conversation_tools::NAMES.into_iter().chain(loom_tools::all_names()).chain(WEB_TOOLS);
+    let further = further.map(str::to_owned);
     let mut names: Vec<String> = ToolRegistry::names().into_iter().chain(further).collect();
     names.sort();
     names

@@ -296,12 +296,16 @@ fn problems(layers: &Layers, home: &Path) -> Result<Vec<String>, CommandError> {
         if let Some(preset) = agent.preset.as_ref().filter(|preset| !config.presets.contains_key(*preset)) {
             problems.push(format!("agents.{name}.preset names {preset}: there is no [presets.{preset}]"));
         }
-        let there = commands::tool_names(config.tools.keys());
-        let unknown = agent.tools.iter().flatten().filter(|tool| !there.contains(tool));
-        problems.extend(unknown.map(|tool| {
-            let there = there.join(", ");
-            format!("agents.{name}.tools names {tool}: there is no such tool; there are {there}")
+        let mut there = commands::tool_names(config.tools.keys());
+        there.retain(|tool| commands::why_not_named(name, tool).is_none());
+        let wrong = agent.tools.iter().flatten().filter(|tool| !there.contains(tool));
+        problems.extend(wrong.map(|tool| {
+            commands::why_not_named(name, tool).unwrap_or_else(|| {
+                let there = there.join(", ");
+                format!("agents.{name}.tools names {tool}: there is no such tool; there are {there}")
+            })
         }));
+        problems.extend(agent.check_permissions().err().map(|why| format!("agents.{name}.{why}")));
     }
     problems.extend(config.tools.iter().filter_map(|(name, tool)| tool.read(name).err()));
     problems.extend(config.policy.rules(config.tools.keys()).err());
