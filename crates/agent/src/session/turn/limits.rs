@@ -23,7 +23,7 @@ pub struct TurnBounds {
 
 impl Default for TurnBounds {
     fn default() -> Self {
-        Self { model_calls: 40, time: Duration::from_hours(2), tokens: 2_000_000, same_calls: 3 }
+        Self { model_calls: 40, time: Duration::from_secs(2 * 3_600), tokens: 2_000_000, same_calls: 3 }
     }
 }
 
@@ -186,10 +186,10 @@ mod tests {
     fn time_in_which_people_are_waited_for_does_not_count() {
         let mut limits = TurnLimits::new(TurnBounds { time: Duration::ZERO, ..TurnBounds::default() });
         assert_eq!(met(&limits), "the turn takes 0 minutes: 0 more?");
-        limits.bounds.time = Duration::from_mins(90);
+        limits.bounds.time = Duration::from_secs(90 * 60);
         limits.allowed = limits.bounds;
-        limits.began = Instant::now().checked_sub(Duration::from_mins(100)).unwrap_or(limits.began);
-        limits.leave_out(Duration::from_mins(20));
+        limits.began = Instant::now().checked_sub(Duration::from_secs(100 * 60)).unwrap_or(limits.began);
+        limits.leave_out(Duration::from_secs(20 * 60));
         assert_eq!(met(&limits), "");
     }
 }
