@@ -64,6 +64,8 @@ mod foreign_entries;
 #[cfg(target_os = "linux")]
 mod git_folder;
 #[cfg(target_os = "linux")]
+mod harmless_settings;
+#[cfg(target_os = "linux")]
 mod helper;
 #[cfg(target_os = "linux")]
 mod kept_entry;

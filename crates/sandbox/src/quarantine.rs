@@ -14,7 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::git_folder::is_fresh;
+use crate::git_folder::{is_fresh, is_fresh_without_configuration};
 use crate::outcome::Notice;
 use crate::protected_paths::ProtectedPaths;
 use crate::root_folders::{RootFolders, kind_and_identity, names_in, open_folder, unused_name};
@@ -90,6 +90,10 @@ impl Quarantine {
                 // What they lead to was there before, or is new by its own name.
                 (Some(links), _) => links,
                 (None, Some(folder)) if is_fresh(folder) => Vec::new(),
+                // Its history need not go with what its configuration says.
+                (None, Some(folder)) if is_fresh_without_configuration(folder) => {
+                    Some(path.as_path()).filter(|path| **path == folder.join("config")).into_iter().collect()
+                }
                 // Of a bare one, which may be any folder by the names in it, the part.
                 (None, Some(folder)) if folder.ends_with(".git") => vec![folder],
                 _ => vec![path.as_path()],

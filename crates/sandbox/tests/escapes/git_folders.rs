@@ -64,6 +64,12 @@ const GIT_FOLDERS: &[Row] = &[
         "mkdir .git/worktrees/linked/rebase-merge; echo 'exec x' > .git/worktrees/linked/rebase-merge/git-rebase-todo",
     )
     .seen_by(|w| is_there(w, "root/.git/worktrees/linked/rebase-merge/git-rebase-todo")),
+    row(
+        "repository that fetches what git misses",
+        "cp -r .git n; rm -rf n/modules n/worktrees n/info; printf '[remote \"o\"]\\nurl=http://127.0.0.1:1/x\\npromisor=true\\n' > n/config; \
+            mkdir s; mv n s/.git",
+    )
+    .seen_by(|w| is_there(w, "root/s/.git/config")),
     row("another place of a linked working tree", "echo /nowhere/.git > .git/worktrees/linked/gitdir")
         .seen_by(|w| !w.text("root/.git/worktrees/linked/gitdir").is_some_and(|text| text.ends_with("root/linked/.git\n"))),
 ];
@@ -240,5 +246,39 @@ fn what_is_protected_by_its_own_name_and_by_a_new_link_is_taken() {
         for name in ["elsewhere/shared", "made/.envrc", ".envrc", ".idea", ".mcp.json"] {
             assert!(!is_there(&world, &format!("root/{name}")), "{level}: {name}: {outcome:?}");
         }
+    }
+}
+
+/// The history of a repository that a command made stays, whatever its configuration says.
+#[test]
+fn of_a_new_repository_the_configuration_alone_is_taken_where_it_alone_runs_something() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        let line = |name: &str, setting: &str| {
+            format!(
+                "mkdir -p {name}/.git/hooks {name}/.git/objects {name}/.git/refs {name}/.git/info; echo x > {name}/.git/HEAD; \
+                    echo '# x' > {name}/.git/info/exclude; printf '{setting}' > {name}/.git/config; "
+            )
+        };
+        let all = [
+            line(
+                "plain",
+                "[commit]\\n gpgsign = false\\n[pull]\\n rebase = true\\n[remote \"o\"]\\n mirror = true\\n",
+            ),
+            line("running", "[core]\\n fsmonitor = x\\n"),
+            line("hooked", "[core]\\n fsmonitor = x\\n"),
+            "echo x > hooked/.git/hooks/pre-commit".to_owned(),
+        ];
+        let outcome = run(&world, &all.concat(), level);
+        let gone = ["running/.git/config", "hooked/.git"];
+        for name in gone {
+            assert!(!is_there(&world, &format!("root/{name}")), "{level}: {name}: {outcome:?}");
+        }
+        for name in
+            ["plain/.git/config", "running/.git/HEAD", "running/.git/info/exclude", "running/.git/hooks"]
+        {
+            assert!(is_there(&world, &format!("root/{name}")), "{level}: {name}: {outcome:?}");
+        }
+        assert_eq!(outcome.notices.len(), gone.len(), "{level}: {outcome:?}");
     }
 }
