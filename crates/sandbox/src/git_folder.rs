@@ -23,6 +23,8 @@ pub(crate) fn is_fresh(folder: &Path) -> bool {
 /// Whether nothing in a git folder runs by itself but by what its configuration says.
 pub(crate) fn is_fresh_without_configuration(folder: &Path) -> bool {
     has_only_samples(&folder.join("hooks"))
+        // Older versions of git make an empty one.
+        && ["branches", "remotes"].iter().all(|name| is_empty(&folder.join(name)))
         && !exists(&folder.join("commondir"))
         && !exists(&folder.join("config.worktree"))
         && !exists(&folder.join("info").join("attributes"))
@@ -49,6 +51,13 @@ pub(crate) fn is_sparse(working: &GitWorkingTree) -> bool {
 
 fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
+}
+
+/// Whether nothing stands at a path, or an empty folder.
+fn is_empty(path: &Path) -> bool {
+    let is_folder = path.symlink_metadata().map(|metadata| metadata.is_dir());
+    is_folder
+        .map_or(true, |is_folder| is_folder && fs::read_dir(path).is_ok_and(|mut all| all.next().is_none()))
 }
 
 fn has_only_samples(hooks: &Path) -> bool {
@@ -102,6 +111,11 @@ mod tests {
         fs::write(hooks.join("pre-commit.sample"), "x").unwrap();
         fs::write(folder.path().join("config"), "[core]\n\tbare = false\n").unwrap();
         assert!(is_fresh(folder.path()));
+        fs::create_dir(folder.path().join("branches")).unwrap();
+        assert!(is_fresh(folder.path()));
+        fs::write(folder.path().join("branches/origin"), "x").unwrap();
+        assert!(!is_fresh(folder.path()));
+        fs::remove_dir_all(folder.path().join("branches")).unwrap();
         std::os::unix::fs::symlink("/bin/true", hooks.join("post-checkout.sample")).unwrap();
         assert!(!is_fresh(folder.path()));
     }

@@ -33,7 +33,7 @@ pub enum Protection {
 /// One row of the set: a path, all of it and everything below it protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protected {
-    /// Components; a last one ending in `*` stands for every name that begins so.
+    /// Components; `*` at the end of a last one stands for every name that begins so, at its beginning for every one that ends so.
     pub path: &'static [&'static str],
     pub scope: ProtectedScope,
     pub tools: Protection,
@@ -58,6 +58,17 @@ pub const PROTECTED: &[Protected] = &[
     row(&[".git", "info"], Anywhere, Never),
     // It names a folder whose configuration git reads instead.
     row(&[".git", "commondir"], Anywhere, Never),
+    // Where a push without a configured remote goes.
+    row(&[".git", "remotes"], Anywhere, Never),
+    row(&[".git", "branches"], Anywhere, Never),
+    // Other version control, with programs in its configuration. Not all of it: commits must work.
+    Protected { path: &[".hg"], scope: Anywhere, tools: Never, mounted: false },
+    row(&[".hg", "hgrc*"], Anywhere, Never),
+    // It names a repository whose configuration is read instead.
+    row(&[".hg", "sharedpath"], Anywhere, Never),
+    Protected { path: &[".jj"], scope: Anywhere, tools: Never, mounted: false },
+    row(&[".jj", "repo", "config*"], Anywhere, Never),
+    row(&[".jj", "workspace-config*"], Anywhere, Never),
     row(&[".gitmodules"], Anywhere, Ask),
     // Ours, and what we remember.
     row(&[".drawloom"], Anywhere, Never),
@@ -127,10 +138,15 @@ pub const PROTECTED: &[Protected] = &[
     row(&[".devcontainer"], Anywhere, Ask),
     row(&[".devcontainer.json"], Anywhere, Ask),
     row(&[".dir-locals*"], Anywhere, Ask),
+    row(&["*.code-workspace"], Anywhere, Ask),
     row(&[".exrc"], Anywhere, Ask),
     row(&[".fleet"], Anywhere, Ask),
+    row(&[".gvimrc"], Anywhere, Ask),
     row(&[".helix"], Anywhere, Ask),
+    row(&[".lvimrc"], Anywhere, Ask),
     row(&[".nvim.lua"], Anywhere, Ask),
+    row(&[".nvimrc"], Anywhere, Ask),
+    row(&[".vimrc"], Anywhere, Ask),
     row(&[".zed"], Anywhere, Ask),
     // Package managers, hooks of git and servers that build.
     row(&[".circleci"], Anywhere, Ask),
@@ -142,6 +158,10 @@ pub const PROTECTED: &[Protected] = &[
     row(&[".lefthook*"], Anywhere, Ask),
     row(&[".pnpmfile*"], Anywhere, Ask),
     row(&[".Rprofile"], Anywhere, Ask),
+    // Its `path` is a folder of programs that `cargo` runs.
+    row(&["rust-toolchain"], Anywhere, Ask),
+    row(&["rust-toolchain.toml"], Anywhere, Ask),
+    row(&[".tool-versions"], Anywhere, Ask),
     row(&[".yarnrc*"], Anywhere, Ask),
 ];
 
@@ -255,9 +275,14 @@ fn compare(names: &[String], row: &[&str]) -> Match {
 
 /// Whether a folded name is that of a pattern, whose letters are ASCII.
 fn matches(name: &str, pattern: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => name.get(..start.len()).is_some_and(|name| name.eq_ignore_ascii_case(start)),
-        None => name.eq_ignore_ascii_case(pattern) || (pattern == ".git" && name == "git~1"),
+    match (pattern.strip_suffix('*'), pattern.strip_prefix('*')) {
+        (Some(start), _) => name.get(..start.len()).is_some_and(|name| name.eq_ignore_ascii_case(start)),
+        (None, Some(end)) => name
+            .len()
+            .checked_sub(end.len())
+            .and_then(|length| name.get(length..))
+            .is_some_and(|name| name.eq_ignore_ascii_case(end)),
+        (None, None) => name.eq_ignore_ascii_case(pattern) || (pattern == ".git" && name == "git~1"),
     }
 }
 
@@ -307,6 +332,10 @@ mod tests {
             ".git./hooks",
             ".g\u{200c}it/config",
             "x/../.git/config",
+            ".git/remotes/origin",
+            ".hg/hgrc",
+            "sub/.hg/store/x",
+            ".jj/repo/config.toml",
         ] {
             assert_eq!(judged(path), ProtectionMatch::Protected(Never), "{path}");
         }
@@ -335,6 +364,10 @@ mod tests {
             ".devcontainer/devcontainer.json",
             ".yarnrc.yml",
             "lefthook.yml",
+            ".vimrc",
+            "sub/x.Code-Workspace",
+            "rust-toolchain.toml",
+            ".tool-versions",
         ] {
             assert_eq!(judged(path), ProtectionMatch::Protected(Ask), "{path}");
         }
@@ -357,6 +390,9 @@ mod tests {
             "lefthook",
             ".yarn/cache/x.zip",
             "docs/gemini.html",
+            "x.code-workspace.md",
+            "rust-toolchain.md",
+            ".hgignore",
         ] {
             assert!(!matches!(judged(path), ProtectionMatch::Protected(_)), "{path}");
         }
@@ -370,15 +406,26 @@ mod tests {
         {
             assert!(is_mounted(Path::new(path)), "{path}");
         }
-        for path in
-            ["sub/skills", "skills/x", ".git", "docs", "src", "sub/docs/capabilities", ".cargo", "config"]
-        {
+        for path in [
+            "sub/skills",
+            "skills/x",
+            ".git",
+            ".hg",
+            ".hg/store",
+            ".jj/repo",
+            "docs",
+            "sub/docs/capabilities",
+            ".cargo",
+            "config",
+        ] {
             assert!(!is_mounted(Path::new(path)), "{path}");
         }
         assert!(is_on_the_way(Path::new("docs")) && is_on_the_way(Path::new("sub/.cargo")));
         assert!(!is_on_the_way(Path::new("sub/docs")) && !is_on_the_way(Path::new("src")));
         assert!(is_git_folder(".GIT") && !is_git_folder(".gitignore"));
-        for name in ["hooks", "config", "config.worktree", "info", "commondir", "Hooks"] {
+        for name in
+            ["hooks", "config", "config.worktree", "info", "commondir", "Hooks", "remotes", "branches"]
+        {
             assert!(runs_in_git_folder(name), "{name}");
         }
         assert!(!runs_in_git_folder("objects") && !runs_in_git_folder("HEAD"));

@@ -136,6 +136,12 @@ pub(crate) const PROTECTED: &[Row] = &[
         .seen_by(|w| is_there(w, "root/src/.vscode")),
     row("new configuration of cargo", "mkdir -p src/.cargo && echo x > src/.cargo/config.toml")
         .seen_by(|w| is_there(w, "root/src/.cargo/config.toml")),
+    row("new configuration of other version control", "mkdir .hg && echo x > .hg/hgrc")
+        .seen_by(|w| is_there(w, "root/.hg/hgrc")),
+    row("new settings of an editor by their last part", "echo x > src/x.code-workspace")
+        .seen_by(|w| is_there(w, "root/src/x.code-workspace")),
+    row("place of a push", "mkdir .git/remotes && echo 'URL: /evil' > .git/remotes/origin")
+        .seen_by(|w| is_there(w, "root/.git/remotes/origin")),
     row("another spelling", "echo x > .EnvRC").seen_by(|w| is_there(w, "root/.EnvRC")),
 ];
 
