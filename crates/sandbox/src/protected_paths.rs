@@ -11,7 +11,7 @@ use workspace::protected::{self, DEPENDENCY_FOLDERS};
 
 use crate::foreign_entries::ForeignEntries;
 use crate::git_folder;
-use crate::rebase_plans::{PLAN, RebasePlans};
+use crate::rebase_plans::{self, RebasePlans};
 use crate::small_file::read_small;
 use crate::walls::Walls;
 
@@ -21,7 +21,7 @@ const LONGEST_PATH: usize = 3_800;
 /// Folders of a git folder without anything that runs.
 const DATA_OF_GIT: [&str; 6] = ["objects", "refs", "logs", "lfs", "annex", "rr-cache"];
 /// Further folders that git makes in its own.
-const FOLDERS_OF_GIT: [&str; 9] = [
+const FOLDERS_OF_GIT: [&str; 10] = [
     "branches",
     "hooks",
     "info",
@@ -29,6 +29,7 @@ const FOLDERS_OF_GIT: [&str; 9] = [
     "rebase-apply",
     "rebase-merge",
     "reftable",
+    "remotes",
     "sequencer",
     "worktrees",
 ];
@@ -369,7 +370,8 @@ impl ProtectedPaths {
 
 /// Whether a file may be protected, or tell of a git folder, by its name.
 fn may_count(name: &str) -> bool {
-    ["HEAD", "commondir", "config", "gitdir", PLAN].contains(&name)
+    ["HEAD", "commondir", "config", "gitdir"].contains(&name)
+        || rebase_plans::FILES.contains(&name)
         || protected::is_git_folder(name)
         || protected::ends_mounted(name)
 }

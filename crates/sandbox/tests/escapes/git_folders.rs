@@ -59,6 +59,18 @@ const GIT_FOLDERS: &[Row] = &[
         r"mkdir .git/rebase-merge; printf 'pick 1 one\n x\ttouch there\n' > .git/rebase-merge/git-rebase-todo",
     )
     .seen_by(|w| is_there(w, "root/.git/rebase-merge/git-rebase-todo")),
+    row("rebase with a program as its strategy", "mkdir .git/rebase-merge; echo x/../evil.sh > .git/rebase-merge/strategy")
+        .seen_by(|w| is_there(w, "root/.git/rebase-merge/strategy")),
+    row(
+        "cherry-pick with a program as its strategy",
+        r"mkdir .git/sequencer; printf '[options]\n\tstrategy = x/../evil.sh\n' > .git/sequencer/opts",
+    )
+    .seen_by(|w| is_there(w, "root/.git/sequencer/opts")),
+    row(
+        "patches with an option that writes anywhere",
+        r#"mkdir .git/rebase-apply; echo "'--build-fake-ancestor=../x'" > .git/rebase-apply/apply-opt"#,
+    )
+    .seen_by(|w| is_there(w, "root/.git/rebase-apply/apply-opt")),
     row(
         "rebase of a linked working tree",
         "mkdir .git/worktrees/linked/rebase-merge; echo 'exec x' > .git/worktrees/linked/rebase-merge/git-rebase-todo",
@@ -198,6 +210,11 @@ fn what_an_owner_left_of_a_rebase_goes_on() {
         let outcome = run(&world, "echo exec evil >> .git/rebase-merge/git-rebase-todo", level);
         assert!(format!("{outcome:?}").contains("Quarantined"), "{level}: {outcome:?}");
         assert!(!todo.exists(), "{level}");
+        let strategy = world.path("root/.git/rebase-merge/strategy");
+        assert_eq!(run(&world, "echo ort > .git/rebase-merge/strategy", level).notices, [], "{level}");
+        fs::write(&strategy, "mine\n").unwrap();
+        assert_eq!(run(&world, "true", level).notices, [], "{level}");
+        assert!(strategy.exists(), "{level}");
     }
 }
 
