@@ -60,8 +60,8 @@ pub enum Notice {
         path: PathBuf,
         problem: String,
     },
-    /// Protected files of which git's index has another text than the folder, since the command changed the index: the
-    /// next `commit -a` would commit the folder's.
+    /// Protected files of which git's index, or a commit that came to its head, has another text than the folder, since the
+    /// command changed it: the next `commit -a` would commit the folder's, and a `reset --hard` bring git's to the folder.
     DiffersFromIndex(#[serde(with = "crate::path_form")] Vec<PathBuf>),
     /// The folder has more entries by now than are looked at before a command: the next one does not begin.
     NotAllScanned(#[serde(with = "crate::path_form")] PathBuf),

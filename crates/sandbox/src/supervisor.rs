@@ -8,6 +8,7 @@
 mod blob_comparison;
 mod conversation;
 mod file_hash;
+mod git_head;
 mod git_index;
 mod git_query;
 mod hidden_files;

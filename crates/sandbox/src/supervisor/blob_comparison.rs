@@ -3,61 +3,71 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use super::conversation::Deadline;
 use super::file_hash::{HashedFile, LineEnds};
-use super::git_index::GitIndex;
+use super::git_index::{EntryKind, TrackedFile};
 use super::git_query::{AT_MOST, GitQuery};
 
 /// Largest pointer that Git LFS writes, in bytes.
 const LARGEST_POINTER: u64 = 1024;
 
-/// The first of these files of a tree, in order of their names, that is not what the index names.
+/// The first of these files of a tree, in order of their names, that are not what git has of them.
 ///
 /// No filter is run: which one a file has, and what that does, a command may decide. Line ends count as the same with and
 /// without `\r`, and the file that a pointer of Git LFS names as what git has.
 ///
 /// # Errors
 /// When git cannot be asked, or the files cannot be read in time.
-pub(super) fn first_differing(
+pub(super) fn differing(
     git: GitQuery<'_>,
     tree: &Path,
-    index: &GitIndex,
-    mut names: Vec<PathBuf>,
-) -> Result<Option<PathBuf>, String> {
-    names.sort();
-    let open = |name: &Path| {
+    mut files: Vec<TrackedFile>,
+    at_most: usize,
+) -> Result<Vec<TrackedFile>, String> {
+    files.sort();
+    let open = |file: &TrackedFile| {
         // Each for itself, as the number of files is no fault of any.
         let deadline = git.until.deadline.min(Instant::now() + AT_MOST);
-        HashedFile::open(tree, name, Deadline { deadline, ..git.until })
+        let until = Deadline { deadline, ..git.until };
+        match file.kind {
+            EntryKind::File => HashedFile::open(tree, &file.name, until),
+            EntryKind::Link => HashedFile::open_link(tree, &file.name, until),
+        }
     };
-    let mut differing = Vec::new();
-    for name in names {
-        let is_raw = |mut file: HashedFile<'_>| {
-            let length = file.length();
-            any(index.hashes(&name).iter(), |hash| file.is_blob(hash, length, LineEnds::AsTheyAre))
+    let mut unequal = Vec::new();
+    for file in files {
+        let is_raw = |mut opened: HashedFile<'_>| {
+            let length = opened.length();
+            any(file.hashes.iter(), |hash| opened.is_blob(hash, length, LineEnds::AsTheyAre))
         };
-        if !compared(open(&name).and_then(is_raw))? {
-            differing.push(name);
+        if !compared(open(&file).and_then(is_raw))? {
+            unequal.push(file);
         }
     }
-    if differing.is_empty() {
-        return Ok(None);
+    // No filter is for links.
+    if unequal.iter().all(|file| file.kind == EntryKind::Link) {
+        unequal.truncate(at_most);
+        return Ok(unequal);
     }
-    let blobs = blobs(git, differing.iter().flat_map(|name| index.hashes(name)))?;
-    for name in differing {
-        let is_filtered = |mut file: HashedFile<'_>| {
-            any(index.hashes(&name).iter(), |hash| {
-                blobs.get(hash).map_or(Ok(false), |blob| blob.is_of(hash, &mut file))
+    let blobs = blobs(git, unequal.iter().flat_map(|file| &file.hashes))?;
+    let mut differing = Vec::new();
+    for file in unequal {
+        if differing.len() == at_most {
+            break;
+        }
+        let is_filtered = |mut opened: HashedFile<'_>| {
+            any(file.hashes.iter(), |hash| {
+                blobs.get(hash).map_or(Ok(false), |blob| blob.is_of(hash, &mut opened))
             })
         };
-        if !compared(open(&name).and_then(is_filtered))? {
-            return Ok(Some(name));
+        if file.kind == EntryKind::Link || !compared(open(&file).and_then(is_filtered))? {
+            differing.push(file);
         }
     }
-    Ok(None)
+    Ok(differing)
 }
 
 /// A file that cannot be read is none that git has; one that is not read in time is nothing yet.

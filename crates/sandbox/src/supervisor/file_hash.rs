@@ -1,11 +1,13 @@
 //! Hashes of files, read by this program itself: nothing that a command may have written decides how.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2, readlinkat};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
@@ -14,32 +16,45 @@ use super::conversation::Deadline;
 /// Bytes that are read at a time.
 const PIECE: usize = 64 << 10;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LineEnds {
     AsTheyAre,
     /// `\r\n` counts as `\n`.
     Normalized,
 }
 
-/// A regular file to hash, opened below its tree without following a link.
+/// What a file says, or a link.
+trait Content: io::Read + io::Seek {}
+
+impl<T: io::Read + io::Seek> Content for T {}
+
+/// A regular file to hash, or the aim of a link, opened below its tree without following a link.
 pub(super) struct HashedFile<'a> {
-    file: File,
+    file: Box<dyn Content>,
     length: u64,
     until: Deadline<'a>,
+    /// Hashes by their length in bytes, what stands before the text, and line ends: the file is read once for each.
+    known: BTreeMap<(usize, String, LineEnds), String>,
 }
 
 impl<'a> HashedFile<'a> {
     /// Opens a file of a tree that is read for no longer than `until`: hashing it fails as timed out then.
     pub(super) fn open(tree: &Path, name: &Path, until: Deadline<'a>) -> io::Result<Self> {
-        let tree = openat(CWD, tree, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = File::from(openat2(tree, name, flags, Mode::empty(), inside)?);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = File::from(open_below(tree, name, flags)?);
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(io::Error::other("it is no file"));
         }
-        Ok(Self { file, length: metadata.len(), until })
+        Ok(Self { file: Box::new(file), length: metadata.len(), until, known: BTreeMap::new() })
+    }
+
+    /// Opens a link of a tree, whose aim is what git has of it.
+    pub(super) fn open_link(tree: &Path, name: &Path, until: Deadline<'a>) -> io::Result<Self> {
+        let link = open_below(tree, name, OFlags::PATH | OFlags::NOFOLLOW)?;
+        let aim = readlinkat(&link, "", Vec::new())?.into_bytes();
+        let length = aim.len() as u64;
+        Ok(Self { file: Box::new(io::Cursor::new(aim)), length, until, known: BTreeMap::new() })
     }
 
     /// Bytes of the file when it was opened.
@@ -64,6 +79,10 @@ impl<'a> HashedFile<'a> {
     }
 
     fn hash<D: Digest>(&mut self, head: &str, ends: LineEnds) -> io::Result<String> {
+        let form = (<D as Digest>::output_size(), head.to_owned(), ends);
+        if let Some(known) = self.known.get(&form) {
+            return Ok(known.clone());
+        }
         self.file.rewind()?;
         let mut hasher = D::new();
         hasher.update(head);
@@ -81,11 +100,19 @@ impl<'a> HashedFile<'a> {
             }
         }
         text.finish(|bytes| hasher.update(bytes));
-        Ok(hasher.finalize().iter().fold(String::new(), |mut digits, byte| {
+        let hash = hasher.finalize().iter().fold(String::new(), |mut digits, byte| {
             let _ = write!(digits, "{byte:02x}");
             digits
-        }))
+        });
+        self.known.insert(form, hash.clone());
+        Ok(hash)
     }
+}
+
+fn open_below(tree: &Path, name: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let tree = openat(CWD, tree, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    Ok(openat2(tree, name, flags | OFlags::CLOEXEC, Mode::empty(), inside)?)
 }
 
 /// Text that comes in pieces and is handed on without the `\r` of each `\r\n`.
@@ -158,6 +185,11 @@ mod tests {
         }
         let mut file = HashedFile::open(folder.path(), Path::new("file"), soon()).unwrap();
         assert!(!file.is_blob(b"814f4a42", 8, LineEnds::AsTheyAre).unwrap(), "no name of a blob");
+        assert!(file.known.is_empty());
+        for name in names.iter().chain(&names) {
+            assert!(!file.is_blob(name.as_bytes(), 8, LineEnds::AsTheyAre).unwrap());
+        }
+        assert_eq!(file.known.len(), names.len(), "read once for each form");
     }
 
     #[test]
@@ -189,6 +221,13 @@ mod tests {
             ["link", "pipe", ".", "gone", "way/file", "../outside", path("tree/file").to_str().unwrap()]
         {
             assert!(open(name, soon()).is_err(), "{name}");
+        }
+        let link = |name: &str| HashedFile::open_link(&path("tree"), Path::new(name), soon());
+        // As `git hash-object` says of `file`.
+        let of_aim = b"1a010b1c0f081b2e8901d55307a15c29ff30af0e";
+        assert!(link("link").unwrap().is_blob(of_aim, 4, LineEnds::AsTheyAre).unwrap());
+        for name in ["file", "gone", "way/file", "../outside"] {
+            assert!(link(name).is_err(), "{name}");
         }
         let over = Deadline { deadline: Instant::now(), cancelled: &[] };
         let timed_out = open("file", over).unwrap().sha256().unwrap_err();

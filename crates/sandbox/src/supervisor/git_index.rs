@@ -17,22 +17,33 @@ pub(super) struct GitIndex(HashMap<PathBuf, IndexEntry>);
 /// Entry of an index; in a conflict of all its versions.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct IndexEntry {
-    /// None of a submodule, and where versions differ in it.
+    /// None of a submodule, where versions differ in it, and of one that git would not write.
     pub(super) kind: Option<EntryKind>,
-    /// Hashes of what git has.
+    /// Hashes of what git has: one, in a conflict up to three, and none of one that git would not write.
     pub(super) hashes: Vec<Vec<u8>>,
+    /// One bit a stage, all of one that git would not write.
+    stages: u8,
     /// Whether git takes the file for unchanged whatever is in it (`--skip-worktree`, `--assume-unchanged`).
-    is_unlooked: bool,
+    pub(super) is_unlooked: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A file or link that git has, to be compared with what stands under its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TrackedFile {
+    pub(super) name: PathBuf,
+    pub(super) kind: EntryKind,
+    /// What git has; one of them is enough.
+    pub(super) hashes: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum EntryKind {
     File,
     Link,
 }
 
 impl EntryKind {
-    fn of_mode(mode: &[u8]) -> Option<Self> {
+    pub(super) fn of_mode(mode: &[u8]) -> Option<Self> {
         match mode {
             b"100644" | b"100755" => Some(Self::File),
             b"120000" => Some(Self::Link),
@@ -44,6 +55,27 @@ impl EntryKind {
     fn at(path: &Path) -> Option<Self> {
         let kind = path.symlink_metadata().ok()?.file_type();
         if kind.is_file() { Some(Self::File) } else { kind.is_symlink().then_some(Self::Link) }
+    }
+}
+
+impl IndexEntry {
+    /// Adds a version. Git has one of a name, or one a stage of a conflict; with more of them whoever writes the index could
+    /// have any number of contents compared with the file.
+    fn add(&mut self, stage: &[u8], hash: &[u8]) {
+        let stage = match stage {
+            b"0" => 1 << 0,
+            b"1" => 1 << 1,
+            b"2" => 1 << 2,
+            b"3" => 1 << 3,
+            _ => u8::MAX,
+        };
+        let is_free = self.stages & (stage | 1) == 0 && (stage != 1 || self.stages == 0);
+        if is_free && stage != u8::MAX {
+            self.stages |= stage;
+            self.hashes.push(hash.to_vec());
+        } else {
+            *self = Self { kind: None, hashes: Vec::new(), stages: u8::MAX, is_unlooked: self.is_unlooked };
+        }
     }
 }
 
@@ -63,24 +95,34 @@ impl GitIndex {
                 continue;
             }
             let mut words = head.split(|byte| *byte == b' ');
-            let (Some(tag), Some(mode), Some(hash)) = (words.next(), words.next(), words.next()) else {
+            let (Some(tag), Some(mode), Some(hash), Some(stage)) =
+                (words.next(), words.next(), words.next(), words.next())
+            else {
                 continue;
             };
             let kind = EntryKind::of_mode(mode);
             let entry = entries.entry(PathBuf::from(OsStr::from_bytes(name))).or_insert_with(|| IndexEntry {
                 kind,
                 hashes: Vec::new(),
+                stages: 0,
                 is_unlooked: false,
             });
             entry.kind = entry.kind.filter(|known| Some(*known) == kind);
-            entry.hashes.push(hash.to_vec());
+            entry.add(stage, hash);
             entry.is_unlooked |= tag == b"S" && !is_sparse || tag.iter().any(u8::is_ascii_lowercase);
         }
         Self(entries)
     }
 
-    pub(super) fn hashes(&self, name: &Path) -> &[Vec<u8>] {
-        self.0.get(name).map(|entry| entry.hashes.as_slice()).unwrap_or_default()
+    /// What it has under a name.
+    pub(super) fn tracked(&self, name: &Path, kind: EntryKind) -> TrackedFile {
+        let hashes = self.0.get(name).map(|entry| entry.hashes.clone()).unwrap_or_default();
+        TrackedFile { name: name.to_owned(), kind, hashes }
+    }
+
+    /// All names and their entries.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&PathBuf, &IndexEntry)> {
+        self.0.iter()
     }
 
     /// Whether it names a path as of a kind, and git looks at what stands there.
@@ -141,6 +183,10 @@ mod tests {
 
     use super::*;
 
+    fn hashes(index: &GitIndex, name: &str) -> Vec<Vec<u8>> {
+        index.tracked(Path::new(name), EntryKind::File).hashes
+    }
+
     #[test]
     fn the_answer_of_git_is_read() {
         let listed = b"H 100644 aa11 0\tREADME.md\x00S 100755 bb22 0\tother/a b\t.rs\0h 100644 cc33 0\tc\0\
@@ -153,10 +199,19 @@ mod tests {
             !index.has(Path::new("other/a b\t.rs"), EntryKind::File)
                 && !index.has(Path::new("c"), EntryKind::File)
         );
-        assert_eq!(index.hashes(Path::new("other/a b\t.rs")), [b"bb22".to_vec()]);
-        assert_eq!(index.hashes(Path::new("d")), [b"dd44".to_vec(), b"ee55".to_vec()]);
+        assert_eq!(hashes(&index, "other/a b\t.rs"), [b"bb22".to_vec()]);
+        assert_eq!(hashes(&index, "d"), [b"dd44".to_vec(), b"ee55".to_vec()]);
         assert_eq!(index.0[Path::new("sub")].kind, None);
         assert_eq!(GitIndex::parse(b"", false), GitIndex::default());
+        for stages in ["00", "01", "10", "1231", "0123", "11", "4"] {
+            let listed: String =
+                stages.chars().map(|stage| format!("M 100644 aa{stage} {stage}\tx\0")).collect();
+            let index = GitIndex::parse(listed.as_bytes(), false);
+            assert!(!index.has(Path::new("x"), EntryKind::File), "{stages}");
+            assert_eq!(hashes(&index, "x"), [] as [Vec<u8>; 0], "{stages}");
+        }
+        let three = GitIndex::parse(b"M 100644 1 1\tx\0M 100644 2 2\tx\0M 100644 3 3\tx\0", false);
+        assert_eq!(hashes(&three, "x").len(), 3);
         for is_sparse in [false, true] {
             let index = GitIndex::parse(b"S 100644 aa11 0\tskipped\0s 100644 aa11 0\tassumed\0", is_sparse);
             assert_eq!(index.has(Path::new("skipped"), EntryKind::File), is_sparse);

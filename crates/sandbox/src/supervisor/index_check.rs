@@ -1,8 +1,13 @@
 //! Protected files that differ from what git has of them after a command (spec: security §1).
 //!
 //! `git checkout` over a file that cannot be written ends well: the index then has the new text and the folder the old
-//! one, which the next `commit -a` would commit as if somebody had wanted it.
+//! one, which the next `commit -a` would commit as if somebody had wanted it. And whoever writes the index or a commit
+//! without git's help has the owner's next `reset --hard`, `checkout` or `push` bring it where the walls held it back.
+//!
+//! Files are compared by what they say. Whether git is to look at one (`--skip-worktree`, `--assume-unchanged`) and what the
+//! index says of its times is the command's to decide.
 
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -13,22 +18,32 @@ use std::time::Instant;
 use workspace::GitWorkingTree;
 
 use super::Sandbox;
+use super::blob_comparison;
 use super::conversation::Deadline;
+use super::git_head::GitHead;
+use super::git_index::{self, EntryKind, GitIndex, TrackedFile};
 use super::git_query::{AT_MOST, GitQuery, QueryPlace};
 use crate::git_folder::working_trees;
 use crate::protected_paths::ProtectedPaths;
 use crate::request::HelperRequest;
 use crate::walls::Walls;
 
-/// The question which files differ from the index; of a larger repository only what the folder has.
-const DIFFERING: [&str; 5] = ["diff-files", "--ignore-submodules", "--name-only", "--relative", "-z"];
+/// Questions what a commit has otherwise than an earlier one, and the index; of a larger repository only what the folder has.
+const COMMITTED: [&str; 7] =
+    ["diff-tree", "-r", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules", "--relative"];
+const STAGED: [&str; 7] =
+    ["diff-index", "--cached", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules", "--relative"];
+/// The tree without files, which every repository has, by the digits of its hashes.
+const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+const EMPTY_TREE_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
 
-/// Indexes of git as they were, to see which ones a command changed, with the folders to ask git in.
+/// What git had, to see what of it a command changed, with the folders to ask git in.
 pub(super) struct IndexStamps(Vec<IndexStamp>);
 
 struct IndexStamp {
-    index: PathBuf,
-    before: Option<Stamp>,
+    working: GitWorkingTree,
+    index: Option<Stamp>,
+    head: GitHead,
     /// The working tree, or roots in it where it is larger than they.
     folders: Vec<PathBuf>,
 }
@@ -40,25 +55,18 @@ impl IndexStamps {
     /// Of the working trees of all git folders that a command may write: their own, linked ones, of submodules.
     pub(super) fn of(paths: &ProtectedPaths, walls: &Walls) -> Self {
         let trees = paths.git_folders.iter().flat_map(|folder| working_trees(folder));
-        let stamps = trees.filter_map(|GitWorkingTree { tree, index, .. }| {
+        let stamps = trees.filter_map(|working| {
+            let tree = &working.tree;
             let folders: Vec<PathBuf> = match walls.writable_roots().any(|root| tree.starts_with(root)) {
-                true => vec![tree],
-                false => walls
-                    .writable_roots()
-                    .filter(|root| root.starts_with(&tree))
-                    .map(Path::to_owned)
-                    .collect(),
+                true => vec![tree.clone()],
+                false => {
+                    walls.writable_roots().filter(|root| root.starts_with(tree)).map(Path::to_owned).collect()
+                }
             };
-            let before = stamp(&index);
-            (!folders.is_empty()).then_some(IndexStamp { index, before, folders })
+            let (index, head) = (stamp(&working.index), GitHead::of(&working));
+            (!folders.is_empty()).then_some(IndexStamp { working, index, head, folders })
         });
         Self(stamps.collect())
-    }
-
-    /// Folders of which git has another index now.
-    fn changed(&self) -> impl Iterator<Item = &Path> {
-        let changed = self.0.iter().filter(|stamped| stamp(&stamped.index) != stamped.before);
-        changed.flat_map(|stamped| stamped.folders.iter().map(PathBuf::as_path))
     }
 }
 
@@ -72,21 +80,114 @@ pub(super) fn stamp(index: &Path) -> Option<Stamp> {
 /// asked, behind the same walls, in roots that can only be read.
 pub(super) fn differing(sandbox: &Sandbox, request: &HelperRequest, before: &IndexStamps) -> Vec<PathBuf> {
     let mut differing = Vec::new();
-    for tree in before.changed() {
-        // Asked also of a command whose time was over, or that was cancelled.
-        let until = Deadline { deadline: Instant::now() + AT_MOST, cancelled: &[] };
-        let git = GitQuery { sandbox, request, place: QueryPlace::Root(tree), until };
-        match git.answer(&DIFFERING.map(OsStr::new), &[]) {
-            Ok(names) => {
-                let names = names.split(|byte| *byte == 0).map(|name| Path::new(OsStr::from_bytes(name)));
-                differing.extend(names.filter(|name| is_protected(name)).map(|name| tree.join(name)));
-            }
-            Err(error) => {
-                tracing::debug!(%error, tree = %tree.display(), "git could not be asked what differs");
+    for stamped in &before.0 {
+        let head = GitHead::of(&stamped.working);
+        let is_moved = head != stamped.head;
+        if !is_moved && stamp(&stamped.working.index) == stamped.index {
+            continue;
+        }
+        for folder in &stamped.folders {
+            // Asked also of a command whose time was over, or that was cancelled.
+            let until = Deadline { deadline: Instant::now() + AT_MOST, cancelled: &[] };
+            let git = GitQuery { sandbox, request, place: QueryPlace::Root(folder), until };
+            let asked = Comparison { git, folder, earlier: stamped.head.commit.as_deref() };
+            match asked.differing(is_moved && head.is_born()) {
+                Ok(names) => differing.extend(names.into_iter().map(|name| folder.join(name))),
+                Err(error) => {
+                    tracing::debug!(%error, folder = %folder.display(), "git could not be asked what differs");
+                }
             }
         }
     }
     differing
+}
+
+struct Comparison<'a> {
+    git: GitQuery<'a>,
+    folder: &'a Path,
+    /// Commit before the command.
+    earlier: Option<&'a str>,
+}
+
+impl Comparison<'_> {
+    fn differing(&self, is_committed: bool) -> Result<BTreeSet<PathBuf>, String> {
+        let listed = self.answer(&git_index::LIST)?;
+        let index = GitIndex::parse(&listed, false);
+        let mut differing = BTreeSet::new();
+        let mut files = Vec::new();
+        for (name, entry) in index.entries().filter(|(name, _)| is_protected(name)) {
+            match entry.kind {
+                Some(kind) if entry.hashes.len() == 1 => files.push(index.tracked(name, kind)),
+                // Of a submodule there is nothing to compare.
+                None if entry.hashes.len() == 1 => {}
+                _ => _ = differing.insert(name.clone()),
+            }
+        }
+        let empty = match index
+            .entries()
+            .next()
+            .is_some_and(|(_, entry)| entry.hashes.iter().any(|it| it.len() == 64))
+        {
+            true => EMPTY_TREE_SHA256,
+            false => EMPTY_TREE,
+        };
+        let is_unlooked: HashSet<PathBuf> =
+            index.entries().filter(|(_, entry)| entry.is_unlooked).map(|(name, _)| name.clone()).collect();
+        let files = self.compare(files)?;
+        let (unlooked, looked): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|name| is_unlooked.contains(name));
+        differing.extend(looked);
+        // What its owner keeps otherwise than git has it, out of git's sight, is no news.
+        if !unlooked.is_empty() {
+            let staged: HashSet<PathBuf> =
+                self.changes(&STAGED, &[], empty)?.into_iter().map(|file| file.name).collect();
+            differing.extend(unlooked.into_iter().filter(|name| staged.contains(name)));
+        }
+        if is_committed {
+            differing.extend(self.compare(self.changes(&COMMITTED, &["HEAD"], empty)?)?);
+        }
+        Ok(differing)
+    }
+
+    fn compare(&self, files: Vec<TrackedFile>) -> Result<Vec<PathBuf>, String> {
+        let differing = blob_comparison::differing(self.git, self.folder, files, usize::MAX)?;
+        Ok(differing.into_iter().map(|file| file.name).collect())
+    }
+
+    /// Protected files that are there and were not so in the earlier commit; all of them where that cannot be told.
+    fn changes(&self, question: &[&str], of: &[&str], empty: &str) -> Result<Vec<TrackedFile>, String> {
+        let ask = |tree: &str| self.answer(&[question, &[tree], of].concat());
+        let answer = match self.earlier.map(ask) {
+            Some(Ok(answer)) => answer,
+            // The command may have removed it.
+            Some(Err(_)) | None => ask(empty)?,
+        };
+        Ok(changed_files(&answer).into_iter().filter(|file| is_protected(&file.name)).collect())
+    }
+
+    fn answer(&self, question: &[&str]) -> Result<Vec<u8>, String> {
+        let question: Vec<&OsStr> = question.iter().map(OsStr::new).collect();
+        self.git.answer(&question, &[]).map_err(|error| error.to_string())
+    }
+}
+
+/// Reads `:MODE MODE HASH HASH STATUS` and names, each ended by a zero, of which the second mode and hash count.
+fn changed_files(answer: &[u8]) -> Vec<TrackedFile> {
+    let mut parts = answer.split(|byte| *byte == 0);
+    let mut files = Vec::new();
+    while let (Some(head), Some(name)) = (parts.next(), parts.next()) {
+        let words: Vec<&[u8]> = head.split(|byte| *byte == b' ').collect();
+        if let [_, mode, _, hash, _] = words.as_slice()
+            && let Some(kind) = EntryKind::of_mode(mode)
+        {
+            files.push(TrackedFile {
+                name: PathBuf::from(OsStr::from_bytes(name)),
+                kind,
+                hashes: vec![hash.to_vec()],
+            });
+        }
+    }
+    files
 }
 
 fn is_protected(name: &Path) -> bool {
@@ -97,6 +198,22 @@ fn is_protected(name: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_commit_has_otherwise_is_read() {
+        let answer =
+            b":100644 100755 11 22 M\0a b\0:100644 000000 11 00 D\0gone\0:000000 120000 00 33 A\0l\0";
+        let file = |name: &str, kind, hash: &[u8]| TrackedFile {
+            name: name.into(),
+            kind,
+            hashes: vec![hash.to_vec()],
+        };
+        assert_eq!(
+            changed_files(answer),
+            [file("a b", EntryKind::File, b"22"), file("l", EntryKind::Link, b"33")]
+        );
+        assert_eq!(changed_files(b""), []);
+    }
 
     #[test]
     fn git_is_asked_in_a_root_below_a_repository_and_in_every_tree_of_one() {
@@ -111,7 +228,7 @@ mod tests {
             let mut walls = Walls::around(&path(root), &path(root));
             walls.git_folders = vec![path(git)];
             let stamps = IndexStamps::of(&ProtectedPaths::of(&walls), &walls);
-            let asked = stamps.0.into_iter().map(|stamped| (stamped.index, stamped.folders));
+            let asked = stamps.0.into_iter().map(|stamped| (stamped.working.index, stamped.folders));
             asked.collect::<Vec<_>>()
         };
         assert_eq!(asked("r/part", "r/.git"), [(path("r/.git/index"), vec![path("r/part")])]);

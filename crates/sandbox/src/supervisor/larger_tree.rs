@@ -15,7 +15,7 @@ use std::{fs, io};
 use workspace::GitWorkingTree;
 
 use super::conversation::Deadline;
-use super::git_index::{self, EntryKind, GitIndex};
+use super::git_index::{self, EntryKind, GitIndex, TrackedFile};
 use super::git_query::{GitQuery, QueryPlace};
 use super::tracked_record::{GitFolderLock, TrackedRecord, TrackedRecords};
 use super::{Sandbox, blob_comparison};
@@ -185,10 +185,10 @@ fn vouched(
     // Of a link its name and aim alone are seen.
     let unknown =
         standing.iter().filter(|(name, kind)| **kind == EntryKind::File && !believed.contains_key(*name));
-    let unknown: Vec<PathBuf> = unknown.map(|(name, _)| name.clone()).collect();
-    match blob_comparison::first_differing(git, tree, index, unknown)? {
+    let unknown: Vec<TrackedFile> = unknown.map(|(name, kind)| index.tracked(name, *kind)).collect();
+    match blob_comparison::differing(git, tree, unknown, 1)?.pop() {
         None => Ok(standing),
-        Some(name) => Err(format!(
+        Some(TrackedFile { name, .. }) => Err(format!(
             "{} is new to git and not what git has of it: its owner commits it as it is, takes it out of the \
              index (git update-index --force-remove), or, while no command runs there, removes {}, upon which the whole index is believed as it stands",
             name.display(),

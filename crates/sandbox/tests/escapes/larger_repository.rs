@@ -193,6 +193,27 @@ fn a_name_in_the_index_that_leads_out_of_the_tree_is_none() {
 }
 
 #[test]
+fn a_name_with_several_hashes_in_the_index_is_none() {
+    let guess = |name: &str, text: &str| {
+        GUESS.replace("other/.env", name).replace("echo guess", &format!("printf %s {text}"))
+    };
+    let right = guess("other/.env", SECRET);
+    let repository = Repository::new();
+    assert_eq!(repository.shows(&right).ending, Ending::Exited(0), "control");
+    let outcome = repository.run("supervise", "cat ../other/.env", Level::Full, 20_000);
+    assert_eq!(outcome.standard.text(), SECRET, "control: whoever knows a file need not look");
+    let repository = Repository::new();
+    let wrong = guess("othes/.env", "wrong");
+    let line = format!(
+        "{right} && {wrong} && LC_ALL=C sed -i s,othes/.env,other/.env, ../.git/index && git --git-dir=../.git ls-files"
+    );
+    let outcome = repository.shows(&line);
+    assert_eq!(outcome.standard.text().matches("other/.env").count(), 2, "control: {outcome:?}");
+    let outcome = repository.shows("cat ../other/.env; cat ../other/a");
+    assert_eq!(outcome.standard.text(), "a");
+}
+
+#[test]
 fn a_git_of_the_workspace_answers_no_question() {
     let repository = Repository::new();
     let plant = format!(
