@@ -10,6 +10,7 @@ use std::path::Path;
 use workspace::{GitSetting, GitWorkingTree, git_settings, git_working_trees};
 
 use crate::harmless_settings::is_harmless;
+use crate::serving_git::linked;
 use crate::small_file::read_small;
 
 /// Largest configuration that is read, in bytes; a fresh one has a few hundred.
@@ -17,18 +18,26 @@ const LARGEST: u64 = 64 << 10;
 
 /// Whether a git folder holds only sample hooks and no key that may run a program.
 pub(crate) fn is_fresh(folder: &Path) -> bool {
-    is_fresh_without_configuration(folder) && is_harmless_file(&folder.join("config"))
+    is_fresh_without_configuration(folder) && is_harmless_part(folder, "config")
 }
 
 /// Whether nothing in a git folder runs by itself but by what its configuration says.
 pub(crate) fn is_fresh_without_configuration(folder: &Path) -> bool {
-    has_only_samples(&folder.join("hooks"))
-        // Older versions of git make an empty one.
-        && ["branches", "remotes"].iter().all(|name| is_empty(&folder.join(name)))
-        && !exists(&folder.join("commondir"))
-        && !exists(&folder.join("config.worktree"))
-        && !exists(&folder.join("info").join("attributes"))
-        && !exists(&folder.join("modules"))
+    // Older versions of git make an empty one of the first.
+    let parts = ["branches", "commondir", "config.worktree", "hooks", "info", "remotes"];
+    parts.iter().all(|name| is_harmless_part(folder, name)) && !exists(&folder.join("modules"))
+}
+
+/// Whether a part of a git folder that is protected by its name runs nothing by itself.
+pub(crate) fn is_harmless_part(folder: &Path, name: &str) -> bool {
+    let part = folder.join(name);
+    match name {
+        "hooks" => has_only_samples(&part),
+        "config" => has_harmless_configuration(folder),
+        "info" => !exists(&part.join("attributes")),
+        "branches" | "remotes" => is_empty(&part),
+        _ => !exists(&part),
+    }
 }
 
 /// Working trees of a git folder that exist.
@@ -72,9 +81,20 @@ fn has_only_samples(hooks: &Path) -> bool {
     metadata.is_dir() && entries.into_iter().all(is_sample)
 }
 
-fn is_harmless_file(config: &Path) -> bool {
+fn has_harmless_configuration(folder: &Path) -> bool {
+    let config = folder.join("config");
     let Ok(metadata) = config.symlink_metadata() else { return true };
-    metadata.is_file() && metadata.len() <= LARGEST && read_small(config).is_ok_and(|text| is_harmless(&text))
+    let is_of_submodule = || {
+        let leads_back = |working: &GitWorkingTree| {
+            let file = working.tree.join(".git");
+            linked(&working.tree, &file)
+                .is_some_and(|linked| folder.canonicalize().is_ok_and(|it| it == linked.own))
+        };
+        git_working_trees(folder).first().is_some_and(leads_back)
+    };
+    metadata.is_file()
+        && metadata.len() <= LARGEST
+        && read_small(&config).is_ok_and(|text| is_harmless(&text, is_of_submodule()))
 }
 
 #[cfg(test)]

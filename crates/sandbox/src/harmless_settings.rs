@@ -277,8 +277,9 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("worktree", &["guessremote"]),
 ];
 
-/// Whether a configuration has only settings of the table. What is not understood is not harmless.
-pub(crate) fn is_harmless(text: &str) -> bool {
+/// Whether a configuration has only settings of the table, and that of its working tree where this is known to point back.
+/// What is not understood is not harmless.
+pub(crate) fn is_harmless(text: &str, is_of_submodule: bool) -> bool {
     let mut section = String::new();
     text.lines().map(str::trim).all(|line| {
         if line.is_empty() || line.starts_with(['#', ';']) {
@@ -292,7 +293,9 @@ pub(crate) fn is_harmless(text: &str) -> bool {
             return HARMLESS.iter().any(|(known, _)| *known == section);
         }
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        is_harmless_setting(&section, &key.trim().to_ascii_lowercase(), value.trim())
+        let key = key.trim().to_ascii_lowercase();
+        let is_tree = is_of_submodule && section == "core" && key == "worktree" && !value.ends_with('\\');
+        is_tree || is_harmless_setting(&section, &key, value.trim())
     })
 }
 
@@ -316,10 +319,10 @@ mod tests {
 
     #[test]
     fn what_git_makes_is_harmless() {
-        assert!(is_harmless(FRESH));
-        assert!(is_harmless(""));
+        assert!(is_harmless(FRESH, false));
+        assert!(is_harmless("", false));
         assert!(
-            !is_harmless("[remote \"origin\"] uploadpack = ./evil ;]\n"),
+            !is_harmless("[remote \"origin\"] uploadpack = ./evil ;]\n", false),
             "a key behind a section's head"
         );
     }
@@ -341,7 +344,7 @@ mod tests {
             "[extensions]\n\trefstorage = reftable\n\tobjectformat = sha256",
             "[user]\n\tuseConfigOnly",
         ] {
-            assert!(is_harmless(&format!("{FRESH}{more}\n")), "{more}");
+            assert!(is_harmless(&format!("{FRESH}{more}\n"), false), "{more}");
         }
     }
 
@@ -385,7 +388,7 @@ mod tests {
             "[core]\n\tautocrlf = \\\nfsmonitor = x",
             "[extensions]\n\tworktreeConfig = true",
         ] {
-            assert!(!is_harmless(&format!("{FRESH}{more}\n")), "{more}");
+            assert!(!is_harmless(&format!("{FRESH}{more}\n"), false), "{more}");
         }
     }
 

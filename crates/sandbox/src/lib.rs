@@ -72,6 +72,8 @@ mod kept_entry;
 mod level;
 #[cfg(target_os = "linux")]
 mod look;
+#[cfg(target_os = "linux")]
+mod made_git_folders;
 mod outcome;
 mod output;
 mod path_form;

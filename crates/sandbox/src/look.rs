@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::level::Level;
+use crate::made_git_folders::MadeGitFolders;
 use crate::outcome::Notice;
 use crate::protected_paths::ProtectedPaths;
 use crate::quarantine::Quarantine;
@@ -16,6 +17,9 @@ use crate::walls::Walls;
 /// Protected set as it stood before a command.
 pub(crate) struct LookBefore {
     pub(crate) paths: ProtectedPaths,
+    /// Of these what the command may not change.
+    pub(crate) held: ProtectedPaths,
+    made: MadeGitFolders,
     roots: RootFolders,
     snapshot: Snapshot,
 }
@@ -26,12 +30,14 @@ impl LookBefore {
     pub(crate) fn new(level: Level, walls: &Walls) -> Result<Self, PathBuf> {
         let roots = RootFolders::open(walls);
         let paths = ProtectedPaths::before(walls)?;
+        let made = MadeGitFolders::open(level, walls);
+        let held = made.without_them(&paths);
         let snapshot = match level {
             // No mount holds a file that has another name.
-            Level::Full => Snapshot::take(&paths.with_other_names(), walls, &roots),
-            Level::Partial | Level::None => Snapshot::take(&paths, walls, &roots),
+            Level::Full => Snapshot::take(&held.with_other_names(), walls, &roots),
+            Level::Partial | Level::None => Snapshot::take(&held, walls, &roots),
         };
-        Ok(Self { paths, roots, snapshot })
+        Ok(Self { paths, held, made, roots, snapshot })
     }
 
     /// Gives back what was changed, moves away what is new, and says so; `between` is asked for more between the two.
@@ -48,7 +54,10 @@ impl LookBefore {
         notices.extend(self.paths.foreign.take_new(&after.foreign, &self.roots, &mut quarantine));
         self.paths.rebases.take_new(&after.rebases, &self.roots, &mut quarantine);
         notices.extend(between());
-        quarantine.take_new(&self.paths, &after, walls, &self.roots);
+        quarantine.take_new(&self.held, &after, walls, &self.roots);
+        if let Err(error) = self.made.keep(&self.paths, &after) {
+            tracing::debug!(%error, "git folders that commands made could not be recorded");
+        }
         notices.extend(quarantine.into_notices());
         notices.extend(after.cut_at(walls.limits.entries).map(Notice::NotAllScanned));
         notices

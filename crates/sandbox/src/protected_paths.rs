@@ -47,6 +47,8 @@ pub(crate) struct ProtectedPaths {
     pub(crate) rebases: RebasePlans,
     /// Folders that git folders have of linked working trees.
     pub(crate) worktrees: BTreeSet<PathBuf>,
+    /// Git folders that were left out of the others: what is new in them is new.
+    pub(crate) made: BTreeSet<PathBuf>,
     /// Links of protected names, or on the way to some, with what they lead to.
     links: BTreeMap<PathBuf, PathBuf>,
     /// Links by which alone a path, or a git folder, is protected.
@@ -96,6 +98,15 @@ impl ProtectedPaths {
         }
         found.look_into_git_folders(walls);
         found
+    }
+
+    /// All but some git folders and their parts.
+    pub(crate) fn without_git_folders(&self, made: BTreeSet<PathBuf>) -> Self {
+        let mut rest = self.clone();
+        rest.paths.retain(|path| self.owners.get(path).is_none_or(|owner| !made.contains(owner)));
+        rest.git_folders.retain(|folder| !made.contains(folder));
+        rest.made = made;
+        rest
     }
 
     /// Protected files that have a second name, by which they could be written.

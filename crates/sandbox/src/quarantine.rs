@@ -14,10 +14,12 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::git_folder::{is_fresh, is_fresh_without_configuration};
+use crate::git_folder::{is_fresh, is_fresh_without_configuration, is_harmless_part};
 use crate::outcome::Notice;
 use crate::protected_paths::ProtectedPaths;
 use crate::root_folders::{RootFolders, kind_and_identity, names_in, open_folder, unused_name};
+use crate::serving_git::{LinkedFolder, linked};
+use crate::small_file::read_small;
 use crate::walls::Walls;
 
 /// Folder that things are moved to, each into a numbered folder of its own.
@@ -82,6 +84,7 @@ impl Quarantine {
         let allowed = |path: &&PathBuf| {
             !walls.touches.iter().any(|touched| path.starts_with(touched))
                 && !before.worktrees.contains(*path)
+                && !is_linked(path, before, after)
         };
         // What a new git folder holds goes with it, or passes with it.
         let new: BTreeSet<&Path> = new
@@ -90,6 +93,10 @@ impl Quarantine {
                 // What they lead to was there before, or is new by its own name.
                 (Some(links), _) => links,
                 (None, Some(folder)) if is_fresh(folder) => Vec::new(),
+                // One of an earlier command has a history by now.
+                (None, Some(folder)) if before.made.contains(folder) => {
+                    Some(path.as_path()).filter(|path| !is_harmless(path)).into_iter().collect()
+                }
                 // Its history need not go with what its configuration says.
                 (None, Some(folder)) if is_fresh_without_configuration(folder) => {
                     Some(path.as_path()).filter(|path| **path == folder.join("config")).into_iter().collect()
@@ -114,6 +121,36 @@ impl Quarantine {
             self.notices.push(Notice::NotRestored { path: path.to_owned(), problem: error.to_string() });
         }
     }
+}
+
+/// Whether a protected part of a git folder runs nothing by itself.
+fn is_harmless(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str);
+    path.parent().zip(name).is_some_and(|(folder, name)| is_harmless_part(folder, name))
+}
+
+/// Whether a path is one of the files by which a working tree and a git folder of the roots name each other, as
+/// `git worktree add` and `git submodule update` make them: they lead git to no configuration but that folder's.
+fn is_linked(path: &Path, before: &ProtectedPaths, after: &ProtectedPaths) -> bool {
+    let own = path.parent().filter(|_| path.ends_with("gitdir") || path.ends_with("commondir"));
+    let file = match own {
+        None if path.ends_with(".git") => Some(path.to_owned()),
+        None => None,
+        Some(own) => read_small(&own.join("gitdir")).ok().map(|file| own.join(file.trim_end())),
+    };
+    let is_file = |path: &Path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+    let Some(file) = file.filter(|file| is_file(file) && is_file(path)) else { return false };
+    // The kernel's names: a link on the way could lead elsewhere later.
+    let Some(tree) = file.parent().filter(|_| file.canonicalize().is_ok_and(|it| it == file)) else {
+        return false;
+    };
+    let leads = |linked: LinkedFolder| {
+        let is_own = own.is_none_or(|own| own == linked.own);
+        let is_safe = before.git_folders.contains(&linked.common)
+            || after.git_folders.contains(&linked.common) && is_fresh(&linked.common);
+        is_own && is_safe
+    };
+    linked(tree, &file).is_some_and(leads)
 }
 
 /// Moves a file, folder or link, by copying where the place is on another file system (or behind another mount of the same).

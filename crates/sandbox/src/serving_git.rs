@@ -18,24 +18,35 @@ pub fn git_folders_serving(root: &Path) -> Vec<PathBuf> {
         let Ok(metadata) = named.symlink_metadata() else { continue };
         let found = match metadata.is_dir() {
             true => Some(named),
-            false => linked(folder, &named),
+            false => linked(folder, &named).map(|linked| linked.common),
         };
         return found.into_iter().filter(|found| !found.starts_with(&root)).collect();
     }
     Vec::new()
 }
 
-/// The folder that a `.git` file leads to: of a submodule its own, of a worktree the one that all worktrees share.
-fn linked(worktree: &Path, file: &Path) -> Option<PathBuf> {
+/// Folders that a `.git` file leads to, without links.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LinkedFolder {
+    /// Its own: of a submodule its git folder, of a working tree what the git folder has of it.
+    pub(crate) own: PathBuf,
+    /// The git folder that all working trees share; of a submodule its own.
+    pub(crate) common: PathBuf,
+}
+
+/// What a `.git` file leads to, if that points back at it.
+pub(crate) fn linked(worktree: &Path, file: &Path) -> Option<LinkedFolder> {
     let own = path_in(read_small(file).ok()?.strip_prefix("gitdir:")?, worktree)?;
     if let Ok(back) = read_small(&own.join("gitdir")) {
         let common = path_in(&read_small(&own.join("commondir")).ok()?, &own)?;
         let is_ours = path_in(&back, &own)? == file.canonicalize().ok()?;
-        return (is_ours && own.parent() == Some(&common.join("worktrees"))).then_some(common);
+        return (is_ours && own.parent() == Some(&common.join("worktrees")))
+            .then_some(LinkedFolder { own, common });
     }
     let mut settings = git_settings(&own.join("config")).into_iter();
     let back = settings.rfind(|setting| setting.section == "core" && setting.key == "worktree")?;
-    (path_in(std::str::from_utf8(&back.value).ok()?, &own)? == worktree).then_some(own)
+    let is_ours = path_in(std::str::from_utf8(&back.value).ok()?, &own)? == worktree;
+    is_ours.then(|| LinkedFolder { common: own.clone(), own })
 }
 
 fn path_in(text: &str, folder: &Path) -> Option<PathBuf> {

@@ -237,7 +237,7 @@ impl Sandbox {
         let mut request = HelperRequest {
             level: run.level,
             walls,
-            protected: look.paths.paths.iter().cloned().collect(),
+            protected: look.held.paths.iter().cloned().collect(),
             hidden: hidden_files::of_the_system().to_vec(),
             quarantine: Some(run.quarantine.clone()),
             mark: mark(),

@@ -195,6 +195,74 @@ fn what_an_owner_keeps_otherwise_than_git_has_it_is_no_news() {
 }
 
 #[test]
+fn git_makes_linked_working_trees_and_submodules_that_stay() {
+    if !is_there("git") {
+        println!("not run: there is no git");
+        return;
+    }
+    for user in User::all() {
+        let world = World::new(user);
+        let commit = "git -c user.name=n -c user.email=n@example.com commit -q -m one";
+        let line = format!(
+            "git init -q n && cd n && echo a > a && git add . && {commit} && git worktree add -q ../tree 2>&1"
+        );
+        works(&world, &line);
+        works(&world, "cd tree && echo b > a && git add a && git status --short");
+        // In a repository that was there.
+        works(&world, "cd n && git worktree add -q ../another 2>&1 && cd ../another && git log --format=%s");
+        // As git makes one, without writing `.gitmodules` and the configuration around it.
+        works(
+            &world,
+            "cd n && mkdir .git/modules && git clone -q --separate-git-dir .git/modules/sub . sub && git --git-dir .git/modules/sub config core.worktree ../../../sub",
+        );
+        works(&world, "cd n/sub && git log --format=%s");
+    }
+}
+
+#[test]
+fn a_repository_that_a_command_made_is_removed_moved_and_configured_by_the_next_one() {
+    if !is_there("git") {
+        println!("not run: there is no git");
+        return;
+    }
+    for user in User::all() {
+        let world = World::new(user);
+        let outcome = |line: &str| {
+            let mut walls = world.walls(Limits { time_ms: 60_000, free_space: 1 << 20, ..Limits::default() });
+            walls.tracked_records = Some(world.path("home/sandbox"));
+            world.run(line, Level::Full, walls, &[]).unwrap()
+        };
+        let works = |line: &str| {
+            let outcome = outcome(line);
+            assert_eq!(outcome.ending, Ending::Exited(0), "{line}: {}", outcome.error.text());
+            assert_eq!(outcome.notices, [], "{line}");
+        };
+        works(
+            "mkdir target; for name in one target/two three four; do git init -q $name; echo a > $name/a; done",
+        );
+        works("rm -r one target/two && mv three moved && git -C four config user.name n");
+        works("rm -r moved && test ! -e moved");
+        // Looked at again each time, and not lost with what runs in it.
+        let config = world.text("root/four/.git/config");
+        let hooked = outcome("cd four && echo x > .git/hooks/pre-commit; git config pull.rebase true");
+        assert_eq!(hooked.notices.len(), 1, "{hooked:?}");
+        assert!(world.path("root/four/.git/HEAD").exists() && !world.path("root/four/.git/hooks").exists());
+        assert_ne!(world.text("root/four/.git/config"), config);
+        let configured = outcome("cd four && git config core.fsmonitor x");
+        assert!(
+            matches!(&configured.notices[..], [Notice::Quarantined { path, .. }] if path.ends_with("four/.git/config"))
+        );
+        assert!(world.path("root/four/.git/HEAD").exists());
+        // What is its owner's stays so, also where they add to one that a command made.
+        works("git init -q five");
+        std::fs::write(world.path("root/five/.git/hooks/pre-push"), "mine").unwrap();
+        assert_ne!(outcome("rm -rf five/.git/hooks").ending, Ending::Exited(0));
+        assert_eq!(world.text("root/five/.git/hooks/pre-push").as_deref(), Some("mine"));
+        assert_ne!(outcome("git config core.fsmonitor x").ending, Ending::Exited(0));
+    }
+}
+
+#[test]
 fn python_makes_an_environment() {
     if Command::new("/usr/bin/python3")
         .args(["-c", "import venv, ensurepip"])

@@ -82,6 +82,30 @@ const GIT_FOLDERS: &[Row] = &[
             mkdir s; mv n s/.git",
     )
     .seen_by(|w| is_there(w, "root/s/.git/config")),
+    row(
+        "linked working tree with a configuration",
+        r#"mkdir wt .git/worktrees/n; echo "gitdir: $ROOT/.git/worktrees/n" > wt/.git; echo "$ROOT/wt/.git" > .git/worktrees/n/gitdir; \
+            echo ../.. > .git/worktrees/n/commondir; echo '[core]fsmonitor=x' > .git/worktrees/n/config.worktree"#,
+    )
+    .seen_by(|w| is_there(w, "root/.git/worktrees/n/config.worktree")),
+    row(
+        "linked working tree of another folder",
+        r#"mkdir -p wt evil/worktrees/n .git/worktrees/n; echo "gitdir: $ROOT/evil/worktrees/n" > wt/.git; echo ../.. > evil/worktrees/n/commondir; \
+            echo "$ROOT/wt/.git" > evil/worktrees/n/gitdir"#,
+    )
+    .seen_by(|w| is_there(w, "root/wt/.git")),
+    row(
+        "common folder of a linked working tree elsewhere",
+        r#"mkdir wt .git/worktrees/n; echo "gitdir: $ROOT/.git/worktrees/n" > wt/.git; echo "$ROOT/wt/.git" > .git/worktrees/n/gitdir; \
+            echo ../../../evil > .git/worktrees/n/commondir"#,
+    )
+    .seen_by(|w| is_there(w, "root/.git/worktrees/n/commondir")),
+    row(
+        "submodule that runs something",
+        r#"cp -r .git/modules/logs .git/modules/n; mkdir n; echo "gitdir: $ROOT/.git/modules/n" > n/.git; \
+            printf '[core]\n\tworktree = ../../../n\n\tfsmonitor = x\n' > .git/modules/n/config"#,
+    )
+    .seen_by(|w| is_there(w, "root/n/.git") || is_there(w, "root/.git/modules/n/config")),
     row("another place of a linked working tree", "echo /nowhere/.git > .git/worktrees/linked/gitdir")
         .seen_by(|w| !w.text("root/.git/worktrees/linked/gitdir").is_some_and(|text| text.ends_with("root/linked/.git\n"))),
 ];

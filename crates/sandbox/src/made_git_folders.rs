@@ -1,0 +1,72 @@
+//! Git folders that commands made and in which nothing runs by itself.
+//!
+//! They are not mounted read-only for the next command, which could not remove them otherwise: test suites make repositories
+//! and tidy up. After each command they are looked at as new ones are.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use workspace::FileId;
+
+use crate::git_folder::is_fresh;
+use crate::level::Level;
+use crate::protected_paths::ProtectedPaths;
+use crate::walls::Walls;
+
+/// Record of them, one a workspace, in the home.
+#[derive(Debug)]
+pub(crate) struct MadeGitFolders {
+    /// None where nothing is recorded.
+    file: Option<PathBuf>,
+    known: BTreeSet<String>,
+}
+
+impl MadeGitFolders {
+    /// Reads the record of the first root that a command may write. Below level *full* nothing is mounted.
+    pub(crate) fn open(level: Level, walls: &Walls) -> Self {
+        let folder = walls.tracked_records.as_deref().filter(|_| level == Level::Full);
+        let root = walls.writable_roots().next().and_then(|root| root.metadata().ok());
+        let root = root.map(|metadata| FileId { device: metadata.dev(), inode: metadata.ino() });
+        let file = folder.zip(root).map(|(folder, root)| folder.join(format!("made-{root}")));
+        let text = file.as_deref().and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+        Self { file, known: text.lines().map(str::to_owned).collect() }
+    }
+
+    /// What is to be protected of what was found before a command.
+    pub(crate) fn without_them(&self, found: &ProtectedPaths) -> ProtectedPaths {
+        let made = found.git_folders.iter().filter(|folder| self.has(folder) && is_fresh(folder));
+        found.without_git_folders(made.cloned().collect())
+    }
+
+    /// Records those that a command made, and those that are still as they were.
+    ///
+    /// # Errors
+    /// If it cannot be written: then they are protected as others are.
+    pub(crate) fn keep(self, before: &ProtectedPaths, after: &ProtectedPaths) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let is_made = |folder: &&PathBuf| !before.git_folders.contains(*folder) || self.has(folder);
+        let made = after.git_folders.iter().filter(is_made).filter(|folder| is_fresh(folder));
+        let made: BTreeSet<String> = made.filter_map(|folder| identity(folder)).collect();
+        if made == self.known {
+            return Ok(());
+        }
+        let text: String = made.iter().flat_map(|one| [one.as_str(), "\n"]).collect();
+        workspace::replace_small_file(file, text.as_bytes())
+    }
+
+    fn has(&self, folder: &Path) -> bool {
+        !self.known.is_empty() && identity(folder).is_some_and(|identity| self.known.contains(&identity))
+    }
+}
+
+/// Device, inode and time of birth of a folder; none where the file system does not know the time, as another folder may get the
+/// inode.
+fn identity(folder: &Path) -> Option<String> {
+    let metadata = folder.symlink_metadata().ok().filter(fs::Metadata::is_dir)?;
+    let born = metadata.created().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
+    (born > 0).then(|| format!("{} {} {born}", metadata.dev(), metadata.ino()))
+}
