@@ -1,13 +1,14 @@
 //! Protected paths that exist below a root.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, FileType};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use workspace::named_by_git;
 use workspace::protected::{self, DEPENDENCY_FOLDERS};
+use workspace::{git_settings, named_by_git};
 
 use crate::foreign_entries::ForeignEntries;
 use crate::git_folder;
@@ -294,12 +295,26 @@ impl ProtectedPaths {
 
     /// What a configuration of git names in the roots.
     fn configuration(&mut self, name: &str, path: &Path, places: &[PathBuf], walls: &Walls) {
-        if name.get(..6).is_some_and(|name| name.eq_ignore_ascii_case("config")) {
-            let named = named_by_git(path, places, walls.owner_home.as_deref());
-            let within = |path: &PathBuf| {
-                path.exists() && walls.writable_roots().any(|root| path.starts_with(root) && path != root)
-            };
-            named.into_iter().filter(within).for_each(|path| self.protect(path));
+        if !name.get(..6).is_some_and(|name| name.eq_ignore_ascii_case("config")) {
+            return;
+        }
+        let links = links_to_hooks(path, places);
+        let named = named_by_git(path, places, walls.owner_home.as_deref());
+        let within = |path: &PathBuf| {
+            path.exists() && walls.writable_roots().any(|root| path.starts_with(root) && path != root)
+        };
+        for path in named.into_iter().filter(within) {
+            let leading: Vec<&PathBuf> =
+                links.iter().filter(|(_, target)| **target == path).map(|(link, _)| link).collect();
+            if leading.is_empty() {
+                self.protect(path);
+                continue;
+            }
+            let is_known = !self.paths.insert(path.clone());
+            for link in leading {
+                self.add_link(&path, link, is_known);
+                self.links.insert(link.clone(), path.clone());
+            }
         }
     }
 
@@ -377,6 +392,22 @@ impl ProtectedPaths {
         }
         entries
     }
+}
+
+/// Links that a configuration of git names as hooks, with what they lead to: a command that has one lead elsewhere does not
+/// make what stands there its own.
+fn links_to_hooks(config: &Path, places: &[PathBuf]) -> BTreeMap<PathBuf, PathBuf> {
+    let settings = git_settings(config).into_iter();
+    let hooks = settings.filter(|setting| setting.section == "core" && setting.key == "hookspath");
+    let named = hooks.flat_map(|setting| {
+        let name = PathBuf::from(OsStr::from_bytes(&setting.value));
+        places.iter().map(move |place| place.join(&name)).collect::<Vec<_>>()
+    });
+    let links = named.filter_map(|path| {
+        let link = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
+        Some((link.clone(), link.canonicalize().ok().filter(|target| *target != link)?))
+    });
+    links.collect()
 }
 
 /// Whether a file may be protected, or tell of a git folder, by its name.

@@ -323,3 +323,20 @@ fn of_a_new_repository_the_configuration_alone_is_taken_where_it_alone_runs_some
         assert_eq!(outcome.notices.len(), gone.len(), "{level}: {outcome:?}");
     }
 }
+
+#[test]
+fn where_a_link_of_the_configuration_led_elsewhere_what_stood_there_stays() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        fs::create_dir(world.path("root/hk")).unwrap();
+        symlink("hk", world.path("root/hl")).unwrap();
+        fs::write(world.path("root/.git/config"), "[core]\n\tbare = false\n\thooksPath = hl\n").unwrap();
+        // What the link leads to is protected while it does.
+        run(&world, "echo x > hk/pre-commit", level);
+        assert!(!is_there(&world, "root/hk/pre-commit"), "{level}");
+        let outcome = run(&world, "echo x > src/pre-commit; ln -sfn src hl", level);
+        assert!(is_there(&world, "root/src/main.txt") && is_there(&world, "root/hk"), "{level}: {outcome:?}");
+        assert!(!is_there(&world, "root/hl"), "{level}: {outcome:?}");
+        assert_eq!(outcome.notices.len(), 1, "{level}: {outcome:?}");
+    }
+}
