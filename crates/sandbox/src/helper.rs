@@ -183,9 +183,7 @@ fn outer(
     {
         None => None,
         Some((Ok(look), quarantine)) => Some((look, quarantine)),
-        Some((Err(_), _)) => {
-            return Err(Failure::new("look", &"there are too many files to look at all of them"));
-        }
+        Some((Err(error), _)) => return Err(Failure::new("look", &error)),
     };
     let guarded = [getpid(), getppid().unwrap_or_else(getpid)];
     let (alive, keep_alive) = pipe_with(PipeFlags::CLOEXEC).step("pipe")?;

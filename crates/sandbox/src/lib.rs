@@ -60,6 +60,8 @@ mod covered_files;
 #[cfg(target_os = "linux")]
 mod descriptors;
 #[cfg(target_os = "linux")]
+mod folder_list;
+#[cfg(target_os = "linux")]
 mod foreign_entries;
 #[cfg(target_os = "linux")]
 mod git_folder;

@@ -3,11 +3,11 @@
 //! The supervisor looks. Where nothing but the look protects (below level *full*) the helper keeps one of its own, for a
 //! supervisor that is killed while the command runs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::level::Level;
 use crate::made_git_folders::MadeGitFolders;
-use crate::outcome::Notice;
+use crate::outcome::{Notice, SandboxError};
 use crate::protected_paths::ProtectedPaths;
 use crate::quarantine::Quarantine;
 use crate::root_folders::RootFolders;
@@ -26,8 +26,8 @@ pub(crate) struct LookBefore {
 
 impl LookBefore {
     /// # Errors
-    /// The folder that has too many entries to look at all of them: what is not looked at is not protected.
-    pub(crate) fn new(level: Level, walls: &Walls) -> Result<Self, PathBuf> {
+    /// If not all can be looked at: what is not looked at is not protected.
+    pub(crate) fn new(level: Level, walls: &Walls) -> Result<Self, SandboxError> {
         let roots = RootFolders::open(walls);
         let paths = ProtectedPaths::before(walls)?;
         let made = MadeGitFolders::open(level, walls);

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, FileType};
+use std::fs::FileType;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,10 @@ use std::path::{Path, PathBuf};
 use workspace::protected::{self, DEPENDENCY_FOLDERS};
 use workspace::{git_settings, named_by_git};
 
+use crate::folder_list::{is_closed, list};
 use crate::foreign_entries::ForeignEntries;
 use crate::git_folder;
+use crate::outcome::SandboxError;
 use crate::rebase_plans::{self, RebasePlans};
 use crate::small_file::read_small;
 use crate::walls::Walls;
@@ -19,6 +22,8 @@ use crate::walls::Walls;
 /// Bytes of a folder's path beyond which it is not looked into: it is protected as a whole. The kernel takes no longer path
 /// than of 4,096, from wherever it begins, and git may begin in the workspace.
 const LONGEST_PATH: usize = 3_800;
+/// What is told of a folder or file that nobody may open.
+const CLOSED: &str = "nobody may open it (mode 000), as where it could not be moved to quarantine: remove it, or give it rights";
 /// Folders of a git folder without anything that runs.
 const DATA_OF_GIT: [&str; 6] = ["objects", "refs", "logs", "lfs", "annex", "rr-cache"];
 /// Further folders that git makes in its own.
@@ -50,6 +55,8 @@ pub(crate) struct ProtectedPaths {
     pub(crate) worktrees: BTreeSet<PathBuf>,
     /// Git folders that were left out of the others: what is new in them is new.
     pub(crate) made: BTreeSet<PathBuf>,
+    /// Folders that could not be looked into.
+    pub(crate) unlisted: Vec<UnlistedFolder>,
     /// Links of protected names, or on the way to some, with what they lead to.
     links: BTreeMap<PathBuf, PathBuf>,
     /// Links by which alone a path, or a git folder, is protected.
@@ -58,23 +65,48 @@ pub(crate) struct ProtectedPaths {
     owners: BTreeMap<PathBuf, PathBuf>,
     /// Entries that were looked at, by the root or git folder they lie below.
     entries: Vec<(PathBuf, u64)>,
-    /// Entries that may be looked at.
-    most: u64,
+    /// Entries that may be looked at; none of a look after a command.
+    most: Option<u64>,
+}
+
+/// Folder that could not be looked into, whose owner's git may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnlistedFolder {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: io::ErrorKind,
+    pub(crate) problem: String,
 }
 
 impl ProtectedPaths {
     /// All of them, however many entries there are: what a command made is bounded by its time.
     pub(crate) fn of(walls: &Walls) -> Self {
-        Self::look(walls, u64::MAX)
+        Self::look(walls, None)
     }
 
     /// Those before a command.
     ///
     /// # Errors
-    /// The root or git folder at which there were more entries than may be looked at.
-    pub(crate) fn before(walls: &Walls) -> Result<Self, PathBuf> {
-        let found = Self::look(walls, walls.limits.entries);
-        found.cut_at(walls.limits.entries).map_or(Ok(found), Err)
+    /// The root or git folder at which there were more entries than may be looked at, the folder that cannot be looked into,
+    /// and what was closed as it could not be moved away.
+    pub(crate) fn before(walls: &Walls) -> Result<Self, SandboxError> {
+        let refused = |path: &Path, problem| Err(SandboxError::Path { path: path.to_owned(), problem });
+        let most = walls.limits.entries;
+        let found = Self::look(walls, Some(most));
+        if let Some(top) = found.cut_at(most) {
+            let problem = format!(
+                "it has more than {most} files and folders, so that what is protected among them cannot be found: remove \
+                some, or choose a smaller folder"
+            );
+            return refused(&top, problem);
+        }
+        if let Some(UnlistedFolder { path, problem, .. }) = found.unlisted.first() {
+            let problem = format!("what is protected in it cannot be found: {problem}");
+            return refused(path, problem);
+        }
+        if let Some(path) = found.paths.iter().find(|path| is_closed(path)) {
+            return refused(path, CLOSED.to_owned());
+        }
+        Ok(found)
     }
 
     /// Root or git folder at which there are more entries than a number.
@@ -87,7 +119,7 @@ impl ProtectedPaths {
         cut.map(|(top, _)| top.clone())
     }
 
-    fn look(walls: &Walls, most: u64) -> Self {
+    fn look(walls: &Walls, most: Option<u64>) -> Self {
         let mut found = Self { most, ..Self::default() };
         for root in walls.writable_roots() {
             found.entries.push((root.to_owned(), 0));
@@ -117,7 +149,8 @@ impl ProtectedPaths {
         while let Some(path) = rest.pop() {
             let Ok(metadata) = path.symlink_metadata() else { continue };
             if metadata.is_dir() {
-                rest.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+                let entries = list(&path).ok().flatten().into_iter().flatten().flatten();
+                rest.extend(entries.map(|entry| path.join(entry.file_name())));
             } else if metadata.is_file() && metadata.nlink() > 1 {
                 found.paths.insert(path);
             }
@@ -245,12 +278,17 @@ impl ProtectedPaths {
         if !self.git_folders.insert(folder.to_owned()) {
             return;
         }
+        let entries = self.entries_of(folder);
+        // Listed before it is read for the working trees.
+        if entries.iter().any(|entry| entry.text == "worktrees" && entry.is_folder) {
+            self.worktrees(&folder.join("worktrees"), walls);
+        }
         let mut places: Vec<PathBuf> =
             git_folder::working_trees(folder).into_iter().map(|tree| tree.tree).collect();
         if places.is_empty() {
             places.push(folder.to_owned());
         }
-        for entry in self.entries_of(folder) {
+        for entry in entries {
             let path = folder.join(&entry.name);
             if protected::runs_in_git_folder(&entry.text) {
                 self.configuration(&entry.text, &path, &places, walls);
@@ -258,8 +296,6 @@ impl ProtectedPaths {
                 self.paths.insert(path);
             } else if entry.text == "modules" && entry.is_folder {
                 self.modules(&path, walls);
-            } else if entry.text == "worktrees" && entry.is_folder {
-                self.worktrees(&path, walls);
             }
         }
     }
@@ -363,15 +399,30 @@ impl ProtectedPaths {
             return Vec::new();
         }
         let so_far: u64 = self.entries.iter().map(|(_, entries)| entries).sum();
-        let mut room = self.most.saturating_sub(so_far);
+        let mut room = self.most.map_or(u64::MAX, |most| most.saturating_sub(so_far));
         let mut entries = Vec::new();
         let mut number = 0;
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let listed = match self.most.is_some() && is_closed(folder) {
+            true => Err(io::Error::new(io::ErrorKind::PermissionDenied, CLOSED)),
+            false => list(folder),
+        };
+        let listed = listed.unwrap_or_else(|error| {
+            self.add_unlisted(folder, &error);
+            None
+        });
+        for entry in listed.into_iter().flatten() {
             number += 1;
             if room == 0 {
                 break;
             }
             room -= 1;
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    self.add_unlisted(folder, &error);
+                    break;
+                }
+            };
             let name = entry.file_name();
             let text = name.to_string_lossy();
             let kind = entry.file_type();
@@ -391,6 +442,11 @@ impl ProtectedPaths {
             *entries += number;
         }
         entries
+    }
+
+    fn add_unlisted(&mut self, folder: &Path, error: &io::Error) {
+        let (path, kind) = (folder.to_owned(), error.kind());
+        self.unlisted.push(UnlistedFolder { path, kind, problem: error.to_string() });
     }
 }
 

@@ -16,8 +16,11 @@ use rustix::io::Errno;
 
 use crate::git_folder::{is_fresh, is_fresh_without_configuration, is_harmless_part};
 use crate::outcome::Notice;
-use crate::protected_paths::ProtectedPaths;
-use crate::root_folders::{RootFolders, kind_and_identity, names_in, open_folder, unused_name};
+use crate::protected_paths::{ProtectedPaths, UnlistedFolder};
+use crate::root_folders::{
+    RootFolders, give_rights, kind_and_identity, names_in, open_folder, place_of, set_mode, unused_name,
+    write_in,
+};
 use crate::serving_git::{LinkedFolder, linked};
 use crate::small_file::read_small;
 use crate::walls::Walls;
@@ -109,16 +112,31 @@ impl Quarantine {
         for path in new {
             self.take_at(path, roots);
         }
+        for UnlistedFolder { path, kind, problem } in &after.unlisted {
+            if *kind == io::ErrorKind::PermissionDenied {
+                self.take_at(path, roots);
+            } else {
+                let problem = format!("what is protected in it cannot be found: {problem}");
+                self.notices.push(Notice::NotRestored { path: path.clone(), problem });
+            }
+        }
     }
 
-    /// Moves what stands at a path, and says so, or why it stays.
+    /// Moves what stands at a path, and says so, or why it stays: then nobody may open it, and no command begins until it is
+    /// gone.
     pub(crate) fn take_at(&mut self, path: &Path, roots: &RootFolders) {
         let taken = roots.parent_of(path).and_then(|(folder, name)| self.take(&folder, name, path));
         // One that is gone was taken by the look of another command that ended meanwhile.
         if let Err(error) = taken.as_ref().map(drop)
             && error.kind() != io::ErrorKind::NotFound
         {
-            self.notices.push(Notice::NotRestored { path: path.to_owned(), problem: error.to_string() });
+            let closed =
+                roots.parent_of(path).and_then(|(folder, name)| set_mode(place_of(folder, name)?, 0));
+            let problem = match closed {
+                Ok(()) => format!("{error}; nobody may open it now, and no command begins until it is gone"),
+                Err(_) => error.to_string(),
+            };
+            self.notices.push(Notice::NotRestored { path: path.to_owned(), problem });
         }
     }
 }
@@ -153,8 +171,23 @@ fn is_linked(path: &Path, before: &ProtectedPaths, after: &ProtectedPaths) -> bo
     linked(tree, &file).is_some_and(leads)
 }
 
-/// Moves a file, folder or link, by copying where the place is on another file system (or behind another mount of the same).
+/// Moves a file, folder or link, whatever rights a command took from it and from the folder it stands in.
 fn move_to(folder: BorrowedFd<'_>, name: &OsStr, to: &Path) -> io::Result<()> {
+    write_in(folder, || {
+        let moved = move_as_it_is(folder, name, to);
+        if moved.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+            && kind_and_identity(folder, name)?.0 == FileType::Directory
+        {
+            // It is written to when it comes below another one.
+            give_rights(place_of(folder, name)?, 0o700)?;
+            return move_as_it_is(folder, name, to);
+        }
+        moved
+    })
+}
+
+/// Moves it by copying where the place is on another file system (or behind another mount of the same).
+fn move_as_it_is(folder: BorrowedFd<'_>, name: &OsStr, to: &Path) -> io::Result<()> {
     match renameat_with(folder, name, CWD, to, RenameFlags::NOREPLACE) {
         Err(Errno::XDEV) => {}
         other => return Ok(other?),
@@ -171,7 +204,11 @@ fn move_to(folder: BorrowedFd<'_>, name: &OsStr, to: &Path) -> io::Result<()> {
 
 /// Copies links as links and only plain files; of another kind there is nothing to copy.
 pub(crate) fn copy(folder: BorrowedFd<'_>, name: &OsStr, to: &Path) -> io::Result<()> {
-    match kind_and_identity(folder, name)?.0 {
+    let kind = kind_and_identity(folder, name)?.0;
+    if matches!(kind, FileType::Directory | FileType::RegularFile) {
+        give_rights(place_of(folder, name)?, if kind == FileType::Directory { 0o700 } else { 0o400 })?;
+    }
+    match kind {
         FileType::Symlink => {
             use std::os::unix::ffi::OsStrExt as _;
             let target = readlinkat(folder, name, Vec::new())?;

@@ -5,14 +5,18 @@
 //! step follows one: a path is walked from its top by the kernel, which refuses to leave it.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, statat};
+use rustix::fs::{
+    Access, AtFlags, CWD, Dir, FileType, Mode, OFlags, accessat, fstat, mkdirat, openat, statat,
+};
 use rustix::io::Errno;
-use workspace::FileId;
+use workspace::{FileId, descriptor_path};
 
 use crate::quarantine::Quarantine;
 use crate::walls::Walls;
@@ -32,17 +36,18 @@ impl RootFolders {
         Self(opened.collect())
     }
 
-    /// Folder above a path, and the path's name in it.
+    /// Folder above a path, and the path's name in it. Folders of this user that it may not enter are opened up.
     ///
     /// # Errors
     /// If the path lies below no top, or leads through a link.
     pub(crate) fn parent_of<'a>(&self, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
         let (top, below, name) = self.parted(path)?;
-        if below == Path::new("") {
-            return Ok((top.try_clone()?, name));
+        let mut here = entered(top.try_clone()?)?;
+        for component in below.components() {
+            let Component::Normal(folder) = component else { return Err(io::ErrorKind::InvalidInput.into()) };
+            here = entered(openat(&here, folder, PLACE, Mode::empty())?)?;
         }
-        let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        Ok((openat2(top, below, PLACE, Mode::empty(), inside)?, name))
+        Ok((here, name))
     }
 
     /// Folder above a path, made again where it is gone. What stands in place of a folder goes to quarantine.
@@ -55,12 +60,12 @@ impl RootFolders {
         quarantine: &mut Quarantine,
     ) -> io::Result<(OwnedFd, &'a OsStr)> {
         let (top, below, name) = self.parted(path)?;
-        let mut here = top.try_clone()?;
+        let mut here = entered(top.try_clone()?)?;
         let mut so_far = path.components().count() - 1 - below.components().count();
         for component in below.components() {
             let Component::Normal(folder) = component else { return Err(io::ErrorKind::InvalidInput.into()) };
             so_far += 1;
-            here = match openat(&here, folder, PLACE, Mode::empty()) {
+            here = entered(match openat(&here, folder, PLACE, Mode::empty()) {
                 Err(error @ (Errno::NOENT | Errno::NOTDIR | Errno::LOOP)) => {
                     if error != Errno::NOENT {
                         let whole: PathBuf = path.components().take(so_far).collect();
@@ -70,7 +75,7 @@ impl RootFolders {
                     openat(&here, folder, PLACE, Mode::empty())?
                 }
                 other => other?,
-            };
+            })?;
         }
         Ok((here, name))
     }
@@ -85,6 +90,49 @@ impl RootFolders {
             io::Error::new(io::ErrorKind::NotFound, "it lies below no folder that the command may write")
         })?;
         Ok((folder, parent.strip_prefix(top).unwrap_or(Path::new("")), name))
+    }
+}
+
+/// A folder that may be entered.
+fn entered(folder: OwnedFd) -> io::Result<OwnedFd> {
+    if accessat(&folder, ".", Access::EXEC_OK, AtFlags::empty()).is_err() {
+        give_rights(&folder, 0o100)?;
+    }
+    Ok(folder)
+}
+
+/// Gives the owner of a file or folder rights to it, by a descriptor that may be its place alone, and tells its mode before.
+///
+/// # Errors
+/// If it is another user's, or a link.
+pub(crate) fn give_rights(place: impl AsFd, rights: u32) -> io::Result<u32> {
+    let mode = fstat(&place)?.st_mode & 0o7777;
+    if mode & rights != rights {
+        set_mode(&place, mode | rights)?;
+    }
+    Ok(mode)
+}
+
+/// Sets the mode of a file or folder, as [`give_rights`].
+pub(crate) fn set_mode(place: impl AsFd, mode: u32) -> io::Result<()> {
+    fs::set_permissions(descriptor_path(&place), Permissions::from_mode(mode))
+}
+
+/// Place of what stands under a name, a link itself included.
+pub(crate) fn place_of(folder: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
+    Ok(openat(folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// Writes in a folder. Where its mode forbids that to its owner, it is written in all the same and keeps the mode.
+pub(crate) fn write_in<T>(folder: impl AsFd, mut write: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    match write() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let Ok(mode) = give_rights(&folder, 0o300) else { return Err(error) };
+            let written = write();
+            let _ = set_mode(&folder, mode);
+            written
+        }
+        other => other,
     }
 }
 

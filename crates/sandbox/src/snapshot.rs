@@ -21,7 +21,10 @@ use crate::kept_entry::{KeptEntry, is_touched};
 use crate::outcome::Notice;
 use crate::protected_paths::ProtectedPaths;
 use crate::quarantine::{Quarantine, copy, remove};
-use crate::root_folders::{RootFolders, kind_and_identity, names_in, open_folder, unused_name};
+use crate::root_folders::{
+    RootFolders, give_rights, kind_and_identity, names_in, open_folder, place_of, set_mode, unused_name,
+    write_in,
+};
 use crate::walls::Walls;
 
 /// Bytes that are kept of all files together.
@@ -73,9 +76,9 @@ impl Snapshot {
             {
                 continue;
             }
-            let given_back = roots
-                .made_parent_of(path, quarantine)
-                .and_then(|(folder, name)| give_back(folder.as_fd(), name, path, entry, walls, quarantine));
+            let given_back = roots.made_parent_of(path, quarantine).and_then(|(folder, name)| {
+                write_in(&folder, || give_back(folder.as_fd(), name, path, entry, walls, quarantine))
+            });
             notices.push(match given_back {
                 Ok(()) => Notice::Restored(path.clone()),
                 // The look of another command that ended meanwhile gave it back.
@@ -139,14 +142,19 @@ fn move_folder(
     if kind_and_identity(&to, name).is_ok() {
         quarantine.take(&to, name, path)?;
     }
-    match renameat_with(&from, from_name, &to, name, RenameFlags::NOREPLACE) {
+    // A folder is written to when it comes below another one.
+    let mode = give_rights(place_of(&from, from_name)?, 0o300)?;
+    let renamed = write_in(&from, || {
+        write_in(&to, || Ok(renameat_with(&from, from_name, &to, name, RenameFlags::NOREPLACE)?))
+    });
+    match renamed {
         // Between two mounts of one file system; what is left behind is what was copied.
-        Err(Errno::XDEV) => {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::XDEV) => {
             copy(from.as_fd(), from_name, &workspace::descriptor_path(&to).join(name))?;
             quarantine.take(&from, from_name, now).map(drop)
         }
-        Err(error) => Err(error.into()),
-        Ok(()) if kind_and_identity(&to, name)?.1 == id => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) if kind_and_identity(&to, name)?.1 == id => set_mode(place_of(&to, name)?, mode),
         // Another one took its name between the look and the move.
         Ok(()) => {
             renameat_with(&to, name, &from, from_name, RenameFlags::NOREPLACE)?;

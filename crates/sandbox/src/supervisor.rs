@@ -232,7 +232,7 @@ impl Sandbox {
         let started = Instant::now();
         let walls = resolved(&run.walls)?;
         let directory = directory(&run.directory, &walls)?;
-        let look = LookBefore::new(run.level, &walls).map_err(|path| too_many(path, &walls))?;
+        let look = LookBefore::new(run.level, &walls)?;
         let indexes = IndexStamps::of(&look.paths, &walls);
         let mut request = HelperRequest {
             level: run.level,
@@ -367,15 +367,6 @@ impl Sandbox {
         command.stdin(Stdio::from(control)).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn()
     }
-}
-
-fn too_many(path: PathBuf, walls: &Walls) -> SandboxError {
-    let problem = format!(
-        "it has more than {} files and folders, so that what is protected among them cannot be found: remove some, or \
-        choose a smaller folder",
-        walls.limits.entries
-    );
-    SandboxError::Path { path, problem }
 }
 
 fn record_failed(walls: &Walls, error: &io::Error) -> SandboxError {

@@ -10,6 +10,7 @@
 
 mod caches;
 mod classes;
+mod closed_folders;
 mod commands;
 mod git_folders;
 mod larger_repository;
