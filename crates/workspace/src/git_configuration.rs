@@ -18,6 +18,8 @@ use crate::argument::read_beginning;
 const LARGEST: u64 = 16 << 20;
 /// Bytes of a file that names a folder.
 const LONGEST: u64 = 1 << 16;
+/// Links on a way, as the kernel follows them (path_resolution(7)).
+const LINKS: usize = 40;
 /// Files that include one another, at most: git reads no more.
 const INCLUDES: usize = 10;
 
@@ -103,31 +105,38 @@ pub fn git_working_trees(folder: &Path) -> Vec<GitWorkingTree> {
     trees
 }
 
-/// Where a path leads, as the kernel knows it, also where there is nothing yet: then what is missing would stand there.
-pub(crate) fn reached(path: &Path) -> PathBuf {
-    reached_within(path, 40)
-}
-
-fn reached_within(path: &Path, links: usize) -> PathBuf {
+/// Where a path leads, as the kernel knows it, also where there is nothing yet: then what is missing would stand there. A path
+/// by more links than the kernel follows leads nowhere, and is given as it is.
+pub fn reached(path: &Path) -> PathBuf {
     use std::path::Component::{CurDir, Normal, ParentDir, Prefix, RootDir};
+    let mut links = LINKS;
     let mut at = PathBuf::new();
-    for component in path.components() {
-        match component {
-            RootDir | Prefix(_) => at.push(component),
-            CurDir => {}
-            ParentDir => _ = at.pop(),
-            Normal(name) => {
-                let next = at.join(name);
-                at = match (next.canonicalize(), next.read_link()) {
-                    (Ok(there), _) => there,
-                    // A link to what is not there: who writes there makes what it names.
-                    (Err(_), Ok(target)) if links > 0 => reached_within(&at.join(target), links - 1),
-                    (Err(_), _) => next,
-                };
+    let mut rest: Vec<PathBuf> = components(path);
+    while let Some(next) = rest.pop() {
+        match next.components().next() {
+            None | Some(CurDir) => {}
+            Some(RootDir | Prefix(_)) => at = next,
+            Some(ParentDir) => _ = at.pop(),
+            Some(Normal(_)) => {
+                let next = at.join(next);
+                // A link to what is not there, too: who writes there makes what it names.
+                match next.read_link() {
+                    Ok(_) if links == 0 => return path.to_owned(),
+                    Ok(target) => {
+                        links -= 1;
+                        rest.extend(components(&target));
+                    }
+                    Err(_) => at = next,
+                }
             }
         }
     }
     at
+}
+
+/// Components of a path, the last one first.
+fn components(path: &Path) -> Vec<PathBuf> {
+    path.components().rev().map(|component| PathBuf::from(component.as_os_str())).collect()
 }
 
 fn settings(text: &[u8]) -> Vec<GitSetting> {
@@ -351,6 +360,24 @@ mod tests {
         assert_eq!(named, [top.join("w/.githooks"), top.join("w/away"), top.join("w/team.cfg")].into());
         fs::write(&config, "[core] hooksPath = ~/w/hooks\n").unwrap();
         assert_eq!(named_by_git(&config, &[], Some(&top)), [top.join("w/hooks")].into());
+    }
+
+    #[test]
+    fn a_chain_of_links_is_followed_as_far_as_the_kernel_does_and_costs_no_more() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().canonicalize().unwrap().join(name);
+        for link in 1..60 {
+            symlink(format!("l{}/../l{}", link + 1, link + 1), path(&format!("l{link}"))).unwrap();
+            symlink(format!("s{}", link + 1), path(&format!("s{link}"))).unwrap();
+        }
+        symlink("missing", path("l60")).unwrap();
+        assert_eq!(reached(&path("l1")), path("l1"));
+        assert_eq!(reached(&path("s20/x")), path("s60/x"));
+        assert_eq!(reached(&path("s19/x")), path("s19/x"));
+        fs::create_dir(path("s60")).unwrap();
+        assert_eq!(path("s20/.").canonicalize().unwrap(), path("s60"));
+        assert!(path("s19/.").canonicalize().is_err());
     }
 
     #[test]
