@@ -60,6 +60,7 @@ impl LookBefore {
         }
         notices.extend(quarantine.into_notices());
         notices.extend(after.cut_at(walls.limits.entries).map(Notice::NotAllScanned));
+        notices.extend(after.too_many(walls).map(Notice::TooManyProtected));
         notices
     }
 }

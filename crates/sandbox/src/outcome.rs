@@ -65,6 +65,8 @@ pub enum Notice {
     DiffersFromIndex(#[serde(with = "crate::path_form")] Vec<PathBuf>),
     /// The folder has more entries by now than are looked at before a command: the next one does not begin.
     NotAllScanned(#[serde(with = "crate::path_form")] PathBuf),
+    /// The folder has more protected paths by now than a command begins with: the next one does not.
+    TooManyProtected(#[serde(with = "crate::path_form")] PathBuf),
     /// The output looks as if the command had needed a network.
     NetworkSeemsMissing,
     /// What is weaker than the level says.

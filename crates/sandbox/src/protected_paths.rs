@@ -1,5 +1,7 @@
 //! Protected paths that exist below a root.
 
+mod links;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs::FileType;
@@ -9,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use workspace::protected::{self, DEPENDENCY_FOLDERS};
-use workspace::{git_settings, named_by_git};
+use workspace::{GitShape, git_settings, named_by_git};
 
 use crate::folder_list::{is_closed, list};
 use crate::foreign_entries::ForeignEntries;
@@ -47,6 +49,8 @@ pub(crate) struct ProtectedPaths {
     pub(crate) paths: BTreeSet<PathBuf>,
     /// Git folders, `.git` or bare: absolute.
     pub(crate) git_folders: BTreeSet<PathBuf>,
+    /// Folders that git takes for its own by their shape.
+    complete: BTreeSet<PathBuf>,
     /// What in git folders git does not make.
     pub(crate) foreign: ForeignEntries,
     /// Rebases in git folders that wait to go on.
@@ -106,6 +110,14 @@ impl ProtectedPaths {
         if let Some(path) = found.paths.iter().find(|path| is_closed(path)) {
             return refused(path, CLOSED.to_owned());
         }
+        if let Some(top) = found.too_many(walls) {
+            let problem = format!(
+                "it has more protected files and git folders than can be kept from a command ({} with the folders above \
+                them): remove some, or choose a smaller folder",
+                walls.limits.protected
+            );
+            return refused(&top, problem);
+        }
         Ok(found)
     }
 
@@ -119,6 +131,26 @@ impl ProtectedPaths {
         cut.map(|(top, _)| top.clone())
     }
 
+    /// Root or git folder with which there are more protected paths and folders above them than a command begins with.
+    pub(crate) fn too_many(&self, walls: &Walls) -> Option<PathBuf> {
+        let tops: Vec<&PathBuf> = self.entries.iter().map(|(top, _)| top).collect();
+        let mut mounted = BTreeSet::new();
+        for path in &self.paths {
+            let top = tops.iter().find(|top| path.starts_with(top));
+            let below = path.ancestors().take_while(|above| top.is_none_or(|top| above != top));
+            // Of one that is there, what is above is, too.
+            for place in below {
+                if !mounted.insert(place) {
+                    break;
+                }
+            }
+            if mounted.len() as u64 > walls.limits.protected {
+                return top.map(|top| top.to_path_buf());
+            }
+        }
+        None
+    }
+
     fn look(walls: &Walls, most: Option<u64>) -> Self {
         let mut found = Self { most, ..Self::default() };
         for root in walls.writable_roots() {
@@ -130,6 +162,7 @@ impl ProtectedPaths {
             found.git_folder(folder, walls);
         }
         found.look_into_git_folders(walls);
+        found.look_behind_links(walls);
         found
     }
 
@@ -163,17 +196,16 @@ impl ProtectedPaths {
         while let Some((folder, names)) = folders.pop_front() {
             let here = root.join(&folder);
             let entries = self.entries_of(&here);
-            let named = |name: &str| entries.iter().find(|entry| entry.text == name);
-            let has = |name: &str| named(name).is_some_and(|entry| entry.is_folder || entry.is_link);
+            let named = |name: &str| entries.iter().find(|entry| entry.text.eq_ignore_ascii_case(name));
             let is_file = |name: &str| named(name).is_some_and(|entry| !entry.is_folder);
-            // Git takes a folder for its own by these names, which may be links or stand in a folder that it names; all
-            // else in it counts as ever. A repository from which one was taken is still one.
-            let data = [has("objects"), has("refs"), named("HEAD").is_some()];
-            let data = data.into_iter().filter(|there| *there).count();
-            let linked = named("commondir").is_some() && named("HEAD").is_some();
-            if data == 3 || (data == 2 && is_file("config")) || linked {
+            // All else in it counts as ever.
+            let shape = GitShape::of(|name| named(name).is_some(), is_file);
+            if shape != GitShape::Other {
                 self.by_links.remove(&here);
                 self.git_folder(&here, walls);
+            }
+            if shape == GitShape::Complete {
+                self.complete.insert(here);
             }
             for entry in entries {
                 let path = folder.join(&entry.name);
@@ -201,76 +233,34 @@ impl ProtectedPaths {
         }
     }
 
-    /// What a link of a protected name, or of one on the way to some, leads to in the roots: it is read by that name.
-    fn link(&mut self, root: &Path, path: &Path, walls: &Walls) {
-        let Ok(target) = root.join(path).canonicalize() else { return };
-        // One that holds a root, or is one, would close the root.
-        let holds_root = walls.roots.iter().any(|root| root.path.starts_with(&target));
-        if holds_root || !walls.writable_roots().any(|root| target.starts_with(root)) {
-            return;
-        }
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let link = root.join(path);
-        let mut found = Vec::new();
-        if protected::is_git_folder(&name) {
-            if target.is_dir() {
-                self.add_link(&target, &link, self.git_folders.contains(&target));
-                self.git_folder(&target, walls);
-            }
-        } else if protected::is_mounted(path) {
-            found.push(target.clone());
-        } else if protected::is_on_the_way(path) {
-            let below = self.entries_of(&target).into_iter();
-            let below = below.filter(|entry| protected::is_mounted(&path.join(&entry.name)));
-            found.extend(below.map(|entry| target.join(entry.name)));
-        } else {
-            return;
-        }
-        for path in found {
-            let is_known = !self.paths.insert(path.clone());
-            self.add_link(&path, &link, is_known);
-        }
-        self.links.insert(link, target);
-    }
-
     /// Adds a path that is protected whatever links lead to it.
     fn protect(&mut self, path: PathBuf) {
         self.by_links.remove(&path);
         self.paths.insert(path);
     }
 
-    /// Notes a link by which a path is protected, unless it is by its own name.
-    fn add_link(&mut self, path: &Path, link: &Path, is_known: bool) {
-        let has = |path: &Path| self.by_links.contains_key(path);
-        if !is_known || has(path) || self.owners.get(path).is_some_and(|owner| has(owner)) {
-            self.by_links.entry(path.to_owned()).or_default().insert(link.to_owned());
-        }
-    }
-
-    /// Links by which alone a path is protected, if none of them was found by another look, or each leads elsewhere since.
-    pub(crate) fn new_links(&self, path: &Path, before: &Self) -> Option<Vec<&Path>> {
-        let of_owner = match self.owners.get(path).map(|owner| self.by_links.get(owner)) {
-            // Of a git folder by its own name.
-            Some(None) => return None,
-            other => other.flatten(),
-        };
-        let links: Vec<&Path> =
-            self.by_links.get(path).into_iter().chain(of_owner).flatten().map(PathBuf::as_path).collect();
-        let is_new = |link: &&Path| self.links.get(*link) != before.links.get(*link);
-        (!links.is_empty() && links.iter().all(is_new)).then_some(links)
-    }
-
     /// Outermost git folder that a protected path is a part of and that another look did not find.
     pub(crate) fn new_owner(&self, path: &Path, before: &Self) -> Option<&Path> {
-        let mut owner = self.owners.get(path).filter(|owner| !before.git_folders.contains(*owner))?;
-        while let Some(above) = self
-            .git_folders
-            .iter()
-            .find(|folder| owner.starts_with(folder.join("modules")) && !before.git_folders.contains(*folder))
-        {
-            owner = above;
-        }
-        Some(owner)
+        let owner = self.owners.get(path).filter(|owner| self.is_new(owner, before))?;
+        let holds = |above: &&Path| owner.starts_with(above.join("modules")) && self.is_new(above, before);
+        Some(owner.ancestors().filter(holds).last().unwrap_or(owner))
+    }
+
+    /// Whether a folder is a git folder, and was none at an earlier look, or none yet: what it holds may have been there, for
+    /// nothing that git would read.
+    fn is_new(&self, folder: &Path, before: &Self) -> bool {
+        self.git_folders.contains(folder)
+            && (!before.git_folders.contains(folder)
+                || (self.complete.contains(folder) && !before.complete.contains(folder)))
+    }
+
+    /// Protected paths that another look did not find, or not as those of a git folder.
+    pub(crate) fn new_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a PathBuf> {
+        let is_new = |path: &&PathBuf| {
+            !before.paths.contains(*path)
+                || self.owners.get(*path).is_some_and(|owner| self.is_new(owner, before))
+        };
+        self.paths.iter().filter(is_new)
     }
 
     /// The parts of a git folder that run programs, and those of its submodules and of worktrees elsewhere.
@@ -359,9 +349,9 @@ impl ProtectedPaths {
     fn modules(&mut self, folder: &Path, walls: &Walls) {
         for entry in self.entries_of(folder).into_iter().filter(|entry| entry.is_folder) {
             let path = folder.join(&entry.name);
-            let has =
+            let has_file =
                 |name: &str| path.join(name).symlink_metadata().is_ok_and(|metadata| !metadata.is_dir());
-            if has("HEAD") || has("config") || has("commondir") {
+            if GitShape::is_submodule(has_file) {
                 self.git_folder(&path, walls);
             } else {
                 self.modules(&path, walls);
@@ -468,7 +458,8 @@ fn links_to_hooks(config: &Path, places: &[PathBuf]) -> BTreeMap<PathBuf, PathBu
 
 /// Whether a file may be protected, or tell of a git folder, by its name.
 fn may_count(name: &str) -> bool {
-    ["HEAD", "commondir", "config", "gitdir"].contains(&name)
+    GitShape::NAMES.iter().any(|counted| name.eq_ignore_ascii_case(counted))
+        || name == "gitdir"
         || rebase_plans::FILES.contains(&name)
         || protected::is_git_folder(name)
         || protected::ends_mounted(name)

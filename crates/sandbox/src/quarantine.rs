@@ -1,7 +1,7 @@
 //! Quarantine of a command: what it made of protected names, and what was taken from their places, moved out of the roots to
 //! where nothing reads it. Nothing that a command or a person wrote is removed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -82,7 +82,8 @@ impl Quarantine {
         walls: &Walls,
         roots: &RootFolders,
     ) {
-        let new = after.paths.difference(&before.paths);
+        let new = after.new_since(before);
+        let mut fresh: BTreeMap<&Path, bool> = BTreeMap::new();
         // A folder of a linked working tree that was there is its owner's, whatever it says by now.
         let allowed = |path: &&PathBuf| {
             !walls.touches.iter().any(|touched| path.starts_with(touched))
@@ -95,7 +96,9 @@ impl Quarantine {
             .flat_map(|path| match (after.new_links(path, before), after.new_owner(path, before)) {
                 // What they lead to was there before, or is new by its own name.
                 (Some(links), _) => links,
-                (None, Some(folder)) if is_fresh(folder) => Vec::new(),
+                (None, Some(folder)) if *fresh.entry(folder).or_insert_with(|| is_fresh(folder)) => {
+                    Vec::new()
+                }
                 // One of an earlier command has a history by now.
                 (None, Some(folder)) if before.made.contains(folder) => {
                     Some(path.as_path()).filter(|path| !is_harmless(path)).into_iter().collect()

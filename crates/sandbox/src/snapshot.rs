@@ -102,10 +102,12 @@ impl Snapshot {
             return Vec::new();
         }
         let now = ProtectedPaths::of(walls).git_folders;
+        let now: BTreeMap<FileId, &PathBuf> =
+            now.iter().filter_map(|path| Some((identity(path, roots)?, path))).collect();
         let mut notices = Vec::new();
         for (path, id) in gone {
             // One that is nowhere was removed; what of it is kept is made again.
-            let Some(now) = now.iter().find(|now| identity(now, roots) == Some(*id)) else { continue };
+            let Some(now) = now.get(id) else { continue };
             notices.push(match move_folder(now, path, *id, roots, quarantine) {
                 Ok(()) => Notice::Restored(path.clone()),
                 Err(error) => Notice::NotRestored { path: path.clone(), problem: error.to_string() },

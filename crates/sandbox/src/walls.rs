@@ -86,6 +86,9 @@ pub struct Limits {
     /// Files and folders that are looked at for protected ones before a command, of all that it may write; where there are
     /// more, it does not begin.
     pub entries: u64,
+    /// Protected paths, and folders above them, each of which is a mount of its own at level *full*; where there are more, a
+    /// command does not begin.
+    pub protected: u64,
     /// Bytes that are kept of each output stream, head and tail together; the rest is read and counted.
     pub output: usize,
     pub time_ms: u64,
@@ -99,6 +102,7 @@ impl Default for Limits {
             file_size: 4 << 30,
             free_space: 256 << 20,
             entries: 4_000_000,
+            protected: 20_000,
             output: 1 << 20,
             time_ms: 60_000,
         }

@@ -29,6 +29,7 @@ mod document;
 mod error;
 pub mod frontmatter;
 mod git_configuration;
+mod git_shape;
 mod guard;
 mod identity;
 mod lock;
@@ -49,7 +50,10 @@ pub use document::{
     ReplaceOutcome, Replacement, Saved, Stamp, Unmerged,
 };
 pub use error::{FileError, FileKind, FileProblem};
-pub use git_configuration::{GitSetting, GitWorkingTree, git_settings, git_working_trees, named_by_git};
+pub use git_configuration::{
+    GitSetting, GitWorkingTree, git_settings, git_working_trees, named_by_git, reached,
+};
+pub use git_shape::GitShape;
 pub use guard::StoreGuard;
 pub use identity::FileId;
 pub use lock::{LockError, WorkspaceLock};

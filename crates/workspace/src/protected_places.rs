@@ -5,11 +5,17 @@
 //! ask here. Tools write through no link, so that a path below a root is the place that it names.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
-use std::fs;
+use std::fs::{self, DirEntry};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+use rustix::process::geteuid;
 
 use crate::argument::read_regular;
 use crate::git_configuration::{git_working_trees, named_by_git, reached};
+use crate::git_shape::GitShape;
 use crate::path::RelativePath;
 use crate::protected::{self, DEPENDENCY_FOLDERS, Protection, ProtectionMatch, folded, touches};
 use crate::root::Root;
@@ -31,10 +37,14 @@ pub struct ProtectedPlaces {
     linked: Vec<(Names, RelativePath)>,
     /// Whether the root is itself a git folder.
     is_git_folder: bool,
-    /// Whether there were too many entries to look at all.
+    /// Entries that may still be looked at.
+    room: usize,
+    /// Whether there were too many entries to look at all, or a folder could not be listed.
     is_cut: bool,
     /// Git folders that were looked into, with the working tree that led there.
     seen: HashSet<(PathBuf, Option<PathBuf>)>,
+    /// Folders that were searched for links.
+    searched: HashSet<PathBuf>,
     /// Paths that are to be there, and the folders above them.
     coming: BTreeSet<Names>,
 }
@@ -49,7 +59,8 @@ impl ProtectedPlaces {
     fn within(root: &Root, coming: &[&RelativePath], most: usize) -> Self {
         let top = root.path().to_owned();
         let ways: BTreeSet<&Path> = coming.iter().flat_map(|path| path.as_path().ancestors()).collect();
-        let mut found = Self { coming: ways.iter().map(|way| names(way)).collect(), top, ..Self::default() };
+        let mut found =
+            Self { coming: ways.iter().map(|way| names(way)).collect(), top, room: most, ..Self::default() };
         // The one of a larger repository around the root.
         if let Some(around) = found.top.ancestors().skip(1).find(|folder| exists(&folder.join(".git"))) {
             found.named_git(&around.join(".git"));
@@ -59,7 +70,7 @@ impl ProtectedPlaces {
             found.folder(way);
         }
         if found.top != Path::new("/") {
-            found.look_below(most);
+            found.look_below();
         }
         found
     }
@@ -103,18 +114,12 @@ impl ProtectedPlaces {
         }
     }
 
-    fn look_below(&mut self, most: usize) {
-        let mut entries = 0;
+    fn look_below(&mut self) {
         // What lies higher first.
         let mut folders = VecDeque::from([PathBuf::new()]);
         while let Some(folder) = folders.pop_front() {
             self.folder(&folder);
-            for entry in fs::read_dir(self.top.join(&folder)).into_iter().flatten().flatten() {
-                entries += 1;
-                if entries > most {
-                    self.is_cut = true;
-                    return;
-                }
+            for entry in self.entries(&self.top.join(&folder)) {
                 let Ok(kind) = entry.file_type() else { continue };
                 if !kind.is_dir() && !kind.is_symlink() {
                     continue;
@@ -136,14 +141,15 @@ impl ProtectedPlaces {
         if exists(&here.join(".git")) {
             self.named_git(&here.join(".git"));
         }
-        let mut comes = names(folder);
-        let mut has = |name: &str| {
-            comes.push(folded(name));
-            let has = self.coming.contains(&comes) || exists(&here.join(name));
-            comes.pop();
-            has
+        let comes = names(folder);
+        let coming = |name: &str| [comes.as_slice(), &[folded(name)]].concat();
+        let has = |name: &str| exists(&here.join(name)) || self.coming.contains(&coming(name));
+        let has_file = |name: &str| {
+            let coming = coming(name);
+            let mut further = self.coming.range(coming.clone()..).take_while(|way| way.starts_with(&coming));
+            has(name) && further.nth(1).is_none() && !here.join(name).is_dir()
         };
-        if has("HEAD") && (has("objects") && has("refs") || has("commondir")) {
+        if GitShape::of(has, has_file) != GitShape::Other {
             self.git_folder(&here, None);
         }
     }
@@ -156,7 +162,27 @@ impl ProtectedPlaces {
         }
         // Of one that leads to the root or above it, the names in the root say enough.
         if let Some(target) = self.below(&reached(&self.top.join(path))) {
+            if matches!(touches(&link), ProtectionMatch::Protected(_)) {
+                self.behind_links(&self.top.join(path));
+            }
             self.linked.push((target, link));
+        }
+    }
+
+    /// What a link leads to, and those in a folder, however many of them in a row.
+    fn behind_links(&mut self, path: &Path) {
+        let mut rest = vec![path.to_owned()];
+        while let Some(path) = rest.pop() {
+            if path.is_symlink() {
+                let target = reached(&path);
+                if let Some(place) = self.below(&target) {
+                    self.places.push((place, Protection::Ask));
+                    rest.push(target);
+                }
+            } else if path.is_dir() && self.searched.insert(path.clone()) {
+                let is_file = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_file());
+                rest.extend(self.entries(&path).iter().filter(|entry| !is_file(entry)).map(DirEntry::path));
+            }
         }
     }
 
@@ -187,10 +213,19 @@ impl ProtectedPlaces {
             trees.push(folder.to_owned());
         }
         let home = std::env::home_dir();
-        let linked = entries(&folder.join("worktrees")).map(|worktree| worktree.join("config.worktree"));
+        for entry in self.entries(folder) {
+            if protected::runs_in_git_folder(&entry.file_name().to_string_lossy()) {
+                self.behind_links(&entry.path());
+            }
+        }
+        let linked = self.entries(&folder.join("worktrees"));
+        let linked = linked.iter().map(|worktree| worktree.path().join("config.worktree"));
         for config in [folder.join("config"), folder.join("config.worktree")].into_iter().chain(linked) {
             for named in named_by_git(&config, &trees, home.as_deref()) {
-                self.places.extend(self.below(&named).map(|place| (place, Protection::Ask)));
+                if let Some(place) = self.below(&named) {
+                    self.places.push((place, Protection::Ask));
+                    self.behind_links(&named);
+                }
             }
         }
         if let Some(common) = small_text(&folder.join("commondir")) {
@@ -201,13 +236,32 @@ impl ProtectedPlaces {
 
     /// Submodules' names may have several parts, so that a folder here is a git folder or on the way to one.
     fn modules(&mut self, folder: &Path) {
-        for module in entries(folder).filter(|entry| entry.is_dir() && !entry.is_symlink()) {
-            if exists(&module.join("HEAD")) || exists(&module.join("config")) {
+        for module in self.entries(folder) {
+            if !module.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let module = module.path();
+            let has_file =
+                |name: &str| module.join(name).symlink_metadata().is_ok_and(|metadata| !metadata.is_dir());
+            if GitShape::is_submodule(has_file) {
                 self.git_folder(&module, None);
             } else {
                 self.modules(&module);
             }
         }
+    }
+
+    /// Entries of a folder, while there are not too many in all.
+    fn entries(&mut self, folder: &Path) -> Vec<DirEntry> {
+        let listed = fs::read_dir(folder).and_then(|entries| entries.take(self.room + 1).collect());
+        let mut entries: Vec<DirEntry> = listed.unwrap_or_else(|error| {
+            self.is_cut |= may_hide(folder, &error);
+            Vec::new()
+        });
+        self.is_cut |= entries.len() > self.room;
+        entries.truncate(self.room);
+        self.room -= entries.len();
+        entries
     }
 
     /// The names of a path below the root; none of one that lies elsewhere, or is the root.
@@ -220,8 +274,17 @@ fn names(path: &Path) -> Names {
     path.iter().map(|name| folded(&name.to_string_lossy())).collect()
 }
 
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+/// Whether a folder that cannot be listed may hold something. One of another user in which nothing can be written does not
+/// count.
+fn may_hide(folder: &Path, error: &io::Error) -> bool {
+    let is_own = || folder.metadata().is_ok_and(|metadata| metadata.uid() == geteuid().as_raw());
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => false,
+        io::ErrorKind::PermissionDenied => {
+            is_own() || access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+        }
+        _ => true,
+    }
 }
 
 fn exists(path: &Path) -> bool {

@@ -27,6 +27,20 @@ const GIT_FOLDERS: &[Row] = &[
     .seen_by(|w| is_there(w, "root/target/n/config")),
     row("hook of a package's git folder", "echo x > node_modules/package/.git/hooks/post-checkout")
         .seen_by(|w| is_there(w, "root/node_modules/package/.git/hooks/post-checkout")),
+    row(
+        "files that may be run in place of folders",
+        "mkdir n; echo 'ref: refs/heads/x' > n/HEAD; touch n/objects n/refs; chmod 755 n/objects n/refs; \
+            echo '[core]pager=x' > n/config",
+    )
+    .seen_by(|w| is_there(w, "root/n/config")),
+    row("hook behind a link", "echo x > scripts/commit").seen_by(|w| differs(w, "root/scripts/commit", "ours")),
+    row("file behind a link in a protected folder", "echo x > scripts/tasks/x")
+        .seen_by(|w| is_there(w, "root/scripts/tasks/x")),
+    row("file behind a link behind another one", "echo x > scripts/far")
+        .seen_by(|w| differs(w, "root/scripts/far", "ours")),
+    row("file behind a link in a folder of hooks", "echo x > scripts/push")
+        .seen_by(|w| differs(w, "root/scripts/push", "ours")),
+    row("file that a link waits for", "echo x > scripts/local").seen_by(|w| is_there(w, "root/scripts/local")),
     row("link in place of a message", r#"ln -s "$OUTSIDE/file" .git/COMMIT_EDITMSG"#)
         .seen_by(|w| is_there(w, "root/.git/COMMIT_EDITMSG")),
     row("link in place of a log", r#"mkdir .git/logs; ln -s "$OUTSIDE/file" .git/logs/HEAD"#)
@@ -160,9 +174,66 @@ fn a_git_folder_without_its_head_stays_protected() {
             let config = format!("root/{folder}/config");
             assert!(!is_there(&world, &format!("root/{folder}/hooks/update")), "{level}: {folder}");
             assert_eq!(world.text(&config).as_deref(), Some(CONFIG), "{level}: {folder}");
-            let outcome = run(&world, &format!("echo 'ref: refs/heads/main' > {folder}/HEAD"), level);
-            assert_eq!(outcome.notices, [], "{level}: {folder}");
+            if folder != "mirror.git" {
+                let outcome = run(&world, &format!("echo 'ref: refs/heads/main' > {folder}/HEAD"), level);
+                assert_eq!(outcome.notices, [], "{level}: {folder}");
+            }
         }
+    }
+}
+
+#[test]
+fn what_was_there_of_a_folder_that_becomes_one_of_git_is_new() {
+    for level in [Level::Full, Level::Partial] {
+        for (made, missing) in [("HEAD", "HEAD"), ("objects/x", "objects"), ("refs/x", "refs")] {
+            let world = World::new(User::Own);
+            for name in ["d/HEAD", "d/objects/x", "d/refs/x", "d/config", "d/hooks/update"] {
+                fs::create_dir_all(world.path("root").join(name).parent().unwrap()).unwrap();
+                fs::write(world.path("root").join(name), "[alias]\n\tst = !x\n").unwrap();
+            }
+            let missing = world.path("root/d").join(missing);
+            if missing.is_dir() { fs::remove_dir_all(missing) } else { fs::remove_file(missing) }.unwrap();
+            let line = format!("mkdir -p $(dirname d/{made}); echo 'ref: refs/heads/m' > d/{made}");
+            let outcome = run(&world, &line, level);
+            assert!(!is_there(&world, "root/d/config"), "{level} {made}: {outcome:?}");
+            assert!(!is_there(&world, "root/d/hooks"), "{level} {made}: {outcome:?}");
+            assert!(is_there(&world, &format!("root/d/{made}")), "{level} {made}: {outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn a_link_that_led_to_nothing_stays_and_what_comes_there_is_taken() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        symlink("local.envrc", world.path("root/.envrc")).unwrap();
+        let outcome = run(&world, "echo x > local.envrc", level);
+        assert!(!is_there(&world, "root/local.envrc"), "{level}: {outcome:?}");
+        assert_eq!(fs::read_link(world.path("root/.envrc")).unwrap(), Path::new("local.envrc"), "{level}");
+    }
+}
+
+#[test]
+fn more_git_folders_than_can_be_protected_are_looked_at_and_no_command_begins() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        let mut few = limits();
+        few.protected = 1_000;
+        let line = "seq -f n%g 400 | while read n; do mkdir -p $n/.git; cp -r node_modules/package/.git/. $n/.git; \
+            : > $n/.git/config; done; mkdir e; cp -r .git/modules/logs e/.git";
+        let outcome = world.run_in_walls(line, level, few, &[]).unwrap();
+        assert_eq!(outcome.ending, Ending::Exited(0), "{level}: {outcome:?}");
+        assert!(
+            !is_there(&world, "root/e/.git") && is_there(&world, "root/n400/.git"),
+            "{level}: {outcome:?}"
+        );
+        assert!(
+            outcome.notices.contains(&Notice::TooManyProtected(world.path("root"))),
+            "{level}: {outcome:?}"
+        );
+        let refused = world.run_in_walls("touch begun", level, few, &[]).unwrap_err();
+        assert!(refused.contains("more protected files and git folders"), "{level}: {refused}");
+        assert!(!is_there(&world, "root/begun"), "{level}");
     }
 }
 

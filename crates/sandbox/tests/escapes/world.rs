@@ -108,6 +108,11 @@ impl World {
             ("elsewhere/hooks/pre-push", ""),
             ("elsewhere/shared", ""),
             ("settings/settings.json", ""),
+            ("scripts/commit", "ours"),
+            ("scripts/far", "ours"),
+            ("scripts/push", "ours"),
+            ("scripts/tasks/one", "ours"),
+            (".claude/settings.json", "ours"),
             ("tools/config.toml", ""),
             ("node_modules/package/AGENTS.md", "theirs"),
             (".git/worktrees/linked/commondir", "../..\n"),
@@ -134,6 +139,15 @@ impl World {
         std::os::unix::fs::symlink(path("outside/file"), path(cache).join("out")).unwrap();
         fs::write(path("root/BOOT.md"), "ours").unwrap();
         fs::hard_link(path("root/BOOT.md"), path("root/second-name")).unwrap();
+        for (target, link) in [
+            ("../../scripts/commit", ".git/hooks/prepare-commit-msg"),
+            ("../../scripts/push", "elsewhere/hooks/post-commit"),
+            ("../scripts/tasks", ".claude/tasks"),
+            ("../scripts/local", ".claude/local"),
+            ("../far", "scripts/tasks/far"),
+        ] {
+            std::os::unix::fs::symlink(target, path("root").join(link)).unwrap();
+        }
         std::os::unix::fs::symlink("settings", path("root/.vscode")).unwrap();
         std::os::unix::fs::symlink("tools", path("root/.cargo")).unwrap();
         std::os::unix::fs::symlink("AGENTS.md", path("root/CLAUDE.md")).unwrap();

@@ -90,6 +90,9 @@ pub(super) fn notice(notice: &Notice) -> String {
         Notice::NotAllScanned(path) => {
             format!("{} has too many files to look for protected ones in all of them", name(path))
         }
+        Notice::TooManyProtected(path) => {
+            format!("{} has too many git folders and other protected paths for a further command", name(path))
+        }
         Notice::NetworkSeemsMissing => {
             "it seems to need a network: `net` of exec names the hosts that a command may reach".to_owned()
         }

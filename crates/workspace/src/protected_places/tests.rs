@@ -102,7 +102,10 @@ fn a_folder_gets_that_shape_by_no_call() {
         World::new(&[("w/d/config", "[core]\n\tfsmonitor = x\n"), ("w/d/objects/x", ""), ("w/d/refs/x", "")]);
     world.is("d/HEAD", Protected(Never));
     world.is("d/head", Protected(Never));
-    world.is("d/other", Nothing);
+    world.is("d/hooks/x", Protected(Never));
+    // Whatever a command makes of it later.
+    assert_eq!(world.judged(["m/config", "m/objects/x", "m/refs/x"]), [Protected(Never); 3]);
+    assert_eq!(world.judged(["m/config/x", "m/objects/x", "m/refs/x"]), [Nothing; 3], "a folder of modules");
     assert_eq!(world.judged(["n/HEAD", "n/objects/x", "n/refs/x"]), [Protected(Never); 3], "by one patch");
     assert_eq!(world.judged(["n/HEAD", "n/objects/x"]), [Nothing; 2]);
 }
@@ -133,6 +136,43 @@ fn what_a_protected_name_leads_to_is_protected_as_it_is() {
     world.is("g", OnTheWay(Ask));
     world.is("docs/other.md", Nothing);
     world.is("g/x", Nothing);
+}
+
+#[test]
+fn what_links_in_protected_places_lead_to_is_asked_about() {
+    let world = World::new(&[
+        ("w/.git/HEAD", ""),
+        ("w/.git/config", "[core]\n\thooksPath = .githooks\n"),
+        ("w/.git/hooks/x.sample", ""),
+        ("w/.githooks/pre-push", ""),
+        ("w/.vscode/x", ""),
+        ("w/conf/below/x", ""),
+    ]);
+    for (target, link) in [
+        ("../../scripts/pc", "w/.git/hooks/pre-commit"),
+        ("../attributes", "w/.git/info"),
+        ("../scripts/push", "w/.githooks/pre-commit"),
+        ("../conf", "w/.vscode/more"),
+        ("../../far", "w/conf/below/link"),
+        ("..", "w/conf/round"),
+    ] {
+        symlink(target, world.temp.path().join(link)).unwrap();
+    }
+    for path in ["scripts/pc", "scripts/push", "attributes/x", "conf/new", "far/x"] {
+        world.is(path, Protected(Ask));
+    }
+    world.is("scripts/other", Nothing);
+}
+
+#[test]
+fn where_a_folder_cannot_be_listed_each_path_is_asked_about() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new(&[("w/a", ""), ("w/closed/x", "")]);
+    let closed = world.temp.path().join("w/closed");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o311)).unwrap();
+    // The administrator may list any.
+    let expected = if fs::read_dir(&closed).is_ok() { Nothing } else { Protected(Ask) };
+    world.is("a", expected);
 }
 
 #[test]
