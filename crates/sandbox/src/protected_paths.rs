@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use workspace::protected::{self, DEPENDENCY_FOLDERS};
-use workspace::{GitShape, git_settings, named_by_git};
+use workspace::{GitShape, git_settings, named_by_git, reached};
 
 use crate::folder_list::{is_closed, list};
 use crate::foreign_entries::ForeignEntries;
@@ -145,7 +145,7 @@ impl ProtectedPaths {
                 }
             }
             if mounted.len() as u64 > walls.limits.protected {
-                return top.map(|top| top.to_path_buf());
+                return top.map(|top| (*top).clone());
             }
         }
         None
@@ -275,9 +275,8 @@ impl ProtectedPaths {
         }
         let mut places: Vec<PathBuf> =
             git_folder::working_trees(folder).into_iter().map(|tree| tree.tree).collect();
-        if places.is_empty() {
-            places.push(folder.to_owned());
-        }
+        // Hooks of a push always run there (githooks(5)).
+        places.push(folder.to_owned());
         for entry in entries {
             let path = folder.join(&entry.name);
             if protected::runs_in_git_folder(&entry.text) {
@@ -363,8 +362,11 @@ impl ProtectedPaths {
         for entry in self.entries_of(folder) {
             let path = folder.join(&entry.name);
             let place = read_small(&path.join("gitdir")).unwrap_or_default();
-            let place = Path::new(place.trim_end());
-            if walls.writable_roots().any(|root| place.starts_with(root)) {
+            // Absolute, or from the folder that it lies in.
+            let place = Some(place.trim_end()).filter(|place| !place.is_empty());
+            let place = place.map(|place| reached(&path.join(place)));
+            let is_ours = |place: &PathBuf| walls.writable_roots().any(|root| place.starts_with(root));
+            if let Some(place) = place.filter(is_ours) {
                 let names = self.entries_of(&path);
                 let places: Vec<PathBuf> = place.parent().map(Path::to_owned).into_iter().collect();
                 // By `gitdir` it is told whose a folder is.

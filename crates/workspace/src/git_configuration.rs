@@ -47,7 +47,7 @@ pub fn git_settings(file: &Path) -> Vec<GitSetting> {
 
 /// Files and folders that a configuration names as hooks or to be read as configuration, also by way of those that it
 /// names: paths that need not exist, without links. Hooks are looked for from each of the `places` where they may run:
-/// working trees, and the git folder if it is bare. `~/` is what git takes for the home of the user.
+/// working trees, and the git folder. `~/` is what git takes for the home of the user.
 pub fn named_by_git(config: &Path, places: &[PathBuf], home: Option<&Path>) -> BTreeSet<PathBuf> {
     let mut named = BTreeSet::new();
     let mut files = vec![config.to_owned()];

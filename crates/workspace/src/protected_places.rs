@@ -209,9 +209,8 @@ impl ProtectedPlaces {
         let mut trees: Vec<PathBuf> =
             git_working_trees(folder).into_iter().map(|working| working.tree).collect();
         trees.extend(tree.clone());
-        if trees.is_empty() {
-            trees.push(folder.to_owned());
-        }
+        // Hooks of a push always run there (githooks(5)).
+        trees.push(folder.to_owned());
         let home = std::env::home_dir();
         for entry in self.entries(folder) {
             if protected::runs_in_git_folder(&entry.file_name().to_string_lossy()) {

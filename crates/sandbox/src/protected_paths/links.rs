@@ -24,7 +24,7 @@ impl ProtectedPaths {
         {
             for entry in self.entries_of(&target) {
                 if protected::is_mounted(&path.join(&entry.name)) {
-                    self.protect_behind(target.join(entry.name), &link);
+                    self.protect_behind(&target.join(entry.name), &link);
                 }
             }
         }
@@ -42,7 +42,7 @@ impl ProtectedPaths {
                 && let Some(target) = self.target(&path, walls)
                 // The parts of one that run are protected.
                 && !self.git_folders.contains(&target)
-                && self.protect_behind(target.clone(), &path)
+                && self.protect_behind(&target, &path)
             {
                 rest.push(target);
             }
@@ -64,13 +64,13 @@ impl ProtectedPaths {
     }
 
     /// Protects what a link leads to, and says whether it was not.
-    fn protect_behind(&mut self, path: PathBuf, link: &Path) -> bool {
+    fn protect_behind(&mut self, path: &Path, link: &Path) -> bool {
         // What is protected as a part of a folder needs no place of its own.
         if path.ancestors().skip(1).any(|above| self.paths.contains(above)) {
             return false;
         }
-        let is_known = !self.paths.insert(path.clone());
-        self.add_link(&path, link, is_known);
+        let is_known = !self.paths.insert(path.to_owned());
+        self.add_link(path, link, is_known);
         !is_known
     }
 

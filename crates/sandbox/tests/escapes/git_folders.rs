@@ -33,6 +33,8 @@ const GIT_FOLDERS: &[Row] = &[
             echo '[core]pager=x' > n/config",
     )
     .seen_by(|w| is_there(w, "root/n/config")),
+    row("hook of a push", "mkdir -p .git/elsewhere/hooks; echo x > .git/elsewhere/hooks/post-receive")
+        .seen_by(|w| is_there(w, "root/.git/elsewhere/hooks/post-receive")),
     row("hook behind a link", "echo x > scripts/commit").seen_by(|w| differs(w, "root/scripts/commit", "ours")),
     row("file behind a link in a protected folder", "echo x > scripts/tasks/x")
         .seen_by(|w| is_there(w, "root/scripts/tasks/x")),
@@ -200,6 +202,16 @@ fn what_was_there_of_a_folder_that_becomes_one_of_git_is_new() {
             assert!(is_there(&world, &format!("root/d/{made}")), "{level} {made}: {outcome:?}");
         }
     }
+}
+
+#[test]
+fn a_linked_working_tree_that_is_named_from_the_git_folder_can_be_worked_in() {
+    let world = World::new(User::Own);
+    fs::write(world.path("root/.git/worktrees/linked/gitdir"), "../../../linked/.git\n").unwrap();
+    let line = "cd .git/worktrees/linked && echo x > index && echo 'ref: refs/heads/y' > HEAD && ! echo x > commondir";
+    let outcome = run(&world, line, Level::Full);
+    assert_eq!(outcome.ending, Ending::Exited(0), "{outcome:?}");
+    assert_eq!(outcome.notices, []);
 }
 
 #[test]
