@@ -335,9 +335,8 @@ impl ProtectedPaths {
                 self.protect(path);
                 continue;
             }
-            let is_known = !self.paths.insert(path.clone());
             for link in leading {
-                self.add_link(&path, link, is_known);
+                self.protect_behind(&path, link);
                 self.links.insert(link.clone(), path.clone());
             }
         }

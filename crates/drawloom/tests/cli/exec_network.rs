@@ -186,10 +186,10 @@ fn s3_what_a_command_with_network_says_and_makes_is_from_outside() {
     };
     assert_eq!(turn("before", &[&[exec("true")], &[exec("true")]]), 0, "the control");
     // A rule allows it, but for what the first one brought into view.
-    assert_eq!(turn("one", &[&[fetch.clone()], &[fetch.clone()]]), 1);
+    assert_eq!(turn("one", &[std::slice::from_ref(&fetch), std::slice::from_ref(&fetch)]), 1);
     // In other sessions a command in a workspace with such a file, and the file itself.
-    assert_eq!(turn("two", &[&[exec("true")], &[fetch.clone()]]), 1);
-    assert_eq!(turn("three", &[&[read], &[fetch.clone()]]), 1);
+    assert_eq!(turn("two", &[&[exec("true")], std::slice::from_ref(&fetch)]), 1);
+    assert_eq!(turn("three", &[&[read], std::slice::from_ref(&fetch)]), 1);
     assert_eq!(site.paths(), ["/"]);
     std::fs::remove_file(world.path("project/page.txt")).unwrap();
     assert_eq!(turn("four", &[&[exec("true")], &[fetch]]), 0, "the control");

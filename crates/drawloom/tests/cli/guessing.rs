@@ -93,10 +93,10 @@ fn s11_a_file_keeps_its_secret_whatever_tool_changes_it() {
     let mark = "TOKEN=⟦secret:guessed.github⟧\nname = ";
     let read = call("read", &json!({"path": "conf.txt"}));
     let edit = json!({"path": "conf.txt", "old": format!("{mark}one"), "new": format!("{mark}two")});
-    assert_eq!(turn(&world, "edit", &[&[read.clone()], &[call("edit", &edit)]]), [""; 0]);
+    assert_eq!(turn(&world, "edit", &[std::slice::from_ref(&read), &[call("edit", &edit)]]), [""; 0]);
     is("two");
     let write = json!({"path": "conf.txt", "content": format!("{mark}three\n")});
-    assert_eq!(turn(&world, "write", &[&[read.clone()], &[call("write", &write)]]), [""; 0]);
+    assert_eq!(turn(&world, "write", &[std::slice::from_ref(&read), &[call("write", &write)]]), [""; 0]);
     is("three");
     let patch = "*** Begin Patch\n*** Update File: conf.txt\n@@\n TOKEN=⟦secret:guessed.github⟧\n-name = three\n\
                  +name = four\n*** End Patch\n";

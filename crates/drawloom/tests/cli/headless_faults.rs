@@ -92,7 +92,7 @@ fn run(world: &World, number: u64) {
     let Case { name, lines, codes, file_blocks, more } = case(number);
     world.write("lines.jsonl", &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
     let project = text(&world.path("project"));
-    let events = number % 2 == 0;
+    let events = number.is_multiple_of(2);
     let said = format!("Go on with {number}.");
     let session = format!("s{}", number % 5);
     let form = if events { "--events" } else { "--json" };

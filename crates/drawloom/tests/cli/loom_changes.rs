@@ -253,8 +253,8 @@ fn the_turn_under_way_is_not_changed_by_itself() {
         if !path.ends_with("/chat/completions") {
             return None;
         }
-        let messages = body["messages"].as_array()?.iter();
-        let seen = messages.filter(|message| message["role"] == "tool").next_back();
+        let mut messages = body["messages"].as_array()?.iter();
+        let seen = messages.rfind(|message| message["role"] == "tool");
         match (asked.fetch_add(1, Ordering::Relaxed), seen) {
             (0, _) => call("one", "loom_view", json!({})),
             (1, Some(seen)) => {

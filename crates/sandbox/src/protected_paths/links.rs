@@ -64,7 +64,7 @@ impl ProtectedPaths {
     }
 
     /// Protects what a link leads to, and says whether it was not.
-    fn protect_behind(&mut self, path: &Path, link: &Path) -> bool {
+    pub(super) fn protect_behind(&mut self, path: &Path, link: &Path) -> bool {
         // What is protected as a part of a folder needs no place of its own.
         if path.ancestors().skip(1).any(|above| self.paths.contains(above)) {
             return false;
