@@ -200,6 +200,10 @@ fn told(outcome: &Outcome, report: &LevelReport) -> Sandboxed {
             Notice::NotAllScanned(path) => {
                 told.notices.push(format!("{} has too many files to look at all of them", path.display()));
             }
+            Notice::TooManyProtected(path) => {
+                let path = path.display();
+                told.notices.push(format!("{path} has too many protected paths for a further command"));
+            }
             Notice::DiffersFromIndex(paths) => {
                 let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
                 told.notices.push(format!("git has another text of {} than the folder", paths.join(", ")));
