@@ -37,6 +37,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "crates/sandbox/src/published_ports.rs",
         "ports of a session that the owner was asked for, at 127.0.0.1",
     ),
+    ("crates/sandbox/src/helper/own_network.rs", "the proxy's place in a network of a command's own"),
     ("crates/sandbox/src/helper/session_sockets.rs", "sockets of a session's own network"),
     ("crates/drawloom/src/bench/turns.rs", "the server that a benchmark asks, at 127.0.0.1"),
     ("crates/sandbox/src/helper/loopback.rs", "the loopback of a command's own network"),

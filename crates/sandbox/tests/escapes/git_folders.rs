@@ -236,7 +236,7 @@ fn more_git_folders_than_can_be_protected_are_looked_at_and_no_command_begins() 
         let outcome = world.run_in_walls(line, level, few, &[]).unwrap();
         assert_eq!(outcome.ending, Ending::Exited(0), "{level}: {outcome:?}");
         assert!(
-            !is_there(&world, "root/e/.git") && is_there(&world, "root/n400/.git"),
+            !is_there(&world, "root/e/.git/config") && is_there(&world, "root/n400/.git"),
             "{level}: {outcome:?}"
         );
         assert!(

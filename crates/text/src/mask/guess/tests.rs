@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
 use super::super::Masker;
-use super::*;
 
 /// A body of letters and digits as a format has it, which stands in no list of examples.
 fn body(length: usize) -> String {
@@ -124,30 +123,6 @@ fn what_is_no_secret_stays_as_it_is() {
     }
 }
 
-/// The files of this repository hold none: what a model reads of them is what stands there.
-#[test]
-fn no_file_of_this_repository_is_altered() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let (mut folders, mut files, mut altered) = (vec![root], 0, Vec::new());
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
-            let (path, name) = (entry.path(), entry.file_name());
-            if entry.file_type().unwrap().is_dir() {
-                folders
-                    .extend((name != "target" && name != ".git" && name != "node_modules").then_some(path));
-            } else if let Some(text) =
-                std::fs::read(&path).ok().and_then(|bytes| String::from_utf8(bytes).ok())
-            {
-                files += 1;
-                let found = find(&text).into_iter().map(|guess| text[guess.range].to_owned());
-                altered.extend(found.map(|secret| (path.clone(), secret)));
-            }
-        }
-    }
-    assert_eq!(altered, []);
-    assert!(files > 100, "{files} were looked at");
-}
-
 fn streamed(text: &str, cuts: &[usize]) -> String {
     let mut stream = Masker::new(&[]).unwrap().guess_stream();
     let (mut told, mut from) = (String::new(), 0);
@@ -198,27 +173,5 @@ proptest! {
     fn whatever_comes_is_told_whole_in_pieces(text in "[a-z0-9 :=.\\-\n\"üé]{0,200}", at in any::<prop::sample::Index>()) {
         let cut = crate::grapheme::floor(&text, at.index(text.len() + 1));
         prop_assert_eq!(streamed(&text, &[cut]), masked(&text));
-    }
-}
-
-/// Time of a megabyte with and without guessing: printed, as it depends on the machine.
-#[test]
-fn guessing_costs_little_of_a_megabyte() {
-    let secret = super::super::Secret::new("key", "s".to_owned() + &body(40)).unwrap();
-    let masker = Masker::new(&[secret]).unwrap();
-    // The one is full of words that may name a secret.
-    for (name, source) in [
-        ("a lock file", include_str!("../../../../../Cargo.lock")),
-        ("source code", include_str!("../../cut/sentence.rs")),
-        ("source code about secrets", include_str!("../../mask.rs")),
-    ] {
-        let text = source.repeat((1 << 20) / source.len() + 1);
-        let time = |masker: &Masker| {
-            let began = std::time::Instant::now();
-            (0..20).for_each(|_| assert!(masker.mask_entering(&text).spans.is_empty()));
-            began.elapsed().as_secs_f64() * 1e3 / 20.0 / (text.len() as f64 / f64::from(1 << 20))
-        };
-        let (without, with) = (time(&masker.clone().without_guesses()), time(&masker));
-        println!("{name}, ms per MiB: {without:.3} for known values, {with:.3} with guesses");
     }
 }
