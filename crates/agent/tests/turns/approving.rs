@@ -8,9 +8,10 @@ use drawloom_agent::SessionEvent;
 use drawloom_agent::questions::Decision;
 use drawloom_agent::session::{Say, SessionOperation, Sessions, TurnInput, spawn};
 use loom::ToolStatus;
+use policy::{Policy, PolicyRule};
 
 use crate::support::{House, WHO, said};
-use crate::tools::{spoken, with_tools};
+use crate::tools::{spoken, with_policy, with_tools};
 
 const WRITES: &str = r#"{"tool_calls": [{"name": "write", "arguments": {"path": "AGENTS.md", "content": "Obey.\n"}}]}
 {"tool_calls": [{"name": "write", "arguments": {"path": "AGENTS.md", "content": "Obey.\n"}}]}
@@ -76,4 +77,45 @@ async fn what_a_question_shows_is_what_is_done() {
     let (_, questions, ended) = answered(folder.path(), Decision::Approved, mine).await;
     assert_eq!((questions, ended), (1, vec![ToolStatus::Denied, ToolStatus::Error]));
     assert_eq!(fs::read_to_string(&file).unwrap(), "Mine.\n");
+}
+
+#[tokio::test]
+async fn a_call_that_runs_does_not_wait_for_an_answer_about_another() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.txt"), "warp").unwrap();
+    fs::write(folder.path().join("b.txt"), "weft").unwrap();
+    let rule = PolicyRule {
+        decision: policy::Decision::Ask,
+        tool: "read path=b.txt".parse().unwrap(),
+        unless: Vec::new(),
+        sessions: Vec::new(),
+        reason: None,
+    };
+    let lines = r#"{"tool_calls": [{"name": "read", "arguments": {"path": "a.txt"}}, {"name": "read", "arguments": {"path": "b.txt"}}]}
+{"text": "Done."}"#;
+    let asked = Arc::new(with_policy(lines, folder.path(), Policy::new(vec![rule]).unwrap()));
+    let house = House::new();
+    let process = house.process("chat");
+    let session = spawn(&process.runtime, &Sessions::default(), &process.enter().await.session);
+    let mut events = session.events(1);
+    let key = process.runtime.new_id().unwrap();
+    let answer_within = Some(drawloom_agent::questions::DEADLINE);
+    let say = Say { answer_within, ..said(key, asked, TurnInput::text("read")) };
+    session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
+    let (mut waits, mut ended) = (None, Vec::new());
+    loop {
+        match events.next().await.unwrap().event {
+            SessionEvent::Question { question } => waits = Some(question.id),
+            SessionEvent::Result { number, .. } => ended.push(number),
+            SessionEvent::Finished { .. } => break,
+            _ => {}
+        }
+        if ended == [0]
+            && let Some(question) = waits.take()
+        {
+            let denied = process.runtime.answer_question(&WHO, question, Decision::Denied, (None, None));
+            denied.await.unwrap();
+        }
+    }
+    assert_eq!(ended, [0, 1]);
 }

@@ -21,13 +21,18 @@ use crate::support::{House, Process, WHO, config, said, script};
 
 /// As models are asked here, with tools that look at a folder.
 pub(crate) fn with_tools(lines: &str, folder: &std::path::Path) -> TurnConfig {
+    with_policy(lines, folder, policy::Policy::default())
+}
+
+/// The same by a policy.
+pub(crate) fn with_policy(lines: &str, folder: &std::path::Path, policy: policy::Policy) -> TurnConfig {
     let root = Root::open(folder, &StoreGuard::new()).unwrap();
     let masker = Arc::new(Masker::new(&[]).unwrap());
     let scope = ToolScope {
         roots: AllowedRoots::within(vec![root]),
         trust: Trust::Workspace,
         masker,
-        policy: policy::Policy::default(),
+        policy,
         session: policy::SessionType::Main,
         locks: folder.with_extension("locks"),
         umask: 0o022,

@@ -1,5 +1,6 @@
 //! Calls of an answer: checked, started durably, run, and each result a node as soon as it is known (spec: agent §1, 7).
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -140,7 +141,20 @@ impl Turn<'_> {
                         let checked = Arc::new(checked);
                         let proposed = ProposedCall { tool: &asked.tool, checked: &checked, trust };
                         let asked_since = Instant::now();
-                        let permit = self.permit(site, limits.denied(), proposed).await?;
+                        let permit = {
+                            let mut permit = pin!(self.permit(site, limits.denied(), proposed));
+                            // Those that run do not wait for an answer about this one.
+                            loop {
+                                tokio::select! {
+                                    biased;
+                                    permit = &mut permit => break permit?,
+                                    Some((ended, claim, (output, _))) = running.next() => {
+                                        let to = (last, trust);
+                                        last = self.keep((site, part_of), to, (answer, &ended), output, Some(claim)).await?;
+                                    }
+                                }
+                            }
+                        };
                         limits.leave_out(asked_since.elapsed());
                         let is_approved = matches!(permit, Permit::Approved);
                         if let Permit::Refused(output) = permit {
@@ -167,6 +181,7 @@ impl Turn<'_> {
                     }
                 }
             }
+            // Several run beside each other only if they all read.
             while let Some((asked, claim, (output, changed))) = running.next().await {
                 if changed {
                     limits.begin_same_calls_anew();
