@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use loom::content::whole_text;
 use loom::path::ViewOverrides;
 use loom::render::{Passage, tip, window};
-use loom::{CellKey, NodeId, NodeRow, Op, RowError, TreeId, TreeReader, Trust, ViewName, resolve};
+use loom::{Block, CellKey, NodeId, NodeRow, Op, RowError, TreeId, TreeReader, Trust, ViewName, resolve};
 
 use crate::app::App;
 use crate::args::tree::TrustArgs;
@@ -15,6 +16,8 @@ use crate::rights::Asker;
 
 /// Passages that are looked at, from the newest.
 const PASSAGES: usize = 10_000;
+/// Lines of a text that are shown before its owner answers for it; of a longer one its beginning and its end.
+const LINES: usize = 400;
 
 /// Which nodes are trusted, or no more.
 pub(crate) struct TrustChoice {
@@ -54,26 +57,26 @@ pub(crate) async fn trust_in(
         Vec::new()
     } else {
         let (named, off) = (nodes.clone(), choice.off);
-        let found = app.read(asker, tree, move |rows| meant(rows, &named, off)).await??;
+        let rows = app.read(asker, tree, move |rows| meant(rows, &named, off)).await??;
         if !choice.off {
-            confirm(app, &found, choice.yes)?;
+            confirm(app, &rows, choice.yes)?;
         }
         app.change(asker, tree, view, Op::Trust { nodes, on: !choice.off }).await?;
-        found
+        rows.iter().map(shown).collect()
     };
     let view = view.clone();
     let taints = app.read(asker, tree, move |rows| tainting(rows, &view)).await?;
     Ok(CommandOutcome::Trusted(Trusted { tree, on: !choice.off, changed, taints }))
 }
 
-/// The nodes as they are shown, if there is something to change of each.
+/// The nodes, if there is something to change of each.
 fn meant(
     rows: &dyn TreeReader,
     nodes: &[NodeId],
     off: bool,
-) -> Result<Result<Vec<TaintingNode>, CommandError>, RowError> {
-    let mut found = Vec::new();
-    for row in rows.nodes(nodes)? {
+) -> Result<Result<Vec<NodeRow>, CommandError>, RowError> {
+    let found = rows.nodes(nodes)?;
+    for row in &found {
         let is_trusted = rows.cell(&CellKey::Trusted { node: row.node.id })?.value.is_set()
             && row.node.trust == Trust::Workspace;
         let short_id = &row.short_id;
@@ -86,19 +89,38 @@ fn meant(
             let hint = "`/trust` in a conversation lists what taints";
             return Ok(Err(CommandError::refused("not_outside", message, hint)));
         }
-        found.push(shown(&row));
     }
     Ok(Ok(found))
 }
 
-/// Asks whether the owner answers for the texts, unless a yes was given.
-fn confirm(app: &App, nodes: &[TaintingNode], yes: bool) -> Result<(), CommandError> {
-    let lines: Vec<String> = nodes.iter().map(TaintingNode::line).collect();
+/// Shows the texts and asks whether the owner answers for them, unless a yes was given.
+fn confirm(app: &App, nodes: &[NodeRow], yes: bool) -> Result<(), CommandError> {
+    let lines: Vec<String> = nodes.iter().flat_map(with_text).collect();
     if yes || app.frontend.confirm_shown(&lines, "Answer for what it says, as if it were a file of yours?") {
         return Ok(());
     }
     let message = "nobody answered for it, and it stays from outside";
     Err(CommandError::refused("not_confirmed", message, "answer yes at a terminal, or give --yes"))
+}
+
+/// A node with all that it says: its text, and its calls with their arguments.
+fn with_text(row: &NodeRow) -> Vec<String> {
+    let said = whole_text(&row.node.content);
+    let calls = row.node.content.iter().filter_map(|block| match block {
+        Block::ToolCall { name, arguments, .. } => Some(format!("calls {name} {arguments}")),
+        _ => None,
+    });
+    let text: Vec<String> = said.lines().map(str::to_owned).chain(calls).collect();
+    let mut lines = vec![shown(row).line()];
+    let left = text.len().saturating_sub(LINES);
+    let (head, rest) = text.split_at(text.len().min(LINES / 2));
+    lines.extend(head.iter().map(|line| format!("  {line}")));
+    if left > 0 {
+        let hint = "`drawloom tree text` has it whole";
+        lines.push(format!("  … {left} of its {} lines are not shown here: {hint}", text.len()));
+    }
+    lines.extend(rest[left..].iter().map(|line| format!("  {line}")));
+    lines
 }
 
 /// What of the window of a view is from outside, from the top, head and note behind it.

@@ -3,6 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::laundering::{may_fetch, noted, turn};
+use crate::terminal::Terminal;
+use crate::trust::with_terminal;
+use crate::web::{Site, answer, fetch, named, world};
 use crate::world::{World, text};
 
 /// What `/trust` with these arguments says in a session.
@@ -78,4 +81,27 @@ fn s3_nobody_but_a_person_answers_for_a_text() {
     assert!(all(&trust(&world, "first", "")).contains(&page));
     let (code, said) = world.json(&[&first[..], &[&format!("/trust {page} --off")]].concat());
     assert_eq!((code, said["error"]["code"].as_str()), (Some(4), Some("not_trusted")), "{said}");
+}
+
+#[test]
+fn s3_the_whole_text_is_shown_before_the_owner_answers_for_it() {
+    let long = (1..=500).map(|n| format!("line {n} of it\n")).collect::<String>();
+    let site = Site::start(move |_| answer("text/plain", &long));
+    let world = world(r#"["web_fetch"]"#, &named(&[&site]));
+    assert_eq!(turn(&world, "first", &[&[fetch(&site.url("/page"))]]), [""; 0]);
+    let tainting = taints(&trust(&world, "first", ""));
+    let page = &tainting[0].0;
+    let project = text(&world.path("project"));
+    let line = format!("/trust {page}");
+    let command = world.command(&["--workspace", &project, "chat", "--session", "first", "-m", &line]);
+    let mut terminal = Terminal::start(with_terminal(&command));
+    terminal.shows("Answer for what it says");
+    let seen = terminal.plain();
+    for shown in ["line 1 of it", "line 200 of it", "lines are not shown here", "line 500 of it"] {
+        assert!(seen.contains(shown), "{shown}: {seen}");
+    }
+    assert!(!seen.contains("line 250 of it"), "{seen}");
+    terminal.types("n\r");
+    assert_eq!(terminal.ended(), Some(4));
+    assert!(all(&trust(&world, "first", "")).contains(page.as_str()));
 }
