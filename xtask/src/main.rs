@@ -115,6 +115,9 @@ fn test(cases: u32, rest: &[String]) -> Result<()> {
     let mut command = cargo();
     if nextest {
         command.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
+        // Half of a test's time is spent on disks, clocks and other processes.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        command.arg(format!("--test-threads={}", 2 * cores));
     } else {
         command.args(["test", "--workspace", "--no-fail-fast"]);
     }

@@ -18,6 +18,7 @@ use crate::plan;
 use crate::prefix::Prefix;
 use crate::render_history::{Renderer, Spoken};
 use crate::segment::{Kind, Source};
+use crate::tools::{ToolSpec, call_tool, tool_search};
 use crate::trim::{Strategy, fit};
 use crate::zone::Zone;
 
@@ -91,7 +92,9 @@ impl WindowChoice<'_> {
             self.distrusts_workspace() && previous.prefix.as_ref().is_some_and(Prefix::has_workspace);
         let reload = bootstrap.reload
             || is_distrusted
-            || previous.prefix.as_ref().is_some_and(|sent| has_other_system(sent, bootstrap));
+            || previous.prefix.as_ref().is_some_and(|sent| {
+                has_other_system(sent, bootstrap) || !unread && has_other_tools(sent, bootstrap)
+            });
         let goes_on = |frozen: &&Prefix| unread || !previous.cold && !reload && frozen.start == start;
         let rest = previous.prefix.as_ref().filter(|_| is_distrusted).map(Prefix::without_workspace);
         let frozen = rest.as_ref().or(previous.prefix.as_ref()).filter(goes_on);
@@ -333,13 +336,16 @@ impl WindowChoice<'_> {
         chosen.injected = injected.collect();
     }
 
-    /// Tells the owner which files are read anew, and what that costs the cache.
+    /// Tells the owner what is read anew, and what that costs the cache.
     fn tell_read_anew(&self, chosen: &mut Chosen, replaced: &Prefix) {
-        let changed = changes(replaced, &chosen.prefix);
+        let mut changed: Vec<&str> =
+            changes(replaced, &chosen.prefix).iter().map(|change| change.name).collect();
+        if replaced.tools != chosen.prefix.tools {
+            changed.push("the tools");
+        }
         if changed.is_empty() {
             return;
         }
-        let files = changed.iter().map(|change| change.name).collect::<Vec<_>>().join(", ");
         let estimator = self.around.estimator;
         let kept = if replaced.tools == chosen.prefix.tools {
             let texts = replaced.texts.iter().zip(&chosen.prefix.texts);
@@ -351,7 +357,8 @@ impl WindowChoice<'_> {
         };
         let costs = chosen.pairs.costs(&chosen.spoken, estimator);
         let cost = self.tokens(chosen, &costs).saturating_sub(kept);
-        chosen.notices.push(format!("read again: {files}; that costs the cache about {cost} tokens"));
+        let changed = changed.join(", ");
+        chosen.notices.push(format!("read again: {changed}; that costs the cache about {cost} tokens"));
     }
 
     /// Tells the owner which files have changed, and what it would cost to have them active at once.
@@ -404,4 +411,25 @@ fn has_other_system(sent: &Prefix, bootstrap: &Bootstrap) -> bool {
     let is_system = |source: &Source| matches!(source, Source::Product { name } if name == SYSTEM);
     let sent = sent.texts.iter().find(|text| text.kind == Kind::Identity && is_system(&text.source));
     sent.map(|text| text.text.as_str()) != bootstrap.system.as_deref()
+}
+
+/// Whether other tools stand above, or wait, than there are now. A process keeps the list it began with, so this is another
+/// one, which reads the prefix anew (spec: context §2 *Activation*).
+fn has_other_tools(sent: &Prefix, bootstrap: &Bootstrap) -> bool {
+    let fixed = [tool_search().name, call_tool().name];
+    let is_given = |name: &str| !fixed.iter().any(|fixed| fixed == name);
+    let waiting: Vec<&String> = sent
+        .left_out
+        .iter()
+        .filter(|left_out| left_out.kind == Kind::Schemas)
+        .filter_map(|left_out| match &left_out.source {
+            Source::Tools { names } => Some(names),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let is_known = |tool: &ToolSpec| sent.tools.contains(tool) || waiting.contains(&&tool.name);
+    let of_sent = sent.tools.iter().filter(|tool| is_given(&tool.name)).count() + waiting.len();
+    let mut now = bootstrap.tools.iter().filter(|tool| is_given(&tool.name));
+    of_sent != now.clone().count() || !now.all(is_known)
 }

@@ -169,6 +169,8 @@ mod thinking;
 mod tiny;
 #[path = "cli/tools.rs"]
 mod tools;
+#[path = "cli/tools_by_default.rs"]
+mod tools_by_default;
 #[path = "cli/trust.rs"]
 mod trust;
 #[path = "cli/trusting.rs"]

@@ -20,7 +20,7 @@ use crate::args::tree::Sampling;
 use crate::egress_notice;
 use crate::error::CommandError;
 use crate::model_selection;
-use crate::results::slash::{ModelStatus, ThinkShown};
+use crate::results::slash::{ModelStatus, ThinkShown, ToolsShown};
 use crate::thinking;
 use crate::workspaces;
 
@@ -133,13 +133,8 @@ impl Conversation {
             OutputSchema { name, schema }
         });
         let agent = DEFAULT_AGENT;
-        let session = match self.chosen.kind {
-            SessionKind::Main => SessionType::Main,
-            SessionKind::Temporary => SessionType::Private,
-            SessionKind::Isolated => SessionType::Isolated,
-        };
         let is_shown = shown_addresses::of_session(app, self.chosen.clone(), self.view.clone());
-        let tools = tools::of_agent(app, agent, session, is_shown)?;
+        let tools = tools::of_agent(app, agent, self.session_type(), model.info(), is_shown)?;
         Ok(TurnConfig {
             purpose: Purpose::Turn,
             model,
@@ -151,6 +146,23 @@ impl Conversation {
             plan: self.is_planning(),
             tools,
         })
+    }
+
+    fn session_type(&self) -> SessionType {
+        match self.chosen.kind {
+            SessionKind::Main => SessionType::Main,
+            SessionKind::Temporary => SessionType::Private,
+            SessionKind::Isolated => SessionType::Isolated,
+        }
+    }
+
+    /// The tools that the model may call (`/tools`).
+    ///
+    /// # Errors
+    /// The configuration of the agent or of a tool cannot be used.
+    pub(crate) fn tools_shown(&self, app: &App) -> Result<ToolsShown, CommandError> {
+        let model = self.config.as_ref().map(|config| config.model.info());
+        tools::shown(app, DEFAULT_AGENT, self.session_type(), model)
     }
 
     /// With how much is thought: as was said here, else as the preset says, else the configuration.
@@ -219,6 +231,7 @@ impl Conversation {
             },
             system: self.system.clone(),
             tools: tools.map(ToolRegistry::specs).unwrap_or_default(),
+            tools_asked: tools::are_asked(app, DEFAULT_AGENT),
             ..read
         })
     }
@@ -236,8 +249,8 @@ impl Conversation {
             let chosen = ChosenModel { name: name.to_owned(), place: Some(model.info().place) };
             (self.kept_model, self.newer.model, self.is_damaged) = (Some(chosen), true, false);
             self.config = Some(match self.config.take() {
-                Some(config) => TurnConfig { model, ..config },
-                None => self.config_with(app, model).await?,
+                Some(config) if config.tools.is_some() => TurnConfig { model, ..config },
+                _ => self.config_with(app, model).await?,
             });
         }
         let config = self.config(app).await?;

@@ -10,6 +10,7 @@ use ::tools::{
 use egress::Gate;
 use loom::Trust;
 use loom::source::DEFAULT_AGENT;
+use model::ModelInfo;
 use policy::SessionType;
 use sandbox::{RootAccess, Sandbox};
 use store::home::{HomeDir, HomeError};
@@ -23,18 +24,19 @@ use crate::results::slash::{ToolShown, ToolsShown};
 use crate::settings::WebSettings;
 use crate::walls;
 
-/// Those that the configuration names for an agent, and those that its permissions bring; none where there are none.
+/// Those that an agent may call, asked through a model; none where there are none.
 ///
 /// # Errors
-/// It names one that there is not, or that comes with a permission.
+/// The configuration names one that there is not, or that comes with a permission.
 pub(super) fn of_agent(
     app: &App,
     agent: &str,
     session: SessionType,
+    model: &ModelInfo,
     is_shown: Arc<IsShown>,
 ) -> Result<Option<Arc<ToolRegistry>>, CommandError> {
-    let names = given(app, agent)?;
-    if names.is_empty() {
+    let names = given(app, agent, session)?;
+    if names.is_empty() || (!model.tools && !are_asked(app, agent)) {
         return Ok(None);
     }
     let registry = registry(app, agent, scope(app, session, &names)?, is_shown, &names).map_err(|why| {
@@ -49,20 +51,37 @@ pub(super) fn of_agent(
     Ok(Some(Arc::new(registry)))
 }
 
-/// The names of the tools of an agent.
+/// Whether the configuration names the tools of an agent, or gives it a permission that brings some.
+pub(super) fn are_asked(app: &App, agent: &str) -> bool {
+    let configured = app.settings.agents.get(agent);
+    configured.is_some_and(|agent| agent.tools.is_some() || loom_tools::names(agent).next().is_some())
+}
+
+/// The names of the tools of an agent: those that the configuration names, else all that need no permission, where it
+/// has a folder to work in and is not asked a single question; and those that its permissions bring.
 ///
 /// # Errors
 /// Its configuration names one that comes with a permission, or has a permission without the one it needs.
-fn given(app: &App, agent: &str) -> Result<Vec<String>, CommandError> {
-    let Some(configured) = app.settings.agents.get(agent) else { return Ok(Vec::new()) };
+fn given(app: &App, agent: &str, session: SessionType) -> Result<Vec<String>, CommandError> {
+    let unnamed = || {
+        let works = session != SessionType::Isolated && has_folder(app);
+        let all = if works { there(app) } else { Vec::new() };
+        all.into_iter().filter(|name| loom_tools::permission(name).is_none()).collect()
+    };
+    let Some(configured) = app.settings.agents.get(agent) else { return Ok(unnamed()) };
     let wrong = |why| CommandError::usage(why, "correct it in config.toml");
     configured.check_permissions().map_err(|why| wrong(format!("agents.{agent}.{why}")))?;
-    let mut names = configured.tools.clone().unwrap_or_default();
+    let mut names = configured.tools.clone().unwrap_or_else(unnamed);
     if let Some((name, key)) = names.iter().find_map(|name| Some((name, loom_tools::permission(name)?))) {
         return Err(wrong(named_without_permission(agent, name, key)));
     }
     names.extend(loom_tools::names(configured).map(str::to_owned));
     Ok(names)
+}
+
+/// Whether there is a folder in which an agent could work.
+fn has_folder(app: &App) -> bool {
+    app.workspace.folder.as_ref().is_some_and(|folder| folder.is_dir())
 }
 
 /// Why a list of tools does not name one that comes with a permission.
@@ -113,12 +132,18 @@ fn further(app: &App, agent: &str, is_shown: Arc<IsShown>, names: &[String]) -> 
     Ok(further)
 }
 
-/// The tools that an agent may call, and the names of the others there are (`/tools`).
+/// The tools that an agent may call, and the names of the others there are (`/tools`). `model` is the one that is asked,
+/// once it is known.
 ///
 /// # Errors
 /// One that is configured cannot be read.
-pub(crate) fn shown(app: &App, agent: &str) -> Result<ToolsShown, CommandError> {
-    let named = given(app, agent)?;
+pub(super) fn shown(
+    app: &App,
+    agent: &str,
+    session: SessionType,
+    model: Option<&ModelInfo>,
+) -> Result<ToolsShown, CommandError> {
+    let named = given(app, agent, session)?;
     let wrong = |why| CommandError::usage(why, "correct it in config.toml");
     let further = further(app, agent, nothing_shown(), &named).map_err(wrong)?;
     let found = ToolRegistry::described(further, &named);
@@ -132,7 +157,8 @@ pub(crate) fn shown(app: &App, agent: &str) -> Result<ToolsShown, CommandError> 
         .collect();
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     let others = there(app).into_iter().filter(|name| !named.contains(name)).collect();
-    Ok(ToolsShown { agent: agent.to_owned(), tools, others })
+    let untaken = model.filter(|model| !model.tools).map(ModelInfo::full_name);
+    Ok(ToolsShown { agent: agent.to_owned(), tools, others, untaken, has_folder: has_folder(app) })
 }
 
 /// What a conversation has shown that is none.

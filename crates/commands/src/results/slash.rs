@@ -85,6 +85,10 @@ pub struct ToolsShown {
     pub tools: Vec<ToolShown>,
     /// The names of those it may not.
     pub others: Vec<String>,
+    /// The model that is asked, where it takes no tools.
+    pub untaken: Option<String>,
+    /// Whether there is a folder in which they could work.
+    pub has_folder: bool,
 }
 
 /// A tool that an agent may call.

@@ -2,7 +2,6 @@
 
 use agent::session::OpenedSession;
 use futures_util::future::BoxFuture;
-use loom::source::DEFAULT_AGENT;
 use loom::{Op, TreeId, ViewName};
 use store::SessionId;
 
@@ -24,7 +23,7 @@ use crate::results::{CommandOutcome, Done};
 use crate::rights::Asker;
 use crate::table::Command;
 use crate::tree::SiblingChoice;
-use crate::{approvals, chat, contexts, file_changes, tree};
+use crate::{approvals, contexts, file_changes, tree};
 
 /// What comes of an input line.
 #[derive(Debug, Clone, PartialEq)]
@@ -201,7 +200,7 @@ impl App {
                     conversation.keep_settings(self, asker).await?;
                     CommandOutcome::Model(shown)
                 }
-                SlashCommand::Tools => CommandOutcome::Tools(chat::tools::shown(self, DEFAULT_AGENT)?),
+                SlashCommand::Tools => CommandOutcome::Tools(conversation.tools_shown(self)?),
                 SlashCommand::Policy { reset } => {
                     if reset {
                         conversation.take_back_permissions(self, asker).await?;

@@ -237,3 +237,30 @@ fn a_changed_file_waits_for_the_next_session_or_is_read_at_once_as_configured() 
     let reload = Bootstrap { reload: true, ..changed(ChangedFiles::Inject) };
     assert!(drawn(&next(reload, after(&first), &desk))[1].contains("be bold"));
 }
+
+#[test]
+fn other_tools_are_read_at_once_and_told() {
+    let mut desk = Desk::of(Mode::Dialogue);
+    desk.say(Role::User, vec![Block::text("hello")]);
+    let names = |assembled: &Assembled| {
+        let Prompt::Chat(chat) = &assembled.prompt else { panic!("a dialogue is a chat") };
+        chat.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>()
+    };
+    // Some of them wait: those count, too.
+    let many =
+        Bootstrap { tools: (0..50).map(|n| tool(&format!("tool-{n:02}"), 1, n < 3)).collect(), ..full() };
+    let first = next(many.clone(), Previous::default(), &desk);
+    assert_eq!(names(&first), ["call_tool", "tool-00", "tool-01", "tool-02", "tool_search"]);
+    let same = next(many.clone(), after(&first), &desk);
+    assert_eq!((&same.prefix, same.notices.len()), (&first.prefix, 0));
+    let mut fewer = many.clone();
+    fewer.tools.pop();
+    let mut other = many.clone();
+    other.tools[1].description.push_str("and more");
+    for (boot, is_sent) in [(full(), true), (fewer, false), (other, true)] {
+        let told = next(boot.clone(), after(&first), &desk);
+        assert_eq!(told.prefix, next(boot, Previous::default(), &desk).prefix);
+        let is_told = told.notices.iter().any(|line| line.starts_with("read again: the tools; that costs"));
+        assert_eq!(is_told, is_sent, "only what is sent costs: {:?}", told.notices);
+    }
+}

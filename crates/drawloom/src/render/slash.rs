@@ -203,7 +203,11 @@ pub(super) fn tools(found: &ToolsShown, to: OutputStyle) -> String {
     if found.tools.is_empty() {
         let set =
             format!("`drawloom config set agents.{}.tools '[\"read\", \"grep\"]'`", to.text(&found.agent));
-        shown += &wrapped(&format!("the model may call no tools: {set} names some"), "", to);
+        let why = if found.has_folder { "" } else { " without a workspace (`--workspace DIR`)" };
+        shown += &wrapped(&format!("the model may call no tools{why}: {set} names some"), "", to);
+    }
+    if let Some(model) = &found.untaken {
+        shown += &wrapped(&format!("they are not sent: {} takes no tools", to.text(model)), "", to);
     }
     if !found.others.is_empty() {
         shown += &wrapped(&to.dim(&format!("not given to it: {}", found.others.join(", "))), "", to);

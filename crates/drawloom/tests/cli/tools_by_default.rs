@@ -1,0 +1,98 @@
+//! Which tools a model is offered where the configuration names none (docs/decisions/0029).
+
+use serde_json::{Value, json};
+
+use crate::server::{self, Server};
+use crate::world::{World, text};
+
+/// A world with a folder to work in and two models that take tools, one in a small window, and one that takes none.
+fn world(more: &str) -> (World, Server) {
+    let world = World::new();
+    let near =
+        Server::start(|path, _| path.ends_with("/chat/completions").then(|| server::chat("", "Said.", 10)));
+    let base = near.base();
+    world.write(
+        "config.toml",
+        &format!(
+            "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{base}\"\nwindow = 64000\nplace = \"local\"\n\
+             [models.\"box/small\"]\nwindow = 12000\n[models.\"box/mute\"]\ntools = false\n{more}"
+        ),
+    );
+    std::fs::create_dir_all(world.path("project")).unwrap();
+    (world, near)
+}
+
+/// The tools of the last request.
+fn offered(near: &Server) -> Vec<String> {
+    let body = near.bodies().pop().unwrap();
+    let tools = body["tools"].as_array().cloned().unwrap_or_default();
+    tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The tools of a request that a conversation in the folder sends.
+fn offered_in_folder(world: &World, near: &Server, more: &[&str]) -> Vec<String> {
+    let project = text(&world.path("project"));
+    world.ok(&[&["--workspace", &project, "chat", "-m", "Hi"], more].concat());
+    offered(near)
+}
+
+#[test]
+fn a_conversation_in_a_workspace_offers_what_works_there() {
+    let (world, near) = world("[tools.mine]\ncommand = \"true\"\ndescription = \"Does nothing.\"\n");
+    let tools = offered_in_folder(&world, &near, &[]);
+    for name in ["read", "edit", "exec", "grep", "web_fetch", "plan", "mine"] {
+        assert!(tools.iter().any(|tool| tool == name), "{name} is not among {tools:?}");
+    }
+    assert!(!tools.iter().any(|tool| tool.starts_with("loom_") || tool == "web_search"), "{tools:?}");
+    let project = text(&world.path("project"));
+    let (_, shown) = world.json(&["--workspace", &project, "chat", "-m", "/tools"]);
+    let of = |key: &str| shown[key].as_array().unwrap().len();
+    assert!(of("tools") > 15 && of("others") == 13, "all but those of the loom: {shown}");
+}
+
+#[test]
+fn nothing_is_offered_without_a_workspace_to_a_question_and_to_models_that_take_none() {
+    let (world, near) = world("");
+    world.ok(&["chat", "-m", "Hi"]);
+    assert_eq!(offered(&near), Vec::<String>::new(), "without a workspace");
+    let project = text(&world.path("project"));
+    world.ok(&["--workspace", &project, "ask", "Hi"]);
+    assert_eq!(offered(&near), Vec::<String>::new(), "a single question");
+    for model in ["box/mute", "box/small"] {
+        assert_eq!(
+            offered_in_folder(&world, &near, &["--model", model, "--new"]),
+            Vec::<String>::new(),
+            "{model}"
+        );
+    }
+    let shown = world.ok(&["chat", "-m", "/tools"]);
+    assert!(shown.starts_with("the model may call no tools without a workspace"), "{shown}");
+}
+
+#[test]
+fn what_is_named_is_offered_wherever_it_can_be() {
+    let (world, near) = world("[agents.assistant]\ntools = [\"read\"]\n");
+    assert_eq!(offered_in_folder(&world, &near, &[]), ["read"]);
+    assert_eq!(offered_in_folder(&world, &near, &["--model", "box/small", "--new"]), ["read"]);
+    let project = text(&world.path("project"));
+    world.ok(&["--workspace", &project, "ask", "Hi"]);
+    assert_eq!(offered(&near), ["read"]);
+    world.ok(&["--workspace", &project, "chat", "--new", "--model", "box/mute", "-m", "Hi"]);
+    assert_eq!(offered(&near), Vec::<String>::new());
+    let (_, shown) = world.json(&["--workspace", &project, "context", "show"]);
+    assert!(shown.to_string().contains("this model takes no tools"), "{shown}");
+    world.ok(&["config", "set", "agents.assistant.tools", "[]"]);
+    assert_eq!(offered_in_folder(&world, &near, &["--new"]), Vec::<String>::new());
+}
+
+#[test]
+fn a_model_that_takes_tools_gets_them_when_it_is_asked_instead() {
+    let (world, near) = world("");
+    let project = text(&world.path("project"));
+    let typed = b"Hi\n/tools\n/model box/m\nAnd now?\n/quit\n";
+    let run = world.fed(&["--workspace", &project, "--model", "box/mute", "chat"], typed);
+    assert!(run.code == Some(0) && run.out.contains("they are not sent: box/mute takes no tools"), "{run:?}");
+    let bodies: Vec<Value> = near.bodies();
+    let with_tools = |body: &Value| body["tools"] != Value::Null && body["tools"] != json!([]);
+    assert_eq!(bodies.iter().map(with_tools).collect::<Vec<_>>(), [false, true]);
+}
