@@ -8,9 +8,12 @@ use workspace::trust::Accepted;
 use workspace::{FileProblem, ReadRules, RelativePath, Root};
 
 /// The owner's sessions begin with these, in this order.
-const OWNERS: [&str; 5] = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md"];
+const OWNERS: [&str; 5] = [AGENTS, "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md"];
 /// Sessions of their own begin with this alone.
-const ISOLATED: [&str; 1] = ["AGENTS.md"];
+const ISOLATED: [&str; 1] = [AGENTS];
+const AGENTS: &str = "AGENTS.md";
+/// Is read where there is no AGENTS.md.
+const CLAUDE: &str = "CLAUDE.md";
 /// A file is read to this size, in bytes; what is sent of it is far less.
 const MAX_BYTES: u64 = 1024 * 1024;
 /// Who the agent is, unless a profile says otherwise.
@@ -25,11 +28,17 @@ pub fn bootstrap(root: Option<&Root>, accepted: &Accepted, kind: SessionKind, ma
         SessionKind::Main | SessionKind::Temporary => &OWNERS,
         SessionKind::Isolated => &ISOLATED,
     };
-    for name in root.iter().flat_map(|_| names) {
-        match root.map(|root| file(root, accepted, name, masker)) {
-            Some(Ok(Some(file))) => boot.files.push(file),
-            Some(Err(why)) => boot.left_out.push(((*name).to_owned(), why)),
-            Some(Ok(None)) | None => {}
+    let Some(root) = root else { return boot };
+    for name in names {
+        let candidates: &[&str] = if *name == AGENTS { &[AGENTS, CLAUDE] } else { &[*name] };
+        // The first that is there.
+        for name in candidates {
+            match file(root, accepted, name, masker) {
+                Ok(Some(file)) => boot.files.push(file),
+                Ok(None) => continue,
+                Err(why) => boot.left_out.push(((*name).to_owned(), why)),
+            }
+            break;
         }
     }
     boot
@@ -85,6 +94,11 @@ mod tests {
             ["AGENTS.md"]
         );
         assert!(names(&bootstrap(None, &Accepted::All, SessionKind::Main, &none)).is_empty());
+        std::fs::write(folder.path().join("CLAUDE.md"), "Be kind.").unwrap();
+        assert_eq!(bootstrap(Some(&root), &Accepted::All, SessionKind::Main, &none), main);
+        std::fs::remove_file(folder.path().join("AGENTS.md")).unwrap();
+        let instead = bootstrap(Some(&root), &Accepted::All, SessionKind::Main, &none);
+        assert_eq!(names(&instead), ["CLAUDE.md", "USER.md", "TOOLS.md"]);
     }
 
     #[test]
