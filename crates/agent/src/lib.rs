@@ -46,6 +46,7 @@ pub mod session;
 pub mod spend;
 mod stop_cutter;
 pub mod stored;
+mod turn_bounds;
 pub mod variant;
 mod workspace_trust;
 
@@ -66,7 +67,7 @@ pub use prepared_request::{PreparedRequest, window_notice};
 pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource, WindowNotice};
 pub use runtime::{LEASE, Runtime};
 pub use send::resend;
-pub use session::turn::limits::TurnBounds;
 pub use session::{OpenedSession, SessionChoice, TurnConfig, steering};
 pub use spend::{SpendLimiter, TurnSpending};
+pub use turn_bounds::TurnBounds;
 pub use variant::RequestVariant;

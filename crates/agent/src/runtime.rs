@@ -17,8 +17,8 @@ use crate::call::Call;
 use crate::error::AgentError;
 use crate::fallback::Fallbacks;
 use crate::lasting_rules::LastingRules;
-use crate::session::turn::limits::TurnBounds;
 use crate::spend::{SpendLimiter, TurnSpending};
+use crate::turn_bounds::TurnBounds;
 
 /// How long a lease lasts that is not renewed, unless the runtime says otherwise.
 pub const LEASE: Duration = Duration::from_secs(30);

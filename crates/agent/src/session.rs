@@ -13,7 +13,7 @@ mod operation;
 mod settings;
 pub mod steering;
 mod task;
-pub(crate) mod turn;
+mod turn;
 mod unanswered;
 mod waiting_files;
 

@@ -6,7 +6,7 @@ mod approval;
 mod calls;
 mod config;
 mod file_changes;
-pub(crate) mod limits;
+mod limits;
 mod next_place;
 
 use std::sync::Arc;

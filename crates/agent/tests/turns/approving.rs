@@ -86,7 +86,7 @@ async fn a_call_that_runs_does_not_wait_for_an_answer_about_another() {
     fs::write(folder.path().join("b.txt"), "weft").unwrap();
     let rule = PolicyRule {
         decision: policy::Decision::Ask,
-        tool: "read path=b.txt".parse().unwrap(),
+        tool: vec!["read path=b.txt".parse().unwrap()],
         unless: Vec::new(),
         sessions: Vec::new(),
         reason: None,

@@ -207,6 +207,35 @@ async fn a_limit_is_a_question_to_whoever_is_there() {
     }
 }
 
+#[tokio::test]
+async fn an_answer_with_many_calls_comes_to_the_limit_within_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let call =
+        |first: &str, second: &str| format!(r#"{{"name": "list", "arguments": {{{first}, {second}}}}}"#);
+    let (path, ignored) = (r#""path": ".""#, r#""path2": 1"#);
+    let pair = [call(path, ignored), call(ignored, path)].join(",");
+    let calls = [pair.as_str(); 4].join(",");
+    let lines = format!(r#"{{"tool_calls": [{calls}]}}"#);
+    let house = House::new();
+    let process = house.process("chat");
+    let session = spawn(&process.runtime, &Sessions::default(), &process.enter().await.session);
+    let mut events = session.events(1);
+    let asked = Arc::new(with_tools(&lines, folder.path()));
+    let key = process.runtime.new_id().unwrap();
+    let say = SessionOperation::Say(Box::new(said(key, asked, TurnInput::text("first"))));
+    session.send(say).await.unwrap();
+    let mut results = 0;
+    let outcome = loop {
+        match events.next().await.unwrap().event {
+            SessionEvent::Result { .. } => results += 1,
+            SessionEvent::Finished { outcome, .. } => break outcome,
+            _ => {}
+        }
+    };
+    let ended = outcome.error.map(|error| error.0.failure().code.into_owned());
+    assert_eq!((results, ended.as_deref()), (3, Some("limit")));
+}
+
 /// A process that began both calls of an answer, of which the first has its result.
 async fn begun(process: &Process) {
     let model =

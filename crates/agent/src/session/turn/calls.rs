@@ -4,13 +4,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{Stream, StreamExt as _};
 use loom::operation::TimelineEffect;
 use loom::plan::{CallResult, NewText};
 use loom::{
-    Author, AuthorKind, Block, Digest, NodeId, Op, PositionId, Role, Seq, ToolStatus, TreeId, TreeReader,
-    Trust, ViewName,
+    Author, AuthorKind, Block, Digest, NodeId, NodeRow, Op, PositionId, Role, Seq, ToolStatus, TreeId,
+    TreeReader, Trust, ViewName,
 };
 use media::Picture;
 use serde_json::Value;
@@ -65,6 +65,8 @@ struct AnswerCalls {
     answer: NodeId,
     /// The lowest trust its request sent, and the agent's at most.
     trust: Trust,
+    /// The text from outside that its request sent, as a person is told of it.
+    outside: Option<String>,
     /// The operation that began its turn.
     part_of: Option<Seq>,
     calls: Vec<AskedCall>,
@@ -99,8 +101,22 @@ impl AnswerCalls {
             .collect();
         let answer = row.node.position.original();
         let (trust, part_of) = (row.node.trust, turn_of(rows, view)?);
-        Ok((!calls.is_empty()).then_some(Self { answer, trust, part_of, calls }))
+        let outside = outside_text(rows, &row)?;
+        Ok((!calls.is_empty()).then_some(Self { answer, trust, outside, part_of, calls }))
     }
+}
+
+/// What of the request of an answer came from outside: by its node, who wrote it, and how it begins (spec: security §14).
+fn outside_text(rows: &dyn TreeReader, answer: &NodeRow) -> Result<Option<String>, loom::RowError> {
+    let generation = answer.node.generation.filter(|_| answer.node.trust == Trust::Outside);
+    let Some(generation) = generation.map(|id| rows.generation(id)).transpose()?.flatten() else {
+        return Ok(None);
+    };
+    let manifest = crate::stored::manifest(rows, generation.manifest)?;
+    let node = manifest.and_then(|manifest| manifest.tainted_by);
+    let Some(row) = node.map(|node| rows.node(node)).transpose()?.flatten() else { return Ok(None) };
+    let (author, begins) = (&row.node.author.id, text::title::title(&row.node.said()));
+    Ok(Some(format!("text from outside: {}, {author}: {begins}", row.short_id)))
 }
 
 impl Turn<'_> {
@@ -118,11 +134,19 @@ impl Turn<'_> {
         let (who, view) = (&Principal::Owner, site.view.clone());
         let read = move |rows: &dyn TreeReader| AnswerCalls::read(rows, &view, node);
         let read = self.runtime.read(who, site.tree, read).await?;
-        let Some(AnswerCalls { answer, trust, part_of, calls }) = read else { return Ok(Called::Nothing) };
+        let Some(AnswerCalls { answer, trust, outside, part_of, calls }) = read else {
+            return Ok(Called::Nothing);
+        };
+        let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
         let mut last = answer.as_position();
         for batch in batches(registry, calls) {
             let mut running = FuturesUnordered::new();
             for (asked, checked) in batch {
+                if limits.end_calls() {
+                    last =
+                        self.keep_ended((site, part_of), &mut running, (last, trust), answer, limits).await?;
+                    limits.require(self.runtime, &asker).await?;
+                }
                 limits.count(&asked.tool, &asked.arguments);
                 self.log.push(SessionEvent::Call {
                     answer,
@@ -139,7 +163,12 @@ impl Turn<'_> {
                     Ok(checked) => {
                         let checked = if site.config.plan { checked.in_plan_mode() } else { checked };
                         let checked = Arc::new(checked);
-                        let proposed = ProposedCall { tool: &asked.tool, checked: &checked, trust };
+                        let proposed = ProposedCall {
+                            tool: &asked.tool,
+                            checked: &checked,
+                            trust,
+                            outside: outside.as_deref(),
+                        };
                         let asked_since = Instant::now();
                         let permit = {
                             let mut permit = pin!(self.permit(site, limits.denied(), proposed));
@@ -181,20 +210,12 @@ impl Turn<'_> {
                     }
                 }
             }
-            // Several run beside each other only if they all read.
-            while let Some((asked, claim, (output, changed))) = running.next().await {
-                if changed {
-                    limits.begin_same_calls_anew();
-                }
-                last =
-                    self.keep((site, part_of), (last, trust), (answer, &asked), output, Some(claim)).await?;
-            }
+            last = self.keep_ended((site, part_of), &mut running, (last, trust), answer, limits).await?;
             // What was not started has no result, and a request says that it was not.
             if site.held.cancel().is_cancelled() {
                 return Err(AgentError::Stopped);
             }
         }
-        let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
         limits.require(self.runtime, &asker).await?;
         let view = site.view.clone();
         let tip = self.runtime.read(who, site.tree, move |rows| loom::render::tip(rows, &view)).await?;
@@ -209,6 +230,24 @@ impl Turn<'_> {
         let started = self.runtime.store.start_call(&Principal::Owner, site.tree, new).await;
         self.named(site.held, started.map_err(AgentError::from)).await?;
         Ok(claim)
+    }
+
+    /// Keeps the results of the calls that run, as they come. Returns the position of the last.
+    async fn keep_ended(
+        &self,
+        place: (&CallSite<'_>, Option<Seq>),
+        running: &mut (impl Stream<Item = EndedCall> + Unpin),
+        (mut last, trust): (PositionId, Trust),
+        answer: NodeId,
+        limits: &mut TurnLimits,
+    ) -> Result<PositionId, AgentError> {
+        while let Some((asked, claim, (output, changed))) = running.next().await {
+            if changed {
+                limits.begin_same_calls_anew();
+            }
+            last = self.keep(place, (last, trust), (answer, &asked), output, Some(claim)).await?;
+        }
+        Ok(last)
     }
 
     /// Makes a result a node below the one before it. Returns its position.
@@ -248,6 +287,9 @@ impl Turn<'_> {
     }
 }
 
+/// A call that has ended, with what it brought and whether it changed a file.
+type EndedCall = (AskedCall, Claim, (ToolOutput, bool));
+
 /// A call and what its check says.
 type CheckedOrRefused = (AskedCall, Result<CheckedCall, ToolOutput>);
 
@@ -275,7 +317,7 @@ async fn run(
     (changes, place): (CallChanges, CallPlace),
     asked: AskedCall,
     claim: Claim,
-) -> (AskedCall, Claim, (ToolOutput, bool)) {
+) -> EndedCall {
     let cancel = held.cancel();
     let ran = tokio::task::spawn_blocking(move || {
         let output = checked.run(&cancel, &changes, &place);

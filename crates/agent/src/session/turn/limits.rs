@@ -8,24 +8,7 @@ use crate::error::AgentError;
 use crate::event::QuestionKind;
 use crate::questions::{Decision, Question, QuestionContext};
 use crate::runtime::Runtime;
-
-/// How much a turn does until somebody says that it may go on; then as much again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TurnBounds {
-    pub model_calls: u32,
-    /// Time without that in which people are waited for.
-    pub time: Duration,
-    /// Tokens that were sent and received, estimated where nobody reported them.
-    pub tokens: u64,
-    /// Calls of one tool with the same arguments, as long as no file changes.
-    pub same_calls: u32,
-}
-
-impl Default for TurnBounds {
-    fn default() -> Self {
-        Self { model_calls: 40, time: Duration::from_secs(2 * 3_600), tokens: 2_000_000, same_calls: 3 }
-    }
-}
+use crate::turn_bounds::TurnBounds;
 
 /// Characters of arguments in a question.
 const SHOWN: usize = 200;
@@ -79,9 +62,12 @@ impl TurnLimits {
         &mut self.denied
     }
 
-    /// Counts a call of a tool.
+    /// Counts a call of a tool. The order of keys makes no other call.
     pub(super) fn count(&mut self, tool: &str, arguments: &serde_json::Value) {
-        *self.same.entry((tool.to_owned(), arguments.to_string())).or_default() += 1;
+        let canonical =
+            loom::content::canonical(arguments).ok().and_then(|json| String::from_utf8(json).ok());
+        let arguments = canonical.unwrap_or_else(|| arguments.to_string());
+        *self.same.entry((tool.to_owned(), arguments)).or_default() += 1;
     }
 
     /// A file changed: calls that were made before may say something else now.
@@ -91,21 +77,34 @@ impl TurnLimits {
 
     /// Whether the turn has to end at its next answer.
     pub(super) fn are_met(&self) -> bool {
-        self.is_met || self.met().is_some()
+        self.is_met || self.met(self.began.elapsed()).is_some()
     }
 
-    /// What of the whole turn has come to its limit, with the question whether it may go on.
-    fn met(&self) -> Option<(String, String)> {
+    /// Whether no further call of an answer may begin before somebody says so: an answer can hold any number of them.
+    pub(super) fn end_calls(&self) -> bool {
+        let time = self.began.elapsed().saturating_sub(self.waited);
+        time >= self.allowed.time || self.repeated().is_some()
+    }
+
+    /// A call that was made with the same arguments too often, and how often.
+    fn repeated(&self) -> Option<(&(String, String), u32)> {
+        let most = self.bounds.same_calls;
+        self.same.iter().find(|(_, number)| **number >= most).map(|(call, number)| (call, *number))
+    }
+
+    /// What of the whole turn, which began so long ago, has come to its limit, with the question whether it may go on.
+    fn met(&self, since: Duration) -> Option<(String, String)> {
         let (bounds, allowed) = (self.bounds, self.allowed);
         if self.model_calls >= allowed.model_calls {
             let what = format!("the model was asked {} times in this turn", self.model_calls);
             return Some((what, format!("{} more?", bounds.model_calls)));
         }
-        let time = self.began.elapsed().saturating_sub(self.waited);
+        let time = since.saturating_sub(self.waited);
         if time >= allowed.time {
-            let minutes = |time: Duration| time.as_secs().div_ceil(60);
-            let what = format!("the turn takes {} minutes", minutes(time));
-            return Some((what, format!("{} more?", minutes(bounds.time))));
+            return Some((
+                format!("the turn takes {}", spoken(time)),
+                format!("{} more?", spoken(bounds.time)),
+            ));
         }
         if self.tokens >= allowed.tokens {
             let grouped = text::number::grouped;
@@ -124,16 +123,16 @@ impl TurnLimits {
         runtime: &Runtime,
         asker: &QuestionContext<'_>,
     ) -> Result<(), AgentError> {
-        if let Some(question) = self.met() {
+        if let Some(question) = self.met(self.began.elapsed()) {
             self.ask(runtime, asker, question).await?;
             let (bounds, allowed) = (self.bounds, &mut self.allowed);
             allowed.model_calls = self.model_calls.saturating_add(bounds.model_calls);
             allowed.time = self.began.elapsed().saturating_sub(self.waited).saturating_add(bounds.time);
             allowed.tokens = self.tokens.saturating_add(bounds.tokens);
         }
-        let most = self.bounds.same_calls;
-        let repeated = self.same.iter().find(|(_, number)| **number >= most);
-        if let Some(((tool, arguments), number)) = repeated.map(|(call, number)| (call.clone(), *number)) {
+        if let Some(((tool, arguments), number)) =
+            self.repeated().map(|(call, number)| (call.clone(), number))
+        {
             let shown: String = text::terminal::one_line(&arguments).chars().take(SHOWN).collect();
             let what = format!("{tool} was called {number} times with {shown}, and no file changed between");
             self.ask(runtime, asker, (what, "go on?".to_owned())).await?;
@@ -160,12 +159,22 @@ impl TurnLimits {
     }
 }
 
+/// As a person says it: whole seconds of less than two minutes, else minutes, begun ones included.
+fn spoken(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds => format!("{} minutes", seconds.div_ceil(60)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn met(limits: &TurnLimits) -> String {
-        limits.met().map_or_else(String::new, |(what, question)| format!("{what}: {question}"))
+    fn met(limits: &TurnLimits, minutes: u64) -> String {
+        limits
+            .met(Duration::from_secs(60 * minutes))
+            .map_or_else(String::new, |(what, question)| format!("{what}: {question}"))
     }
 
     #[test]
@@ -176,20 +185,20 @@ mod tests {
         limits.count_tokens(2_999);
         assert!(!limits.are_met(), "{limits:?}");
         limits.count_tokens(1);
-        assert_eq!(met(&limits), "3,000 tokens were sent and received in this turn: 3,000 more?");
+        assert_eq!(met(&limits, 0), "3,000 tokens were sent and received in this turn: 3,000 more?");
         limits.count_model_call();
-        assert_eq!(met(&limits), "the model was asked 2 times in this turn: 2 more?");
+        assert_eq!(met(&limits, 0), "the model was asked 2 times in this turn: 2 more?");
         assert!(limits.are_met());
     }
 
     #[test]
     fn time_in_which_people_are_waited_for_does_not_count() {
         let mut limits = TurnLimits::new(TurnBounds { time: Duration::ZERO, ..TurnBounds::default() });
-        assert_eq!(met(&limits), "the turn takes 0 minutes: 0 more?");
+        assert_eq!(met(&limits, 0), "the turn takes 0 s: 0 s more?");
         limits.bounds.time = Duration::from_secs(90 * 60);
         limits.allowed = limits.bounds;
-        limits.began = Instant::now().checked_sub(Duration::from_secs(100 * 60)).unwrap_or(limits.began);
         limits.leave_out(Duration::from_secs(20 * 60));
-        assert_eq!(met(&limits), "");
+        assert_eq!(met(&limits, 109), "");
+        assert_eq!(met(&limits, 110), "the turn takes 90 minutes: 90 minutes more?");
     }
 }

@@ -16,6 +16,8 @@ const ANNOTATE: &str = "loom_annotate";
 const BOOKMARK: &str = "loom_bookmark";
 const PRUNE: &str = "loom_prune";
 const PIN: &str = "loom_pin";
+/// Characters of a note that is pinned: it goes along with every message.
+const NOTE: usize = 2_000;
 
 /// The names of them.
 pub(super) const NAMES: [&str; 6] = [ANNOTATE, BOOKMARK, EDIT, PIN, PRUNE, SWITCH];
@@ -112,7 +114,7 @@ struct PruneArguments {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PinArguments {
-    /// The note; empty to take it away.
+    /// The note, at most 2,000 characters; empty to take it away.
     text: String,
 }
 
@@ -217,6 +219,10 @@ fn prune(agent: &LoomAgent, place: &CallPlace, asked: &PruneArguments) -> Result
 fn pin(agent: &LoomAgent, place: &CallPlace, asked: PinArguments) -> Result<(String, Trust), String> {
     if place.trust == Trust::Outside {
         return Err("text from outside is in view, and a note would instruct later turns".to_owned());
+    }
+    let chars = asked.text.chars().count();
+    if chars > NOTE {
+        return Err(format!("the note has {chars} characters, and at most {NOTE} are pinned: shorten it"));
     }
     let at = agent.tree(place, None)?;
     let args = |text| NoteArgs { tree: at.arg(), text, depth: None };

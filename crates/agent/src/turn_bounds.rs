@@ -1,0 +1,21 @@
+//! How much one turn may do (spec: agent §1 *Limits*).
+
+use std::time::Duration;
+
+/// How much a turn does until somebody says that it may go on; then as much again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnBounds {
+    pub model_calls: u32,
+    /// Time without that in which people are waited for.
+    pub time: Duration,
+    /// Tokens that were sent and received, estimated where nobody reported them.
+    pub tokens: u64,
+    /// Calls of one tool with the same arguments, as long as no file changes.
+    pub same_calls: u32,
+}
+
+impl Default for TurnBounds {
+    fn default() -> Self {
+        Self { model_calls: 40, time: Duration::from_secs(2 * 3_600), tokens: 2_000_000, same_calls: 3 }
+    }
+}
