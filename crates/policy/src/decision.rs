@@ -70,8 +70,10 @@ pub enum Reason {
 /// Rule that decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleReason {
-    /// Place among the rules, from 0.
+    /// Place among the general rules or those of the agent, from 0.
     pub index: usize,
+    /// The agent for which alone it holds; none of a general rule.
+    pub agent: Option<String>,
     /// Decision and pattern, as they are written.
     pub rule: String,
     /// The owner's own reason.
@@ -97,7 +99,9 @@ impl fmt::Display for Reason {
 
 impl fmt::Display for RuleReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rule {} ({})", self.index + 1, self.rule)?;
+        write!(f, "rule {}", self.index + 1)?;
+        self.agent.as_ref().map_or(Ok(()), |agent| write!(f, " of agent {agent}"))?;
+        write!(f, " ({})", self.rule)?;
         self.reason.as_ref().map_or(Ok(()), |reason| write!(f, ": {reason}"))
     }
 }

@@ -131,7 +131,7 @@ impl Policy {
             sessions: vec![session.kind],
             reason: None,
         };
-        let with = Self::new(self.rules().iter().chain([&rule]).cloned().collect()).ok()?;
+        let with = self.with(&rule).ok()?;
         (with.decide(call, session).decision == Decision::Allow).then_some(rule)
     }
 }

@@ -21,9 +21,17 @@ pub enum PolicyError {
     FutileAllow { number: usize, pattern: String },
 }
 
-/// Rules of the owner above the default table.
+/// Rules of the owner above the default table: the general ones, and those of one agent behind them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
+    rules: Vec<PolicyRule>,
+    of_agent: Option<AgentRules>,
+}
+
+/// Rules that hold for one agent alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct AgentRules {
+    agent: String,
     rules: Vec<PolicyRule>,
 }
 
@@ -43,11 +51,52 @@ impl Policy {
                 return Err(PolicyError::FutileAllow { number, pattern: pattern.to_string() });
             }
         }
-        Ok(Self { rules })
+        Ok(Self { rules, of_agent: None })
     }
 
+    /// The same with the rules of an agent besides. An allow rule of either goes behind each rule that asks or denies, so
+    /// that an agent's rules loosen nothing that a general rule says.
+    ///
+    /// # Errors
+    /// As [`Self::new`], of the agent's rules.
+    pub fn for_agent(&self, agent: &str, rules: Vec<PolicyRule>) -> Result<Self, PolicyError> {
+        let Self { rules, .. } = Self::new(rules)?;
+        let of_agent = (!rules.is_empty()).then(|| AgentRules { agent: agent.to_owned(), rules });
+        Ok(Self { rules: self.rules.clone(), of_agent })
+    }
+
+    /// The same with one more general rule.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn with(&self, rule: &PolicyRule) -> Result<Self, PolicyError> {
+        let with = Self::new(self.rules.iter().chain([rule]).cloned().collect())?;
+        Ok(Self { of_agent: self.of_agent.clone(), ..with })
+    }
+
+    /// The general rules.
     pub fn rules(&self) -> &[PolicyRule] {
         &self.rules
+    }
+
+    /// The rules of the agent.
+    pub fn rules_of_agent(&self) -> &[PolicyRule] {
+        self.of_agent.as_ref().map_or(&[], |own| &own.rules)
+    }
+
+    /// The general rules and then those of the agent, each with the agent whose it is and its place among the rules of that
+    /// owner, from 0.
+    pub fn placed_rules(&self) -> impl Iterator<Item = (Option<&str>, usize, &PolicyRule)> {
+        self.all_rules().map(|PlacedRule { agent, index, rule }| (agent, index, rule))
+    }
+
+    /// All rules, each with the agent whose it is and its place among the rules of that owner, from 0.
+    fn all_rules(&self) -> impl Iterator<Item = PlacedRule<'_>> {
+        let placed = |agent| move |(index, rule)| PlacedRule { agent, index, rule };
+        let own = self.of_agent.as_ref();
+        let agent = own.map(|own| own.agent.as_str());
+        let general = self.rules.iter().enumerate().map(placed(None));
+        general.chain(self.rules_of_agent().iter().enumerate().map(placed(agent)))
     }
 
     /// Decides on a call. In an unattended session the decision is never [`Decision::Ask`].
@@ -93,16 +142,9 @@ impl Policy {
     }
 
     /// Rules of a decision that hold in a session.
-    fn rules_of(
-        &self,
-        decision: Decision,
-        session: &SessionFacts,
-    ) -> impl Iterator<Item = (usize, &PolicyRule)> {
+    fn rules_of(&self, decision: Decision, session: &SessionFacts) -> impl Iterator<Item = PlacedRule<'_>> {
         let kind = session.kind;
-        self.rules
-            .iter()
-            .enumerate()
-            .filter(move |(_, rule)| rule.decision == decision && rule.holds_in(kind))
+        self.all_rules().filter(move |placed| placed.rule.decision == decision && placed.rule.holds_in(kind))
     }
 
     /// First rule of a decision that is about the call, or may be.
@@ -113,8 +155,8 @@ impl Policy {
         session: &SessionFacts,
         wanted: Match,
     ) -> Option<RuleReason> {
-        self.rules_of(decision, session).find_map(|(index, rule)| match view.falls_to(rule) {
-            (found, Some(pattern)) if found >= wanted => Some(reason(index, rule, pattern)),
+        self.rules_of(decision, session).find_map(|placed| match view.falls_to(placed.rule) {
+            (found, Some(pattern)) if found >= wanted => Some(placed.reason(pattern)),
             _ => None,
         })
     }
@@ -131,22 +173,36 @@ impl Policy {
     /// First of the rules that together cover all of a call, reading left out.
     fn allowed_by(&self, view: &CallView<'_>, session: &SessionFacts) -> Option<RuleReason> {
         let rules = self.rules_of(Decision::Allow, session);
-        let rules: Vec<_> = rules.filter(|(_, rule)| !view.is_taken_out(rule)).collect();
+        let rules: Vec<_> = rules.filter(|placed| !view.is_taken_out(placed.rule)).collect();
         let mut first = None;
         for item in view.demands() {
-            let found = rules.iter().find_map(|(index, rule)| {
-                let pattern = rule.tool.iter().find(|pattern| view.covers(pattern, item))?;
-                Some((*index, *rule, pattern))
+            let found = rules.iter().find_map(|placed| {
+                let pattern = placed.rule.tool.iter().find(|pattern| view.covers(pattern, item))?;
+                Some((*placed, pattern))
             })?;
             first = first.or(Some(found));
         }
-        first.map(|(index, rule, pattern)| reason(index, rule, pattern))
+        first.map(|(placed, pattern)| placed.reason(pattern))
     }
 }
 
-fn reason(index: usize, rule: &PolicyRule, pattern: &Pattern) -> RuleReason {
-    let text = format!("{} {pattern}", rule.decision.name());
-    RuleReason { index, rule: text, reason: rule.reason.clone() }
+/// A rule with the place by which messages name it.
+#[derive(Clone, Copy)]
+struct PlacedRule<'a> {
+    agent: Option<&'a str>,
+    index: usize,
+    rule: &'a PolicyRule,
+}
+
+impl PlacedRule<'_> {
+    fn reason(self, pattern: &Pattern) -> RuleReason {
+        RuleReason {
+            index: self.index,
+            agent: self.agent.map(str::to_owned),
+            rule: format!("{} {pattern}", self.rule.decision.name()),
+            reason: self.rule.reason.clone(),
+        }
+    }
 }
 
 /// Shortest of what the rows that ask let an answer hold for.

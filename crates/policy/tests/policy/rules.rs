@@ -176,3 +176,45 @@ fn an_unknown_key_or_a_bad_pattern_is_refused_by_its_place() {
     let schema = schemars::schema_for!(PolicyRule);
     assert_eq!(schema.as_value()["additionalProperties"], false);
 }
+
+/// Rules of an agent as they stand in configuration.
+fn rules_of(text: &str) -> Vec<PolicyRule> {
+    configured(text).rules().to_vec()
+}
+
+#[test]
+fn rules_of_an_agent_narrow_the_general_ones_and_never_widen_them() {
+    let general = policy(&["deny write path='docs/**'", "ask write path='src/**'"]);
+    let allowing = rules_of("[[rules]]\ndecision = 'allow'\ntool = ['write', 'effect:net']");
+    let widened = general.for_agent("poet", allowing).unwrap();
+    for (path, decision) in [("docs/a.md", Decision::Deny), ("src/a.rs", Decision::Ask)] {
+        assert_eq!(decided(&widened, &file(PathAccess::Write, path), &CHAT), decision, "{path}");
+    }
+    let denying = rules_of("[[rules]]\ndecision = 'deny'\ntool = ['write']\nreason = 'it reads'");
+    let general = policy(&["allow write"]);
+    let narrowed = general.for_agent("poet", denying).unwrap();
+    let verdict = narrowed.decide(&file(PathAccess::Write, "x"), &CHAT);
+    assert_eq!(verdict.decision, Decision::Deny);
+    assert_eq!(verdict.reason.to_string(), "rule 1 of agent poet (deny write): it reads");
+    // The control, and what it allows of the table's questions.
+    assert_eq!(decided(&general, &file(PathAccess::Write, "x"), &CHAT), Decision::Allow);
+    let online = online("git fetch");
+    let allowing = rules_of("[[rules]]\ndecision = 'allow'\ntool = ['exec git *', 'effect:net']");
+    assert_eq!(decided(&policy(&[]), &online, &CHAT), Decision::Ask);
+    assert_eq!(decided(&policy(&[]).for_agent("poet", allowing).unwrap(), &online, &CHAT), Decision::Allow);
+}
+
+#[test]
+fn an_answer_for_good_is_not_offered_behind_a_question_of_an_agents_rule() {
+    let asking = rules_of("[[rules]]\ndecision = 'ask'\ntool = ['write']");
+    let call = file(PathAccess::Write, "x");
+    let own = policy(&[]).for_agent("poet", asking).unwrap();
+    let answers = own.lasting_answers(&call, &CHAT);
+    assert!(answers.session.is_some() && answers.always.is_none(), "{answers:?}");
+    assert_eq!(
+        own.placed_rules().map(|(agent, index, _)| (agent, index)).collect::<Vec<_>>(),
+        [(Some("poet"), 0)]
+    );
+    let empty = vec![PolicyRule { tool: Vec::new(), ..own.rules_of_agent()[0].clone() }];
+    assert!(matches!(policy(&[]).for_agent("poet", empty), Err(PolicyError::NoPattern(1))));
+}
