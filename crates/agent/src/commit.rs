@@ -302,7 +302,7 @@ async fn make_nodes(
         provider: info.provider.clone(),
         model: info.name.clone(),
         kind: info.kind,
-        author: agent_author(&source.ask.agent),
+        author: agent_author(&source.ask.agent, source.ask.profile),
         dialect: source.prepared.encoded.dialect().as_str().to_owned(),
         trust: source.prepared.assembled.trust.min(Trust::Agent),
         inputs: source.prepared.assembled.inputs.clone(),
@@ -313,9 +313,9 @@ async fn make_nodes(
     store_response(runtime, call, begun, origin, reading, source.ask.part_of, follow).await
 }
 
-/// A model as the author of what it writes for an agent.
-pub(crate) fn agent_author(agent: &str) -> Author {
-    Author { kind: AuthorKind::Model, id: agent.to_owned(), profile: None }
+/// A model as the author of what it writes for an agent of this profile.
+pub(crate) fn agent_author(agent: &str, profile: Option<Digest>) -> Author {
+    Author { kind: AuthorKind::Model, id: agent.to_owned(), profile }
 }
 
 /// What became of a response.

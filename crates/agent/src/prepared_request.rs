@@ -307,7 +307,7 @@ impl PreparedRequest {
             place: self.place.clone(),
             purpose: ask.purpose,
             manifest: self.digest,
-            profile: None,
+            profile: ask.profile,
             reserved,
             runs: self.assembled.loom_runs(),
             settings: Some(settings),

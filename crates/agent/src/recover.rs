@@ -265,7 +265,7 @@ impl Runtime {
                 provider,
                 model,
                 kind,
-                author: agent_author(&agent),
+                author: agent_author(&agent, begun.row.profile),
                 dialect: dialect.as_str().to_owned(),
                 trust,
                 inputs: Vec::new(),

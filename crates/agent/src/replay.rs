@@ -78,6 +78,7 @@ impl RecordedRequest<'_> {
             tree: self.generation.tree,
             source: path.into(),
             agent: self.agent.to_owned(),
+            profile: self.generation.profile,
             params,
             part_of: None,
             guards: Vec::new(),

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use context::dialogue::{Dependencies, DialogueRequest, assemble};
 use context::document::{DocumentRequest, document};
 use context::{
-    Assembled, Bootstrap, ContinuationForm, Estimator, NothingRemembered, ReplayConstraints, RequestPiece,
-    TargetModel, TokenBudget, WorkspaceTrust, of_prompt,
+    Assembled, Bootstrap, ContinuationForm, Estimator, NothingRemembered, Prefix, ReplayConstraints,
+    RequestPiece, TargetModel, TokenBudget, WorkspaceTrust, of_prompt,
 };
 use futures_util::future::BoxFuture;
 use loom::{
@@ -40,6 +40,8 @@ pub struct GenerationRequest {
     pub model: Arc<dyn Model>,
     /// As which agent: the author of the answer.
     pub agent: String,
+    /// Digest of the agent's profile; none where there is no agent that is configured.
+    pub profile: Option<Digest>,
     pub params: Params,
     /// The operation that wrote the drafts or the message before it: the answer is undone together with it.
     pub part_of: Option<Seq>,
@@ -254,9 +256,24 @@ impl PathRequest {
         };
         let assembled = match rows.tree()?.mode {
             Mode::Buffer => {
+                // What is repeated has what it had.
+                let system = match &previous {
+                    Some(previous) => previous.prefix.as_ref().and_then(Prefix::system),
+                    None => self.bootstrap.system.clone(),
+                };
                 let (drafts, before) = (self.drafts, base.as_ref().and_then(PreviousRequest::begins));
-                let asked =
-                    DocumentRequest { view, from, way, budget, drafts, context, instruction, again, before };
+                let asked = DocumentRequest {
+                    view,
+                    from,
+                    way,
+                    budget,
+                    drafts,
+                    system,
+                    context,
+                    instruction,
+                    again,
+                    before,
+                };
                 document(rows, &asked, estimator)
             }
             Mode::Dialogue => {

@@ -203,6 +203,7 @@ pub async fn resend(
         source: PathRequest::default().into(),
         model,
         agent: agent.to_owned(),
+        profile: earlier.profile,
         params: Params { n: earlier.reserved.len() as u32, ends_at, stop, ..Params::default() },
         part_of: None,
         guards: Vec::new(),

@@ -3,6 +3,7 @@
 //! A [`Conversation`] is what a surface holds of a session: which one, and how a model is asked there. It says things
 //! by sending operations to the session's task, and shows the task's events.
 
+mod agent_choice;
 mod ask;
 mod attached;
 mod conversation;

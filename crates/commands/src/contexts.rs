@@ -159,6 +159,7 @@ pub(crate) async fn show(
     let mut shown = shown(app, asker, &sent.manifest, sent.body.as_deref().filter(|_| args.text)).await?;
     shown.map = args.map;
     shown.manifest = Some(sent.digest);
+    shown.profile = sent.generation.profile;
     shown.cache_read = sent.usage.map(|usage| usage.cache_read);
     if let Some(reported) = reported {
         shown.used = reported;
@@ -195,6 +196,7 @@ pub(crate) async fn shown(
         left_out: left_out(manifest),
         window_start: place.window_start,
         manifest: None,
+        profile: None,
         sha256: manifest.body.sha256,
         segments: manifest
             .segments

@@ -65,7 +65,7 @@ impl App {
             Command::Approvals(ApprovalsCommand::List) => approvals::list(self, asker).await,
             Command::Approve(args) => approvals::approve(self, asker, args).await,
             Command::Deny(args) => approvals::deny(self, asker, args).await,
-            Command::Policy(PolicyCommand::List) => Ok(policies::list(self)),
+            Command::Policy(PolicyCommand::List(args)) => policies::list(self, &args),
             Command::Policy(PolicyCommand::Test(args)) => policies::test(self, &args),
             Command::Tree(command) => self.run_tree(asker, command).await,
             Command::Context(ContextCommand::Show(args)) => contexts::show(self, asker, args).await,

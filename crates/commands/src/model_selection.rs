@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use agent::{GenerationRequest, PathRequest};
-use context::ContinuationForm;
+use context::{Bootstrap, ContinuationForm, SystemPrompt};
 use loom::source::DEFAULT_AGENT;
-use loom::{Mode, Purpose, TreeId};
+use loom::{Digest, Mode, Purpose, TreeId};
 use model::{Model, Params};
 use text::cut::Boundary;
 
@@ -13,13 +13,18 @@ use crate::app::App;
 use crate::args::think::Think;
 use crate::args::tree::Sampling;
 use crate::error::CommandError;
+use crate::profile::{self, Profile};
 use crate::rights::Asker;
-use crate::settings::{Agent, Preset, Settings};
+use crate::settings::{Preset, Settings};
 
 /// One share of a `generate`: a model, how it is asked, how often.
 pub(crate) struct Share {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) agent: String,
+    /// Digest of its profile.
+    pub(crate) profile: Digest,
+    /// Its system prompt, where it is sent with a document.
+    system: Option<SystemPrompt>,
     pub(crate) params: Params,
     pub(crate) count: u32,
 }
@@ -31,12 +36,19 @@ impl Share {
     /// The request for a path of a tree.
     pub(crate) fn request(&self, app: &App, tree: TreeId, path: PathRequest) -> GenerationRequest {
         let variant = agent::RequestVariant { strategy: app.settings.strategy, ..path.variant };
+        let path = PathRequest { variant, ..path };
+        let bootstrap = Bootstrap { system: self.system.clone(), ..Bootstrap::default() };
+        let path = match &self.system {
+            Some(_) => PathRequest { bootstrap: Arc::new(bootstrap), ..path },
+            None => path,
+        };
         GenerationRequest {
             purpose: Purpose::Turn,
             tree,
-            source: PathRequest { variant, ..path }.into(),
+            source: path.into(),
             model: self.model.clone(),
             agent: self.agent.clone(),
+            profile: Some(self.profile),
             params: self.params.clone(),
             part_of: None,
             guards: Vec::new(),
@@ -62,39 +74,25 @@ pub(crate) async fn shares(
     sampling: &Sampling,
 ) -> Result<Vec<Share>, CommandError> {
     let is_document = app.read(asker, tree, |rows| Ok(rows.tree()?.mode)).await? == Mode::Buffer;
-    let base = preset(app, sampling.preset.as_deref())?;
-    let mut agents = Vec::new();
-    for name in &sampling.agents {
-        let agent = app.settings.agents.get(name).cloned();
-        let agent = agent
-            .or_else(|| (name == DEFAULT_AGENT).then(Agent::default))
-            .ok_or_else(|| CommandError::not_found("agent", name, "`drawloom config show` lists [agents]"))?;
-        // A flag wins over what the agent has.
-        let own = match sampling.preset {
-            Some(_) => base.clone(),
-            None => preset(app, agent.preset.as_deref())?,
-        };
-        agents.push((name.clone(), agent.model.clone(), agent.n, own));
-    }
-    if agents.is_empty() {
-        agents.push((DEFAULT_AGENT.to_owned(), None, None, base.clone()));
-    }
+    let default = [DEFAULT_AGENT.to_owned()];
+    let names = if sampling.agents.is_empty() { &default[..] } else { &sampling.agents };
     let mut shares = Vec::new();
-    for (agent, model, n, preset) in agents {
-        // What a preset of a flag says comes before what the agent has.
-        let by_flag = sampling.preset.is_some();
-        let own = if by_flag { preset.n.or(n) } else { n.or(preset.n) };
-        let count = sampling.n.or(own).unwrap_or(1);
+    for name in names {
+        let profile = Profile::of(app, name)?;
+        let preset = profile::preset_with(app, &profile.agent, sampling.preset.as_deref())?;
+        let count = sampling.n.or(preset.n).unwrap_or(1);
         if count == 0 {
             return Err(CommandError::usage(
                 "no sibling was asked for",
                 "ask for at least one sibling: -n 1",
             ));
         }
-        let model = app.model(model_name(app, &base, model.as_deref(), &preset)).await?;
+        let model = app.model(model_name(app, &preset)).await?;
         let asked = params(&preset, sampling);
         let params = Params { thinking: asked.thinking.or(app.settings.think), ..asked };
-        let mut share = Share { params, model, agent, count };
+        let digest = profile.digest(&app.settings);
+        let system = profile.system.filter(|_| is_document && profile.agent.buffer_system_context);
+        let mut share = Share { params, model, agent: name.clone(), profile: digest, count, system };
         if is_document {
             share.limited();
         }
@@ -103,17 +101,10 @@ pub(crate) async fn shares(
     Ok(shares)
 }
 
-/// The model that is asked: that of a flag, else of the preset that a flag names, else of the agent, else of its own preset,
-/// else the default one.
-pub(crate) fn model_name<'a>(
-    app: &'a App,
-    by_flag: &'a Preset,
-    agent: Option<&'a str>,
-    of_agent: &'a Preset,
-) -> Option<&'a str> {
+/// The model that is asked: that of a flag, else of the preset in force, else the default one.
+pub(crate) fn model_name<'a>(app: &'a App, preset: &'a Preset) -> Option<&'a str> {
     let Settings { named, model, .. } = &app.settings;
-    let of_flags = named.as_deref().or(by_flag.model.as_deref());
-    of_flags.or(agent).or(of_agent.model.as_deref()).or(model.as_deref())
+    named.as_deref().or(preset.model.as_deref()).or(model.as_deref())
 }
 
 /// A preset of the configuration; the empty one, if none is named.

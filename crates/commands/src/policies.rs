@@ -1,17 +1,35 @@
 //! `policy list` and `policy test`: what is decided on calls of tools, and why (spec: agent §4).
 
+use loom::source::DEFAULT_AGENT;
 use policy::{Attendance, Reason, SessionFacts, SessionType};
 
 use crate::app::App;
-use crate::args::policy::TestArgs;
+use crate::args::policy::{ListArgs, TestArgs};
 use crate::chat::tools;
 use crate::error::CommandError;
+use crate::profile;
 use crate::results::CommandOutcome;
 use crate::results::policy::{PolicyRules, PolicyTested};
 
-/// `policy list`.
-pub(crate) fn list(app: &App) -> CommandOutcome {
-    CommandOutcome::PolicyRules(PolicyRules::of(&app.settings.policy))
+/// `policy list`: the general rules, and those of one agent or of each.
+///
+/// # Errors
+/// There is no such agent.
+pub(crate) fn list(app: &App, args: &ListArgs) -> Result<CommandOutcome, CommandError> {
+    let settings = &app.settings;
+    let mut shown = PolicyRules::of(&settings.policy);
+    let names: Vec<&String> = match &args.agent {
+        Some(name) => {
+            profile::agent(settings, name)?;
+            vec![name]
+        }
+        None => settings.agents.keys().collect(),
+    };
+    for name in names {
+        let of_agent = PolicyRules::of(&profile::policy(settings, name)?).rules.into_iter();
+        shown.rules.extend(of_agent.filter(|rule| rule.agent.is_some()));
+    }
+    Ok(CommandOutcome::PolicyRules(shown))
 }
 
 /// `policy test`.
@@ -26,7 +44,9 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
             r#"write them as an object in single quotes: '{"path":"notes.md"}'"#,
         )
     })?;
-    let scope = tools::scope(app, kind, std::slice::from_ref(&args.tool))?;
+    let agent = args.agent.as_deref().unwrap_or(DEFAULT_AGENT);
+    profile::agent(&app.settings, agent)?;
+    let scope = tools::scope(app, agent, kind, std::slice::from_ref(&args.tool))?;
     let registry = tools::all(app, scope).map_err(|why| CommandError::usage(why, "please report this"))?;
     let checked = registry.check(&args.tool, &arguments).map_err(|refused| {
         CommandError::usage(refused.text, "`drawloom policy test TOOL ARGS`, as a model would call it")
@@ -42,11 +62,12 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
     let verdict = checked.decide(&facts, &[]);
     let rule = match &verdict.reason {
         Reason::Row(_) | Reason::Permitted(_) => None,
-        Reason::Rule(rule) | Reason::Unread(rule) | Reason::Unanswered(rule) => Some(rule.index + 1),
+        Reason::Rule(rule) | Reason::Unread(rule) | Reason::Unanswered(rule) => Some(rule),
     };
     Ok(CommandOutcome::PolicyTested(PolicyTested {
         decision: verdict.decision,
-        rule,
+        rule: rule.map(|rule| rule.index + 1),
+        agent: rule.and_then(|rule| rule.agent.clone()),
         why: verdict.reason.to_string(),
     }))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use egress::HostPort;
 use loom::plan::MAX_NODE_BYTES;
 use model::Thinking;
-use policy::{Effect, Policy};
+use policy::{Effect, Policy, PolicyRule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -50,7 +50,27 @@ pub struct Preset {
     pub think: Option<Thinking>,
 }
 
-/// An agent: a model with the way of asking it.
+impl Preset {
+    /// This, and where it says nothing, what another says.
+    #[must_use]
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            name: self.name.or(other.name),
+            model: self.model.or(other.model),
+            n: self.n.or(other.n),
+            temperature: self.temperature.or(other.temperature),
+            top_p: self.top_p.or(other.top_p),
+            min_p: self.min_p.or(other.min_p),
+            max_tokens: self.max_tokens.or(other.max_tokens),
+            stop: if self.stop.is_empty() { other.stop } else { self.stop },
+            seed: self.seed.or(other.seed),
+            logprobs: self.logprobs.or(other.logprobs),
+            think: self.think.or(other.think),
+        }
+    }
+}
+
+/// An agent: a model with the way of asking it, and what it may do.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Agent {
@@ -59,8 +79,35 @@ pub struct Agent {
     /// Siblings it adds.
     #[schemars(range(min = 1, max = 64), extend("unit" = "nodes"))]
     pub n: Option<u32>,
-    /// The preset by which it is asked.
+    /// The preset by which it is asked. What is set here goes before what the preset says.
     pub preset: Option<String>,
+    /// Its system prompt in conversations, in place of the built-in one. One that is given to a session goes before it.
+    pub system: Option<String>,
+    /// The file with its system prompt, in place of `system`: UTF-8 text in the folder `agents` beside config.toml.
+    pub system_file: Option<PathBuf>,
+    /// Whether its system prompt is sent with documents, too.
+    pub buffer_system_context: bool,
+    /// Sampling temperature.
+    #[schemars(range(min = 0, max = 5))]
+    pub temperature: Option<f64>,
+    /// Nucleus sampling.
+    #[schemars(range(min = 0, max = 1))]
+    pub top_p: Option<f64>,
+    /// Least probability, relative to the likeliest token.
+    #[schemars(range(min = 0, max = 1))]
+    pub min_p: Option<f64>,
+    /// Tokens an answer may have.
+    #[schemars(range(min = 1), extend("unit" = "tokens"))]
+    pub max_tokens: Option<u32>,
+    /// Texts to stop at; also `sentence` and `paragraph`.
+    pub stop: Vec<String>,
+    /// Seed of the sampling.
+    pub seed: Option<i64>,
+    /// Alternatives a token to keep probabilities of.
+    #[schemars(range(min = 0, max = 20))]
+    pub logprobs: Option<u8>,
+    /// How much the model thinks before it answers.
+    pub think: Option<Thinking>,
     /// The tools it may call in a conversation: `glob`, `grep`, `list` and `read`, which look at files of the workspace,
     /// `copy`, `delete`, `edit`, `mkdir`, `move`, `patch` and `write`, which change them, `exec` and
     /// `process`, which run commands in a sandbox, `web_fetch` and, where a search engine is configured, `web_search`,
@@ -69,6 +116,10 @@ pub struct Agent {
     /// for `ask`, for a model that takes none, and for one whose window has fewer than 16,000 tokens. `[]` is none. Those
     /// of the loom come with the permissions below and are not named here.
     pub tools: Option<Vec<String>>,
+    /// Rules on its calls of tools beside those of `[policy]`, in `[[agents.NAME.policy]]`: a decision (allow, ask or
+    /// deny) and the patterns it is about. They allow nothing that a rule of `[policy]` asks about or denies.
+    #[schemars(extend("format" = "rules"))]
+    pub policy: Vec<PolicyRule>,
     /// Whether it may look at the tree of the conversation it works in, its branches included: `loom_view`, `loom_list`
     /// and `loom_tree`.
     pub loom_aware: bool,
@@ -84,11 +135,14 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// A permission that stands without the one it needs.
+    /// Looks for keys that do not go together: a permission without the one it needs, two system prompts.
     ///
     /// # Errors
-    /// The permission with what it needs, by their keys.
-    pub fn check_permissions(&self) -> Result<(), String> {
+    /// The keys, with what they need.
+    pub fn check(&self) -> Result<(), String> {
+        if self.system.is_some() && self.system_file.is_some() {
+            return Err("system and system_file are both set: it takes one of them".to_owned());
+        }
         let needs = [
             ("loom_write", self.loom_write, "loom_aware", self.loom_aware),
             ("loom_generate", self.loom_generate, "loom_aware", self.loom_aware),
@@ -99,6 +153,23 @@ impl Agent {
         match needs.into_iter().find(|(_, is_given, _, is_met)| *is_given && !is_met) {
             Some((key, _, needed, _)) => Err(format!("{key} needs {needed} = true")),
             None => Ok(()),
+        }
+    }
+
+    /// What it says of model, number and sampling itself.
+    pub(crate) fn own_preset(&self) -> Preset {
+        Preset {
+            name: None,
+            model: self.model.clone(),
+            n: self.n,
+            temperature: self.temperature,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            max_tokens: self.max_tokens,
+            stop: self.stop.clone(),
+            seed: self.seed,
+            logprobs: self.logprobs,
+            think: self.think,
         }
     }
 }
@@ -192,6 +263,8 @@ pub struct Settings {
     pub model: Option<String>,
     /// The one named on the command line.
     pub named: Option<String>,
+    /// The default of the configuration.
+    pub default_model: Option<String>,
     /// Names of the weights that run in this program, which keep to no schema. Some may not be fetched yet.
     pub embedded: Vec<String>,
     /// Models that old requests may be sent to although they went elsewhere.

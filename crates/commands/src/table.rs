@@ -163,7 +163,7 @@ impl Command {
             || matches!(
                 self,
                 Self::Approvals(ApprovalsCommand::List)
-                    | Self::Policy(PolicyCommand::List | PolicyCommand::Test(_))
+                    | Self::Policy(PolicyCommand::List(_) | PolicyCommand::Test(_))
                     | Self::Tree(TreeCommand::Export(_))
                     | Self::Backup(_)
             )
@@ -202,12 +202,12 @@ impl Command {
 impl PolicyCommand {
     /// Whether it changes the rules, which stand in the surface's files.
     pub const fn changes_rules(&self) -> bool {
-        !matches!(self, Self::List | Self::Test(_))
+        !matches!(self, Self::List(_) | Self::Test(_))
     }
 
     const fn spec(&self) -> Spec {
         let name = match self {
-            Self::List => "policy list",
+            Self::List(_) => "policy list",
             Self::Allow(_) => "policy allow",
             Self::Ask(_) => "policy ask",
             Self::Deny(_) => "policy deny",

@@ -20,9 +20,8 @@ pub const TOTAL_CAP: usize = 24_000;
 /// No file is cut to fewer characters than this.
 pub const LEAST: usize = 400;
 
-/// Source of the text that says who the agent is: what is built in, or what the owner said.
-const IDENTITY: &str = "identity";
-pub(crate) const SYSTEM: &str = "system";
+/// Source of the built-in text that says who the agent is.
+pub(crate) const IDENTITY: &str = "identity";
 
 /// A file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,8 +40,8 @@ pub struct BootFile {
 pub struct Bootstrap {
     /// Who the agent is; empty for nobody.
     pub identity: String,
-    /// System prompt the owner gave this session, in place of the identity.
-    pub system: Option<String>,
+    /// System prompt of the owner's, in place of the identity.
+    pub system: Option<SystemPrompt>,
     /// The owner's files, in the order they are sent.
     pub files: Vec<BootFile>,
     /// Files that were not read, with why.
@@ -60,6 +59,28 @@ pub struct Bootstrap {
     pub reload: bool,
     /// Whether texts of a workspace may be sent.
     pub workspace: WorkspaceTrust,
+}
+
+/// System prompt that the owner wrote: for a session, or for an agent in its profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemPrompt {
+    /// Name of its source, as `system` or the key of a profile.
+    pub source: String,
+    /// Why it is sent.
+    pub reason: String,
+    pub text: String,
+}
+
+impl SystemPrompt {
+    /// One that was given to a session.
+    pub fn of_session(text: String) -> Self {
+        Self { source: "system".to_owned(), reason: "the system prompt of this session".to_owned(), text }
+    }
+
+    /// One of an agent's profile, by the key it stands under.
+    pub fn of_agent(key: String, text: String) -> Self {
+        Self { source: key, reason: "the system prompt of this agent".to_owned(), text }
+    }
 }
 
 /// Whether texts of a workspace may be sent.
@@ -90,9 +111,10 @@ impl Bootstrap {
         *self == Self { changed_files, reload, workspace, ..Self::default() }
     }
 
-    /// The text that says who the agent is, and the name of its source.
-    pub(crate) fn identity(&self) -> (&'static str, &str) {
-        self.system.as_deref().map_or((IDENTITY, &self.identity), |system| (SYSTEM, system))
+    /// The text that says who the agent is, behind the name of its source and the reason.
+    pub(crate) fn identity(&self) -> (&str, &str, &str) {
+        let built_in = (IDENTITY, "always", &*self.identity);
+        self.system.as_ref().map_or(built_in, |system| (&*system.source, &*system.reason, &*system.text))
     }
 
     /// The lowest trust among the files.
@@ -102,7 +124,7 @@ impl Bootstrap {
 
     /// The files within their caps, for a share of the window of `tokens` tokens that the identity is part of.
     pub fn fit(&self, tokens: u64, estimator: &Estimator) -> Vec<TrimmedFile<'_>> {
-        fit(&self.files, tokens.saturating_sub(estimator.of(self.identity().1)), estimator)
+        fit(&self.files, tokens.saturating_sub(estimator.of(self.identity().2)), estimator)
     }
 }
 

@@ -5,7 +5,7 @@ use loom::reader::Injection;
 use loom::{NodeId, PositionId, Role, TextOffset, TreeReader, Trust};
 
 use crate::activation::{ChangedFiles, FileChange, changes, is_of_file, reverted, standing, topic};
-use crate::bootstrap::{Bootstrap, SYSTEM, WorkspaceTrust};
+use crate::bootstrap::{Bootstrap, SystemPrompt, WorkspaceTrust};
 use crate::circling;
 use crate::dialogue::{Dependencies, DialogueRequest};
 use crate::document::Pinned;
@@ -408,9 +408,8 @@ fn differs(frozen: &Prefix, bootstrap: &Bootstrap) -> bool {
 /// Whether another system prompt of the owner's stands above than there is now. It is the owner's own act, so it holds
 /// from the next request on, whatever the cache has.
 fn has_other_system(sent: &Prefix, bootstrap: &Bootstrap) -> bool {
-    let is_system = |source: &Source| matches!(source, Source::Product { name } if name == SYSTEM);
-    let sent = sent.texts.iter().find(|text| text.kind == Kind::Identity && is_system(&text.source));
-    sent.map(|text| text.text.as_str()) != bootstrap.system.as_deref()
+    let text = |system: &SystemPrompt| system.text.clone();
+    sent.system().as_ref().map(text) != bootstrap.system.as_ref().map(text)
 }
 
 /// Whether other tools stand above, or wait, than there are now. A process keeps the list it began with, so this is another

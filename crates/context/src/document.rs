@@ -1,6 +1,6 @@
 //! The request for a document: its text and nothing that is not the owner's (spec: context §7).
 //!
-//! No system prompt, no injections. What is longer than the budget starts later: the start moves forward by a
+//! No system prompt but one that the owner wants there, no injections. What is longer than the budget starts later: the start moves forward by a
 //! quarter of the window to a paragraph (else a sentence, else a cluster) and stays there, so that prefix and
 //! cache live in between. No marker stands in the prose.
 
@@ -13,12 +13,14 @@ use loom::{
 };
 use model::{Chat, ChatPart, PartId, Prompt, TextPart};
 
+use crate::bootstrap::SystemPrompt;
 use crate::budget::TokenBudget;
 use crate::estimate::Estimator;
 use crate::held;
 use crate::manifest::ContinuationForm;
 use crate::of_prompt::messages;
 use crate::piece::{Assembled, ContextError, RequestPiece};
+use crate::prefix::Prefix;
 use crate::replay::ReplayConstraints;
 use crate::segment::{Kind, SegmentOutcome, Source};
 use crate::tail::Tail;
@@ -39,6 +41,8 @@ pub struct DocumentRequest {
     pub budget: TokenBudget,
     /// Whether pending edits and the working buffer count as text: for a look at the next request.
     pub drafts: bool,
+    /// System prompt of the owner's, sent before everything else.
+    pub system: Option<SystemPrompt>,
     /// Nodes sent before the document.
     pub context: Vec<NodeId>,
     /// Nodes sent before everything else, as instructions.
@@ -71,7 +75,7 @@ pub fn document(
     let fixed = pinned.tokens(estimator);
     if fixed > request.budget.budget / 2 {
         return Err(ContextError::TooLong {
-            what: "what is pinned (head, note and extra inputs)".to_owned(),
+            what: "what is pinned (system prompt, head, note and extra inputs)".to_owned(),
             needed: fixed,
             budget: request.budget.budget / 2,
         });
@@ -162,7 +166,7 @@ pub fn document(
         runs: run.into_iter().collect(),
         begins,
         left: left.into_iter().collect(),
-        prefix: None,
+        prefix: request.system.as_ref().map(Prefix::of_document),
         injected: Vec::new(),
         notices: Vec::new(),
         way: Some(request.way),
@@ -208,6 +212,7 @@ fn cut_for(text: &str, target: u64, estimator: &Estimator) -> usize {
 /// What is sent besides the text: head, note, extra inputs.
 #[derive(Default)]
 pub(crate) struct Pinned {
+    pub(crate) system: Option<SystemPrompt>,
     pub(crate) head: Option<NodeRow>,
     pub(crate) note: Option<(NodeRow, usize)>,
     pub(crate) context: Vec<NodeRow>,
@@ -218,7 +223,8 @@ pub(crate) struct Pinned {
 
 impl Pinned {
     fn read(rows: &dyn TreeReader, request: &DocumentRequest) -> Result<Self, RowError> {
-        Self::of(rows, &request.view, &request.context, &request.instruction)
+        let pinned = Self::of(rows, &request.view, &request.context, &request.instruction)?;
+        Ok(Self { system: request.system.clone(), ..pinned })
     }
 
     pub(crate) fn of(
@@ -261,7 +267,8 @@ impl Pinned {
     }
 
     pub(crate) fn tokens(&self, estimator: &Estimator) -> u64 {
-        self.rows().map(|row| estimator.of(&row.node.text())).sum()
+        let system = self.system.as_ref().map_or(0, |system| estimator.of(&system.text));
+        system + self.rows().map(|row| estimator.of(&row.node.text())).sum::<u64>()
     }
 
     pub(crate) fn trust(&self) -> Trust {
@@ -306,6 +313,11 @@ impl Build<'_> {
         TextPart::new(id, text)
     }
 
+    fn system(&mut self, system: &SystemPrompt) -> TextPart {
+        let source = Source::Product { name: system.source.clone() };
+        self.part(Kind::Identity, source, &system.reason, Some(Trust::Owner), &system.text)
+    }
+
     fn node(&mut self, kind: Kind, reason: &str, row: &NodeRow) -> TextPart {
         let source = Source::Node { node: row.node.id, position: row.node.position };
         let text = row.node.text().into_owned();
@@ -331,6 +343,12 @@ impl Build<'_> {
     /// Everything in one text: instructions, head, extra inputs, the document with the note in its place.
     fn raw(&mut self, pinned: &Pinned, text: &str, buffer: &str, trust: Trust) -> Prompt {
         let mut parts = Vec::new();
+        if let Some(system) = &pinned.system {
+            parts.push(self.system(system));
+            if !system.text.ends_with("\n\n") {
+                parts.push(self.part(Kind::Framing, Source::Dialect, "a blank line", None, "\n\n"));
+            }
+        }
         for (row, kind, reason) in leading(pinned) {
             parts.push(self.node(kind, reason, row));
             let ends = row.node.text().ends_with("\n\n");
@@ -394,6 +412,7 @@ impl Build<'_> {
                 text,
             )
         };
+        messages.extend(pinned.system.iter().map(|system| ChatPart::System(self.system(system))));
         if way == ContinuationForm::Instructed {
             messages.push(ChatPart::System(product(self, "continue", CONTINUE)));
         }

@@ -51,7 +51,7 @@ pub mod zone;
 
 pub use activation::{ChangedFiles, Previous};
 pub use body::{BodyDelta, StoredBody};
-pub use bootstrap::{BootFile, Bootstrap, WorkspaceTrust};
+pub use bootstrap::{BootFile, Bootstrap, SystemPrompt, WorkspaceTrust};
 pub use budget::TokenBudget;
 pub use calibration::Calibration;
 pub use cover::cover;

@@ -9,7 +9,7 @@ use loom::{PositionId, Trust};
 use model::{PartId, TextPart, ToolSchema};
 use serde::{Deserialize, Serialize};
 
-use crate::bootstrap::Bootstrap;
+use crate::bootstrap::{Bootstrap, IDENTITY, SystemPrompt};
 use crate::document::Build;
 use crate::estimate::Estimator;
 use crate::piece::RequestPiece;
@@ -68,6 +68,30 @@ impl Prefix {
     /// What of `boot` stands above the boundary in a window of so many tokens.
     pub fn fit(boot: &Bootstrap, window: u64, target: &TargetModel, estimator: &Estimator) -> Self {
         PrefixBuilder::new(boot, window, target, estimator).fitted()
+    }
+
+    /// What stands above a document: a system prompt alone.
+    pub(crate) fn of_document(system: &SystemPrompt) -> Self {
+        let text = FrozenText {
+            kind: Kind::Identity,
+            source: Source::Product { name: system.source.clone() },
+            reason: system.reason.clone(),
+            trust: Trust::Owner,
+            decision: SegmentOutcome::Sent,
+            text: system.text.clone(),
+        };
+        Self { texts: vec![text], ..Self::default() }
+    }
+
+    /// The system prompt of the owner's in it.
+    pub fn system(&self) -> Option<SystemPrompt> {
+        self.texts.iter().find_map(|frozen| match &frozen.source {
+            Source::Product { name } if frozen.kind == Kind::Identity && name != IDENTITY => {
+                let (source, reason, text) = (name.clone(), frozen.reason.clone(), frozen.text.clone());
+                Some(SystemPrompt { source, reason, text })
+            }
+            _ => None,
+        })
     }
 
     /// Tokens of it, estimated.

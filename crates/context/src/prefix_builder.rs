@@ -136,18 +136,18 @@ impl<'a> PrefixBuilder<'a> {
         let memory = self.boot.memory.as_ref();
         let observed = memory.map_or(0, |memory| self.estimator.of(&memory.observed(&self.observed)));
         let messages = self.estimator.of_messages(self.files.len() + 3);
-        tools + self.estimator.of(self.boot.identity().1) + self.file_tokens() + skills + observed + messages
+        tools + self.estimator.of(self.boot.identity().2) + self.file_tokens() + skills + observed + messages
     }
 
     /// Writes everything down in its order.
     fn finish(mut self) -> Prefix {
-        let (source, identity) = self.boot.identity();
+        let (source, reason, identity) = self.boot.identity();
         if !identity.is_empty() {
             let source = Source::Product { name: source.to_owned() };
             self.text(
                 Kind::Identity,
                 source,
-                "always",
+                reason,
                 Trust::Owner,
                 identity.to_owned(),
                 SegmentOutcome::Sent,

@@ -22,8 +22,8 @@ use text::bytes::size;
 use text::terminal::visible;
 use workspace::StoreGuard;
 
-use crate::config::Config;
 use crate::config::rules::ConfigRules;
+use crate::config::{Config, known_rules};
 use crate::context_windows::ContextWindows;
 use crate::embedded::{self, Embedded};
 use crate::models::ConfiguredModels;
@@ -181,6 +181,7 @@ pub(crate) fn open(
     let settings = Settings {
         model: named.map(str::to_owned).or_else(|| config.model.default.clone()),
         named: named.map(str::to_owned),
+        default_model: config.model.default.clone(),
         embedded: embedded::names(),
         replay: config.model.replay.clone(),
         presets: config.presets.clone(),
@@ -396,7 +397,7 @@ fn start(home: &Home, name: &'static str, clock: &Clock) -> Result<Instance, Com
 
 /// The rules on calls of tools. One that says nothing is refused: what it was to deny would be allowed.
 fn policy_of(config: &Config) -> Result<Policy, CommandError> {
-    let rules = config.policy.rules(config.tools.keys());
+    let rules = known_rules(&config.policy.rules, config.tools.keys());
     rules.map_err(|why| CommandError::usage(why, "correct [[policy.rules]] in config.toml"))
 }
 

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "cli/agents.rs"]
+mod agents;
 #[path = "cli/answers.rs"]
 mod answers;
 #[path = "cli/approvals.rs"]

@@ -11,6 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "WrittenSettings", into = "WrittenSettings")]
 pub struct SessionSettings {
+    /// The agent that answers; the default one without it.
+    pub agent: Option<String>,
     pub model: Option<ChosenModel>,
     pub thinking: Option<Thinking>,
     /// System prompt in place of the built-in one.
@@ -64,6 +66,8 @@ pub struct ChosenModel {
 #[serde(default, deny_unknown_fields)]
 struct WrittenSettings {
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
+    agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     place: Option<ModelPlace>,
@@ -96,6 +100,7 @@ impl TryFrom<WrittenSettings> for SessionSettings {
 
     fn try_from(written: WrittenSettings) -> Result<Self, Self::Error> {
         let WrittenSettings {
+            agent,
             model,
             place,
             thinking,
@@ -113,16 +118,17 @@ impl TryFrom<WrittenSettings> for SessionSettings {
         }
         let sampling = SessionSampling { temperature, max_tokens, seed, preset };
         let model = model.map(|name| ChosenModel { name, place });
-        Ok(Self { model, thinking, system, sampling, plan, allowed, files })
+        Ok(Self { agent, model, thinking, system, sampling, plan, allowed, files })
     }
 }
 
 impl From<SessionSettings> for WrittenSettings {
     fn from(settings: SessionSettings) -> Self {
-        let SessionSettings { model, thinking, system, sampling, plan, allowed, files } = settings;
+        let SessionSettings { agent, model, thinking, system, sampling, plan, allowed, files } = settings;
         let place = model.as_ref().and_then(|model| model.place);
         let SessionSampling { temperature, max_tokens, seed, preset } = sampling;
         Self {
+            agent,
             model: model.map(|model| model.name),
             place,
             thinking,
@@ -174,6 +180,7 @@ impl SessionSettings {
             }
         }
         Self {
+            agent: changed(self.agent, &before.agent, theirs.agent),
             model: changed(self.model, &before.model, theirs.model),
             thinking: changed(self.thinking, &before.thinking, theirs.thinking),
             system: changed(self.system, &before.system, theirs.system),
@@ -225,6 +232,7 @@ mod tests {
         assert_eq!(bare, r#"{"model":"a/m","thinking":"high","files":["file"]}"#);
         assert_eq!(SessionSettings::read(&bare).unwrap(), all);
         all.model = all.model.map(|model| ChosenModel { place: Some(ModelPlace::Local), ..model });
+        all.agent = Some("poet".to_owned());
         all.system = Some("Speak plainly.".to_owned());
         all.plan = true;
         all.allowed = vec![serde_json::from_str(r#"["write path=docs/a.md"]"#).unwrap()];

@@ -66,7 +66,17 @@ fn ask(
 ) -> GenerationRequest {
     let TurnConfig { model, agent, params, .. } = config(model);
     let source = prompt.into().into();
-    GenerationRequest { purpose, tree, source, model, agent, params, part_of: None, guards: Vec::new() }
+    GenerationRequest {
+        profile: None,
+        part_of: None,
+        guards: Vec::new(),
+        purpose,
+        tree,
+        source,
+        model,
+        agent,
+        params,
+    }
 }
 
 fn text(outcome: &GenerationOutcome) -> &str {

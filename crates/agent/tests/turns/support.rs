@@ -209,6 +209,7 @@ pub(crate) fn config(model: &Arc<dyn Model>) -> TurnConfig {
         purpose: Purpose::Turn,
         model: Arc::clone(model),
         agent: "main".to_owned(),
+        profile: None,
         params: Params { n: 1, ..Params::default() },
         bootstrap: Arc::new(Bootstrap::default()),
         strategy: context::Strategy::default(),

@@ -63,6 +63,10 @@ pub struct RequestArgs {
     #[arg(long = "file", value_name = "FILE")]
     #[serde(default)]
     pub files: Vec<PathBuf>,
+    /// The agent of the configuration that answers in the session from now on [default: assistant].
+    #[arg(long, value_name = "AGENT")]
+    #[serde(default)]
+    pub agent: Option<String>,
     /// Use this preset of the configuration.
     #[arg(long, value_name = "PRESET")]
     #[serde(default)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum PolicyCommand {
     /// List your rules, with the numbers that messages name them by.
-    List,
+    List(ListArgs),
     /// Let calls run that would be asked about.
     #[command(after_help = "Example: drawloom policy allow \"exec cargo test *\"")]
     Allow(RuleArgs),
@@ -29,6 +29,15 @@ pub enum PolicyCommand {
     Test(TestArgs),
 }
 
+/// `policy list`.
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
+pub struct ListArgs {
+    /// The rules that hold for this agent alone, besides the general ones [default: those of all agents].
+    #[arg(long, value_name = "AGENT")]
+    #[serde(default)]
+    pub agent: Option<String>,
+}
+
 /// A rule to be added.
 #[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
 pub struct RuleArgs {
@@ -46,6 +55,10 @@ pub struct RuleArgs {
     #[arg(long = "session", value_name = "TYPE", value_enum)]
     #[serde(default)]
     pub sessions: Vec<SessionArg>,
+    /// The agent for which alone it holds [default: all agents].
+    #[arg(long, value_name = "AGENT")]
+    #[serde(default)]
+    pub agent: Option<String>,
 }
 
 /// A pattern that rules have.
@@ -53,6 +66,10 @@ pub struct RuleArgs {
 pub struct PatternArg {
     /// The pattern, as `policy list` shows it.
     pub pattern: String,
+    /// Remove it from the rules of this agent [default: from the general ones].
+    #[arg(long, value_name = "AGENT")]
+    #[serde(default)]
+    pub agent: Option<String>,
 }
 
 /// `policy test`.
@@ -67,6 +84,10 @@ pub struct TestArgs {
     #[arg(long, value_name = "TYPE", value_enum)]
     #[serde(default)]
     pub session: Option<SessionArg>,
+    /// The agent that calls it [default: assistant].
+    #[arg(long, value_name = "AGENT")]
+    #[serde(default)]
+    pub agent: Option<String>,
     /// As if nobody were there to answer a question.
     #[arg(long)]
     #[serde(default)]

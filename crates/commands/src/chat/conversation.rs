@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use agent::session::{ChosenModel, Name, SessionSampling};
 use agent::{AgentError, OpenedSession, SessionChoice, TurnConfig};
-use context::Zone;
+use context::{SystemPrompt, Zone};
 use futures_util::future::BoxFuture;
 use loom::ViewName;
 use model::Thinking;
@@ -36,6 +36,10 @@ pub struct Conversation {
     pub(super) config: Option<TurnConfig>,
     /// How much a model is to think, as whoever is there said.
     pub(super) think: Option<Thinking>,
+    /// The agent that was chosen in the session; the default one without it.
+    pub(super) agent: Option<String>,
+    /// System prompt of the agent's profile, once a model was looked for.
+    pub(super) agent_system: Option<SystemPrompt>,
     /// System prompt that was given in the session.
     pub(super) system: Option<String>,
     /// Whether plan mode is on, as was said in the session or cannot be known.
@@ -129,6 +133,8 @@ impl Conversation {
             view,
             config: None,
             think: None,
+            agent: None,
+            agent_system: None,
             system: None,
             plan: false,
             plan_flag: args.plan,
@@ -160,6 +166,9 @@ impl Conversation {
         };
         conversation.restore(app, asker).await?;
         conversation.require_fork(app, asker).await?;
+        if let Some(agent) = &args.request.agent {
+            conversation.answer_as(app, asker, agent).await?;
+        }
         if let Some(system) = &args.request.system {
             conversation.speak_as(app, asker, system).await?;
         }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use ::tools::ToolRegistry;
 use agent::session::{ChosenModel, SessionSampling};
 use agent::{OpenedSession, TurnConfig};
-use context::WorkspaceTrust;
+use context::{SystemPrompt, WorkspaceTrust};
 use loom::Digest;
-use loom::source::DEFAULT_AGENT;
 use model::{Model, ModelInfo, ModelPlace, OutputSchema, Params, Purpose, Thinking};
 use policy::SessionType;
 use store::{Principal, SessionKind};
@@ -20,6 +19,7 @@ use crate::args::tree::Sampling;
 use crate::egress_notice;
 use crate::error::CommandError;
 use crate::model_selection;
+use crate::profile::{self, Profile};
 use crate::results::slash::{ModelStatus, ThinkShown, ToolsShown};
 use crate::thinking;
 use crate::workspaces;
@@ -113,32 +113,34 @@ impl Conversation {
     /// The model that is asked where the session names none: that of a flag, of the preset that a flag names, of the
     /// agent, else the default one.
     fn model_by_default(&self, app: &App) -> Result<Option<String>, CommandError> {
-        let named = model_selection::preset(app, self.sampling_flags.preset.as_deref())?;
-        let agent = app.settings.agents.get(DEFAULT_AGENT);
-        let of_agent = model_selection::preset(app, agent.and_then(|agent| agent.preset.as_deref()))?;
-        let own = agent.and_then(|agent| agent.model.as_deref());
-        Ok(model_selection::model_name(app, &named, own, &of_agent).map(str::to_owned))
+        let agent = profile::agent(&app.settings, self.agent())?;
+        let preset = profile::preset_with(app, agent, self.sampling_flags.preset.as_deref())?;
+        Ok(model_selection::model_name(app, &preset).map(str::to_owned))
     }
 
     fn model_of_preset<'a>(&self, app: &'a App) -> Option<&'a str> {
         app.settings.presets.get(self.sampling_flags.preset.as_deref()?)?.model.as_deref()
     }
 
-    async fn config_with(&self, app: &App, model: Arc<dyn Model>) -> Result<TurnConfig, CommandError> {
-        let SessionSampling { temperature, max_tokens, seed, preset } = self.sampling_in_force(app);
-        let preset = model_selection::preset(app, preset.as_deref())?;
+    async fn config_with(&mut self, app: &App, model: Arc<dyn Model>) -> Result<TurnConfig, CommandError> {
+        let SessionSampling { temperature, max_tokens, seed, .. } = self.sampling_in_force(app);
+        let profile = Profile::of(app, self.agent())?;
+        let preset = profile::preset_with(app, &profile.agent, self.preset_named(app))?;
         let sampling = Sampling { temperature, max_tokens, seed, ..Sampling::default() };
         let schema = self.schema.as_ref().map(|schema| {
             let (name, schema) = ("answer".to_owned(), schema.value().clone());
             OutputSchema { name, schema }
         });
-        let agent = DEFAULT_AGENT;
+        let digest = profile.digest(&app.settings);
+        self.agent_system = profile.system;
+        let agent = profile.name;
         let is_shown = shown_addresses::of_session(app, self.chosen.clone(), self.view.clone());
-        let tools = tools::of_agent(app, agent, self.session_type(), model.info(), is_shown)?;
+        let tools = tools::of_agent(app, &agent, self.session_type(), model.info(), is_shown)?;
         Ok(TurnConfig {
             purpose: Purpose::Turn,
             model,
-            agent: agent.to_owned(),
+            agent,
+            profile: Some(digest),
             params: self
                 .thinking(app, Params { n: 1, schema, ..model_selection::params(&preset, &sampling) }),
             bootstrap: self.bootstrap(app, tools.as_deref()).await,
@@ -162,7 +164,7 @@ impl Conversation {
     /// The configuration of the agent or of a tool cannot be used.
     pub(crate) fn tools_shown(&self, app: &App) -> Result<ToolsShown, CommandError> {
         let model = self.config.as_ref().map(|config| config.model.info());
-        tools::shown(app, DEFAULT_AGENT, self.session_type(), model)
+        tools::shown(app, self.agent(), self.session_type(), model)
     }
 
     /// With how much is thought: as was said here, else as the preset says, else the configuration.
@@ -197,7 +199,8 @@ impl Conversation {
         if let Some(config) = &self.config {
             return Ok(config.params.thinking);
         }
-        let preset = model_selection::preset(app, self.sampling_in_force(app).preset.as_deref())?;
+        let agent = profile::agent(&app.settings, self.agent())?;
+        let preset = profile::preset_with(app, agent, self.preset_named(app))?;
         Ok(self.thinking(app, model_selection::params(&preset, &Sampling::default())).thinking)
     }
 
@@ -229,9 +232,9 @@ impl Conversation {
                 nothing if nothing == Accepted::default() => WorkspaceTrust::Withdrawn,
                 Accepted::Seen(_) => WorkspaceTrust::ByRecord,
             },
-            system: self.system.clone(),
+            system: self.system.clone().map(SystemPrompt::of_session).or_else(|| self.agent_system.clone()),
             tools: tools.map(ToolRegistry::specs).unwrap_or_default(),
-            tools_asked: tools::are_asked(app, DEFAULT_AGENT),
+            tools_asked: tools::are_asked(app, self.agent()),
             ..read
         })
     }

@@ -1,7 +1,6 @@
 //! System prompt and sampling of a session: `/system`, `/set`, and the flags of `chat` for the same.
 
 use agent::session::SessionSampling;
-use loom::source::DEFAULT_AGENT;
 
 use super::Conversation;
 use crate::app::App;
@@ -89,11 +88,17 @@ impl Conversation {
         SamplingShown { temperature, max_tokens, seed, preset, set: false }
     }
 
+    /// The preset that a flag of this call names, else the session. One of the session that is gone is left out.
+    pub(super) fn preset_named(&self, app: &App) -> Option<&str> {
+        let of_session = self.sampling.preset.as_deref().filter(|preset| !is_gone(app, preset));
+        self.sampling_flags.preset.as_deref().or(of_session)
+    }
+
     /// What flags of this call say, else the session. A preset of the session that is gone is left out.
     pub(super) fn sampling_in_force(&self, app: &App) -> SessionSampling {
         let mut session = self.sampling.clone();
         session.preset.take_if(|preset| is_gone(app, preset));
-        let agent = app.settings.agents.get(DEFAULT_AGENT);
+        let agent = app.settings.agents.get(self.agent());
         let agent = SessionSampling {
             preset: agent.and_then(|agent| agent.preset.clone()),
             ..SessionSampling::default()

@@ -93,7 +93,7 @@ impl Conversation {
         self.kept_thinking = settings.thinking;
         self.think = flag.or(settings.thinking);
         self.kept_model = settings.model;
-        (self.system, self.sampling) = (settings.system, settings.sampling);
+        (self.agent, self.system, self.sampling) = (settings.agent, settings.system, settings.sampling);
         self.allowed = settings.allowed;
         // Where it is not known nothing is changed.
         self.plan = settings.plan || self.is_damaged;
@@ -195,6 +195,12 @@ impl Conversation {
             (self.system, self.sampling, self.config) = (settings.system, settings.sampling, None);
             app.frontend.note("system prompt or sampling of this session was set by another process");
         }
+        if settings.agent != self.agent {
+            (self.agent, self.config) = (settings.agent, None);
+            let name = one_line(self.agent()).into_owned();
+            app.frontend
+                .note(&format!("this session is answered by agent {name} now, as another process set it"));
+        }
         if settings.plan != self.plan {
             (self.plan, self.config) = (settings.plan, None);
             let word = if self.plan { "on" } else { "off" };
@@ -246,6 +252,7 @@ impl Conversation {
 
     fn settings(&self) -> SessionSettings {
         SessionSettings {
+            agent: self.agent.clone(),
             model: self.kept_model.clone(),
             thinking: self.kept_thinking,
             system: self.system.clone(),

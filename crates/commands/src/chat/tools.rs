@@ -20,6 +20,7 @@ use workspace::{AllowedRoots, Root, file_name_of_key};
 use super::{conversation_tools, loom_tools};
 use crate::app::App;
 use crate::error::CommandError;
+use crate::profile;
 use crate::results::slash::{ToolShown, ToolsShown};
 use crate::settings::WebSettings;
 use crate::walls;
@@ -39,15 +40,16 @@ pub(super) fn of_agent(
     if names.is_empty() || (!model.tools && !are_asked(app, agent)) {
         return Ok(None);
     }
-    let registry = registry(app, agent, scope(app, session, &names)?, is_shown, &names).map_err(|why| {
-        let searches = WEB_TOOLS[1];
-        let hint = if app.settings.web.search.is_none() && names.iter().any(|name| name == searches) {
-            format!("{searches} needs a search engine: set web.search, and its key or address")
-        } else {
-            format!("`drawloom config set agents.{agent}.tools …` with those that there are")
-        };
-        CommandError::usage(why, hint)
-    })?;
+    let registry =
+        registry(app, agent, scope(app, agent, session, &names)?, is_shown, &names).map_err(|why| {
+            let searches = WEB_TOOLS[1];
+            let hint = if app.settings.web.search.is_none() && names.iter().any(|name| name == searches) {
+                format!("{searches} needs a search engine: set web.search, and its key or address")
+            } else {
+                format!("`drawloom config set agents.{agent}.tools …` with those that there are")
+            };
+            CommandError::usage(why, hint)
+        })?;
     Ok(Some(Arc::new(registry)))
 }
 
@@ -70,7 +72,7 @@ fn given(app: &App, agent: &str, session: SessionType) -> Result<Vec<String>, Co
     };
     let Some(configured) = app.settings.agents.get(agent) else { return Ok(unnamed()) };
     let wrong = |why| CommandError::usage(why, "correct it in config.toml");
-    configured.check_permissions().map_err(|why| wrong(format!("agents.{agent}.{why}")))?;
+    configured.check().map_err(|why| wrong(format!("agents.{agent}.{why}")))?;
     let mut names = configured.tools.clone().unwrap_or_else(unnamed);
     if let Some((name, key)) = names.iter().find_map(|name| Some((name, loom_tools::permission(name)?))) {
         return Err(wrong(named_without_permission(agent, name, key)));
@@ -196,11 +198,16 @@ pub(crate) fn is_taken(name: &str) -> bool {
         || built_in().iter().any(|other| other == name)
 }
 
-/// What the tools of these names work in. Where one of them runs commands, it waits for the probe of the sandbox.
+/// What the tools of these names work in, as an agent has them. Where one of them runs commands, it waits for the probe of the sandbox.
 ///
 /// # Errors
-/// The home has no place for what they keep.
-pub(crate) fn scope(app: &App, session: SessionType, names: &[String]) -> Result<ToolScope, CommandError> {
+/// The home has no place for what they keep; a rule of the agent is about nothing.
+pub(crate) fn scope(
+    app: &App,
+    agent: &str,
+    session: SessionType,
+    names: &[String],
+) -> Result<ToolScope, CommandError> {
     let workspace = &app.workspace;
     // What a folder says that was not trusted is from outside (spec: security §4).
     let (folder, trust) = match &workspace.root {
@@ -221,7 +228,7 @@ pub(crate) fn scope(app: &App, session: SessionType, names: &[String]) -> Result
         roots: AllowedRoots::within(root.into_iter().collect()),
         trust,
         masker,
-        policy: app.settings.policy.clone(),
+        policy: profile::policy(&app.settings, agent)?,
         session,
         locks,
         umask: store::home::former_umask(),

@@ -41,6 +41,9 @@ pub struct ContextShown {
     pub window_start: Option<String>,
     /// Digest of the manifest; none for a look ahead.
     pub manifest: Option<Digest>,
+    /// Digest of the profile of the agent that asked; none where none was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Digest>,
     /// SHA-256 of the body.
     pub sha256: Digest,
     /// The segments, in order.

@@ -20,6 +20,9 @@ pub struct PolicyRules {
 pub struct RuleShown {
     /// Number by which messages name it, from 1.
     pub number: usize,
+    /// The agent for which alone it holds, whose rules have numbers of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     #[serde(flatten)]
     pub rule: PolicyRule,
 }
@@ -30,17 +33,20 @@ pub struct PolicyTested {
     pub decision: Decision,
     /// Number of the rule that decided, from 1; none where the default table did.
     pub rule: Option<usize>,
+    /// The agent whose rule it is; none of a general rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     pub why: String,
 }
 
 impl PolicyRules {
     /// All of them.
     pub fn of(policy: &Policy) -> Self {
-        let numbered = policy.rules().iter().cloned().zip(1..);
-        Self {
-            rules: numbered.map(|(rule, number)| RuleShown { number, rule }).collect(),
-            allowed: Vec::new(),
-            said: None,
-        }
+        let shown = |(agent, index, rule): (Option<&str>, usize, &PolicyRule)| RuleShown {
+            number: index + 1,
+            agent: agent.map(str::to_owned),
+            rule: rule.clone(),
+        };
+        Self { rules: policy.placed_rules().map(shown).collect(), allowed: Vec::new(), said: None }
     }
 }

@@ -23,7 +23,7 @@ use crate::results::{CommandOutcome, Done};
 use crate::rights::Asker;
 use crate::table::Command;
 use crate::tree::SiblingChoice;
-use crate::{approvals, contexts, file_changes, tree};
+use crate::{approvals, contexts, file_changes, profile, tree};
 
 /// What comes of an input line.
 #[derive(Debug, Clone, PartialEq)]
@@ -206,10 +206,9 @@ impl App {
                         conversation.take_back_permissions(self, asker).await?;
                     }
                     let allowed = conversation.allowed().to_vec();
-                    CommandOutcome::PolicyRules(PolicyRules {
-                        allowed,
-                        ..PolicyRules::of(&self.settings.policy)
-                    })
+                    let agent = conversation.agent();
+                    let of_agent = PolicyRules::of(&profile::policy(&self.settings, agent)?);
+                    CommandOutcome::PolicyRules(PolicyRules { allowed, ..of_agent })
                 }
                 SlashCommand::Verify => {
                     let (tree, _) = place(self, asker, conversation).await?;

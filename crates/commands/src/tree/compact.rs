@@ -302,6 +302,7 @@ fn sent(
                 way,
                 budget,
                 drafts,
+                system: None,
                 context,
                 instruction,
                 again: None,

@@ -33,6 +33,7 @@ async fn observed(home: &TestHome, tree: &str, said: &str) -> String {
         source: prompt.into(),
         model,
         agent: "main".to_owned(),
+        profile: None,
         params: Params::default(),
         part_of: None,
         guards: Vec::new(),

@@ -57,6 +57,7 @@ fn the_end_of_another_document_is_not_sent() {
             way: ContinuationForm::Raw,
             budget: TokenBudget::new(window, 256, Some(64)),
             drafts: false,
+            system: None,
             context: Vec::new(),
             instruction: Vec::new(),
             again: None,

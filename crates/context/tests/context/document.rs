@@ -16,6 +16,7 @@ fn request(way: ContinuationForm, window: u64) -> DocumentRequest {
         way,
         budget: TokenBudget::new(window, 256, Some(64)),
         drafts: false,
+        system: None,
         context: Vec::new(),
         instruction: Vec::new(),
         again: None,

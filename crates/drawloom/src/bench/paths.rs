@@ -86,6 +86,7 @@ pub(super) async fn measure(
                 way: ContinuationForm::Raw,
                 budget: TokenBudget::new(WINDOW, 1_024, None),
                 drafts: false,
+                system: None,
                 context: Vec::new(),
                 instruction: Vec::new(),
                 again: None,

@@ -16,7 +16,7 @@ use super::keys::Key;
 use super::layers::{Layers, Source};
 use super::path::normal;
 use super::set::{set, unknown, unset, unset_section, unset_unknown};
-use super::{Config, file, keys};
+use super::{Config, file, keys, known_rules};
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
 use crate::terminal::hidden_line;
@@ -305,10 +305,16 @@ fn problems(layers: &Layers, home: &Path) -> Result<Vec<String>, CommandError> {
                 format!("agents.{name}.tools names {tool}: there is no such tool; there are {there}")
             })
         }));
-        problems.extend(agent.check_permissions().err().map(|why| format!("agents.{name}.{why}")));
+        if let Some(file) = &agent.system_file {
+            let read = commands::read_system_file(home, &StoreGuard::new(), name, file);
+            problems.extend(read.err().map(|error| error.message));
+        }
+        let rules = known_rules(&agent.policy, config.tools.keys());
+        problems.extend(rules.err().map(|why| format!("agents.{name}.policy: {why}")));
+        problems.extend(agent.check().err().map(|why| format!("agents.{name}.{why}")));
     }
     problems.extend(config.tools.iter().filter_map(|(name, tool)| tool.read(name).err()));
-    problems.extend(config.policy.rules(config.tools.keys()).err());
+    problems.extend(known_rules(&config.policy.rules, config.tools.keys()).err());
     problems.extend(caches_problem(&config.exec.caches, home));
     problems.extend(config.web.of_commands().err());
     problems.extend(config.web.search_service().err());

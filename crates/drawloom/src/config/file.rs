@@ -5,13 +5,14 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use ::policy::PolicyRule;
 use commands::CommandError;
 pub(crate) use store::home::{CONFIG, KEYS};
 use text::terminal::one_line;
 use toml::{Table, Value};
 
 use super::keys;
-use super::policy::{PolicySection, RULES, configured_tools};
+use super::policy::{configured_tools, holds_rules, known_rules};
 
 /// A longer file is not read, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -171,8 +172,8 @@ pub(crate) fn parse(place: &str, text: &str, secrets: SecretRule) -> ParsedFile 
     flatten("", table, &mut leaves);
     let configured = configured_tools(leaves.iter().map(|(path, _)| path));
     for (path, value) in leaves {
-        let judged = judge(&path, &value, secrets).and_then(|()| match path == RULES {
-            true => about_tools(&value, &configured),
+        let judged = judge(&path, &value, secrets).and_then(|()| match holds_rules(&path) {
+            true => about_tools(&path, &value, &configured),
             false => Ok(()),
         });
         match judged {
@@ -202,11 +203,11 @@ fn flatten(prefix: &str, table: Table, leaves: &mut Vec<(String, Value)>) {
 }
 
 /// Refuses rules about tools that there are not.
-fn about_tools(value: &Value, configured: &[String]) -> Result<(), (String, String)> {
+fn about_tools(path: &str, value: &Value, configured: &[String]) -> Result<(), (String, String)> {
     // They fit: that was judged before.
-    let rules = value.clone().try_into().unwrap_or_default();
-    let known = PolicySection { rules }.rules(configured.iter());
-    known.map(drop).map_err(|why| (format!("{RULES} does not fit"), why))
+    let rules: Vec<PolicyRule> = value.clone().try_into().unwrap_or_default();
+    let known = known_rules(&rules, configured.iter());
+    known.map(drop).map_err(|why| (format!("{} does not fit", one_line(path)), why))
 }
 
 fn judge(path: &str, value: &Value, secrets: SecretRule) -> Result<(), (String, String)> {

@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::file::{self, CONFIG, ParsedFile, SecretRule};
-use super::policy::RULES;
+use super::policy::holds_rules;
 
 fn place(home: &Path) -> PathBuf {
     home.join("cache").join(CONFIG)
@@ -17,7 +17,7 @@ pub(super) fn fill(home: &Path, config: &mut ParsedFile) {
     let Some(mut kept) = read(home) else { return };
     let is_broken = config.is_broken;
     for problem in &mut config.problems {
-        let key = problem.key.as_deref().filter(|key| *key != RULES).unwrap_or_default();
+        let key = problem.key.as_deref().filter(|key| !holds_rules(key)).unwrap_or_default();
         // A table may stand in the place of a value.
         let is_it = |known: &str| {
             key.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

@@ -13,7 +13,7 @@ use super::file::{self, CONFIG, KEYS, ParsedFile, Problem, SecretRule};
 use super::keys::{self, Key};
 use super::last_good;
 use super::path::segments;
-use super::policy::{RULES, configured_tools};
+use super::policy::{configured_tools, holds_rules};
 use super::sections::Config;
 
 /// Which layer a value stands in; a later one wins.
@@ -95,6 +95,13 @@ impl Layers {
         names
     }
 
+    /// The names of the agents that are configured.
+    pub(crate) fn agents(&self) -> Vec<String> {
+        let named = self.names().into_iter().map(|section| segments(&section));
+        let agents = named.filter(|section| section.len() == 2 && section[0] == "agents");
+        agents.filter_map(|mut section| section.pop()).collect()
+    }
+
     /// The names of the tools that are configured.
     pub(crate) fn tools(&self) -> Vec<String> {
         configured_tools(self.values.keys())
@@ -139,7 +146,8 @@ impl Layers {
     /// As [`Self::config`].
     pub(crate) fn config_for(&self, command: &Command, note: &dyn Fn(&str)) -> Result<Config, CommandError> {
         // A rule that is left out is no rule: what is said of the others would be wrong.
-        let lacks_rules = || self.problems.iter().any(|problem| problem.key.as_deref() == Some(RULES));
+        let lacks_rules =
+            || self.problems.iter().any(|problem| problem.key.as_deref().is_some_and(holds_rules));
         let needs_all =
             command.vouches_for_secrets() || matches!(command, Command::Policy(_)) && lacks_rules();
         let config = if command.only_reads() && !needs_all { self.lenient()? } else { self.config()? };

@@ -4,7 +4,9 @@ use ::policy::{Pattern, Policy, PolicyRule};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::path::segments;
+use super::keys;
+use super::kind::Kind;
+use super::path::{join, segments};
 
 /// The key of the rules.
 pub(super) const RULES: &str = "policy.rules";
@@ -17,27 +19,38 @@ pub(crate) struct PolicySection {
     pub(crate) rules: Vec<PolicyRule>,
 }
 
-impl PolicySection {
-    /// The rules, each about something there is: a tool of the program, or one of `configured`.
-    ///
-    /// # Errors
-    /// One is about nothing: what it was to deny would be allowed.
-    pub(crate) fn rules<'s>(&self, configured: impl Iterator<Item = &'s String>) -> Result<Policy, String> {
-        let known = commands::tool_names(configured);
-        for (rule, number) in self.rules.iter().zip(1..) {
-            for pattern in rule.tool.iter().chain(&rule.unless) {
-                if let Pattern::Tool { server: None, name, .. } = pattern
-                    && !known.contains(name)
-                {
-                    let there = known.join(", ");
-                    return Err(format!(
-                        "policy rule {number} names {name}: there is no such tool; there are {there}"
-                    ));
-                }
+/// The key of the rules: the general ones, or those of an agent.
+pub(super) fn rules_key(agent: Option<&str>) -> String {
+    agent.map_or_else(|| RULES.to_owned(), |agent| join(&["agents", agent, "policy"].map(str::to_owned)))
+}
+
+/// Whether a key holds rules.
+pub(super) fn holds_rules(path: &str) -> bool {
+    keys::find(path).is_some_and(|key| matches!(key.kind, Kind::Rules))
+}
+
+/// The rules, each about something there is: a tool of the program, or one of `configured`.
+///
+/// # Errors
+/// One is about nothing: what it was to deny would be allowed.
+pub(crate) fn known_rules<'s>(
+    rules: &[PolicyRule],
+    configured: impl Iterator<Item = &'s String>,
+) -> Result<Policy, String> {
+    let known = commands::tool_names(configured);
+    for (rule, number) in rules.iter().zip(1..) {
+        for pattern in rule.tool.iter().chain(&rule.unless) {
+            if let Pattern::Tool { server: None, name, .. } = pattern
+                && !known.contains(name)
+            {
+                let there = known.join(", ");
+                return Err(format!(
+                    "policy rule {number} names {name}: there is no such tool; there are {there}"
+                ));
             }
         }
-        Policy::new(self.rules.clone()).map_err(|error| error.to_string())
     }
+    Policy::new(rules.to_vec()).map_err(|error| error.to_string())
 }
 
 /// The names of the tools that keys define, as `tools.NAME.command`.

@@ -7,13 +7,15 @@ use agent::RuleWriter;
 use commands::CommandError;
 use commands::args::policy::{PolicyCommand, RuleArgs};
 use commands::results::policy::PolicyRules;
+use loom::source::{DEFAULT_AGENT, EARLIER_DEFAULT_AGENT};
 use text::terminal::one_line;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, RawString, Table, TableLike, Value};
 
 use super::commands::home;
 use super::file::{CONFIG, Problem, SecretRule, parse};
 use super::layers::{Layers, Source};
-use super::policy::{PolicySection, RULES, configured_tools};
+use super::path::segments;
+use super::policy::{configured_tools, known_rules, rules_key};
 use super::set::{below_remarks, document, rewrite, without};
 use crate::paths::InvocationPaths;
 
@@ -27,7 +29,8 @@ impl RuleWriter for ConfigRules {
         // As the file is now, which a person may have changed since.
         let layers = Layers::read(&self.paths.home, std::env::vars_os(), &[]);
         let notes = std::cell::RefCell::new(Vec::new());
-        let written = add(rule, &self.paths, &layers, &|note| notes.borrow_mut().push(note.to_owned()));
+        let written =
+            add((None, rule), &self.paths, &layers, &|note| notes.borrow_mut().push(note.to_owned()));
         let done = written.map_err(|error| format!("{}: {}", error.message, error.hint))?;
         let told = done.said.into_iter().chain(notes.into_inner());
         Ok(told.collect::<Vec<_>>().join("; "))
@@ -49,12 +52,33 @@ pub(crate) fn run(
         PolicyCommand::Allow(args) => (Decision::Allow, args),
         PolicyCommand::Ask(args) => (Decision::Ask, args),
         PolicyCommand::Deny(args) => (Decision::Deny, args),
-        PolicyCommand::Remove(args) => return remove(&pattern(&args.pattern)?, paths, layers, note),
-        other @ (PolicyCommand::List | PolicyCommand::Test(_)) => {
+        PolicyCommand::Remove(args) => {
+            let agent = args.agent.as_deref().map(|name| section_of(name, layers)).transpose()?;
+            return remove((agent.as_deref(), &pattern(&args.pattern)?), paths, layers, note);
+        }
+        other @ (PolicyCommand::List(_) | PolicyCommand::Test(_)) => {
             return Err(commands::Command::Policy(other).not_here());
         }
     };
-    add(&rule(decision, args)?, paths, layers, note)
+    let agent = args.agent.as_deref().map(|name| section_of(name, layers)).transpose()?;
+    add((agent.as_deref(), &rule(decision, args)?), paths, layers, note)
+}
+
+/// The name of the section that an agent is configured in: the default one needs none.
+fn section_of(agent: &str, layers: &Layers) -> Result<String, CommandError> {
+    let agents = layers.agents();
+    let has = |name: &str| agents.iter().any(|other| other == name);
+    match agent {
+        // An earlier name of the default one.
+        DEFAULT_AGENT if !has(DEFAULT_AGENT) && has(EARLIER_DEFAULT_AGENT) => {
+            Ok(EARLIER_DEFAULT_AGENT.to_owned())
+        }
+        known if known == DEFAULT_AGENT || has(known) => Ok(known.to_owned()),
+        other => {
+            let hint = format!("[agents.NAME] in {CONFIG} makes one; nothing was written");
+            Err(CommandError::not_found("agent", &one_line(other), hint))
+        }
+    }
 }
 
 fn rule(decision: Decision, args: RuleArgs) -> Result<PolicyRule, CommandError> {
@@ -76,17 +100,19 @@ fn pattern(written: &str) -> Result<Pattern, CommandError> {
     })
 }
 
+/// Adds a rule: a general one, or one of an agent.
 fn add(
-    rule: &PolicyRule,
+    (agent, rule): (Option<&str>, &PolicyRule),
     paths: &InvocationPaths,
     layers: &Layers,
     note: &dyn Fn(&str),
 ) -> Result<PolicyRules, CommandError> {
-    let alone = PolicySection { rules: vec![rule.clone()] }.rules(layers.tools().iter());
+    let key = &*rules_key(agent);
+    let alone = known_rules(std::slice::from_ref(rule), layers.tools().iter());
     alone.map_err(|why| CommandError::usage(format!("{rule}: {why}"), "nothing was written"))?;
-    let home = home(RULES, paths, layers)?;
+    let home = home(key, paths, layers)?;
     let (policy, is_new) = rewrite(home.root(), (CONFIG, SecretRule::Refused), |old| {
-        changed(old, |written, rules| {
+        changed(old, key, |written, rules| {
             let is_new = !rules.contains(rule);
             if is_new {
                 written.push(table(rule)?);
@@ -100,18 +126,19 @@ fn add(
         }
     }
     let done = if is_new { "written to" } else { "it stands already in" };
-    Ok(told(&policy, format!("{rule}: {done} {}", file_of(home.root())), layers, note))
+    Ok(told((key, &policy), format!("{rule}: {done} {}", file_of(home.root())), layers, note))
 }
 
 fn remove(
-    pattern: &Pattern,
+    (agent, pattern): (Option<&str>, &Pattern),
     paths: &InvocationPaths,
     layers: &Layers,
     note: &dyn Fn(&str),
 ) -> Result<PolicyRules, CommandError> {
-    let home = home(RULES, paths, layers)?;
+    let key = &*rules_key(agent);
+    let home = home(key, paths, layers)?;
     let (policy, gone) = rewrite(home.root(), (CONFIG, SecretRule::Refused), |old| {
-        changed(old, |written, rules| {
+        changed(old, key, |written, rules| {
             let having: Vec<_> =
                 rules.iter().enumerate().filter(|(_, rule)| rule.tool.contains(pattern)).collect();
             if having.is_empty() {
@@ -128,13 +155,13 @@ fn remove(
             Ok(gone.collect::<Vec<_>>().join(", "))
         })
     })?;
-    Ok(told(&policy, format!("{gone}: removed from {}", file_of(home.root())), layers, note))
+    Ok(told((key, &policy), format!("{gone}: removed from {}", file_of(home.root())), layers, note))
 }
 
 /// What is said of a change; of rules that stand elsewhere too, that those hold.
-fn told(policy: &Policy, said: String, layers: &Layers, note: &dyn Fn(&str)) -> PolicyRules {
-    if let (_, above @ (Source::Environment | Source::Flag)) = layers.get(RULES) {
-        note(&format!("the {} sets {RULES} too and takes precedence", above.as_str()));
+fn told((key, policy): (&str, &Policy), said: String, layers: &Layers, note: &dyn Fn(&str)) -> PolicyRules {
+    if let (_, above @ (Source::Environment | Source::Flag)) = layers.get(key) {
+        note(&format!("the {} sets {key} too and takes precedence", above.as_str()));
     }
     PolicyRules { said: Some(said), ..PolicyRules::of(policy) }
 }
@@ -199,47 +226,59 @@ impl WrittenRules<'_> {
 /// Changes the rules in the text of a file. Returns the new text with the rules it has then.
 fn changed<T>(
     old: &str,
+    key: &str,
     change: impl FnOnce(&mut WrittenRules<'_>, &[PolicyRule]) -> Result<T, CommandError>,
 ) -> Result<(String, (Policy, T)), CommandError> {
-    let rules = read(old)?;
+    let rules = read(old, key)?;
     let mut document = document(CONFIG, old)?;
     let only_comments = document.as_table().is_empty();
-    let no_tables = || CommandError::usage(format!("{CONFIG}: {RULES} are no tables"), "correct it first");
-    let section = document.entry("policy").or_insert_with(|| {
-        let mut section = Table::new();
-        section.set_implicit(true);
-        Item::Table(section)
-    });
-    let none = match section {
-        Item::Value(_) => toml_edit::value(Array::new()),
-        _ => Item::ArrayOfTables(ArrayOfTables::new()),
+    let no_tables = || CommandError::usage(format!("{CONFIG}: {key} are no tables"), "correct it first");
+    let mut names = segments(key);
+    let last = names.pop().unwrap_or_default();
+    let (mut section, mut is_value) = (document.as_table_mut() as &mut dyn TableLike, false);
+    for name in names {
+        let new = match is_value {
+            true => toml_edit::value(toml_edit::InlineTable::new()),
+            false => {
+                let mut section = Table::new();
+                section.set_implicit(true);
+                Item::Table(section)
+            }
+        };
+        let item = section.entry(&name).or_insert(new);
+        is_value = matches!(item, Item::Value(_));
+        section = item.as_table_like_mut().ok_or_else(no_tables)?;
+    }
+    let none = match is_value {
+        true => toml_edit::value(Array::new()),
+        false => Item::ArrayOfTables(ArrayOfTables::new()),
     };
-    let section = section.as_table_like_mut().ok_or_else(no_tables)?;
-    let mut written = match section.entry("rules").or_insert(none) {
+    let mut written = match section.entry(&last).or_insert(none) {
         Item::ArrayOfTables(tables) => WrittenRules::Tables(tables),
         item => WrittenRules::Array(item.as_array_mut().ok_or_else(no_tables)?),
     };
     let done = change(&mut written, rules.rules())?;
     let is_empty = written.is_empty();
     let text = below_remarks(old, only_comments, document.to_string());
-    let text = if is_empty { without(CONFIG, &text, RULES)? } else { text };
-    let rules = read(&text)?;
+    let text = if is_empty { without(CONFIG, &text, key)? } else { text };
+    let rules = read(&text, key)?;
     Ok((text, (rules, done)))
 }
 
-/// The rules in the text of a file.
-fn read(text: &str) -> Result<Policy, CommandError> {
+/// The rules under a key in the text of a file.
+fn read(text: &str, key: &str) -> Result<Policy, CommandError> {
     let parsed = parse(CONFIG, text, SecretRule::Refused);
-    let about_rules = |problem: &&Problem| problem.key.as_deref().is_none_or(|key| key == RULES);
+    let about_rules = |problem: &&Problem| problem.key.as_deref().is_none_or(|other| other == key);
     if let Some(wrong) = parsed.problems.iter().find(about_rules) {
         return Err(wrong.error());
     }
     let configured = configured_tools(parsed.values.iter().map(|(path, _)| path));
-    let value = parsed.values.into_iter().find(|(key, _)| key == RULES).map(|(_, value)| value);
+    let value = parsed.values.into_iter().find(|(path, _)| path == key).map(|(_, value)| value);
     let rules = value.map_or(Ok(Vec::new()), toml::Value::try_into);
     let unread = |why: String| CommandError::new("config", 2, why, "`drawloom policy list` shows the rules");
-    let rules = rules.map_err(|error: toml::de::Error| unread(error.message().to_owned()))?;
-    PolicySection { rules }.rules(configured.iter()).map_err(unread)
+    let rules: Vec<PolicyRule> =
+        rules.map_err(|error: toml::de::Error| unread(error.message().to_owned()))?;
+    known_rules(&rules, configured.iter()).map_err(unread)
 }
 
 /// A rule as a table of the file.
@@ -251,12 +290,13 @@ fn table(rule: &PolicyRule) -> Result<Table, CommandError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::policy::RULES;
     use super::*;
 
     fn added(old: &str, rule: &str, decision: Decision) -> Result<String, String> {
         let rule =
             super::rule(decision, RuleArgs { pattern: rule.to_owned(), ..RuleArgs::default() }).unwrap();
-        let done = changed(old, |tables, _| {
+        let done = changed(old, RULES, |tables, _| {
             tables.push(table(&rule)?);
             Ok(())
         });
@@ -281,14 +321,15 @@ mod tests {
             "policy.rules = [{ decision = \"ask\", tool = [\"edit\"] }] # mine\n",
         ] {
             let new = added(old, "write", Decision::Deny).unwrap();
-            let names: Vec<String> = read(&new).unwrap().rules().iter().map(ToString::to_string).collect();
+            let names: Vec<String> =
+                read(&new, RULES).unwrap().rules().iter().map(ToString::to_string).collect();
             assert_eq!(names, ["ask edit", "deny write"], "{new}");
             assert_eq!(new.matches("# mine").count(), 1, "{new}");
             assert_eq!(new.contains("# edits"), old.contains("# edits"), "{new}");
         }
         for old in ["policy.rules = []\n", "[policy]\nrules = []\n", "policy = {}\n"] {
             let new = added(old, "write", Decision::Deny).unwrap();
-            assert_eq!(read(&new).unwrap().rules().len(), 1, "{new}");
+            assert_eq!(read(&new, RULES).unwrap().rules().len(), 1, "{new}");
         }
     }
 
@@ -297,7 +338,7 @@ mod tests {
         let new = added("# mine\n", "write", Decision::Deny).unwrap();
         assert!(new.starts_with("# mine\n[[policy.rules]]\n"), "{new}");
         let two = added(&new, "edit", Decision::Ask).unwrap();
-        let (one, _) = changed(&two, |written, _| {
+        let (one, _) = changed(&two, RULES, |written, _| {
             written.remove(0);
             Ok(())
         })

@@ -15,9 +15,13 @@ pub(super) fn rules(found: &PolicyRules, to: OutputStyle) -> String {
     if let Some(said) = &found.said {
         return wrapped(&to.line(said), "", to);
     }
-    let mut out = String::new();
+    let (mut out, mut of) = (String::new(), None);
     for shown in &found.rules {
         let rule = &shown.rule;
+        if shown.agent.is_some() && shown.agent != of {
+            of.clone_from(&shown.agent);
+            out += &wrapped(&to.line(&format!("agent {}:", of.as_deref().unwrap_or_default())), "", to);
+        }
         let _ = write!(
             out,
             "{:>2}  {}",

@@ -20,6 +20,8 @@ pub struct TurnConfig {
     pub model: Arc<dyn Model>,
     /// The agent that is the author of the answers.
     pub agent: String,
+    /// Digest of its profile.
+    pub profile: Option<Digest>,
     pub params: Params,
     /// What stands above the cache boundary.
     pub bootstrap: Arc<Bootstrap>,
@@ -38,7 +40,7 @@ pub struct TurnIdentity {
     pub tree: TreeId,
     pub model: String,
     pub place: ModelPlace,
-    /// Digest of agent, sampling parameters, schema, system prompt, tools, plan mode and strategy.
+    /// Digest of agent, its profile, sampling parameters, schema, system prompt, tools, plan mode and strategy.
     pub settings: Digest,
 }
 
@@ -69,6 +71,7 @@ impl TurnConfig {
             source: path.into(),
             model: Arc::clone(&self.model),
             agent: self.agent.clone(),
+            profile: self.profile,
             params: self.params.clone(),
             part_of: None,
             guards: Vec::new(),
@@ -83,6 +86,7 @@ impl TurnConfig {
         let schema = self.params.schema.as_ref().map(|schema| &schema.schema);
         let settings = serde_json::json!([
             self.agent,
+            self.profile,
             temperature,
             top_p,
             min_p,
@@ -93,7 +97,7 @@ impl TurnConfig {
             logprobs,
             thinking,
             schema,
-            self.bootstrap.system,
+            self.bootstrap.system.as_ref().map(|system| &system.text),
             self.bootstrap.tools,
             self.plan,
             format!("{:?}", self.strategy)
