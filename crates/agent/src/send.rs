@@ -154,7 +154,9 @@ async fn send_with_fallback(
         let last = asked.last().map_or("", String::as_str);
         call.note(format!("{last} did not answer ({why}): {} is asked instead{place}", to.full_name()));
         asked.push(to.full_name());
-        let next = GenerationRequest { model: Arc::clone(&model), ..ask.clone() };
+        // Parameters of a provider are for the model that its agent names.
+        let params = Params { provider: serde_json::Map::new(), ..ask.params.clone() };
+        let next = GenerationRequest { model: Arc::clone(&model), params, ..ask.clone() };
         match next.send_to_one(runtime, call, slot.clone(), &gate).await {
             Ok(answered) => match unanswered(&answered) {
                 None => return Ok(answered),

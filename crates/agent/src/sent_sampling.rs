@@ -1,7 +1,10 @@
 //! The sampling that a request says: a dialect leaves out what it has no field for, or what its model does not take.
 
+use std::collections::BTreeMap;
+
 use loom::GenerationSettings;
 use model::{EncodedRequest, Params, SentSampling, Thinking};
+use serde::de::IgnoredAny;
 use serde_json::Number;
 
 /// What is kept of the sampling beside a request that was told to think so, and the names of what was asked for and is
@@ -23,6 +26,8 @@ pub(crate) fn settings(
     let temperature = kept("temperature", params.temperature, sent.temperature);
     let top_p = kept("top-p", params.top_p, sent.top_p);
     let min_p = kept("min-p", params.min_p, sent.min_p);
+    let lacks = |name: &String| !encoded_has(encoded, name);
+    unsent.extend(params.provider.keys().any(lacks).then_some("provider_parameters"));
     unsent.extend((params.seed.is_some() && sent.seed.is_none()).then_some("seed"));
     let settings = GenerationSettings {
         temperature,
@@ -36,6 +41,12 @@ pub(crate) fn settings(
         preset: params.preset.clone(),
     };
     (settings, unsent)
+}
+
+/// Whether a body has a member of this name.
+fn encoded_has(encoded: &EncodedRequest, name: &str) -> bool {
+    let members = serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(encoded.body());
+    members.is_ok_and(|members| members.contains_key(name))
 }
 
 #[cfg(test)]

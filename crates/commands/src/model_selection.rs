@@ -87,9 +87,11 @@ pub(crate) async fn shares(
                 "ask for at least one sibling: -n 1",
             ));
         }
+        let is_own = app.settings.named.is_none() && preset.model == profile.preset.model;
+        let provider = profile.provider(is_own)?;
         let model = app.model(model_name(app, &preset)).await?;
         let asked = params(&preset, sampling);
-        let params = Params { thinking: asked.thinking.or(app.settings.think), ..asked };
+        let params = Params { thinking: asked.thinking.or(app.settings.think), provider, ..asked };
         let digest = profile.digest(&app.settings);
         let system = profile.system.filter(|_| is_document && profile.agent.buffer_system_context);
         let mut share = Share { params, model, agent: name.clone(), profile: digest, count, system };

@@ -5,9 +5,11 @@ use std::sync::LazyLock;
 
 use context::SystemPrompt;
 use loom::Digest;
+use loom::content::canonical;
 use loom::source::DEFAULT_AGENT;
 use policy::{Policy, PolicyRule};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use text::terminal::one_line;
 use workspace::{ReadRules, RelativePath, Root, StoreGuard};
 
@@ -41,6 +43,9 @@ struct DigestedProfile<'a> {
     buffer_system_context: bool,
     model: Option<&'a str>,
     sampling: Preset,
+    /// In its digits: JSON numbers are exact to 53 bits.
+    seed: Option<String>,
+    provider: Map<String, Value>,
     tools: Vec<String>,
     policy: &'a [PolicyRule],
     permissions: [bool; 5],
@@ -60,6 +65,17 @@ impl Profile {
         Ok(Self { name: name.to_owned(), agent, preset, system })
     }
 
+    /// Parameters of the provider, for its own model; none for another one.
+    pub(crate) fn provider(&self, is_own_model: bool) -> Result<Map<String, Value>, CommandError> {
+        if !is_own_model {
+            return Ok(Map::new());
+        }
+        self.agent.provider().map_err(|why| {
+            let what = format!("agents.{}.provider_parameters: {why}", self.name);
+            CommandError::usage(what, "correct it in config.toml")
+        })
+    }
+
     /// Changes with each key that has an effect, and with nothing else.
     pub(crate) fn digest(&self, settings: &Settings) -> Digest {
         let Agent { loom_aware, loom_write, loom_generate, doc_read, doc_write, .. } = self.agent;
@@ -77,14 +93,19 @@ impl Profile {
                 model: None,
                 n: Some(preset.n.unwrap_or(1)),
                 think: preset.think.or(settings.think),
+                seed: None,
                 ..preset.clone()
             },
+            seed: preset.seed.map(|seed| seed.to_string()),
+            // A profile is there only where it can be read.
+            provider: self.agent.provider().unwrap_or_default(),
             tools,
             policy: &self.agent.policy,
             permissions: [loom_aware, loom_write, loom_generate, doc_read, doc_write],
         };
-        // Numbers of a configuration are finite: nothing in it cannot be written.
-        Digest::of(&serde_json::to_vec(&digested).unwrap_or_default())
+        // What has no canonical form is a number of a provider that is too large for one.
+        let bytes = canonical(&digested).or_else(|_| serde_json::to_vec(&digested));
+        Digest::of(&bytes.unwrap_or_default())
     }
 }
 

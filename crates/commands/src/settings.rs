@@ -108,6 +108,9 @@ pub struct Agent {
     pub logprobs: Option<u8>,
     /// How much the model thinks before it answers.
     pub think: Option<Thinking>,
+    /// Further members of the requests to its model, as a JSON object in a text: parameters of the provider that have no
+    /// key here, such as '{"top_k": 40}'. Another model that a flag or the session names is sent none, nor is a fallback.
+    pub provider_parameters: Option<String>,
     /// The tools it may call in a conversation: `glob`, `grep`, `list` and `read`, which look at files of the workspace,
     /// `copy`, `delete`, `edit`, `mkdir`, `move`, `patch` and `write`, which change them, `exec` and
     /// `process`, which run commands in a sandbox, `web_fetch` and, where a search engine is configured, `web_search`,
@@ -143,6 +146,7 @@ impl Agent {
         if self.system.is_some() && self.system_file.is_some() {
             return Err("system and system_file are both set: it takes one of them".to_owned());
         }
+        self.provider().map_err(|why| format!("provider_parameters: {why}"))?;
         let needs = [
             ("loom_write", self.loom_write, "loom_aware", self.loom_aware),
             ("loom_generate", self.loom_generate, "loom_aware", self.loom_aware),
@@ -154,6 +158,14 @@ impl Agent {
             Some((key, _, needed, _)) => Err(format!("{key} needs {needed} = true")),
             None => Ok(()),
         }
+    }
+
+    /// Members that it adds to the body of requests.
+    ///
+    /// # Errors
+    /// As [`model::read_members`].
+    pub(crate) fn provider(&self) -> Result<serde_json::Map<String, serde_json::Value>, String> {
+        self.provider_parameters.as_deref().map_or_else(|| Ok(serde_json::Map::new()), model::read_members)
     }
 
     /// What it says of model, number and sampling itself.

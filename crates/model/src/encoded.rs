@@ -26,6 +26,9 @@ pub enum EncodeError {
     /// A sampling parameter is no number a server could take.
     #[error("{name} is out of range")]
     Parameter { name: &'static str },
+    /// A parameter of the provider that the request has itself.
+    #[error("the request says {name} itself, so provider_parameters cannot")]
+    Member { name: String },
     /// The path it would be sent to leads out of the server's API.
     #[error("the model's name does not fit into an address")]
     Path,
@@ -44,7 +47,7 @@ impl EncodeError {
             Self::Empty => "empty_prompt",
             Self::Unsupported { .. } => "unsupported",
             Self::Template { .. } => "template_failed",
-            Self::Parameter { .. } => "bad_parameter",
+            Self::Parameter { .. } | Self::Member { .. } => "bad_parameter",
             Self::Path => "bad_path",
             Self::NoRandomness => "no_randomness",
             Self::Coverage { .. } => "coverage",
@@ -58,6 +61,7 @@ impl EncodeError {
             Self::Unsupported { .. } => "choose another model, or leave it out",
             Self::Template { .. } => "continue it as raw text, or choose another model",
             Self::Parameter { .. } => "choose a finite number in its range; n is at least 1",
+            Self::Member { .. } => "set it by the key of the agent or preset that there is for it",
             Self::Path => "check the model's name",
             Self::NoRandomness => "check /dev/urandom and the limits this program runs in",
             Self::Coverage { .. } => "this is a defect of drawloom: please report it",

@@ -122,7 +122,7 @@ impl Model for HttpModel {
     fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {
         self.info.admit(prompt, params)?;
         let (quirks, model) = (self.quirks, self.info.name.as_str());
-        match prompt {
+        let encoded = match prompt {
             Prompt::Raw(_) => OpenAiCompletions { quirks }.encode(prompt, params, model),
             Prompt::Chat(chat) => {
                 // Messages demand a limit: the model's own, where the caller has none.
@@ -131,7 +131,8 @@ impl Model for HttpModel {
                 let params = Params { max_tokens: params.max_tokens.or(own), ..params.clone() };
                 encode_chat(self.spoken(chat, &params), quirks, prompt, &params, model)
             }
-        }
+        };
+        encoded?.with_members(&params.provider)
     }
 
     async fn send(

@@ -51,6 +51,7 @@ mod anthropic_parse;
 mod anthropic_request;
 mod anthropic_turns;
 mod anthropic_wire;
+mod body_members;
 mod body_reader;
 mod counter_failures;
 mod credential;
@@ -96,6 +97,7 @@ mod token_count;
 mod token_counter;
 mod usage_bounds;
 
+pub use body_members::read_members;
 pub use cancel::{Cancel, CancelHandle};
 pub use capture::{Clock, RawResponse, ResponseSink, Timings};
 pub use catalogue::Tokenizer;

@@ -192,6 +192,8 @@ pub struct Params {
     pub thinking: Option<Thinking>,
     /// Names the conversation to a provider that routes by it, so that its cache is met. No text, at most 64 bytes.
     pub cache_key: Option<String>,
+    /// Further members of the body, as [`crate::read_members`] takes them. An embedded model is told none.
+    pub provider: serde_json::Map<String, serde_json::Value>,
     /// Name of the preset that these come from. Never sent.
     pub preset: Option<String>,
 }
@@ -270,6 +272,7 @@ impl Default for Params {
             schema: None,
             thinking: None,
             cache_key: None,
+            provider: serde_json::Map::new(),
             preset: None,
         }
     }

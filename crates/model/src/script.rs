@@ -147,10 +147,11 @@ impl Model for ScriptModel {
 
     fn encode(&self, prompt: &Prompt, params: &Params) -> Result<EncodedRequest, EncodeError> {
         self.info.admit(prompt, params)?;
-        match prompt {
+        let encoded = match prompt {
             Prompt::Raw(_) => OpenAiCompletions::default().encode(prompt, params, &self.info.name),
             Prompt::Chat(_) => OpenAiChat::default().encode(prompt, params, &self.info.name),
-        }
+        };
+        encoded?.with_members(&params.provider)
     }
 
     async fn send(

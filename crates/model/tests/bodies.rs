@@ -184,6 +184,7 @@ impl Prompts {
             schema: numbers.one_in(7).then_some(schema),
             thinking: numbers.maybe(&[Thinking::Off, Thinking::Low, Thinking::High]),
             cache_key: numbers.maybe(&["key".to_owned()]),
+            provider: serde_json::Map::new(),
             preset: None,
         }
     }

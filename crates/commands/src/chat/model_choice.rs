@@ -132,6 +132,8 @@ impl Conversation {
             OutputSchema { name, schema }
         });
         let digest = profile.digest(&app.settings);
+        let is_own = self.model_of_session(app).is_none() && !self.flag_names_model(app);
+        let provider = profile.provider(is_own)?;
         self.agent_system = profile.system;
         let agent = profile.name;
         let is_shown = shown_addresses::of_session(app, self.chosen.clone(), self.view.clone());
@@ -141,8 +143,10 @@ impl Conversation {
             model,
             agent,
             profile: Some(digest),
-            params: self
-                .thinking(app, Params { n: 1, schema, ..model_selection::params(&preset, &sampling) }),
+            params: self.thinking(
+                app,
+                Params { n: 1, schema, provider, ..model_selection::params(&preset, &sampling) },
+            ),
             bootstrap: self.bootstrap(app, tools.as_deref()).await,
             strategy: app.settings.strategy,
             plan: self.is_planning(),
@@ -252,7 +256,10 @@ impl Conversation {
             let chosen = ChosenModel { name: name.to_owned(), place: Some(model.info().place) };
             (self.kept_model, self.newer.model, self.is_damaged) = (Some(chosen), true, false);
             self.config = Some(match self.config.take() {
-                Some(config) if config.tools.is_some() => TurnConfig { model, ..config },
+                Some(config) if config.tools.is_some() => {
+                    let params = Params { provider: serde_json::Map::new(), ..config.params };
+                    TurnConfig { model, params, ..config }
+                }
                 _ => self.config_with(app, model).await?,
             });
         }

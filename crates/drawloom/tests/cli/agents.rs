@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::server::{self, Server};
 use crate::world::{World, text};
 
 const POET: &str = "[agents.poet]\nsystem = \"You are a poet.\"\ntools = [\"write\"]\n\
@@ -216,6 +217,45 @@ fn a_document_gets_a_system_prompt_only_where_the_profile_says_so() {
     assert_eq!(kinds(), ["identity"]);
 }
 
+#[test]
+fn parameters_of_a_provider_are_sent_to_the_model_of_the_profile_alone() {
+    let near =
+        Server::start(|path, _| path.ends_with("/chat/completions").then(|| server::chat("", "Said.", 10)));
+    let world = World::new();
+    world.write(
+        "config.toml",
+        &format!(
+            "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{}\"\nkind = \"ollama\"\nwindow = 32000\n\
+             [agents.poet]\ntemperature = 0.5\nprovider_parameters = '{{\"top_k\": 40, \"options\": {{\"mirostat\": 2}}}}'\n",
+            near.base()
+        ),
+    );
+    let asked = |words: &[&str]| {
+        world.ok(words);
+        near.bodies().pop().unwrap()
+    };
+    let body = asked(&["chat", "--agent", "poet", "-m", "Hi."]);
+    assert_eq!((&body["top_k"], &body["options"]["mirostat"]), (&json!(40), &json!(2)), "{body}");
+    assert_eq!(body["temperature"], 0.5);
+    let body = asked(&["chat", "--model", "box/other", "-m", "Hi."]);
+    assert_eq!((&body["top_k"], &body["temperature"]), (&Value::Null, &json!(0.5)), "{body}");
+    world.ok(&["tree", "new", "--mode", "dialogue", "--title", "Talk", "--text", "Hello."]);
+    assert_eq!(asked(&["tree", "generate", "Talk", "--agent", "poet"])["top_k"], 40);
+    for (wrong, why) in
+        [("[1]", "no JSON object"), ("{\"messages\": []}", "messages is set by the request itself")]
+    {
+        world.ok(&["config", "set", "agents.poet.provider_parameters", wrong]);
+        let run = world.run(&["chat", "-m", "Hi."]);
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(run.err.contains("agents.poet.provider_parameters") && run.err.contains(why), "{run:?}");
+        assert!(world.run(&["config", "check"]).out.contains("agents.poet.provider_parameters"));
+    }
+    // What the request says itself stays.
+    world.ok(&["config", "set", "agents.poet.provider_parameters", "{\"temperature\": 2}"]);
+    let run = world.run(&["chat", "-m", "Hi."]);
+    assert!(run.code != Some(0) && run.err.contains("the request says temperature itself"), "{run:?}");
+}
+
 /// The digest of the profile that an answer was asked by.
 fn digest(world: &World, flags: &[&str]) -> String {
     script(world, &[json!({"text": "Yes.", "loop": true})]);
@@ -241,6 +281,7 @@ fn the_digest_of_a_profile_changes_with_what_has_an_effect_and_with_nothing_else
         ("logprobs", "2"),
         ("think", "low"),
         ("n", "2"),
+        ("provider_parameters", "{\"top_k\": 40, \"a\": 1}"),
         ("tools", "[\"write\"]"),
         ("policy", "[{decision = \"deny\", tool = [\"write path=docs/**\"]}]"),
         ("loom_aware", "true"),
@@ -257,6 +298,7 @@ fn the_digest_of_a_profile_changes_with_what_has_an_effect_and_with_nothing_else
     world.write("agents/poet.md", "You are a poet.");
     for (key, value) in [
         ("agents.poet.temperature", "0.1"),
+        ("agents.poet.provider_parameters", "{\"a\":1,\"top_k\":40}"),
         ("agents.poet.tools", "[\"write\", \"write\"]"),
         ("presets.warm.temperature", "0.8"),
         ("agents.other.system", "Another one."),
