@@ -50,7 +50,7 @@ fn system(world: &World, node: &str) -> (String, String, String) {
     let segments = shown["segments"].as_array().unwrap();
     let identity = segments.iter().find(|segment| segment["kind"] == "identity").unwrap();
     let word = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{identity}")).to_owned();
-    (word(&identity["source"]), word(&identity["reason"]), word(&identity["text"]))
+    (identity.to_string(), word(&identity["reason"]), word(&identity["text"]))
 }
 
 #[test]
