@@ -172,7 +172,7 @@ fn a_system_prompt_may_stand_in_a_file_that_no_tool_reaches() {
     world.write("agents/poet.md", "You rhyme.\n");
     let done = said(&world, &chat);
     let (source, _, text) = system(&world, done["node"].as_str().unwrap());
-    assert!(source.contains("agents.poet.system_file") && text == "You rhyme.\n", "{source} {text}");
+    assert!(source.contains("agents.poet.system_file") && text.starts_with("You rhyme."), "{source} {text}");
     world.ok(&["config", "check"]);
     // A file elsewhere may be one that tools write.
     world.write("outside.md", "You rhyme.\n");
@@ -267,7 +267,7 @@ fn digest(world: &World, flags: &[&str]) -> String {
 #[test]
 fn the_digest_of_a_profile_changes_with_what_has_an_effect_and_with_nothing_else() {
     let world =
-        world("[presets.cold]\ntemperature = 0.1\n[presets.warm]\ntemperature = 0.9\n[agents.poet]\n");
+        world("[presets.cold]\ntemperature = 0.1\n[presets.warm]\ntemperature = 0.9\n[agents.poet]\nn = 1\n");
     let mut seen = vec![digest(&world, &[])];
     for (key, value) in [
         ("system", "You are a poet."),
