@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+pub use workspace::RootAccess;
 
 /// Walls of one command. All paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,13 +54,6 @@ pub struct WallRoot {
     #[serde(with = "crate::path_form")]
     pub path: PathBuf,
     pub access: RootAccess,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RootAccess {
-    ReadOnly,
-    ReadWrite,
 }
 
 /// Network of a command.

@@ -1,12 +1,14 @@
 //! Roots that a session's file tools may access.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
 
 use crate::error::FileError;
 use crate::guard::StoreGuard;
 use crate::path::{PathProblem, RelativePath, check_text};
-use crate::root::Root;
+use crate::root::{Root, RootAccess};
 
 /// The roots of a session: its workspace first, further folders by name after it, or, where the
 /// owner lifted the restriction, everything (spec: agent §4).
@@ -14,6 +16,14 @@ use crate::root::Root;
 pub struct AllowedRoots {
     roots: Vec<Root>,
     everywhere: Option<Root>,
+}
+
+/// A folder that a session reaches beside its workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FurtherRoot {
+    /// Its canonical path.
+    pub path: PathBuf,
+    pub access: RootAccess,
 }
 
 /// A path and the root it lies beneath.
@@ -58,7 +68,13 @@ impl AllowedRoots {
     /// # Errors
     /// If `/` cannot be opened.
     pub fn unrestricted(roots: Vec<Root>, guard: &StoreGuard) -> Result<Self, FileError> {
-        Ok(Self { roots, everywhere: Some(Root::open(Path::new("/"), guard)?) })
+        let everywhere = Root::open(Path::new("/"), guard)?.as_further(RootAccess::ReadWrite);
+        Ok(Self { roots, everywhere: Some(everywhere) })
+    }
+
+    /// All of them, the workspace first.
+    pub fn all(&self) -> impl Iterator<Item = &Root> {
+        self.roots.iter().chain(&self.everywhere)
     }
 
     /// Finds the root of a path as a tool was given it.
@@ -68,10 +84,11 @@ impl AllowedRoots {
     pub fn place(&self, text: &str) -> Result<RootedPath<'_>, RootLookupError> {
         check_text(text)?;
         if !text.starts_with('/') {
-            let root = self.roots.first().ok_or(RootLookupError::NotConfigured)?;
+            let workspace = self.roots.first().filter(|root| !root.is_further());
+            let root = workspace.ok_or(RootLookupError::NotConfigured)?;
             return Ok(RootedPath { root, path: RelativePath::parse(text)? });
         }
-        let inside = self.roots.iter().chain(&self.everywhere).find_map(|root| {
+        let inside = self.all().find_map(|root| {
             let path = root.relative(Path::new(text)).ok()?;
             Some(RootedPath { root, path })
         });

@@ -9,11 +9,11 @@ use rustix::io::Errno;
 
 use crate::path::PathProblem;
 
-/// A refusal or failure, with the path it is about (relative to its root).
+/// A refusal or failure, with the path it is about.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
 pub struct FileError {
-    /// The path as asked for, relative to the root.
+    /// The path below the workspace; of a further root the absolute one.
     pub path: PathBuf,
     #[source]
     pub problem: FileProblem,
@@ -33,6 +33,9 @@ pub enum FileProblem {
     Path(#[from] PathProblem),
     #[error("it does not exist")]
     NotFound,
+    /// Something was to change in a root that is open for reading alone.
+    #[error("this folder is open for reading only")]
+    ReadOnlyRoot,
     /// A symbolic link led out of the root.
     #[error("it leads outside the allowed workspace")]
     Outside,

@@ -41,7 +41,7 @@ pub mod settings;
 mod small_file;
 pub mod trust;
 
-pub use allowed_roots::{AllowedRoots, RootLookupError, RootedPath};
+pub use allowed_roots::{AllowedRoots, FurtherRoot, RootLookupError, RootedPath};
 pub use argument::{Accept, FileArgument, check_output, read_beginning, read_regular};
 pub use canonical::canonical;
 pub use descriptor::descriptor_path;
@@ -61,6 +61,6 @@ pub use path::{PathProblem, RelativePath, file_name_of_key};
 pub use protected_places::ProtectedPlaces;
 pub use root::{
     Content, DirEntry, FileReader, FileStamp, LinkPolicy, Listing, Metadata, OpenFolder, ReadRules, Root,
-    StampedListing,
+    RootAccess, StampedListing,
 };
 pub use small_file::replace_small_file;

@@ -32,7 +32,7 @@ use crate::path::{PathProblem, RelativePath};
 pub use folder::{FileReader, OpenFolder};
 pub use listing::{DirEntry, FileStamp, Listing, StampedListing};
 pub use reading::Content;
-pub use rules::{LinkPolicy, Metadata, ReadRules};
+pub use rules::{LinkPolicy, Metadata, ReadRules, RootAccess};
 
 pub(crate) use beneath::Resolver;
 pub(crate) use reading::read_capped;
@@ -46,6 +46,8 @@ pub struct Root {
     id: FileId,
     guard: StoreGuard,
     resolver: Resolver,
+    access: RootAccess,
+    is_further: bool,
 }
 
 impl Root {
@@ -65,9 +67,43 @@ impl Root {
             let folder = openat(CWD, &canonical, flags, Mode::empty())?;
             let id = FileId::of(&fstat(&folder)?);
             let guard = guard.clone();
-            Ok(Self { folder, named: path.to_path_buf(), path: canonical, id, guard, resolver })
+            Ok(Self {
+                folder,
+                named: path.to_path_buf(),
+                path: canonical,
+                id,
+                guard,
+                resolver,
+                access: RootAccess::ReadWrite,
+                is_further: false,
+            })
         };
         open().map_err(|problem| FileError::new(path, problem))
+    }
+
+    /// The same as a further root of a session, beside its workspace: its paths are shown whole, and with
+    /// [`RootAccess::ReadOnly`] nothing here changes anything in it.
+    #[must_use]
+    pub fn as_further(self, access: RootAccess) -> Self {
+        Self { access, is_further: true, ..self }
+    }
+
+    pub fn access(&self) -> RootAccess {
+        self.access
+    }
+
+    /// Whether it is a further root of a session.
+    pub fn is_further(&self) -> bool {
+        self.is_further
+    }
+
+    /// A path below this root as it is named to whoever asks for it: relative in a workspace, absolute in a further root.
+    pub fn shown(&self, path: &RelativePath) -> PathBuf {
+        if self.is_further { self.path.join(path.as_path()) } else { path.as_path().to_path_buf() }
+    }
+
+    pub(crate) fn failed(&self, path: &RelativePath, problem: impl Into<FileProblem>) -> FileError {
+        FileError::new(self.shown(path), problem)
     }
 
     /// The canonical path at the time of opening: for display and for keys, never for opening.
@@ -99,7 +135,7 @@ impl Root {
             let file = self.walk(path, links, false)?;
             Ok(Metadata::of(&fstat(&file)?))
         };
-        stat().map_err(|problem| FileError::new(path, problem))
+        stat().map_err(|problem| self.failed(path, problem))
     }
 
     /// An `O_PATH` descriptor of what stands at `path`.

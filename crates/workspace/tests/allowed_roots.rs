@@ -3,9 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 use std::fs;
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::time::Duration;
 
-use drawloom_workspace::{AllowedRoots, PathProblem, ReadRules, Root, RootLookupError, StoreGuard};
+use drawloom_workspace::{
+    AllowedRoots, Documents, Expected, FileError, FileProblem, PathProblem, ReadRules, RelativePath,
+    Replacement, Root, RootAccess, RootLookupError, Stamp, StoreGuard, Unmerged, WorkspaceLock,
+};
+use loom::Digest;
 
 fn workspace() -> (tempfile::TempDir, StoreGuard, Root) {
     let temp = tempfile::tempdir().unwrap();
@@ -81,4 +87,80 @@ fn a_further_root_is_reached_by_its_absolute_path() {
     let reach = AllowedRoots::within(vec![root, other]);
     let place = reach.place(temp.path().join("w-other/secret").to_str().unwrap()).unwrap();
     assert_eq!(place.root.read_text(&place.path, &ReadRules::at_most(100)).unwrap(), "outside");
+}
+
+/// What changes something in a root, beside documents.
+type Change = fn(&Root, &Root) -> Result<(), FileError>;
+
+#[test]
+fn nothing_changes_in_a_root_that_is_open_for_reading_alone() {
+    let at = |path: &str| RelativePath::parse(path).unwrap();
+    let open = |access| {
+        let (temp, guard, workspace) = workspace();
+        let further = Root::open(&temp.path().join("w-other"), &guard).unwrap().as_further(access);
+        fs::create_dir(temp.path().join("w-other/empty")).unwrap();
+        (temp, workspace, further)
+    };
+    let changes: [(&str, Change); 7] = [
+        ("new", |further, _| further.create_file(&RelativePath::parse("new").unwrap()).map(drop)),
+        ("d", |further, _| further.create_folder(&RelativePath::parse("d").unwrap())),
+        ("empty", |further, _| further.remove_folder(&RelativePath::parse("empty").unwrap())),
+        ("secret", |further, _| further.set_mode(&RelativePath::parse("secret").unwrap(), 0o600)),
+        ("link", |further, _| further.create_link(&RelativePath::parse("link").unwrap(), b"secret")),
+        ("secret", |further, workspace| {
+            let (from, to) = (RelativePath::parse("secret").unwrap(), RelativePath::parse("taken").unwrap());
+            further.rename(&from, workspace, &to)
+        }),
+        ("brought", |further, workspace| {
+            let (from, to) =
+                (RelativePath::parse("test.txt").unwrap(), RelativePath::parse("brought").unwrap());
+            workspace.rename(&from, further, &to)
+        }),
+    ];
+    for (name, change) in changes {
+        let (temp, workspace, further) = open(RootAccess::ReadOnly);
+        let error = change(&further, &workspace).unwrap_err();
+        assert!(matches!(error.problem, FileProblem::ReadOnlyRoot), "{name}: {error}");
+        // It says which root.
+        assert_eq!(error.path, temp.path().canonicalize().unwrap().join("w-other").join(name));
+        assert!(temp.path().join("w/test.txt").exists() && temp.path().join("w-other/secret").exists());
+        // The control: the same where it may be written.
+        let (_temp, workspace, further) = open(RootAccess::ReadWrite);
+        change(&further, &workspace).unwrap();
+    }
+    for (access, is_refused) in [(RootAccess::ReadOnly, true), (RootAccess::ReadWrite, false)] {
+        let (temp, _workspace, further) = open(access);
+        let lock = WorkspaceLock::acquire(&temp.path().join("locks"), further.id(), Duration::ZERO).unwrap();
+        let documents = Documents::new(&further, &lock).unwrap();
+        let stamp = || Stamp::new("1").unwrap();
+        let replacement = Replacement {
+            text: b"other",
+            expected: Expected::Absent,
+            stamp: stamp(),
+            unmerged: Unmerged::Beside,
+        };
+        let replaced = documents.replace(&at("new"), &replacement);
+        assert_eq!(replaced.is_err(), is_refused, "{replaced:?}");
+        let removed = documents.remove(&at("secret"), Digest::of(b"outside"), &stamp());
+        assert_eq!(removed.is_err(), is_refused, "{removed:?}");
+        assert_eq!(temp.path().join("w-other/secret").exists(), is_refused);
+    }
+}
+
+#[test]
+fn no_link_leads_from_one_root_into_another() {
+    let (temp, guard, root) = workspace();
+    let other = Root::open(&temp.path().join("w-other"), &guard).unwrap().as_further(RootAccess::ReadOnly);
+    let outside = temp.path().canonicalize().unwrap().join("w-other/secret");
+    symlink(&outside, temp.path().join("w/absolute")).unwrap();
+    symlink("../w-other/secret", temp.path().join("w/relative")).unwrap();
+    let reach = AllowedRoots::within(vec![root, other]);
+    for link in ["absolute", "relative"] {
+        let place = reach.place(link).unwrap();
+        let read = place.root.read(&place.path, &ReadRules::at_most(100).follow_links());
+        assert!(matches!(read.unwrap_err().problem, FileProblem::Outside), "{link}");
+    }
+    // The control: the file itself is read by its own name.
+    let place = reach.place(outside.to_str().unwrap()).unwrap();
+    assert!(place.root.read(&place.path, &ReadRules::at_most(100)).is_ok());
 }

@@ -14,7 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{LinkPolicy, Root, reopen};
+use super::{LinkPolicy, Root, RootAccess, reopen};
 use crate::descriptor::descriptor_path;
 use crate::error::{FileError, FileKind, FileProblem};
 use crate::identity::FileId;
@@ -31,7 +31,7 @@ impl Root {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             Ok(openat(folder, &name, flags, Mode::from_raw_mode(0o644))?.into())
         };
-        create().map_err(|problem| FileError::new(path, problem))
+        create().map_err(|problem| self.failed(path, problem))
     }
 
     /// Makes a folder and those missing on the way to it. An existing folder is fine.
@@ -40,6 +40,7 @@ impl Root {
     /// If a file or link stands where a folder is needed.
     pub fn create_folder(&self, path: &RelativePath) -> Result<(), FileError> {
         let create = || -> Result<(), FileProblem> {
+            self.require_writable()?;
             let mut so_far = RelativePath::root();
             for name in path.as_path() {
                 let parent = self.folder(&so_far)?;
@@ -51,7 +52,7 @@ impl Root {
             }
             self.folder(&so_far).map(drop)
         };
-        create().map_err(|problem| FileError::new(path, problem))
+        create().map_err(|problem| self.failed(path, problem))
     }
 
     /// Removes a folder that holds nothing.
@@ -63,7 +64,7 @@ impl Root {
             let (folder, name) = self.split(path)?;
             Ok(unlinkat(folder, &name, AtFlags::REMOVEDIR)?)
         };
-        remove().map_err(|problem| FileError::new(path, problem))
+        remove().map_err(|problem| self.failed(path, problem))
     }
 
     /// Gives a plain file or a folder these permission bits.
@@ -72,6 +73,7 @@ impl Root {
     /// It is another thing, or the store's; as the way there says.
     pub fn set_mode(&self, path: &RelativePath, mode: u32) -> Result<(), FileError> {
         let set = || -> Result<(), FileProblem> {
+            self.require_writable()?;
             let found = self.walk(path, LinkPolicy::Refuse, false)?;
             let stat = fstat(&found)?;
             match FileKind::of(FileType::from_raw_mode(stat.st_mode)) {
@@ -85,7 +87,7 @@ impl Root {
             // No second lookup of the name: what was judged is what is changed.
             Ok(chmod(descriptor_path(found.as_fd()), Mode::from_raw_mode(mode))?)
         };
-        set().map_err(|problem| FileError::new(path, problem))
+        set().map_err(|problem| self.failed(path, problem))
     }
 
     /// The path a symbolic link leads to, as it stands in the link.
@@ -100,7 +102,7 @@ impl Root {
                 other => Err(FileProblem::NotRegular(other)),
             }
         };
-        read().map_err(|problem| FileError::new(path, problem))
+        read().map_err(|problem| self.failed(path, problem))
     }
 
     /// Makes a symbolic link. Where it leads is not looked at: nothing here follows it out of the root.
@@ -112,7 +114,7 @@ impl Root {
             let (folder, name) = self.split(path)?;
             Ok(symlinkat(OsStr::from_bytes(target), folder, &name)?)
         };
-        create().map_err(|problem| FileError::new(path, problem))
+        create().map_err(|problem| self.failed(path, problem))
     }
 
     /// Gives a file, a link or a folder with all it holds another name, in one step, and makes that durable. The new
@@ -122,33 +124,41 @@ impl Root {
     /// [`FileProblem::Exists`] if the new name is taken, [`FileProblem::OtherDevice`] if it lies on another file
     /// system; the store's files are refused.
     pub fn rename(&self, from: &RelativePath, to_root: &Self, to: &RelativePath) -> Result<(), FileError> {
-        let (old_folder, old_name) = self.split(from).map_err(|problem| FileError::new(from, problem))?;
-        let (new_folder, new_name) = to_root.split(to).map_err(|problem| FileError::new(to, problem))?;
+        let (old_folder, old_name) = self.split(from).map_err(|problem| self.failed(from, problem))?;
+        let (new_folder, new_name) = to_root.split(to).map_err(|problem| to_root.failed(to, problem))?;
         let stat = statat(&old_folder, &old_name, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(|errno| FileError::new(from, errno))?;
+            .map_err(|errno| self.failed(from, errno))?;
         if self.guard().covers(FileId::of(&stat)) {
-            return Err(FileError::new(from, FileProblem::StoreFile));
+            return Err(self.failed(from, FileProblem::StoreFile));
         }
         renameat_with(&old_folder, &old_name, &new_folder, &new_name, RenameFlags::NOREPLACE).map_err(
             |errno| match errno {
-                Errno::XDEV => FileError::new(to, FileProblem::OtherDevice),
-                other => FileError::new(to, other),
+                Errno::XDEV => to_root.failed(to, FileProblem::OtherDevice),
+                other => to_root.failed(to, other),
             },
         )?;
-        for (path, folder) in [(to, &new_folder), (from, &old_folder)] {
-            sync(folder).map_err(|problem| FileError::new(path, problem))?;
-        }
-        Ok(())
+        sync(&new_folder).map_err(|problem| to_root.failed(to, problem))?;
+        sync(&old_folder).map_err(|problem| self.failed(from, problem))
     }
 
-    /// The folder a path lies in, and its name there, which must not be one of the store's.
+    /// The folder in which something is to change, and its name there, which must not be one of the store's.
     pub(crate) fn split(&self, path: &RelativePath) -> Result<(OwnedFd, OsString), FileProblem> {
+        self.require_writable()?;
         let (parent, name) = path.split()?;
         let folder = self.folder(&parent)?;
         if self.guard().claims(folder.as_fd(), &name) {
             return Err(FileProblem::StoreFile);
         }
         Ok((folder, name))
+    }
+}
+
+impl Root {
+    fn require_writable(&self) -> Result<(), FileProblem> {
+        match self.access {
+            RootAccess::ReadWrite => Ok(()),
+            RootAccess::ReadOnly => Err(FileProblem::ReadOnlyRoot),
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Mode, OFlags, fstat, openat};
@@ -32,6 +33,8 @@ use crate::path::RelativePath;
 #[derive(Debug)]
 pub struct OpenFolder {
     path: RelativePath,
+    /// Its path as it is shown.
+    shown: PathBuf,
     folder: OwnedFd,
     id: FileId,
     listing: Listing,
@@ -60,6 +63,7 @@ impl Root {
             let (store, guard, resolver) = (self.guard.look(), self.guard.clone(), self.resolver);
             Ok(OpenFolder {
                 path: path.clone(),
+                shown: self.shown(path),
                 folder,
                 id,
                 listing,
@@ -70,7 +74,7 @@ impl Root {
                 store_names,
             })
         };
-        open().map_err(|problem| FileError::new(path, problem))
+        open().map_err(|problem| self.failed(path, problem))
     }
 }
 
@@ -141,7 +145,7 @@ impl FileReader {
         let length = opened.and_then(|(file, bytes)| self.fill(&file, bytes, max_bytes));
         length.map(|length| &self.buffer[..length]).map_err(|problem| {
             let name = folder.listing.entries.get(at).map(|entry| entry.name.as_os_str());
-            FileError::new(folder.path.as_path().join(name.unwrap_or_default()), problem)
+            FileError::new(folder.shown.join(name.unwrap_or_default()), problem)
         })
     }
 

@@ -75,7 +75,7 @@ impl Root {
     /// As [`Self::list`].
     pub fn list_stamped(&self, path: &RelativePath, max: usize) -> Result<StampedListing, FileError> {
         let listing = self.list(path, max)?;
-        let folder = self.folder(path).map_err(|problem| FileError::new(path, problem))?;
+        let folder = self.folder(path).map_err(|problem| self.failed(path, problem))?;
         let mut entries = Vec::with_capacity(listing.entries.len());
         for mut entry in listing.entries {
             match statat(&folder, &entry.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -84,7 +84,7 @@ impl Root {
                     entries.push((entry, FileStamp::of(&stat)));
                 }
                 Err(Errno::NOENT) => {}
-                Err(error) => return Err(FileError::new(path, error)),
+                Err(error) => return Err(self.failed(path, error)),
             }
         }
         Ok((entries, listing.incomplete))
@@ -99,7 +99,7 @@ impl Root {
             let stat = fstat(self.walk(path, LinkPolicy::Refuse, false)?)?;
             Ok((FileKind::of(FileType::from_raw_mode(stat.st_mode)), FileStamp::of(&stat)))
         };
-        stamp().map_err(|problem| FileError::new(path, problem))
+        stamp().map_err(|problem| self.failed(path, problem))
     }
 
     /// Lists a folder, at most `max` entries. No link on the way to it is followed.
@@ -108,7 +108,7 @@ impl Root {
     /// If the folder cannot be reached or opened. A failure in the middle of the scan keeps what
     /// was read and sets [`Listing::incomplete`].
     pub fn list(&self, path: &RelativePath, max: usize) -> Result<Listing, FileError> {
-        self.scan(path, max).map_err(|problem| FileError::new(path, problem))
+        self.scan(path, max).map_err(|problem| self.failed(path, problem))
     }
 
     fn scan(&self, path: &RelativePath, max: usize) -> Result<Listing, FileProblem> {

@@ -35,7 +35,7 @@ impl Root {
     /// Every refusal of [`FileProblem`]: the way there, the kind of file, the store's files, and
     /// what `rules` add. A file that is too large by its size is refused here already.
     pub fn open_file(&self, path: &RelativePath, rules: &ReadRules) -> Result<File, FileError> {
-        self.open_checked(path, rules).map(|(file, _)| file).map_err(|problem| FileError::new(path, problem))
+        self.open_checked(path, rules).map(|(file, _)| file).map_err(|problem| self.failed(path, problem))
     }
 
     /// Reads a regular file whole.
@@ -47,7 +47,7 @@ impl Root {
             let (file, metadata) = self.open_checked(path, rules)?;
             Ok(Content { bytes: read_capped(file, rules.max_bytes, metadata.bytes)?, metadata })
         };
-        read().map_err(|problem| FileError::new(path, problem))
+        read().map_err(|problem| self.failed(path, problem))
     }
 
     /// Reads a regular file as UTF-8, byte for byte: a mark at the start and CRLF stay.
@@ -57,7 +57,7 @@ impl Root {
     pub fn read_text(&self, path: &RelativePath, rules: &ReadRules) -> Result<String, FileError> {
         let bytes = self.read(path, rules)?.bytes;
         String::from_utf8(bytes).map_err(|error| {
-            FileError::new(path, FileProblem::NotUtf8 { valid_up_to: error.utf8_error().valid_up_to() })
+            self.failed(path, FileProblem::NotUtf8 { valid_up_to: error.utf8_error().valid_up_to() })
         })
     }
 

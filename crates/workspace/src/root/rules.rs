@@ -1,9 +1,18 @@
 //! Requirements on a file to be read, and its metadata.
 
 use rustix::fs::{FileType, Stat};
+use serde::{Deserialize, Serialize};
 
 use crate::error::FileKind;
 use crate::identity::FileId;
+
+/// What may be done in a root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RootAccess {
+    ReadOnly,
+    ReadWrite,
+}
 
 /// Whether symbolic links may be part of the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
