@@ -76,6 +76,8 @@ pub struct PathRequest {
     pub instruction: Vec<NodeId>,
     /// Whether plan mode is on, which is told.
     pub plan: bool,
+    /// What is told of the folders that tools reach beside the workspace; empty where there are none.
+    pub folders: String,
     /// Whether it is told where the window of a document begins.
     pub window: WindowNotice,
     pub variant: RequestVariant,
@@ -288,6 +290,7 @@ impl PathRequest {
                     instruction,
                     said: self.variant.said.clone(),
                     plan: self.plan,
+                    folders: self.folders.clone(),
                     again,
                     ..DialogueRequest::new(view, target, budget)
                 };

@@ -1,5 +1,6 @@
 //! The arguments of every command. Doc comments are the help a person reads.
 
+pub mod allow;
 pub mod approvals;
 pub mod chat;
 pub mod context;

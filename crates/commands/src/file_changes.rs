@@ -11,6 +11,7 @@ mod path_changes;
 mod restore;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use loom::operation::TimelineEffect;
 use loom::{Digest, NodeId, Seq, TreeId, TreeReader};
@@ -36,6 +37,11 @@ pub(crate) enum DiffScope {
     Session,
     /// Those of the turn of this node.
     Turn(NodeId),
+}
+
+/// A path as it is shown: relative below the workspace, absolute below another root.
+fn shown(workspace: Option<&Path>, root: &Path, path: &Path) -> PathBuf {
+    if workspace == Some(root) { path.to_owned() } else { root.join(path) }
 }
 
 /// Lines of differences that are shown before a question.
@@ -98,6 +104,7 @@ pub(crate) async fn give_back(
 
 async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<CommandOutcome, CommandError> {
     let mut done = FilesGivenBack::default();
+    let workspace = app.workspace.folder.as_deref();
     for changes in by_turn(app, asker, tree).await? {
         clear_away(app, &changes).await?;
         let (mut back, mut paths, mut left) = (Vec::new(), Vec::new(), Vec::new());
@@ -106,7 +113,7 @@ async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<Comma
                 Ok(found) if found.is_back => back.extend(found.ids(&path)),
                 Ok(found) => paths.push((path, found)),
                 Err(why) => {
-                    done.left.push(LeftFile { path: path.path.clone(), why });
+                    done.left.push(LeftFile { path: shown(workspace, &path.root, &path.path), why });
                     left.push(path);
                 }
             }
@@ -169,12 +176,13 @@ async fn bring_back(
     };
     let mut back = Vec::new();
     for (path, found, brought) in on_disk(bring).await {
+        let named = shown(app.workspace.folder.as_deref(), &path.root, &path.path);
         match brought {
             Ok(()) => {
                 back.extend(found.ids(&path));
-                done.given.push(path.path);
+                done.given.push(named);
             }
-            Err(why) => done.left.push(LeftFile { path: path.path, why }),
+            Err(why) => done.left.push(LeftFile { path: named, why }),
         }
     }
     app.runtime.store.take_back_file_changes(&asker.principal, tree, back).await?;

@@ -19,6 +19,7 @@ mod egress_notice;
 pub mod error;
 mod file_changes;
 pub mod frontend;
+pub mod further_roots;
 mod generate;
 pub mod maintenance;
 mod model_selection;

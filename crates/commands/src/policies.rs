@@ -46,7 +46,7 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
     })?;
     let agent = args.agent.as_deref().unwrap_or(DEFAULT_AGENT);
     profile::agent(&app.settings, agent)?;
-    let scope = tools::scope(app, agent, kind, std::slice::from_ref(&args.tool))?;
+    let scope = tools::scope(app, agent, kind, std::slice::from_ref(&args.tool), &[])?;
     let registry = tools::all(app, scope).map_err(|why| CommandError::usage(why, "please report this"))?;
     let checked = registry.check(&args.tool, &arguments).map_err(|refused| {
         CommandError::usage(refused.text, "`drawloom policy test TOOL ARGS`, as a model would call it")

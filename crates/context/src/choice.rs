@@ -317,6 +317,7 @@ impl WindowChoice<'_> {
         };
         let stands = Standing::of(chosen.spoken[chosen.from..].iter().flat_map(|said| &said.injections));
         offers.extend(Offer::plan(self.request.plan, &stands));
+        offers.extend(Offer::folders(&self.request.folders, &stands));
         for (file, digest, trust) in standing(&chosen.prefix) {
             let changed = offers.iter().any(|offer| offer.topic == topic(file));
             let told = stands.version(&topic(file));

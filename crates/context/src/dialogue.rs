@@ -46,6 +46,8 @@ pub struct DialogueRequest {
     pub offers: Vec<Offer>,
     /// Whether nothing may be changed: it is told when that begins, and when it ends.
     pub plan: bool,
+    /// What is said of the folders that tools reach beside the workspace; empty where there are none.
+    pub folders: String,
     /// How a conversation that is too long is cut.
     pub strategy: Strategy,
     /// Nodes sent before the newest turn.
@@ -70,6 +72,7 @@ impl DialogueRequest {
             previous: Previous::default(),
             offers: Vec::new(),
             plan: false,
+            folders: String::new(),
             strategy: Strategy::default(),
             context: Vec::new(),
             instruction: Vec::new(),

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use loom::Trust;
 use loom::reader::Injection;
+use loom::{Digest, Trust};
 
 use crate::signals::Signal;
 use crate::zone::Zone;
@@ -57,6 +57,19 @@ impl Offer {
         Some(Self { topic, version, trust: Trust::Owner, text: text.to_owned() })
     }
 
+    /// The notice which folders tools reach beside the workspace, or that they reach them no more where it stands that
+    /// they do.
+    pub(crate) fn folders(said: &str, standing: &Standing<'_>) -> Option<Self> {
+        let (version, text) = if !said.is_empty() {
+            (Digest::of(said.as_bytes()).to_string(), format!("[{said}]"))
+        } else if standing.version(FOLDERS).is_some_and(|version| version != NONE) {
+            (NONE.to_owned(), "[Tools reach no folder beside the workspace any more.]".to_owned())
+        } else {
+            return None;
+        };
+        Some(Self { topic: FOLDERS.to_owned(), version, trust: Trust::Owner, text })
+    }
+
     /// The notice that a session goes in circles, which counts as that of this zone.
     pub(crate) fn circling(zone: Zone, signal: Signal) -> Self {
         let sign = match signal {
@@ -82,6 +95,10 @@ pub(crate) const ZONE: &str = "zone";
 
 /// The topic of notices of plan mode.
 const PLAN: &str = "plan";
+
+/// The topic of notices of further folders, and its version where there are none.
+const FOLDERS: &str = "folders";
+const NONE: &str = "none";
 
 /// The version of each topic that was shown last and still stands in the window.
 #[derive(Debug, Default)]
@@ -123,5 +140,28 @@ mod tests {
         assert!(!standing.lacks(&Offer::zone(Zone::Orange).unwrap()));
         assert!(standing.lacks(&Offer::zone(Zone::Yellow).unwrap()));
         assert!(Offer::zone(Zone::Green).is_none());
+    }
+
+    #[test]
+    fn further_folders_are_told_once_and_so_is_that_they_are_gone() {
+        let none = Standing::default();
+        assert_eq!(Offer::folders("", &none), None);
+        let offer = Offer::folders("Tools reach /d.", &none).unwrap();
+        assert_eq!(offer.text, "[Tools reach /d.]");
+        let standing = |version: &str| Injection {
+            node: NodeId::from_bytes([1; 16]),
+            ordinal: 0,
+            source: format!("folders#{version}"),
+            trust: Trust::Owner,
+            text: String::new(),
+        };
+        let told = [standing(&offer.version)];
+        let told = Standing::of(told.iter());
+        assert!(!told.lacks(&offer));
+        assert!(told.lacks(&Offer::folders("Tools reach /e.", &told).unwrap()));
+        let gone = Offer::folders("", &told).unwrap();
+        assert!(gone.text.contains("no folder beside the workspace"));
+        let told = [standing(&gone.version)];
+        assert_eq!(Offer::folders("", &Standing::of(told.iter())), None);
     }
 }

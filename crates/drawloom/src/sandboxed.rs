@@ -112,11 +112,15 @@ fn walled(
     if paths.refused_as_root(&chosen).is_some() {
         walls.roots[0].access = RootAccess::ReadOnly;
     }
+    let named = &arguments.allow.folders;
+    let further = commands::further_roots::further_roots(named, Some(&chosen.folder), &paths.surroundings())?;
+    commands::further_roots::open_in(&mut walls, &further);
     let here = std::env::current_dir()
         .map_err(|error| CommandError::file("cannot find", Path::new("the working directory"), &error))?;
     walls.touches = arguments.touches.iter().map(|path| here.join(path)).collect();
     walls.limits.time_ms = arguments.timeout.saturating_mul(1_000);
-    let inside = here.canonicalize().is_ok_and(|here| here.starts_with(&chosen.folder));
+    let inside =
+        here.canonicalize().is_ok_and(|here| walls.roots.iter().any(|root| here.starts_with(&root.path)));
     let place = paths.home.join("sandbox").join("tmp");
     let around = (paths.home.as_path(), chosen.folder.as_path());
     let session = commands::walls::open_session(sandbox, report.level, &place, around, settings)?;

@@ -75,6 +75,8 @@ mod files;
 mod finding;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
+#[path = "cli/further_roots.rs"]
+mod further_roots;
 #[path = "cli/guessing.rs"]
 mod guessing;
 #[path = "cli/headless.rs"]

@@ -1,6 +1,7 @@
 //! Facts that a decision is made of: those of the call, and those of its session.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,8 +62,20 @@ pub struct ServerFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathUse {
     pub path: RelativePath,
+    /// Canonical path of the further root that it lies below; none below the workspace.
+    pub further_root: Option<PathBuf>,
     pub access: PathAccess,
     pub place: PathPlace,
+}
+
+impl PathUse {
+    /// The path as it is named: relative below the workspace, absolute below a further root.
+    pub fn named(&self) -> PathBuf {
+        match &self.further_root {
+            Some(root) => root.join(self.path.as_path()),
+            None => self.path.as_path().to_owned(),
+        }
+    }
 }
 
 /// Use that a call makes of a path.
@@ -97,6 +110,8 @@ pub struct CommandFacts {
     pub line: String,
     /// Working directory below its root.
     pub directory: RelativePath,
+    /// Canonical path of the further root that it lies below; none below the workspace.
+    pub further_root: Option<PathBuf>,
     pub network: NetworkWish,
     /// Whether a port is to be published on the machine.
     pub publishes: bool,

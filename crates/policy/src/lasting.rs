@@ -198,7 +198,9 @@ fn words(command: &CommandFacts) -> Option<Vec<String>> {
     let moves = |program: &str| matches!(program, "cd" | "pushd" | "popd");
     let to_nothing =
         |redirection: &Redirection| redirection.target.known && redirection.target.text == "/dev/null";
-    let is_plain_start = command.start == CommandStart::Foreground && command.directory.is_root();
+    let is_plain_start = command.start == CommandStart::Foreground
+        && command.directory.is_root()
+        && command.further_root.is_none();
     let says_all = is_plain_start && !line.assigns && line.redirections.iter().all(to_nothing);
     let mut commands = line.commands.into_iter();
     let (Some(one), None, true) = (commands.next(), commands.next(), says_all) else { return None };
@@ -210,7 +212,7 @@ fn words(command: &CommandFacts) -> Option<Vec<String>> {
 fn glob(call: &CallFacts) -> Option<PathGlob> {
     let mut paths = Vec::new();
     for path in &call.paths {
-        let path = globset::escape(path.path.as_path().to_str()?).replace(',', "[,]");
+        let path = globset::escape(path.named().to_str()?).replace(',', "[,]");
         if !paths.contains(&path) {
             paths.push(path);
         }

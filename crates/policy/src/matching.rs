@@ -122,7 +122,7 @@ impl<'a> CallView<'a> {
         let yes = |is: bool| if is { Match::Yes } else { Match::No };
         match (limit, item) {
             (None, _) => Match::Yes,
-            (Some(Limit::Path(glob)), Item::Path(path)) => yes(glob.hits(&path.path)),
+            (Some(Limit::Path(glob)), Item::Path(path)) => yes(glob.hits(path)),
             (Some(Limit::Host(host)), Item::Host(other)) => {
                 let other = host_name(other);
                 let below = other.strip_suffix(host.as_str());
@@ -156,7 +156,7 @@ impl<'a> CallView<'a> {
                 self.is_of(item, *effect)
                     && match (limit, item) {
                         (None, _) => true,
-                        (Some(Limit::Path(glob)), Item::Path(path)) => glob.covers(&path.path),
+                        (Some(Limit::Path(glob)), Item::Path(path)) => glob.covers(path),
                         (Some(Limit::Host(host)), Item::Host(other)) => host_name(other) == *host,
                         (Some(_), _) => false,
                     }
@@ -175,7 +175,7 @@ impl<'a> CallView<'a> {
             None => true,
             Some(Limit::Path(glob)) => {
                 let paths = &self.call.paths;
-                !paths.is_empty() && paths.iter().all(|path| glob.covers(&path.path))
+                !paths.is_empty() && paths.iter().all(|path| glob.covers(path))
             }
             Some(Limit::Host(host)) => {
                 let mut hosts = self.call.hosts().peekable();

@@ -5,9 +5,8 @@ use std::fmt;
 use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use workspace::RelativePath;
 
-use crate::call::Effect;
+use crate::call::{Effect, PathUse};
 use crate::pattern_parser::{PatternError, parse};
 
 /// A pattern: `TOOL`, `SERVER:TOOL` or `effect:NAME`, each with `path=GLOB` or `host=NAME` if wanted, or
@@ -29,7 +28,8 @@ pub enum Limit {
     Host(String),
 }
 
-/// Glob over paths below a root; `*` stays within a folder, `**` does not.
+/// Glob over paths below the workspace, or over absolute ones, which are those below a further root; `*` stays within a
+/// folder, `**` does not.
 #[derive(Clone, Debug)]
 pub struct PathGlob {
     text: String,
@@ -48,14 +48,16 @@ impl PathGlob {
         Ok(Self { text: text.to_owned(), exact: build(false)?, folded: build(true)? })
     }
 
-    /// Whether a path is meant exactly.
-    pub(crate) fn covers(&self, path: &RelativePath) -> bool {
-        self.exact.is_match(path.as_path())
+    /// Whether a path is meant exactly: one below a further root by its absolute path alone.
+    pub(crate) fn covers(&self, path: &PathUse) -> bool {
+        self.exact.is_match(path.named())
     }
 
-    /// Whether a path or a folder above it is meant, whatever the case of its letters.
-    pub(crate) fn hits(&self, path: &RelativePath) -> bool {
-        path.as_path().ancestors().any(|path| self.folded.is_match(path))
+    /// Whether a path or a folder above it is meant, whatever the case of its letters: below a further root by its path
+    /// there, too.
+    pub(crate) fn hits(&self, path: &PathUse) -> bool {
+        let named = path.named();
+        named.ancestors().chain(path.path.as_path().ancestors()).any(|path| self.folded.is_match(path))
     }
 
     pub fn as_str(&self) -> &str {

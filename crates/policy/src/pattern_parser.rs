@@ -105,13 +105,14 @@ fn limit(tokens: &[Token]) -> Result<Option<Limit>, Problem> {
 }
 
 fn path(glob: &str) -> Result<Limit, String> {
-    if glob.is_empty()
-        || glob.starts_with(['/', '~'])
-        || glob.split('/').any(|name| matches!(name, "." | ".."))
+    let below = glob.strip_prefix('/').unwrap_or(glob);
+    if below.is_empty()
+        || below.starts_with(['/', '~'])
+        || below.split('/').any(|name| matches!(name, "." | ".."))
     {
-        return Err(
-            "paths are those below a root: write `path=src/**`, without `/`, `~`, `.` or `..`".to_owned()
-        );
+        return Err("paths are those below the workspace, or absolute ones below a further root: write \
+                    `path=src/**` or `path=/data/**`, without `~`, `.` or `..`"
+            .to_owned());
     }
     PathGlob::new(glob).map(Limit::Path).map_err(|error| {
         format!("this glob cannot be read ({}): close its brackets, or quote them as `[[]`", error.kind())
@@ -239,8 +240,8 @@ mod tests {
             ("exec cargo test*", "character 12: words of a command are matched as they stand: write ` *`"),
             ("write x=y", "character 7: `x=y` is not known here: write `path=GLOB` or `host=NAME`"),
             ("write path=a host=b", "character 14: one `path=GLOB` or `host=NAME` is all"),
-            ("write path=/etc", "character 7: paths are those below a root"),
-            ("write path=a/../b", "character 7: paths are those below a root"),
+            ("write path=~/x", "character 7: paths are those below the workspace"),
+            ("write path=a/../b", "character 7: paths are those below the workspace"),
             ("write path=[", "character 7: this glob cannot be read"),
             ("fetch host=https://x", "character 7: a host is a name"),
             ("exec 'git", "character 6: the quote is not closed: write another '"),

@@ -10,6 +10,7 @@
 mod difference;
 mod index;
 mod pack;
+mod roots;
 mod scan;
 
 use std::collections::{HashMap, HashSet};
@@ -31,6 +32,7 @@ pub use difference::NOT_KEPT;
 pub(crate) use difference::{CommandChange, Differences, StoodState};
 use index::{Index, IndexFile};
 use pack::{Pack, Place};
+pub use roots::{RootCheckpoints, RootRecords};
 use scan::Scan;
 
 /// What is recorded.
@@ -193,17 +195,18 @@ impl Checkpoints {
         Ok(checkpoint)
     }
 
-    /// The record that was made under a name by a process that did not finish, with the root it is of and the records
-    /// it is among; none where there is none. `all` holds the records of every root.
-    pub(crate) fn unfinished(all: &Path, name: &str) -> Option<(Self, PathBuf, Checkpoint)> {
-        let mut folders = fs::read_dir(all).ok()?.flatten();
-        folders.find_map(|folder| {
+    /// The records that were made under a name by a process that did not finish, one a root, each with its root and the
+    /// records it is among. `all` holds the records of every root.
+    pub(crate) fn unfinished(all: &Path, name: &str) -> Vec<(Self, PathBuf, Checkpoint)> {
+        let folders = fs::read_dir(all).into_iter().flatten().flatten();
+        let unfinished = folders.filter_map(|folder| {
             let folder = folder.path();
             let (_, read) = IndexFile::read(&folder.join(PENDING).join(name))?;
             let pack = Pack::open(&folder, &read.pack).ok()?;
             let checkpoint = Checkpoint { index: read.index, pack };
             Some((Self::within(folder, read.rules), read.root, checkpoint))
-        })
+        });
+        unfinished.collect()
     }
 
     /// Does something while it is written down, every second, that the process that does it lives; and whether something
@@ -316,11 +319,27 @@ pub fn remove_records(all: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the records of one folder, if there are any, their bytes first. It blocks.
+/// Removes the records of one folder, if there are any, and those whose folders have its name with a `.` and more behind
+/// it, their bytes first. It blocks.
 ///
 /// # Errors
 /// Something could not be removed.
-pub fn remove_record(folder: &Path) -> io::Result<()> {
+pub fn remove_records_of(folder: &Path) -> io::Result<()> {
+    let (Some(all), Some(name)) = (folder.parent(), folder.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let beginning = [name.as_encoded_bytes(), b"."].concat();
+    for other in fs::read_dir(all).into_iter().flatten() {
+        let other = other?;
+        if other.file_name().as_encoded_bytes().starts_with(&beginning) {
+            remove_record(&other.path())?;
+        }
+    }
+    remove_record(folder)
+}
+
+/// Removes the records of one folder, if there are any, their bytes first.
+fn remove_record(folder: &Path) -> io::Result<()> {
     let files = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         files => files?,

@@ -90,14 +90,14 @@ impl CommandTool {
         let is_outside = call.meets_commands(commands);
         // Below that level nothing keeps it from writing.
         if only_looks && commands.session.level() == Level::Full {
-            exec::note_outside(call, &commands.checkpoints, place.root);
+            exec::note_outside(call, &commands.checkpoints);
             let outcome = run_with_input(&commands.session, run, self.given(&input), call.cancel);
-            exec::note_outside(call, &commands.checkpoints, place.root);
+            exec::note_outside(call, &commands.checkpoints);
             let outcome = outcome?;
             return self.result(scope, commands, &outcome, None);
         }
         let recorder = (call.changes, call.cancel, is_outside);
-        let (outcome, changed) = recording(&commands.checkpoints, place.root, recorder, || {
+        let (outcome, changed) = recording(&commands.checkpoints.of_roots(&scope.roots), recorder, || {
             run_with_input(&commands.session, run, self.given(&input), call.cancel)
         })?;
         call.from_outside.set(call.from_outside.get() || changed.is_outside);
@@ -146,6 +146,7 @@ fn facts() -> CommandFacts {
     CommandFacts {
         line: String::new(),
         directory: RelativePath::root(),
+        further_root: None,
         network: NetworkWish::Off,
         publishes: false,
         start: CommandStart::Foreground,

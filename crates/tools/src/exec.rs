@@ -21,9 +21,10 @@ use serde::Deserialize;
 use text::terminal::{explicit, one_line};
 use workspace::protected::{self, ProtectionMatch};
 use workspace::trust::is_instructions;
-use workspace::{FileKind, LinkPolicy, RelativePath, RootedPath};
+use workspace::{FileKind, LinkPolicy, RootedPath};
 
-use crate::checkpoint::Checkpoints;
+use crate::checkpoint::RootCheckpoints;
+use crate::path_uses::further_root;
 use crate::tool::{CallScope, Tool, ToolScope};
 
 pub(crate) use changed_files::note_outside;
@@ -57,7 +58,7 @@ pub struct CommandScope {
     pub walls: Walls,
     /// Folder of the home for protected files that commands made.
     pub quarantine: PathBuf,
-    pub checkpoints: Checkpoints,
+    pub checkpoints: RootCheckpoints,
     pub processes: Processes,
     /// What its commands with network go through.
     pub egress: CommandEgress,
@@ -116,11 +117,12 @@ fn place<'s>(scope: &'s ToolScope, arguments: &Arguments) -> Result<RootedPath<'
 
 /// What policy is told of a call.
 fn command(scope: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
-    let directory = place(scope, arguments).ok()?.path;
+    let RootedPath { root, path: directory } = place(scope, arguments).ok()?;
+    let further_root = further_root(root);
     let line = arguments.command.clone();
     let start = if arguments.background { CommandStart::Background } else { CommandStart::Foreground };
     let (network, publishes) = (arguments.net.wish(), !arguments.publish.is_empty());
-    Some(CommandFacts { line, directory, network, publishes, start })
+    Some(CommandFacts { line, directory, further_root, network, publishes, start })
 }
 
 fn paths(scope: &ToolScope, arguments: &Arguments) -> Vec<PathUse> {
@@ -133,13 +135,14 @@ fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
     let place = place(scope, arguments)?;
     // Nobody is asked for what is refused afterwards.
     published::check(scope, arguments)?;
-    arguments.touches.iter().try_for_each(|path| touched_path(scope, &place, path).map(drop))?;
+    arguments.touches.iter().try_for_each(|path| touched_path(scope, path).map(drop))?;
     let network = network(scope, arguments)?;
     let explicit_line = |line: &str| explicit(&one_line(line)).into_owned();
     let mut shown: Vec<String> =
         arguments.command.lines().map(|line| format!("$ {}", explicit_line(line))).collect();
-    if !place.path.is_root() {
-        shown.push(format!("in {}", explicit_line(&place.path.as_path().display().to_string())));
+    if !place.path.is_root() || place.root.is_further() {
+        let directory = place.root.shown(&place.path).display().to_string();
+        shown.push(format!("in {}", explicit_line(&directory)));
     }
     if arguments.background {
         shown.push("in the background".to_owned());
@@ -185,7 +188,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     published::check(scope, arguments)?;
     let place = place(scope, arguments)?;
     let network = network(scope, arguments)?;
-    let mut walls = walls(commands, call, &place, arguments)?;
+    let mut walls = walls(commands, call, arguments)?;
     let opened = network.open(&commands.session, &commands.egress, &mut walls)?;
     let is_outside =
         if network.is_on() { call.opens_network(commands) } else { call.meets_commands(commands) };
@@ -198,7 +201,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         quarantine: commands.quarantine.join(call.changes.name()),
     };
     if arguments.background || call.plan_mode {
-        note_outside(call, &commands.checkpoints, place.root);
+        note_outside(call, &commands.checkpoints);
     }
     if arguments.background {
         return processes::start(call, commands, (arguments, network, opened), run);
@@ -206,12 +209,12 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     // A command that sees every root read-only changes nothing.
     if call.plan_mode {
         let outcome = run_to_end(&opened.session, run, call.cancel);
-        note_outside(call, &commands.checkpoints, place.root);
+        note_outside(call, &commands.checkpoints);
         let outcome = outcome?;
         return Ok(report::told(scope, &outcome, &commands.report, None));
     }
     let recorder = (call.changes, call.cancel, is_outside);
-    let (outcome, changed) = recording(&commands.checkpoints, place.root, recorder, || {
+    let (outcome, changed) = recording(&commands.checkpoints.of_roots(&scope.roots), recorder, || {
         run_to_end(&opened.session, run, call.cancel)
     })?;
     call.meets_commands(commands);
@@ -226,12 +229,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
 }
 
 /// The walls of one call.
-fn walls(
-    commands: &CommandScope,
-    call: &CallScope<'_>,
-    place: &RootedPath<'_>,
-    arguments: &Arguments,
-) -> Result<Walls, String> {
+fn walls(commands: &CommandScope, call: &CallScope<'_>, arguments: &Arguments) -> Result<Walls, String> {
     let mut walls = commands.walls.clone();
     bound(&mut walls, arguments.timeout.unwrap_or(TIME));
     if call.plan_mode {
@@ -239,8 +237,7 @@ fn walls(
         walls.git_folders.clear();
     }
     for touched in &arguments.touches {
-        let path = touched_path(call.scope, place, touched)?;
-        walls.touches.push(place.root.path().join(path.as_path()));
+        walls.touches.push(touched_path(call.scope, touched)?);
     }
     Ok(walls)
 }
@@ -249,18 +246,18 @@ fn walls(
 /// open what stands there: so the name has to be the protected one, and no link leads elsewhere.
 ///
 /// # Errors
-/// It is not protected, is not there, is a link or behind one, or lies beneath another root.
-fn touched_path(scope: &ToolScope, place: &RootedPath<'_>, touched: &str) -> Result<RelativePath, String> {
+/// It is not protected, is not there, is a link or behind one, or lies where nothing is written.
+fn touched_path(scope: &ToolScope, touched: &str) -> Result<PathBuf, String> {
     let at = scope.roots.place(touched).map_err(|error| format!("{touched:?}: {error}"))?;
-    if at.root.path() != place.root.path() {
-        return Err(format!("{touched} lies in another folder than the command runs in"));
+    if at.root.access() == RootAccess::ReadOnly {
+        return Err(format!("{touched} lies in a folder that is open for reading only"));
     }
     let found = at.root.stat(&at.path, LinkPolicy::Refuse).map_err(|error| error.to_string())?;
     if found.kind == FileKind::Symlink {
         return Err(format!("{touched} is a link: name in touches the file that it leads to"));
     }
     match protected::touches(&at.path) {
-        ProtectionMatch::Protected(_) => Ok(at.path),
+        ProtectionMatch::Protected(_) => Ok(at.root.path().join(at.path.as_path())),
         ProtectionMatch::OnTheWay(_) | ProtectionMatch::Nothing => {
             Err(format!("{touched} is not protected itself: name in touches the protected path, or nothing"))
         }

@@ -16,6 +16,7 @@ mod walk;
 mod write;
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use loom::Digest;
 use memchr::memchr;
@@ -63,7 +64,7 @@ fn content_of(
     path: &RelativePath,
     links: LinkPolicy,
 ) -> Result<Content, String> {
-    scope.require_read(path)?;
+    scope.require_read(root, path)?;
     let rules = ReadRules { links, ..ReadRules::at_most(MAX_BYTES) };
     root.read(path, &rules).map_err(|error| failed(&error))
 }
@@ -78,13 +79,13 @@ fn text_of(
 ) -> Result<(String, Digest), String> {
     let content = content_of(scope, root, path, links)?;
     let digest = content.digest();
-    Ok((masked(scope, path, &content.bytes)?.into_owned(), digest))
+    Ok((masked(scope, &root.shown(path), &content.bytes)?.into_owned(), digest))
 }
 
 /// The text that the bytes of a file are shown and searched as.
-fn masked<'b>(scope: &ToolScope, path: &RelativePath, bytes: &'b [u8]) -> Result<Cow<'b, str>, String> {
+fn masked<'b>(scope: &ToolScope, path: &Path, bytes: &'b [u8]) -> Result<Cow<'b, str>, String> {
     if memchr(0, bytes).is_some() {
-        return Err(format!("{path} is no text: it holds zero bytes"));
+        return Err(format!("{} is no text: it holds zero bytes", path.display()));
     }
     let mask = |text: &'b str| scope.masker.mask_entering(text.strip_prefix('\u{feff}').unwrap_or(text)).text;
     Ok(match str::from_utf8(bytes) {
@@ -111,6 +112,8 @@ const fn sign(kind: FileKind) -> &'static str {
 mod changing_tests;
 #[cfg(test)]
 pub(crate) mod fixture;
+#[cfg(test)]
+mod further_root_tests;
 #[cfg(test)]
 mod hostile_file_tests;
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub mod edits;
 mod exec;
 mod files;
 mod ignores;
+mod path_uses;
 mod plan;
 mod registry;
 mod search;
@@ -24,7 +25,10 @@ pub use changes::{
     BytesOrigin, ChangeRecorder, FileContent, LeftFile, PlannedChange, SeenFiles, give_back, recover_files,
     unified_diff,
 };
-pub use checkpoint::{CheckpointRules, Checkpoints, NOT_KEPT, records_with, remove_record, remove_records};
+pub use checkpoint::{
+    CheckpointRules, Checkpoints, NOT_KEPT, RootCheckpoints, RootRecords, records_with, remove_records,
+    remove_records_of,
+};
 pub use command_tool::CommandTool;
 pub use exec::{
     ChangedFiles, CommandEgress, CommandNetwork, CommandScope, NetworkRequest, Processes, recording,

@@ -13,10 +13,11 @@ use policy::{
     Verdict,
 };
 use serde_json::Value;
+use workspace::{Root, RootAccess};
 
 use crate::arguments::ArgumentSchema;
 use crate::call_place::CallPlace;
-use crate::changes::ChangeRecorder;
+use crate::changes::{ChangeRecorder, line_name};
 use crate::exec::{self, CommandScope, EXEC};
 use crate::files;
 use crate::plan;
@@ -85,6 +86,26 @@ impl ToolRegistry {
     /// Whether a tool of one of these names runs commands, so that its scope has to say where.
     pub fn runs_commands(names: &[String]) -> bool {
         all_tools().any(|tool| tool.runs_commands() && names.contains(&tool.spec.name))
+    }
+
+    /// What a model is told of the folders that its tools reach beside the workspace; empty where there are none.
+    pub fn further_folders(&self) -> String {
+        let further = self.scope.roots.all().filter(|root| root.is_further());
+        let named = |root: &Root| {
+            let may = match root.access() {
+                RootAccess::ReadOnly => "read only",
+                RootAccess::ReadWrite => "read and write",
+            };
+            format!("{} ({may})", line_name(&root.path().display().to_string()))
+        };
+        let named: Vec<String> = further.map(named).collect();
+        if named.is_empty() {
+            return String::new();
+        }
+        format!(
+            "Tools reach these folders beside the workspace, by absolute paths: {}. Relative paths are below the workspace.",
+            named.join(", ")
+        )
     }
 
     /// What a model is told of them, by name.
@@ -182,7 +203,7 @@ impl CheckedCall {
         if paths.is_empty() || self.tool.effects.contains(&Effect::Exec) {
             return self.arguments.to_string();
         }
-        let paths = paths.into_iter().map(|path| path.path.as_path().display().to_string());
+        let paths = paths.into_iter().map(|path| path.named().display().to_string());
         paths.collect::<Vec<_>>().join("\n")
     }
 
@@ -200,8 +221,8 @@ impl CheckedCall {
         if let Some(line) = &self.tool.program {
             command.line.clone_from(line);
         }
-        let Ok(place) = self.scope.roots.place(".") else { return Ok(None) };
-        exec::watched(place.root, &command).map(Some)
+        let roots: Vec<&Root> = self.scope.roots.all().collect();
+        exec::watched(&roots, &command).map(Some)
     }
 
     /// Its result where it fails before it runs, for this reason, which may quote what its files say.
@@ -234,10 +255,10 @@ impl CheckedCall {
     /// Runs it. It blocks.
     pub fn run(&self, cancel: &Cancel, changes: &dyn ChangeRecorder, place: &CallPlace) -> ToolOutput {
         // What a file tool writes is not what a command did that runs beside it.
-        if let (Some(commands), Ok(top)) = (&self.scope.commands, self.scope.roots.place(".")) {
+        if let (Some(commands), Ok(workspace)) = (&self.scope.commands, self.scope.roots.place(".")) {
             let paths = self.tool.paths(&self.scope, &self.arguments).into_iter();
             let written = paths.filter(|path| path.access != PathAccess::Read);
-            commands.session.accept(written.map(|path| top.root.path().join(path.path.as_path())));
+            commands.session.accept(written.map(|path| workspace.root.path().join(path.named())));
         }
         let (plan_mode, from_outside) = (self.plan_mode, Cell::new(false));
         let pictures = RefCell::default();

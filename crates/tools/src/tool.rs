@@ -10,20 +10,20 @@ use loom::{Digest, ToolStatus, Trust};
 use media::Picture;
 use model::Cancel;
 use policy::{
-    Attendance, CallFacts, CommandFacts, Decision, Effect, PathAccess, PathPlace, PathUse, Policy,
-    SandboxLevel, SessionFacts, SessionType,
+    Attendance, CallFacts, CommandFacts, Decision, Effect, PathAccess, PathUse, Policy, SandboxLevel,
+    SessionFacts, SessionType,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use text::mask::Masker;
 use text::terminal::explicit;
-use workspace::protected::ProtectionMatch;
-use workspace::{AllowedRoots, ProtectedPlaces, RelativePath};
+use workspace::{AllowedRoots, RelativePath, Root};
 
 use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, SeenFiles};
 use crate::exec::CommandScope;
+use crate::path_uses::{self, path_use};
 use crate::web::NetworkTarget;
 
 /// What the calls of a session work in.
@@ -52,34 +52,16 @@ impl ToolScope {
     /// A path as it was given, for a decision on the call; none of one that lies nowhere.
     pub(crate) fn path_use(&self, path: &str, access: PathAccess) -> Option<PathUse> {
         let place = self.roots.place(path).ok()?;
-        Some(PathUse { path: place.path, access, place: PathPlace::WritableRoot })
+        Some(path_use(place.root, place.path, access))
     }
 
     /// Finds out which paths of a call are protected by what leads to them. It blocks.
     pub(crate) fn judge_places(&self, paths: &mut [PathUse]) {
-        let changed = |path: &PathUse| path.access != PathAccess::Read;
-        // A session has one root; the paths of calls are those below it.
-        let Ok(top) = self.roots.place(".") else { return };
-        if !paths.iter().any(changed) {
-            return;
-        }
-        let comes = |path: &&PathUse| matches!(path.access, PathAccess::Write | PathAccess::Link);
-        let coming: Vec<&RelativePath> = paths.iter().filter(comes).map(|path| &path.path).collect();
-        let places = ProtectedPlaces::beneath(top.root, &coming);
-        for path in paths.iter_mut().filter(|path| changed(path)) {
-            match (places.protection(&path.path), path.access) {
-                (ProtectionMatch::Protected(protection), _)
-                // A folder on the way may be made; to move it moves what it holds.
-                | (ProtectionMatch::OnTheWay(protection), PathAccess::Link | PathAccess::Remove) => {
-                    path.place = PathPlace::Protected(protection);
-                }
-                _ => {}
-            }
-        }
+        path_uses::judge_places(&self.roots, paths);
     }
 
     /// Refuses what is read of a file on the way, which no decision on the call named.
-    pub(crate) fn require_read(&self, path: &RelativePath) -> Result<(), String> {
+    pub(crate) fn require_read(&self, root: &Root, path: &RelativePath) -> Result<(), String> {
         // Without rules everything beneath the roots is read.
         if self.policy.rules().is_empty() {
             return Ok(());
@@ -93,16 +75,13 @@ impl ToolScope {
             keeps_old_bytes: true,
         };
         for tool in ["read", "grep"] {
-            let paths = vec![PathUse {
-                path: path.clone(),
-                access: PathAccess::Read,
-                place: PathPlace::WritableRoot,
-            }];
+            let paths = vec![path_use(root, path.clone(), PathAccess::Read)];
             let effects = [Effect::Read].into();
             let call = CallFacts { tool: tool.to_owned(), effects, paths, ..CallFacts::default() };
             let verdict = self.policy.decide(&call, &session);
             if verdict.decision == Decision::Deny {
-                return Err(format!("{path} is not read: {}", verdict.reason));
+                let path = root.shown(path);
+                return Err(format!("{} is not read: {}", path.display(), verdict.reason));
             }
         }
         Ok(())

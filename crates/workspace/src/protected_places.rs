@@ -33,6 +33,9 @@ type Names = Vec<String>;
 pub struct ProtectedPlaces {
     top: PathBuf,
     places: Vec<(Names, Protection)>,
+    /// Other roots that may be written, and places beneath these, by absolute names.
+    others: Vec<PathBuf>,
+    elsewhere: Vec<(Names, Protection)>,
     /// Where links of protected names lead, and the links.
     linked: Vec<(Names, RelativePath)>,
     /// Whether the root is itself a git folder.
@@ -52,15 +55,22 @@ pub struct ProtectedPlaces {
 impl ProtectedPlaces {
     /// Looks for them beneath a root where something is to come to these paths: git may take a folder for its own because of
     /// that. It blocks, as long as it takes to list the folders of the root.
-    pub fn beneath(root: &Root, coming: &[&RelativePath]) -> Self {
-        Self::within(root, coming, MOST_ENTRIES)
+    ///
+    /// What leads from there into one of the `others`, roots that may be written as well, is found, too.
+    pub fn beneath(root: &Root, coming: &[&RelativePath], others: &[&Root]) -> Self {
+        Self::within(root, coming, others, MOST_ENTRIES)
     }
 
-    fn within(root: &Root, coming: &[&RelativePath], most: usize) -> Self {
+    fn within(root: &Root, coming: &[&RelativePath], others: &[&Root], most: usize) -> Self {
         let top = root.path().to_owned();
         let ways: BTreeSet<&Path> = coming.iter().flat_map(|path| path.as_path().ancestors()).collect();
-        let mut found =
-            Self { coming: ways.iter().map(|way| names(way)).collect(), top, room: most, ..Self::default() };
+        let mut found = Self {
+            coming: ways.iter().map(|way| names(way)).collect(),
+            top,
+            others: others.iter().map(|other| other.path().to_owned()).collect(),
+            room: most,
+            ..Self::default()
+        };
         // The one of a larger repository around the root.
         if let Some(around) = found.top.ancestors().skip(1).find(|folder| exists(&folder.join(".git"))) {
             found.named_git(&around.join(".git"));
@@ -114,6 +124,36 @@ impl ProtectedPlaces {
         }
     }
 
+    /// Judges an absolute path beneath one of the other roots by what leads there from this one.
+    pub fn protection_elsewhere(&self, path: &Path) -> ProtectionMatch {
+        let names = names(path);
+        let matches = self.elsewhere.iter().filter_map(|(place, protection)| {
+            if names.starts_with(place) {
+                Some(ProtectionMatch::Protected(*protection))
+            } else {
+                place.starts_with(&names).then_some(ProtectionMatch::OnTheWay(*protection))
+            }
+        });
+        let strength = |found: &ProtectionMatch| match found {
+            ProtectionMatch::Nothing => (0, None),
+            ProtectionMatch::OnTheWay(protection) => (1, Some(*protection)),
+            ProtectionMatch::Protected(protection) => (2, Some(*protection)),
+        };
+        matches.max_by_key(strength).unwrap_or(ProtectionMatch::Nothing)
+    }
+
+    /// Notes a place, and says whether it lies beneath one of the roots.
+    fn place(&mut self, path: &Path, protection: Protection) -> bool {
+        if let Some(place) = self.below(path) {
+            self.places.push((place, protection));
+        } else if self.others.iter().any(|other| path.starts_with(other) && path != other) {
+            self.elsewhere.push((names(path), protection));
+        } else {
+            return false;
+        }
+        true
+    }
+
     fn look_below(&mut self) {
         // What lies higher first.
         let mut folders = VecDeque::from([PathBuf::new()]);
@@ -161,10 +201,10 @@ impl ProtectedPlaces {
             return;
         }
         // Of one that leads to the root or above it, the names in the root say enough.
+        if matches!(touches(&link), ProtectionMatch::Protected(_)) {
+            self.behind_links(&self.top.join(path));
+        }
         if let Some(target) = self.below(&reached(&self.top.join(path))) {
-            if matches!(touches(&link), ProtectionMatch::Protected(_)) {
-                self.behind_links(&self.top.join(path));
-            }
             self.linked.push((target, link));
         }
     }
@@ -175,8 +215,7 @@ impl ProtectedPlaces {
         while let Some(path) = rest.pop() {
             if path.is_symlink() {
                 let target = reached(&path);
-                if let Some(place) = self.below(&target) {
-                    self.places.push((place, Protection::Ask));
+                if self.place(&target, Protection::Ask) {
                     rest.push(target);
                 }
             } else if path.is_dir() && self.searched.insert(path.clone()) {
@@ -205,7 +244,7 @@ impl ProtectedPlaces {
             return;
         }
         self.is_git_folder |= folder == self.top;
-        self.places.extend(self.below(folder).map(|place| (place, Protection::Never)));
+        self.place(folder, Protection::Never);
         let mut trees: Vec<PathBuf> =
             git_working_trees(folder).into_iter().map(|working| working.tree).collect();
         trees.extend(tree.clone());
@@ -221,8 +260,7 @@ impl ProtectedPlaces {
         let linked = linked.iter().map(|worktree| worktree.path().join("config.worktree"));
         for config in [folder.join("config"), folder.join("config.worktree")].into_iter().chain(linked) {
             for named in named_by_git(&config, &trees, home.as_deref()) {
-                if let Some(place) = self.below(&named) {
-                    self.places.push((place, Protection::Ask));
+                if self.place(&named, Protection::Ask) {
                     self.behind_links(&named);
                 }
             }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use loom::plan::NewTree;
-use loom::{Mode, Op, TreeId, ViewName};
+use loom::{Digest, Mode, Op, TreeId, ViewName};
 use store::home::HomeDir;
 use store::instance::InstanceId;
 use store::{
@@ -196,19 +196,26 @@ impl Runtime {
         Ok(forgotten)
     }
 
-    /// Folder for the records of files that the commands of a process's temporary sessions change: it goes with them.
+    /// Folder for the records of files that the commands of a process's temporary sessions change in the workspace or in a
+    /// further root: it goes with them.
     ///
     /// # Errors
     /// The home has no place for it.
-    pub fn private_records(&self, holder: InstanceId) -> Result<PathBuf, AgentError> {
+    pub fn private_records(
+        &self,
+        holder: InstanceId,
+        further_root: Option<&Path>,
+    ) -> Result<PathBuf, AgentError> {
         let records = self.home.dir(HomeDir::CheckpointCache).map_err(records_failed)?;
-        Ok(records.join(format!("private-{holder}")))
+        let of_root =
+            further_root.map(|root| format!(".{}", Digest::of(root.as_os_str().as_encoded_bytes())));
+        Ok(records.join(format!("private-{holder}{}", of_root.unwrap_or_default())))
     }
 
     async fn purge_session(&self, who: &Principal, session: &Session) -> Result<(), AgentError> {
         if let Some(holder) = Name::holder(&session.name) {
-            let records = self.private_records(holder)?;
-            let removed = tokio::task::spawn_blocking(move || tools::remove_record(&records)).await;
+            let records = self.private_records(holder, None)?;
+            let removed = tokio::task::spawn_blocking(move || tools::remove_records_of(&records)).await;
             removed
                 .unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
                 .map_err(records_failed)?;

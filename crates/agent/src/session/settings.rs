@@ -6,6 +6,7 @@ use model::{ModelPlace, Thinking};
 use policy::Permission;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+use workspace::FurtherRoot;
 
 /// Settings of a session, as the store has them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -24,6 +25,9 @@ pub struct SessionSettings {
     pub allowed: Vec<Permission>,
     /// Files that go along with the next thing said.
     pub files: Vec<PathBuf>,
+    /// Folders that tools reached beside the workspace when something was said last. None of them is open by that: each
+    /// call names its own.
+    pub folders: Vec<FurtherRoot>,
 }
 
 /// Sampling that was chosen in a session. What is none is as preset and configuration say.
@@ -89,6 +93,8 @@ struct WrittenSettings {
     allowed: Vec<Permission>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<PathBuf>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    folders: Vec<FurtherRoot>,
 }
 
 fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<T>, D::Error> {
@@ -112,19 +118,20 @@ impl TryFrom<WrittenSettings> for SessionSettings {
             plan,
             allowed,
             files,
+            folders,
         } = written;
         if model.is_none() && place.is_some() {
             return Err("the place of a model, and no model");
         }
         let sampling = SessionSampling { temperature, max_tokens, seed, preset };
         let model = model.map(|name| ChosenModel { name, place });
-        Ok(Self { agent, model, thinking, system, sampling, plan, allowed, files })
+        Ok(Self { agent, model, thinking, system, sampling, plan, allowed, files, folders })
     }
 }
 
 impl From<SessionSettings> for WrittenSettings {
     fn from(settings: SessionSettings) -> Self {
-        let SessionSettings { agent, model, thinking, system, sampling, plan, allowed, files } = settings;
+        let SessionSettings { agent, model, thinking, system, sampling, plan, allowed, files, folders } = settings;
         let place = model.as_ref().and_then(|model| model.place);
         let SessionSampling { temperature, max_tokens, seed, preset } = sampling;
         Self {
@@ -140,6 +147,7 @@ impl From<SessionSettings> for WrittenSettings {
             plan,
             allowed,
             files,
+            folders,
         }
     }
 }
@@ -193,6 +201,7 @@ impl SessionSettings {
             plan: changed(self.plan, &before.plan, theirs.plan),
             allowed: changed(self.allowed, &before.allowed, theirs.allowed),
             files,
+            folders: changed(self.folders, &before.folders, theirs.folders),
         }
     }
 }
@@ -204,6 +213,8 @@ fn changed<T: PartialEq>(mine: T, before: &T, theirs: T) -> T {
 
 #[cfg(test)]
 mod tests {
+    use workspace::RootAccess;
+
     use super::*;
 
     fn settings(model: &str, thinking: Option<Thinking>, files: &[&str]) -> SessionSettings {
@@ -235,6 +246,7 @@ mod tests {
         all.agent = Some("poet".to_owned());
         all.system = Some("Speak plainly.".to_owned());
         all.plan = true;
+        all.folders = vec![FurtherRoot { path: "/data".into(), access: RootAccess::ReadOnly }];
         all.allowed = vec![serde_json::from_str(r#"["write path=docs/a.md"]"#).unwrap()];
         let preset = Some("cold".to_owned());
         all.sampling =

@@ -9,6 +9,7 @@ use agent::session::SessionSampling;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
+use super::allow::AllowArgs;
 use super::think::Think;
 use super::tree::{InvalidNumber, number, whole};
 use crate::app::naming::nearest;
@@ -47,6 +48,9 @@ pub struct ChatArgs {
     #[arg(long, requires = "message")]
     #[serde(default)]
     pub events: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub allow: AllowArgs,
     /// Earlier name of `--private`.
     #[arg(long, hide = true)]
     #[serde(skip)]

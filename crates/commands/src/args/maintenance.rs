@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use super::allow::AllowArgs;
+
 /// `import`.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 pub struct ImportArgs {
@@ -186,6 +188,9 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "HOST")]
     #[serde(default)]
     pub net: Vec<String>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub allow: AllowArgs,
     /// End the command after this many seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = DAY)]
     #[serde(default = "day")]

@@ -10,8 +10,8 @@ use loom::ViewName;
 use model::Thinking;
 use policy::Permission;
 use store::{SessionId, SessionKind};
-use workspace::Accept;
 use workspace::trust::WorkspaceOrigin;
+use workspace::{Accept, FurtherRoot};
 
 use super::attached::Attached;
 use super::regenerate::PendingRegenerations;
@@ -24,6 +24,7 @@ use crate::app::App;
 use crate::args::chat::ChatArgs;
 use crate::args::think::Think;
 use crate::error::CommandError;
+use crate::further_roots::{self, further_roots};
 use crate::rights::Asker;
 use crate::shell::quoted;
 
@@ -46,6 +47,10 @@ pub struct Conversation {
     pub(super) plan: bool,
     /// Whether a flag of this call turns it on.
     pub(super) plan_flag: bool,
+    /// Folders that this call opens beside the workspace.
+    pub(super) folders: Vec<FurtherRoot>,
+    /// Those that tools of the session reached when something was said in it last.
+    pub(super) kept_folders: Vec<FurtherRoot>,
     /// Calls of tools that a person allowed for the rest of the session.
     pub(super) allowed: Vec<Permission>,
     /// Sampling that was chosen in the session.
@@ -138,6 +143,8 @@ impl Conversation {
             system: None,
             plan: false,
             plan_flag: args.plan,
+            folders: named_folders(app, args)?,
+            kept_folders: Vec::new(),
             allowed: Vec::new(),
             sampling: SessionSampling::default(),
             sampling_flags: SessionSampling {
@@ -173,6 +180,24 @@ impl Conversation {
             conversation.speak_as(app, asker, system).await?;
         }
         Ok(conversation)
+    }
+
+    /// Folders that tools reach beside the workspace.
+    pub fn folders(&self) -> &[FurtherRoot] {
+        &self.folders
+    }
+
+    /// Says which folders tools of the session reached before that they do not now: only the call that names them opens
+    /// them.
+    pub(super) fn tell_closed_folders(&self, app: &App) {
+        let closed = self.kept_folders.iter().filter(|kept| !self.folders.contains(kept));
+        let closed: Vec<String> = closed.map(further_roots::shown).collect();
+        if !closed.is_empty() {
+            app.frontend.note(&format!(
+                "tools of this session reached {}, and do so now only where a call names it with --allow",
+                closed.join(", ")
+            ));
+        }
     }
 
     /// Whether it is of a call that ends with its one answer.
@@ -298,6 +323,16 @@ impl Conversation {
             app.runtime.forget_session(&asker.principal, &self.chosen).await?;
         }
         Ok(())
+    }
+}
+
+/// The folders that a call opens beside the workspace.
+fn named_folders(app: &App, args: &ChatArgs) -> Result<Vec<FurtherRoot>, CommandError> {
+    let named = &args.allow.folders;
+    match &app.workspace.surroundings {
+        Some(surroundings) => further_roots(named, app.workspace.folder.as_deref(), surroundings),
+        None if named.is_empty() => Ok(Vec::new()),
+        None => Err(CommandError::usage("--allow needs a workspace", "name one with --workspace DIR")),
     }
 }
 

@@ -7,6 +7,7 @@ use loom::{Finish, NodeId, TreeId};
 use super::Conversation;
 use crate::app::App;
 use crate::error::CommandError;
+use crate::further_roots;
 use crate::results::chat::{Chatted, DeniedCall, MediaShown, TurnFinish};
 use crate::results::tree::UsageShown;
 use crate::rights::Asker;
@@ -137,6 +138,7 @@ impl Conversation {
         }
         let mut arguments = self.model_and_sampling_flags(app);
         arguments.extend(self.plan_flag.then(|| "--plan".to_owned()));
+        arguments.extend(self.folders.iter().map(further_roots::flag));
         arguments.push("-m /retry".to_owned());
         format!("`{}`", self.command(app, &arguments.join(" ")))
     }

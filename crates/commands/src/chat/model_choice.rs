@@ -137,7 +137,7 @@ impl Conversation {
         self.agent_system = profile.system;
         let agent = profile.name;
         let is_shown = shown_addresses::of_session(app, self.chosen.clone(), self.view.clone());
-        let tools = tools::of_agent(app, &agent, self.session_type(), model.info(), is_shown)?;
+        let tools = tools::of_agent(app, &agent, self.session_type(), model.info(), is_shown, &self.folders)?;
         Ok(TurnConfig {
             purpose: Purpose::Turn,
             model,

@@ -206,6 +206,10 @@ impl Conversation {
         tree: TreeChoice,
         input: TurnInput,
     ) -> Result<(), CommandError> {
+        if self.kept_folders != self.folders {
+            self.kept_folders = self.folders.clone();
+            self.keep_settings(app, asker).await?;
+        }
         let config = self.config(app).await?.clone();
         let egress = self.egress_notice(app, asker, &entered, config.model.info()).await?;
         self.tell_thinking(app, config.model.info());

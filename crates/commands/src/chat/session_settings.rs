@@ -94,7 +94,7 @@ impl Conversation {
         self.think = flag.or(settings.thinking);
         self.kept_model = settings.model;
         (self.agent, self.system, self.sampling) = (settings.agent, settings.system, settings.sampling);
-        self.allowed = settings.allowed;
+        (self.allowed, self.kept_folders) = (settings.allowed, settings.folders);
         // Where it is not known nothing is changed.
         self.plan = settings.plan || self.is_damaged;
         if let Some(preset) = self.sampling.preset.as_deref().filter(|preset| is_gone(app, preset)) {
@@ -103,6 +103,7 @@ impl Conversation {
                 one_line(preset)
             ));
         }
+        self.tell_closed_folders(app);
         for path in &settings.files {
             self.attach_again(app, path);
         }
@@ -206,7 +207,7 @@ impl Conversation {
             let word = if self.plan { "on" } else { "off" };
             app.frontend.note(&format!("plan mode is {word} now, as another process set it"));
         }
-        self.allowed = settings.allowed;
+        (self.allowed, self.kept_folders) = (settings.allowed, settings.folders);
         self.attached.retain(|file| file.waits_as.as_ref().is_none_or(|path| settings.files.contains(path)));
         let here: Vec<_> = self.attached.iter().filter_map(|file| file.waits_as.clone()).collect();
         for path in settings.files.iter().filter(|path| !here.contains(path)) {
@@ -259,6 +260,7 @@ impl Conversation {
             sampling: self.sampling.clone(),
             plan: self.plan,
             allowed: self.allowed.clone(),
+            folders: self.kept_folders.clone(),
             files: self.attached.iter().filter_map(|file| file.waits_as.clone()).collect(),
         }
     }

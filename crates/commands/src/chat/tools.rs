@@ -1,11 +1,12 @@
 //! The tools an agent may call in a session, and what they work in.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ::tools::{
-    CheckpointRules, Checkpoints, CommandEgress, CommandScope, IsShown, Processes, SeenFiles, Tool,
-    ToolRegistry, ToolScope, WEB_TOOLS, WebScope, web_tools,
+    CheckpointRules, Checkpoints, CommandEgress, CommandScope, IsShown, Processes, RootCheckpoints,
+    SeenFiles, Tool, ToolRegistry, ToolScope, WEB_TOOLS, WebScope, web_tools,
 };
 use egress::Gate;
 use loom::Trust;
@@ -15,11 +16,12 @@ use policy::SessionType;
 use sandbox::{RootAccess, Sandbox};
 use store::home::{HomeDir, HomeError};
 use workspace::discovery::check_writable_root;
-use workspace::{AllowedRoots, Root, file_name_of_key};
+use workspace::{AllowedRoots, FurtherRoot, Root, canonical, file_name_of_key};
 
 use super::{conversation_tools, loom_tools};
 use crate::app::App;
 use crate::error::CommandError;
+use crate::further_roots;
 use crate::profile;
 use crate::results::slash::{ToolShown, ToolsShown};
 use crate::settings::WebSettings;
@@ -35,13 +37,14 @@ pub(super) fn of_agent(
     session: SessionType,
     model: &ModelInfo,
     is_shown: Arc<IsShown>,
+    further: &[FurtherRoot],
 ) -> Result<Option<Arc<ToolRegistry>>, CommandError> {
     let names = given(app, agent, session)?;
     if names.is_empty() || (!model.tools && !are_asked(app, agent)) {
         return Ok(None);
     }
     let registry =
-        registry(app, agent, scope(app, agent, session, &names)?, is_shown, &names).map_err(|why| {
+        registry(app, agent, scope(app, agent, session, &names, further)?, is_shown, &names).map_err(|why| {
             let searches = WEB_TOOLS[1];
             let hint = if app.settings.web.search.is_none() && names.iter().any(|name| name == searches) {
                 format!("{searches} needs a search engine: set web.search, and its key or address")
@@ -207,6 +210,7 @@ pub(crate) fn scope(
     agent: &str,
     session: SessionType,
     names: &[String],
+    further: &[FurtherRoot],
 ) -> Result<ToolScope, CommandError> {
     let workspace = &app.workspace;
     // What a folder says that was not trusted is from outside (spec: security §4).
@@ -221,11 +225,18 @@ pub(crate) fn scope(
             None
         }
     });
+    let further_root = |FurtherRoot { path, access }: &FurtherRoot| {
+        let opened = Root::open(path, &app.guard).map(|root| root.as_further(*access));
+        opened.map_err(|error| {
+            CommandError::usage(error.to_string(), "name a folder that is there with --allow")
+        })
+    };
+    let further_opened = further.iter().map(further_root).collect::<Result<Vec<_>, _>>()?;
     let masker = Arc::clone(&app.runtime.masker);
     let locks = app.runtime.home.dir(HomeDir::Locks);
     let locks = locks.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
     Ok(ToolScope {
-        roots: AllowedRoots::within(root.into_iter().collect()),
+        roots: AllowedRoots::within(root.into_iter().chain(further_opened).collect()),
         trust,
         masker,
         policy: profile::policy(&app.settings, agent)?,
@@ -237,7 +248,7 @@ pub(crate) fn scope(
         commands: if ToolRegistry::runs_commands(names)
             || names.iter().any(|name| app.settings.tools.contains_key(name))
         {
-            commands(app, session)?
+            commands(app, session, further)?
         } else {
             None
         },
@@ -245,7 +256,11 @@ pub(crate) fn scope(
 }
 
 /// Where the commands of a session run; none where there is no workspace.
-fn commands(app: &App, kind: SessionType) -> Result<Option<CommandScope>, CommandError> {
+fn commands(
+    app: &App,
+    kind: SessionType,
+    further: &[FurtherRoot],
+) -> Result<Option<CommandScope>, CommandError> {
     let workspace = &app.workspace;
     let Some(folder) = &workspace.folder else { return Ok(None) };
     let at_home = |error: HomeError| CommandError::new("home", 6, error.to_string(), error.hint());
@@ -255,20 +270,30 @@ fn commands(app: &App, kind: SessionType) -> Result<Option<CommandScope>, Comman
     if surroundings.is_some_and(|surroundings| check_writable_root(folder, surroundings).is_err()) {
         walls.roots.iter_mut().for_each(|root| root.access = RootAccess::ReadOnly);
     }
+    further_roots::open_in(&mut walls, further);
     let no_sandbox =
         |why: String| CommandError::new("no_sandbox", 6, why, "`drawloom doctor` looks at the sandbox");
     let sandbox = Sandbox::of_this_program()
         .map_err(|error| no_sandbox(format!("this program cannot be its own sandbox: {error}")))?;
     let report = sandbox.probe();
-    let records = match kind {
-        SessionType::Private => app.runtime.private_records(app.runtime.instance)?,
-        _ => home.dir(HomeDir::CheckpointCache).map_err(at_home)?.join(file_name_of_key(&workspace.key)),
+    let cache = home.dir(HomeDir::CheckpointCache).map_err(at_home)?;
+    let records = |root: Option<&Path>| match (kind, root) {
+        (SessionType::Private, _) => app.runtime.private_records(app.runtime.instance, root),
+        (_, None) => Ok(cache.join(file_name_of_key(&workspace.key))),
+        // Those of the workspace that the same folder is.
+        (_, Some(root)) => Ok(cache.join(file_name_of_key(&root.to_string_lossy()))),
     };
     let rules = CheckpointRules {
         dependency_folders: app.settings.exec.dependency_folders.clone(),
         private: vec![home.root().to_owned()],
         ..CheckpointRules::default()
     };
+    let mut checkpoints = RootCheckpoints::default()
+        .with(canonical(folder), Checkpoints::within(records(None)?, rules.clone()));
+    for root in further {
+        let of_root = Checkpoints::within(records(Some(&root.path))?, rules.clone());
+        checkpoints = checkpoints.with(root.path.clone(), of_root);
+    }
     let place = home.dir(HomeDir::Sandbox).map_err(at_home)?.join("tmp");
     let around = (home.root(), folder.as_path());
     let session = walls::open_session(&sandbox, report.level, &place, around, &app.settings.exec)?;
@@ -277,7 +302,7 @@ fn commands(app: &App, kind: SessionType) -> Result<Option<CommandScope>, Comman
         report,
         walls,
         quarantine: home.dir(HomeDir::Quarantine).map_err(at_home)?,
-        checkpoints: Checkpoints::within(records, rules),
+        checkpoints,
         processes: Processes::default(),
         egress: CommandEgress {
             gate: Gate::default(),

@@ -10,6 +10,7 @@ use text::mask::Masker;
 use text::terminal::{explicit, one_line};
 
 use super::path_changes::PathChange;
+use super::shown as shown_path;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::file_changes::FileDifference;
@@ -29,6 +30,8 @@ pub(super) async fn differences(
     for path in paths.iter().filter(|path| !(path.before.is_folder() || path.after.is_folder())) {
         shown.extend(path.path.ancestors().skip(1).map(|above| (&*path.root, above)));
     }
+    let workspace = app.workspace.folder.as_deref();
+    let name = |path: &PathChange| name(&shown_path(workspace, &path.root, &path.path));
     let (mut files, mut sum) = (Vec::new(), 0);
     for path in paths {
         let place = (&*path.root, &*path.path);
@@ -38,8 +41,8 @@ pub(super) async fn differences(
         }
         let from = moves.get(&place).copied();
         let diff = match from {
-            Some(from) => format!("move from {}\nmove to {}\n", name(&from.path), name(&path.path)),
-            None if sum > SHOWN_BYTES => format!("{}: too much to show\n", name(&path.path)),
+            Some(from) => format!("move from {}\nmove to {}\n", name(from), name(path)),
+            None if sum > SHOWN_BYTES => format!("{}: too much to show\n", name(path)),
             None => difference(app, path).await?,
         };
         sum += diff.len();
@@ -48,7 +51,7 @@ pub(super) async fn differences(
             path: path.path.clone(),
             is_new: path.before == FileState::Absent,
             is_gone: path.after == FileState::Absent,
-            moved_from: from.map(|from| from.path.clone()),
+            moved_from: from.map(|from| shown_path(Some(&path.root), &from.root, &from.path)),
             diff,
         });
     }
@@ -94,7 +97,8 @@ async fn difference(app: &App, change: &PathChange) -> Result<String, CommandErr
         sides.push((state, bytes));
     }
     let [before, after] = [&sides[0], &sides[1]].map(|(state, bytes)| (*state, bytes.as_slice()));
-    Ok(difference_of(&change.path, before, after, &app.runtime.masker))
+    let path = shown_path(app.workspace.folder.as_deref(), &change.root, &change.path);
+    Ok(difference_of(&path, before, after, &app.runtime.masker))
 }
 
 /// What stands at a path before and after, with the bytes of files and the targets of links, as a difference.

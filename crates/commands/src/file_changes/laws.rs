@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use ::tools::{
     CallPlace, ChangeRecorder, CheckpointRules, Checkpoints, FileContent, NextPlace, PlannedChange,
-    SeenFiles, ToolRegistry, ToolScope, recording,
+    RootRecords, SeenFiles, ToolRegistry, ToolScope, recording,
 };
 use loom::{Digest, Millis, NodeId, ToolStatus, TreeId, Trust, ViewName};
 use model::Cancel;
@@ -178,7 +178,7 @@ impl Shared {
         let root = Root::open(&self.folder, &self.disk.guard).unwrap();
         let recorder = (&self.records as &dyn ChangeRecorder, &Cancel::never(), false);
         let run = || steps.iter().for_each(|step| step.run(&self.folder));
-        recording(&self.checkpoints, &root, recorder, run).unwrap();
+        recording(&[RootRecords { root: &root, checkpoints: &self.checkpoints }], recorder, run).unwrap();
         self.note_what_changed(&before);
     }
 

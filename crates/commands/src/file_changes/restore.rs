@@ -11,7 +11,7 @@ use workspace::RelativePath;
 use super::differences::difference_of;
 use super::disk::Found;
 use super::path_changes::{PathChange, by_path, is_same};
-use super::{bring_back, clear_away, disk, on_disk, shown_lines, standing, turns_of};
+use super::{bring_back, clear_away, disk, on_disk, shown, shown_lines, standing, turns_of};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
@@ -103,8 +103,9 @@ async fn undone(
 ) -> Result<Vec<PathChange>, CommandError> {
     let mut changes = standing(app, asker, tree).await?;
     changes.retain(|change| is_meant(&asked.file, change));
-    // The same path beneath another root is another file.
-    if let Some(root) = changes.first().map(|change| change.root.clone()) {
+    // The same path beneath another root is another file: that of the workspace goes before.
+    let in_workspace = changes.iter().find(|change| Some(&change.root) == app.workspace.folder.as_ref());
+    if let Some(root) = in_workspace.or(changes.first()).map(|change| change.root.clone()) {
         changes.retain(|change| change.root == root);
     }
     clear_away(app, &changes).await?;
@@ -134,7 +135,7 @@ fn is_meant(file: &Path, change: &FileChange) -> bool {
 /// What each path is and becomes.
 async fn look(app: &App, changes: Vec<PathChange>) -> Result<Vec<Result<Restored, String>>, CommandError> {
     let (disk, runtime) = (disk(app)?, app.runtime.clone());
-    let tasks = tokio::runtime::Handle::current();
+    let (tasks, workspace) = (tokio::runtime::Handle::current(), app.workspace.folder.clone());
     let look = move |change: PathChange| {
         let target = change.before;
         let blob = |blob: Digest| tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string());
@@ -143,7 +144,12 @@ async fn look(app: &App, changes: Vec<PathChange>) -> Result<Vec<Result<Restored
         let is_folder = state.is_folder() && target.is_folder();
         let diff = match (state, target) {
             _ if state == target || is_folder => String::new(),
-            (state, target) => difference_of(&change.path, (state, &bytes), (target, &kept), &runtime.masker),
+            (state, target) => difference_of(
+                &shown(workspace.as_deref(), &change.root, &change.path),
+                (state, &bytes),
+                (target, &kept),
+                &runtime.masker,
+            ),
         };
         Ok(Restored { found: Found::of(state, target), change, diff, is_ours })
     };

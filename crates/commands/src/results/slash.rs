@@ -6,6 +6,7 @@ use loom::{NodeId, TreeId};
 use model::{ModelPlace, Thinking};
 use policy::Effect;
 use serde::Serialize;
+use workspace::FurtherRoot;
 
 use super::context::ContextShown;
 use super::tree::Stepped;
@@ -194,6 +195,9 @@ pub struct SessionStatus {
     pub tainted_short: Option<String>,
     /// The workspace; empty for none.
     pub workspace: String,
+    /// Folders that tools reach beside it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<FurtherRoot>,
     /// Whether what it brings is loaded.
     pub loaded: bool,
     /// Whether its folder is there.

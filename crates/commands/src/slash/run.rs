@@ -410,6 +410,7 @@ async fn status(
         tainted_by: None,
         tainted_short: None,
         workspace: app.workspace.key.clone(),
+        folders: conversation.folders().to_vec(),
         loaded: app.workspace.root.is_some(),
         exists: app.workspace.folder.as_ref().is_some_and(|folder| folder.is_dir()),
     };

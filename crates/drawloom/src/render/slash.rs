@@ -166,6 +166,9 @@ pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
         (.., false) => format!("{folder} (not trusted: nothing is loaded)"),
     };
     line("workspace", &workspace);
+    for folder in &found.folders {
+        line("beside it", &to.line(&commands::further_roots::shown(folder)));
+    }
     out
 }
 

@@ -81,6 +81,7 @@ fn calls() -> impl Strategy<Value = CallFacts> {
     ]);
     let path = (select(PATHS), accesses, places).prop_map(|(path, access, place)| PathUse {
         path: RelativePath::parse(path).unwrap(),
+        further_root: None,
         access,
         place,
     });

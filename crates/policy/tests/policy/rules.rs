@@ -218,3 +218,51 @@ fn an_answer_for_good_is_not_offered_behind_a_question_of_an_agents_rule() {
     let empty = vec![PolicyRule { tool: Vec::new(), ..own.rules_of_agent()[0].clone() }];
     assert!(matches!(policy(&[]).for_agent("poet", empty), Err(PolicyError::NoPattern(1))));
 }
+
+#[test]
+fn a_path_of_a_further_root_is_meant_by_its_absolute_path() {
+    let there = |access| {
+        let mut call = file(access, "src/x.rs");
+        call.paths[0].further_root = Some("/data/lib".into());
+        call
+    };
+    let written = there(PathAccess::Write);
+    let asks = "ask write";
+    // What is allowed in the workspace is not allowed there by that.
+    for (allowed, expected) in [
+        ("allow write path='src/**'", Decision::Ask),
+        ("allow write path='**'", Decision::Ask),
+        ("allow write path='/data/**'", Decision::Allow),
+        ("allow write path=/data/lib/src/x.rs", Decision::Allow),
+        ("allow write path='/data/other/**'", Decision::Ask),
+    ] {
+        let rules = configured(&format!(
+            "[[rules]]\ndecision = 'ask'\ntool = ['write']\nunless = [\"{}\"]",
+            allowed.trim_start_matches("allow ")
+        ));
+        assert_eq!(decided(&rules, &written, &CHAT), expected, "{allowed}");
+    }
+    assert_eq!(decided(&policy(&[asks]), &written, &CHAT), Decision::Ask);
+    // What is denied is denied there, too.
+    for denied in ["deny write path='src/**'", "deny write path='/data/**'", "deny write path=/data"] {
+        assert_eq!(decided(&policy(&[denied]), &written, &CHAT), Decision::Deny, "{denied}");
+    }
+    // An absolute pattern is none of the workspace.
+    let own = file(PathAccess::Write, "src/x.rs");
+    assert_eq!(decided(&policy(&["deny write path='/data/**'"]), &own, &CHAT), Decision::Allow);
+}
+
+#[test]
+fn what_is_remembered_of_a_further_root_names_its_absolute_path() {
+    let mut call = file(PathAccess::Write, "a.rs");
+    call.paths[0].further_root = Some("/data/lib".into());
+    let asking = policy(&["ask write"]);
+    let given = asking.lasting_answers(&call, &CHAT);
+    assert_eq!(given.session.unwrap().to_string(), "write path=/data/lib/a.rs");
+    let mut line = exec("make", NetworkWish::Off);
+    let asking = policy(&["ask exec"]);
+    assert!(asking.lasting_answers(&line, &CHAT).session.is_some());
+    // The same words in another folder are another command.
+    line.command.as_mut().unwrap().further_root = Some("/data/lib".into());
+    assert!(asking.lasting_answers(&line, &CHAT).session.is_none());
+}

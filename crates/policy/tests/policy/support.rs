@@ -28,7 +28,8 @@ pub(crate) fn call(tool: &str, effects: &[Effect]) -> CallFacts {
 /// A call of a file tool.
 pub(crate) fn file(access: PathAccess, path: &str) -> CallFacts {
     let place = PathPlace::WritableRoot;
-    let path = PathUse { path: RelativePath::parse(path).unwrap(), access, place };
+    let path = RelativePath::parse(path).unwrap();
+    let path = PathUse { path, further_root: None, access, place };
     let (tool, effect) = match access {
         PathAccess::Read => ("read", Effect::Read),
         PathAccess::Write => ("write", Effect::Write),
@@ -40,7 +41,14 @@ pub(crate) fn file(access: PathAccess, path: &str) -> CallFacts {
 /// A command.
 pub(crate) fn exec(line: &str, network: NetworkWish) -> CallFacts {
     let (directory, start) = (RelativePath::root(), CommandStart::Foreground);
-    let command = CommandFacts { line: line.to_owned(), directory, network, publishes: false, start };
+    let command = CommandFacts {
+        line: line.to_owned(),
+        directory,
+        further_root: None,
+        network,
+        publishes: false,
+        start,
+    };
     CallFacts { command: Some(command), ..call("exec", &[Effect::Exec]) }
 }
 

@@ -12,6 +12,7 @@ mod caches;
 mod classes;
 mod closed_folders;
 mod commands;
+mod further_roots;
 mod git_folders;
 mod larger_repository;
 mod networks;
@@ -22,7 +23,7 @@ mod sessions;
 mod supervision;
 mod world;
 
-use drawloom_sandbox::{Ending, Level, Limits, Outcome};
+use drawloom_sandbox::{Ending, Level, Limits, Outcome, RootAccess};
 use rows::Row;
 use world::{User, World};
 
@@ -55,9 +56,13 @@ fn succeeds_freely(row: &Row, user: User) -> bool {
 /// Whether an attempt succeeds behind walls, with the outcome of its command.
 pub(crate) fn succeeds(row: &Row, user: User, level: Level, omitted: &[&str]) -> (bool, Outcome) {
     let world = World::new(user);
-    let outcome = match row.cached {
-        true => world.run_with_cache(row.line, level, limits(row), omitted),
-        false => world.run_in_walls(row.line, level, limits(row), omitted),
+    let outcome = match (row.cached, row.further) {
+        (true, _) => world.run_with_cache(row.line, level, limits(row), omitted),
+        (_, true) => {
+            let walls = further_roots::walls(&world, limits(row), RootAccess::ReadOnly);
+            world.run(row.line, level, walls, omitted)
+        }
+        _ => world.run_in_walls(row.line, level, limits(row), omitted),
     };
     let outcome = outcome.unwrap_or_else(|error| panic!("{}: {error}", row.name));
     let succeeded = match row.effect {

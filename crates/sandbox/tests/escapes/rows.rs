@@ -16,10 +16,12 @@ pub(crate) struct Row {
     pub(crate) limits: Option<fn(&mut Limits)>,
     /// Whether the command has a package cache of the owner.
     pub(crate) cached: bool,
+    /// Whether the folder outside is a further root of the command, for reading.
+    pub(crate) further: bool,
 }
 
 pub(crate) const fn row(name: &'static str, line: &'static str) -> Row {
-    Row { name, line, effect: None, partial: None, limits: None, cached: false }
+    Row { name, line, effect: None, partial: None, limits: None, cached: false, further: false }
 }
 
 impl Row {

@@ -67,7 +67,7 @@ impl FileEdit<'_> {
             (Some(_), None) => "deleted",
             (Some(_), Some(_)) => "changed",
         };
-        let path = line_name(&self.path.as_path().to_string_lossy());
+        let path = line_name(&self.root.shown(&self.path).to_string_lossy());
         let (came, went) = lines_between(self.before_text().as_ref(), self.after_text().as_ref());
         format!("{did} {path} (+{came} −{went})")
     }
@@ -103,7 +103,7 @@ impl FileEdit<'_> {
 pub(crate) fn difference(edits: &[FileEdit<'_>]) -> String {
     let of = |edit: &FileEdit<'_>| {
         let before = edit.before.as_ref().map(|before| before.bytes.as_slice());
-        file_difference(&edit.path.as_path().display().to_string(), before, edit.after.as_deref())
+        file_difference(&edit.root.shown(&edit.path).display().to_string(), before, edit.after.as_deref())
     };
     edits.iter().map(of).collect()
 }

@@ -1,5 +1,7 @@
 //! Folders that something new needs above it.
 
+use std::path::PathBuf;
+
 use workspace::{FileProblem, LinkPolicy, RelativePath, Root};
 
 use super::path::{NEW_FOLDER, make_folder};
@@ -44,6 +46,11 @@ impl<'s> MissingFolders<'s> {
         let mut missing = Self::above([(root, path)].into_iter())?;
         missing.0.push((root, path.clone()));
         Ok(missing)
+    }
+
+    /// Their paths as they are shown.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = PathBuf> {
+        self.0.iter().map(|(root, path)| root.shown(path))
     }
 
     pub(crate) fn planned(&self, umask: u32) -> impl Iterator<Item = PlannedChange<'_>> {

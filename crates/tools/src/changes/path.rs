@@ -32,7 +32,9 @@ pub(super) fn change_file(
     let lock = WorkspaceLock::acquire(locks, root.id(), PATIENCE).map_err(|error| error.to_string())?;
     let documents = Documents::new(root, &lock).map_err(|error| error.to_string())?.refuse_links();
     let stamp = stamp();
-    let changed = |kept: &str| format!("{path} was changed by somebody else meanwhile, and stays so{kept}");
+    let changed = |kept: &str| {
+        format!("{} was changed by somebody else meanwhile, and stays so{kept}", root.shown(path).display())
+    };
     match (expected, to) {
         (Some(expected), None) => match documents.remove(path, expected, &stamp) {
             Ok(RemoveOutcome::Removed) => Ok(()),
@@ -69,7 +71,8 @@ pub(super) fn remove_link(
     match documents.remove_link(path, target, &stamp()) {
         Ok(RemoveOutcome::Removed) => Ok(()),
         Ok(RemoveOutcome::Conflict { .. }) => {
-            Err(format!("{path} was changed by somebody else meanwhile, and stays so"))
+            let path = root.shown(path);
+            Err(format!("{} was changed by somebody else meanwhile, and stays so", path.display()))
         }
         Err(error) => Err(error.to_string()),
     }

@@ -42,13 +42,14 @@ impl<'s> SubtreeChange<'_, 's> {
     /// # Errors
     /// A file is another one by now.
     pub(crate) fn difference(self, subtree: &Subtree<'s>) -> Result<String, String> {
-        let name = |path: &RelativePath| line_name(&path.as_path().display().to_string());
-        let from = name(&subtree.entries[0].path);
+        let name = |root: &Root, path: &RelativePath| line_name(&root.shown(path).display().to_string());
+        let from = name(subtree.root, &subtree.entries[0].path);
         let mut out = match self {
-            Self::Move(to) => format!("move from {from}\nmove to {}\n", name(&to.path)),
-            Self::Copy(to) => format!("copy from {from}\ncopy to {}\n", name(&to.path)),
+            Self::Move(to) => format!("move from {from}\nmove to {}\n", name(to.root, &to.path)),
+            Self::Copy(to) => format!("copy from {from}\ncopy to {}\n", name(to.root, &to.path)),
             Self::Delete => String::new(),
         };
+        let root = self.to().map_or(subtree.root, |to| to.root);
         let did = if self.to().is_some() { "new" } else { "deleted" };
         let paths = self.paths(subtree)?;
         for (number, (entry, path)) in subtree.entries.iter().zip(&paths).enumerate() {
@@ -56,7 +57,7 @@ impl<'s> SubtreeChange<'_, 's> {
                 let _ = writeln!(out, "[{} more paths.]", paths.len() - number);
                 break;
             }
-            let path = name(path);
+            let path = name(root, path);
             match &entry.kind {
                 EntryKind::Folder { .. } => drop(writeln!(out, "{did} folder {path}")),
                 EntryKind::Link { target } => {
@@ -178,7 +179,7 @@ fn content(root: &Root, entry: &Entry) -> Result<Vec<u8>, String> {
     if found.digest() == digest {
         return Ok(found.bytes);
     }
-    Err(format!("{} was changed by somebody else meanwhile", entry.path))
+    Err(format!("{} was changed by somebody else meanwhile", root.shown(&entry.path).display()))
 }
 
 fn state<'e>(entry: &'e Entry, bytes: &'e [u8]) -> FileContent<'e> {

@@ -281,12 +281,14 @@ fn a_record_under_a_name_outlives_later_ones_and_ends_when_it_is_finished() {
     at.put("a", "two");
     at.record();
     let all = at.temp.path().join("records");
-    let (records, root, before) = Checkpoints::unfinished(&all, "call-1").unwrap();
-    assert_eq!(root, at.root().path());
-    assert_eq!(told(&before, &at.record()), ["a: one 644, then two 644"]);
+    let [(records, root, before)] = &Checkpoints::unfinished(&all, "call-1")[..] else {
+        panic!("one record")
+    };
+    assert_eq!(root.as_path(), at.root().path());
+    assert_eq!(told(before, &at.record()), ["a: one 644, then two 644"]);
     records.finish("call-1");
-    assert!(Checkpoints::unfinished(&all, "call-1").is_none());
-    assert!(Checkpoints::unfinished(Path::new("/nowhere"), "call-1").is_none());
+    assert!(Checkpoints::unfinished(&all, "call-1").is_empty());
+    assert!(Checkpoints::unfinished(Path::new("/nowhere"), "call-1").is_empty());
 }
 
 #[test]

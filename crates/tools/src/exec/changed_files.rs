@@ -1,14 +1,17 @@
 //! What a command changed, written down after it as a file tool does before.
 
-use std::collections::HashSet;
-use std::path::Path;
+use std::collections::{BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use loom::Digest;
 use model::Cancel;
-use workspace::{Root, StoreGuard};
+use workspace::{Root, RootAccess, StoreGuard};
 
 use crate::changes::{BytesOrigin, ChangeRecorder, FileContent, PlannedChange, line_name, lines_between};
-use crate::checkpoint::{Checkpoint, Checkpoints, CommandChange, Differences, StoodState};
+use crate::checkpoint::{
+    Checkpoint, Checkpoints, CommandChange, Differences, RootCheckpoints, RootRecords, StoodState,
+};
 use crate::tool::CallScope;
 
 /// Bytes and paths that are written down in one step.
@@ -43,22 +46,65 @@ impl ChangedFiles {
     }
 }
 
-/// Runs something that may change all that stands beneath a root, and writes down what it changed; `is_outside` says
-/// that something from outside went into that anyhow. It blocks.
+/// Runs something that may change all that stands beneath the writable ones of some roots, and writes down what it
+/// changed; `is_outside` says that something from outside went into that anyhow. It blocks.
 ///
 /// # Errors
 /// What stands there could not be recorded: nothing was run.
 pub fn recording<T>(
-    checkpoints: &Checkpoints,
-    root: &Root,
+    roots: &[RootRecords<'_>],
     (recorder, cancel, is_outside): (&dyn ChangeRecorder, &Cancel, bool),
     run: impl FnOnce() -> T,
 ) -> Result<(T, ChangedFiles), String> {
-    let before = checkpoints
-        .record(root, Some(&recorder.name()), cancel)
-        .map_err(|error| format!("it was not run, as its workspace could not be recorded: {error}"))?;
-    let ran = checkpoints.while_alive(&recorder.name(), is_outside, run);
-    Ok((ran, write_down(checkpoints, root, (&before, is_outside), recorder)))
+    let name = recorder.name();
+    let mut before = Vec::new();
+    let mut is_outside = is_outside;
+    for of in roots {
+        if of.root.access() == RootAccess::ReadOnly {
+            is_outside |= holds_outside(*of, recorder, cancel);
+            continue;
+        }
+        match of.checkpoints.record(of.root, Some(&name), cancel) {
+            Ok(record) => before.push((*of, record)),
+            Err(error) => {
+                before.iter().for_each(|(of, _)| of.checkpoints.finish(&name));
+                return Err(format!("it was not run, as its workspace could not be recorded: {error}"));
+            }
+        }
+    }
+    let ran = while_alive(&before, (&name, is_outside), Box::new(run));
+    // Others may have brought one meanwhile.
+    let read_only = roots.iter().filter(|of| of.root.access() == RootAccess::ReadOnly);
+    let is_outside =
+        read_only.fold(is_outside, |is, of| is || holds_outside(*of, recorder, &Cancel::never()));
+    Ok((ran, write_down(&before, is_outside, recorder)))
+}
+
+/// A writable root and what stood there before.
+type RecordedRoot<'r> = (RootRecords<'r>, Arc<Checkpoint>);
+
+/// Does something while that is written down with the records of every root.
+fn while_alive<T>(
+    roots: &[RecordedRoot<'_>],
+    (name, is_outside): (&str, bool),
+    work: Box<dyn FnOnce() -> T + '_>,
+) -> T {
+    match roots {
+        [] => work(),
+        [(first, _), rest @ ..] => {
+            let work = || while_alive(rest, (name, is_outside), work);
+            first.checkpoints.while_alive(name, is_outside, work)
+        }
+    }
+}
+
+/// Whether a file stands beneath a root that comes from outside. What cannot be looked at is believed least.
+fn holds_outside(of: RootRecords<'_>, recorder: &dyn ChangeRecorder, cancel: &Cancel) -> bool {
+    recorder.knows_outside()
+        && of
+            .checkpoints
+            .record(of.root, None, cancel)
+            .map_or(true, |record| !outside_of(&record, recorder).is_empty())
 }
 
 /// Paths of a record that come from outside, in order.
@@ -71,8 +117,13 @@ fn outside_of<'c>(record: &'c Checkpoint, recorder: &dyn ChangeRecorder) -> Vec<
     paths
 }
 
+/// A recorded path as it is named.
+fn shown(root: &Root, path: &Path) -> PathBuf {
+    if root.is_further() { root.path().join(path) } else { path.to_owned() }
+}
+
 /// The first of some paths, and how many follow.
-fn named(paths: &[&Path]) -> String {
+fn named(paths: &BTreeSet<PathBuf>) -> String {
     let shown: Vec<String> =
         paths.iter().take(NAMED).map(|path| line_name(&path.display().to_string())).collect();
     let more = paths.len().saturating_sub(NAMED);
@@ -81,55 +132,70 @@ fn named(paths: &[&Path]) -> String {
 
 /// Looks whether a file stands beneath a root that comes from outside: what a command says that is not recorded is so,
 /// too. Before it runs and after: others may bring one meanwhile. It blocks.
-pub(crate) fn note_outside(call: &CallScope<'_>, checkpoints: &Checkpoints, root: &Root) {
-    if !call.from_outside.get() && call.changes.knows_outside() {
-        let record = checkpoints.record(root, None, call.cancel);
-        // What cannot be looked at is believed least.
-        if record.map_or(true, |record| !outside_of(&record, call.changes).is_empty()) {
-            call.from_outside.set(true);
-        }
+pub(crate) fn note_outside(call: &CallScope<'_>, checkpoints: &RootCheckpoints) {
+    if !call.from_outside.get() {
+        let roots = checkpoints.of_roots(&call.scope.roots);
+        let is_outside = roots.into_iter().any(|of| holds_outside(of, call.changes, call.cancel));
+        call.from_outside.set(is_outside);
     }
 }
 
-/// Records a root again and writes down what differs.
-fn write_down(
-    checkpoints: &Checkpoints,
-    root: &Root,
-    (before, is_outside): (&Checkpoint, bool),
-    recorder: &dyn ChangeRecorder,
-) -> ChangedFiles {
+/// Records the roots again and writes down what differs.
+fn write_down(roots: &[RecordedRoot<'_>], is_outside: bool, recorder: &dyn ChangeRecorder) -> ChangedFiles {
+    let name = recorder.name();
     let mut told = ChangedFiles { is_outside, ..ChangedFiles::default() };
-    let mut outside = outside_of(before, recorder);
-    // Also of a command that was stopped.
-    let after = match checkpoints.record(root, None, &Cancel::never()) {
-        Ok(after) => after,
-        Err(error) => {
-            checkpoints.finish(&recorder.name());
-            told.notes.push(format!("which files it changed could not be found out: {error}"));
-            told.is_outside |= !outside.is_empty();
-            return told;
+    let mut outside = BTreeSet::new();
+    let mut records = Vec::new();
+    for (of, before) in roots {
+        let mut find = |record: &Checkpoint| {
+            let paths = outside_of(record, recorder).into_iter();
+            outside.extend(paths.map(|path| shown(of.root, path)));
+        };
+        find(before);
+        // Also of a command that was stopped.
+        match of.checkpoints.record(of.root, None, &Cancel::never()) {
+            Ok(after) => {
+                // Others may have brought one meanwhile.
+                find(&after);
+                records.push((of, before, after));
+            }
+            Err(error) => {
+                of.checkpoints.finish(&name);
+                told.notes.push(format!("which files it changed could not be found out: {error}"));
+            }
         }
-    };
-    // Others may have brought one meanwhile.
-    outside.extend(outside_of(&after, recorder));
-    outside.sort_unstable();
-    outside.dedup();
+    }
     told.is_outside |= !outside.is_empty();
     if !outside.is_empty() {
         told.notes.push(format!("this result is from outside, as these files are: {}", named(&outside)));
     }
-    let differences = Differences::between(before, &after, None);
-    if let Err(why) = keep(root, (before, &after), (&differences.changes, told.is_outside), recorder) {
+    for (of, before, after) in records {
+        write_down_root(*of, (before, &after), recorder, &mut told);
+        // Nobody comes back for it.
+        of.checkpoints.finish(&name);
+    }
+    told
+}
+
+/// Writes down what differs in one root.
+fn write_down_root(
+    of: RootRecords<'_>,
+    (before, after): (&Checkpoint, &Checkpoint),
+    recorder: &dyn ChangeRecorder,
+    told: &mut ChangedFiles,
+) {
+    let differences = Differences::between(before, after, None);
+    if let Err(why) = keep(of.root, (before, after), (&differences.changes, told.is_outside), recorder) {
         told.notes.push(format!("what it changed cannot be given back: {why}"));
     }
-    // Nobody comes back for it.
-    checkpoints.finish(&recorder.name());
-    for change in differences.changes.iter().take(SHOWN) {
-        told.lines.push(told_change((before, &after), change));
+    let room = SHOWN.saturating_sub(told.lines.len());
+    for change in differences.changes.iter().take(room) {
+        told.lines.push(told_change(of.root, (before, after), change));
     }
-    told.more = differences.changes.len().saturating_sub(SHOWN);
+    told.more += differences.changes.len().saturating_sub(room);
     if !differences.not_kept.is_empty() {
-        let paths: Vec<String> = differences.not_kept.iter().take(SHOWN).map(ToString::to_string).collect();
+        let paths = differences.not_kept.iter().take(SHOWN);
+        let paths: Vec<String> = paths.map(|path| of.root.shown(path).display().to_string()).collect();
         let more = differences.not_kept.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         told.notes.push(format!(
@@ -138,10 +204,12 @@ fn write_down(
         ));
     }
     if differences.is_cut {
-        told.notes
-            .push("the workspace has more paths than are recorded: not all changes are known".to_owned());
+        let folder = match of.root.is_further() {
+            true => line_name(&of.root.path().display().to_string()),
+            false => "the workspace".to_owned(),
+        };
+        told.notes.push(format!("{folder} has more paths than are recorded: not all changes are known"));
     }
-    told
 }
 
 /// Writes down what a command changed whose process died before it did. `all` holds the records of every root. Returns
@@ -155,16 +223,33 @@ pub fn recover_command(
     recorder: &dyn ChangeRecorder,
 ) -> Result<usize, String> {
     let name = recorder.name();
-    let Some((checkpoints, root, before)) = Checkpoints::unfinished(all, &name) else { return Ok(0) };
-    let root = Root::open(&root, guard).map_err(|error| error.to_string())?;
-    let after = checkpoints.record(&root, None, &Cancel::never()).map_err(|error| error.to_string())?;
-    let differences = Differences::between(&before, &after, checkpoints.lived_until(&name));
-    let is_outside = checkpoints.was_outside(&name)
-        || !outside_of(&before, recorder).is_empty()
-        || !outside_of(&after, recorder).is_empty();
-    keep(&root, (&before, &after), (&differences.changes, is_outside), recorder)?;
-    checkpoints.finish(&name);
-    Ok(differences.changes.len())
+    let mut roots = Vec::new();
+    let mut is_outside = false;
+    let mut failed = None;
+    for (checkpoints, root, before) in Checkpoints::unfinished(all, &name) {
+        let recorded = Root::open(&root, guard).map_err(|error| error.to_string()).and_then(|root| {
+            let after = checkpoints.record(&root, None, &Cancel::never());
+            after.map(|after| (root, after)).map_err(|error| error.to_string())
+        });
+        match recorded {
+            Ok((root, after)) => {
+                is_outside |= checkpoints.was_outside(&name)
+                    || !outside_of(&before, recorder).is_empty()
+                    || !outside_of(&after, recorder).is_empty();
+                roots.push((checkpoints, root, before, after));
+            }
+            // Another root is looked at all the same.
+            Err(why) => failed = Some(why),
+        }
+    }
+    let mut count = 0;
+    for (checkpoints, root, before, after) in roots {
+        let differences = Differences::between(&before, &after, checkpoints.lived_until(&name));
+        keep(&root, (&before, &after), (&differences.changes, is_outside), recorder)?;
+        checkpoints.finish(&name);
+        count += differences.changes.len();
+    }
+    failed.map_or(Ok(count), Err)
 }
 
 fn keep(
@@ -217,8 +302,8 @@ const fn content<'b>(state: &StoodState, bytes: &'b [u8]) -> FileContent<'b> {
 }
 
 /// One change in a line.
-fn told_change((before, after): (&Checkpoint, &Checkpoint), change: &CommandChange) -> String {
-    let path = line_name(&change.path.as_path().display().to_string());
+fn told_change(root: &Root, (before, after): (&Checkpoint, &Checkpoint), change: &CommandChange) -> String {
+    let path = line_name(&root.shown(&change.path).display().to_string());
     let kind = |state: &StoodState| match state {
         StoodState::Folder { .. } => "folder ",
         StoodState::Link { .. } => "link ",

@@ -118,7 +118,7 @@ fn command(scope: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
     let line = unfinished(scope, arguments.process) + input;
     let network = request(scope, arguments.process).wish();
     let (directory, start) = (RelativePath::root(), CommandStart::Input);
-    Some(CommandFacts { line, directory, network, publishes: false, start })
+    Some(CommandFacts { line, directory, further_root: None, network, publishes: false, start })
 }
 
 /// Network that a process was started with.
@@ -224,12 +224,11 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     let commands = call.scope.commands.as_ref().ok_or("commands cannot run on this machine")?;
     let process = commands.processes.find(arguments.process)?;
     call.meets_commands(commands);
-    let place = call.scope.roots.place(".").map_err(|error| error.to_string())?;
-    note_outside(call, &commands.checkpoints, place.root);
+    note_outside(call, &commands.checkpoints);
     let told = look(call, commands, &mut locked(&process), arguments);
     // Somebody may have reached it while it was waited for.
     call.meets_commands(commands);
-    note_outside(call, &commands.checkpoints, place.root);
+    note_outside(call, &commands.checkpoints);
     told
 }
 

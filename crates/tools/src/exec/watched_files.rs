@@ -1,7 +1,7 @@
 //! The files that a line of a shell names: those that a question is about as much as the line.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use loom::Digest;
 use policy::{CommandFacts, CommandStart, NamedFile, named_files};
@@ -14,26 +14,32 @@ const MAX_STAMPS: usize = 100_000;
 /// Words of a line that are taken as they stand, beside those that a shell reads.
 const MAX_WORDS: usize = 256;
 
-/// A digest over the files beneath a root that a line names: another one means that the line would do something else.
+/// A digest over the files beneath the roots that a line names: another one means that the line would do something else.
 /// Where a name is known only once the line runs, the stamps of all files that it may mean count. It blocks.
 ///
 /// # Errors
 /// A file it names cannot be compared, for this reason.
-pub(crate) fn watched(root: &Root, command: &CommandFacts) -> Result<Digest, String> {
+pub(crate) fn watched(roots: &[&Root], command: &CommandFacts) -> Result<Digest, String> {
+    let workspace = roots.first().map(|root| root.path());
+    let Some(top) = command.further_root.as_deref().or(workspace) else { return Ok(Digest::of(b"")) };
+    let directory = top.join(command.directory.as_path());
     let mut known = String::new();
     let mut left = MAX_STAMPS;
     for named in named(command) {
-        let directory = command.directory.as_path();
         match named {
             NamedFile::File(name) => {
-                let Some(path) = below(root, directory, &name) else { continue };
-                known += &format!("{path}\0{}\n", content(root, &path)?);
+                let Some((root, path)) = below(roots, &directory, &name) else { continue };
+                known += &format!("{}\0{}\n", root.shown(&path).display(), content(root, &path)?);
             }
             NamedFile::Below { folder, depth } => {
-                let Some(path) = below(root, directory, &folder) else { continue };
+                let Some((root, path)) = below(roots, &directory, &folder) else { continue };
                 stamps(root, path, depth, (&mut left, &mut known))?;
             }
-            NamedFile::Any => stamps(root, RelativePath::root(), usize::MAX, (&mut left, &mut known))?,
+            NamedFile::Any => {
+                for root in roots {
+                    stamps(root, RelativePath::root(), usize::MAX, (&mut left, &mut known))?;
+                }
+            }
         }
     }
     Ok(Digest::of(known.as_bytes()))
@@ -52,9 +58,16 @@ fn named(command: &CommandFacts) -> BTreeSet<NamedFile> {
     named
 }
 
-/// A name as a path below the root, where it may be one.
-fn below(root: &Root, directory: &Path, name: &str) -> Option<RelativePath> {
-    root.relative(&root.path().join(directory).join(name)).ok()
+/// A name as a path below one of the roots, where it may be one.
+fn below<'r>(roots: &[&'r Root], directory: &Path, name: &str) -> Option<(&'r Root, RelativePath)> {
+    let mut path = PathBuf::new();
+    for component in directory.join(name).components() {
+        match component {
+            Component::ParentDir => drop(path.pop()),
+            other => path.push(other),
+        }
+    }
+    roots.iter().find_map(|root| Some((*root, root.relative(&path).ok()?)))
 }
 
 /// What stands at a path.
@@ -104,8 +117,10 @@ fn stamps(
                 FileKind::Folder if entry.name == ".git" => {}
                 FileKind::Folder if depth > 1 => folders.push((path, depth - 1)),
                 FileKind::Folder => {}
-                FileKind::Symlink => *known += &format!("{path}\0{}\n", content(root, &path)?),
-                kind => *known += &format!("{path}\0{kind} {stamp:?}\n"),
+                FileKind::Symlink => {
+                    *known += &format!("{}\0{}\n", root.shown(&path).display(), content(root, &path)?);
+                }
+                kind => *known += &format!("{}\0{kind} {stamp:?}\n", root.shown(&path).display()),
             }
         }
     }
@@ -135,18 +150,25 @@ mod tests {
 
     fn command(line: &str, start: CommandStart) -> CommandFacts {
         let (line, directory) = (line.to_owned(), RelativePath::root());
-        CommandFacts { line, directory, network: NetworkWish::Off, publishes: false, start }
+        CommandFacts {
+            line,
+            directory,
+            further_root: None,
+            network: NetworkWish::Off,
+            publishes: false,
+            start,
+        }
     }
 
     /// Whether another text of a file is seen.
     fn sees(line: &str, start: CommandStart, name: &str) -> bool {
         let (folder, root) = folder();
         let command = command(line, start);
-        let before = watched(&root, &command).unwrap();
-        assert_eq!(watched(&root, &command).unwrap(), before, "{line}: the control");
+        let before = watched(&[&root], &command).unwrap();
+        assert_eq!(watched(&[&root], &command).unwrap(), before, "{line}: the control");
         fs::write(folder.path().join("new"), "echo new\n").unwrap();
         fs::rename(folder.path().join("new"), folder.path().join(name)).unwrap();
-        watched(&root, &command).unwrap() != before
+        watched(&[&root], &command).unwrap() != before
     }
 
     #[test]
@@ -179,13 +201,13 @@ mod tests {
         let write = |path: &Path, byte: u8| fs::write(path, vec![byte; bytes]).unwrap();
         write(&large, b'o');
         let run = command("sh large.sh", CommandStart::Foreground);
-        let before = watched(&root, &run).unwrap();
-        assert_eq!(watched(&root, &run).unwrap(), before, "the control");
+        let before = watched(&[&root], &run).unwrap();
+        assert_eq!(watched(&[&root], &run).unwrap(), before, "the control");
         write(&folder.path().join("new"), b'n');
         fs::rename(folder.path().join("new"), &large).unwrap();
-        assert_ne!(watched(&root, &run).unwrap(), before);
+        assert_ne!(watched(&[&root], &run).unwrap(), before);
         symlink("large.sh", folder.path().join("link.sh")).unwrap();
         let linked = command("sh link.sh", CommandStart::Foreground);
-        assert!(watched(&root, &linked).unwrap_err().contains("link.sh is a link to a large file"));
+        assert!(watched(&[&root], &linked).unwrap_err().contains("link.sh is a link to a large file"));
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn paths(scope: &ToolScope, asked: &Arguments) -> Vec<PathUse> {
 fn planned<'s>(scope: &'s ToolScope, asked: &Arguments, cancel: &Cancel) -> Result<Subtree<'s>, String> {
     let place = place(scope, &asked.path)?;
     if place.path.is_root() {
-        return Err("the workspace itself is not deleted: name something in it".to_owned());
+        return Err("the top of a root is not deleted: name something in it".to_owned());
     }
     let subtree = Subtree::read(&place, cancel)?;
     for entry in &subtree.entries {

@@ -41,6 +41,7 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
     let CallScope { scope, cancel, .. } = *call;
     let matcher = matcher(&asked.pattern)?;
     let place = place(scope, asked.path.as_deref().unwrap_or("."))?;
+    let root = place.root;
     let walk = Walk { place, ignored: asked.ignored, cancel };
     let (mut out, mut number) = (String::new(), 0);
     let walked = walk.files(|found| {
@@ -49,7 +50,7 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
             if number > MOST {
                 return false;
             }
-            let _ = writeln!(out, "{}", line_name(&found.path.as_path().to_string_lossy()));
+            let _ = writeln!(out, "{}", line_name(&root.shown(found.path).to_string_lossy()));
         }
         true
     })?;

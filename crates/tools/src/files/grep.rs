@@ -81,7 +81,7 @@ fn run_by(call: &CallScope<'_>, asked: &Arguments, threads: usize) -> Result<Str
         ended.is_none()
     };
     let (is_enough, mut named) = (AtomicBool::new(false), None);
-    let job = Job { scope, search: &search, cancel, threads };
+    let job = Job { scope, root, search: &search, cancel, threads };
     let walked = std::thread::scope(|threads| {
         let mut workers = Workers::new(threads, job, &is_enough);
         let walked = walk.files(|found| {
@@ -101,7 +101,7 @@ fn run_by(call: &CallScope<'_>, asked: &Arguments, threads: usize) -> Result<Str
     })?;
     if let Some(path) = named {
         let (text, digest) = text_of(scope, root, &path, LinkPolicy::Refuse)?;
-        if let Some(shown) = search.look(&path, &text) {
+        if let Some(shown) = search.look(&root.shown(&path), &text) {
             all.add(digest, &shown);
         }
     }

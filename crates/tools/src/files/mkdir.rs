@@ -38,7 +38,7 @@ fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<Option<Missing
 pub(super) fn preview(scope: &ToolScope, asked: &Arguments) -> Result<String, String> {
     let folders = planned(scope, asked)?.ok_or_else(|| format!("{} is there already", asked.path))?;
     let line = |path: String| format!("new folder {}\n", line_name(&path));
-    Ok(folders.planned(scope.umask).map(|change| line(change.path.to_string())).collect())
+    Ok(folders.shown().map(|path| line(path.display().to_string())).collect())
 }
 
 pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {

@@ -52,7 +52,9 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
         Some(kind) if !kind.is_sound() && memchr(0, &content.bytes).is_some() => {
             picture(call, &content.bytes)
         }
-        _ => masked(scope, &place.path, &content.bytes).and_then(|text| page(asked, &text)),
+        _ => {
+            masked(scope, &place.root.shown(&place.path), &content.bytes).and_then(|text| page(asked, &text))
+        }
     };
     let read = read?;
     let digest = content.digest();

@@ -5,11 +5,12 @@ use policy::{PathAccess, PathPlace, PathUse};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use workspace::protected::{ProtectionMatch, touches};
-use workspace::{FileKind, FileProblem, LinkPolicy, RelativePath, RootedPath};
+use workspace::{FileKind, FileProblem, LinkPolicy, RootedPath};
 
 use super::place;
 use crate::changes::{EntryKind, FileEdit, FoundFile, Subtree, SubtreeChange, apply, difference, found};
 use crate::changes::{path_at, paths_below};
+use crate::path_uses::path_use;
 use crate::tool::{CallScope, ToolScope};
 
 #[derive(Deserialize, JsonSchema)]
@@ -63,8 +64,6 @@ pub(super) fn paths_used(
     let counts = |used: &PathUse| {
         has_rules || used.place != PathPlace::WritableRoot || touches(&used.path) != ProtectionMatch::Nothing
     };
-    let used =
-        |path: &RelativePath, access| PathUse { path: path.clone(), access, place: PathPlace::WritableRoot };
     // What cannot be listed is not changed either.
     let below = paths_below(&from).unwrap_or_default();
     let first = below.first().map_or(FileKind::Regular, |(_, kind)| *kind);
@@ -72,11 +71,11 @@ pub(super) fn paths_used(
     let mut of_the_call = 0;
     for (path, kind) in std::iter::once((from.path.clone(), first)).chain(below.into_iter().skip(1)) {
         let comes = if kind == FileKind::Symlink { PathAccess::Link } else { PathAccess::Write };
-        paths.extend(accesses.iter().map(|access| used(&path, *access)));
+        paths.extend(accesses.iter().map(|access| path_use(from.root, path.clone(), *access)));
         if let Some(to) = &to
             && let Ok(there) = path_at(&path, from.path.as_path(), &to.path)
         {
-            paths.push(used(&there, comes));
+            paths.push(path_use(to.root, there, comes));
         }
         if path == from.path {
             of_the_call = paths.len();
@@ -118,7 +117,7 @@ impl<'s> Relocation<'s> {
     ) -> Result<Self, String> {
         let (from, to) = (place(scope, &asked.from)?, place(scope, &asked.to)?);
         if from.path.is_root() || to.path.is_root() {
-            return Err("the workspace itself stays where it is: name something in it".to_owned());
+            return Err("the top of a root stays where it is: name something in it".to_owned());
         }
         let at = |place: &RootedPath<'_>| place.root.path().join(place.path.as_path());
         if at(&to).starts_with(at(&from)) {
@@ -142,7 +141,7 @@ impl<'s> Relocation<'s> {
         }
         for entry in &subtree.entries {
             if matches!(entry.kind, EntryKind::File { .. }) {
-                scope.require_read(&entry.path)?;
+                scope.require_read(from.root, &entry.path)?;
             }
         }
         require_seen(scope, &subtree)?;
@@ -203,7 +202,8 @@ pub(super) fn preview(scope: &ToolScope, asked: &Arguments, kind: RelocationKind
 
 pub(super) fn run(call: &CallScope<'_>, asked: &Arguments, kind: RelocationKind) -> Result<String, String> {
     let mut plan = Relocation::plan(call.scope, asked, kind, call.cancel)?;
-    let (from, to) = (plan.from.path.to_string(), plan.to.path.to_string());
+    let named = |place: &RootedPath<'_>| place.root.shown(&place.path).display().to_string();
+    let (from, to) = (named(&plan.from), named(&plan.to));
     let did = kind.did();
     if let Some(over) = plan.over.take() {
         let edits = plan.edits(over)?;

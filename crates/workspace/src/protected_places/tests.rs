@@ -28,7 +28,7 @@ impl World {
     /// Judges the paths of a call.
     fn judged<const N: usize>(&self, paths: [&str; N]) -> [ProtectionMatch; N] {
         let paths = paths.map(|path| RelativePath::parse(path).unwrap());
-        let found = ProtectedPlaces::beneath(&self.root, &paths.iter().collect::<Vec<_>>());
+        let found = ProtectedPlaces::beneath(&self.root, &paths.iter().collect::<Vec<_>>(), &[]);
         paths.each_ref().map(|path| found.protection(path))
     }
 
@@ -179,7 +179,27 @@ fn where_a_folder_cannot_be_listed_each_path_is_asked_about() {
 fn where_not_all_could_be_looked_at_each_path_is_asked_about() {
     let world = World::new(&[("w/a", ""), ("w/b", ""), ("w/c", "")]);
     let path = RelativePath::parse("a").unwrap();
-    let cut = ProtectedPlaces::within(&world.root, &[&path], 2);
+    let cut = ProtectedPlaces::within(&world.root, &[&path], &[], 2);
     assert_eq!(cut.protection(&path), Protected(Ask));
-    assert_eq!(ProtectedPlaces::within(&world.root, &[&path], 3).protection(&path), Nothing);
+    assert_eq!(ProtectedPlaces::within(&world.root, &[&path], &[], 3).protection(&path), Nothing);
+}
+
+#[test]
+fn what_leads_into_another_root_is_found_from_where_it_leads() {
+    let world =
+        World::new(&[("w/.git/HEAD", "ref: refs/heads/m\n"), ("other/run/pre-push", ""), ("other/far", "")]);
+    let top = world.temp.path().canonicalize().unwrap();
+    let config = format!("[core]\n\thooksPath = {}\n", top.join("other/run").display());
+    fs::write(top.join("w/.git/config"), config).unwrap();
+    symlink("../other/linked", top.join("w/.envrc")).unwrap();
+    symlink("../far", top.join("other/run/post-commit")).unwrap();
+    let other = Root::open(&top.join("other"), &StoreGuard::new()).unwrap();
+    let judged = |others: &[&Root]| {
+        let found = ProtectedPlaces::beneath(&world.root, &[], others);
+        ["run/pre-push", "linked", "run", "far", "plain"]
+            .map(|path| found.protection_elsewhere(&top.join("other").join(path)))
+    };
+    assert_eq!(judged(&[&other]), [Protected(Ask), Protected(Ask), Protected(Ask), Protected(Ask), Nothing]);
+    // The control: in a folder that is no root of the session nothing is written anyhow.
+    assert_eq!(judged(&[]), [Nothing; 5]);
 }

@@ -62,6 +62,7 @@ impl TurnConfig {
             follow: true,
             bootstrap: Arc::clone(&self.bootstrap),
             plan: self.plan,
+            folders: self.tools.as_ref().map(|tools| tools.further_folders()).unwrap_or_default(),
             variant: RequestVariant { strategy: self.strategy, ..RequestVariant::default() },
             ..PathRequest::default()
         };

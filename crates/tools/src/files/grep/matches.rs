@@ -1,9 +1,9 @@
 //! What is shown of the lines that match: of one file, and of all in order.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use loom::Digest;
-use workspace::RelativePath;
 
 use super::expression::{Expression, Line};
 use crate::changes::line_name;
@@ -42,9 +42,9 @@ pub(super) struct Search {
 
 impl Search {
     /// What is shown of a text; none where no line matches. It is as much as may be shown of anything, no more.
-    pub(super) fn look(&self, path: &RelativePath, text: &str) -> Option<Shown> {
+    pub(super) fn look(&self, path: &Path, text: &str) -> Option<Shown> {
         let mut found = self.expression.find(text, 0)?;
-        let path = line_name(&path.as_path().to_string_lossy());
+        let path = line_name(&path.to_string_lossy());
         let mut shown = Shown::default();
         // The first line that was not shown yet, and the number of the line found.
         let (mut next, mut next_at) = (0, 0);

@@ -13,7 +13,7 @@ use std::thread::{Builder, Scope};
 
 use loom::Digest;
 use model::Cancel;
-use workspace::{FileReader, OpenFolder, RelativePath};
+use workspace::{FileReader, OpenFolder, RelativePath, Root};
 
 use super::matches::{FileMatches, Room, Search};
 use crate::files::{MAX_BYTES, failed, masked};
@@ -47,6 +47,7 @@ pub(super) enum Outcome {
 #[derive(Clone, Copy)]
 pub(super) struct Job<'e> {
     pub(super) scope: &'e ToolScope,
+    pub(super) root: &'e Root,
     pub(super) search: &'e Search,
     pub(super) cancel: &'e Cancel,
     pub(super) threads: usize,
@@ -237,14 +238,15 @@ fn search(job: Job<'_>, is_enough: &AtomicBool, batch: &[Candidate], reader: &mu
 /// What becomes of a file; an error where it is not searched.
 fn search_file(job: Job<'_>, candidate: &Candidate, reader: &mut Readers) -> Result<Option<Outcome>, String> {
     let Candidate { path, folder, entry, passed_over } = candidate;
-    job.scope.require_read(path)?;
+    job.scope.require_read(job.root, path)?;
     let reader = match &mut reader.0 {
         Some(reader) => reader,
         none => none.insert(FileReader::new().map_err(|problem| problem.to_string())?),
     };
     let bytes = reader.read(folder, *entry, MAX_BYTES).map_err(|error| failed(&error))?;
-    let text = masked(job.scope, path, bytes)?;
-    let shown = job.search.look(path, &text);
+    let named = job.root.shown(path);
+    let text = masked(job.scope, &named, bytes)?;
+    let shown = job.search.look(&named, &text);
     Ok(shown.map(|shown| {
         Outcome::Matches(FileMatches { digest: Digest::of(bytes), shown, passed_over: *passed_over })
     }))

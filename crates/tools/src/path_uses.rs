@@ -1,0 +1,65 @@
+//! Paths of a call, as a decision on it needs them: below which root each lies, and what protects it.
+
+use std::path::PathBuf;
+
+use policy::{PathAccess, PathPlace, PathUse};
+use workspace::protected::ProtectionMatch;
+use workspace::{AllowedRoots, ProtectedPlaces, RelativePath, Root, RootAccess};
+
+/// A path below a root, for a decision on the call.
+pub(crate) fn path_use(root: &Root, path: RelativePath, access: PathAccess) -> PathUse {
+    let place = match root.access() {
+        RootAccess::ReadOnly => PathPlace::ReadOnlyRoot,
+        RootAccess::ReadWrite => PathPlace::WritableRoot,
+    };
+    PathUse { path, further_root: further_root(root), access, place }
+}
+
+/// Canonical path of a further root; none of the workspace.
+pub(crate) fn further_root(root: &Root) -> Option<PathBuf> {
+    root.is_further().then(|| root.path().to_owned())
+}
+
+/// Finds out which of some paths are protected by what leads to them, from whichever root. It blocks.
+pub(crate) fn judge_places(roots: &AllowedRoots, paths: &mut [PathUse]) {
+    if !paths.iter().any(is_changed) {
+        return;
+    }
+    let writable: Vec<&Root> = roots.all().filter(|root| root.access() == RootAccess::ReadWrite).collect();
+    for root in &writable {
+        let others: Vec<&Root> = writable.iter().filter(|other| other.id() != root.id()).copied().collect();
+        judge_places_from(root, &others, paths);
+    }
+}
+
+fn is_changed(path: &PathUse) -> bool {
+    path.access != PathAccess::Read
+}
+
+/// Judges paths by what leads to them from one root.
+fn judge_places_from(root: &Root, others: &[&Root], paths: &mut [PathUse]) {
+    let is_of = |root: &Root, path: &PathUse| path.further_root == further_root(root);
+    let comes =
+        |path: &&PathUse| matches!(path.access, PathAccess::Write | PathAccess::Link) && is_of(root, path);
+    let coming: Vec<RelativePath> = paths.iter().filter(comes).map(|path| path.path.clone()).collect();
+    let places = ProtectedPlaces::beneath(root, &coming.iter().collect::<Vec<_>>(), others);
+    for path in paths.iter_mut().filter(|path| is_changed(path)) {
+        let found = if is_of(root, path) {
+            places.protection(&path.path)
+        } else if let Some(other) = others.iter().find(|other| is_of(other, path)) {
+            places.protection_elsewhere(&other.path().join(path.path.as_path()))
+        } else {
+            continue;
+        };
+        let protection = match (found, path.access) {
+            (ProtectionMatch::Protected(protection), _)
+            // A folder on the way may be made; to move it moves what it holds.
+            | (ProtectionMatch::OnTheWay(protection), PathAccess::Link | PathAccess::Remove) => protection,
+            _ => continue,
+        };
+        path.place = match path.place {
+            PathPlace::Protected(before) => PathPlace::Protected(before.max(protection)),
+            _ => PathPlace::Protected(protection),
+        };
+    }
+}
