@@ -48,9 +48,15 @@ impl PathGlob {
         Ok(Self { text: text.to_owned(), exact: build(false)?, folded: build(true)? })
     }
 
-    /// Whether a path is meant exactly: one below a further root by its absolute path alone.
+    /// Whether a path is meant exactly: one below a further root by an absolute glob alone, and by no `**`.
     pub(crate) fn covers(&self, path: &PathUse) -> bool {
-        self.exact.is_match(path.named())
+        (path.further_root.is_none() || self.is_absolute()) && self.exact.is_match(path.named())
+    }
+
+    /// Whether it means absolute paths and no others.
+    fn is_absolute(&self) -> bool {
+        let choices = self.text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        choices.unwrap_or(&self.text).split(',').all(|choice| choice.starts_with('/'))
     }
 
     /// Whether a path or a folder above it is meant, whatever the case of its letters: below a further root by its path

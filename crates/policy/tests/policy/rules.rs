@@ -232,6 +232,8 @@ fn a_path_of_a_further_root_is_meant_by_its_absolute_path() {
     for (allowed, expected) in [
         ("allow write path='src/**'", Decision::Ask),
         ("allow write path='**'", Decision::Ask),
+        ("allow write path='{/data/other/*,**}'", Decision::Ask),
+        ("allow write path='{/data/other/*,/data/lib/src/*}'", Decision::Allow),
         ("allow write path='/data/**'", Decision::Allow),
         ("allow write path=/data/lib/src/x.rs", Decision::Allow),
         ("allow write path='/data/other/**'", Decision::Ask),
