@@ -207,6 +207,7 @@ impl Conversation {
         input: TurnInput,
     ) -> Result<(), CommandError> {
         if self.kept_folders != self.folders {
+            self.tell_closed_folders(app);
             self.kept_folders = self.folders.clone();
             self.keep_settings(app, asker).await?;
         }

@@ -103,7 +103,6 @@ impl Conversation {
                 one_line(preset)
             ));
         }
-        self.tell_closed_folders(app);
         for path in &settings.files {
             self.attach_again(app, path);
         }
