@@ -28,6 +28,8 @@ const CASES: u32 = 64;
 const SOAK_CASES: u32 = 10_000;
 /// How often the program is killed by each test that kills it.
 const KILLS: u32 = 50;
+/// Programs that commands of tests run where they are there; `.ci/run` installs them.
+const OF_COMMANDS: [&str; 6] = ["curl", "git", "make", "perl", "python3", "wget"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -86,7 +88,9 @@ fn usage() {
     say("                                      the commands of documents, in an empty home");
     say("cargo xtask pictures                  the pictures of the documentation, anew from the program");
     say("cargo xtask soak [--minutes N] [--load-only]");
-    say("                                      hostile load, long fuzzing, 10,000 cases a property");
+    say(
+        "                                      hostile load, all escapes, long fuzzing, 10,000 cases a property",
+    );
 }
 
 /// Makes the pictures of the documentation anew: the tests that compare them write them.
@@ -98,6 +102,11 @@ fn pictures() -> Result<()> {
         bail!("the pictures could not be made");
     }
     Ok(())
+}
+
+fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Runs all tests with this many cases a property and [`KILLS`], unless `PROPTEST_CASES` and `DRAWLOOM_KILLS` say
@@ -129,6 +138,9 @@ fn test(cases: u32, rest: &[String]) -> Result<()> {
             command.env_remove("DRAWLOOM_TEST_POSTGRES");
             say("PostgreSQL is not tested: `cargo xtask test --postgres URL` tests it, as .ci/run does");
         }
+    }
+    for program in OF_COMMANDS.into_iter().filter(|program| !is_on_path(program)) {
+        say(&format!("{program} is not there: tests whose commands run it end before they begin"));
     }
     if std::env::var_os("PROPTEST_CASES").is_none() {
         command.env("PROPTEST_CASES", cases.to_string());

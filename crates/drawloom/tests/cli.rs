@@ -1,6 +1,6 @@
 //! The program as people and scripts meet it: the real binary, in a home and a world of its own.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 #[path = "cli/agents.rs"]
 mod agents;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::exec::{exec, world_with};
 use crate::tools::{calls, nodes};
-use crate::world::{World, text};
+use crate::world::{World, lacks, text};
 
 /// Git of the person whose machine it is.
 pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
@@ -92,6 +92,9 @@ fn works_a_day(layout: &str, prepare: impl FnOnce(&World) -> PathBuf) {
 
 #[test]
 fn git_is_used_all_day_in_a_plain_clone() {
+    if lacks(&["git"]) {
+        return;
+    }
     works_a_day("clone", |world| {
         let origin = repository(world.path("origin"));
         let clone = world.path("clone");
@@ -104,6 +107,9 @@ fn git_is_used_all_day_in_a_plain_clone() {
 
 #[test]
 fn git_is_used_all_day_in_a_linked_worktree() {
+    if lacks(&["git"]) {
+        return;
+    }
     works_a_day("worktree", |world| {
         let main = repository(world.path("origin"));
         let linked = world.path("linked");
@@ -114,6 +120,9 @@ fn git_is_used_all_day_in_a_linked_worktree() {
 
 #[test]
 fn git_is_used_all_day_in_a_submodule() {
+    if lacks(&["git"]) {
+        return;
+    }
     works_a_day("submodule", |world| {
         let inner = repository(world.path("inner"));
         let outer = repository(world.path("outer"));
@@ -128,6 +137,9 @@ fn git_is_used_all_day_in_a_submodule() {
 
 #[test]
 fn git_is_used_all_day_in_a_folder_of_a_larger_repository() {
+    if lacks(&["git"]) {
+        return;
+    }
     works_a_day("larger repository", |world| {
         let outer = repository(world.path("outer"));
         fs::create_dir_all(outer.join("part/src")).unwrap();

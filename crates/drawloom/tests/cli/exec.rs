@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::file_tools::{listed, say};
 use crate::headless::question;
 use crate::tools::{calls, chat, nodes};
-use crate::world::{World, text};
+use crate::world::{World, lacks, text};
 
 pub(crate) fn exec(command: &str) -> Value {
     json!({"name": "exec", "arguments": {"command": command}})
@@ -228,6 +228,9 @@ const CLIENT: &str = "perl -MIO::Socket::INET -e 'my $s=IO::Socket::INET->new(Pe
 
 #[test]
 fn a_server_in_the_background_answers_a_later_command_and_ends_with_its_session() {
+    if lacks(&["perl"]) {
+        return;
+    }
     let background =
         |command: &str| json!({"name": "exec", "arguments": {"command": command, "background": true}});
     let process = |more: &Value| json!({"name": "process", "arguments": more});
@@ -368,6 +371,9 @@ fn nothing_that_a_command_of_a_private_conversation_wrote_is_left() {
 
 #[test]
 fn git_works_and_a_checkout_over_a_protected_file_is_named() {
+    if lacks(&["git"]) {
+        return;
+    }
     let git = |world: &World, arguments: &[&str]| {
         let done = Command::new("git")
             .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"])

@@ -10,12 +10,12 @@ use crate::exec::{exec, world_with};
 use crate::headless::question;
 use crate::tools::{calls, chat, nodes};
 use crate::web::{Site, answer, moved, named, script};
-use crate::world::{World, text};
+use crate::world::{World, lacks, text};
 
 /// A rule that allows every command and host that a rule may.
-const ALLOW: &str = "[[policy.rules]]\ndecision = \"allow\"\ntool = [\"exec\"]\n";
+pub(crate) const ALLOW: &str = "[[policy.rules]]\ndecision = \"allow\"\ntool = [\"exec\"]\n";
 
-fn exec_with(command: &str, net: impl Into<Value>) -> Value {
+pub(crate) fn exec_with(command: &str, net: impl Into<Value>) -> Value {
     json!({"name": "exec", "arguments": {"command": command, "net": net.into()}})
 }
 
@@ -36,6 +36,9 @@ fn calling(batch: &[Value], sites: &[&Site], rules: &str) -> World {
 
 #[test]
 fn s10_a_command_reaches_the_host_that_is_named_through_its_proxy_and_nothing_else() {
+    if lacks(&["curl", "git", "perl", "wget"]) {
+        return;
+    }
     let (site, sink) = (site(), site());
     let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
     datagrams.set_nonblocking(true).unwrap();
@@ -80,6 +83,9 @@ fn s10_a_command_reaches_the_host_that_is_named_through_its_proxy_and_nothing_el
 
 #[test]
 fn s10_neither_a_redirect_nor_an_address_of_this_machine_leads_past_the_list() {
+    if lacks(&["curl"]) {
+        return;
+    }
     let sink = site();
     let to = sink.url("/");
     let site = Site::start(move |_| moved(&to));
@@ -104,6 +110,9 @@ fn s10_neither_a_redirect_nor_an_address_of_this_machine_leads_past_the_list() {
 
 #[test]
 fn s10_commands_with_network_see_neither_each_others_proxy_nor_a_server_of_their_session() {
+    if lacks(&["curl", "perl"]) {
+        return;
+    }
     let (one, two) = (site(), site());
     let server = "perl -MIO::Socket::INET -e '$|=1; my $s=IO::Socket::INET->new(LocalAddr=>\"127.0.0.1\",LocalPort=>8000,\
                   Listen=>5); print \"listening\\n\"; while(my $c=$s->accept){print $c \"session\"; close $c}'";
@@ -138,6 +147,9 @@ fn s10_commands_with_network_see_neither_each_others_proxy_nor_a_server_of_their
 
 #[test]
 fn s10_network_is_asked_about_and_denied_where_nobody_is_and_nothing_is_reached_before_a_yes() {
+    if lacks(&["curl"]) {
+        return;
+    }
     let site = site();
     let fetch = |net: Value| exec_with(&format!("curl -sS {}", site.url("/")), net);
     let hosts = || fetch(json!([site.place()]));
@@ -169,6 +181,9 @@ fn s10_network_is_asked_about_and_denied_where_nobody_is_and_nothing_is_reached_
 
 #[test]
 fn s3_what_a_command_with_network_says_and_makes_is_from_outside() {
+    if lacks(&["curl"]) {
+        return;
+    }
     let site = site();
     let fetch = exec_with(&format!("curl -sS -o page.txt {}", site.url("/")), json!([site.place()]));
     let read = json!({"name": "read", "arguments": {"path": "page.txt"}});
@@ -265,6 +280,9 @@ fn a_call_that_names_no_host_or_too_much_is_refused_with_the_reason() {
 
 #[test]
 fn x5_without_network_a_command_fails_by_itself_and_its_result_says_what_would_help() {
+    if lacks(&["curl"]) {
+        return;
+    }
     let site = site();
     let world =
         calling(&[exec(&format!("curl -sS {}; curl -sS https://example.org", site.url("/")))], &[&site], "");

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::everyday::{git, repository, told};
-use crate::world::{Run, World, text};
+use crate::world::{Run, World, lacks, text};
 
 /// Puts what a model guesses under the name of a file into the index.
 const GUESS: &str =
@@ -60,6 +60,9 @@ fn recorded() -> (World, PathBuf, PathBuf) {
 
 #[test]
 fn of_a_larger_repository_a_command_sees_what_git_has_and_writes_nothing() {
+    if lacks(&["git"]) {
+        return;
+    }
     let commands = [
         "cat ../README.md ../other/a.rs",
         "cat ../.env ../other/.env ../notes/todo 2>&1; ls -A .. ../other",
@@ -80,6 +83,9 @@ fn of_a_larger_repository_a_command_sees_what_git_has_and_writes_nothing() {
 
 #[test]
 fn a_command_that_writes_the_index_of_a_larger_repository_sees_no_more_of_it() {
+    if lacks(&["git"]) {
+        return;
+    }
     let commands = [
         "cat ../other/.env ../other/a.rs",
         &format!("{GUESS} && cat ../other/.env"),
@@ -96,6 +102,9 @@ fn a_command_that_writes_the_index_of_a_larger_repository_sees_no_more_of_it() {
 
 #[test]
 fn what_one_workspace_put_into_the_index_shows_no_more_to_another_of_the_same_repository() {
+    if lacks(&["git"]) {
+        return;
+    }
     for first in ["part", ""] {
         let world = World::new();
         let outer = outer(&world);
@@ -114,6 +123,9 @@ fn what_one_workspace_put_into_the_index_shows_no_more_to_another_of_the_same_re
 
 #[test]
 fn a_file_that_was_what_git_has_is_compared_each_time() {
+    if lacks(&["git"]) {
+        return;
+    }
     let (world, outer, part) = recorded();
     write(&outer.join("other/debug.log"), "");
     let empty = "git -C .. update-index --add --cacheinfo 100644,$(git hash-object -w --stdin < /dev/null),other/debug.log";
@@ -127,6 +139,9 @@ fn a_file_that_was_what_git_has_is_compared_each_time() {
 
 #[test]
 fn what_stands_as_another_kind_than_the_index_says_is_not_shown() {
+    if lacks(&["git"]) {
+        return;
+    }
     let (world, outer, part) = recorded();
     fs::remove_file(outer.join("other/.env")).unwrap();
     symlink(".env.local", outer.join("other/.env")).unwrap();
@@ -142,6 +157,9 @@ fn what_stands_as_another_kind_than_the_index_says_is_not_shown() {
 
 #[test]
 fn a_repository_that_holds_the_owners_home_is_not_shown_and_programs_run() {
+    if lacks(&["git"]) {
+        return;
+    }
     let world = World::new();
     let user = repository(world.path("user"));
     for (name, text) in
@@ -167,6 +185,9 @@ fn a_repository_that_holds_the_owners_home_is_not_shown_and_programs_run() {
 
 #[test]
 fn what_the_walls_show_on_purpose_is_seen_in_a_larger_repository() {
+    if lacks(&["git"]) {
+        return;
+    }
     let world = World::new();
     let outer = outer(&world);
     let tool = outer.join(".venv/bin/mytool");
@@ -192,6 +213,9 @@ fn what_the_walls_show_on_purpose_is_seen_in_a_larger_repository() {
 
 #[test]
 fn a_file_that_came_to_git_through_a_filter_of_the_owner_closes_nothing() {
+    if lacks(&["git"]) {
+        return;
+    }
     let (world, outer, part) = recorded();
     write(&outer.join("other/lines.txt"), "one\r\ntwo\r\n");
     git(&outer, &["-c", "core.autocrlf=true", "add", "other/lines.txt"]);
@@ -217,6 +241,9 @@ fn a_file_that_came_to_git_through_a_filter_of_the_owner_closes_nothing() {
 
 #[test]
 fn a_file_that_git_does_not_look_at_is_not_shown_and_not_taken_for_changed() {
+    if lacks(&["git"]) {
+        return;
+    }
     let world = World::new();
     let outer = outer(&world);
     for name in ["other/skipped", "other/assumed", "alone/skipped"] {

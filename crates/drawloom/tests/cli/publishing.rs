@@ -11,7 +11,7 @@ use crate::exec::world;
 use crate::headless::question;
 use crate::terminal::Terminal;
 use crate::tools::{calls, chat, nodes};
-use crate::world::{World, text};
+use crate::world::{World, lacks, text};
 
 /// A port of the machine that nobody has.
 fn free_port() -> u16 {
@@ -47,6 +47,9 @@ fn answer(address: &str) -> Result<String, ErrorKind> {
 
 #[test]
 fn a_port_is_open_after_a_yes_until_its_command_ends_and_until_the_session_does() {
+    if lacks(&["perl"]) {
+        return;
+    }
     let port = free_port();
     let address = format!("127.0.0.1:{port}");
     let world = world(&[
@@ -172,6 +175,9 @@ fn approved(world: &World) {
 
 #[test]
 fn a_port_is_closed_with_a_process_that_is_killed() {
+    if lacks(&["perl"]) {
+        return;
+    }
     let port = free_port();
     let address = format!("127.0.0.1:{port}");
     let slow = json!({"name": "exec", "arguments": {"command": "touch ready; sleep 300"}});

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::web::{Site, answer, named};
-use crate::world::World;
+use crate::world::{World, lacks};
 
 fn world() -> World {
     let world = World::new();
@@ -63,6 +63,9 @@ fn as_json_it_says_what_became_of_the_command() {
 
 #[test]
 fn a_host_that_is_named_is_reached_and_told() {
+    if lacks(&["curl"]) {
+        return;
+    }
     let world = world();
     let (site, other) =
         (Site::start(|_| answer("text/plain", "there\n")), Site::start(|_| answer("text/plain", "sink")));

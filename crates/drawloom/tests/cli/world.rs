@@ -94,6 +94,18 @@ impl World {
     }
 }
 
+/// Whether the machine lacks programs that a test's commands run; the test is then not run, and says so.
+pub(crate) fn lacks(programs: &[&str]) -> bool {
+    let folders: Vec<PathBuf> =
+        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect();
+    let is_missing = |program: &&&str| !folders.iter().any(|folder| folder.join(program).is_file());
+    let missing: Vec<_> = programs.iter().filter(is_missing).collect();
+    if !missing.is_empty() {
+        println!("not run: there is no {missing:?}");
+    }
+    !missing.is_empty()
+}
+
 /// Starts it with both outputs piped. A standard input that stays open would be waited for by `chat -m`.
 pub(crate) fn piped(command: &mut Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
