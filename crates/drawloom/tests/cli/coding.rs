@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use crate::everyday::git;
 use crate::exec::{exec, world_with};
 use crate::file_tools::listed;
+use crate::loom_tools::script;
 use crate::package_caches::sysroot;
 use crate::tools::{calls, nodes};
-use crate::world::{World, text};
+use crate::world::{World, lacks, text};
 
 const FILES: [(&str, &str); 5] = [
     ("Cargo.toml", "[package]\nname = \"looms\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
@@ -54,11 +55,6 @@ fn call(name: &str, arguments: &Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }
 
-/// The lines that the model answers with in the next turn.
-fn script(world: &World, lines: &[Value]) {
-    world.write("lines.jsonl", &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
-}
-
 fn chat(world: &World, project: &Path, said: &str) -> Value {
     let (code, answer) = world.json(&["--workspace", &text(project), "chat", "-m", said]);
     assert_eq!((code, answer["text"].as_str()), (Some(0), Some("Done.")), "{answer}");
@@ -89,6 +85,9 @@ fn repository(world: &World) -> PathBuf {
 
 #[test]
 fn a_failing_test_is_mended_over_a_kill_and_everything_is_explained_and_taken_back() {
+    if lacks(&["git", "perl"]) {
+        return;
+    }
     let sysroot = sysroot();
     let cargo = format!("PATH={sysroot}/bin:$PATH; export CARGO_TERM_COLOR=never; cargo");
     let tests = || exec(&format!("{cargo} test --offline 2>&1"));

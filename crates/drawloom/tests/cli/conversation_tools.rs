@@ -5,46 +5,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
+use crate::loom_tools::{script, told, tree, world};
 use crate::server::{self, Server};
 use crate::tools::{calls, chat, nodes};
 use crate::world::{World, text};
 
-/// A world whose model answers from these lines, and may read its conversation.
-fn world(lines: &[Value]) -> World {
-    let world = World::new();
-    let file = text(&world.home().join("lines.jsonl"));
-    script(&world, lines);
-    let tools = r#"["context_status", "recall"]"#;
-    world.write(
-        "config.toml",
-        &format!("[model]\ndefault = \"script:{file}\"\n[agents.assistant]\ntools = {tools}\n"),
-    );
-    fs::create_dir_all(world.path("project")).unwrap();
-    world
-}
-
-fn script(world: &World, lines: &[Value]) {
-    world.write("lines.jsonl", &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
-}
-
-fn tree(world: &World) -> String {
-    let (_, trees) = world.json(&["tree", "list"]);
-    trees["trees"][0]["short_id"].as_str().unwrap().to_owned()
-}
+const TOOLS: &str = "tools = [\"context_status\", \"recall\"]\n";
 
 /// What a call of `recall` for a node gives, said in a turn of its own that is taken back.
 fn recalled(world: &World, arguments: &Value) -> String {
-    script(world, &[calls(&json!([{"name": "recall", "arguments": arguments}])), json!({"text": "Read."})]);
-    let (code, said) = chat(world, "Read it.");
-    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Read.")), "{said}");
-    let told = nodes(world).into_iter().rfind(|node| node["author"] == "recall").unwrap();
-    world.ok(&["tree", "undo", &tree(world)]);
-    told["text"].as_str().unwrap().to_owned()
+    told(world, "recall", arguments)
 }
 
 #[test]
 fn a_node_on_the_way_here_is_recalled_and_none_that_its_owner_took_away() {
-    let world = world(&[json!({"text": "The thread is red."})]);
+    let world = world(TOOLS);
+    script(&world, &[json!({"text": "The thread is red."})]);
     let long = format!("Of the loom: {}end", "warp and weft; ".repeat(2_000));
     chat(&world, &long);
     let id = |at: usize| nodes(&world)[at]["short_id"].as_str().unwrap().to_owned();
@@ -81,7 +57,8 @@ fn a_node_on_the_way_here_is_recalled_and_none_that_its_owner_took_away() {
 
 #[test]
 fn a_model_is_told_how_full_its_window_is() {
-    let world = world(&[json!({"text": "Hello."})]);
+    let world = world(TOOLS);
+    script(&world, &[json!({"text": "Hello."})]);
     chat(&world, "Hello?");
     script(
         &world,
@@ -96,15 +73,7 @@ fn a_model_is_told_how_full_its_window_is() {
 
 #[test]
 fn a_tool_that_does_not_fit_is_found_and_called_and_decided_on_as_itself() {
-    let call = |id: &str, name: &str, arguments: Value| {
-        let call = json!({"index": 0, "id": id, "type": "function",
-            "function": {"name": name, "arguments": arguments.to_string()}});
-        let choice = json!({"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"});
-        let usage = json!({"prompt_tokens": 1_000, "completion_tokens": 5});
-        let (first, last) =
-            (json!({"id": id, "choices": [choice]}), json!({"id": id, "choices": [], "usage": usage}));
-        Some(format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n"))
-    };
+    let call = |id: &str, name: &str, arguments: Value| Some(server::call(id, "", name, &arguments));
     let near = Server::start(move |path, body| {
         if !path.ends_with("/chat/completions") {
             return None;
@@ -173,11 +142,7 @@ fn a_plan_is_shown_and_stays_in_sight_and_is_forgotten_with_the_call_that_set_it
         let plan = json!({"steps": [
             {"step": "dress the loom", "state": "done"}, {"step": "weave", "state": "active"},
         ]});
-        let call = json!({"index": 0, "id": "one", "type": "function",
-            "function": {"name": "plan", "arguments": plan.to_string()}});
-        let choice = json!({"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"});
-        let first = json!({"id": "one", "choices": [choice]});
-        Some(format!("data: {first}\n\ndata: [DONE]\n\n"))
+        Some(server::call("one", "", "plan", &plan))
     });
     let world = World::new();
     world.write(

@@ -245,12 +245,8 @@ fn a_document_is_changed_with_its_permission_alone() {
 #[test]
 fn the_turn_under_way_is_not_changed_by_itself() {
     let asked = AtomicUsize::new(0);
-    let call = |id: &str, name: &str, arguments: Value| {
-        let call = json!({"index": 0, "id": id, "type": "function",
-            "function": {"name": name, "arguments": arguments.to_string()}});
-        let choice = json!({"index": 0, "delta": {"content": "Let me see.", "tool_calls": [call]}, "finish_reason": "tool_calls"});
-        Some(format!("data: {}\n\ndata: [DONE]\n\n", json!({"id": id, "choices": [choice]})))
-    };
+    let call =
+        |id: &str, name: &str, arguments: Value| Some(server::call(id, "Let me see.", name, &arguments));
     let near = Server::start(move |path, body| {
         if !path.ends_with("/chat/completions") {
             return None;
@@ -338,13 +334,7 @@ fn an_answer_that_would_cost_much_is_not_asked_for() {
         }
         let has_result = body["messages"].as_array()?.iter().any(|message| message["role"] == "tool");
         match node.lock().unwrap().clone().filter(|_| !has_result) {
-            Some(node) => {
-                let call = json!({"index": 0, "id": "one", "type": "function",
-                    "function": {"name": "loom_continue", "arguments": json!({"node": node}).to_string()}});
-                let choice =
-                    json!({"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"});
-                Some(format!("data: {}\n\ndata: [DONE]\n\n", json!({"id": "c", "choices": [choice]})))
-            }
+            Some(node) => Some(server::call("one", "", "loom_continue", &json!({"node": node}))),
             None => Some(server::chat("", "Done.", 1_000)),
         }
     });

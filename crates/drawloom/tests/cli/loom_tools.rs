@@ -26,6 +26,7 @@ pub(crate) fn permit(world: &World, permissions: &str) {
     );
 }
 
+/// The lines that the model answers with in the next turn.
 pub(crate) fn script(world: &World, lines: &[Value]) {
     world.write("lines.jsonl", &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
 }

@@ -108,6 +108,18 @@ pub(crate) fn chat(thought: &str, said: &str, tokens: u64) -> String {
     events(&all) + "data: [DONE]\n\n"
 }
 
+/// A Chat Completions stream that says something and calls a tool.
+pub(crate) fn call(id: &str, said: &str, name: &str, arguments: &Value) -> String {
+    let call = json!({"index": 0, "id": id, "type": "function",
+        "function": {"name": name, "arguments": arguments.to_string()}});
+    let choice =
+        json!({"index": 0, "delta": {"content": said, "tool_calls": [call]}, "finish_reason": "tool_calls"});
+    let usage = json!({"prompt_tokens": 1_000, "completion_tokens": 5});
+    let [first, last] =
+        [json!({"id": "c", "choices": [choice]}), json!({"id": "c", "choices": [], "usage": usage})];
+    format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n")
+}
+
 /// An answer in messages, with what was thought before it.
 pub(crate) fn messages(thought: &str, said: &str, tokens: u64) -> String {
     let all = [
