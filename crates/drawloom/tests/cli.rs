@@ -91,6 +91,10 @@ mod keeping;
 mod larger_repository;
 #[path = "cli/laundering.rs"]
 mod laundering;
+#[path = "cli/laundering_matrix.rs"]
+mod laundering_matrix;
+#[path = "cli/laundering_sinks.rs"]
+mod laundering_sinks;
 #[path = "cli/limits.rs"]
 mod limits;
 #[path = "cli/long_turn.rs"]

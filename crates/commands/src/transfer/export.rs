@@ -7,10 +7,10 @@ use std::sync::Arc;
 use clap::ValueEnum as _;
 use interop::ExportError;
 use interop::own::{ExportOptions, ExportVariant, survey};
-use loom::{TreeReader, ViewName};
-use store::Import;
+use loom::{NodeRow, RowError, TreeReader, Trust, ViewName};
 use store::blobs::Blobs;
 use store::home::HomeDir;
+use store::{Import, Principal};
 use text::mask::Masker;
 
 use super::authors::naming;
@@ -24,6 +24,9 @@ use crate::frontend::Frontend;
 use crate::results::CommandOutcome;
 use crate::results::maintenance::Exported;
 use crate::rights::Asker;
+
+/// Rows that are read at once.
+const READ_AT_ONCE: usize = 256;
 
 /// The largest blob, in bytes.
 const MAX_BLOB_BYTES: u64 = 64 << 20;
@@ -56,12 +59,31 @@ pub(crate) async fn export(app: &App, asker: &Asker, args: Export) -> Result<Com
     let write = move |rows: &dyn TreeReader| {
         let told =
             work.write(rows, &mut sink).and_then(|told| sink.flush().map(|()| told).map_err(Into::into));
-        Ok(told.map(|told| (told, sink)))
+        let is_outside = holds_outside(rows)?;
+        Ok(told.map(|told| (told, sink, is_outside)))
     };
-    let (told, written) =
-        app.runtime.store.read_whole(&asker.principal, tree, write).await?.map_err(failed)?;
+    let store = &app.runtime.store;
+    let (told, written, is_outside) =
+        store.read_whole(&asker.principal, tree, write).await?.map_err(failed)?;
+    if let Some(digest) = written.digest().filter(|_| is_outside) {
+        store.keep_outside_files(&Principal::Owner, vec![digest]).await?;
+    }
     let (file, body) = target.finish(written).await?;
     Ok(CommandOutcome::Exported(Exported { file, contains: told.contains, left_out: told.left_out, body }))
+}
+
+/// Whether a tree holds text from outside: then a file of it is from there, too (spec: security §3).
+fn holds_outside(rows: &dyn TreeReader) -> Result<bool, RowError> {
+    let mut last = None;
+    loop {
+        let page = rows.nodes_in_order(last, READ_AT_ONCE)?;
+        let Some(end) = page.last() else { return Ok(false) };
+        last = Some((end.seq, end.place));
+        let is_outside = |row: &NodeRow| row.node.trust == Trust::Outside && !row.node.content.is_empty();
+        if page.iter().any(is_outside) {
+            return Ok(true);
+        }
+    }
 }
 
 /// The format that is asked for, else that of the file's ending, else `usual`. A notice tells of an ending that names

@@ -5,6 +5,8 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use loom::Digest;
+use sha2::{Digest as _, Sha256};
 use store::home::rename_new;
 
 use crate::app::App;
@@ -13,15 +15,31 @@ use crate::error::CommandError;
 /// The largest export that goes to standard output, in bytes: it is held in memory. A file has no bound.
 const MAX_STANDARD_OUTPUT: usize = 256 * 1024 * 1024;
 
+/// Bytes below which a file says nothing that could mislead a model.
+const SAYS_NOTHING: usize = 16;
+
 /// Where an export goes: a file beside the one named, which gets its name at the end, or standard output. Held where
 /// the command waits, so that one that is dropped leaves nothing while a thread still writes.
 pub(super) struct Target(Option<TemporaryFile>);
 
-/// What an export is written into.
-pub(super) enum Sink {
+/// What an export is written into, with the digest of what was written.
+pub(super) struct Sink {
+    place: SinkPlace,
+    hasher: Sha256,
+    length: usize,
+}
+
+enum SinkPlace {
     /// Held until it is whole.
     Standard(Vec<u8>),
     File(BufWriter<File>),
+}
+
+impl Sink {
+    /// The digest of what was written; none where that is too short to say anything.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        (self.length >= SAYS_NOTHING).then(|| Digest(self.hasher.clone().finalize().into()))
+    }
 }
 
 impl Target {
@@ -37,10 +55,11 @@ impl Target {
     /// # Errors
     /// As [`File::try_clone`].
     pub(super) fn sink(&self) -> io::Result<Sink> {
-        Ok(match &self.0 {
-            None => Sink::Standard(Vec::new()),
-            Some(part) => Sink::File(BufWriter::new(part.descriptor()?)),
-        })
+        let place = match &self.0 {
+            None => SinkPlace::Standard(Vec::new()),
+            Some(part) => SinkPlace::File(BufWriter::new(part.descriptor()?)),
+        };
+        Ok(Sink { place, hasher: Sha256::new(), length: 0 })
     }
 
     /// Brings what was written and flushed to its place. Returns the file's name and what goes to standard output.
@@ -48,9 +67,9 @@ impl Target {
         self,
         written: Sink,
     ) -> Result<(Option<String>, Option<Vec<u8>>), CommandError> {
-        let body = match written {
-            Sink::Standard(body) => Some(body),
-            Sink::File(_) => None,
+        let body = match written.place {
+            SinkPlace::Standard(body) => Some(body),
+            SinkPlace::File(_) => None,
         };
         let Some(part) = self.0 else { return Ok((None, body)) };
         let name = part.path.to_string_lossy().into_owned();
@@ -61,19 +80,22 @@ impl Target {
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Standard(body) if body.len() + bytes.len() > MAX_STANDARD_OUTPUT => {
+        let written = match &mut self.place {
+            SinkPlace::Standard(body) if body.len() + bytes.len() > MAX_STANDARD_OUTPUT => {
                 Err(io::Error::other("it is too large for standard output; name a file with -o"))
             }
-            Self::Standard(body) => body.write(bytes),
-            Self::File(file) => file.write(bytes),
-        }
+            SinkPlace::Standard(body) => body.write(bytes),
+            SinkPlace::File(file) => file.write(bytes),
+        }?;
+        self.hasher.update(&bytes[..written]);
+        self.length += written;
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Standard(_) => Ok(()),
-            Self::File(file) => file.flush(),
+        match &mut self.place {
+            SinkPlace::Standard(_) => Ok(()),
+            SinkPlace::File(file) => file.flush(),
         }
     }
 }

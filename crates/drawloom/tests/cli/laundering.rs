@@ -22,7 +22,7 @@ pub(crate) fn turn(world: &World, session: &str, batches: &[&[Value]]) -> Vec<St
 }
 
 /// The same, with more arguments.
-fn turn_as(world: &World, session: &str, more: &[&str], batches: &[&[Value]]) -> Vec<String> {
+pub(crate) fn turn_as(world: &World, session: &str, more: &[&str], batches: &[&[Value]]) -> Vec<String> {
     script(world, batches);
     let project = text(&world.path("project"));
     let chat = ["--workspace", &project, "chat", "--session", session, "-m", "Go on with it."];
@@ -32,7 +32,7 @@ fn turn_as(world: &World, session: &str, more: &[&str], batches: &[&[Value]]) ->
     denied.iter().map(|denied| denied["tool"].as_str().unwrap().to_owned()).collect()
 }
 
-fn call(name: &str, arguments: &Value) -> Value {
+pub(crate) fn call(name: &str, arguments: &Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }
 
@@ -40,7 +40,7 @@ fn exec(command: &str) -> Value {
     call("exec", &json!({"command": command}))
 }
 
-fn read(path: &str) -> Value {
+pub(crate) fn read(path: &str) -> Value {
     call("read", &json!({"path": path}))
 }
 

@@ -9,7 +9,7 @@ use crate::web::{Site, answer, fetch, named, script, world};
 use crate::world::{World, text};
 
 /// What `/trust` with these arguments says in a session.
-fn trust(world: &World, session: &str, arguments: &str) -> Value {
+pub(crate) fn trust(world: &World, session: &str, arguments: &str) -> Value {
     let line = format!("/trust {arguments}");
     let project = text(&world.path("project"));
     let (code, said) = world.json(&["--workspace", &project, "chat", "--session", session, "-m", &line]);
@@ -18,7 +18,7 @@ fn trust(world: &World, session: &str, arguments: &str) -> Value {
 }
 
 /// The short ids of what taints, with who wrote each.
-fn taints(said: &Value) -> Vec<(String, String)> {
+pub(crate) fn taints(said: &Value) -> Vec<(String, String)> {
     let word = |node: &Value, name: &str| node[name].as_str().unwrap().to_owned();
     let nodes = said["taints"].as_array().unwrap();
     nodes.iter().map(|node| (word(node, "short_id"), word(node, "author"))).collect()

@@ -21,6 +21,13 @@ pub(super) fn keep(db: &Db<'_>, digest: Digest, at: Millis) -> Result<(), StoreE
     db.run(sql, (digest.0, at.0)).map(drop)
 }
 
+/// As [`crate::Store::keep_outside_files`].
+pub(crate) fn add(db: &Db<'_>, who: &Principal, digests: &[Digest]) -> Result<(), StoreError> {
+    only_owner(who, WHAT)?;
+    let now = db.now()?;
+    digests.iter().try_for_each(|digest| keep(db, *digest, now))
+}
+
 /// As [`crate::Store::knows_outside_files`].
 pub(crate) fn is_any(db: &Db<'_>, who: &Principal) -> Result<bool, StoreError> {
     only_owner(who, WHAT)?;

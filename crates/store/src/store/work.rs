@@ -142,6 +142,9 @@ forward! {
     /// Those of these files, by the digests of their bytes, that come from outside.
     read fn outside_files(digests: Vec<Digest>) -> Vec<Digest> = outside_files::among(&digests);
 
+    /// Files of these bytes come from outside: such text was written to them.
+    write fn keep_outside_files(digests: Vec<Digest>) -> () = outside_files::add(&digests);
+
     /// Files count as what their workspace is: the owner read them. Returns how many came from outside.
     write fn accept_files(digests: Vec<Digest>) -> u64 = outside_files::accept(&digests);
 

@@ -125,5 +125,8 @@ fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer()
         assert!(store.outside_files(&chat, vec![b]).await.is_err());
         assert_eq!(store.accept_files(OWNER, vec![a, b]).await.unwrap(), 1);
         assert!(!store.knows_outside_files(OWNER).await.unwrap());
+        assert!(store.keep_outside_files(&chat, vec![b]).await.is_err());
+        store.keep_outside_files(OWNER, vec![b, b]).await.unwrap();
+        assert_eq!(store.outside_files(OWNER, vec![a, b]).await.unwrap(), [b]);
     });
 }
