@@ -2,8 +2,9 @@
 //!
 //! First a hostile load for N minutes (60): processes that stay and processes that come, stand still and are
 //! killed, all in one home, with models that fail in every way a script can. At the end every tree verifies, the
-//! store is whole, and the processes that stayed hold no more than after their beginning. Then every fuzz target
-//! for ten minutes, then every property with 10,000 cases.
+//! store is whole, and the processes that stayed hold no more than after their beginning. Then the whole matrix of
+//! escapes with each protection taken away in turn, every fuzz target for ten minutes, and every property with 10,000
+//! cases.
 
 mod load;
 mod sample;
@@ -45,8 +46,19 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if load_only {
         return Ok(());
     }
+    escapes()?;
     crate::fuzz::run(&[], Some(FUZZ_SECONDS))?;
     crate::test(crate::SOAK_CASES, &[])
+}
+
+/// The matrix of escapes, which prints its tables: as the administrator with the rows of a plain user, too.
+fn escapes() -> Result<()> {
+    let mut tests = cargo();
+    tests.args(["test", "--quiet", "--package", "drawloom-sandbox", "--test", "escapes", "--"]);
+    if !tests.args(["--ignored", "--nocapture", "matrix::"]).status()?.success() {
+        bail!("the matrix of escapes failed");
+    }
+    Ok(())
 }
 
 /// The hostile load, and what must be true after it.

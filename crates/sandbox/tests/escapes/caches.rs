@@ -5,12 +5,12 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::MetadataExt as _;
 use std::process::Stdio;
 
-use drawloom_sandbox::{Ending, Level, Limits, Outcome};
+use drawloom_sandbox::{Ending, Level, Outcome};
 use serde_json::json;
 
 use crate::rows::{NO_LANDLOCK_RIGHT, Row, differs, is_there, row};
 use crate::sessions::{background, follow_with_cache, step};
-use crate::world::{SECRET, User, World};
+use crate::world::{SECRET, User, World, limits};
 use crate::{all_are_held, succeeds, succeeds_freely};
 
 /// A line with the cache as the command has it; without walls, the owner's.
@@ -99,8 +99,7 @@ fn without_covers_and_overlays_a_socket_in_a_cache_answers() {
 }
 
 fn with_cache(world: &World, line: &str, level: Level, weaker: &[&str]) -> Outcome {
-    let limits = Limits { time_ms: 20_000, free_space: 1 << 20, ..Limits::default() };
-    world.run_with_cache(line, level, limits, weaker).unwrap()
+    world.run_with_cache(line, level, limits(), weaker).unwrap()
 }
 
 const READS: &str = r#"cd "$HOME/.cargo/registry" && cat index/file src/one/lib.rs"#;

@@ -4,13 +4,13 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
-use drawloom_sandbox::{Ending, Level, Limits, Notice, Outcome};
+use drawloom_sandbox::{Ending, Level, Notice};
 
 use crate::all_are_held;
 use crate::rows::{Row, differs, is_there, row};
-use crate::world::{CONFIG, User, World, git_folder};
+use crate::world::{CONFIG, User, World, git_folder, limits};
 
-const CLOSED_FOLDERS: &[Row] = &[
+pub(crate) const CLOSED_FOLDERS: &[Row] = &[
     row(
         "git folder in a folder that nobody may list",
         "mkdir -p d/sub; cp -r .git/modules/logs d/sub/.git; chmod 311 d",
@@ -66,14 +66,6 @@ fn what_is_protected_in_a_closed_folder_is_taken_at_partial() {
     all_are_held("closed folders", CLOSED_FOLDERS, Level::Partial);
 }
 
-fn limits() -> Limits {
-    Limits { time_ms: 20_000, free_space: 1 << 20, ..Limits::default() }
-}
-
-fn run(world: &World, line: &str, level: Level) -> Outcome {
-    world.run_in_walls(line, level, limits(), &[]).unwrap()
-}
-
 #[test]
 fn a_folder_that_nobody_may_list_stays_protected() {
     for (user, level) in
@@ -86,7 +78,7 @@ fn a_folder_that_nobody_may_list_stays_protected() {
             let line = "for file in .git/config .git/modules/libs/sub/config ../other.git/config; do \
                 echo '[core]fsmonitor=x' >> $file; done; echo x > AGENTS.md; echo x > .git/hooks/pre-commit; \
                 echo x > elsewhere/hooks/pre-commit";
-            let outcome = run(&world, line, level);
+            let outcome = world.does(line, level);
             for config in ["root/.git/config", "root/.git/modules/libs/sub/config", "other.git/config"] {
                 assert_eq!(
                     world.text(config).as_deref(),
@@ -100,7 +92,7 @@ fn a_folder_that_nobody_may_list_stays_protected() {
                 assert!(!is_there(&world, &hook), "{user:?} {level} {closed}: {outcome:?}");
             }
             // Nor is it new to a command that opens it.
-            let outcome = run(&world, &format!("chmod 755 {closed}"), level);
+            let outcome = world.does(&format!("chmod 755 {closed}"), level);
             assert_eq!(outcome.notices, [], "{user:?} {level} {closed}");
         }
     }
@@ -116,7 +108,7 @@ fn what_a_command_closed_is_given_back() {
             "mv .git src/; chmod 555 src src/.git",
         ] {
             let world = World::new(user);
-            let outcome = run(&world, line, Level::Partial);
+            let outcome = world.does(line, Level::Partial);
             assert_eq!(
                 world.text("root/.git/config").as_deref(),
                 Some(CONFIG),
@@ -131,7 +123,7 @@ fn what_a_command_closed_is_given_back() {
 fn the_folder_that_something_was_taken_from_keeps_its_mode() {
     for user in User::all() {
         let world = World::new(user);
-        run(&world, "mkdir d; echo x > d/.envrc; chmod 555 d", Level::Full);
+        world.does("mkdir d; echo x > d/.envrc; chmod 555 d", Level::Full);
         assert!(!is_there(&world, "root/d/.envrc"), "{user:?}");
         assert_eq!(world.path("root/d").metadata().unwrap().mode() & 0o777, 0o555, "{user:?}");
     }
@@ -149,7 +141,7 @@ fn what_cannot_be_moved_is_closed_and_no_command_begins_until_it_is_gone() {
             ("mkdir -p n/.git/hooks; echo x > n/.git/hooks/pre-commit", "n/.git"),
             ("echo x > .envrc", ".envrc"),
         ] {
-            let outcome = run(&world, line, level);
+            let outcome = world.does(line, level);
             let told = outcome.notices.iter().any(|notice| {
                 matches!(notice, Notice::NotRestored { problem, .. } if problem.contains("no command begins"))
             });
@@ -166,7 +158,7 @@ fn what_cannot_be_moved_is_closed_and_no_command_begins_until_it_is_gone() {
             assert!(!is_there(&world, "root/begun"));
             fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
             if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) }.unwrap();
-            assert_eq!(run(&world, "true", level).ending, Ending::Exited(0), "{user:?} {level}");
+            assert_eq!(world.does("true", level).ending, Ending::Exited(0), "{user:?} {level}");
         }
     }
 }

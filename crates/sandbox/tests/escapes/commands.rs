@@ -4,7 +4,7 @@ use std::process::Command;
 
 use drawloom_sandbox::{Ending, Level, Limits, Network, Notice, Outcome, RootAccess, WallRoot};
 
-use crate::world::{User, World};
+use crate::world::{User, World, lacks};
 
 fn outcome(world: &World, line: &str) -> Outcome {
     let limits = Limits { time_ms: 60_000, free_space: 1 << 20, ..Limits::default() };
@@ -22,13 +22,6 @@ fn works(world: &World, line: &str) -> String {
     );
     assert_eq!(outcome.notices, [], "{line}");
     outcome.standard.text()
-}
-
-fn is_there(program: &str) -> bool {
-    let line = format!("PATH=/usr/local/bin:/usr/bin:/bin command -v {program}");
-    let mut found = Command::new("/bin/sh");
-    found.args(["-c", &line]);
-    found.output().is_ok_and(|output| output.status.success())
 }
 
 #[test]
@@ -53,8 +46,7 @@ fn x7_the_environment_is_what_was_given() {
 
 #[test]
 fn git_makes_a_folder_and_commits() {
-    if !is_there("git") {
-        println!("not run: there is no git");
+    if lacks(&["git"]) {
         return;
     }
     for user in User::all() {
@@ -77,8 +69,7 @@ fn git_makes_a_folder_and_commits() {
 
 #[test]
 fn a_checkout_over_a_protected_file_is_named() {
-    if !is_there("git") {
-        println!("not run: there is no git");
+    if lacks(&["git"]) {
         return;
     }
     let world = World::new(User::Own);
@@ -95,8 +86,7 @@ fn a_checkout_over_a_protected_file_is_named() {
 
 #[test]
 fn a_checkout_in_a_linked_worktree_is_named() {
-    if !is_there("git") {
-        println!("not run: there is no git");
+    if lacks(&["git"]) {
         return;
     }
     let world = World::new(User::Own);
@@ -113,8 +103,7 @@ fn a_checkout_in_a_linked_worktree_is_named() {
 
 #[test]
 fn a_checkout_in_a_root_below_a_repository_is_named() {
-    if !is_there("git") {
-        println!("not run: there is no git");
+    if lacks(&["git"]) {
         return;
     }
     let world = World::new(User::Own);
@@ -141,8 +130,7 @@ fn repository(world: &World) {
 
 #[test]
 fn what_git_has_of_protected_files_is_named_whatever_the_index_says_of_them() {
-    if !is_there("git") {
-        println!("not run: there is no git");
+    if lacks(&["git", "perl"]) {
         return;
     }
     let flagged =
@@ -178,8 +166,7 @@ fn what_git_has_of_protected_files_is_named_whatever_the_index_says_of_them() {
 
 #[test]
 fn what_an_owner_keeps_otherwise_than_git_has_it_is_no_news() {
-    if !is_there("git") {
-        println!("not run: there is no git");
+    if lacks(&["git"]) {
         return;
     }
     let world = World::new(User::Own);
@@ -196,8 +183,7 @@ fn what_an_owner_keeps_otherwise_than_git_has_it_is_no_news() {
 
 #[test]
 fn git_makes_linked_working_trees_and_submodules_that_stay() {
-    if !is_there("git") {
-        println!("not run: there is no git");
+    if lacks(&["git"]) {
         return;
     }
     for user in User::all() {
@@ -221,8 +207,7 @@ fn git_makes_linked_working_trees_and_submodules_that_stay() {
 
 #[test]
 fn a_repository_that_a_command_made_is_removed_moved_and_configured_by_the_next_one() {
-    if !is_there("git") {
-        println!("not run: there is no git");
+    if lacks(&["git"]) {
         return;
     }
     for user in User::all() {
@@ -280,8 +265,7 @@ fn python_makes_an_environment() {
 
 #[test]
 fn make_and_a_compiler_run() {
-    if !is_there("make") || !is_there("cc") {
-        println!("not run: there is no make, or no compiler");
+    if lacks(&["make", "cc"]) {
         return;
     }
     let line = "printf 'int main(void){return 0;}' > m.c; printf 'm: m.c\\n\\tcc -o m m.c\\n' > Makefile; make -s && ./m";
@@ -290,8 +274,7 @@ fn make_and_a_compiler_run() {
 
 #[test]
 fn a_server_on_the_own_loopback_answers() {
-    if !is_there("python3") {
-        println!("not run: there is no python3");
+    if lacks(&["python3"]) {
         return;
     }
     let script = "import socket\ns=socket.socket(); s.bind(('127.0.0.1',0)); s.listen()\n\

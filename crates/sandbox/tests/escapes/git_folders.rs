@@ -6,13 +6,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use drawloom_sandbox::{Ending, Level, Limits, Notice, Outcome};
+use drawloom_sandbox::{Ending, Level, Notice};
 
 use crate::all_are_held;
 use crate::rows::{Row, differs, is_there, row};
-use crate::world::{CONFIG, User, World, git_folder};
+use crate::world::{CONFIG, User, World, git_folder, limits};
 
-const GIT_FOLDERS: &[Row] = &[
+pub(crate) const GIT_FOLDERS: &[Row] = &[
     row(
         "git folder below a folder of packages",
         "mkdir -p target/x; cp -r .git target/t; mv target/t target/x/.git; echo '[core]fsmonitor=x' > target/x/.git/config",
@@ -136,14 +136,6 @@ fn what_the_owners_git_runs_or_writes_by_is_not_left_at_partial() {
     all_are_held("git folders", GIT_FOLDERS, Level::Partial);
 }
 
-fn limits() -> Limits {
-    Limits { time_ms: 20_000, free_space: 1 << 20, ..Limits::default() }
-}
-
-fn run(world: &World, line: &str, level: Level) -> Outcome {
-    world.run_in_walls(line, level, limits(), &[]).unwrap()
-}
-
 #[test]
 fn links_of_a_git_folder_that_were_there_stay() {
     for level in [Level::Full, Level::Partial] {
@@ -153,9 +145,9 @@ fn links_of_a_git_folder_that_were_there_stay() {
         symlink("refs/heads/main", &head).unwrap();
         symlink(world.path("outside/folder"), &shared).unwrap();
         // As git does it where it makes links.
-        assert_eq!(run(&world, "ln -sfn refs/heads/other .git/HEAD", level).notices, [], "{level}");
+        assert_eq!(world.does("ln -sfn refs/heads/other .git/HEAD", level).notices, [], "{level}");
         assert_eq!(fs::read_link(&head).unwrap(), Path::new("refs/heads/other"));
-        let outcome = run(&world, r#"ln -sfn "$BASE/home" .git/objects/pack"#, level);
+        let outcome = world.does(r#"ln -sfn "$BASE/home" .git/objects/pack"#, level);
         assert!(outcome.notices.contains(&Notice::Restored(shared.clone())), "{level}: {outcome:?}");
         assert_eq!(fs::read_link(&shared).unwrap(), world.path("outside/folder"), "{level}");
     }
@@ -167,9 +159,8 @@ fn a_git_folder_without_its_head_stays_protected() {
         let world = World::new(User::Own);
         git_folder(&world.path("root/mirror.git"));
         for folder in [".git/modules/libs/sub", "mirror.git"] {
-            run(&world, &format!("rm {folder}/HEAD"), level);
-            run(
-                &world,
+            world.does(&format!("rm {folder}/HEAD"), level);
+            world.does(
                 &format!("echo '[core]fsmonitor=x' >> {folder}/config; echo x > {folder}/hooks/update"),
                 level,
             );
@@ -177,7 +168,7 @@ fn a_git_folder_without_its_head_stays_protected() {
             assert!(!is_there(&world, &format!("root/{folder}/hooks/update")), "{level}: {folder}");
             assert_eq!(world.text(&config).as_deref(), Some(CONFIG), "{level}: {folder}");
             if folder != "mirror.git" {
-                let outcome = run(&world, &format!("echo 'ref: refs/heads/main' > {folder}/HEAD"), level);
+                let outcome = world.does(&format!("echo 'ref: refs/heads/main' > {folder}/HEAD"), level);
                 assert_eq!(outcome.notices, [], "{level}: {folder}");
             }
         }
@@ -196,7 +187,7 @@ fn what_was_there_of_a_folder_that_becomes_one_of_git_is_new() {
             let missing = world.path("root/d").join(missing);
             if missing.is_dir() { fs::remove_dir_all(missing) } else { fs::remove_file(missing) }.unwrap();
             let line = format!("mkdir -p $(dirname d/{made}); echo 'ref: refs/heads/m' > d/{made}");
-            let outcome = run(&world, &line, level);
+            let outcome = world.does(&line, level);
             assert!(!is_there(&world, "root/d/config"), "{level} {made}: {outcome:?}");
             assert!(!is_there(&world, "root/d/hooks"), "{level} {made}: {outcome:?}");
             assert!(is_there(&world, &format!("root/d/{made}")), "{level} {made}: {outcome:?}");
@@ -209,7 +200,7 @@ fn a_linked_working_tree_that_is_named_from_the_git_folder_can_be_worked_in() {
     let world = World::new(User::Own);
     fs::write(world.path("root/.git/worktrees/linked/gitdir"), "../../../linked/.git\n").unwrap();
     let line = "cd .git/worktrees/linked && echo x > index && echo 'ref: refs/heads/y' > HEAD && ! echo x > commondir";
-    let outcome = run(&world, line, Level::Full);
+    let outcome = world.does(line, Level::Full);
     assert_eq!(outcome.ending, Ending::Exited(0), "{outcome:?}");
     assert_eq!(outcome.notices, []);
 }
@@ -219,7 +210,7 @@ fn a_link_that_led_to_nothing_stays_and_what_comes_there_is_taken() {
     for level in [Level::Full, Level::Partial] {
         let world = World::new(User::Own);
         symlink("local.envrc", world.path("root/.envrc")).unwrap();
-        let outcome = run(&world, "echo x > local.envrc", level);
+        let outcome = world.does("echo x > local.envrc", level);
         assert!(!is_there(&world, "root/local.envrc"), "{level}: {outcome:?}");
         assert_eq!(fs::read_link(world.path("root/.envrc")).unwrap(), Path::new("local.envrc"), "{level}");
     }
@@ -278,7 +269,7 @@ fn many_files_hide_no_git_folder() {
             fs::write(folder.join(file.to_string()), "").unwrap();
         }
     }
-    run(&world, "echo '[core]fsmonitor=x' >> z/y/n/.git/config", Level::Full);
+    world.does("echo '[core]fsmonitor=x' >> z/y/n/.git/config", Level::Full);
     assert_eq!(world.text("root/z/y/n/.git/config").as_deref(), Some(CONFIG));
 }
 
@@ -289,7 +280,7 @@ fn a_path_too_long_for_the_kernel_hides_no_git_folder() {
         // As many levels as git can name from the workspace, and not from the root of the machine.
         let line = "n=$(printf '%0200d' 0); i=0; while test $i -lt 20; do mkdir -p $n && cd $n || exit 1; i=$((i+1)); done; \
             mkdir -p .git/hooks && echo x > .git/hooks/pre-commit && echo made";
-        let outcome = run(&world, line, level);
+        let outcome = world.does(line, level);
         assert_eq!(outcome.standard.text(), "made\n", "{level}: {outcome:?}");
         let mut deep = world.path("root");
         for _ in 0..17 {
@@ -312,15 +303,15 @@ fn what_an_owner_left_of_a_rebase_goes_on() {
         fs::create_dir_all(todo.parent().unwrap()).unwrap();
         fs::write(&todo, "pick 1 one\nexec make\npick 2 two\nexec make\n").unwrap();
         let line = "sed -i 1,2d .git/rebase-merge/git-rebase-todo";
-        assert_eq!(run(&world, line, level).notices, [], "{level}");
+        assert_eq!(world.does(line, level).notices, [], "{level}");
         assert_eq!(fs::read_to_string(&todo).unwrap(), "pick 2 two\nexec make\n");
-        let outcome = run(&world, "echo exec evil >> .git/rebase-merge/git-rebase-todo", level);
+        let outcome = world.does("echo exec evil >> .git/rebase-merge/git-rebase-todo", level);
         assert!(format!("{outcome:?}").contains("Quarantined"), "{level}: {outcome:?}");
         assert!(!todo.exists(), "{level}");
         let strategy = world.path("root/.git/rebase-merge/strategy");
-        assert_eq!(run(&world, "echo ort > .git/rebase-merge/strategy", level).notices, [], "{level}");
+        assert_eq!(world.does("echo ort > .git/rebase-merge/strategy", level).notices, [], "{level}");
         fs::write(&strategy, "mine\n").unwrap();
-        assert_eq!(run(&world, "true", level).notices, [], "{level}");
+        assert_eq!(world.does("true", level).notices, [], "{level}");
         assert!(strategy.exists(), "{level}");
     }
 }
@@ -333,7 +324,7 @@ fn names_that_are_no_text_are_protected_as_others_are() {
         fs::create_dir_all(folder.join(".vscode")).unwrap();
         fs::write(folder.join(".vscode/tasks.json"), "ours").unwrap();
         let line = r"d=$(printf 'o\377'); echo x > $d/.vscode/tasks.json; echo x > $d/.envrc; echo done";
-        let outcome = run(&world, line, level);
+        let outcome = world.does(line, level);
         assert_eq!(outcome.standard.text(), "done\n", "{level}: {outcome:?}");
         assert_eq!(fs::read_to_string(folder.join(".vscode/tasks.json")).unwrap(), "ours", "{level}");
         assert!(!folder.join(".envrc").exists(), "{level}");
@@ -348,7 +339,7 @@ fn what_a_new_link_of_a_protected_name_leads_to_stays() {
         fs::write(world.path("root/src/config.toml"), "theirs").unwrap();
         let line =
             "ln -s src .idea; mkdir -p new/below; ln -s ../src new/.git; ln -s ../../src new/below/.cargo";
-        let outcome = run(&world, line, level);
+        let outcome = world.does(line, level);
         for name in ["main.txt", "config", "config.toml"] {
             assert!(is_there(&world, &format!("root/src/{name}")), "{level}: {name}: {outcome:?}");
         }
@@ -366,7 +357,7 @@ fn what_is_protected_by_its_own_name_and_by_a_new_link_is_taken() {
         // Of many names, which are found in any order.
         let line = "for n in .idea .claude .cursor .codex .husky .agents .npmrc .mcp.json; do ln -s elsewhere/shared $n; done; \
             echo '[core]fsmonitor=x' > elsewhere/shared; mkdir -p made; echo x > made/.envrc; ln -s made/.envrc .envrc";
-        let outcome = run(&world, line, level);
+        let outcome = world.does(line, level);
         for name in ["elsewhere/shared", "made/.envrc", ".envrc", ".idea", ".mcp.json"] {
             assert!(!is_there(&world, &format!("root/{name}")), "{level}: {name}: {outcome:?}");
         }
@@ -393,7 +384,7 @@ fn of_a_new_repository_the_configuration_alone_is_taken_where_it_alone_runs_some
             line("hooked", "[core]\\n fsmonitor = x\\n"),
             "echo x > hooked/.git/hooks/pre-commit".to_owned(),
         ];
-        let outcome = run(&world, &all.concat(), level);
+        let outcome = world.does(&all.concat(), level);
         let gone = ["running/.git/config", "hooked/.git"];
         for name in gone {
             assert!(!is_there(&world, &format!("root/{name}")), "{level}: {name}: {outcome:?}");
@@ -415,9 +406,9 @@ fn where_a_link_of_the_configuration_led_elsewhere_what_stood_there_stays() {
         symlink("hk", world.path("root/hl")).unwrap();
         fs::write(world.path("root/.git/config"), "[core]\n\tbare = false\n\thooksPath = hl\n").unwrap();
         // What the link leads to is protected while it does.
-        run(&world, "echo x > hk/pre-commit", level);
+        world.does("echo x > hk/pre-commit", level);
         assert!(!is_there(&world, "root/hk/pre-commit"), "{level}");
-        let outcome = run(&world, "echo x > src/pre-commit; ln -sfn src hl", level);
+        let outcome = world.does("echo x > src/pre-commit; ln -sfn src hl", level);
         assert!(is_there(&world, "root/src/main.txt") && is_there(&world, "root/hk"), "{level}: {outcome:?}");
         assert!(!is_there(&world, "root/hl"), "{level}: {outcome:?}");
         assert_eq!(outcome.notices.len(), 1, "{level}: {outcome:?}");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use drawloom_sandbox::{CommandLine, Ending, Level, Limits, Notice, Outcome, Run, Walls};
 use tempfile::TempDir;
 
-use crate::world::{SECRET, program};
+use crate::world::{SECRET, lacks, program};
 
 /// Puts what a command guesses under the name of a file into the index.
 const GUESS: &str = "git --git-dir=../.git update-index --add --cacheinfo \
@@ -93,6 +93,9 @@ impl Repository {
 
 #[test]
 fn what_a_command_below_full_put_into_the_index_is_not_shown() {
+    if lacks(&["git"]) {
+        return;
+    }
     for level in [Level::Full, Level::Partial, Level::None] {
         let repository = Repository::new();
         let outcome = repository.run("supervise", GUESS, level, 20_000);
@@ -105,6 +108,9 @@ fn what_a_command_below_full_put_into_the_index_is_not_shown() {
 
 #[test]
 fn what_is_no_file_is_not_shown_whatever_the_index_says() {
+    if lacks(&["git"]) {
+        return;
+    }
     let repository = Repository::new();
     repository.shows("true");
     let pipe = repository.path("outer/other/pipe");
@@ -121,6 +127,9 @@ fn what_is_no_file_is_not_shown_whatever_the_index_says() {
 
 #[test]
 fn a_question_to_git_ends_with_the_time_of_the_command_and_when_it_is_cancelled() {
+    if lacks(&["git"]) {
+        return;
+    }
     let repository = Repository::new();
     repository.shows(&GUESS.replace(".env", "large"));
     // So much that git reads it for longer than it may.
@@ -138,6 +147,9 @@ fn a_question_to_git_ends_with_the_time_of_the_command_and_when_it_is_cancelled(
 
 #[test]
 fn a_filter_of_the_owner_is_not_run_before_the_covers_stand() {
+    if lacks(&["git"]) {
+        return;
+    }
     let repository = Repository::new();
     // As one that loads a module, which may be the command's.
     repository.git(&["config", "filter.notebook.clean", "sh ~/module"]);
@@ -151,6 +163,9 @@ fn a_filter_of_the_owner_is_not_run_before_the_covers_stand() {
 
 #[test]
 fn a_configuration_that_a_running_command_planted_is_not_read_before_the_covers_stand() {
+    if lacks(&["git"]) {
+        return;
+    }
     let another_folder = "cp -r ../.git/objects ../.git/refs evil && mv config evil && \
         echo \"$PWD/evil/objects\" > ../.git/objects/info/alternates && echo \"$PWD/evil\" > ../.git/commondir";
     for (planted, plant, notice) in [
@@ -180,6 +195,9 @@ fn a_configuration_that_a_running_command_planted_is_not_read_before_the_covers_
 
 #[test]
 fn a_name_in_the_index_that_leads_out_of_the_tree_is_none() {
+    if lacks(&["git"]) {
+        return;
+    }
     let repository = Repository::new();
     fs::write(repository.path("secret"), SECRET).unwrap();
     // Which git would not take; it lists it as it stands.
@@ -194,6 +212,9 @@ fn a_name_in_the_index_that_leads_out_of_the_tree_is_none() {
 
 #[test]
 fn a_name_with_several_hashes_in_the_index_is_none() {
+    if lacks(&["git"]) {
+        return;
+    }
     let guess = |name: &str, text: &str| {
         GUESS.replace("other/.env", name).replace("echo guess", &format!("printf %s {text}"))
     };
@@ -215,6 +236,9 @@ fn a_name_with_several_hashes_in_the_index_is_none() {
 
 #[test]
 fn a_git_of_the_workspace_answers_no_question() {
+    if lacks(&["git"]) {
+        return;
+    }
     let repository = Repository::new();
     let plant = format!(
         "{GUESS} && mkdir bin && printf '#!/bin/sh\\n(cat other/.env ../other/.env || cat ../../other/.env) >&2\\nexit 1\\n' > bin/git && \
@@ -227,6 +251,9 @@ fn a_git_of_the_workspace_answers_no_question() {
 
 #[test]
 fn what_its_owner_took_out_of_the_index_is_not_shown_whoever_puts_it_back() {
+    if lacks(&["git"]) {
+        return;
+    }
     let mut repository = Repository::new();
     repository.git(&["worktree", "add", "-q", "../tree"]);
     assert_eq!(repository.shows("cat ../other/a").ending, Ending::Exited(0), "control");
@@ -245,6 +272,9 @@ fn what_its_owner_took_out_of_the_index_is_not_shown_whoever_puts_it_back() {
 
 #[test]
 fn what_a_command_put_into_the_index_is_not_shown_after_the_repository_was_moved() {
+    if lacks(&["git"]) {
+        return;
+    }
     let mut repository = Repository::new();
     assert_eq!(repository.shows(GUESS).ending, Ending::Exited(0), "control");
     fs::rename(repository.path("outer"), repository.path("moved")).unwrap();

@@ -15,6 +15,7 @@ mod commands;
 mod further_roots;
 mod git_folders;
 mod larger_repository;
+mod matrix;
 mod networks;
 mod published;
 mod removals;
@@ -39,8 +40,13 @@ const CANNOT_RUN: &[(&str, User, &str)] = &[
     ("typing into a terminal", User::Nobody, "needs capabilities"),
 ];
 
+/// Why a row cannot run as a user.
+fn cannot_run(row: &Row, user: User) -> Option<&'static str> {
+    CANNOT_RUN.iter().find(|(name, who, _)| *name == row.name && *who == user).map(|(_, _, why)| *why)
+}
+
 fn limits(row: &Row) -> Limits {
-    let mut limits = Limits { time_ms: 20_000, free_space: 1 << 20, ..Limits::default() };
+    let mut limits = world::limits();
     if let Some(change) = row.limits {
         change(&mut limits);
     }
@@ -78,14 +84,13 @@ fn all_are_held(class: &str, rows: &[Row], level: Level) {
     for user in User::all() {
         for row in rows {
             let name = format!("{class}, {}, {user:?}", row.name);
-            let cannot = CANNOT_RUN.iter().find(|(name, who, _)| *name == row.name && *who == user);
             if let Some(reason) = row.partial.filter(|_| level == Level::Partial) {
                 println!("not held at partial: {name}: {reason}");
                 continue;
             }
             if !succeeds_freely(row, user) {
-                match cannot {
-                    Some((_, _, reason)) => println!("not run: {name}: {reason}"),
+                match cannot_run(row, user) {
+                    Some(reason) => println!("not run: {name}: {reason}"),
                     None => wrong.push(format!("the control of {name} failed: the row was not run")),
                 }
                 continue;

@@ -8,7 +8,7 @@ use crate::succeeds;
 use crate::world::{User, World};
 
 /// Attempts that succeed without a protection at level *full*, all others in place.
-const FULL: &[(&str, &[Row], &str)] = &[
+pub(crate) const FULL: &[(&str, &[Row], &str)] = &[
     ("protected-mounts", rows::PROTECTED, "truncate instructions"),
     ("protected-mounts", rows::ANCESTORS, "hard link to instructions"),
     ("hidden-drawloom", rows::HOME, "settings of the workspace"),
@@ -32,7 +32,7 @@ const FULL: &[(&str, &[Row], &str)] = &[
 ];
 
 /// The same at level *partial*.
-const PARTIAL: &[(&str, &[Row], &str)] = &[
+pub(crate) const PARTIAL: &[(&str, &[Row], &str)] = &[
     ("landlock", rows::OUTSIDE, "create"),
     ("seccomp", rows::NETWORK, "UDP"),
     ("seccomp", rows::NETWORK, "raw Unix socket"),
@@ -41,6 +41,9 @@ const PARTIAL: &[(&str, &[Row], &str)] = &[
     ("end-tree", rows::OUTLIVING, "own session"),
     ("end-tree", rows::OUTLIVING, "without its first thread"),
 ];
+
+/// Those that a test of their own takes away: a row alone cannot, or not as every user.
+pub(crate) const ALONE: &[&str] = &["new-session", "drop-capabilities", "look-alone"];
 
 fn lets_through(level: Level, omitted: &str, rows: &[Row], name: &str) -> bool {
     let row = rows.iter().find(|row| row.name == name).unwrap();

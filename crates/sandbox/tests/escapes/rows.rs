@@ -225,9 +225,25 @@ pub(crate) fn still_holds(world: &World) -> bool {
     pipe.is_ok_and(|mut pipe| pipe.read(&mut [0]).is_err())
 }
 
+/// A line that goes on once its process in another session holds a pipe.
+macro_rules! holding {
+    ($then:literal) => {
+        concat!(
+            "mkfifo pipe; setsid sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' & \
+             until test -s left; do :; done",
+            $then
+        )
+    };
+}
+
+/// One that says so, and waits.
+pub(crate) const HOLDS: &str = holding!("; echo on; sleep 60");
+/// Ones that end their helper, and say so or wait.
+pub(crate) const ENDS_HELPER: &str = holding!("; kill -9 $PPID; echo on");
+pub(crate) const ENDS_HELPER_AND_WAITS: &str = holding!("; kill -9 $PPID; sleep 60");
+
 pub(crate) const OUTLIVING: &[Row] = &[
-    row("own session", r#"mkfifo pipe; setsid sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' & until test -s left; do :; done"#)
-        .seen_by(still_holds),
+    row("own session", holding!("")).seen_by(still_holds),
     row("orphan", r#"mkfifo pipe; (sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' &); until test -s left; do :; done"#)
         .seen_by(still_holds),
     row("deaf to signals", r#"mkfifo pipe; (trap '' TERM HUP INT; setsid sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' &); until test -s left; do :; done"#)

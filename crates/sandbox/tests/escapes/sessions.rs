@@ -8,8 +8,8 @@ use drawloom_sandbox::Level;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::rows::still_holds;
-use crate::world::{User, World};
+use crate::rows::{HOLDS, still_holds};
+use crate::world::{User, World, lacks};
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Given {
@@ -141,8 +141,8 @@ fn a_background_command_is_spoken_to_and_ends_when_its_input_does_or_it_is_cance
 /// Abstract sockets are held by Landlock alone in a network that is shared.
 #[test]
 fn a_socket_in_tmp_answers_another_command_and_an_abstract_one_does_not() {
-    if !std::path::Path::new("/usr/bin/python3").exists() {
-        return println!("not run: there is no python3");
+    if lacks(&["python3"]) {
+        return;
     }
     let world = World::new(User::Own);
     let server = |address: &str| {
@@ -172,10 +172,6 @@ fn a_socket_in_tmp_answers_another_command_and_an_abstract_one_does_not() {
     assert!(given[2].ending.starts_with("Printed"), "{given:?}");
     assert!(given[3].text.contains("PermissionError"), "{given:?}");
 }
-
-/// A background command whose process in another session holds a pipe.
-const HOLDS: &str = "mkfifo pipe; setsid sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' & \
-    until test -s left; do :; done; echo on; sleep 60";
 
 #[test]
 fn commands_end_with_their_session_and_none_begins_in_one_that_is_over() {

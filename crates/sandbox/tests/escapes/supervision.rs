@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use drawloom_sandbox::{Ending, Level, LevelReport, Limits, Notice, Outcome};
 
+use crate::rows::{ENDS_HELPER, ENDS_HELPER_AND_WAITS, HOLDS, still_holds};
 use crate::world::{User, World};
 
 const LEVELS: [Level; 3] = [Level::Full, Level::Partial, Level::None];
@@ -109,16 +110,10 @@ fn what_is_missing_lowers_the_level_and_is_named() {
 fn ending_the_helper_from_inside_frees_nothing() {
     for level in [Level::Full, Level::Partial] {
         let world = World::new(User::Own);
-        let line = "mkfifo pipe; setsid sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' & \
-            until test -s left; do :; done; kill -9 $PPID; echo on";
-        let outcome = world.run_in_walls(line, level, Limits::default(), &[]).unwrap();
-        assert!(!crate::rows::still_holds(&world), "{level}: {outcome:?}");
+        let outcome = world.run_in_walls(ENDS_HELPER, level, Limits::default(), &[]).unwrap();
+        assert!(!still_holds(&world), "{level}: {outcome:?}");
     }
 }
-
-/// A command that says when its process in another session holds a pipe, and goes on.
-const HOLDS: &str = "mkfifo pipe; setsid sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' & \
-    until test -s left; do :; done; echo on; sleep 60";
 
 #[test]
 fn a_command_that_is_cancelled_ends_with_all_it_started() {
@@ -127,7 +122,7 @@ fn a_command_that_is_cancelled_ends_with_all_it_started() {
         let output = world.run_otherwise("cancel", HOLDS, level, Limits::default());
         let outcome: Result<Outcome, String> = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(outcome.unwrap().ending, Ending::Cancelled, "{level}");
-        assert!(!crate::rows::still_holds(&world), "{level}");
+        assert!(!still_holds(&world), "{level}");
     }
 }
 
@@ -137,7 +132,7 @@ fn a_command_does_not_outlive_the_process_that_started_it() {
         let world = World::new(User::Own);
         assert!(world.run_otherwise("abandon", HOLDS, level, Limits::default()).status.success());
         let until = Instant::now() + Duration::from_secs(5);
-        while crate::rows::still_holds(&world) {
+        while still_holds(&world) {
             assert!(Instant::now() < until, "{level}");
             std::thread::yield_now();
         }
@@ -147,14 +142,13 @@ fn a_command_does_not_outlive_the_process_that_started_it() {
 /// At level *none* nothing keeps a command from ending its helper; what it left is ended by the process above.
 #[test]
 fn what_a_helper_leaves_that_was_ended_is_ended_and_named() {
-    let line = "mkfifo pipe; setsid sh -c 'exec 3<>pipe; echo $$ > left; exec sleep 60' & \
-        until test -s left; do :; done; kill -9 $PPID; sleep 60";
     let after = |omitted: &[&str]| {
         let world = World::new(User::Own);
-        let outcome = world.run_in_walls(line, Level::None, Limits::default(), omitted).unwrap();
+        let outcome =
+            world.run_in_walls(ENDS_HELPER_AND_WAITS, Level::None, Limits::default(), omitted).unwrap();
         let ended =
             |notice: &Notice| matches!(notice, Notice::Ended(names) if names.contains(&"sleep".into()));
-        (crate::rows::still_holds(&world), outcome.notices.iter().any(ended))
+        (still_holds(&world), outcome.notices.iter().any(ended))
     };
     assert_eq!(after(&[]), (false, true));
     assert_eq!(after(&["end-tree"]), (true, false), "the control");

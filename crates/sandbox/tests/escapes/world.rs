@@ -21,6 +21,23 @@ pub(crate) const SECRET: &str = "s3cret-of-the-owner";
 pub(crate) const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\thooksPath = \"else\"where/hooks # ours\n\
     [include]\n\tpath = ../elsewhere/\\\nshared ; theirs\n";
 
+/// What a command of a test may use: a minute would hide one that hangs.
+pub(crate) fn limits() -> Limits {
+    Limits { time_ms: 20_000, free_space: 1 << 20, ..Limits::default() }
+}
+
+/// Whether the machine lacks programs that a test's commands run; the test is then not run, and says so.
+pub(crate) fn lacks(programs: &[&str]) -> bool {
+    let is_missing = |program: &&&str| {
+        !["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(program).is_file())
+    };
+    let missing: Vec<_> = programs.iter().filter(is_missing).collect();
+    if !missing.is_empty() {
+        println!("not run: there is no {missing:?}");
+    }
+    !missing.is_empty()
+}
+
 /// Who runs an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User {
@@ -265,6 +282,11 @@ impl World {
         omitted: &[&str],
     ) -> Result<Outcome, String> {
         self.run(line, level, self.walls(limits), omitted)
+    }
+
+    /// What comes of a line in the walls of the workspace.
+    pub(crate) fn does(&self, line: &str, level: Level) -> Outcome {
+        self.run_in_walls(line, level, limits(), &[]).unwrap()
     }
 
     pub(crate) fn run(

@@ -1,0 +1,146 @@
+//! The whole matrix (spec: security §29): every attempt as each user at each level and on older kernels, and every
+//! protection taken away in turn. `cargo xtask soak` runs it and prints its tables; other tests run parts of it.
+
+use std::collections::BTreeMap;
+
+use drawloom_sandbox::{Level, Protection};
+
+use crate::caches::CACHES;
+use crate::closed_folders::CLOSED_FOLDERS;
+use crate::git_folders::GIT_FOLDERS;
+use crate::removals::{ALONE, FULL, PARTIAL};
+use crate::rows::{self, Row};
+use crate::world::User;
+use crate::{cannot_run, succeeds, succeeds_freely};
+
+/// Every class of attempts.
+const CLASSES: &[(&str, &[Row])] = &[
+    ("keys", rows::KEYS),
+    ("outside", rows::OUTSIDE),
+    ("protected set", rows::PROTECTED),
+    ("ancestors and links", rows::ANCESTORS),
+    ("git folders", GIT_FOLDERS),
+    ("closed folders", CLOSED_FOLDERS),
+    ("caches", CACHES),
+    ("processes", rows::PROCESSES),
+    ("namespaces", rows::NAMESPACES),
+    ("network", rows::NETWORK),
+    ("outliving", rows::OUTLIVING),
+    ("floods", rows::FLOODS),
+    ("home", rows::HOME),
+    ("terminal", rows::TERMINAL),
+];
+
+/// Levels, and older kernels at them. Those of 6.1, 6.8 and 6.15 have these versions of Landlock.
+const WALLS: &[(Level, &[&str])] = &[
+    (Level::Full, &[]),
+    (Level::Full, &["no-overlay"]),
+    (Level::Partial, &[]),
+    (Level::Partial, &["landlock=7"]),
+    (Level::Partial, &["landlock=4"]),
+    (Level::Partial, &["landlock=2"]),
+    (Level::None, &[]),
+];
+
+/// Attempts that an older Landlock lets through at level *partial*: name, and the version that holds them.
+const NEEDS_LANDLOCK: &[(&str, u32)] = &[];
+
+/// Whether walls promise to hold an attempt.
+fn must_hold(row: &Row, level: Level, weaker: &[&str]) -> bool {
+    let landlock = weaker.iter().find_map(|name| name.strip_prefix("landlock=")?.parse::<u32>().ok());
+    let is_older = |needed: u32| landlock.is_some_and(|version| version < needed);
+    let needs = NEEDS_LANDLOCK.iter().find(|(name, _)| *name == row.name);
+    match level {
+        Level::Full => true,
+        Level::Partial => row.partial.is_none() && !needs.is_some_and(|(_, version)| is_older(*version)),
+        Level::None => false,
+    }
+}
+
+/// Attempts of which the control succeeds, by user.
+fn attempts() -> Vec<(User, &'static str, &'static Row)> {
+    let mut found = Vec::new();
+    for user in User::all() {
+        for (class, row) in CLASSES.iter().flat_map(|(class, rows)| rows.iter().map(move |row| (*class, row)))
+        {
+            if succeeds_freely(row, user) {
+                found.push((user, class, row));
+            } else {
+                let why = cannot_run(row, user);
+                println!("not run: {class}, {}, {user:?}: {}", row.name, why.unwrap_or("its control failed"));
+                assert!(why.is_some(), "the control of {class}, {}, {user:?} failed", row.name);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+#[ignore = "takes an hour: cargo xtask soak runs it"]
+fn every_attempt_as_each_user_at_each_level_and_on_older_kernels() {
+    let (attempts, mut wrong) = (attempts(), Vec::new());
+    for (level, weaker) in WALLS {
+        let mut table = BTreeMap::<_, [usize; 2]>::new();
+        for (user, class, row) in &attempts {
+            let (through, outcome) = succeeds(row, *user, *level, weaker);
+            table.entry((format!("{user:?}"), *class)).or_default()[usize::from(through)] += 1;
+            if through && must_hold(row, *level, weaker) {
+                wrong.push(format!("{class}, {}, {user:?} at {level} {weaker:?}: {outcome:?}", row.name));
+            } else if through {
+                println!("let through at {level} {weaker:?}: {class}, {}, {user:?}", row.name);
+            }
+        }
+        for ((user, class), [held, through]) in table {
+            println!("{level} {weaker:?} {user:<7} {class:<20} held {held:>3}, let through {through:>3}");
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+#[ignore = "takes an hour: cargo xtask soak runs it"]
+fn every_protection_taken_away_is_caught_by_an_attempt() {
+    let (attempts, mut uncaught) = (attempts(), Vec::new());
+    for protection in Protection::ALL {
+        let name = protection.name();
+        let mut caught = 0;
+        for level in [Level::Full, Level::Partial] {
+            for (user, class, row) in attempts.iter().filter(|(_, _, row)| must_hold(row, level, &[])) {
+                if succeeds(row, *user, level, &[name]).0 {
+                    println!("without {name:<18} at {level:<8}: {class}, {}, {user:?}", row.name);
+                    caught += 1;
+                }
+            }
+        }
+        if caught == 0 && !ALONE.contains(&name) {
+            uncaught.push(name);
+        }
+    }
+    assert!(uncaught.is_empty(), "no attempt catches that these are gone: {uncaught:?}");
+}
+
+#[test]
+fn every_protection_is_taken_away_by_a_test() {
+    let listed = |name: &str| {
+        let named = |(omitted, ..): &(&str, &[Row], &str)| *omitted == name;
+        FULL.iter().chain(PARTIAL).any(named) || ALONE.contains(&name)
+    };
+    let missing: Vec<&str> =
+        Protection::ALL.iter().map(|protection| protection.name()).filter(|name| !listed(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// A name is looked up in its class, and printed alone.
+#[test]
+fn names_of_attempts_are_each_given_once_in_a_class() {
+    for (class, rows) in CLASSES {
+        for row in *rows {
+            assert_eq!(
+                rows.iter().filter(|other| other.name == row.name).count(),
+                1,
+                "{class}: {}",
+                row.name
+            );
+        }
+    }
+}
