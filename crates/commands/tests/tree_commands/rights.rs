@@ -262,9 +262,55 @@ async fn a_slash_command_is_denied_by_the_layer_whatever_the_surface_thinks() {
     }
 }
 
+#[test]
+fn a_flag_changes_the_right_only_where_it_changes_what_is_done() {
+    use Right::{Act, Admin, Read};
+    for (words, right) in [
+        ("context replay N --dry-run", Read),
+        ("store check --repair", Admin),
+        ("tree trust T N --off", Admin),
+        ("tree purge T N --dry-run", Admin),
+        ("forget N --dry-run", Admin),
+        ("import F --dry-run", Admin),
+        ("tree generate T --dry-run", Act),
+    ] {
+        assert_eq!(parsed_words(words).spec().right, right, "{words}");
+    }
+    for (line, right) in [
+        ("/undo --files", Right::Write),
+        ("/policy reset", Admin),
+        ("/trust", Admin),
+        ("/trust n --off", Admin),
+        ("/plan", Act),
+        ("/diff session", Read),
+    ] {
+        let Input::Command(command) = parse(line) else { panic!("{line}") };
+        assert_eq!(command.row().right, right, "{line}");
+    }
+}
+
+/// The control: what is denied is denied for the right, and for nothing else.
 #[tokio::test]
-async fn replay_needs_to_act_only_when_it_sends() {
-    assert_eq!(parsed_words("context replay N --dry-run").spec().right, Right::Read);
+async fn a_caller_with_the_right_is_not_denied() {
+    use Right::{Admin, Approve, Read, Write};
+    for home in homes() {
+        for (words, right) in [
+            ("tree list", Read),
+            ("tree new --title x", Write),
+            ("tree undo T", Write),
+            ("approvals list", Approve),
+            ("policy list", Admin),
+            ("tree purge T", Admin),
+            ("tree trust T N", Admin),
+        ] {
+            assert_eq!(parsed_words(words).spec().right, right, "{words}");
+            for (name, asker, _) in callers().into_iter().filter(|(.., rights)| rights.contains(&right)) {
+                if let Err(error) = home.app.run(&asker, parsed_words(words)).await {
+                    assert_ne!(error.code, "denied", "{name}: {words}");
+                }
+            }
+        }
+    }
 }
 
 #[tokio::test]
