@@ -51,11 +51,12 @@ fn judge_places_from(root: &Root, others: &[&Root], paths: &mut [PathUse]) {
         } else {
             continue;
         };
-        let protection = match (found, path.access) {
-            (ProtectionMatch::Protected(protection), _)
-            // A folder on the way may be made; to move it moves what it holds.
-            | (ProtectionMatch::OnTheWay(protection), PathAccess::Link | PathAccess::Remove) => protection,
-            _ => continue,
+        // A folder on the way may be made; to move it moves what it holds.
+        let ((ProtectionMatch::Protected(protection), _)
+        | (ProtectionMatch::OnTheWay(protection), PathAccess::Link | PathAccess::Remove)) =
+            (found, path.access)
+        else {
+            continue;
         };
         path.place = match path.place {
             PathPlace::Protected(before) => PathPlace::Protected(before.max(protection)),

@@ -75,6 +75,7 @@ fn assembly() -> Done {
         way: ContinuationForm::Raw,
         budget: TokenBudget::new(32_000, 1_024, Some(512)),
         drafts: true,
+        system: None,
         context: Vec::new(),
         instruction: Vec::new(),
         again: None,

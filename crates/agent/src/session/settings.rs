@@ -131,7 +131,8 @@ impl TryFrom<WrittenSettings> for SessionSettings {
 
 impl From<SessionSettings> for WrittenSettings {
     fn from(settings: SessionSettings) -> Self {
-        let SessionSettings { agent, model, thinking, system, sampling, plan, allowed, files, folders } = settings;
+        let SessionSettings { agent, model, thinking, system, sampling, plan, allowed, files, folders } =
+            settings;
         let place = model.as_ref().and_then(|model| model.place);
         let SessionSampling { temperature, max_tokens, seed, preset } = sampling;
         Self {

@@ -43,8 +43,8 @@ pub(super) fn of_agent(
     if names.is_empty() || (!model.tools && !are_asked(app, agent)) {
         return Ok(None);
     }
-    let registry =
-        registry(app, agent, scope(app, agent, session, &names, further)?, is_shown, &names).map_err(|why| {
+    let registry = registry(app, agent, scope(app, agent, session, &names, further)?, is_shown, &names)
+        .map_err(|why| {
             let searches = WEB_TOOLS[1];
             let hint = if app.settings.web.search.is_none() && names.iter().any(|name| name == searches) {
                 format!("{searches} needs a search engine: set web.search, and its key or address")
