@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -41,6 +42,14 @@ impl ForeignEntries {
         if !is_head_of_git(&path, &entry) {
             self.0.insert(path, entry);
         }
+    }
+
+    /// Keeps the entries that are said to be kept, by their paths and what they are.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&Path, &[u8]) -> bool) {
+        self.0.retain(|path, entry| match entry {
+            ForeignEntry::Link(target) => keep(path, target.as_os_str().as_bytes()),
+            ForeignEntry::Other(id) => keep(path, id.to_string().as_bytes()),
+        });
     }
 
     /// Moves what appeared between two looks, or leads elsewhere since, and gives back the links that were there.

@@ -5,27 +5,62 @@
 //! its owner calls git, or an editor does.
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use workspace::{GitSetting, GitWorkingTree, git_settings, git_working_trees};
+use workspace::protected;
+use workspace::{GitConfiguration, GitSetting, GitShape, GitWorkingTree, git_settings, git_working_trees};
 
 use crate::harmless_settings::is_harmless;
 use crate::serving_git::linked;
-use crate::small_file::read_small;
+use crate::small_file::read_small_bytes;
 
 /// Largest configuration that is read, in bytes; a fresh one has a few hundred.
 const LARGEST: u64 = 64 << 10;
 
 /// Whether a git folder holds only sample hooks and no key that may run a program.
 pub(crate) fn is_fresh(folder: &Path) -> bool {
-    is_fresh_without_configuration(folder) && is_harmless_part(folder, "config")
+    is_fresh_without_configuration(folder)
+        && is_harmless_part(folder, "config")
+        && submodules(folder).is_some_and(|all| all.iter().all(|one| is_fresh(one)))
 }
 
 /// Whether nothing in a git folder runs by itself but by what its configuration says.
-pub(crate) fn is_fresh_without_configuration(folder: &Path) -> bool {
-    // Older versions of git make an empty one of the first.
-    let parts = ["branches", "commondir", "config.worktree", "hooks", "info", "remotes"];
-    parts.iter().all(|name| is_harmless_part(folder, name)) && !exists(&folder.join("modules"))
+fn is_fresh_without_configuration(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    let is_harmless = |entry: io::Result<fs::DirEntry>| {
+        entry.is_ok_and(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            name == "config" || !protected::runs_in_git_folder(&name) || is_harmless_part(folder, &name)
+        })
+    };
+    entries.into_iter().all(is_harmless)
+        && submodules(folder).is_some_and(|all| all.iter().all(|one| is_fresh_without_configuration(one)))
+}
+
+/// Git folders of submodules; none if that cannot be said.
+fn submodules(folder: &Path) -> Option<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut rest = vec![folder.join("modules")];
+    if !exists(&rest[0]) {
+        return Some(found);
+    }
+    while let Some(folder) = rest.pop() {
+        for entry in fs::read_dir(&folder).ok()? {
+            let entry = entry.ok()?;
+            let kind = entry.file_type().ok()?;
+            let path = entry.path();
+            let has_file =
+                |name: &str| path.join(name).symlink_metadata().is_ok_and(|metadata| !metadata.is_dir());
+            match kind.is_dir() {
+                true if GitShape::is_submodule(has_file) => found.push(path),
+                true => rest.push(path),
+                false if kind.is_file() => {}
+                false => return None,
+            }
+        }
+    }
+    Some(found)
 }
 
 /// Whether a part of a git folder that is protected by its name runs nothing by itself.
@@ -35,7 +70,10 @@ pub(crate) fn is_harmless_part(folder: &Path, name: &str) -> bool {
         "hooks" => has_only_samples(&part),
         "config" => has_harmless_configuration(folder),
         "info" => !exists(&part.join("attributes")),
+        // Older versions of git make an empty one of the first.
         "branches" | "remotes" => is_empty(&part),
+        // What git writes before it becomes the configuration, and copies of it: git reads them by no name.
+        _ if name.starts_with("config.") && !name.eq_ignore_ascii_case("config.worktree") => true,
         _ => !exists(&part),
     }
 }
@@ -72,7 +110,7 @@ fn is_empty(path: &Path) -> bool {
 fn has_only_samples(hooks: &Path) -> bool {
     let Ok(metadata) = hooks.symlink_metadata() else { return true };
     let Ok(entries) = fs::read_dir(hooks) else { return false };
-    let is_sample = |entry: std::io::Result<fs::DirEntry>| {
+    let is_sample = |entry: io::Result<fs::DirEntry>| {
         entry.is_ok_and(|entry| {
             let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
             is_file && entry.file_name().to_string_lossy().ends_with(".sample")
@@ -94,7 +132,8 @@ fn has_harmless_configuration(folder: &Path) -> bool {
     };
     metadata.is_file()
         && metadata.len() <= LARGEST
-        && read_small(&config).is_ok_and(|text| is_harmless(&text, is_of_submodule()))
+        && read_small_bytes(&config)
+            .is_ok_and(|text| is_harmless(&GitConfiguration::parse(&text), is_of_submodule()))
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
 //! `git-merge-NAME`), what fetches unasked (`remote.*.promisor`: `git status` would send names of its choice to an address
 //! of its choice) and what lowers a protection of git (`core.protectHFS`, `fsck.*`).
 
+use workspace::{GitConfiguration, GitSetting};
+
 /// Every key of a section.
 const ANY: &[&str] = &["*"];
 
@@ -278,40 +280,34 @@ const HARMLESS: &[(&str, &[&str])] = &[
 ];
 
 /// Whether a configuration has only settings of the table, and that of its working tree where this is known to point back.
-/// What is not understood is not harmless.
-pub(crate) fn is_harmless(text: &str, is_of_submodule: bool) -> bool {
-    let mut section = String::new();
-    text.lines().map(str::trim).all(|line| {
-        if line.is_empty() || line.starts_with(['#', ';']) {
-            return true;
-        }
-        if let Some(head) = line.strip_prefix('[') {
-            // The rest of the line could hold a key.
-            let Some(head) = head.strip_suffix(']').filter(|head| !head.contains(']')) else { return false };
-            let name = head.split([' ', '"', '.']).next().unwrap_or_default();
-            section = name.to_ascii_lowercase();
-            return HARMLESS.iter().any(|(known, _)| *known == section);
-        }
-        let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        let key = key.trim().to_ascii_lowercase();
-        let is_tree = is_of_submodule && section == "core" && key == "worktree" && !value.ends_with('\\');
-        is_tree || is_harmless_setting(&section, &key, value.trim())
-    })
+/// What git would refuse is not harmless: somebody may mend it.
+pub(crate) fn is_harmless(configuration: &GitConfiguration, is_of_submodule: bool) -> bool {
+    let is_tree = |setting: &GitSetting| setting.section == "core" && setting.key == "worktree";
+    configuration.is_whole
+        && configuration
+            .settings
+            .iter()
+            .all(|setting| is_of_submodule && is_tree(setting) || is_harmless_setting(setting))
 }
 
-fn is_harmless_setting(section: &str, key: &str, value: &str) -> bool {
-    // `ext::sh -c …` is an address that runs a program; a value may go on in the next line.
-    let is_plain = !value.contains("::") && !value.ends_with('\\');
+fn is_harmless_setting(setting: &GitSetting) -> bool {
+    let (section, key) = (setting.section.as_str(), setting.key.as_str());
+    // `ext::sh -c …` is an address that runs a program.
+    let is_plain = !setting.value.windows(2).any(|two| two == b"::");
     let is_known =
         HARMLESS.iter().any(|(known, keys)| *known == section && (keys.contains(&key) || *keys == ANY));
     // `files://PATH` is a folder that git writes.
-    let is_place = (section, key) == ("extensions", "refstorage") && value.contains('/');
+    let is_place = (section, key) == ("extensions", "refstorage") && setting.value.contains(&b'/');
     is_plain && is_known && !is_place
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn is_harmless(text: &str, is_of_submodule: bool) -> bool {
+        super::is_harmless(&GitConfiguration::parse(text.as_bytes()), is_of_submodule)
+    }
 
     const FRESH: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\
         \tlogallrefupdates = true\n[remote \"origin\"]\n\turl = https://example.com/x.git\n\
@@ -385,11 +381,24 @@ mod tests {
             "[extensions]\n\tpartialClone = x",
             "[extensions]\n\trefStorage = files:///tmp/x",
             "[submodule \"x\"]\n\tupdate = !x",
-            "[core]\n\tautocrlf = \\\nfsmonitor = x",
+            "[core]\n\tfsmonitor",
+            "[remote \"x\"] uploadpack = ./evil ;]",
+            "[user]\n\tname = \"x",
             "[extensions]\n\tworktreeConfig = true",
         ] {
             assert!(!is_harmless(&format!("{FRESH}{more}\n"), false), "{more}");
+            // In quotes, and in two of them.
+            let Some((name, value)) = more.split_once(" = ") else { continue };
+            for at in 0..value.len() {
+                let (one, two) = value.split_at(at);
+                let more = format!("{name} = \"{one}\"\"{two}\"");
+                assert!(!is_harmless(&format!("{FRESH}{more}\n"), false), "{more}");
+            }
         }
+        assert!(
+            is_harmless("[core]\n\tautocrlf = \\\nfsmonitor = x\n", false),
+            "the control: it is one value"
+        );
     }
 
     #[test]

@@ -30,6 +30,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
@@ -50,6 +51,9 @@ pub(crate) use landlock::kernel_abi;
 
 /// Exit code of a helper that was not started by a supervisor, or could not build the walls.
 const FAILED: u8 = 125;
+
+/// How long the look of a helper waits for others.
+const LOOKING: Duration = Duration::from_secs(10);
 
 /// Step that failed, and why.
 #[derive(Debug)]
@@ -179,11 +183,16 @@ fn outer(
     // Nobody is told of it who could tell otherwise; what was taken away lies in quarantine.
     let quarantine =
         request.quarantine.as_ref().filter(|_| !namespaced && protections.has(Protection::LookAlone));
-    let look = match quarantine.map(|quarantine| (LookBefore::new(request.level, &request.walls), quarantine))
-    {
+    let look = match quarantine {
         None => None,
-        Some((Ok(look), quarantine)) => Some((look, quarantine)),
-        Some((Err(error), _)) => return Err(Failure::new("look", &error)),
+        Some(quarantine) => {
+            let until = Instant::now() + LOOKING;
+            let is_over = || Instant::now() > until;
+            let look = LookBefore::new(request.level, &request.walls, quarantine, &[], is_over);
+            let mut look = look.map_err(|error| Failure::new("look", &error))?;
+            look.set_running();
+            Some((look, quarantine))
+        }
     };
     let guarded = [getpid(), getppid().unwrap_or_else(getpid)];
     let (alive, keep_alive) = pipe_with(PipeFlags::CLOEXEC).step("pipe")?;

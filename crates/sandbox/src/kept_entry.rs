@@ -9,24 +9,122 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, readlinkat, statat, symlinkat};
 
+use crate::quarantine::DEEPEST;
 use crate::root_folders::{names_in, open_folder};
 use crate::walls::Walls;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum KeptEntry {
     File {
+        #[serde(with = "base64")]
         bytes: Vec<u8>,
         mode: u32,
     },
     Folder {
+        /// In a record, none: they stand beside it.
+        #[serde(skip)]
         entries: BTreeMap<OsString, KeptEntry>,
         mode: u32,
     },
-    Link(PathBuf),
+    Link(#[serde(with = "crate::path_form")] PathBuf),
     /// A socket, pipe or device, of which there is nothing to keep; or what the command may write.
     Other,
+}
+
+/// Bytes in a record.
+mod base64 {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&data_encoding::BASE64.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        data_encoding::BASE64.decode(text.as_bytes()).map_err(D::Error::custom)
+    }
+}
+
+/// Entries by their paths in a record, which need not be text: each as a list of all that it holds, so that no reader of
+/// the record goes as deep as they do.
+pub(crate) mod entries_by_path {
+    use std::collections::BTreeMap;
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::KeptEntry;
+
+    #[derive(Serialize, Deserialize)]
+    struct Part {
+        #[serde(with = "crate::path_form")]
+        below: PathBuf,
+        /// A folder without what it holds.
+        entry: KeptEntry,
+    }
+
+    #[derive(Serialize, Deserialize)]
+    struct Whole {
+        #[serde(with = "crate::path_form")]
+        path: PathBuf,
+        parts: Vec<Part>,
+    }
+
+    fn add_parts(entry: &KeptEntry, below: &Path, parts: &mut Vec<Part>) {
+        let part = match entry {
+            KeptEntry::Folder { mode, .. } => KeptEntry::Folder { entries: BTreeMap::new(), mode: *mode },
+            other => other.clone(),
+        };
+        parts.push(Part { below: below.to_owned(), entry: part });
+        if let KeptEntry::Folder { entries, .. } = entry {
+            for (name, entry) in entries {
+                add_parts(entry, &below.join(name), parts);
+            }
+        }
+    }
+
+    /// The entry of these parts, each behind the folder it lies in.
+    fn whole(parts: Vec<Part>) -> Option<KeptEntry> {
+        let mut parts = parts.into_iter();
+        let mut whole = parts.next()?.entry;
+        for Part { below, entry } in parts {
+            let mut at = &mut whole;
+            for name in below.parent()? {
+                let KeptEntry::Folder { entries, .. } = at else { return None };
+                at = entries.get_mut(name)?;
+            }
+            let KeptEntry::Folder { entries, .. } = at else { return None };
+            entries.insert(below.file_name()?.to_owned(), entry);
+        }
+        Some(whole)
+    }
+
+    pub(crate) fn serialize<S: Serializer>(
+        entries: &BTreeMap<PathBuf, KeptEntry>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(entries.iter().map(|(path, entry)| {
+            let mut parts = Vec::new();
+            add_parts(entry, Path::new(""), &mut parts);
+            Whole { path: path.clone(), parts }
+        }))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<PathBuf, KeptEntry>, D::Error> {
+        let entries = Vec::<Whole>::deserialize(deserializer)?.into_iter();
+        let entries = entries.map(|Whole { path, parts }| {
+            whole(parts)
+                .map(|entry| (path, entry))
+                .ok_or_else(|| serde::de::Error::custom("a part is missing"))
+        });
+        entries.collect()
+    }
 }
 
 /// Whether the command may write a path.
@@ -46,6 +144,17 @@ impl KeptEntry {
         walls: &Walls,
         room: &mut u64,
     ) -> io::Result<Self> {
+        Self::read_to(DEEPEST, folder, name, path, walls, room)
+    }
+
+    fn read_to(
+        depth: usize,
+        folder: BorrowedFd<'_>,
+        name: &OsStr,
+        path: &Path,
+        walls: &Walls,
+        room: &mut u64,
+    ) -> io::Result<Self> {
         if is_touched(path, walls) {
             return Ok(Self::Other);
         }
@@ -57,10 +166,11 @@ impl KeptEntry {
                 Ok(Self::Link(OsString::from_vec(target.into_bytes()).into()))
             }
             FileType::Directory => {
+                let deeper = depth.checked_sub(1).ok_or_else(|| io::Error::other("it is nested too deep"))?;
                 let below = open_folder(folder, name)?;
                 let mut entries = BTreeMap::new();
                 for name in names_in(&below)? {
-                    let kept = Self::read(below.as_fd(), &name, &path.join(&name), walls, room)?;
+                    let kept = Self::read_to(deeper, below.as_fd(), &name, &path.join(&name), walls, room)?;
                     entries.insert(name, kept);
                 }
                 Ok(Self::Folder { entries, mode })
@@ -108,5 +218,37 @@ impl KeptEntry {
                 File::from(below).set_permissions(Permissions::from_mode(*mode))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+    struct Record(#[serde(with = "entries_by_path")] BTreeMap<PathBuf, KeptEntry>);
+
+    #[test]
+    fn a_folder_comes_through_a_record_as_it_was_however_deep_and_one_that_is_deeper_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let depth = |depth: usize| {
+            let path = (0..depth).fold(top.join("skills"), |path, _| path.join("d"));
+            std::fs::create_dir_all(&path).unwrap();
+            path
+        };
+        let deep = depth(DEEPEST - 1);
+        std::fs::write(deep.join("file"), b"\xff\0").unwrap();
+        std::os::unix::fs::symlink("nowhere", top.join("skills/link")).unwrap();
+        std::fs::create_dir(top.join("skills").join(OsStr::from_bytes(b"o\xff"))).unwrap();
+        let walls = Walls::around(&top, &top);
+        let here = open_folder(rustix::fs::CWD, top.as_os_str()).unwrap();
+        let read =
+            || KeptEntry::read(here.as_fd(), OsStr::new("skills"), &top.join("skills"), &walls, &mut 100);
+        let record = Record([(top.join("skills"), read().unwrap())].into());
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
+        depth(DEEPEST);
+        assert!(read().unwrap_err().to_string().contains("too deep"));
     }
 }

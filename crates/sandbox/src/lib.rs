@@ -34,7 +34,7 @@
 //! let session = sandbox.open_session(sandbox.probe().level, Path::new("/home/me/.drawloom/sandbox/tmp"), 1 << 30, &[])?;
 //! let with = |line: &str| Run { command: CommandLine::Shell(line.into()), ..run.clone() };
 //!
-//! let mut server = session.start_background(with("python3 -m http.server 8000"), 64 << 20, None)?;
+//! let mut server = session.start_background(with("python3 -m http.server 8000"), 64 << 20, ())?;
 //! if let TextWait::Printed(end) = server.wait_for(b"Serving", 0, Duration::from_secs(10)).await {
 //!     session.run(with("curl -s http://127.0.0.1:8000/"), None).await?;
 //!     let piece = server.output(end, 64 << 10);
@@ -95,6 +95,8 @@ mod rebase_plans;
 mod request;
 #[cfg(target_os = "linux")]
 mod root_folders;
+#[cfg(target_os = "linux")]
+mod running_commands;
 mod serving_git;
 #[cfg(target_os = "linux")]
 mod session;

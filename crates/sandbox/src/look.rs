@@ -1,9 +1,10 @@
 //! Look at the protected set before a command, and after it, however it ended.
 //!
-//! The supervisor looks. Where nothing but the look protects (below level *full*) the helper keeps one of its own, for a
+//! What was there before is what was there when no command ran in these folders ([`RunningCommands`]). The supervisor looks. Where nothing but the look protects (below level *full*) the helper keeps one of its own, for a
 //! supervisor that is killed while the command runs.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::level::Level;
 use crate::made_git_folders::MadeGitFolders;
@@ -11,6 +12,7 @@ use crate::outcome::{Notice, SandboxError};
 use crate::protected_paths::ProtectedPaths;
 use crate::quarantine::Quarantine;
 use crate::root_folders::RootFolders;
+use crate::running_commands::RunningCommands;
 use crate::snapshot::Snapshot;
 use crate::walls::Walls;
 
@@ -22,33 +24,66 @@ pub(crate) struct LookBefore {
     made: MadeGitFolders,
     roots: RootFolders,
     snapshot: Snapshot,
+    running: RunningCommands,
+    /// What is to be told of commands that were killed.
+    left_behind: Vec<Notice>,
 }
 
 impl LookBefore {
+    /// Looks, and looks after commands that were killed before. `accepted` is what persons accepted in the session;
+    /// others that begin or end are waited for until the time `is_over`.
+    ///
     /// # Errors
     /// If not all can be looked at: what is not looked at is not protected.
-    pub(crate) fn new(level: Level, walls: &Walls) -> Result<Self, SandboxError> {
+    pub(crate) fn new(
+        level: Level,
+        walls: &Walls,
+        quarantine: &Path,
+        accepted: &[PathBuf],
+        is_over: impl Fn() -> bool,
+    ) -> Result<Self, SandboxError> {
+        let unrecorded = |error: io::Error| SandboxError::Path {
+            path: walls.tracked_records.clone().unwrap_or_default(),
+            problem: error.to_string(),
+        };
         let roots = RootFolders::open(walls);
-        let paths = ProtectedPaths::before(walls)?;
+        let mut running = RunningCommands::enter(walls, is_over).map_err(unrecorded)?;
+        let left_behind = look_after_killed(&running, walls, &roots, quarantine);
+        let seen = ProtectedPaths::before(walls)?;
+        let mut paths = seen.clone();
+        running.retain(&mut paths);
         let made = MadeGitFolders::open(level, walls);
-        let held = made.without_them(&paths);
+        let held = made.without_them(&seen, &paths);
+        let kept = running.kept();
         let snapshot = match level {
             // No mount holds a file that has another name.
-            Level::Full => Snapshot::take(&held.with_other_names(), walls, &roots),
-            Level::Partial | Level::None => Snapshot::take(&held, walls, &roots),
+            Level::Full => Snapshot::take(&held.with_other_names(), walls, &roots, &kept),
+            Level::Partial | Level::None => Snapshot::take(&held, walls, &roots, &kept),
         };
-        Ok(Self { paths, held, made, roots, snapshot })
+        running.begin(&paths, &snapshot, walls, accepted).map_err(unrecorded)?;
+        Ok(Self { paths, held, made, roots, snapshot, running, left_behind })
+    }
+
+    /// Says that the command may run from here on: unless it is looked after, the next one does that.
+    pub(crate) fn set_running(&mut self) {
+        self.running.set_running();
+    }
+
+    /// Commands that run in these folders, this one among them.
+    pub(crate) fn running(&self) -> &RunningCommands {
+        &self.running
     }
 
     /// Gives back what was changed, moves away what is new, and says so; `between` is asked for more between the two.
     pub(crate) fn after(
-        self,
+        mut self,
         walls: &Walls,
         quarantine: &Path,
         between: impl FnOnce() -> Option<Notice>,
     ) -> Vec<Notice> {
         let mut quarantine = Quarantine::new(quarantine);
-        let mut notices = self.snapshot.restore(walls, &self.roots, &mut quarantine);
+        let mut notices = std::mem::take(&mut self.left_behind);
+        notices.extend(self.snapshot.restore(walls, &self.roots, &mut quarantine));
         let after = ProtectedPaths::of(walls);
         // Before git is asked, which would wait at a pipe in place of its index.
         notices.extend(self.paths.foreign.take_new(&after.foreign, &self.roots, &mut quarantine));
@@ -56,11 +91,32 @@ impl LookBefore {
         notices.extend(between());
         quarantine.take_new(&self.held, &after, walls, &self.roots);
         if let Err(error) = self.made.keep(&self.paths, &after) {
-            tracing::debug!(%error, "git folders that commands made could not be recorded");
+            let why = format!("repositories that it made cannot be changed by the next command: {error}");
+            notices.push(Notice::Lacks(why));
         }
+        self.running.set_looked_after();
         notices.extend(quarantine.into_notices());
         notices.extend(after.cut_at(walls.limits.entries).map(Notice::NotAllScanned));
         notices.extend(after.too_many(walls).map(Notice::TooManyProtected));
         notices
     }
+}
+
+/// Does what is done after a command for those that were killed, and says so.
+fn look_after_killed(
+    running: &RunningCommands,
+    walls: &Walls,
+    roots: &RootFolders,
+    quarantine: &Path,
+) -> Vec<Notice> {
+    let Some(left) = running.left_behind() else { return Vec::new() };
+    let mut quarantine = Quarantine::new(quarantine);
+    let mut notices = left.kept().restore(walls, roots, &mut quarantine);
+    let now = ProtectedPaths::of(walls);
+    let before = left.before(&now);
+    notices.extend(before.foreign.take_new(&now.foreign, roots, &mut quarantine));
+    before.rebases.take_new(&now.rebases, roots, &mut quarantine);
+    quarantine.take_new(&before, &now, walls, roots);
+    notices.extend(quarantine.into_notices());
+    notices
 }

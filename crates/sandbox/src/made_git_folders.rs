@@ -4,9 +4,9 @@
 //! and tidy up. After each command they are looked at as new ones are.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -32,14 +32,14 @@ impl MadeGitFolders {
         let root = walls.writable_roots().next().and_then(|root| root.metadata().ok());
         let root = root.map(|metadata| FileId { device: metadata.dev(), inode: metadata.ino() });
         let file = folder.zip(root).map(|(folder, root)| folder.join(format!("made-{root}")));
-        let text = file.as_deref().and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
-        Self { file, known: text.lines().map(str::to_owned).collect() }
+        let known = file.as_deref().map(read).unwrap_or_default();
+        Self { file, known }
     }
 
-    /// What is to be protected of what was found before a command.
-    pub(crate) fn without_them(&self, found: &ProtectedPaths) -> ProtectedPaths {
+    /// What is to be protected of what was there before a command, by what was found.
+    pub(crate) fn without_them(&self, found: &ProtectedPaths, before: &ProtectedPaths) -> ProtectedPaths {
         let made = found.git_folders.iter().filter(|folder| self.has(folder) && is_fresh(folder));
-        found.without_git_folders(made.cloned().collect())
+        before.without_git_folders(&made.cloned().collect())
     }
 
     /// Records those that a command made, and those that are still as they were.
@@ -54,6 +54,14 @@ impl MadeGitFolders {
         if made == self.known {
             return Ok(());
         }
+        let folder = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        // Another command may have ended since this one began.
+        let changing =
+            File::options().create(true).truncate(false).write(true).open(folder.join("changing.lock"))?;
+        changing.lock()?;
+        let others = read(file).difference(&self.known).cloned().collect();
+        let made: BTreeSet<String> = made.union(&others).cloned().collect();
         let text: String = made.iter().flat_map(|one| [one.as_str(), "\n"]).collect();
         workspace::replace_small_file(file, text.as_bytes())
     }
@@ -61,6 +69,10 @@ impl MadeGitFolders {
     fn has(&self, folder: &Path) -> bool {
         !self.known.is_empty() && identity(folder).is_some_and(|identity| self.known.contains(&identity))
     }
+}
+
+fn read(file: &Path) -> BTreeSet<String> {
+    fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
 /// Device, inode and time of birth of a folder; none where the file system does not know the time, as another folder may get the

@@ -3,7 +3,7 @@
 mod links;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::FileType;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use workspace::protected::{self, DEPENDENCY_FOLDERS};
-use workspace::{GitShape, git_settings, named_by_git, reached};
+use workspace::{GitShape, named_by_git, reached};
 
 use crate::folder_list::{is_closed, list};
 use crate::foreign_entries::ForeignEntries;
@@ -26,18 +26,22 @@ use crate::walls::Walls;
 const LONGEST_PATH: usize = 3_800;
 /// What is told of a folder or file that nobody may open.
 const CLOSED: &str = "nobody may open it (mode 000), as where it could not be moved to quarantine: remove it, or give it rights";
-/// Folders of a git folder without anything that runs.
-const DATA_OF_GIT: [&str; 6] = ["objects", "refs", "logs", "lfs", "annex", "rr-cache"];
-/// Further folders that git makes in its own.
-const FOLDERS_OF_GIT: [&str; 10] = [
+/// Folders that git makes in its own.
+const FOLDERS_OF_GIT: [&str; 16] = [
+    "annex",
     "branches",
     "hooks",
     "info",
+    "lfs",
+    "logs",
     "modules",
+    "objects",
     "rebase-apply",
     "rebase-merge",
+    "refs",
     "reftable",
     "remotes",
+    "rr-cache",
     "sequencer",
     "worktrees",
 ];
@@ -57,8 +61,6 @@ pub(crate) struct ProtectedPaths {
     pub(crate) rebases: RebasePlans,
     /// Folders that git folders have of linked working trees.
     pub(crate) worktrees: BTreeSet<PathBuf>,
-    /// Git folders that were left out of the others: what is new in them is new.
-    pub(crate) made: BTreeSet<PathBuf>,
     /// Folders that could not be looked into.
     pub(crate) unlisted: Vec<UnlistedFolder>,
     /// Links of protected names, or on the way to some, with what they lead to.
@@ -166,12 +168,22 @@ impl ProtectedPaths {
         found
     }
 
+    /// Keeps what is said to be kept, by its kind, its path, and what is told of it.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&str, &Path, &[u8]) -> bool) {
+        self.paths.retain(|path| keep("path", path, b""));
+        self.git_folders.retain(|folder| keep("git folder", folder, b""));
+        self.complete.retain(|folder| keep("complete", folder, b""));
+        self.worktrees.retain(|folder| keep("working tree", folder, b""));
+        self.links.retain(|link, target| keep("link", link, target.as_os_str().as_bytes()));
+        self.foreign.retain(|path, entry| keep("foreign", path, entry));
+        self.rebases.retain(|path, program| keep("rebase", path, program));
+    }
+
     /// All but some git folders and their parts.
-    pub(crate) fn without_git_folders(&self, made: BTreeSet<PathBuf>) -> Self {
+    pub(crate) fn without_git_folders(&self, made: &BTreeSet<PathBuf>) -> Self {
         let mut rest = self.clone();
         rest.paths.retain(|path| self.owners.get(path).is_none_or(|owner| !made.contains(owner)));
         rest.git_folders.retain(|folder| !made.contains(folder));
-        rest.made = made;
         rest
     }
 
@@ -239,11 +251,9 @@ impl ProtectedPaths {
         self.paths.insert(path);
     }
 
-    /// Outermost git folder that a protected path is a part of and that another look did not find.
-    pub(crate) fn new_owner(&self, path: &Path, before: &Self) -> Option<&Path> {
-        let owner = self.owners.get(path).filter(|owner| self.is_new(owner, before))?;
-        let holds = |above: &&Path| owner.starts_with(above.join("modules")) && self.is_new(above, before);
-        Some(owner.ancestors().filter(holds).last().unwrap_or(owner))
+    /// Whether a protected path is a part of a git folder that another look did not find.
+    pub(crate) fn is_part_of_new(&self, path: &Path, before: &Self) -> bool {
+        self.owners.get(path).is_some_and(|owner| self.is_new(owner, before))
     }
 
     /// Whether a folder is a git folder, and was none at an earlier look, or none yet: what it holds may have been there, for
@@ -256,10 +266,7 @@ impl ProtectedPaths {
 
     /// Protected paths that another look did not find, or not as those of a git folder.
     pub(crate) fn new_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a PathBuf> {
-        let is_new = |path: &&PathBuf| {
-            !before.paths.contains(*path)
-                || self.owners.get(*path).is_some_and(|owner| self.is_new(owner, before))
-        };
+        let is_new = |path: &&PathBuf| !before.paths.contains(*path) || self.is_part_of_new(path, before);
         self.paths.iter().filter(is_new)
     }
 
@@ -307,7 +314,9 @@ impl ProtectedPaths {
                         self.foreign.add(path);
                     } else if RebasePlans::is_one(&path) {
                         self.rebases.add(path);
-                    } else if entry.is_folder && (is_git_alone || folder != top || is_of_git(&entry.text)) {
+                    } else if entry.is_folder
+                        && (is_git_alone || folder != top || FOLDERS_OF_GIT.contains(&entry.text.as_str()))
+                    {
                         folders.push(path);
                     }
                 }
@@ -323,21 +332,20 @@ impl ProtectedPaths {
         if !name.get(..6).is_some_and(|name| name.eq_ignore_ascii_case("config")) {
             return;
         }
-        let links = links_to_hooks(path, places);
         let named = named_by_git(path, places, walls.owner_home.as_deref());
-        let within = |path: &PathBuf| {
-            path.exists() && walls.writable_roots().any(|root| path.starts_with(root) && path != root)
-        };
-        for path in named.into_iter().filter(within) {
-            let leading: Vec<&PathBuf> =
-                links.iter().filter(|(_, target)| **target == path).map(|(link, _)| link).collect();
-            if leading.is_empty() {
+        let within_roots =
+            |path: &PathBuf| walls.writable_roots().any(|root| path.starts_with(root) && path != root);
+        let within = |path: &PathBuf| path.exists() && within_roots(path);
+        for (path, mut links) in named.into_iter().filter(|(path, _)| within(path)) {
+            // A command that has a link lead elsewhere does not make what stands there its own.
+            links.retain(within_roots);
+            if links.is_empty() {
                 self.protect(path);
                 continue;
             }
-            for link in leading {
-                self.protect_behind(&path, link);
-                self.links.insert(link.clone(), path.clone());
+            for link in links {
+                self.protect_behind(&path, &link);
+                self.links.insert(link.clone(), reached(&link));
             }
         }
     }
@@ -441,22 +449,6 @@ impl ProtectedPaths {
     }
 }
 
-/// Links that a configuration of git names as hooks, with what they lead to: a command that has one lead elsewhere does not
-/// make what stands there its own.
-fn links_to_hooks(config: &Path, places: &[PathBuf]) -> BTreeMap<PathBuf, PathBuf> {
-    let settings = git_settings(config).into_iter();
-    let hooks = settings.filter(|setting| setting.section == "core" && setting.key == "hookspath");
-    let named = hooks.flat_map(|setting| {
-        let name = PathBuf::from(OsStr::from_bytes(&setting.value));
-        places.iter().map(move |place| place.join(&name)).collect::<Vec<_>>()
-    });
-    let links = named.filter_map(|path| {
-        let link = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
-        Some((link.clone(), link.canonicalize().ok().filter(|target| *target != link)?))
-    });
-    links.collect()
-}
-
 /// Whether a file may be protected, or tell of a git folder, by its name.
 fn may_count(name: &str) -> bool {
     GitShape::NAMES.iter().any(|counted| name.eq_ignore_ascii_case(counted))
@@ -488,11 +480,6 @@ struct NamedEntry {
     is_folder: bool,
     is_file: bool,
     is_link: bool,
-}
-
-/// Whether a folder in a git folder is one that git makes.
-fn is_of_git(name: &str) -> bool {
-    DATA_OF_GIT.contains(&name) || FOLDERS_OF_GIT.contains(&name)
 }
 
 fn is_dependency_folder(name: &str, walls: &Walls) -> bool {

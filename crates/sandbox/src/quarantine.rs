@@ -1,10 +1,10 @@
 //! Quarantine of a command: what it made of protected names, and what was taken from their places, moved out of the roots to
 //! where nothing reads it. Nothing that a command or a person wrote is removed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::git_folder::{is_fresh, is_fresh_without_configuration, is_harmless_part};
+use crate::git_folder::is_harmless_part;
 use crate::outcome::Notice;
 use crate::protected_paths::{ProtectedPaths, UnlistedFolder};
 use crate::root_folders::{
@@ -24,6 +24,10 @@ use crate::root_folders::{
 use crate::serving_git::{LinkedFolder, linked};
 use crate::small_file::read_small;
 use crate::walls::Walls;
+
+/// Bytes that are copied of one thing that is moved to another file system, and its folders in one another.
+const MOST_COPIED: u64 = 64 << 20;
+pub(crate) const DEEPEST: usize = 256;
 
 /// Folder that things are moved to, each into a numbered folder of its own.
 #[derive(Debug)]
@@ -83,33 +87,20 @@ impl Quarantine {
         roots: &RootFolders,
     ) {
         let new = after.new_since(before);
-        let mut fresh: BTreeMap<&Path, bool> = BTreeMap::new();
         // A folder of a linked working tree that was there is its owner's, whatever it says by now.
         let allowed = |path: &&PathBuf| {
             !walls.touches.iter().any(|touched| path.starts_with(touched))
                 && !before.worktrees.contains(*path)
                 && !is_linked(path, before, after)
         };
-        // What a new git folder holds goes with it, or passes with it.
         let new: BTreeSet<&Path> = new
             .filter(allowed)
-            .flat_map(|path| match (after.new_links(path, before), after.new_owner(path, before)) {
+            .flat_map(|path| match (after.new_links(path, before), after.is_part_of_new(path, before)) {
                 // What they lead to was there before, or is new by its own name.
                 (Some(links), _) => links,
-                (None, Some(folder)) if *fresh.entry(folder).or_insert_with(|| is_fresh(folder)) => {
-                    Vec::new()
-                }
-                // One of an earlier command has a history by now.
-                (None, Some(folder)) if before.made.contains(folder) => {
-                    Some(path.as_path()).filter(|path| !is_harmless(path)).into_iter().collect()
-                }
-                // Its history need not go with what its configuration says.
-                (None, Some(folder)) if is_fresh_without_configuration(folder) => {
-                    Some(path.as_path()).filter(|path| **path == folder.join("config")).into_iter().collect()
-                }
-                // Of a bare one, which may be any folder by the names in it, the part.
-                (None, Some(folder)) if folder.ends_with(".git") => vec![folder],
-                _ => vec![path.as_path()],
+                // A new git folder keeps its history: only what runs by itself goes.
+                (None, true) if is_harmless(path) => Vec::new(),
+                (None, _) => vec![path.as_path()],
             })
             .collect();
         for path in new {
@@ -167,8 +158,8 @@ fn is_linked(path: &Path, before: &ProtectedPaths, after: &ProtectedPaths) -> bo
     };
     let leads = |linked: LinkedFolder| {
         let is_own = own.is_none_or(|own| own == linked.own);
-        let is_safe = before.git_folders.contains(&linked.common)
-            || after.git_folders.contains(&linked.common) && is_fresh(&linked.common);
+        // What runs by itself in one that is new goes.
+        let is_safe = [before, after].iter().any(|look| look.git_folders.contains(&linked.common));
         is_own && is_safe
     };
     linked(tree, &file).is_some_and(leads)
@@ -198,15 +189,23 @@ fn move_as_it_is(folder: BorrowedFd<'_>, name: &OsStr, to: &Path) -> io::Result<
     // Out of the way first, so that what is copied is what is removed.
     let aside = unused_name();
     renameat_with(folder, name, folder, &aside, RenameFlags::NOREPLACE)?;
-    if let Err(error) = copy(folder, &aside, to) {
+    if let Err(error) = copy(folder, &aside, to, &mut CopyRoom { bytes: MOST_COPIED, depth: DEEPEST }) {
         let _ = renameat_with(folder, &aside, folder, name, RenameFlags::NOREPLACE);
+        let _ = remove(CWD, to.as_os_str());
         return Err(error);
     }
     remove(folder, &aside)
 }
 
+/// What may be copied of something: what a command made could fill the disk of its owner, or the stack.
+pub(crate) struct CopyRoom {
+    pub(crate) bytes: u64,
+    /// Folders in one another.
+    pub(crate) depth: usize,
+}
+
 /// Copies links as links and only plain files; of another kind there is nothing to copy.
-pub(crate) fn copy(folder: BorrowedFd<'_>, name: &OsStr, to: &Path) -> io::Result<()> {
+pub(crate) fn copy(folder: BorrowedFd<'_>, name: &OsStr, to: &Path, room: &mut CopyRoom) -> io::Result<()> {
     let kind = kind_and_identity(folder, name)?.0;
     if matches!(kind, FileType::Directory | FileType::RegularFile) {
         give_rights(place_of(folder, name)?, if kind == FileType::Directory { 0o700 } else { 0o400 })?;
@@ -218,22 +217,33 @@ pub(crate) fn copy(folder: BorrowedFd<'_>, name: &OsStr, to: &Path) -> io::Resul
             symlink(OsStr::from_bytes(target.as_bytes()), to)
         }
         FileType::Directory => {
+            room.depth = room.depth.checked_sub(1).ok_or_else(|| too_much("it is nested too deep"))?;
             DirBuilder::new().mode(0o700).create(to)?;
             let below = open_folder(folder, name)?;
-            names_in(&below)?.iter().try_for_each(|name| copy(below.as_fd(), name, &to.join(name)))
+            for name in names_in(&below)? {
+                copy(below.as_fd(), &name, &to.join(&name), room)?;
+            }
+            room.depth += 1;
+            Ok(())
         }
         FileType::RegularFile => {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let mut from = File::from(openat(folder, name, flags, Mode::empty())?);
+            let from = File::from(openat(folder, name, flags, Mode::empty())?);
             if !from.metadata()?.is_file() {
                 return Err(io::Error::other("it was replaced meanwhile"));
             }
             let mut copy = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
-            io::copy(&mut from, &mut copy)?;
+            // One that grows meanwhile is not copied for ever.
+            let copied = io::copy(&mut from.take(room.bytes.saturating_add(1)), &mut copy)?;
+            room.bytes = room.bytes.checked_sub(copied).ok_or_else(|| too_much("there is too much of it"))?;
             copy.sync_all()
         }
         _ => Ok(()),
     }
+}
+
+fn too_much(why: &str) -> io::Error {
+    io::Error::other(format!("it cannot be copied to another file system: {why}"))
 }
 
 /// Removes what was copied, or was never anybody's.
@@ -273,6 +283,40 @@ mod tests {
         assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("/etc/passwd"));
         assert!(!path.exists());
         assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_too_deep_or_too_large_for_another_file_system_is_closed_where_it_stands_and_leaves_no_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+        if fs::metadata(folder.path()).unwrap().dev() == fs::metadata(elsewhere.path()).unwrap().dev() {
+            return;
+        }
+        let root = folder.path().canonicalize().unwrap();
+        let large = fs::create_dir(root.join("large")).and_then(|()| File::create(root.join("large/file")));
+        large.unwrap().set_len(MOST_COPIED + 1).unwrap();
+        fs::create_dir(root.join("deep")).unwrap();
+        let mut here = open_folder(CWD, root.join("deep").as_os_str()).unwrap();
+        for _ in 0..2_000 {
+            rustix::fs::mkdirat(&here, "d", Mode::RWXU).unwrap();
+            here = open_folder(&here, OsStr::new("d")).unwrap();
+        }
+        let roots = RootFolders::open(&Walls::around(&root, &root));
+        let mut quarantine = Quarantine::new(&elsewhere.path().join("q"));
+        for name in ["large", "deep"] {
+            quarantine.take_at(&root.join(name), &roots);
+            assert_eq!(fs::metadata(root.join(name)).unwrap().mode() & 0o777, 0, "{name}");
+        }
+        assert_eq!(quarantine.into_notices().len(), 2);
+        for place in fs::read_dir(elsewhere.path().join("q")).unwrap() {
+            assert_eq!(fs::read_dir(place.unwrap().path()).unwrap().count(), 0);
+        }
+        for name in ["large", "deep"] {
+            fs::set_permissions(root.join(name), std::os::unix::fs::PermissionsExt::from_mode(0o700))
+                .unwrap();
+        }
+        let removed = std::process::Command::new("/bin/rm").arg("-rf").arg(root.join("deep")).status();
+        assert!(removed.unwrap().success());
     }
 
     #[test]

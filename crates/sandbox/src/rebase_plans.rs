@@ -56,6 +56,14 @@ impl RebasePlans {
         }
     }
 
+    /// Keeps the programs that are said to be kept, by the files that name them.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&Path, &[u8]) -> bool) {
+        self.0.retain(|path, programs| {
+            programs.retain(|program| keep(path, program));
+            !programs.is_empty()
+        });
+    }
+
     /// Moves files that run more than they did at an earlier look.
     pub(crate) fn take_new(&self, after: &Self, roots: &RootFolders, quarantine: &mut Quarantine) {
         let known = |path: &PathBuf, programs: &BTreeSet<Vec<u8>>| {

@@ -172,8 +172,8 @@ impl Session {
     }
 
     /// Starts a command in the background: with an input that is written to, and output that is kept, of the last
-    /// `log_bytes`, until somebody asks for it. Its time is that of its walls; it ends with the session, and with it the
-    /// ports that were published for it.
+    /// `log_bytes`, until somebody asks for it. Its time is that of its walls; it ends with the session. `held` is dropped when
+    /// it has ended: ports that were published for it, and its proxy.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -181,10 +181,10 @@ impl Session {
         &self,
         run: Run,
         log_bytes: usize,
-        published: Option<PublishedPorts>,
+        held: impl Send + 'static,
     ) -> Result<BackgroundCommand, SandboxError> {
         let mut scope = self.scope(&run)?;
-        scope._published = published;
+        scope.held.push(Box::new(held));
         let (theirs, input) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|error| SandboxError::Start(error.into()))?;
         scope.input = Some(theirs);
@@ -232,13 +232,12 @@ impl Session {
         Ok(RunScope {
             namespaces: self.namespaces().cloned(),
             input: None,
-            _published: None,
             cancelled: vec![state.ended.try_clone().map_err(SandboxError::Start)?],
             accepted: Arc::clone(&state.accepted),
             accepted_before: accepted.len(),
             caches: state.cache_places.clone(),
             told_once: Arc::clone(&state.told_once),
-            _folder: state.folder.clone(),
+            held: vec![Box::new(state.folder.clone())],
         })
     }
 }

@@ -15,12 +15,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, linkat, openat, renameat_with, unlinkat};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use workspace::FileId;
 
-use crate::kept_entry::{KeptEntry, is_touched};
+use crate::kept_entry::{KeptEntry, entries_by_path, is_touched};
 use crate::outcome::Notice;
 use crate::protected_paths::ProtectedPaths;
-use crate::quarantine::{Quarantine, copy, remove};
+use crate::quarantine::{CopyRoom, DEEPEST, Quarantine, copy, remove};
 use crate::root_folders::{
     RootFolders, give_rights, kind_and_identity, names_in, open_folder, place_of, set_mode, unused_name,
     write_in,
@@ -31,24 +32,43 @@ use crate::walls::Walls;
 const MOST_BYTES: u64 = 64 << 20;
 
 /// Protected set as it was.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
+    #[serde(with = "entries_by_path")]
     entries: BTreeMap<PathBuf, KeptEntry>,
     /// Git folders, by what they are rather than where: one that was moved is moved back, with all it holds.
-    git_folders: Vec<(PathBuf, FileId)>,
+    git_folders: Vec<KeptFolder>,
     /// Paths of which nothing could be kept, with the reason.
+    #[serde(skip)]
     not_kept: Vec<(PathBuf, String)>,
 }
 
+/// Git folder, and what it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct KeptFolder {
+    #[serde(with = "crate::path_form")]
+    path: PathBuf,
+    id: FileId,
+}
+
 impl Snapshot {
-    pub(crate) fn take(paths: &ProtectedPaths, walls: &Walls, roots: &RootFolders) -> Self {
+    /// Keeps what stands at the paths, or what is `known` to have stood there.
+    pub(crate) fn take(paths: &ProtectedPaths, walls: &Walls, roots: &RootFolders, known: &Self) -> Self {
         let mut snapshot = Self::default();
         let folders = paths.git_folders.iter();
-        snapshot.git_folders =
-            folders.filter_map(|path| Some((path.clone(), identity(path, roots)?))).collect();
+        let folder = |path: &PathBuf| {
+            let known = known.git_folders.iter().find(|folder| folder.path == *path);
+            let id = known.map_or_else(|| identity(path, roots), |folder| Some(folder.id))?;
+            Some(KeptFolder { path: path.clone(), id })
+        };
+        snapshot.git_folders = folders.filter_map(folder).collect();
         let mut room = MOST_BYTES;
         for path in &paths.paths {
             if walls.touches.iter().any(|touched| path.starts_with(touched)) {
+                continue;
+            }
+            if let Some(known) = known.entries.get(path) {
+                snapshot.entries.insert(path.clone(), known.clone());
                 continue;
             }
             let kept = roots
@@ -60,6 +80,20 @@ impl Snapshot {
             }
         }
         snapshot
+    }
+
+    /// Adds what another one has of paths that count and of which this one has nothing; whether there is any.
+    pub(crate) fn add_missing(&mut self, other: &Self, counts: impl Fn(&Path) -> bool) -> bool {
+        let before = self.entries.len() + self.git_folders.len();
+        for (path, entry) in other.entries.iter().filter(|(path, _)| counts(path)) {
+            self.entries.entry(path.clone()).or_insert_with(|| entry.clone());
+        }
+        for folder in &other.git_folders {
+            if self.git_folders.iter().all(|known| known.path != folder.path) {
+                self.git_folders.push(folder.clone());
+            }
+        }
+        self.entries.len() + self.git_folders.len() > before
     }
 
     /// Gives back what differs, and says what it was.
@@ -96,7 +130,7 @@ impl Snapshot {
 
     /// Moves git folders back that are elsewhere in the roots now. What stands in their place goes to quarantine.
     fn move_back(&self, walls: &Walls, roots: &RootFolders, quarantine: &mut Quarantine) -> Vec<Notice> {
-        let gone = |(path, id): &&(PathBuf, FileId)| identity(path, roots) != Some(*id);
+        let gone = |folder: &&KeptFolder| identity(&folder.path, roots) != Some(folder.id);
         let gone: Vec<_> = self.git_folders.iter().filter(gone).collect();
         if gone.is_empty() {
             return Vec::new();
@@ -105,7 +139,7 @@ impl Snapshot {
         let now: BTreeMap<FileId, &PathBuf> =
             now.iter().filter_map(|path| Some((identity(path, roots)?, path))).collect();
         let mut notices = Vec::new();
-        for (path, id) in gone {
+        for KeptFolder { path, id } in gone {
             // One that is nowhere was removed; what of it is kept is made again.
             let Some(now) = now.get(id) else { continue };
             notices.push(match move_folder(now, path, *id, roots, quarantine) {
@@ -152,7 +186,8 @@ fn move_folder(
     match renamed {
         // Between two mounts of one file system; what is left behind is what was copied.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::XDEV) => {
-            copy(from.as_fd(), from_name, &workspace::descriptor_path(&to).join(name))?;
+            let room = &mut CopyRoom { bytes: u64::MAX, depth: DEEPEST };
+            copy(from.as_fd(), from_name, &workspace::descriptor_path(&to).join(name), room)?;
             quarantine.take(&from, from_name, now).map(drop)
         }
         Err(error) => Err(error),

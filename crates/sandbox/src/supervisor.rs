@@ -45,9 +45,7 @@ use crate::look::LookBefore;
 use crate::outcome::{Ending, Notice, Outcome, SandboxError};
 use crate::output::OutputStream;
 use crate::process_list::mark;
-use crate::published_ports::PublishedPorts;
 use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
-use crate::session_folder::SessionFolder;
 use crate::walls::{Network, Walls};
 use conversation::{Conversation, Deadline, HelperFailure};
 use index_check::IndexStamps;
@@ -94,7 +92,7 @@ pub struct Run {
 }
 
 /// What a command has of the session it runs in, and its input.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct RunScope {
     pub(crate) namespaces: Option<Arc<SessionNamespaces>>,
     pub(crate) input: Option<OwnedFd>,
@@ -107,10 +105,8 @@ pub(crate) struct RunScope {
     pub(crate) caches: Vec<CachePlace>,
     /// What the first command of the session that ends tells of it.
     pub(crate) told_once: Arc<Mutex<Vec<Notice>>>,
-    /// Ports that lead to the command, closed when it ends.
-    pub(crate) _published: Option<PublishedPorts>,
-    /// Folder of the session, kept until its last command ended.
-    pub(crate) _folder: Option<Arc<SessionFolder>>,
+    /// Dropped when the command has ended: the folder of its session, what leads to it and what serves it.
+    pub(crate) held: Vec<Box<dyn Send>>,
 }
 
 impl RunScope {
@@ -232,7 +228,15 @@ impl Sandbox {
         let started = Instant::now();
         let walls = resolved(&run.walls)?;
         let directory = directory(&run.directory, &walls)?;
-        let look = LookBefore::new(run.level, &walls)?;
+        let deadline = started + Duration::from_millis(walls.limits.time_ms);
+        let until = Deadline { deadline, cancelled: &scope.cancelled };
+        let without_a_start = || Ok(Outcome::without_a_start(until.ending(), started.elapsed(), run.level));
+        let accepted = scope.accepted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let look = LookBefore::new(run.level, &walls, &run.quarantine, &accepted, || until.is_over());
+        let mut look = match look {
+            Err(_) if until.is_over() => return without_a_start(),
+            look => look?,
+        };
         let indexes = IndexStamps::of(&look.paths, &walls);
         let mut request = HelperRequest {
             level: run.level,
@@ -245,8 +249,6 @@ impl Sandbox {
             caches: scope.caches.clone(),
             task: HelperTask::Command { arguments: run.command.arguments(), directory },
         };
-        let deadline = started + Duration::from_millis(request.walls.limits.time_ms);
-        let until = Deadline { deadline, cancelled: &scope.cancelled };
         let records = larger_tree::record(self, &request, &look.paths, until);
         let locks = records.map_err(|error| record_failed(&request.walls, &error))?;
         let unseen = match run.level {
@@ -254,12 +256,13 @@ impl Sandbox {
             Level::Partial | Level::None => None,
         };
         let Some(_locks) = locks.filter(|_| !until.is_over()) else {
-            return Ok(Outcome::without_a_start(until.ending(), started.elapsed(), run.level));
+            return without_a_start();
         };
+        look.set_running();
         let mut conversation = self.converse(&request, &scope.descriptors(), sink)?;
         // The other end is the command's alone now: whoever writes to it learns when nobody reads.
         scope.input = None;
-        let end = conversation.until_its_end(until);
+        let end = conversation.until_its_end(until, || look.running().sign_of_life());
         let duration = started.elapsed();
         // Whatever became of the helper, what the command did is looked at.
         request.walls.touches.extend(scope.accepted_meanwhile());

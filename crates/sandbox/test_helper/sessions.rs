@@ -117,7 +117,7 @@ async fn act(
             }
         }
         Action::Background(line, text) => {
-            let mut command = session.start_background(with(line), 1 << 20, None).expect("a command");
+            let mut command = session.start_background(with(line), 1 << 20, ()).expect("a command");
             let waited = command.wait_for(text.as_bytes(), 0, LONG).await;
             given.ending = format!("{waited:?}");
             let end = if let TextWait::Printed(end) = waited { end } else { 0 };

@@ -160,7 +160,7 @@ fn run_with_input(
     (input, patience): (&[u8], Duration),
     cancel: &Cancel,
 ) -> Result<Outcome, String> {
-    let mut running = session.start_background(run, exec::OUTPUT, None).map_err(|error| error.to_string())?;
+    let mut running = session.start_background(run, exec::OUTPUT, ()).map_err(|error| error.to_string())?;
     let mut cancel = cancel.clone();
     exec::blocking(async {
         tokio::select! {

@@ -23,14 +23,14 @@ const LINKS: usize = 40;
 /// Files that include one another, at most: git reads no more.
 const INCLUDES: usize = 10;
 
-/// A setting that has a value.
+/// A setting.
 #[derive(Debug, PartialEq, Eq)]
 pub struct GitSetting {
     /// In lower case, without its subsection.
     pub section: String,
     /// In lower case.
     pub key: String,
-    /// Without quotes, escapes and comments. Bytes of a path may be no text.
+    /// Without quotes, escapes and comments; empty of one without a value. Bytes of a path may be no text.
     pub value: Vec<u8>,
 }
 
@@ -40,15 +40,36 @@ impl GitSetting {
     }
 }
 
-/// Settings of a file, in order; none if it cannot be read.
+/// What a configuration says.
+#[derive(Debug, PartialEq, Eq)]
+pub struct GitConfiguration {
+    /// All settings in order, also those without a value.
+    pub settings: Vec<GitSetting>,
+    /// Whether there is nothing in it that git would refuse.
+    pub is_whole: bool,
+}
+
+impl GitConfiguration {
+    pub fn parse(text: &[u8]) -> Self {
+        let (settings, is_whole) = settings(text);
+        Self { settings: settings.into_iter().map(|(setting, _)| setting).collect(), is_whole }
+    }
+}
+
+/// Settings of a file that have a value, in order; none if it cannot be read.
 pub fn git_settings(file: &Path) -> Vec<GitSetting> {
-    settings(&read_beginning(file, LARGEST).unwrap_or_default())
+    let (settings, _) = settings(&read_beginning(file, LARGEST).unwrap_or_default());
+    settings.into_iter().filter(|(_, has_value)| *has_value).map(|(setting, _)| setting).collect()
 }
 
 /// Files and folders that a configuration names as hooks or to be read as configuration, also by way of those that it
-/// names: paths that need not exist, without links. Hooks are looked for from each of the `places` where they may run:
-/// working trees, and the git folder. `~/` is what git takes for the home of the user.
-pub fn named_by_git(config: &Path, places: &[PathBuf], home: Option<&Path>) -> BTreeSet<PathBuf> {
+/// names: paths that need not exist, without links, each with the links on a way to it. Hooks are looked for from each of the
+/// `places` where they may run: working trees, and the git folder. `~/` is what git takes for the home of the user.
+pub fn named_by_git(
+    config: &Path,
+    places: &[PathBuf],
+    home: Option<&Path>,
+) -> BTreeSet<(PathBuf, Vec<PathBuf>)> {
     let mut named = BTreeSet::new();
     let mut files = vec![config.to_owned()];
     for _ in 0..INCLUDES {
@@ -65,7 +86,7 @@ pub fn named_by_git(config: &Path, places: &[PathBuf], home: Option<&Path>) -> B
                 let path = setting.path();
                 let of_home = home.zip(path.strip_prefix("~").ok()).map(|(home, path)| home.join(path));
                 for path in places.iter().map(|place| place.join(path)).chain(of_home) {
-                    if named.insert(reached(&path)) && is_included {
+                    if named.insert(reached_by_links(&path)) && is_included {
                         included.push(path);
                     }
                 }
@@ -108,8 +129,13 @@ pub fn git_working_trees(folder: &Path) -> Vec<GitWorkingTree> {
 /// Where a path leads, as the kernel knows it, also where there is nothing yet: then what is missing would stand there. A path
 /// by more links than the kernel follows leads nowhere, and is given as it is.
 pub fn reached(path: &Path) -> PathBuf {
+    reached_by_links(path).0
+}
+
+/// Where a path leads, and the links on the way, in order.
+fn reached_by_links(path: &Path) -> (PathBuf, Vec<PathBuf>) {
     use std::path::Component::{CurDir, Normal, ParentDir, Prefix, RootDir};
-    let mut links = LINKS;
+    let mut links = Vec::new();
     let mut at = PathBuf::new();
     let mut rest: Vec<PathBuf> = components(path);
     while let Some(next) = rest.pop() {
@@ -121,9 +147,9 @@ pub fn reached(path: &Path) -> PathBuf {
                 let next = at.join(next);
                 // A link to what is not there, too: who writes there makes what it names.
                 match next.read_link() {
-                    Ok(_) if links == 0 => return path.to_owned(),
+                    Ok(_) if links.len() == LINKS => return (path.to_owned(), links),
                     Ok(target) => {
-                        links -= 1;
+                        links.push(next);
                         rest.extend(components(&target));
                     }
                     Err(_) => at = next,
@@ -131,7 +157,7 @@ pub fn reached(path: &Path) -> PathBuf {
             }
         }
     }
-    at
+    (at, links)
 }
 
 /// Components of a path, the last one first.
@@ -139,9 +165,10 @@ fn components(path: &Path) -> Vec<PathBuf> {
     path.components().rev().map(|component| PathBuf::from(component.as_os_str())).collect()
 }
 
-fn settings(text: &[u8]) -> Vec<GitSetting> {
+/// Settings, each with whether it has a value, and whether nothing was malformed.
+fn settings(text: &[u8]) -> (Vec<(GitSetting, bool)>, bool) {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let mut reader = Reader { bytes: text.iter().peekable(), last: 0 };
+    let mut reader = Reader { bytes: text.iter().peekable(), last: 0, is_whole: true };
     let mut found = Vec::new();
     let mut section = String::new();
     while let Some(byte) = reader.next() {
@@ -149,17 +176,19 @@ fn settings(text: &[u8]) -> Vec<GitSetting> {
             b'#' | b';' => reader.end_of_line(),
             b'[' => match reader.section() {
                 Some(name) => section = name,
-                None => reader.end_of_line(),
+                None => reader.malformed(),
             },
             _ if byte.is_ascii_alphabetic() => {
-                let setting = reader.setting(byte);
-                found.extend(setting.map(|(key, value)| GitSetting { section: section.clone(), key, value }));
+                let (key, value) = reader.setting(byte);
+                let has_value = value.is_some();
+                let value = value.unwrap_or_default();
+                found.push((GitSetting { section: section.clone(), key, value }, has_value));
             }
             _ if is_blank(byte) => {}
-            _ => reader.end_of_line(),
+            _ => reader.malformed(),
         }
     }
-    found
+    (found, reader.is_whole)
 }
 
 /// What git takes for a blank.
@@ -170,6 +199,7 @@ fn is_blank(byte: u8) -> bool {
 struct Reader<'a> {
     bytes: Peekable<Iter<'a, u8>>,
     last: u8,
+    is_whole: bool,
 }
 
 impl Reader<'_> {
@@ -186,6 +216,12 @@ impl Reader<'_> {
     /// Reads the line to its end, unless it was.
     fn end_of_line(&mut self) {
         while self.last != b'\n' && self.next().is_some() {}
+    }
+
+    /// Passes over the rest of a line that git would refuse.
+    fn malformed(&mut self) {
+        self.is_whole = false;
+        self.end_of_line();
     }
 
     /// Name of a section, behind its bracket. A key may follow in the same line.
@@ -223,8 +259,8 @@ impl Reader<'_> {
         (self.next()? == b']').then_some(())
     }
 
-    /// Key and value, behind the first letter of the key; nothing of one that has no value.
-    fn setting(&mut self, first: u8) -> Option<(String, Vec<u8>)> {
+    /// Key and value, if it has one, behind the first letter of the key.
+    fn setting(&mut self, first: u8) -> (String, Option<Vec<u8>>) {
         let mut key = String::from(char::from(first.to_ascii_lowercase()));
         let mut byte = self.next();
         while let Some(letter) = byte.filter(|byte| byte.is_ascii_alphanumeric() || *byte == b'-') {
@@ -234,11 +270,12 @@ impl Reader<'_> {
         while matches!(byte, Some(b' ' | b'\t')) {
             byte = self.next();
         }
-        if byte != Some(b'=') {
-            self.end_of_line();
-            return None;
+        match byte {
+            Some(b'=') => return (key, Some(self.value())),
+            None | Some(b'\n') => {}
+            Some(_) => self.malformed(),
         }
-        Some((key, self.value()))
+        (key, None)
     }
 
     fn value(&mut self) -> Vec<u8> {
@@ -248,7 +285,10 @@ impl Reader<'_> {
         let mut length = 0;
         loop {
             match self.next() {
-                None | Some(b'\n') => break,
+                None | Some(b'\n') => {
+                    self.is_whole &= !is_quoted;
+                    break;
+                }
                 Some(b'#' | b';') if !is_quoted => {
                     self.end_of_line();
                     break;
@@ -265,8 +305,14 @@ impl Reader<'_> {
                     Some(b't') => value.push(b'\t'),
                     Some(b'b') => value.push(8),
                     Some(b'n') => value.push(b'\n'),
-                    Some(byte) => value.push(byte),
-                    None => break,
+                    Some(byte) => {
+                        self.is_whole &= matches!(byte, b'"' | b'\\');
+                        value.push(byte);
+                    }
+                    None => {
+                        self.is_whole = false;
+                        break;
+                    }
                 },
                 Some(byte) => value.push(byte),
             }
@@ -285,7 +331,8 @@ mod tests {
         let value = |setting: GitSetting| {
             (setting.section, setting.key, String::from_utf8_lossy(&setting.value).into_owned())
         };
-        settings(text).into_iter().map(value).collect()
+        let with_value = settings(text).0.into_iter().filter(|(_, has_value)| *has_value);
+        with_value.map(|(setting, _)| value(setting)).collect()
     }
 
     fn value(text: &str) -> String {
@@ -343,7 +390,22 @@ mod tests {
         let expected = [("", "a", "q"), ("include", "path", "x"), ("include", "path", "y")];
         let expected = expected.map(|(section, key, value)| (section.into(), key.into(), value.into()));
         assert_eq!(found, expected);
-        assert_eq!(settings(b"[include]\npath = a\xff")[0].value, b"a\xff");
+        assert_eq!(settings(b"[include]\npath = a\xff").0[0].0.value, b"a\xff");
+    }
+
+    #[test]
+    fn what_git_would_refuse_is_not_whole() {
+        for text in ["", "# a\n[a \"b\"]\n\tc\n\td = \"e\" f\\\\ ; g\n", "[a]\r\nb = c\\\r\nd\r\n[e.f] g = h"]
+        {
+            assert!(GitConfiguration::parse(text.as_bytes()).is_whole, "{text}");
+        }
+        for text in ["[a\n", "9 = 1\n", "[a]\nb c = d\n", "[a]\nb = \"c\n", "[a]\nb = \\q\n", "[a]\nb = \\"] {
+            assert!(!GitConfiguration::parse(text.as_bytes()).is_whole, "{text}");
+        }
+    }
+
+    fn places_of(named: BTreeSet<(PathBuf, Vec<PathBuf>)>) -> BTreeSet<PathBuf> {
+        named.into_iter().map(|(place, _)| place).collect()
     }
 
     #[test]
@@ -357,9 +419,13 @@ mod tests {
             .unwrap();
         fs::write(top.join("w/team.cfg"), "[include]\npath = ../link\n").unwrap();
         let named = named_by_git(&config, &[top.join("w")], None);
-        assert_eq!(named, [top.join("w/.githooks"), top.join("w/away"), top.join("w/team.cfg")].into());
+        assert!(named.contains(&(top.join("w/away"), vec![top.join("link")])), "{named:?}");
+        assert_eq!(
+            places_of(named),
+            [top.join("w/.githooks"), top.join("w/away"), top.join("w/team.cfg")].into()
+        );
         fs::write(&config, "[core] hooksPath = ~/w/hooks\n").unwrap();
-        assert_eq!(named_by_git(&config, &[], Some(&top)), [top.join("w/hooks")].into());
+        assert_eq!(places_of(named_by_git(&config, &[], Some(&top))), [top.join("w/hooks")].into());
     }
 
     #[test]
@@ -405,11 +471,11 @@ mod tests {
         assert_eq!(trees, [tree("main", "main/.git/index"), tree("tree", "main/.git/worktrees/tree/index")]);
         let places: Vec<PathBuf> = trees.into_iter().map(|tree| tree.tree).collect();
         let named = named_by_git(&git.join("config"), &places, None);
-        assert_eq!(named, [git.join("more"), path("main/hooks"), path("tree/hooks")].into());
+        assert_eq!(places_of(named), [git.join("more"), path("main/hooks"), path("tree/hooks")].into());
         let module = git.join("modules/sub");
         fs::write(module.join("config"), "[core]\n\tworktree = ../../../sub\n\thooksPath = hooks\n").unwrap();
         assert_eq!(git_working_trees(&module), [tree("main/sub", "main/.git/modules/sub/index")]);
         let named = named_by_git(&module.join("config"), &[path("main/sub")], None);
-        assert_eq!(named, [path("main/sub/hooks")].into());
+        assert_eq!(places_of(named), [path("main/sub/hooks")].into());
     }
 }

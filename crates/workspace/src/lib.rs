@@ -51,7 +51,7 @@ pub use document::{
 };
 pub use error::{FileError, FileKind, FileProblem};
 pub use git_configuration::{
-    GitSetting, GitWorkingTree, git_settings, git_working_trees, named_by_git, reached,
+    GitConfiguration, GitSetting, GitWorkingTree, git_settings, git_working_trees, named_by_git, reached,
 };
 pub use git_shape::GitShape;
 pub use guard::StoreGuard;

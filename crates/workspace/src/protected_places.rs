@@ -259,7 +259,7 @@ impl ProtectedPlaces {
         let linked = self.entries(&folder.join("worktrees"));
         let linked = linked.iter().map(|worktree| worktree.path().join("config.worktree"));
         for config in [folder.join("config"), folder.join("config.worktree")].into_iter().chain(linked) {
-            for named in named_by_git(&config, &trees, home.as_deref()) {
+            for (named, _) in named_by_git(&config, &trees, home.as_deref()) {
                 if self.place(&named, Protection::Ask) {
                     self.behind_links(&named);
                 }

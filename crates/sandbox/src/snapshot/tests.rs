@@ -32,7 +32,7 @@ impl Place {
 
     fn snapshot(&self) -> (Snapshot, RootFolders) {
         let roots = RootFolders::open(&self.walls);
-        (Snapshot::take(&ProtectedPaths::of(&self.walls), &self.walls, &roots), roots)
+        (Snapshot::take(&ProtectedPaths::of(&self.walls), &self.walls, &roots, &Snapshot::default()), roots)
     }
 
     /// What is said, and texts of files in quarantine by the paths they had.

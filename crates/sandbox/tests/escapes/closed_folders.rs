@@ -138,7 +138,7 @@ fn what_cannot_be_moved_is_closed_and_no_command_begins_until_it_is_gone() {
         let world = World::new(user);
         fs::write(world.path("quarantine"), "no folder").unwrap();
         for (line, left) in [
-            ("mkdir -p n/.git/hooks; echo x > n/.git/hooks/pre-commit", "n/.git"),
+            ("mkdir -p n/.git/hooks; echo x > n/.git/hooks/pre-commit", "n/.git/hooks"),
             ("echo x > .envrc", ".envrc"),
         ] {
             let outcome = world.does(line, level);

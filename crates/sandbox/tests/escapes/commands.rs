@@ -206,6 +206,46 @@ fn git_makes_linked_working_trees_and_submodules_that_stay() {
 }
 
 #[test]
+fn a_repository_with_submodules_keeps_its_history_whichever_of_its_configurations_runs_something() {
+    if !is_there("git") {
+        println!("not run: there is no git");
+        return;
+    }
+    for (more, gone) in [
+        ("", None),
+        ("git -C c config core.fsmonitor x", Some("c/.git/config")),
+        ("git -C c/lib config core.fsmonitor x", Some("c/.git/modules/lib/config")),
+        ("echo x > c/.git/modules/lib/hooks/pre-commit", Some("c/.git/modules/lib/hooks")),
+    ] {
+        let world = World::new(User::Own);
+        let line = format!(
+            "export GIT_CONFIG_COUNT=3 GIT_CONFIG_KEY_0=protocol.file.allow GIT_CONFIG_VALUE_0=always \
+             GIT_CONFIG_KEY_1=user.name GIT_CONFIG_VALUE_1=n GIT_CONFIG_KEY_2=user.email GIT_CONFIG_VALUE_2=n@example.com; \
+             set -e; git init -q lib; git -C lib commit -q --allow-empty -m one; git init -q top; \
+             git -C top submodule --quiet add ../lib lib; git -C top commit -q -m two; \
+             git clone -q --recurse-submodules top c; {more}"
+        );
+        let outcome = world.run_in_walls(&line, Level::Full, Limits::default(), &[]).unwrap();
+        assert_eq!(outcome.ending, Ending::Exited(0), "{}", outcome.error.text());
+        let taken: Vec<_> = outcome
+            .notices
+            .iter()
+            .map(|notice| match notice {
+                Notice::Quarantined { path, .. } => path.strip_prefix(world.path("root")).unwrap().to_owned(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let mut expected: Vec<_> = ["c/.gitmodules", "top/.gitmodules"]
+            .into_iter()
+            .chain(gone)
+            .map(std::path::PathBuf::from)
+            .collect();
+        expected.sort();
+        assert_eq!(taken, expected, "{more}");
+    }
+}
+
+#[test]
 fn a_repository_that_a_command_made_is_removed_moved_and_configured_by_the_next_one() {
     if lacks(&["git"]) {
         return;
@@ -214,7 +254,7 @@ fn a_repository_that_a_command_made_is_removed_moved_and_configured_by_the_next_
         let world = World::new(user);
         let outcome = |line: &str| {
             let mut walls = world.walls(Limits { time_ms: 60_000, free_space: 1 << 20, ..Limits::default() });
-            walls.tracked_records = Some(world.path("home/sandbox"));
+            walls.tracked_records = Some(world.path("home/sandbox/tracked"));
             world.run(line, Level::Full, walls, &[]).unwrap()
         };
         let works = |line: &str| {

@@ -121,7 +121,7 @@ pub(crate) const GIT_FOLDERS: &[Row] = &[
         r#"cp -r .git/modules/logs .git/modules/n; mkdir n; echo "gitdir: $ROOT/.git/modules/n" > n/.git; \
             printf '[core]\n\tworktree = ../../../n\n\tfsmonitor = x\n' > .git/modules/n/config"#,
     )
-    .seen_by(|w| is_there(w, "root/n/.git") || is_there(w, "root/.git/modules/n/config")),
+    .seen_by(|w| is_there(w, "root/.git/modules/n/config")),
     row("another place of a linked working tree", "echo /nowhere/.git > .git/worktrees/linked/gitdir")
         .seen_by(|w| !w.text("root/.git/worktrees/linked/gitdir").is_some_and(|text| text.ends_with("root/linked/.git\n"))),
 ];
@@ -250,7 +250,7 @@ fn no_command_begins_where_not_all_can_be_looked_at_and_all_is_looked_at_after_o
             "mkdir -p z/y/n/.git/hooks a; echo x > z/y/n/.git/hooks/pre-commit; cd a; seq 1000 | xargs touch";
         let outcome = world.run_in_walls(line, level, few, &[]).unwrap();
         assert_eq!(outcome.ending, Ending::Exited(0), "{level}: {outcome:?}");
-        assert!(!is_there(&world, "root/z/y/n/.git"), "{level}: {outcome:?}");
+        assert!(!is_there(&world, "root/z/y/n/.git/hooks"), "{level}: {outcome:?}");
         let refused = world.run_in_walls("touch begun", level, few, &[]).unwrap_err();
         assert!(refused.contains("more than 1000 files and folders"), "{level}: {refused}");
         assert!(!is_there(&world, "root/begun"), "{level}");
@@ -385,16 +385,44 @@ fn of_a_new_repository_the_configuration_alone_is_taken_where_it_alone_runs_some
             "echo x > hooked/.git/hooks/pre-commit".to_owned(),
         ];
         let outcome = world.does(&all.concat(), level);
-        let gone = ["running/.git/config", "hooked/.git"];
+        let gone = ["running/.git/config", "hooked/.git/config", "hooked/.git/hooks"];
         for name in gone {
             assert!(!is_there(&world, &format!("root/{name}")), "{level}: {name}: {outcome:?}");
         }
-        for name in
-            ["plain/.git/config", "running/.git/HEAD", "running/.git/info/exclude", "running/.git/hooks"]
-        {
+        for name in [
+            "plain/.git/config",
+            "running/.git/HEAD",
+            "running/.git/info/exclude",
+            "running/.git/hooks",
+            "hooked/.git/HEAD",
+        ] {
             assert!(is_there(&world, &format!("root/{name}")), "{level}: {name}: {outcome:?}");
         }
         assert_eq!(outcome.notices.len(), gone.len(), "{level}: {outcome:?}");
+    }
+}
+
+#[test]
+fn where_a_link_on_the_way_to_hooks_led_elsewhere_what_stood_there_stays() {
+    for level in [Level::Full, Level::Partial] {
+        for (config, hooks) in
+            [("[include]\n\tpath = ../more.cfg\n", "hk"), ("[core]\n\thooksPath = hl/sub\n", "hk/sub")]
+        {
+            let world = World::new(User::Own);
+            for folder in ["hk/sub", "src/sub"] {
+                fs::create_dir_all(world.path("root").join(folder)).unwrap();
+            }
+            symlink("hk", world.path("root/hl")).unwrap();
+            fs::write(world.path("root/more.cfg"), "[core]\n\thooksPath = hl\n").unwrap();
+            fs::write(world.path("root/.git/config"), config).unwrap();
+            run(&world, &format!("echo x > {hooks}/pre-commit"), level);
+            assert!(!is_there(&world, &format!("root/{hooks}/pre-commit")), "{level}");
+            let outcome = run(&world, "ln -sfn src hl", level);
+            for name in ["src/main.txt", "src/sub", "hk/sub"] {
+                assert!(is_there(&world, &format!("root/{name}")), "{level}: {name}: {outcome:?}");
+            }
+            assert!(!is_there(&world, "root/hl"), "{level}: {outcome:?}");
+        }
     }
 }
 

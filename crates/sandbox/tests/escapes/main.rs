@@ -17,6 +17,7 @@ mod git_folders;
 mod larger_repository;
 mod matrix;
 mod networks;
+mod overlapping;
 mod published;
 mod removals;
 mod rows;

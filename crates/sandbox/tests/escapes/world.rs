@@ -304,7 +304,17 @@ impl World {
         self.supervise(command, level, self.walls(Limits::default()), &[])
     }
 
-    fn supervise(
+    /// Starts a supervisor of a line that has records of the commands that run beside it.
+    pub(crate) fn start_beside(&self, line: &str, level: Level) -> Child {
+        let limits = Limits { time_ms: 60_000, free_space: 1 << 20, ..Limits::default() };
+        let mut walls = self.walls(limits);
+        walls.tracked_records = Some(self.path("home/sandbox/tracked"));
+        let command = CommandLine::Shell(line.to_owned());
+        let mut command = self.program("supervise", command, level, walls, &[]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    pub(crate) fn supervise(
         &self,
         command: CommandLine,
         level: Level,

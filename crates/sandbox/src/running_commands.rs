@@ -1,0 +1,371 @@
+//! What stood in a folder when no command ran in it.
+//!
+//! Commands overlap: those of several sessions and processes, and one in the background with all that come meanwhile. A
+//! protected name that one of them made, or a text that it changed where no mount holds it, is found there by the look of
+//! another that begins, and is not for that any less a command's. What counts as there before is therefore kept for all of
+//! them: a record of each root and git folder, in the home, written by the first command, and a lock that each one holds,
+//! shared, until what it did was looked at. A name that is not in the record is new for all.
+//!
+//! A record whose lock nobody holds was left by commands that were killed. The next one looks after them before it begins;
+//! what was made later than their last sign of life is somebody else's.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use workspace::FileId;
+
+use crate::protected_paths::ProtectedPaths;
+use crate::snapshot::Snapshot;
+use crate::walls::Walls;
+
+/// Folder of the records, below that of what git had.
+const FOLDER: &str = "running";
+/// Pause between two looks at a lock.
+const PAUSE: Duration = Duration::from_millis(5);
+/// How long the end of a command waits for one that begins.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often a command gives a sign of life.
+pub(crate) const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+/// What is made later than this after the last sign of life was not made by the command.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// Record of one folder.
+#[derive(Debug, Serialize, Deserialize)]
+struct FolderRecord {
+    #[serde(with = "crate::path_form")]
+    folder: PathBuf,
+    /// Digests of what was found.
+    found: BTreeSet<String>,
+    /// Paths that persons accepted since.
+    #[serde(with = "crate::path_form")]
+    accepted: Vec<PathBuf>,
+    kept: Snapshot,
+}
+
+impl FolderRecord {
+    fn read(file: &Path) -> io::Result<Option<Self>> {
+        match fs::read(file) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn overlaps(&self, folder: &Path) -> bool {
+        self.folder.starts_with(folder) || folder.starts_with(&self.folder)
+    }
+
+    fn is_accepted(&self, path: &Path) -> bool {
+        self.accepted.iter().any(|accepted| path.starts_with(accepted))
+    }
+
+    fn has(&self, kind: &str, path: &Path, value: &[u8]) -> bool {
+        !path.starts_with(&self.folder)
+            || self.found.contains(&digest(kind, path, value))
+            || self.is_accepted(path)
+    }
+}
+
+/// Digest of something that was found.
+fn digest(kind: &str, path: &Path, value: &[u8]) -> String {
+    let mut hasher = Sha256::new();
+    for part in [kind.as_bytes(), path.as_os_str().as_bytes(), value] {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    data_encoding::HEXLOWER.encode(&hasher.finalize()[..16])
+}
+
+/// Root or git folder of a command.
+#[derive(Debug)]
+struct CommandFolder {
+    path: PathBuf,
+    lock: File,
+    record: PathBuf,
+    /// Whether no other command runs in it.
+    is_first: bool,
+}
+
+/// Commands that run in the folders of one that is about to, or does.
+#[derive(Debug, Default)]
+pub(crate) struct RunningCommands {
+    /// None where nothing is recorded.
+    records: Option<PathBuf>,
+    folders: Vec<CommandFolder>,
+    /// Records of the commands that run in these folders, around them and below them.
+    joined: Vec<FolderRecord>,
+    /// Held until it has begun: no other command begins or ends meanwhile.
+    changing: Option<File>,
+    /// Whether it runs, and was not looked after yet.
+    is_running: bool,
+}
+
+impl RunningCommands {
+    /// Enters the folders of a command, and waits for others that begin or end.
+    ///
+    /// # Errors
+    /// If a record cannot be read or made, a folder is used under another name, or the time was over.
+    pub(crate) fn enter(walls: &Walls, is_over: impl Fn() -> bool) -> io::Result<Self> {
+        let Some(records) = walls.tracked_records.as_deref().map(|records| records.join(FOLDER)) else {
+            return Ok(Self::default());
+        };
+        DirBuilder::new().recursive(true).mode(0o700).create(&records)?;
+        let changing = lock_file(&records.join("changing.lock"))?;
+        while !is_free(changing.try_lock())? {
+            if is_over() {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "another command that begins holds it"));
+            }
+            thread::sleep(PAUSE);
+        }
+        let mut entered = Self {
+            records: Some(records.clone()),
+            folders: Vec::new(),
+            joined: Vec::new(),
+            changing: Some(changing),
+            is_running: false,
+        };
+        for path in walls.writable_roots().chain(walls.git_folders.iter().map(PathBuf::as_path)) {
+            let metadata = path.metadata()?;
+            let record = records.join(FileId { device: metadata.dev(), inode: metadata.ino() }.to_string());
+            if entered.folders.iter().any(|known| known.record == record) {
+                continue;
+            }
+            let lock = lock_file(&record.with_extension("lock"))?;
+            let is_first = is_free(lock.try_lock())?;
+            if !is_first {
+                let running = FolderRecord::read(&record)?.ok_or(io::ErrorKind::NotFound)?;
+                if running.folder != path {
+                    let other = running.folder.display();
+                    return Err(io::Error::other(format!("a command runs in this folder as {other}")));
+                }
+                entered.joined.push(running);
+                lock.try_lock_shared()?;
+            }
+            entered.folders.push(CommandFolder { path: path.to_owned(), lock, record, is_first });
+        }
+        entered.join_around_and_below(&records)?;
+        for folder in entered.folders.iter().filter(|folder| folder.is_first) {
+            folder.lock.try_lock_shared()?;
+            // Of killed ones that cannot be looked after while others run here.
+            if !entered.joined.is_empty() {
+                let left = FolderRecord::read(&folder.record).unwrap_or_default();
+                entered.joined.extend(left.filter(|left| left.folder == folder.path));
+            }
+        }
+        Ok(entered)
+    }
+
+    /// Joins the commands of folders around these and below them.
+    fn join_around_and_below(&mut self, records: &Path) -> io::Result<()> {
+        for entry in fs::read_dir(records)? {
+            let path = entry?.path();
+            let is_record = path.extension().is_none()
+                && path.with_extension("lock").exists()
+                && self.folders.iter().all(|own| own.record != path);
+            // One that nobody holds is read by who comes there next.
+            if !is_record || is_free(lock_file(&path.with_extension("lock"))?.try_lock())? {
+                continue;
+            }
+            let record = FolderRecord::read(&path)?;
+            let overlapping =
+                record.filter(|record| self.folders.iter().any(|own| record.overlaps(&own.path)));
+            self.joined.extend(overlapping);
+        }
+        Ok(())
+    }
+
+    /// What commands that were killed left in these folders: what they found there, and kept; nothing while one of them runs.
+    pub(crate) fn left_behind(&self) -> Option<LeftBehind> {
+        let mut left = LeftBehind::default();
+        if !self.joined.is_empty() {
+            return None;
+        }
+        for folder in self.folders.iter().filter(|folder| folder.is_first) {
+            let record = FolderRecord::read(&folder.record).unwrap_or_else(|error| {
+                tracing::warn!(%error, record = %folder.record.display(), "a record of killed commands cannot be read");
+                None
+            });
+            let seen = folder.lock.metadata().and_then(|metadata| metadata.modified());
+            if let (Some(record), Ok(seen)) = (record.filter(|record| record.folder == folder.path), seen) {
+                left.records.push((record, seen + SILENCE));
+            }
+        }
+        (!left.records.is_empty()).then_some(left)
+    }
+
+    /// Takes out of a look what came while a command ran.
+    pub(crate) fn retain(&self, paths: &mut ProtectedPaths) {
+        if !self.joined.is_empty() {
+            paths.retain(|kind, path, value| self.joined.iter().all(|record| record.has(kind, path, value)));
+        }
+    }
+
+    /// What was kept of a path when no command ran.
+    pub(crate) fn kept(&self) -> Snapshot {
+        let mut kept = Snapshot::default();
+        for record in &self.joined {
+            kept.add_missing(&record.kept, |path| !record.is_accepted(path));
+        }
+        kept
+    }
+
+    /// Notes what a command found before it begins, for those that begin while it runs, and lets others begin. `accepted` is
+    /// what persons accepted in its session.
+    ///
+    /// # Errors
+    /// If a record cannot be written: then it must not begin.
+    pub(crate) fn begin(
+        &mut self,
+        paths: &ProtectedPaths,
+        kept: &Snapshot,
+        walls: &Walls,
+        accepted: &[PathBuf],
+    ) -> io::Result<()> {
+        let mut found = BTreeSet::new();
+        if self.folders.iter().any(|folder| folder.is_first) {
+            paths.clone().retain(|kind, path, value| found.insert(digest(kind, path, value)));
+        }
+        for folder in &self.folders {
+            let record = match self.joined.iter_mut().find(|record| record.folder == folder.path) {
+                Some(record) => {
+                    let new = accepted.iter().filter(|path| !record.accepted.contains(path));
+                    let new: Vec<PathBuf> = new.cloned().collect();
+                    let is_same = new.is_empty() && !record.kept.add_missing(kept, |_| true);
+                    record.accepted.extend(new);
+                    if is_same {
+                        continue;
+                    }
+                    serde_json::to_vec(record)
+                }
+                None => serde_json::to_vec(&FolderRecord {
+                    folder: folder.path.clone(),
+                    found: found.clone(),
+                    accepted: walls.touches.clone(),
+                    kept: kept.clone(),
+                }),
+            };
+            workspace::replace_small_file(&folder.record, &record?)?;
+        }
+        self.sign_of_life();
+        self.let_others_begin();
+        Ok(())
+    }
+
+    /// Says that the command may have done something from here on.
+    pub(crate) fn set_running(&mut self) {
+        self.is_running = true;
+    }
+
+    /// Says that what the command did was looked at.
+    pub(crate) fn set_looked_after(&mut self) {
+        self.is_running = false;
+    }
+
+    /// Marks the time.
+    pub(crate) fn sign_of_life(&self) {
+        for folder in &self.folders {
+            if let Err(error) = folder.lock.set_modified(SystemTime::now()) {
+                tracing::debug!(%error, "the time of a running command could not be marked");
+            }
+        }
+    }
+
+    fn let_others_begin(&mut self) {
+        if let Some(changing) = self.changing.take() {
+            let _ = changing.unlock();
+        }
+    }
+
+    /// Removes the records of folders that no command is left in.
+    fn leave(&self) -> io::Result<()> {
+        let Some(records) = &self.records else { return Ok(()) };
+        let changing = lock_file(&records.join("changing.lock"))?;
+        let until = Instant::now() + PATIENCE;
+        while !is_free(changing.try_lock())? {
+            if Instant::now() > until {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            thread::sleep(PAUSE);
+        }
+        for folder in &self.folders {
+            // Nobody is left.
+            if is_free(folder.lock.try_lock())? {
+                match fs::remove_file(&folder.record) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for RunningCommands {
+    fn drop(&mut self) {
+        self.let_others_begin();
+        if !self.is_running
+            && let Err(error) = self.leave()
+        {
+            tracing::warn!(%error, "the record of a command that ended stays, and is looked after by the next one");
+        }
+        // A program that is about to be started somewhere may have the descriptors for a moment longer.
+        for folder in &self.folders {
+            let _ = folder.lock.unlock();
+        }
+    }
+}
+
+/// What commands that were killed left behind.
+#[derive(Debug, Default)]
+pub(crate) struct LeftBehind {
+    records: Vec<(FolderRecord, SystemTime)>,
+}
+
+impl LeftBehind {
+    /// What of a look was there before those commands, or came after them.
+    pub(crate) fn before(&self, now: &ProtectedPaths) -> ProtectedPaths {
+        let mut before = now.clone();
+        before.retain(|kind, path, value| {
+            self.records.iter().all(|(record, end)| record.has(kind, path, value) || is_later(path, *end))
+        });
+        before
+    }
+
+    /// What they kept, without what was changed after them.
+    pub(crate) fn kept(&self) -> Snapshot {
+        let mut kept = Snapshot::default();
+        for (record, end) in &self.records {
+            kept.add_missing(&record.kept, |path| !record.is_accepted(path) && !is_later(path, *end));
+        }
+        kept
+    }
+}
+
+/// Whether what stands at a path was made or changed after a time: by the kernel's time of change, which no program sets.
+fn is_later(path: &Path, end: SystemTime) -> bool {
+    let changed = path.symlink_metadata().ok().and_then(|metadata| {
+        let seconds = u64::try_from(metadata.ctime()).ok()?;
+        Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+    });
+    changed.is_some_and(|changed| changed > end)
+}
+
+fn lock_file(path: &Path) -> io::Result<File> {
+    File::options().create(true).truncate(false).write(true).open(path)
+}
+
+fn is_free(locked: Result<(), TryLockError>) -> io::Result<bool> {
+    match locked {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}

@@ -1,0 +1,163 @@
+//! Commands that run at once: what one of them made or changed is no less a command's for another one.
+
+use std::fs;
+use std::path::Path;
+use std::process::Child;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use drawloom_sandbox::{Level, Notice, Outcome};
+
+use crate::world::{User, World};
+
+const LEVELS: [Level; 2] = [Level::Full, Level::Partial];
+
+/// What makes a file of instructions, a repository that runs a program, and where no mount holds it another text.
+const EVIL: &str = "echo evil > .envrc; mkdir -p s/.git/objects s/.git/refs; echo 'ref: refs/heads/main' > s/.git/HEAD; \
+    printf '[core]\\n\\tfsmonitor = ./evil\\n' > s/.git/config; { echo evil > AGENTS.md; } 2> /dev/null; \
+    { printf '[core]\\n\\tfsmonitor = ./evil\\n' >> .git/config; } 2> /dev/null";
+/// What has other names, so that the next look finds nothing.
+const RENAME: &str = "mv .envrc one; mv s two";
+
+fn mark(name: &str) -> String {
+    format!("touch {name}")
+}
+
+fn until(name: &str) -> String {
+    format!("until test -e {name}; do sleep 0.01; done")
+}
+
+fn wait_for(path: &Path) {
+    let late = Instant::now() + Duration::from_secs(60);
+    while !path.exists() {
+        assert!(Instant::now() < late, "{} never came", path.display());
+        thread::yield_now();
+    }
+}
+
+fn outcome(command: Child) -> Outcome {
+    let output = command.wait_with_output().unwrap();
+    let outcome: Result<Outcome, String> = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    outcome.unwrap()
+}
+
+fn run(world: &World, line: &str, level: Level) -> Outcome {
+    outcome(world.start_beside(line, level))
+}
+
+fn touch(world: &World, name: &str) {
+    fs::write(world.path("root").join(name), "").unwrap();
+}
+
+/// Nothing is left that its owner's programs would run or read.
+fn nothing_is_left(world: &World, told: &str) {
+    for name in ["root/.envrc", "root/s/.git/config"] {
+        assert!(!world.path(name).exists(), "{name}, {told}");
+    }
+    assert_eq!(world.text("root/AGENTS.md").as_deref(), Some("ours"), "{told}");
+    let config = world.text("root/.git/config").unwrap();
+    assert!(!config.contains("fsmonitor"), "{told}: {config}");
+}
+
+#[test]
+fn a_name_that_one_command_hands_to_another_is_new_for_both() {
+    for (user, level) in User::all().into_iter().flat_map(|user| LEVELS.map(|level| (user, level))) {
+        let world = World::new(user);
+        let line = [EVIL, &mark("made"), &until("begun"), RENAME].join("; ");
+        let first = world.start_beside(&line, level);
+        wait_for(&world.path("root/made"));
+        let second = world.start_beside(&[&mark("begun"), &until("over"), EVIL].join("; "), level);
+        let first = outcome(first);
+        touch(&world, "over");
+        let second = outcome(second);
+        nothing_is_left(&world, &format!("{user:?} at {level}: {first:?} {second:?}"));
+    }
+}
+
+#[test]
+fn what_one_command_made_and_changed_is_given_back_whichever_ends_first() {
+    for (user, level) in User::all().into_iter().flat_map(|user| LEVELS.map(|level| (user, level))) {
+        for first_ends_first in [true, false] {
+            let world = World::new(user);
+            let first = [EVIL, &mark("made"), &until("over")].join("; ");
+            let first = world.start_beside(&first, level);
+            wait_for(&world.path("root/made"));
+            let second =
+                world.start_beside(&[&mark("begun"), &until("end")].map(String::as_str).join("; "), level);
+            wait_for(&world.path("root/begun"));
+            let outcomes = if first_ends_first {
+                touch(&world, "over");
+                let one = outcome(first);
+                touch(&world, "end");
+                [one, outcome(second)]
+            } else {
+                touch(&world, "end");
+                let one = outcome(second);
+                touch(&world, "over");
+                [outcome(first), one]
+            };
+            nothing_is_left(&world, &format!("{user:?} at {level}, {first_ends_first}: {outcomes:?}"));
+            // The control: nobody runs, and what is there now is there.
+            let next = run(&world, "true", level);
+            assert_eq!(next.notices, [], "{user:?} at {level}");
+        }
+    }
+}
+
+#[test]
+fn what_a_killed_command_left_is_looked_after_by_the_next_one_and_what_came_later_stays() {
+    for (level, comes_later) in [(Level::Full, false), (Level::Full, true), (Level::Partial, false)] {
+        let world = World::new(User::Own);
+        let mut first = world.start_beside(&[EVIL, &mark("made"), &until("over")].join("; "), level);
+        wait_for(&world.path("root/made"));
+        first.kill().unwrap();
+        first.wait().unwrap();
+        if comes_later {
+            // As if it had been killed long ago.
+            for lock in fs::read_dir(world.path("home/sandbox/tracked/running")).unwrap() {
+                let lock = fs::File::options().write(true).open(lock.unwrap().path()).unwrap();
+                lock.set_modified(SystemTime::now() - Duration::from_secs(3_600)).unwrap();
+            }
+        }
+        let next = run(&world, "true", level);
+        if comes_later {
+            assert_eq!(next.notices, []);
+            assert!(world.path("root/.envrc").exists() && world.path("root/s/.git/config").exists());
+        } else {
+            nothing_is_left(&world, &format!("{level}: {next:?}"));
+        }
+        let is_told =
+            |notice: &Notice| matches!(notice, Notice::Quarantined { path, .. } if path.ends_with(".envrc"));
+        // At the lower level the helper of the first one looked after it.
+        assert_eq!(next.notices.iter().any(is_told), level == Level::Full && !comes_later, "{next:?}");
+    }
+}
+
+#[test]
+fn a_command_that_runs_alone_leaves_no_record() {
+    for level in LEVELS {
+        let world = World::new(User::Own);
+        run(&world, "true", level);
+        let records = fs::read_dir(world.path("home/sandbox/tracked/running")).unwrap();
+        let records: Vec<_> = records.map(|entry| entry.unwrap().path()).collect();
+        assert!(records.iter().all(|path| path.extension().is_some_and(|end| end == "lock")), "{records:?}");
+    }
+}
+
+#[test]
+fn a_folder_around_that_of_a_running_command_has_what_was_there_before_it() {
+    let world = World::new(User::Own);
+    let first = world.start_beside(&[EVIL, &mark("made"), &until("over")].join("; "), Level::Full);
+    wait_for(&world.path("root/made"));
+    let line = drawloom_sandbox::CommandLine::Shell("true".to_owned());
+    let mut walls = world.walls(drawloom_sandbox::Limits { free_space: 1 << 20, ..Default::default() });
+    walls.tracked_records = Some(world.path("home/sandbox/tracked"));
+    walls.roots[0].path = world.path("");
+    walls.private = vec![world.path("home")];
+    walls.git_folders = Vec::new();
+    let around = world.supervise(line, Level::Full, walls, &[]).unwrap();
+    assert!(!world.path("root/.envrc").exists(), "{around:?}");
+    touch(&world, "over");
+    nothing_is_left(&world, &format!("{around:?} {:?}", outcome(first)));
+}
