@@ -195,15 +195,31 @@ impl Drop for ServedProxy {
 impl CommandNetwork {
     /// What it reached so far and what it was refused, in lines.
     pub fn lines(&self) -> Vec<String> {
-        let lines = self.proxy.iter().flat_map(|served| served.proxy.lines());
-        lines.map(|line| line_name(&line)).collect()
+        lines(self.proxy.as_ref().map(|served| &served.proxy))
     }
 
     /// The same as a part of a result; none where there is nothing to tell.
     pub(crate) fn told(&self) -> Option<String> {
-        let lines = self.lines();
-        (!lines.is_empty()).then(|| format!("[network]\n{}", lines.join("\n")))
+        told(self.proxy.as_ref().map(|served| &served.proxy))
     }
+
+    /// The session that the command runs in, what tells of its proxy, and what serves that until it is dropped.
+    pub(super) fn into_parts(self) -> (Session, Option<Proxy>, impl Send + 'static) {
+        let proxy = self.proxy.as_ref().map(|served| served.proxy.clone());
+        (self.session, proxy, self.proxy)
+    }
+}
+
+/// What was reached by a proxy and what was refused, in lines.
+fn lines(proxy: Option<&Proxy>) -> Vec<String> {
+    let lines = proxy.into_iter().flat_map(|proxy| proxy.lines());
+    lines.map(|line| line_name(&line)).collect()
+}
+
+/// The same as a part of a result; none where there is nothing to tell.
+pub(super) fn told(proxy: Option<&Proxy>) -> Option<String> {
+    let lines = lines(proxy);
+    (!lines.is_empty()).then(|| format!("[network]\n{}", lines.join("\n")))
 }
 
 /// Settings by which programs use the proxy: those that curl, wget, pip, cargo and most others read, and those of npm,

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
+use egress::Proxy;
 use model::Cancel;
 use policy::{CommandFacts, CommandStart, unfinished_line};
 use sandbox::{BackgroundCommand, Run, TextWait};
@@ -15,7 +16,9 @@ use tokio::time::timeout;
 use workspace::RelativePath;
 
 use super::masked_output::MaskedOutput;
-use super::{CommandNetwork, CommandScope, NetworkRequest, blocking, note_outside, published, report};
+use super::{
+    CommandNetwork, CommandScope, NetworkRequest, blocking, network, note_outside, published, report,
+};
 use crate::changes::line_name;
 use crate::tool::{CallScope, Tool, ToolScope};
 
@@ -60,7 +63,8 @@ struct Process {
     unfinished: String,
     /// Network that it was started with: what it is handed is a command with that.
     request: NetworkRequest,
-    network: CommandNetwork,
+    /// What tells of its proxy, which itself ends with the command.
+    proxy: Option<Proxy>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -193,7 +197,8 @@ pub(super) fn start(
     run.walls.limits.time_ms = TIME_MS;
     let ports = published::publish(&network.session, &arguments.publish)?;
     let published = published::addresses(ports.as_ref());
-    let command = network.session.start_background(run, LOG, ports).map_err(|error| error.to_string())?;
+    let (session, proxy, served) = network.into_parts();
+    let command = session.start_background(run, LOG, (ports, served)).map_err(|error| error.to_string())?;
     let number = processes.keys().next_back().map_or(1, |last| last + 1);
     let process = Process {
         line: arguments.command.clone(),
@@ -204,7 +209,7 @@ pub(super) fn start(
         in_plan_mode: call.plan_mode,
         unfinished: String::new(),
         request,
-        network,
+        proxy,
     };
     processes.insert(number, Arc::new(Mutex::new(process)));
     while processes.len() > REMEMBERED {
@@ -290,7 +295,7 @@ fn look(
     if !notes.is_empty() {
         parts.push(format!("[notes]\n{}", notes.join("\n")));
     }
-    parts.extend(process.network.told());
+    parts.extend(network::told(process.proxy.as_ref()));
     let told = parts.join("\n");
     if took_input { Ok(told) } else { Err(told) }
 }

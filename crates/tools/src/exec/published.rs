@@ -1,8 +1,8 @@
 //! Ports of this machine that a call asks for, for the server it starts (spec: security §1).
 
-use sandbox::{Level, PublishedPorts, SandboxError, Session, check_ports};
+use sandbox::{Level, PROXY_PORT, PublishedPorts, SandboxError, Session, check_ports};
 
-use super::Arguments;
+use super::{Arguments, NetworkRequest};
 use crate::tool::ToolScope;
 
 /// Whether the ports of a call may be published, as far as that is known before anybody is asked.
@@ -15,6 +15,12 @@ pub(super) fn check(scope: &ToolScope, arguments: &Arguments) -> Result<(), Stri
     }
     if !arguments.background {
         return Err("publish is for a server that runs in the background: say so with background".to_owned());
+    }
+    let names_hosts = matches!(arguments.net.request(), Ok(NetworkRequest::Hosts(_)));
+    if names_hosts && arguments.publish.contains(&PROXY_PORT) {
+        return Err(format!(
+            "port {PROXY_PORT} cannot be published where net names hosts: the proxy to them listens there"
+        ));
     }
     let level = scope.commands.as_ref().map_or(Level::Full, |commands| commands.session.level());
     let possible = match level {
