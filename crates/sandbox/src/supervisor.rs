@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
@@ -46,7 +47,7 @@ use crate::outcome::{Ending, Notice, Outcome, SandboxError};
 use crate::output::OutputStream;
 use crate::process_list::mark;
 use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
-use crate::walls::{Network, Walls};
+use crate::walls::{Network, RootAccess, Walls};
 use conversation::{Conversation, Deadline, HelperFailure};
 use index_check::IndexStamps;
 pub(crate) use session_sockets::SessionSockets;
@@ -226,7 +227,8 @@ impl Sandbox {
         sink: Option<OutputSink>,
     ) -> Result<Outcome, SandboxError> {
         let started = Instant::now();
-        let walls = resolved(&run.walls)?;
+        let mut walls = resolved(&run.walls)?;
+        let read_only = only_read(&mut walls);
         let directory = directory(&run.directory, &walls)?;
         let deadline = started + Duration::from_millis(walls.limits.time_ms);
         let until = Deadline { deadline, cancelled: &scope.cancelled };
@@ -288,6 +290,7 @@ impl Sandbox {
             None => {}
         }
         notices.append(&mut scope.told_once.lock().unwrap_or_else(PoisonError::into_inner));
+        notices.extend(read_only);
         notices.extend(unseen);
         notices.extend(looked);
         notices.extend(stalled);
@@ -424,6 +427,22 @@ fn resolved(walls: &Walls) -> Result<Walls, SandboxError> {
         return Err(SandboxError::Path { path: path.clone(), problem: problem.to_owned() });
     }
     Ok(walls)
+}
+
+/// Takes roots on a file system that is mounted read-only for ones that are read, and says so: nobody writes there.
+fn only_read(walls: &mut Walls) -> Option<Notice> {
+    let is_read_only =
+        |path: &Path| statvfs(path).is_ok_and(|space| space.f_flag.contains(StatVfsMountFlags::RDONLY));
+    let mut found = Vec::new();
+    for root in walls.roots.iter_mut().filter(|root| root.access == RootAccess::ReadWrite) {
+        if is_read_only(&root.path) {
+            root.access = RootAccess::ReadOnly;
+            found.push(root.path.display().to_string());
+        }
+    }
+    let told =
+        format!("{} is mounted read-only on this machine: nothing can be written there", found.join(", "));
+    (!found.is_empty()).then_some(Notice::Lacks(told))
 }
 
 fn directory(directory: &Path, walls: &Walls) -> Result<PathBuf, SandboxError> {

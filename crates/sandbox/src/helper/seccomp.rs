@@ -85,6 +85,17 @@ const REFUSED_HERE: &[i64] =
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[i64] = &[];
 
+/// Calls that change a mode, with the argument that is it.
+#[cfg(target_arch = "x86_64")]
+const CHANGES_OF_MODE: &[(i64, u8)] =
+    &[(libc::SYS_chmod, 1), (libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2)];
+#[cfg(not(target_arch = "x86_64"))]
+const CHANGES_OF_MODE: &[(i64, u8)] = &[(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2)];
+/// `fchmodat2` of Linux 6.6.
+const FCHMODAT2: i64 = 452;
+/// `S_ISUID`. One that a new file has is taken away by the kernel with the first byte that is written.
+const SET_USER: u64 = 0o4000;
+
 /// Flags of `clone` and `unshare` that make a namespace.
 const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWUSER,
@@ -149,6 +160,11 @@ fn denied(level: Level, network: Network) -> Result<Rules, Failure> {
     let requests = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| request & 0xffff_ffff);
     let requests = requests.map(|request| rule(vec![condition(1, SeccompCmpOp::Eq, request)?]));
     rules.insert(libc::SYS_ioctl, requests.into_iter().collect::<Result<_, _>>()?);
+    // A program that runs as the owner, for other users of the machine; a mount without set-user-ID holds the command alone.
+    for (call, mode) in CHANGES_OF_MODE {
+        let sets_user = condition(*mode, SeccompCmpOp::MaskedEq(SET_USER), SET_USER)?;
+        rules.insert(*call, vec![rule(vec![sets_user])?]);
+    }
     // The mark of the command's processes.
     let mark = u64::from(libc::RLIMIT_LOCKS);
     let is_mark = |argument| condition(argument, SeccompCmpOp::Eq, mark);

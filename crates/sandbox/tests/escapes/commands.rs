@@ -342,6 +342,20 @@ fn a_root_that_is_read_is_not_written_and_one_beside_it_is() {
 }
 
 #[test]
+fn a_workspace_that_is_mounted_read_only_is_read_and_that_is_said() {
+    if User::all().len() == 1 {
+        return;
+    }
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        let outcome =
+            world.run_mounted_read_only("cat src/main.txt && ! touch new 2> /dev/null", level).unwrap();
+        assert_eq!(outcome.ending, Ending::Exited(0), "{level}: {outcome:?}");
+        assert!(format!("{:?}", outcome.notices).contains("is mounted read-only"), "{level}: {outcome:?}");
+    }
+}
+
+#[test]
 fn what_a_person_allowed_is_written_by_that_command() {
     let world = World::new(User::Own);
     for name in ["root/AGENTS.md", "root/skills/one"] {

@@ -1,6 +1,6 @@
 //! A protection that is taken away lets a named attempt succeed (spec: security §29).
 
-use drawloom_sandbox::{Ending, Level};
+use drawloom_sandbox::{Ending, Level, Limits, Protection};
 
 use crate::caches::CACHES;
 use crate::rows::{self, Row};
@@ -24,6 +24,7 @@ pub(crate) const FULL: &[(&str, &[Row], &str)] = &[
     ("pid-namespace", rows::KEYS, "arguments of any process"),
     ("seccomp", rows::NETWORK, "io_uring"),
     ("seccomp", rows::NAMESPACES, "new user namespace"),
+    ("seccomp", rows::NAMESPACES, "set-user-ID program"),
     ("close-descriptors", rows::TERMINAL, "inherited descriptor"),
     ("limits", rows::FLOODS, "processes"),
     ("limits", rows::FLOODS, "memory in a file without a name"),
@@ -55,8 +56,47 @@ fn without_a_protection_an_attempt_succeeds() {
     for (level, removals) in [(Level::Full, FULL), (Level::Partial, PARTIAL)] {
         for (omitted, rows, name) in removals {
             assert!(lets_through(level, omitted, rows, name), "{name} at {level} without {omitted}");
+            println!("{level} without {omitted}: {name}");
         }
     }
+}
+
+/// Protections that a test of its own removes.
+const OTHERS: [&str; 4] = ["drop-capabilities", "landlock", "new-session", "look-alone"];
+
+#[test]
+fn every_protection_is_removed_by_a_test() {
+    for protection in Protection::ALL {
+        let mut removed = FULL.iter().chain(PARTIAL).map(|(name, ..)| *name).chain(OTHERS);
+        assert!(removed.any(|name| name == protection.name()), "nothing fails without {}", protection.name());
+    }
+}
+
+/// Below level *full*, of a command whose supervisor was killed.
+#[test]
+fn without_a_look_of_its_helper_what_a_command_changed_stays() {
+    let stays = |omitted: &[&str]| {
+        let world = World::new(User::Own);
+        let line = "echo evil > AGENTS.md; echo $PPID > helper.new; mv helper.new helper; sleep 60";
+        let mut supervisor = world.start(line, Level::Partial, world.walls(Limits::default()), omitted);
+        while !world.path("root/helper").exists() {
+            std::thread::yield_now();
+        }
+        supervisor.kill().unwrap();
+        supervisor.wait().unwrap();
+        let helper = world.text("root/helper").unwrap();
+        let stat = format!("/proc/{}/stat", helper.trim());
+        let lives = || {
+            let stat = std::fs::read_to_string(&stat).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+        };
+        while lives() {
+            std::thread::yield_now();
+        }
+        world.text("root/AGENTS.md").as_deref() == Some("evil\n")
+    };
+    assert!(!stays(&[]));
+    assert!(stays(&["look-alone"]));
 }
 
 #[test]

@@ -199,6 +199,7 @@ pub(crate) const NAMESPACES: &[Row] = &[
     row("join a namespace", r#""$ATTEMPT" attempt setns"#),
     row("another root", r#""$ATTEMPT" attempt chroot"#),
     row("open by handle", r#""$ATTEMPT" attempt handle"#),
+    row("set-user-ID program", "cp /bin/true y && chmod 4755 y"),
     row("numbers of x32", r#""$ATTEMPT" attempt x32"#),
 ];
 

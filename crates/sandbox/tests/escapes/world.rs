@@ -309,9 +309,28 @@ impl World {
         let limits = Limits { time_ms: 60_000, free_space: 1 << 20, ..Limits::default() };
         let mut walls = self.walls(limits);
         walls.tracked_records = Some(self.path("home/sandbox/tracked"));
+        self.start(line, level, walls, &[])
+    }
+
+    /// Starts a supervisor of a line.
+    pub(crate) fn start(&self, line: &str, level: Level, walls: Walls, omitted: &[&str]) -> Child {
         let command = CommandLine::Shell(line.to_owned());
-        let mut command = self.program("supervise", command, level, walls, &[]);
+        let mut command = self.program("supervise", command, level, walls, omitted);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Runs a line in the walls of the workspace where that is mounted read-only. For the administrator.
+    pub(crate) fn run_mounted_read_only(&self, line: &str, level: Level) -> Result<Outcome, String> {
+        let command = CommandLine::Shell(line.to_owned());
+        let supervisor = self.program("supervise", command, level, self.walls(Limits::default()), &[]);
+        let mut command = Command::new("/usr/bin/unshare");
+        let mount = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" && exec \"$@\"";
+        command.args(["-m", "/bin/sh", "-c", mount]).arg(self.path("root"));
+        command.arg(supervisor.get_program()).args(supervisor.get_args());
+        command.env("OUTSIDE", self.path("outside")).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
     }
 
     pub(crate) fn supervise(
