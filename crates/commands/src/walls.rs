@@ -40,7 +40,7 @@ pub fn of_workspace(
     let own = private_folder(&home.join("sandbox").join(&name))?;
     let mut walls = Walls::around(folder, &own);
     walls.git_folders = git_folders_serving(folder);
-    walls.tracked_records = Some(home.join("sandbox").join(TRACKED));
+    walls.tracked_records = Some(records(home));
     walls.private = vec![home.to_owned()];
     walls.dependency_folders.clone_from(&settings.dependency_folders);
     let user_home = user_home();
@@ -62,6 +62,11 @@ pub fn of_workspace(
     }
     walls.readable.extend(toolchains);
     Ok(walls)
+}
+
+/// Folder of a home in which it is kept what was there before commands.
+pub(crate) fn records(home: &Path) -> PathBuf {
+    home.join("sandbox").join(TRACKED)
 }
 
 /// Opens a session of commands in such walls around the folder of a workspace, with the package caches that are configured.

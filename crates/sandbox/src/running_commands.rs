@@ -323,6 +323,63 @@ impl Drop for RunningCommands {
     }
 }
 
+/// What a file of the protected set counts for while commands run in its folder, or were killed in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileBefore {
+    /// What stands there.
+    AsItStands,
+    /// Nothing: it came while a command ran.
+    New,
+    /// What it was.
+    Was(Vec<u8>),
+}
+
+/// Says of a file by its absolute path what it counts for. `records` is that of [`Walls::tracked_records`]. It waits for
+/// commands that begin.
+///
+/// # Errors
+/// If that cannot be said.
+pub fn before_running_commands(records: &Path, file: &Path) -> io::Result<FileBefore> {
+    let records = records.join(FOLDER);
+    let entries = match fs::read_dir(&records) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FileBefore::AsItStands),
+        entries => entries?,
+    };
+    let changing = File::open(records.join("changing.lock"))?;
+    let until = Instant::now() + PATIENCE;
+    while !is_free(changing.try_lock_shared())? {
+        if Instant::now() > until {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "a command begins in its folder"));
+        }
+        thread::sleep(PAUSE);
+    }
+    let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    for entry in entries {
+        let path = entry?.path();
+        let lock = path.with_extension("lock");
+        let Some(record) = FolderRecord::read(&path).ok().flatten().filter(|_| path != lock) else {
+            continue;
+        };
+        let lock = File::open(lock)?;
+        let end = match is_free(lock.try_lock_shared())? && is_free(lock.try_lock())? {
+            true => Some(lock.metadata()?.modified()? + SILENCE),
+            false => None,
+        };
+        for path in [file, &target] {
+            if end.is_some_and(|end| is_later(path, end)) {
+                continue;
+            }
+            if !record.has("path", path, b"") {
+                return Ok(FileBefore::New);
+            }
+            if let Some(bytes) = record.kept.file(path).filter(|_| !record.is_accepted(path)) {
+                return Ok(FileBefore::Was(bytes.to_vec()));
+            }
+        }
+    }
+    Ok(FileBefore::AsItStands)
+}
+
 /// What commands that were killed left behind.
 #[derive(Debug, Default)]
 pub(crate) struct LeftBehind {

@@ -82,6 +82,14 @@ impl Snapshot {
         snapshot
     }
 
+    /// Bytes of a file.
+    pub(crate) fn file(&self, path: &Path) -> Option<&[u8]> {
+        match self.entries.get(path) {
+            Some(KeptEntry::File { bytes, .. }) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// Adds what another one has of paths that count and of which this one has nothing; whether there is any.
     pub(crate) fn add_missing(&mut self, other: &Self, counts: impl Fn(&Path) -> bool) -> bool {
         let before = self.entries.len() + self.git_folders.len();

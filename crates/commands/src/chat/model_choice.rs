@@ -9,6 +9,7 @@ use context::{SystemPrompt, WorkspaceTrust};
 use loom::Digest;
 use model::{Model, ModelInfo, ModelPlace, OutputSchema, Params, Purpose, Thinking};
 use policy::SessionType;
+use sandbox::{FileBefore, before_running_commands};
 use store::{Principal, SessionKind};
 use text::terminal::one_line;
 use workspace::trust::Accepted;
@@ -22,6 +23,7 @@ use crate::model_selection;
 use crate::profile::{self, Profile};
 use crate::results::slash::{ModelStatus, ThinkShown, ToolsShown};
 use crate::thinking;
+use crate::walls;
 use crate::workspaces;
 
 impl Conversation {
@@ -228,6 +230,7 @@ impl Conversation {
         let read = agent::bootstrap::bootstrap(root, &accepted, kind, &app.runtime.masker);
         // What the owner saw counts whatever it is from.
         let read = if accepted == Accepted::All { without_outside_files(app, read).await } else { read };
+        let read = without_files_of_commands(app, read);
         Arc::new(context::Bootstrap {
             changed_files: app.settings.changed_files,
             reload: self.reload,
@@ -301,6 +304,27 @@ fn not_sent_away(why: &str, model: &str) -> CommandError {
 fn shown(info: &ModelInfo) -> ModelStatus {
     let model = info.full_name();
     ModelStatus { model, place: info.place, window: info.window, notice: None }
+}
+
+/// Leaves out files that a running command made or changed: they are looked at when it ends (spec: security §1).
+fn without_files_of_commands(app: &App, mut read: context::Bootstrap) -> context::Bootstrap {
+    let Some(root) = &app.workspace.root else { return read };
+    let records = walls::records(app.runtime.home.root());
+    let why =
+        |file: &context::BootFile| match before_running_commands(&records, &root.path().join(&file.name)) {
+            Ok(FileBefore::AsItStands) => None,
+            Ok(FileBefore::Was(bytes)) if Digest::of(&bytes) == file.digest => None,
+            Ok(FileBefore::New | FileBefore::Was(_)) => Some(
+                "a command that runs in the workspace changed it: it is looked at when the command ends"
+                    .to_owned(),
+            ),
+            Err(error) => Some(format!("whether a running command changed it cannot be said: {error}")),
+        };
+    let left_out: Vec<_> =
+        read.files.iter().filter_map(|file| Some((file.name.clone(), why(file)?))).collect();
+    read.files.retain(|file| left_out.iter().all(|(name, _)| *name != file.name));
+    read.left_out.extend(left_out);
+    read
 }
 
 /// Leaves out files that are from outside, by the digests of their bytes: nobody would know that they are not the

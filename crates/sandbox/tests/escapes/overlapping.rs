@@ -6,7 +6,7 @@ use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use drawloom_sandbox::{Level, Notice, Outcome};
+use drawloom_sandbox::{FileBefore, Level, Notice, Outcome, before_running_commands};
 
 use crate::world::{User, World};
 
@@ -131,6 +131,27 @@ fn what_a_killed_command_left_is_looked_after_by_the_next_one_and_what_came_late
             |notice: &Notice| matches!(notice, Notice::Quarantined { path, .. } if path.ends_with(".envrc"));
         // At the lower level the helper of the first one looked after it.
         assert_eq!(next.notices.iter().any(is_told), level == Level::Full && !comes_later, "{next:?}");
+    }
+}
+
+#[test]
+fn who_reads_instructions_while_a_command_runs_is_told_what_was_there_before_it() {
+    for level in LEVELS {
+        let world = World::new(User::Own);
+        let records = world.path("home/sandbox/tracked");
+        let file = |name: &str| before_running_commands(&records, &world.path("root").join(name)).unwrap();
+        assert_eq!(file("AGENTS.md"), FileBefore::AsItStands, "nothing ran here");
+        let command = world.start_beside(&[EVIL, &mark("made"), &until("over")].join("; "), level);
+        wait_for(&world.path("root/made"));
+        assert_eq!(file(".envrc"), FileBefore::New, "{level}");
+        let before = match level {
+            Level::Full => FileBefore::AsItStands,
+            Level::Partial | Level::None => FileBefore::Was(b"ours".to_vec()),
+        };
+        assert_eq!(file("AGENTS.md"), before, "{level}");
+        touch(&world, "over");
+        outcome(command);
+        assert_eq!(file("AGENTS.md"), FileBefore::AsItStands, "{level}");
     }
 }
 
