@@ -212,7 +212,7 @@ impl CommandNetwork {
 
 /// What was reached by a proxy and what was refused, in lines.
 fn lines(proxy: Option<&Proxy>) -> Vec<String> {
-    let lines = proxy.into_iter().flat_map(|proxy| proxy.lines());
+    let lines = proxy.into_iter().flat_map(Proxy::lines);
     lines.map(|line| line_name(&line)).collect()
 }
 
