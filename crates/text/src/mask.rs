@@ -1,10 +1,11 @@
-//! Known secret values become `⟦secret:NAME⟧` (spec: security §11).
+//! Known secret values, and what looks like one, become `⟦secret:NAME⟧` (spec: security §11).
 //!
 //! Values the owner's programs hold are replaced when text enters, before it is stored or sent, so that what is
 //! stored is what is sent. A value is found plain, percent-encoded, as JSON writes it inside a string, and
 //! base64-encoded at any of the three alignments, also where a stream splits it at any byte. Of text that comes from
 //! outside of the conversation ([`Masker::mask_entering`]) what looks like a secret is replaced, too, by
-//! `⟦secret:guessed.KIND⟧`; of what a person typed or a model answered only *known* values are.
+//! `⟦secret:guessed.KIND.IDENTITY⟧`, where another value has another identity whatever text it stands in; of what a person
+//! typed or a model answered only *known* values are.
 //!
 //! Matches that overlap are masked as one span, named by the one that begins first (the longest of those): a mask
 //! that chose among overlapping matches would leave the rest of a value standing.
@@ -119,7 +120,7 @@ pub enum SecretForm {
 /// A place where a value stood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MaskedSpan {
-    /// Name of the secret; where several overlapped, of the first.
+    /// Name of the secret; where several overlapped, of the first. `guessed.KIND` of one that is guessed.
     pub name: String,
     pub form: SecretForm,
     /// Byte range in the input.
@@ -150,6 +151,7 @@ pub struct Masker {
     inner: Arc<Inner>,
     /// Whether what looks like a secret is masked where text enters.
     guesses: bool,
+    key: guess::IdentityKey,
 }
 
 struct Inner {
@@ -189,7 +191,11 @@ impl Masker {
         let start = search.start_state(Anchored::No).map_err(MaskError::Search)?;
         let filter = Filter::new(texts.iter().map(String::as_str));
         let marks = secrets.iter().map(Mark::of).collect();
-        Ok(Self { inner: Arc::new(Inner { search, filter, start, patterns, marks }), guesses: true })
+        Ok(Self {
+            inner: Arc::new(Inner { search, filter, start, patterns, marks }),
+            guesses: true,
+            key: [0; 16],
+        })
     }
 
     #[must_use]
@@ -224,6 +230,13 @@ impl Masker {
         Self { guesses: false, ..self }
     }
 
+    /// A masker by whose marks a guessed value is told from every other one, and by nobody who does not know the key confirmed.
+    #[must_use]
+    pub const fn identifying_by(mut self, key: [u8; 16]) -> Self {
+        self.key = key;
+        self
+    }
+
     /// Masks a text that a tool, a file, a server or a page brought: known values, and what looks like a secret.
     #[must_use]
     pub fn mask_entering<'a>(&self, text: &'a str) -> Masked<'a> {
@@ -232,41 +245,42 @@ impl Masker {
         if guesses.is_empty() {
             return known;
         }
-        let mut names = guess::Names::default();
-        let mut places: Vec<(Range<usize>, Option<MaskedSpan>, String)> = guesses
-            .into_iter()
-            .map(|guess| {
-                let name = names.name(guess.kind, &text[guess.range.clone()]);
-                (guess.range, None, name)
-            })
-            .collect();
-        places.extend(known.spans.into_iter().map(|span| {
-            let name = span.name.clone();
-            (span.input.clone(), Some(span), name)
-        }));
-        places.sort_by_key(|(range, ..)| range.start);
-        let mut merged: Vec<(Range<usize>, Option<MaskedSpan>, String)> = Vec::new();
-        for (range, span, name) in places {
-            match merged.last_mut().filter(|(last, ..)| range.start < last.end) {
-                Some(last) => {
-                    last.0.end = last.0.end.max(range.end);
-                    // What is known has the better name.
-                    if last.1.is_none() && span.is_some() {
-                        (last.1, last.2) = (span, name);
-                    }
+        let guessed = guesses.into_iter().map(|guess| {
+            let span = |mark: &str| MaskedSpan {
+                name: format!("{}{}", guess::PREFIX, guess.kind),
+                form: SecretForm::Plain,
+                input: guess.range.clone(),
+                output: 0..mark.len(),
+            };
+            let mark = guess::mark(&guess, text, &self.key);
+            (span(&mark), mark, true)
+        });
+        let known = known.spans.into_iter().map(|span| {
+            let mark = mark(&span.name);
+            (span, mark, false)
+        });
+        let mut places: Vec<(MaskedSpan, String, bool)> = guessed.chain(known).collect();
+        places.sort_by_key(|(span, ..)| span.input.start);
+        places.dedup_by(|later, earlier| {
+            let overlaps = later.0.input.start < earlier.0.input.end;
+            if overlaps {
+                let input = earlier.0.input.start..earlier.0.input.end.max(later.0.input.end);
+                // What is known has the better name.
+                if earlier.2 && !later.2 {
+                    std::mem::swap(later, earlier);
                 }
-                None => merged.push((range, span, name)),
+                earlier.0.input = input;
             }
-        }
+            overlaps
+        });
         let mut out = String::with_capacity(text.len());
-        let (mut spans, mut copied) = (Vec::with_capacity(merged.len()), 0);
-        for (input, span, name) in merged {
-            out.push_str(&text[copied..input.start]);
-            copied = input.end;
-            let start = out.len();
-            out.push_str(&mark(&name));
-            let form = span.map_or(SecretForm::Plain, |span| span.form);
-            spans.push(MaskedSpan { name, form, input, output: start..out.len() });
+        let (mut spans, mut copied) = (Vec::with_capacity(places.len()), 0);
+        for (mut span, mark, _) in places {
+            out.push_str(&text[copied..span.input.start]);
+            copied = span.input.end;
+            span.output = out.len()..out.len() + mark.len();
+            out.push_str(&mark);
+            spans.push(span);
         }
         out.push_str(&text[copied..]);
         Masked { text: Cow::Owned(out), spans }
@@ -275,7 +289,7 @@ impl Masker {
     /// Replaces what looks like a secret in text as it arrives, behind [`Self::stream`].
     #[must_use]
     pub fn guess_stream(&self) -> GuessStream {
-        GuessStream::new(self.guesses)
+        GuessStream::new(self.guesses, self.key)
     }
 
     /// Masks whole bytes, which need not be UTF-8.
@@ -339,9 +353,23 @@ impl Mark {
     }
 }
 
-/// How every mark begins.
+/// How every mark begins, and ends.
 pub const MARK: &str = "⟦secret:";
+const MARK_END: char = '⟧';
+
+/// Where marks stand in a text, also those that lack their end.
+pub fn marks_in(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/ ".contains(byte);
+    memchr::memmem::find_iter(text.as_bytes(), MARK).filter_map(move |start| {
+        let name = start + MARK.len();
+        let length =
+            text.as_bytes()[name..].iter().take(2 * NAME_CHARS).take_while(|byte| of_name(byte)).count();
+        let end = name + length;
+        let closed = if text[end..].starts_with(MARK_END) { end + MARK_END.len_utf8() } else { end };
+        (length > 0).then_some(start..closed)
+    })
+}
 
 fn mark(name: &str) -> String {
-    format!("{MARK}{name}⟧")
+    format!("{MARK}{name}{MARK_END}")
 }

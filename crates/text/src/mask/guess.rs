@@ -15,6 +15,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use aho_corasick::packed::{Config, MatchKind, Searcher};
+use sha2::{Digest as _, Sha256};
 
 pub use stream::GuessStream;
 
@@ -23,6 +24,19 @@ pub use stream::GuessStream;
 pub(super) struct Guess {
     pub(super) range: Range<usize>,
     pub(super) kind: &'static str,
+}
+
+/// What no identity of a secret is computed without: whoever lacks it can confirm no value by its mark.
+pub(super) type IdentityKey = [u8; 16];
+
+/// How the name of what is guessed begins.
+pub(super) const PREFIX: &str = "guessed.";
+
+/// The mark of a guess in `text`: its kind, and 32 bits that are those of no other value.
+pub(super) fn mark(guess: &Guess, text: &str, key: &IdentityKey) -> String {
+    let digest = Sha256::new().chain_update(key).chain_update(&text[guess.range.clone()]).finalize();
+    let identity: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    super::mark(&format!("{PREFIX}{}.{identity}", guess.kind))
 }
 
 /// Reads what stands around a beginning at a byte.
@@ -119,51 +133,56 @@ pub(super) fn find(text: &str) -> Vec<Guess> {
         from = hit.start() + 1;
         let Some(mut guess) = rule(bytes, hit.start()) else { continue };
         if matches!(guess.kind, assigned::VALUE | formats::BEARER)
-            && let Some(known) = find(&text[guess.range.clone()]).first()
+            && let Some(kind) = format_of(searcher, &bytes[guess.range.clone()])
         {
-            guess.kind = known.kind;
-        }
-        if found.last().is_some_and(|last| guess.range.start < last.range.end) {
-            continue;
+            guess.kind = kind;
         }
         from = from.max(guess.range.end);
-        let secret = (guess.kind == formats::AWS).then(|| formats::aws_secret(bytes, &guess.range)).flatten();
+        found
+            .extend((guess.kind == formats::AWS).then(|| formats::aws_secret(bytes, &guess.range)).flatten());
         found.push(guess);
-        if let Some(secret) = secret {
-            from = from.max(secret.range.end);
-            found.push(secret);
-            found.sort_by_key(|guess| guess.range.start);
-        }
     }
-    found.dedup_by(|later, earlier| later.range.start < earlier.range.end);
+    found.sort_by_key(|guess| guess.range.start);
+    found.dedup_by(|later, earlier| {
+        let overlaps = later.range.start < earlier.range.end;
+        earlier.range.end = if overlaps { earlier.range.end.max(later.range.end) } else { earlier.range.end };
+        overlaps
+    });
     found
 }
 
-/// Values by their kinds, in the order in which they were met: the same one has the same name again.
-#[derive(Default)]
-pub(super) struct Names {
-    met: Vec<(&'static str, String)>,
+/// The format of a token that stands in a value.
+fn format_of(searcher: &Searcher, value: &[u8]) -> Option<&'static str> {
+    searcher
+        .find_iter(value)
+        .filter_map(|hit| ANCHORS[hit.pattern().as_usize()].1(value, hit.start()))
+        .map(|guess| guess.kind)
+        .find(|kind| !matches!(*kind, assigned::VALUE | formats::BEARER))
 }
 
-impl Names {
-    /// `guessed.KIND`, and for a second value of the kind `guessed.KIND.2`.
-    pub(super) fn name(&mut self, kind: &'static str, value: &str) -> String {
-        let of_kind = self.met.iter().filter(|(of, _)| *of == kind);
-        let number = match of_kind.clone().position(|(_, known)| known == value) {
-            Some(at) => at + 1,
-            None => {
-                let number = of_kind.count() + 1;
-                self.met.push((kind, value.to_owned()));
-                number
-            }
-        };
-        if number == 1 { format!("guessed.{kind}") } else { format!("guessed.{kind}.{number}") }
+/// Length of the run of bytes from `at` on for which `is` holds: `most`, or one more where it is longer. Whatever stands in
+/// a text is run through a bounded number of times, so that the cost of guessing grows with its length alone.
+fn run(bytes: &[u8], at: usize, most: usize, is: impl Fn(u8) -> bool) -> usize {
+    let length = bytes[at.min(bytes.len())..].iter().take(most + 1).take_while(|byte| is(**byte)).count();
+    #[cfg(test)]
+    tests::STEPS.with(|steps| steps.set(steps.get() + length + 1));
+    length
+}
+
+/// Bytes of a sequence that colours text at a terminal.
+const COLOUR: usize = 16;
+
+/// Length of the sequences at a byte that colour what follows (`grep --color`).
+fn colours(bytes: &[u8], at: usize) -> usize {
+    let mut length = 0;
+    while bytes[at + length..].starts_with(b"\x1b[") && length < 4 * COLOUR {
+        let numbers = run(bytes, at + length + 2, COLOUR, |byte| byte.is_ascii_digit() || byte == b';');
+        if !bytes.get(at + length + 2 + numbers).is_some_and(u8::is_ascii_alphabetic) {
+            break;
+        }
+        length += numbers + 3;
     }
-}
-
-/// Length of the run of bytes from `at` on for which `is` holds.
-fn run(bytes: &[u8], at: usize, is: impl Fn(u8) -> bool) -> usize {
-    bytes[at.min(bytes.len())..].iter().take_while(|byte| is(**byte)).count()
+    length
 }
 
 const fn is_word(byte: u8) -> bool {
@@ -215,13 +234,18 @@ fn is_body(value: &[u8]) -> bool {
 
 /// Whether letters and digits are mixed as they are in no word, name or number.
 fn is_random(value: &[u8]) -> bool {
+    is_mixed(value) && is_body(value)
+}
+
+/// Whether letters and digits stand side by side, several times.
+fn is_mixed(value: &[u8]) -> bool {
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     let mixes = |pair: &[u8]| {
         pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic()
             || pair[1].is_ascii_digit() && pair[0].is_ascii_alphabetic()
     };
     let mixed = value.windows(2).filter(|pair| mixes(pair)).count();
-    digits >= 2 && mixed >= 3 && is_body(value)
+    digits >= 2 && mixed >= 3
 }
 
 #[cfg(test)]

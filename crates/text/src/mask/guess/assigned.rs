@@ -1,6 +1,6 @@
 //! Values that are assigned to a name which says that they are secret.
 
-use super::{Guess, is_random, is_word, run};
+use super::{Guess, colours, is_random, is_word, run};
 
 pub(super) const VALUE: &str = "value";
 /// Characters of a value at least, and at most.
@@ -32,13 +32,29 @@ fn is_name(byte: u8) -> bool {
     is_word(byte) || byte == b'-' || byte == b'.'
 }
 
+/// Blanks around a sign, and backslashes before a quote, at most.
+const BLANKS: usize = 64;
+const ESCAPES: usize = 3;
+
 fn assigned(bytes: &[u8], at: usize, is_secret: impl Fn(&str) -> bool) -> Option<Guess> {
-    let end = at + run(bytes, at, is_name);
-    let mut next = end + run(bytes, end, |byte| byte == b'"' || byte == b'\'').min(1);
-    next += run(bytes, next, |byte| byte == b' ');
-    // `=`, `:`, `:=` and `=>`, but no comparison and no path.
-    let sign = run(bytes, next, |byte| b"=:>".contains(&byte));
-    if !matches!(&bytes[next..next + sign], b"=" | b":" | b":=" | b"=>") {
+    let end = at + run(bytes, at, NAME, is_name);
+    if end - at > NAME {
+        return None;
+    }
+    let is_blank = |byte: u8| byte == b' ' || byte == b'\t';
+    let is_escape = |byte: u8| byte == b'\\';
+    let mut next = end + colours(bytes, end);
+    next += run(bytes, next, ESCAPES, is_escape);
+    next += usize::from(bytes.get(next).is_some_and(|byte| b"\"'".contains(byte)));
+    next += run(bytes, next, BLANKS, is_blank);
+    // `=`, `:`, `:=` and `=>`, also as an address has them, but no comparison and no path.
+    let sign = match bytes.get(next..next + 3) {
+        Some([b'%', b'3', b'D' | b'd' | b'A' | b'a']) => 3,
+        _ => run(bytes, next, 2, |byte| b"=:>".contains(&byte)),
+    };
+    if !(matches!(bytes.get(next..next + sign)?, b"=" | b":" | b":=" | b"=>")
+        || sign == 3 && bytes[next] == b'%')
+    {
         return None;
     }
     let before = bytes[..at].iter().rev().take(NAME).take_while(|byte| is_name(**byte)).count();
@@ -48,20 +64,26 @@ fn assigned(bytes: &[u8], at: usize, is_secret: impl Fn(&str) -> bool) -> Option
         return None;
     }
     next += sign;
-    next += run(bytes, next, |byte| byte == b' ');
-    let quote = bytes.get(next).copied().filter(|byte| b"\"'`".contains(byte));
-    let start = next + usize::from(quote.is_some());
-    let is_value = |byte: u8| byte.is_ascii_graphic() && !b"\"'`,;()[]{}<>|\\".contains(&byte);
-    let length = run(bytes, start, is_value);
+    next += colours(bytes, next);
+    next += run(bytes, next, BLANKS, is_blank);
+    let escapes = run(bytes, next, ESCAPES, is_escape);
+    let quote = bytes.get(next + escapes).copied().filter(|byte| b"\"'`".contains(byte));
+    let start = next + quote.map_or(0, |_| escapes + 1);
+    let length = run(bytes, start, *LENGTHS.end(), is_of_value);
     let found = &bytes[start..start + length];
     let after = bytes.get(start + length).copied();
     let is_whole = match quote {
-        Some(quote) => after == Some(quote),
+        Some(quote) => after == Some(if escapes > 0 { b'\\' } else { quote }),
         // What goes on so is a call, an index, or a place in code.
         None => after.is_none_or(|after| !b"([{\"'`".contains(&after)),
     };
     let fits = is_whole && LENGTHS.contains(&length) && is_random(found) && !is_known_kind(found);
     fits.then_some(Guess { range: start..start + length, kind: VALUE })
+}
+
+/// Whether a byte may be part of a value that is assigned.
+pub(super) fn is_of_value(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !b"\"'`,;()[]{}<>|\\".contains(&byte)
 }
 
 /// Whether a value is of a kind that is no secret by itself: a UUID, a digest that says so, an address, a variable.
@@ -79,11 +101,11 @@ fn is_known_kind(value: &[u8]) -> bool {
             .any(|with| starts(with))
         || memchr::memmem::find(value, b"://").is_some()
         || memchr::memmem::find(value, b"::").is_some()
-        || is_words(value)
+        || is_compound_word(value)
 }
 
 /// Whether all parts between signs are words or short numbers.
-fn is_words(value: &[u8]) -> bool {
+fn is_compound_word(value: &[u8]) -> bool {
     value.split(|byte| !byte.is_ascii_alphanumeric()).all(|part| {
         let letters = part.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
         // `v2`, `sha256`, `2024`, `key1`.

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use super::assigned::is_of_value;
 use super::formats::{PRIVATE_KEY_BYTES, open_private_key};
-use super::{ANCHORS, Names, find, has_anchor, is_url_safe};
+use super::{ANCHORS, IdentityKey, find, has_anchor, is_url_safe, mark};
 
 /// Bytes before what is told next that are read with it: a name before its value, an id before its secret.
 const CONTEXT: usize = 1024;
@@ -24,7 +25,7 @@ pub struct GuessStream {
     /// What was told last, and what is held back from `told` on.
     text: String,
     told: usize,
-    names: Names,
+    key: IdentityKey,
     /// Whether what comes next stands behind text that is lost.
     is_behind_gap: bool,
 }
@@ -36,8 +37,8 @@ impl fmt::Debug for GuessStream {
 }
 
 impl GuessStream {
-    pub(in crate::mask) fn new(is_on: bool) -> Self {
-        Self { is_off: !is_on, ..Self::default() }
+    pub(in crate::mask) fn new(is_on: bool, key: IdentityKey) -> Self {
+        Self { is_off: !is_on, key, ..Self::default() }
     }
 
     /// Text that a piece completes.
@@ -73,7 +74,7 @@ impl GuessStream {
         if !self.is_behind_gap {
             return true;
         }
-        let word = self.text.bytes().take_while(|byte| is_of_word(*byte)).count();
+        let word = self.text.bytes().take_while(|byte| is_of_value(*byte)).count();
         if word == self.text.len() && word < WORD && !ends {
             return false;
         }
@@ -88,7 +89,7 @@ impl GuessStream {
     /// Up to where nothing changes whatever comes.
     fn settled(&self) -> usize {
         let bytes = self.text.as_bytes();
-        let word = bytes.iter().rev().take_while(|byte| is_of_word(**byte)).count();
+        let word = bytes.iter().rev().take_while(|byte| is_of_value(**byte)).count();
         let start = bytes.len() - word;
         let settled = if word <= WORD && may_become_secret(bytes, start) { start } else { bytes.len() };
         let key = open_private_key(bytes).filter(|start| bytes.len() - start < PRIVATE_KEY_BYTES);
@@ -103,14 +104,14 @@ impl GuessStream {
                     continue;
                 }
                 out.push_str(&self.text[self.told..guess.range.start.max(self.told)]);
-                let name = self.names.name(guess.kind, &self.text[guess.range.clone()]);
-                out.push_str(&crate::mask::mark(&name));
+                out.push_str(&mark(&guess, &self.text, &self.key));
                 self.told = guess.range.end;
             }
             out.push_str(&self.text[self.told..settled]);
             self.told = settled;
         }
-        let keep = open_private_key(self.text.as_bytes()).unwrap_or(usize::MAX);
+        let is_near = |start: &usize| self.text.len() - start < PRIVATE_KEY_BYTES;
+        let keep = open_private_key(self.text.as_bytes()).filter(is_near).unwrap_or(usize::MAX);
         let from = crate::grapheme::floor(&self.text, self.told.saturating_sub(CONTEXT).min(keep));
         self.text.drain(..from);
         self.told -= from;
@@ -132,26 +133,4 @@ fn may_become_secret(bytes: &[u8], start: usize) -> bool {
         && word.iter().any(u8::is_ascii_alphabetic);
     let line = memchr::memrchr(b'\n', &bytes[..start]).map_or(0, |end| end + 1);
     begins || mixes || has_anchor(&bytes[line.max(start.saturating_sub(NAME))..])
-}
-
-/// Whether a byte may be part of a secret.
-const fn is_of_word(byte: u8) -> bool {
-    byte.is_ascii_graphic()
-        && !matches!(
-            byte,
-            b'"' | b'\''
-                | b'`'
-                | b','
-                | b';'
-                | b'('
-                | b')'
-                | b'['
-                | b']'
-                | b'{'
-                | b'}'
-                | b'<'
-                | b'>'
-                | b'|'
-                | b'\\'
-        )
 }

@@ -1,6 +1,14 @@
+use std::cell::Cell;
+
 use proptest::prelude::*;
 
 use super::super::Masker;
+use super::ANCHORS;
+
+thread_local! {
+    /// Bytes that were run through on this thread.
+    pub(super) static STEPS: Cell<usize> = const { Cell::new(0) };
+}
 
 /// A body of letters and digits as a format has it, which stands in no list of examples.
 fn body(length: usize) -> String {
@@ -37,7 +45,24 @@ pub(in crate::mask) fn canaries() -> Vec<(&'static str, String)> {
 }
 
 fn masked(text: &str) -> String {
-    Masker::new(&[]).unwrap().mask_entering(text).text.into_owned()
+    without_identities(&Masker::new(&[]).unwrap().mask_entering(text).text)
+}
+
+/// A text whose marks have no identity.
+fn without_identities(text: &str) -> String {
+    let mut parts = text.split('⟧').peekable();
+    let mut out = String::new();
+    while let Some(part) = parts.next() {
+        let is_identity = |end: &str| end.len() == 8 && end.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match part.rsplit_once('.').filter(|(_, end)| is_identity(end)) {
+            Some((before, _)) if before.contains("⟦secret:guessed.") && parts.peek().is_some() => {
+                out += before
+            }
+            _ => out += part,
+        }
+        out += if parts.peek().is_some() { "⟧" } else { "" };
+    }
+    out
 }
 
 #[test]
@@ -87,12 +112,175 @@ fn what_is_assigned_or_sent_with_a_request_is_masked_without_its_name() {
 }
 
 #[test]
-fn the_same_value_has_the_same_mark_and_another_one_another() {
+fn a_value_has_one_mark_in_all_texts_and_another_one_another_by_its_key() {
+    let masker = Masker::new(&[]).unwrap();
     let (one, two) = (&canaries()[1].1, &canaries()[2].1);
-    assert_eq!(
-        masked(&format!("{one} {two} {one}")),
-        "⟦secret:guessed.github⟧ ⟦secret:guessed.github.2⟧ ⟦secret:guessed.github⟧"
+    let marked = |masker: &Masker, text: &str| masker.mask_entering(text).text.into_owned();
+    let (first, second) = (marked(&masker, one), marked(&masker, two));
+    assert_ne!(first, second);
+    assert_eq!(marked(&masker, &format!("{two} {one} {two}")), format!("{second} {first} {second}"));
+    let mut stream = masker.guess_stream();
+    assert_eq!(stream.push(&format!("{two}\n")) + &stream.finish(), format!("{second}\n"));
+    assert_ne!(marked(&masker.identifying_by([7; 16]), one), first, "who lacks the key confirms no value");
+}
+
+#[test]
+fn a_secret_is_found_behind_escapes_quotes_and_colours() {
+    let (token, value) = (&canaries()[1].1, body(24));
+    let github = "⟦secret:guessed.github⟧";
+    for before in [
+        "{\"log\":\"first\\n",
+        "a\\\\n",
+        "a\\t",
+        "u=a%3D",
+        "u=a%3d",
+        "\x1b[32m",
+        "\x1b[01;31m\x1b[K",
+        "\\u001b[32m",
+        "\\x1b[m",
+        "\\033[0m",
+        "\\u0022",
+        "\\x22",
+        "k_",
+        "k-",
+    ] {
+        assert_eq!(masked(&format!("{before}{token}\\n")), format!("{before}{github}\\n"));
+    }
+    let coloured = format!("\x1b[31m{}\x1b[m\x1b[K{}\n", &token[..4], &token[4..]);
+    assert_eq!(masked(&coloured), format!("\x1b[31m{github}\n"));
+    for (before, after) in [
+        ("API_KEY=\\\"", "\\\"\\n"),
+        ("{\\\"api_key\\\": \\\"", "\\\"}"),
+        ("{\\\\\\\"api_key\\\\\\\":\\\\\\\"", "\\\\\\\"}"),
+        ("API_KEY=\t", "\n"),
+        ("API_KEY\t:\t'", "'"),
+        ("api_key%3D", "\n"),
+        ("X=1\\nAPI_KEY=", "\\nY"),
+        ("\x1b[31mAPI_KEY\x1b[m\x1b[K=", "\n"),
+    ] {
+        assert_eq!(
+            masked(&format!("{before}{value}{after}")),
+            format!("{before}⟦secret:guessed.value⟧{after}")
+        );
+    }
+    // Part of a longer word is none.
+    for before in ["x", "0", "\\q", "%3", "[32m"] {
+        assert_eq!(masked(&format!("{before}{token}\n")), format!("{before}{token}\n"));
+    }
+}
+
+#[test]
+fn every_secret_beside_the_id_of_a_key_is_masked() {
+    let (id, token) = (&canaries()[0].1, &canaries()[1].1);
+    let secret = format!("{}/{}", body(20), &body(39)[20..]);
+    let text = format!("{id} {token} {secret} {token}\n");
+    let kinds =
+        ["aws_key_id", "github", "aws_secret", "github"].map(|kind| format!("⟦secret:guessed.{kind}⟧"));
+    assert_eq!(masked(&text), format!("{}\n", kinds.join(" ")));
+}
+
+#[test]
+fn a_private_key_is_masked_as_programs_print_it() {
+    let begin = format!("-----BEGIN {} KEY-----", "PRIVATE");
+    let end = begin.replace("BEGIN", "END");
+    let lines = [body(64), body(64).replace('q', "/"), "q7Zk2VbN9x==".to_owned()];
+    let key = |before: &str, between: &str| {
+        format!("{begin}{between}{before}{}{between}{before}{end}", lines.join(&format!("{between}{before}")))
+    };
+    for text in [
+        key("", "\n"),
+        key("", "\r\n"),
+        key("", "\\n"),
+        key("", " "),
+        key("    ", "\n"),
+        key("> ", "\n"),
+        key("+", "\n"),
+        key("-", "\n"),
+        key("12:", "\n"),
+        key("    12\t", "\n"),
+        key("\x1b[32m+", "\x1b[m\n"),
+        key("\"", "\\n\" +\n"),
+        key("", "\n").replace('/', "\\/"),
+        format!(
+            "{begin}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,{}\n\n{}\n{end}",
+            "3F9A1C7E".repeat(4),
+            lines.join("\n")
+        ),
+    ] {
+        assert_eq!(masked(&format!("{text}\nZ=1\n")), "⟦secret:guessed.private_key⟧\nZ=1\n", "{text}");
+    }
+    let cut = format!("{begin}\n{}\nand so on\n", lines.join("\n"));
+    assert_eq!(masked(&cut), "⟦secret:guessed.private_key⟧\nand so on\n");
+}
+
+#[test]
+fn code_between_the_lines_of_a_private_key_stays_as_it_is() {
+    let begin = format!("-----BEGIN {} KEY-----", "PRIVATE");
+    let code = format!(
+        "BEGIN = \"{begin}\"\ndef strip(text):\n    # honest code between the two markers, which nobody would call a key\n    \
+         lines = [line for line in text.splitlines() if line]\n    start = lines.index(BEGIN)\n    return \
+         lines[start + 1:lines.index(\"{}\")]\n",
+        begin.replace("BEGIN", "END")
     );
+    assert_eq!(masked(&code), code);
+    let digest = format!("const A: &str = \"{begin}\";\nconst B: &str = \"{}\";\n", "3f9a1c7e".repeat(8));
+    assert_eq!(masked(&digest), digest);
+}
+
+#[test]
+fn a_password_in_an_address_is_masked_unless_it_is_an_example() {
+    for password in
+        ["hunter2secret", "s3cr3tPassw0rd99", "correcthorsebattery", "p4ss", "kX9vLq2mZt7pW4", "user.X9v"]
+    {
+        let text = format!("postgres://me:{password}@db.example.org/x");
+        assert_eq!(
+            masked(&text),
+            "postgres://me:⟦secret:guessed.url_password⟧@db.example.org/x",
+            "{password}"
+        );
+    }
+    for password in [
+        "password",
+        "pass",
+        "test1234",
+        "my-password",
+        "mysecretpassword1",
+        "8080",
+        "changeme9",
+        "postgres",
+        "me",
+        "bird",
+    ] {
+        let text = format!("postgres://me:{password}@db.example.org/x");
+        assert_eq!(masked(&text), text);
+    }
+}
+
+/// Bytes that guessing runs through for one byte of a text, at most.
+const STEPS_PER_BYTE: usize = 200;
+
+#[test]
+fn guessing_costs_in_proportion_to_the_text_whatever_is_repeated_in_it() {
+    let cost = |text: &str| {
+        STEPS.set(0);
+        let _masked = Masker::new(&[]).unwrap().mask_entering(text);
+        STEPS.get()
+    };
+    let begin = format!("-----BEGIN {} KEY-----", "PRIVATE");
+    let mut parts: Vec<String> = ANCHORS
+        .iter()
+        .flat_map(|(anchor, _)| ["=", "_", ".", "\\n", "a1B="].map(|end| format!("{anchor}{end}")))
+        .collect();
+    parts.extend([begin.clone(), format!("{begin}\n{}", body(64)), format!("TOKEN={}\n", body(24))]);
+    parts.extend(canaries().into_iter().map(|(_, secret)| secret));
+    let anchors = ANCHORS.iter().map(|(anchor, _)| ((*anchor).to_owned(), 1 << 20));
+    for (part, bytes) in parts.into_iter().map(|part| (part, 1 << 16)).chain(anchors) {
+        let cost = cost(&part.repeat(bytes / part.len()));
+        assert!(cost <= STEPS_PER_BYTE * bytes, "{part:?}: {cost}");
+    }
+    let honest: String =
+        (0..40_000).map(|line| format!("TOKEN={line:08x}{}\n", "3f9a1c7e5b2d8064".repeat(2))).collect();
+    assert!(cost(&honest) <= STEPS_PER_BYTE * honest.len());
 }
 
 #[test]
@@ -130,7 +318,7 @@ fn streamed(text: &str, cuts: &[usize]) -> String {
         told += &stream.push(&text[from..cut]);
         from = cut;
     }
-    told + &stream.finish()
+    without_identities(&(told + &stream.finish()))
 }
 
 #[test]
@@ -161,7 +349,7 @@ fn a_prompt_is_told_at_once_and_a_word_once_it_ends() {
     let secret = body(24);
     assert_eq!(stream.push("TOKEN="), "");
     assert_eq!(stream.push(&secret), "");
-    assert_eq!(stream.push("\n"), "TOKEN=⟦secret:guessed.value⟧\n");
+    assert_eq!(without_identities(&stream.push("\n")), "TOKEN=⟦secret:guessed.value⟧\n");
     assert_eq!(stream.push(&secret[..20]), "");
     stream.skip();
     assert_eq!(stream.push(&format!("{} and on", &secret[4..])), " and on");
