@@ -17,7 +17,7 @@ use store::home::{
     stray_log,
 };
 use store::instance::{About, Instance, InstanceError, InstanceId, Instances};
-use store::{ServerOptions, Store, StoreError, StoreId};
+use store::{Principal, ServerOptions, Store, StoreError, StoreId};
 use text::bytes::size;
 use text::terminal::visible;
 use workspace::StoreGuard;
@@ -163,6 +163,7 @@ pub(crate) fn open(
         opened => opened?,
     };
     let Opened { home, guard, instance, store } = opened;
+    let masker = masker.identifying_by(runtime.block_on(store.identity(&Principal::Owner))?.store.0);
     let id = match &instance {
         Some(instance) => instance.id(),
         None => new_id(&clock)?,

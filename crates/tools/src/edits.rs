@@ -19,6 +19,7 @@ mod paths;
 mod replace;
 mod unified;
 
+pub(crate) use lines::BOM;
 pub use miss::{DifferenceKind, LineDifference, Miss, MissReason, Nearest};
 pub use patch::{FileAction, FilePatch, Patch, PatchError};
 pub use replace::{Replaced, replace};

@@ -121,4 +121,6 @@ mod hostile_path_tests;
 #[cfg(test)]
 mod relocating_tests;
 #[cfg(test)]
+mod secret_tests;
+#[cfg(test)]
 mod tests;

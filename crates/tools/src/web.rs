@@ -17,6 +17,7 @@ use egress::{Client, ClientOptions, Gate, HostPort, Purpose, Reach, Redirects, R
 use model::Cancel;
 use percent_encoding::percent_decode_str;
 use policy::CallMark;
+use text::mask::MARK;
 use tokio::runtime::Handle;
 
 use crate::tool::{Tool, ToolScope};
@@ -85,7 +86,7 @@ fn waiting<T>(cancel: &Cancel, work: impl Future<Output = Result<T, String>>) ->
 /// anywhere, whoever wrote it there (spec: security §11).
 fn holds_secret(scope: &ToolScope, text: &str) -> bool {
     let decoded = percent_decode_str(text).decode_utf8_lossy();
-    [text, &decoded].iter().any(|text| text.contains("⟦secret:") || scope.masker.mask(text).text != *text)
+    [text, &decoded].iter().any(|text| text.contains(MARK) || scope.masker.mask(text).text != *text)
 }
 
 /// The host of an address, as policy compares hosts.

@@ -90,16 +90,21 @@ fn s11_a_file_keeps_its_secret_whatever_tool_changes_it() {
     let is = |name: &str| {
         assert_eq!(fs::read_to_string(&file).unwrap(), format!("TOKEN={}\nname = {name}\n", github()));
     };
-    let mark = "TOKEN=⟦secret:guessed.github⟧\nname = ";
     let read = call("read", &json!({"path": "conf.txt"}));
+    turn(&world, "read", &[std::slice::from_ref(&read)]);
+    let read_as = told(&world, "read");
+    let at = read_as.find("⟦secret:guessed.github.").unwrap();
+    let shown = &read_as[at..=at + read_as[at..].find('⟧').unwrap() + 2];
+    let mark = format!("TOKEN={shown}\nname = ");
     let edit = json!({"path": "conf.txt", "old": format!("{mark}one"), "new": format!("{mark}two")});
     assert_eq!(turn(&world, "edit", &[std::slice::from_ref(&read), &[call("edit", &edit)]]), [""; 0]);
     is("two");
     let write = json!({"path": "conf.txt", "content": format!("{mark}three\n")});
     assert_eq!(turn(&world, "write", &[std::slice::from_ref(&read), &[call("write", &write)]]), [""; 0]);
     is("three");
-    let patch = "*** Begin Patch\n*** Update File: conf.txt\n@@\n TOKEN=⟦secret:guessed.github⟧\n-name = three\n\
-                 +name = four\n*** End Patch\n";
+    let patch = format!(
+        "*** Begin Patch\n*** Update File: conf.txt\n@@\n TOKEN={shown}\n-name = three\n+name = four\n*** End Patch\n"
+    );
     turn(&world, "patch", &[&[read], &[call("patch", &json!({"patch": patch}))]]);
     is("four");
     // Where the secret is not, its mark is refused.
@@ -107,6 +112,21 @@ fn s11_a_file_keeps_its_secret_whatever_tool_changes_it() {
     turn(&world, "other", &[&[other]]);
     assert!(!world.path("project/other.txt").exists());
     assert!(told(&world, "other").contains("stands for a secret"));
+}
+
+/// The page is given in two parts, and a secret stands where it is cut.
+#[test]
+fn s11_a_secret_is_masked_where_a_page_is_cut() {
+    let page = format!("{} {} end\n", "word ".repeat(3_996).trim_end(), github());
+    let site = Site::start(move |_| answer("text/plain", &page));
+    let world = in_project(&named(&[&site]));
+    let parts = [0, 20_000].map(|from| call("web_fetch", &json!({"url": site.url("/page"), "from": from})));
+    turn(&world, "parts", &[&parts]);
+    let told = told(&world, "parts");
+    for at in [4, 20, 30] {
+        assert!(!told.contains(&github()[at..at + 6]), "{at}: {told}");
+    }
+    assert!(told.contains("⟦secret:guessed."), "{told}");
 }
 
 #[test]
@@ -145,7 +165,7 @@ fn s11_at_a_terminal_a_person_is_asked_and_may_send_a_mark() {
     terminal.types("\u{4}");
     assert_eq!(terminal.ended(), Some(0));
     let told = told(&world, "main");
-    assert!(told.contains("It is ⟦secret:guessed.github⟧.") && !told.contains(&github()), "{told}");
+    assert!(told.contains("It is ⟦secret:guessed.github.") && !told.contains(&github()), "{told}");
 }
 
 #[test]

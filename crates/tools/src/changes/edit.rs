@@ -99,11 +99,17 @@ impl FileEdit<'_> {
     }
 }
 
-/// Edits as a unified diff.
-pub(crate) fn difference(edits: &[FileEdit<'_>]) -> String {
+/// Edits as a unified diff of files as they are shown: of a part of a file it could not be told what is secret.
+pub(crate) fn difference(scope: &ToolScope, edits: &[FileEdit<'_>]) -> String {
+    let shown = |bytes: &[u8]| match std::str::from_utf8(bytes) {
+        Ok(text) => scope.masker.mask_entering(text).text.into_owned().into_bytes(),
+        Err(_) => bytes.to_vec(),
+    };
     let of = |edit: &FileEdit<'_>| {
-        let before = edit.before.as_ref().map(|before| before.bytes.as_slice());
-        file_difference(&edit.root.shown(&edit.path).display().to_string(), before, edit.after.as_deref())
+        let before = edit.before.as_ref().map(|before| shown(&before.bytes));
+        let after = edit.after.as_deref().map(shown);
+        let name = edit.root.shown(&edit.path).display().to_string();
+        file_difference(&name, before.as_deref(), after.as_deref())
     };
     edits.iter().map(of).collect()
 }

@@ -1,7 +1,7 @@
 //! A text as lines, whatever ends them.
 
 /// The mark some editors write at the start of a file.
-pub(super) const BOM: char = '\u{feff}';
+pub(crate) const BOM: char = '\u{feff}';
 
 /// How a line ends. A carriage return alone ends none: it is part of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

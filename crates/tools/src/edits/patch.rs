@@ -21,6 +21,17 @@ pub struct FilePatch {
     pub(super) hunks: Vec<Hunk>,
 }
 
+impl FilePatch {
+    /// The same with the lines that are looked for in the file changed by `line`.
+    #[must_use]
+    pub fn with_old_lines(mut self, line: impl Fn(&str) -> String) -> Self {
+        for old in self.hunks.iter_mut().flat_map(|hunk| &mut hunk.lines).filter(|line| line.kind.is_old()) {
+            old.content = line(&old.content);
+        }
+        self
+    }
+}
+
 /// What becomes of a file. Paths are as the patch names them, without the prefixes of git: they may lead anywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileAction {

@@ -5,10 +5,10 @@ use policy::{PathAccess, PathUse};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::marks::put_back;
+use super::marks::ShownFile;
 use super::place;
 use crate::changes::{FileEdit, apply, difference, found};
-use crate::edits::replace;
+use crate::edits::{MissReason, replace};
 use crate::tool::{CallScope, ToolScope};
 
 pub(super) const DESCRIPTION: &str = "Replace a passage of a file. The old text must stand there exactly, and once unless \
@@ -43,18 +43,22 @@ fn planned<'s>(
     read.push(before.digest);
     let text = std::str::from_utf8(&before.bytes)
         .map_err(|_| format!("{} is no text in UTF-8: it is not edited", asked.path))?;
-    let with_secrets = |said: &str| put_back(scope, text, said.to_owned());
-    let marked = |why: String| format!("{}: {why}", asked.path);
-    let (old, new) = (with_secrets(&asked.old).map_err(marked)?, with_secrets(&asked.new).map_err(marked)?);
-    let done =
-        replace(text, &old, &new, asked.replace_all).map_err(|miss| format!("{}: {miss}", asked.path))?;
-    let after = Some(done.text.into_bytes());
+    let file = ShownFile::new(scope, text);
+    let replaced = |old: &str| replace(file.shown(), old, &asked.new, asked.replace_all);
+    // A secret that is known otherwise is named by its mark.
+    let done = replaced(&asked.old).or_else(|miss| match miss.reason {
+        MissReason::NotFound(_) => replaced(&scope.masker.mask_entering(&asked.old).text).map_err(|_| miss),
+        _ => Err(miss),
+    });
+    let done = done.map_err(|miss| format!("{}: {miss}", asked.path))?;
+    let after = file.with_secrets(&done.text).map_err(|why| format!("{}: {why}", asked.path))?;
+    let after = Some(after.into_bytes());
     let edit = FileEdit { root: place.root, path: place.path, before: Some(before), after, mode: None };
     Ok((edit, done.count, done.line))
 }
 
 pub(super) fn preview(scope: &ToolScope, asked: &Arguments) -> Result<String, String> {
-    planned(scope, asked, &mut Vec::new()).map(|(edit, ..)| difference(&[edit]))
+    planned(scope, asked, &mut Vec::new()).map(|(edit, ..)| difference(scope, &[edit]))
 }
 
 pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use workspace::RelativePath;
 
-use super::marks::put_back;
+use super::marks::ShownFile;
 use super::place;
 use crate::changes::{FileEdit, FoundFile, apply, difference, found};
 use crate::edits::{FileAction, FilePatch, Patch};
@@ -37,8 +37,6 @@ pub(super) fn paths(scope: &ToolScope, asked: &Arguments) -> Vec<PathUse> {
 struct PatchPlan<'s> {
     scope: &'s ToolScope,
     edits: Vec<FileEdit<'s>>,
-    /// Whether the patch holds marks of secrets: then it is one of the masked text.
-    has_marks: bool,
 }
 
 impl<'s> PatchPlan<'s> {
@@ -50,14 +48,12 @@ impl<'s> PatchPlan<'s> {
                     if self.text(path)?.is_some() {
                         return Err(format!("{path} is there already: update it, or delete it first"));
                     }
-                    let text = file.apply("").map_err(|miss| format!("{path}: {miss}"))?;
-                    let text = put_back(self.scope, "", text).map_err(|why| format!("{path}: {why}"))?;
+                    let text = self.applied(path, file, "")?;
                     self.set(path, Some(text), executable(None, file.executable))?;
                 }
                 FileAction::Delete { path } => {
-                    let text = self.existing(path)?;
                     // A deletion that names lines names all of them.
-                    file.apply(&text).map_err(|miss| format!("{path}: {miss}"))?;
+                    self.patched(path, file)?;
                     self.set(path, None, None)?;
                 }
                 FileAction::Update { path } => {
@@ -80,18 +76,20 @@ impl<'s> PatchPlan<'s> {
     }
 
     fn patched(&mut self, path: &str, file: &FilePatch) -> Result<String, String> {
-        let text = self.existing(path)?;
-        if !self.has_marks {
-            return file.apply(&text).map_err(|miss| format!("{path}: {miss}"));
-        }
-        let masked = self.scope.masker.mask_entering(&text).text;
-        let applied = file.apply(&masked).map_err(|miss| format!("{path}: {miss}"))?;
-        put_back(self.scope, &text, applied).map_err(|why| format!("{path}: {why}"))
+        let text = self.text(path)?.ok_or_else(|| format!("{path} is not there"))?;
+        self.applied(path, file, &text)
     }
 
-    /// The text of a file that has to be there.
-    fn existing(&mut self, path: &str) -> Result<String, String> {
-        self.text(path)?.ok_or_else(|| format!("{path} is not there"))
+    /// What a patch makes of a text, of which it is one as that is shown.
+    fn applied(&self, path: &str, file: &FilePatch, text: &str) -> Result<String, String> {
+        let before = ShownFile::new(self.scope, text);
+        // A secret that is known otherwise is named by its mark.
+        let masked = |line: &str| self.scope.masker.mask_entering(line).text.into_owned();
+        let applied = file
+            .apply(before.shown())
+            .or_else(|miss| file.clone().with_old_lines(masked).apply(before.shown()).map_err(|_| miss));
+        let applied = applied.map_err(|miss| format!("{path}: {miss}"))?;
+        before.with_secrets(&applied).map_err(|why| format!("{path}: {why}"))
     }
 
     /// The text of a path as it is by then; none where there is no file.
@@ -161,7 +159,7 @@ fn planned<'s>(
     read: &mut Vec<Digest>,
 ) -> Result<Vec<FileEdit<'s>>, String> {
     let patch = Patch::parse(&asked.patch).map_err(|error| error.to_string())?;
-    let mut plan = PatchPlan { scope, edits: Vec::new(), has_marks: asked.patch.contains(text::mask::MARK) };
+    let mut plan = PatchPlan { scope, edits: Vec::new() };
     let followed = plan.follow(&patch);
     read.extend(plan.edits.iter().filter_map(|edit| Some(edit.before.as_ref()?.digest)));
     followed?;
@@ -174,7 +172,7 @@ fn planned<'s>(
 }
 
 pub(super) fn preview(scope: &ToolScope, asked: &Arguments) -> Result<String, String> {
-    Ok(difference(&planned(scope, asked, &mut Vec::new())?))
+    Ok(difference(scope, &planned(scope, asked, &mut Vec::new())?))
 }
 
 pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {

@@ -195,7 +195,7 @@ impl<'s> Relocation<'s> {
 pub(super) fn preview(scope: &ToolScope, asked: &Arguments, kind: RelocationKind) -> Result<String, String> {
     let mut plan = Relocation::plan(scope, asked, kind, &Cancel::never())?;
     match plan.over.take() {
-        Some(over) => Ok(difference(&plan.edits(over)?)),
+        Some(over) => Ok(difference(scope, &plan.edits(over)?)),
         None => plan.change().difference(&plan.subtree),
     }
 }

@@ -1,12 +1,15 @@
 //! `write`: a whole file.
 
+use std::borrow::Cow;
+
 use policy::{PathAccess, PathUse};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::marks::put_back;
+use super::marks::ShownFile;
 use super::place;
 use crate::changes::{FileEdit, apply, difference, found};
+use crate::edits::BOM;
 use crate::tool::{CallScope, ToolScope};
 
 pub(super) const DESCRIPTION: &str = "Write a whole file, new or in the place of one that was read before. Folders on the \
@@ -40,14 +43,27 @@ fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<FileEdit<'s>, 
         }
     }
     let says = before.as_ref().map(|before| String::from_utf8_lossy(&before.bytes)).unwrap_or_default();
-    let text =
-        put_back(scope, &says, asked.content.clone()).map_err(|why| format!("{}: {why}", asked.path))?;
-    let after = Some(text.into_bytes());
+    let content = as_the_file_has_it(&says, &asked.content);
+    let text = ShownFile::new(scope, &says).with_secrets(&content);
+    let after = Some(text.map_err(|why| format!("{}: {why}", asked.path))?.into_bytes());
     Ok(FileEdit { root: place.root, path: place.path, before, after, mode: None })
 }
 
+/// A text with the byte order mark and the CR LF of a file, which nobody sees who reads it.
+fn as_the_file_has_it<'t>(before: &str, content: &'t str) -> Cow<'t, str> {
+    let mut text = Cow::Borrowed(content);
+    let ends_in = |end: &str| before.matches(end).count();
+    if ends_in("\n") > 0 && ends_in("\n") == ends_in("\r\n") && !content.contains('\r') {
+        text = content.replace('\n', "\r\n").into();
+    }
+    if before.starts_with(BOM) && !content.starts_with(BOM) {
+        text.to_mut().insert(0, BOM);
+    }
+    text
+}
+
 pub(super) fn preview(scope: &ToolScope, asked: &Arguments) -> Result<String, String> {
-    Ok(difference(&[planned(scope, asked)?]))
+    Ok(difference(scope, &[planned(scope, asked)?]))
 }
 
 pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {

@@ -59,7 +59,7 @@ fn run(web: &WebScope, call: &CallScope<'_>, asked: &Arguments) -> Result<String
     let fetched = waiting(call.cancel, async {
         egress::fetch(&client, url.clone(), LIMITS, &admits).await.map_err(|error| format!("{url}: {error}"))
     })?;
-    told(&fetched, asked.from)
+    told(call.scope, &fetched, asked.from)
 }
 
 /// Whether a redirect to another host is followed: where policy allows to fetch from it unasked.
@@ -80,13 +80,14 @@ fn admitted(scope: &ToolScope, host: Option<String>) -> Result<(), String> {
 }
 
 /// What the model reads.
-fn told(fetched: &Fetched, from: usize) -> Result<String, String> {
+fn told(scope: &ToolScope, fetched: &Fetched, from: usize) -> Result<String, String> {
     let Fetched { url, redirected_from, status, body, content_type, .. } = fetched;
     let led = redirected_from.first().map_or_else(String::new, |first| format!(", redirected from {first}"));
     let kind = content_type.as_deref().unwrap_or("of no named type");
     let size = text::bytes::size(body.len() as u64);
     let head = format!("{url}{led}: {status}, {kind}, {size}");
-    let text = page::text(fetched);
+    // Masked before it is cut: a part of a secret is none that is found.
+    let text = page::text(fetched).map(|text| scope.masker.mask_entering(&text).text.into_owned());
     if !status.is_success() {
         let said: String = text.unwrap_or_default().chars().take(ERROR_PART).collect();
         return Err(format!("[{head}]\n{said}").trim_end().to_owned());

@@ -147,7 +147,7 @@ pub(super) fn tool(gate: Gate, service: SearchService) -> Tool {
             return Err("the query holds a secret: it is not sent".to_owned());
         }
         waiting(call.cancel, async {
-            let search = search(&gate, &service, &asked.query);
+            let search = search(call.scope, (&gate, &service), &asked.query);
             let found = tokio::time::timeout(TIME, search).await;
             found.unwrap_or_else(|_| Err(format!("it took more than {} s", TIME.as_secs())))
         })
@@ -156,7 +156,11 @@ pub(super) fn tool(gate: Gate, service: SearchService) -> Tool {
     Tool::reaching_out((NAME, DESCRIPTION), run, target, preview)
 }
 
-async fn search(gate: &Gate, service: &SearchService, query: &str) -> Result<String, String> {
+async fn search(
+    scope: &ToolScope,
+    (gate, service): (&Gate, &SearchService),
+    query: &str,
+) -> Result<String, String> {
     // The owner chose the engine and may have it in their own network; it leads nowhere else.
     let client = client(gate, Purpose::Search, Reach::Anywhere)?;
     let request = service.request(&client, query)?;
@@ -179,7 +183,7 @@ async fn search(gate: &Gate, service: &SearchService, query: &str) -> Result<Str
     }
     let mut told = String::new();
     for (number, (title, url, words)) in (1..).zip(found) {
-        let words: String = words.chars().take(SNIPPET).collect();
+        let words: String = scope.masker.mask_entering(&words).text.chars().take(SNIPPET).collect();
         told += &format!("{number}. {title}\n   {url}\n   {words}\n");
     }
     Ok(told)

@@ -18,8 +18,13 @@ const NOT_THE_VALUE: [&str; 14] = [
     "user",
 ];
 
-/// A value of a name with `secret`, `token` or `password`.
+/// A value of a name with `secret`, `token` or `password`; a mark is none.
 pub(super) fn value(bytes: &[u8], at: usize) -> Option<Guess> {
+    let sign = crate::mask::MARK.as_bytes();
+    let is_mark = |begin: usize| bytes[begin..].starts_with(sign);
+    if at.checked_sub(sign.len() - "secret:".len()).is_some_and(is_mark) {
+        return None;
+    }
     assigned(bytes, at, |_| true)
 }
 

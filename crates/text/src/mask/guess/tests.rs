@@ -112,6 +112,16 @@ fn what_is_assigned_or_sent_with_a_request_is_masked_without_its_name() {
 }
 
 #[test]
+fn a_text_that_is_masked_is_not_masked_again() {
+    let masker = Masker::new(&[]).unwrap();
+    for (_, secret) in canaries() {
+        let once = masker.mask_entering(&format!("TOKEN={secret}\nAPI_KEY={}\n", body(24))).text.into_owned();
+        assert_eq!(masker.mask_entering(&once).text, once);
+        assert_eq!(super::super::marks_in(&once).count(), 2, "{once}");
+    }
+}
+
+#[test]
 fn a_value_has_one_mark_in_all_texts_and_another_one_another_by_its_key() {
     let masker = Masker::new(&[]).unwrap();
     let (one, two) = (&canaries()[1].1, &canaries()[2].1);
