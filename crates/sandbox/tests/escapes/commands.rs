@@ -207,8 +207,7 @@ fn git_makes_linked_working_trees_and_submodules_that_stay() {
 
 #[test]
 fn a_repository_with_submodules_keeps_its_history_whichever_of_its_configurations_runs_something() {
-    if !is_there("git") {
-        println!("not run: there is no git");
+    if lacks(&["git"]) {
         return;
     }
     for (more, gone) in [

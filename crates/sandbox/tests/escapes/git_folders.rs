@@ -415,9 +415,9 @@ fn where_a_link_on_the_way_to_hooks_led_elsewhere_what_stood_there_stays() {
             symlink("hk", world.path("root/hl")).unwrap();
             fs::write(world.path("root/more.cfg"), "[core]\n\thooksPath = hl\n").unwrap();
             fs::write(world.path("root/.git/config"), config).unwrap();
-            run(&world, &format!("echo x > {hooks}/pre-commit"), level);
+            world.does(&format!("echo x > {hooks}/pre-commit"), level);
             assert!(!is_there(&world, &format!("root/{hooks}/pre-commit")), "{level}");
-            let outcome = run(&world, "ln -sfn src hl", level);
+            let outcome = world.does("ln -sfn src hl", level);
             for name in ["src/main.txt", "src/sub", "hk/sub"] {
                 assert!(is_there(&world, &format!("root/{name}")), "{level}: {name}: {outcome:?}");
             }
