@@ -8,15 +8,18 @@ mod disk;
 #[cfg(test)]
 mod laws;
 mod path_changes;
+mod redo;
 mod restore;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use loom::operation::TimelineEffect;
-use loom::{Digest, NodeId, Seq, TreeId, TreeReader};
+use loom::operation::{OpRecord, TimelineEffect};
+use loom::{Digest, NodeId, Seq, TreeId, TreeReader, ViewName};
 use store::home::HomeDir;
-use store::{FileChange, LIST_PAGE, SessionId, TreeEntry, TreeFilter};
+use store::{
+    ChangeStanding, FileChange, FileChangeId, LIST_PAGE, NewFileChange, SessionId, TreeEntry, TreeFilter,
+};
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -26,6 +29,7 @@ use crate::rights::Asker;
 use differences::differences;
 use disk::{Disk, Found};
 use path_changes::{PathChange, by_path, links_over_folders};
+pub(crate) use redo::redo;
 pub(crate) use restore::{Restoration, restore};
 
 /// Which changes are shown.
@@ -47,11 +51,21 @@ fn shown(workspace: Option<&Path>, root: &Path, path: &Path) -> PathBuf {
 /// Lines of differences that are shown before a question.
 const SHOWN_LINES: usize = 400;
 
-/// Those of a tree that stand, the oldest first.
+/// Those of tools that stand in a tree, the oldest first.
 async fn standing(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<FileChange>, CommandError> {
+    changes_that(app, asker, tree, ChangeStanding::Made).await
+}
+
+/// Changes of a tree of one standing, the oldest first.
+async fn changes_that(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    standing: ChangeStanding,
+) -> Result<Vec<FileChange>, CommandError> {
     let page = |after| app.runtime.store.file_changes(&asker.principal, tree, after, LIST_PAGE);
     let mut all = store::all_pages(|change: &FileChange| change.id, page).await?;
-    all.retain(|change| !change.taken_back);
+    all.retain(|change| change.standing == standing);
     Ok(all)
 }
 
@@ -62,6 +76,7 @@ pub(crate) async fn diff(
     tree: TreeId,
     scope: DiffScope,
 ) -> Result<CommandOutcome, CommandError> {
+    let is_conversation = scope == DiffScope::Conversation;
     let changes = match scope {
         DiffScope::Conversation => standing(app, asker, tree).await?,
         DiffScope::Session => {
@@ -86,7 +101,9 @@ pub(crate) async fn diff(
         }
     };
     let paths = by_path(changes);
-    Ok(CommandOutcome::FilesChanged(FilesChanged { files: differences(app, paths.iter()).await? }))
+    let given_back = if is_conversation { redo::last_paths(app, asker, tree).await? } else { Vec::new() };
+    let files = differences(app, paths.iter()).await?;
+    Ok(CommandOutcome::FilesChanged(FilesChanged { files, given_back }))
 }
 
 /// Gives back what the last turn changed in files of which anything can be given back, while nobody answers in the
@@ -159,8 +176,8 @@ async fn examine(
     Ok(on_disk(examine).await)
 }
 
-/// Brings paths back and stores which of their changes do not stand any more. Whoever dies in between finds paths that
-/// are what they were.
+/// Brings paths back and stores which of their changes do not stand any more. What stands there is kept before, as a
+/// change of the owner's. Whoever dies in between finds paths that are what they were.
 async fn bring_back(
     app: &App,
     asker: &Asker,
@@ -170,11 +187,15 @@ async fn bring_back(
 ) -> Result<(), CommandError> {
     let (disk, runtime) = (disk(app)?, app.runtime.clone());
     let tasks = tokio::runtime::Handle::current();
+    let paths = keep(app, asker, tree, paths, done).await?;
+    let kept: BTreeMap<_, _> =
+        paths.iter().map(|(path, _, kept)| ((path.root.clone(), path.path.clone()), *kept)).collect();
+    let paths = paths.into_iter().map(|(path, found, _)| (path, found)).collect();
     let bring = move || {
         let blob = |blob: Digest| tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string());
         disk.bring_back(paths, &left, &blob)
     };
-    let mut back = Vec::new();
+    let (mut back, mut not_made) = (Vec::new(), Vec::new());
     for (path, found, brought) in on_disk(bring).await {
         let named = shown(app.workspace.folder.as_deref(), &path.root, &path.path);
         match brought {
@@ -182,11 +203,65 @@ async fn bring_back(
                 back.extend(found.ids(&path));
                 done.given.push(named);
             }
-            Err(why) => done.left.push(LeftFile { path: named, why }),
+            Err(why) => {
+                not_made.extend(kept.get(&(path.root, path.path.clone())));
+                done.left.push(LeftFile { path: named, why });
+            }
         }
     }
-    app.runtime.store.take_back_file_changes(&asker.principal, tree, back).await?;
+    let store = &app.runtime.store;
+    store.take_back_file_changes(&asker.principal, tree, back).await?;
+    store.redo_file_changes(&asker.principal, tree, not_made).await?;
     Ok(())
+}
+
+/// Keeps what stands at paths that are about to be brought back, and writes that down. Whoever may not write it down
+/// changes nothing.
+async fn keep(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    paths: Vec<(PathChange, Found)>,
+    done: &mut FilesGivenBack,
+) -> Result<Vec<(PathChange, Found, FileChangeId)>, CommandError> {
+    let (disk, runtime) = (disk(app)?, app.runtime.clone());
+    let tasks = tokio::runtime::Handle::current();
+    let keep = move || {
+        let mut hold = None;
+        let mut keep = |path: &PathChange, found: &Found| {
+            let Some(bytes) = disk.bytes(path, found)? else { return Ok(()) };
+            let kept = tasks.block_on(runtime.keep_blobs(vec![bytes]));
+            let kept = kept.map_err(|error| format!("what stands there could not be kept: {error}"))?;
+            hold.get_or_insert(kept);
+            Ok::<_, String>(())
+        };
+        let kept: Vec<_> = paths
+            .into_iter()
+            .map(|(path, found)| {
+                let kept = keep(&path, &found);
+                (path, found, kept)
+            })
+            .collect();
+        (kept, hold)
+    };
+    let (all, _hold) = on_disk(keep).await;
+    let (mut paths, mut changes) = (Vec::new(), Vec::new());
+    for (path, found, kept) in all {
+        if let Err(why) = kept {
+            done.left.push(LeftFile { path: path.path, why });
+            continue;
+        }
+        changes.push(NewFileChange {
+            root: path.root.clone(),
+            path: path.path.clone(),
+            before: found.state,
+            after: found.target,
+            is_outside: false,
+        });
+        paths.push((path, found));
+    }
+    let ids = app.runtime.store.keep_giving_back(&asker.principal, tree, changes).await?;
+    Ok(paths.into_iter().zip(ids).map(|((path, found), id)| (path, found, id)).collect())
 }
 
 fn disk(app: &App) -> Result<Disk, CommandError> {
@@ -253,9 +328,33 @@ async fn turns_of(
 
 fn turn_of(rows: &dyn TreeReader, node: NodeId) -> Result<Option<Seq>, loom::RowError> {
     let Some(row) = rows.node(node)? else { return Ok(None) };
-    let record = rows.operation(row.seq)?;
-    Ok(record.map(|record| match record.op.timeline {
+    Ok(rows.operation(row.seq)?.map(|record| beginning(&record)))
+}
+
+/// The operation that began the turn of one.
+const fn beginning(record: &OpRecord) -> Seq {
+    match record.op.timeline {
         TimelineEffect::Join(first) => first,
         _ => record.seq,
-    }))
+    }
+}
+
+/// What is said of the files that the newest turn of a view changed, where the turn is taken back or answered anew;
+/// nothing where it changed none.
+pub(crate) async fn staying(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    view: ViewName,
+) -> Result<Option<&'static str>, CommandError> {
+    let read = move |rows: &dyn TreeReader| {
+        let newest = rows.timeline(&view)?.undo.map(|seq| rows.operation(seq)).transpose()?.flatten();
+        Ok(newest.map(|record| beginning(&record)))
+    };
+    let Some(newest): Option<Seq> = app.read(asker, tree, read).await? else { return Ok(None) };
+    let changes = standing(app, asker, tree).await?;
+    let answers = changes.iter().map(|change| change.id.call.answer).collect();
+    let turns = turns_of(app, asker, tree, answers).await?;
+    let is_changed = turns.values().any(|turn| *turn == Some(newest));
+    Ok(is_changed.then_some("the files it changed stay as they are: /undo --files gives them back"))
 }

@@ -108,6 +108,8 @@ pub enum SlashCommand {
     /// Gives back what tools changed in files in the last turn that changed any.
     UndoFiles,
     Redo,
+    /// Takes the last giving-back of files again.
+    RedoFiles,
     /// Answers for texts from outside, or no more; lists what taints.
     Trust {
         nodes: Vec<String>,
@@ -488,11 +490,15 @@ const RESTORE: SlashSpec = SlashSpec {
 const REDO: SlashSpec = SlashSpec {
     name: "redo",
     section: Section::Moving,
-    arguments: "",
+    arguments: "[--files]",
     right: Right::Write,
-    help: "redo the last step that was undone",
-    candidates: Candidates::None,
-    read: |rest| nothing(rest, SlashCommand::Redo),
+    help: "redo the last step that was undone, or the last giving-back of files",
+    candidates: Candidates::Words(&["--files"]),
+    read: |rest| match rest {
+        "" => Ok(SlashCommand::Redo),
+        "--files" => Ok(SlashCommand::RedoFiles),
+        _ => Err("it takes `--files` or nothing"),
+    },
 };
 const COMPACT: SlashSpec = SlashSpec {
     name: "compact",
@@ -787,7 +793,7 @@ impl SlashCommand {
             Self::Diff { .. } => DIFF,
             Self::Trust { .. } => TRUST,
             Self::Restore { .. } => RESTORE,
-            Self::Redo => REDO,
+            Self::Redo | Self::RedoFiles => REDO,
             Self::Compact { .. } => COMPACT,
             Self::Reload => RELOAD,
             Self::File { .. } => FILE,

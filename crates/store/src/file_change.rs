@@ -93,8 +93,20 @@ pub struct FileChange {
     pub after: FileState,
     /// When it was written down.
     pub at: Millis,
-    /// Whether it was given back.
-    pub taken_back: bool,
+    pub standing: ChangeStanding,
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeStanding {
+    /// A tool made it, and nobody gave it back.
+    Made,
+    /// A tool made it, and it was given back.
+    TakenBack,
+    /// The owner made it by giving changes of tools back.
+    GivingBack,
+    /// The owner took a giving-back again, or it was not made.
+    Redone,
 }
 
 /// Which change it is: those of a tree are in the order they were made.

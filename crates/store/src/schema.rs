@@ -162,7 +162,7 @@ CREATE TABLE file_changes (
     node INTEGER NOT NULL,                  -- the key of the answer whose call it is
     call INTEGER NOT NULL, n INTEGER NOT NULL,
     root BLOB NOT NULL, path BLOB NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL,
-    at INTEGER NOT NULL, taken_back INTEGER NOT NULL,
+    at INTEGER NOT NULL, taken_back INTEGER NOT NULL,   -- constants of rows/file_changes.rs, or a time in ms
     PRIMARY KEY (node, call, n)
 ) WITHOUT ROWID;
 

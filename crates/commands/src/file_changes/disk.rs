@@ -12,6 +12,8 @@ use super::path_changes::{PathChange, PathPlace, is_same};
 
 /// Bytes of a file that is compared.
 const MAX_BYTES: u64 = 10 << 20;
+/// Why a path is left.
+pub(super) const CHANGED_SINCE: &str = "somebody changed it since";
 /// What an owner may do in a folder that is filled: its own bits come when it is full.
 const FILLABLE: u32 = 0o700;
 
@@ -32,7 +34,7 @@ pub(super) struct Found {
     /// What it becomes.
     pub(super) target: FileState,
     /// Which of its changes are given back by that: those from this one on.
-    first: usize,
+    pub(super) first: usize,
 }
 
 impl Found {
@@ -119,7 +121,7 @@ impl Disk {
         if is_ours || is_same(change.before, state) {
             Ok(found(false))
         } else {
-            Err("somebody changed it since".to_owned())
+            Err(CHANGED_SINCE.to_owned())
         }
     }
 
@@ -128,6 +130,15 @@ impl Disk {
         let (state, bytes) = state_at(&self.root(&change.root)?, &relative(&change.path)?)?;
         let is_ours = [change.after, change.before_last].into_iter().any(|left| is_same(left, state));
         Ok((state, bytes, is_ours && change.interruption.is_none()))
+    }
+
+    /// The bytes of a file, or where a link leads, that stands at a path as it was found; none of anything else.
+    pub(super) fn bytes(&self, change: &PathChange, found: &Found) -> Result<Option<Vec<u8>>, String> {
+        if found.state.blob().is_none() {
+            return Ok(None);
+        }
+        let (state, bytes) = state_at(&self.root(&change.root)?, &relative(&change.path)?)?;
+        if state == found.state { Ok(Some(bytes)) } else { Err(CHANGED_SINCE.to_owned()) }
     }
 
     /// Brings paths to their targets. What comes back where nothing is goes first, a folder before what it holds, so that
@@ -185,7 +196,7 @@ impl Disk {
         // A folder above it may have come with what came before.
         let is_folder = now.is_folder() && to.is_folder();
         if now != from && !is_folder {
-            return Err("somebody changed it since".to_owned());
+            return Err(CHANGED_SINCE.to_owned());
         }
         let kept = to.blob().map(blob).transpose()?.unwrap_or_default();
         let states = (content(to, &kept), content(now, &bytes));

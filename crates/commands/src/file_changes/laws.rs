@@ -17,7 +17,7 @@ use model::Cancel;
 use policy::{Policy, SessionType};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use store::{CallId, FileChange, FileChangeId, FileState};
+use store::{CallId, ChangeStanding, FileChange, FileChangeId, FileState};
 use text::mask::Masker;
 use workspace::{AllowedRoots, Root, StoreGuard};
 
@@ -62,7 +62,7 @@ impl ChangeRecorder for Records {
                 before: self.state(change.before),
                 after: self.state(change.after),
                 at: Millis(1),
-                taken_back: false,
+                standing: ChangeStanding::Made,
             });
         }
         Ok(())

@@ -89,7 +89,7 @@ pub(super) fn is_same(left: FileState, found: FileState) -> bool {
 #[cfg(test)]
 mod tests {
     use loom::{Digest, NodeId};
-    use store::CallId;
+    use store::{CallId, ChangeStanding};
 
     use super::*;
 
@@ -106,7 +106,7 @@ mod tests {
             before: *before,
             after: *after,
             at: loom::Millis(1),
-            taken_back: false,
+            standing: ChangeStanding::Made,
         });
         let [path] = by_path(changes.collect()).try_into().ok().unwrap();
         path.interruption.is_none()

@@ -1,4 +1,4 @@
-//! Results of `/diff` and `/undo --files`.
+//! Results of `/diff`, `/undo --files`, `/restore` and `/redo --files`.
 
 use std::path::PathBuf;
 
@@ -9,6 +9,9 @@ use serde::Serialize;
 pub struct FilesChanged {
     /// The files, in the order of their first change.
     pub files: Vec<FileDifference>,
+    /// Paths that the last giving-back changed and `/redo --files` would change again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub given_back: Vec<PathBuf>,
 }
 
 /// What tools made of a file, all changes as one.
@@ -29,13 +32,16 @@ pub struct FileDifference {
     pub diff: String,
 }
 
-/// `/undo --files`.
+/// `/undo --files`, `/restore`, `/redo --files`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct FilesGivenBack {
     /// Paths that are what they were.
     pub given: Vec<PathBuf>,
     /// Paths that are left as they are.
     pub left: Vec<LeftFile>,
+    /// Whether they are what they were before they were given back.
+    #[serde(skip)]
+    pub is_redone: bool,
 }
 
 /// A path that was not given back.

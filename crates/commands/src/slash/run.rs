@@ -79,11 +79,15 @@ impl App {
                 }
                 SlashCommand::Edit { node, text } => {
                     let text = self.typed(&text)?;
+                    let staying = files_staying(self, asker, conversation).await?;
                     conversation.edit(self, asker, node.as_deref(), text).await?;
+                    staying.into_iter().for_each(|staying| self.frontend.note(staying));
                     return Ok(SlashOutcome::Turn);
                 }
                 SlashCommand::Retry => {
+                    let staying = files_staying(self, asker, conversation).await?;
                     conversation.retry(self, asker).await?;
+                    staying.into_iter().for_each(|staying| self.frontend.note(staying));
                     return Ok(SlashOutcome::Turn);
                 }
                 SlashCommand::Regenerate { number } => {
@@ -145,12 +149,21 @@ impl App {
                     let (tree, _) = place(self, asker, conversation).await?;
                     file_changes::give_back(self, asker, tree).await?
                 }
+                SlashCommand::RedoFiles => {
+                    let (tree, _) = place(self, asker, conversation).await?;
+                    file_changes::redo(self, asker, tree).await?
+                }
                 SlashCommand::Trust { nodes, off, yes } => {
                     let (tree, view) = place(self, asker, conversation).await?;
                     let choice = tree::TrustChoice { nodes, off, yes };
                     tree::trust_in(self, asker, (tree, &view), choice).await?
                 }
-                SlashCommand::Undo => step(self, asker, conversation, Op::Undo).await?,
+                SlashCommand::Undo => {
+                    let staying = files_staying(self, asker, conversation).await?;
+                    let stepped = step(self, asker, conversation, Op::Undo).await?;
+                    staying.into_iter().for_each(|staying| self.frontend.note(staying));
+                    stepped
+                }
                 SlashCommand::Redo => step(self, asker, conversation, Op::Redo).await?,
                 SlashCommand::Compact { to } => {
                     let PassageArg { tree, .. } = passage(self, asker, conversation).await?;
@@ -368,6 +381,17 @@ async fn begun(app: &App, asker: &Asker, conversation: &Conversation) -> Result<
 }
 
 /// A step in the timeline of the session's view.
+/// What is said of files that the newest turn changed.
+async fn files_staying(
+    app: &App,
+    asker: &Asker,
+    conversation: &Conversation,
+) -> Result<Option<&'static str>, CommandError> {
+    // Whatever needs a place says so itself.
+    let Ok((tree, view)) = place(app, asker, conversation).await else { return Ok(None) };
+    file_changes::staying(app, asker, tree, view).await
+}
+
 async fn step(
     app: &App,
     asker: &Asker,

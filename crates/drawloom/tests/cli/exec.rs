@@ -94,7 +94,7 @@ fn what_a_command_did_to_files_is_shown_and_given_back_byte_for_byte() {
     let shown = say(&world, "/diff").out;
     assert!(shown.contains("+new") && shown.contains("gone/bytes: bytes with"), "{shown}");
     let back = say(&world, "/undo --files");
-    assert_eq!((back.code, back.err.as_str()), (Some(0), ""), "{back:?}");
+    assert_eq!((back.code, back.err.as_str()), (Some(0), "/redo --files takes it again\n"), "{back:?}");
     // What is not recorded is not looked at, let alone cleaned.
     for left in ["x.log", "target/o"] {
         fs::remove_file(project.join(left)).unwrap();
@@ -336,7 +336,7 @@ fn what_stood_in_a_folder_that_became_a_link_comes_back() {
     let (world, _) = ran("mv src s2; ln -s s2 src", |_| {});
     let project = world.path("project");
     let back = say(&world, "/undo --files");
-    assert_eq!((back.code, back.err.as_str()), (Some(0), ""), "{back:?}");
+    assert_eq!((back.code, back.err.as_str()), (Some(0), "/redo --files takes it again\n"), "{back:?}");
     assert!(!project.join("s2").exists() && project.join("src").symlink_metadata().unwrap().is_dir());
     assert_eq!(fs::read_to_string(project.join("src/main.rs")).unwrap(), "fn weave() {}\n");
 }

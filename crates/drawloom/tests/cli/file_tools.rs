@@ -93,7 +93,7 @@ fn folders_that_were_moved_copied_and_deleted_come_back_with_modes_and_links() {
     }
     assert!(!shown.contains("root:"), "{shown}");
     let back = say(&world, "/undo --files");
-    assert_eq!((back.code, back.err.as_str()), (Some(0), ""), "{back:?}");
+    assert_eq!((back.code, back.err.as_str()), (Some(0), "/redo --files takes it again\n"), "{back:?}");
     assert_eq!(listed(&project), before);
     assert_eq!(say(&world, "/diff").out, "");
 }
@@ -204,4 +204,63 @@ fn a_deletion_that_is_killed_in_the_middle_is_given_back() {
     assert_eq!(back.code, Some(0), "{back:?}");
     fs::remove_file(planted).unwrap();
     assert_eq!(listed(&project), before, "{left} were left");
+}
+
+#[test]
+fn what_is_given_back_is_kept_and_taken_again() {
+    let write =
+        |path: &str, content: &str| json!({"name": "write", "arguments": {"path": path, "content": content}});
+    let turn = calls(&json!([
+        write("work.py", "an hour of work\n"),
+        json!({"name": "edit", "arguments": {"path": "a.txt", "old": "one", "new": "two"}}),
+        relocation("move", "src", "lib"),
+    ]));
+    let world = writing(&[turn, json!({"text": "Done."})], "");
+    let project = world.path("project");
+    fs::write(project.join("a.txt"), "one\n").unwrap();
+    let before = listed(&project);
+    assert_eq!(chat(&world, "Work.").0, Some(0));
+    let worked = listed(&project);
+    let diff = say(&world, "/diff").out;
+
+    let back = say(&world, "/undo --files");
+    assert_eq!((back.code, listed(&project)), (Some(0), before), "{back:?}");
+    assert!(back.err.contains("/redo --files"), "{back:?}");
+    let named = say(&world, "/diff");
+    assert!(named.err.contains("work.py") && named.err.contains("/redo --files takes it again"), "{named:?}");
+    let again = say(&world, "/redo --files");
+    assert!(again.out.contains("redone: work.py"), "{again:?}");
+    assert_eq!(listed(&project), worked);
+    assert_eq!(say(&world, "/diff").out, diff, "its changes stand again");
+    assert_eq!(say(&world, "/redo --files").err, "no giving-back of files is left to redo\n");
+
+    // A person's own line is in the home once it was overwritten, and comes back; one after another.
+    fs::write(project.join("work.py"), "an hour of work\nMINE\n").unwrap();
+    assert_eq!(say(&world, "/restore work.py --yes").code, Some(0));
+    assert_eq!(say(&world, "/restore a.txt --yes").code, Some(0));
+    assert!(!project.join("work.py").exists());
+    assert!(say(&world, "/redo --files").out.contains("redone: a.txt"));
+    assert!(say(&world, "/redo --files").out.contains("redone: work.py"));
+    assert_eq!(fs::read_to_string(project.join("work.py")).unwrap(), "an hour of work\nMINE\n");
+
+    // What was written since is left.
+    assert_eq!(say(&world, "/restore a.txt --yes").code, Some(0));
+    fs::write(project.join("a.txt"), "since\n").unwrap();
+    let left = say(&world, "/redo --files");
+    assert!(left.err.contains("left as it is: a.txt: somebody changed it since"), "{left:?}");
+    assert_eq!(fs::read_to_string(project.join("a.txt")).unwrap(), "since\n");
+}
+
+#[test]
+fn nothing_is_given_back_where_it_cannot_be_kept() {
+    let write = json!({"name": "write", "arguments": {"path": "work.py", "content": "an hour of work\n"}});
+    let world = writing(&[calls(&json!([write])), json!({"text": "Done."})], "");
+    let work = world.path("project").join("work.py");
+    assert_eq!(chat(&world, "Work.").0, Some(0));
+    // 10 MiB is what is kept of one file.
+    let large = "x".repeat((10 << 20) + 1);
+    fs::write(&work, &large).unwrap();
+    let refused = say(&world, "/restore work.py --yes");
+    assert!(refused.code != Some(0), "{refused:?}");
+    assert_eq!(fs::metadata(&work).unwrap().len(), large.len() as u64);
 }

@@ -16,8 +16,17 @@ use crate::call::CallId;
 use crate::db::{Db, TreeKey, get, id16, unsigned};
 use crate::engine::{Row, params};
 use crate::error::StoreError;
-use crate::file_change::{FileChange, FileChangeId, FileState, NewFileChange, NewFileChanges};
+use crate::file_change::{
+    ChangeStanding, FileChange, FileChangeId, FileState, NewFileChange, NewFileChanges,
+};
 use crate::principal::Principal;
+
+/// Values of `taken_back`: of a change that stands, of one that was given back by no giving-back that is written down, of a
+/// giving-back, and of one that was taken again. Any other value is the time of the giving-back, in ms.
+const MADE: i64 = 0;
+const TAKEN_BACK: i64 = 1;
+const GIVING_BACK: i64 = -1;
+const REDONE: i64 = -2;
 
 /// As [`crate::Store::keep_file_changes`].
 pub(crate) fn keep(
@@ -35,7 +44,7 @@ pub(crate) fn keep(
     let keep = |(number, change): (u64, &NewFileChange)| {
         let number = u32::try_from(number)
             .map_err(|_| StoreError::Damaged("a call has too many changes of files".to_owned()))?;
-        keep_one(db, (key, now), (new.call, number), change)?;
+        keep_one(db, (key, now), (new.call.number, number, MADE), change)?;
         Ok(FileChangeId { call: new.call, number })
     };
     let ids = (before..).zip(&new.changes).map(keep).collect::<Result<Vec<_>, StoreError>>()?;
@@ -46,21 +55,22 @@ pub(crate) fn keep(
 fn keep_one(
     db: &Db<'_>,
     (key, now): (i64, Millis),
-    (call, number): (CallId, u32),
+    (call, number, standing): (u32, u32, i64),
     change: &NewFileChange,
 ) -> Result<(), StoreError> {
     db.run(
         "INSERT INTO file_changes (node, call, n, root, path, before, after, at, taken_back)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             key,
-            call.number,
+            call,
             number,
             change.root.as_os_str().as_bytes(),
             change.path.as_os_str().as_bytes(),
             written(change.before)?,
             written(change.after)?,
-            now.0
+            now.0,
+            standing
         ],
     )?;
     if let Some(blob) = change.after.blob().filter(|_| change.is_outside) {
@@ -100,9 +110,64 @@ pub(crate) fn take_back(
     let tree = find_mut(db, who, tree)?;
     for change in changes {
         let key = key_of(db, tree, change.call)?;
-        let sql = "UPDATE file_changes SET taken_back = 1 WHERE node = ?1 AND call = ?2 AND n = ?3";
-        if db.run(sql, params![key, change.call.number, change.number])? == 0 {
+        let sql = "UPDATE file_changes SET taken_back = COALESCE((SELECT MAX(back.at) FROM file_changes back
+                 WHERE back.node BETWEEN ?1 AND ?2 AND back.root = file_changes.root
+                 AND back.path = file_changes.path AND back.taken_back = ?3
+                 AND (back.node, back.call, back.n) > (?4, ?5, ?6)), ?7)
+             WHERE node = ?4 AND call = ?5 AND n = ?6";
+        let (first, last) = (tree.key.first(), tree.key.last());
+        let (call, n) = (change.call.number, change.number);
+        if db.run(sql, params![first, last, GIVING_BACK, key, call, n, TAKEN_BACK])? == 0 {
             return Err(StoreError::NotFound("change of a file"));
+        }
+    }
+    Ok(())
+}
+
+/// As [`crate::Store::keep_giving_back`].
+pub(crate) fn keep_giving_back(
+    db: &Db<'_>,
+    who: &Principal,
+    tree: TreeId,
+    changes: &[NewFileChange],
+) -> Result<Vec<FileChangeId>, StoreError> {
+    let tree = find_mut(db, who, tree)?;
+    let now = db.now()?;
+    // Behind all others: changes are in the order they were made.
+    let sql = "SELECT c.node, c.call, c.n, n.id FROM file_changes c JOIN nodes n ON n.pk = c.node
+         WHERE c.node BETWEEN ?1 AND ?2 ORDER BY c.node DESC, c.call DESC, c.n DESC LIMIT 1";
+    let place = |row: &Row<'_>| {
+        let call = CallId { answer: NodeId::from_bytes(id16(row, 3)?), number: number(row, 1)? };
+        Ok((get::<i64>(row, 0)?, FileChangeId { call, number: number(row, 2)? }))
+    };
+    let last = db.one(sql, (tree.key.first(), tree.key.last()), place)?;
+    let (key, last) = last.ok_or(StoreError::NotFound("change of a file"))?;
+    let keep = |(number, change): (u32, &NewFileChange)| {
+        keep_one(db, (key, now), (last.call.number, number, GIVING_BACK), change)?;
+        Ok(FileChangeId { call: last.call, number })
+    };
+    (last.number.saturating_add(1)..).zip(changes).map(keep).collect()
+}
+
+/// As [`crate::Store::redo_file_changes`].
+pub(crate) fn redo(
+    db: &Db<'_>,
+    who: &Principal,
+    tree: TreeId,
+    changes: &[FileChangeId],
+) -> Result<(), StoreError> {
+    let tree = find_mut(db, who, tree)?;
+    for change in changes {
+        let (key, call, n) = (key_of(db, tree, change.call)?, change.call.number, change.number);
+        let sql = "UPDATE file_changes SET taken_back = ?6 WHERE node BETWEEN ?4 AND ?5 AND EXISTS (
+                 SELECT 1 FROM file_changes back WHERE back.node = ?1 AND back.call = ?2 AND back.n = ?3
+                 AND back.root = file_changes.root AND back.path = file_changes.path
+                 AND back.at = file_changes.taken_back)";
+        db.run(sql, params![key, call, n, tree.key.first(), tree.key.last(), MADE])?;
+        let sql = "UPDATE file_changes SET taken_back = ?4
+             WHERE node = ?1 AND call = ?2 AND n = ?3 AND taken_back = ?5";
+        if db.run(sql, params![key, call, n, REDONE, GIVING_BACK])? == 0 {
+            return Err(StoreError::NotFound("giving-back of a file"));
         }
     }
     Ok(())
@@ -119,21 +184,27 @@ pub(crate) fn drop_all(db: &Db<'_>, tree: TreeKey) -> Result<(), StoreError> {
 }
 
 fn read(row: &Row<'_>) -> Result<FileChange, StoreError> {
-    let number = |index| {
-        u32::try_from(unsigned(row, index)?)
-            .map_err(|_| StoreError::Damaged("the number of a change of a file is none".to_owned()))
-    };
     let path = |index| Ok::<_, StoreError>(PathBuf::from(OsString::from_vec(get(row, index)?)));
-    let call = CallId { answer: NodeId::from_bytes(id16(row, 0)?), number: number(1)? };
+    let call = CallId { answer: NodeId::from_bytes(id16(row, 0)?), number: number(row, 1)? };
     Ok(FileChange {
-        id: FileChangeId { call, number: number(2)? },
+        id: FileChangeId { call, number: number(row, 2)? },
         root: path(3)?,
         path: path(4)?,
         before: state(&get::<String>(row, 5)?)?,
         after: state(&get::<String>(row, 6)?)?,
         at: Millis(get(row, 7)?),
-        taken_back: get(row, 8)?,
+        standing: match get(row, 8)? {
+            MADE => ChangeStanding::Made,
+            GIVING_BACK => ChangeStanding::GivingBack,
+            REDONE => ChangeStanding::Redone,
+            _ => ChangeStanding::TakenBack,
+        },
     })
+}
+
+fn number(row: &Row<'_>, index: usize) -> Result<u32, StoreError> {
+    u32::try_from(unsigned(row, index)?)
+        .map_err(|_| StoreError::Damaged("the number of a change of a file is none".to_owned()))
 }
 
 fn written(state: FileState) -> Result<String, StoreError> {

@@ -8,7 +8,7 @@ use super::Store;
 use crate::call::{CallId, NewCall, RunningCall};
 use crate::error::StoreError;
 use crate::fence::{Claim, Fence, Lease, LeaseOwner};
-use crate::file_change::{FileChange, FileChangeId, NewFileChanges};
+use crate::file_change::{FileChange, FileChangeId, NewFileChange, NewFileChanges};
 use crate::generation::{Generation, GenerationFilter, Reservation, Spending, SpentAfter, SpentRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::principal::Principal;
@@ -132,7 +132,16 @@ forward! {
     read fn file_changes(tree: TreeId, after: Option<FileChangeId>, limit: usize) -> Vec<FileChange>
         = file_changes::list(tree, after, limit);
 
-    /// Stores that changes were given back.
+    /// Stores what the owner is about to give back: changes of paths that tools changed in this tree, of one moment. They
+    /// stand behind all other changes.
+    write fn keep_giving_back(tree: TreeId, changes: Vec<NewFileChange>) -> Vec<FileChangeId>
+        = file_changes::keep_giving_back(tree, &changes);
+
+    /// Stores that givings-back were taken again, or not made: what they gave back stands.
+    write fn redo_file_changes(tree: TreeId, changes: Vec<FileChangeId>) -> ()
+        = file_changes::redo(tree, &changes);
+
+    /// Stores that changes were given back, by the last giving-back of their path behind them if there is one.
     write fn take_back_file_changes(tree: TreeId, changes: Vec<FileChangeId>) -> ()
         = file_changes::take_back(tree, &changes);
 

@@ -5,8 +5,9 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use loom::{Digest, Millis, Mode, Op, TreeReader};
 use store::{
-    AcceptedInventory, AttachedWrites, CallEnd, CallId, Claim, Fence, FileState, Forget, LeaseOwner, NewCall,
-    NewFileChange, NewFileChanges, Principal, Scope, StoreError, WorkspaceRecord, read,
+    AcceptedInventory, AttachedWrites, CallEnd, CallId, ChangeStanding, Claim, Fence, FileChangeId,
+    FileState, Forget, LeaseOwner, NewCall, NewFileChange, NewFileChanges, Principal, Scope, StoreError,
+    WorkspaceRecord, read,
 };
 
 use super::both::each;
@@ -110,7 +111,23 @@ fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer()
         assert!(blobs.contains(&Digest::of(b"a")) && blobs.contains(&Digest::of(b"b")), "{blobs:?}");
         store.take_back_file_changes(OWNER, page.tree, vec![ids[1]]).await.unwrap();
         let back: Vec<_> = store.file_changes(OWNER, page.tree, None, 9).await.unwrap();
-        assert_eq!(back.iter().map(|change| change.taken_back).collect::<Vec<_>>(), [false, true, false]);
+        let standings = |changes: &[store::FileChange]| -> Vec<_> {
+            changes.iter().map(|change| change.standing).collect()
+        };
+        let (made, taken) = (ChangeStanding::Made, ChangeStanding::TakenBack);
+        assert_eq!(standings(&back), [made, taken, made]);
+
+        // A giving-back names what it gave back: that, and nothing else, stands again.
+        let giving = change(&["a"], &claim).changes;
+        let redone = store.keep_giving_back(OWNER, page.tree, giving).await.unwrap();
+        assert_eq!(redone[0], FileChangeId { call, number: 3 });
+        store.take_back_file_changes(OWNER, page.tree, vec![ids[2]]).await.unwrap();
+        let changes = store.file_changes(OWNER, page.tree, None, 9).await.unwrap();
+        assert_eq!(standings(&changes), [made, taken, taken, ChangeStanding::GivingBack]);
+        store.redo_file_changes(OWNER, page.tree, redone.clone()).await.unwrap();
+        let changes = store.file_changes(OWNER, page.tree, None, 9).await.unwrap();
+        assert_eq!(standings(&changes), [made, taken, made, ChangeStanding::Redone]);
+        assert!(store.redo_file_changes(OWNER, page.tree, redone).await.is_err(), "only once");
         let what = Forget::Node { tree: page.tree, node: answer };
         store.forget(OWNER, &what, Millis(1)).await.unwrap();
         assert_eq!(store.file_changes(OWNER, page.tree, None, 9).await.unwrap(), []);
