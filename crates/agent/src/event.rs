@@ -71,7 +71,15 @@ pub enum SessionEvent {
     /// An answer calls a tool; `number` counts its calls from 0.
     Call { answer: NodeId, number: u32, tool: String, arguments: String },
     /// What came of a call is a node.
-    Result { answer: NodeId, number: u32, status: ToolStatus, node: NodeId },
+    Result {
+        answer: NodeId,
+        number: u32,
+        status: ToolStatus,
+        node: NodeId,
+        /// What a person reads of it: its first line, the end of what a failed command printed, a difference.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        lines: Vec<String>,
+    },
     /// A question stands until it is answered or past its deadline.
     Question { question: AskedQuestion },
     /// A question was answered, by whom as people call them.

@@ -16,6 +16,8 @@ mod benchmarks;
 mod browsing;
 #[path = "cli/cache_setup.rs"]
 mod cache_setup;
+#[path = "cli/call_results.rs"]
+mod call_results;
 #[path = "cli/care.rs"]
 mod care;
 #[path = "cli/chat_flags.rs"]

@@ -8,6 +8,7 @@ mod config;
 mod file_changes;
 mod limits;
 mod next_place;
+mod result_lines;
 
 use std::sync::Arc;
 use std::time::Duration;

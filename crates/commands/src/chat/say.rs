@@ -314,7 +314,7 @@ impl Conversation {
                 SessionEvent::Call { answer, number, tool, .. } => {
                     turn.called.insert((answer, number), tool);
                 }
-                SessionEvent::Result { answer, number, status, node } => {
+                SessionEvent::Result { answer, number, status, node, .. } => {
                     let tool = turn.called.remove(&(answer, number));
                     turn.denied
                         .extend(tool.filter(|_| status == ToolStatus::Denied).map(|tool| (tool, node)));

@@ -55,14 +55,13 @@ pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
         body.push_str(&picture(medium));
         body.push('\n');
     }
-    let denied = done.denied.iter().map(|call| to.line(&call.why).into_owned());
     let shown = RenderedOutcome::new(body);
     let below: Vec<String> = if to.terminal {
         footer(done, to.columns.unwrap_or(usize::MAX))
     } else {
         cut(&done.finish).map(str::to_owned).into_iter().collect()
     };
-    shown.noting(denied.chain(below).chain(limit(done)))
+    shown.noting(below.into_iter().chain(limit(done)))
 }
 
 fn turn_finish(how: &TurnFinish) -> String {

@@ -20,6 +20,7 @@ use tools::{CallPlace, CheckedCall, NextPlace, ToolOutput, ToolRegistry};
 use super::approval::{Permit, ProposedCall};
 use super::file_changes::CallChanges;
 use super::limits::TurnLimits;
+use super::result_lines::result_lines;
 use super::{Turn, TurnConfig};
 use crate::call::Call;
 use crate::error::AgentError;
@@ -157,8 +158,9 @@ impl Turn<'_> {
                 match checked {
                     // It never runs, and its reason is its result.
                     Err(output) => {
+                        let told = (output, String::new());
                         last =
-                            self.keep((site, part_of), (last, trust), (answer, &asked), output, None).await?;
+                            self.keep((site, part_of), (last, trust), (answer, &asked), told, None).await?;
                     }
                     Ok(checked) => {
                         let checked = if site.config.plan { checked.in_plan_mode() } else { checked };
@@ -177,9 +179,9 @@ impl Turn<'_> {
                                 tokio::select! {
                                     biased;
                                     permit = &mut permit => break permit?,
-                                    Some((ended, claim, (output, _))) = running.next() => {
+                                    Some((ended, claim, (told, _))) = running.next() => {
                                         let to = (last, trust);
-                                        last = self.keep((site, part_of), to, (answer, &ended), output, Some(claim)).await?;
+                                        last = self.keep((site, part_of), to, (answer, &ended), told, Some(claim)).await?;
                                     }
                                 }
                             }
@@ -188,14 +190,16 @@ impl Turn<'_> {
                         let is_approved = matches!(permit, Permit::Approved);
                         if let Permit::Refused(output) = permit {
                             let place = (site, part_of);
-                            last = self.keep(place, (last, trust), (answer, &asked), output, None).await?;
+                            let told = (output, String::new());
+                            last = self.keep(place, (last, trust), (answer, &asked), told, None).await?;
                             continue;
                         }
                         let id = CallId { answer, number: asked.number };
                         let claim = self.start(site, id).await?;
                         let guards = [site.held.guard()];
                         let changes = CallChanges::of(self.runtime, (site.tree, id), &claim, &guards, trust)
-                            .approved(is_approved);
+                            .approved(is_approved)
+                            .by(&asked.tool);
                         let place = CallPlace {
                             tree: site.tree,
                             view: site.view.clone(),
@@ -241,26 +245,27 @@ impl Turn<'_> {
         answer: NodeId,
         limits: &mut TurnLimits,
     ) -> Result<PositionId, AgentError> {
-        while let Some((asked, claim, (output, changed))) = running.next().await {
+        while let Some((asked, claim, (told, changed))) = running.next().await {
             if changed {
                 limits.begin_same_calls_anew();
             }
-            last = self.keep(place, (last, trust), (answer, &asked), output, Some(claim)).await?;
+            last = self.keep(place, (last, trust), (answer, &asked), told, Some(claim)).await?;
         }
         Ok(last)
     }
 
-    /// Makes a result a node below the one before it. Returns its position.
+    /// Makes a result, with the difference that its call made, a node below the one before it. Returns its position.
     async fn keep(
         &self,
         (site, part_of): (&CallSite<'_>, Option<Seq>),
         (to, trust): (PositionId, Trust),
         (answer, asked): (NodeId, &AskedCall),
-        output: ToolOutput,
+        (output, difference): (ToolOutput, String),
         claim: Option<Claim>,
     ) -> Result<PositionId, AgentError> {
         let ToolOutput { status, text, pictures, trust: read } = output;
         let (author, trust) = (tool_author(&asked.tool), trust.min(read));
+        let lines = result_lines(&asked.tool, &text, &difference);
         let said = [Block::text(text)].into_iter().chain(pictures.iter().map(shown));
         let text = result(&asked.id, status, said.collect(), (author.clone(), trust));
         // Not removed before the node that shows them is there.
@@ -282,13 +287,13 @@ impl Turn<'_> {
         }
         let applied = self.named(site.held, written).await?;
         let node = applied.nodes.last().map(|(node, _)| *node).ok_or(loom::Refusal::Empty)?;
-        self.log.push(SessionEvent::Result { answer, number: asked.number, status, node });
+        self.log.push(SessionEvent::Result { answer, number: asked.number, status, node, lines });
         Ok(node.as_position())
     }
 }
 
-/// A call that has ended, with what it brought and whether it changed a file.
-type EndedCall = (AskedCall, Claim, (ToolOutput, bool));
+/// A call that has ended, with what it brought, the difference it made, and whether it changed a file.
+type EndedCall = (AskedCall, Claim, ((ToolOutput, String), bool));
 
 /// A call and what its check says.
 type CheckedOrRefused = (AskedCall, Result<CheckedCall, ToolOutput>);
@@ -310,7 +315,7 @@ fn batches(registry: &ToolRegistry, calls: Vec<AskedCall>) -> Vec<Vec<CheckedOrR
     batches
 }
 
-/// Runs a call on a thread that may wait for the disk; with whether a file was changed.
+/// Runs a call on a thread that may wait for the disk; with its difference, and whether a file was changed.
 async fn run(
     held: &SessionLease,
     checked: Arc<CheckedCall>,
@@ -321,13 +326,13 @@ async fn run(
     let cancel = held.cancel();
     let ran = tokio::task::spawn_blocking(move || {
         let output = checked.run(&cancel, &changes, &place);
-        (output, changes.are_some())
+        ((output, changes.difference()), changes.are_some())
     });
     let output = match ran.await {
         Ok(output) => output,
         Err(failed) => {
             tracing::error!(%failed, tool = asked.tool, "a tool failed in the program itself");
-            (ToolOutput::error("the tool failed: this is an error of the program"), true)
+            ((ToolOutput::error("the tool failed: this is an error of the program"), String::new()), true)
         }
     };
     (asked, claim, output)

@@ -29,6 +29,8 @@ pub(crate) struct CallChanges {
     is_approved: bool,
     /// What was written down.
     recorded: Mutex<Vec<FileChangeId>>,
+    /// The difference that a tool made of files, masked; none of other tools.
+    difference: Option<Mutex<String>>,
 }
 
 impl CallChanges {
@@ -50,7 +52,35 @@ impl CallChanges {
             guards: guards.to_vec(),
             tasks: tokio::runtime::Handle::current(),
             recorded: Mutex::default(),
+            difference: None,
         }
+    }
+
+    /// Those of a tool, whose difference is shown if it writes texts.
+    pub(crate) fn by(self, tool: &str) -> Self {
+        let writes_texts = matches!(tool, "edit" | "patch" | "write");
+        Self { difference: writes_texts.then(Mutex::default), ..self }
+    }
+
+    /// The difference that was made.
+    pub(crate) fn difference(&self) -> String {
+        let difference = self.difference.as_ref();
+        difference.map(|made| made.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
+    }
+
+    fn add_difference(&self, change: &PlannedChange<'_>) {
+        let Some(difference) = &self.difference else { return };
+        let side = |content: FileContent<'_>| match content {
+            FileContent::File { bytes, .. } => {
+                let text = String::from_utf8_lossy(bytes);
+                Some(self.runtime.masker.mask(&text).text.into_owned())
+            }
+            FileContent::Absent | FileContent::Folder { .. } | FileContent::Link { .. } => None,
+        };
+        let (before, after) = (side(change.before), side(change.after));
+        let path = change.path.as_path().display().to_string();
+        let made = tools::unified_diff(&path, before.as_deref(), after.as_deref());
+        difference.lock().unwrap_or_else(PoisonError::into_inner).push_str(&made);
     }
 
     /// Those of a call that the owner approved with its difference, or not.
@@ -117,6 +147,7 @@ impl ChangeRecorder for CallChanges {
             let ids = self.runtime.store.keep_file_changes(&Principal::Owner, self.tree, new).await;
             let ids = ids.map_err(written)?;
             self.recorded.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
+            changes.iter().for_each(|change| self.add_difference(change));
             Ok(())
         })
     }
@@ -126,6 +157,9 @@ impl ChangeRecorder for CallChanges {
     }
 
     fn take_back(&self) {
+        if let Some(difference) = &self.difference {
+            difference.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
         let ids = std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner));
         let store = &self.runtime.store;
         let done = self.tasks.block_on(store.take_back_file_changes(&Principal::Owner, self.tree, ids));
