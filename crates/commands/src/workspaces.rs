@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use loom::{Digest, Millis};
 use store::{LIST_PAGE, Principal, Store, StoreError, WorkspaceRecord, all_pages};
 use text::mask::Masker;
-use workspace::discovery::check_writable_root;
+use workspace::discovery::{OnDisk, check_writable_root, discover};
 use workspace::trust::{
     Accepted, Inventory, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason, WorkspaceId,
     WorkspaceOrigin, decide,
@@ -286,6 +286,18 @@ async fn answer(
     let now = app.now();
     let keeping = (app.runtime.store.as_ref(), app.runtime.masker.as_ref());
     keep(keeping, &asker.principal, &looked, answer, now).await?;
+    if let Some(surroundings) = &app.workspace.surroundings
+        && answer == TrustAnswer::Trust
+    {
+        let found = discover(&canonical, surroundings, &OnDisk);
+        if found.folder != canonical && found.git_top.as_deref() != Some(&*canonical) {
+            let named = line(&canonical);
+            app.frontend.note(&format!(
+                "no call works in {named} by itself, as it is no git repository and holds no AGENTS.md: `--workspace {named}` \
+                 works there"
+            ));
+        }
+    }
     let record = TrustRecord { id: looked.id.clone(), answer, inventory: looked.inventory.clone() };
     Ok(shown(app, looked, Some((record, now))))
 }

@@ -93,7 +93,7 @@ impl WorkspaceLoading<'_> {
         }
         let shown = one_line(&git_top.to_string_lossy()).into_owned();
         let notice = || {
-            let how = "`--workspace .` works in the folder you are in";
+            let how = "`--workspace .` works in the folder you are in, and `drawloom workspace trust .` makes it found";
             self.person.notice(&format!("nothing is read from the git repository {shown}: {how}"));
         };
         if !offers {

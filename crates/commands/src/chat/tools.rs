@@ -221,7 +221,10 @@ pub(crate) fn scope(
     let root = folder.and_then(|folder| match Root::open(&folder, &app.guard) {
         Ok(root) => Some(root),
         Err(error) => {
-            app.frontend.note(&format!("tools find no workspace: {error}"));
+            app.frontend.note(&format!(
+                "tools find no workspace: {error}; `--workspace .` works where you are, and `drawloom workspace trust .` makes \
+                 a git repository found"
+            ));
             None
         }
     });

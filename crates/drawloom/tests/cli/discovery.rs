@@ -260,3 +260,16 @@ fn no_python_is_run_that_stands_in_a_git_work_tree_once_it_is_chosen() {
         assert_eq!(ran.exists(), runs, "{folder}: {}", terminal.contents());
     }
 }
+
+#[test]
+fn trust_in_a_folder_that_no_search_finds_says_how_to_work_there() {
+    let world = World::new();
+    let plain = world.path("plain");
+    std::fs::create_dir_all(&plain).unwrap();
+    let trusted = world.run(&["workspace", "trust", &text(&plain)]);
+    assert!(trusted.code == Some(0) && trusted.err.contains("`--workspace "), "{trusted:?}");
+    let repo = world.path("repo");
+    std::fs::create_dir_all(repo.join(".git")).unwrap();
+    let trusted = world.run(&["workspace", "trust", &text(&repo)]);
+    assert!(trusted.code == Some(0) && !trusted.err.contains("`--workspace "), "the control: {trusted:?}");
+}
