@@ -154,7 +154,7 @@ fn a_folder_that_cannot_be_one_is_refused_before_anything_is_said() {
             assert!(run.err.to_lowercase().contains(&why.to_lowercase()), "{folder}: {run:?}");
         }
     }
-    assert!(world.json(&["tree", "list"]).1["trees"].as_array().is_none_or(|trees| trees.is_empty()));
+    assert!(world.json(&["tree", "list"]).1["trees"].as_array().is_none_or(Vec::is_empty));
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn without_identities(text: &str) -> String {
         let is_identity = |end: &str| end.len() == 8 && end.bytes().all(|byte| byte.is_ascii_hexdigit());
         match part.rsplit_once('.').filter(|(_, end)| is_identity(end)) {
             Some((before, _)) if before.contains("⟦secret:guessed.") && parts.peek().is_some() => {
-                out += before
+                out += before;
             }
             _ => out += part,
         }
