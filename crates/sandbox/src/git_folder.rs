@@ -35,7 +35,6 @@ fn is_fresh_without_configuration(folder: &Path) -> bool {
         })
     };
     entries.into_iter().all(is_harmless)
-        && submodules(folder).is_some_and(|all| all.iter().all(|one| is_fresh_without_configuration(one)))
 }
 
 /// Git folders of submodules; none if that cannot be said.

@@ -52,9 +52,6 @@ pub(crate) use landlock::kernel_abi;
 /// Exit code of a helper that was not started by a supervisor, or could not build the walls.
 const FAILED: u8 = 125;
 
-/// How long the look of a helper waits for others.
-const LOOKING: Duration = Duration::from_secs(10);
-
 /// Step that failed, and why.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -186,9 +183,9 @@ fn outer(
     let look = match quarantine {
         None => None,
         Some(quarantine) => {
-            let until = Instant::now() + LOOKING;
+            let until = Instant::now() + Duration::from_millis(request.walls.limits.time_ms);
             let is_over = || Instant::now() > until;
-            let look = LookBefore::new(request.level, &request.walls, quarantine, &[], is_over);
+            let look = LookBefore::new(request.level, &request.walls, quarantine, is_over);
             let mut look = look.map_err(|error| Failure::new("look", &error))?;
             look.set_running();
             Some((look, quarantine))

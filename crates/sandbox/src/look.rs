@@ -1,10 +1,11 @@
 //! Look at the protected set before a command, and after it, however it ended.
 //!
-//! What was there before is what was there when no command ran in these folders ([`RunningCommands`]). The supervisor looks. Where nothing but the look protects (below level *full*) the helper keeps one of its own, for a
-//! supervisor that is killed while the command runs.
+//! What was there before is what was there when no command ran in these folders ([`RunningCommands`]). The supervisor looks.
+//! Where nothing but the look protects (below level *full*) the helper keeps one of its own, for a supervisor that is killed
+//! while the command runs.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::level::Level;
 use crate::made_git_folders::MadeGitFolders;
@@ -21,6 +22,8 @@ pub(crate) struct LookBefore {
     pub(crate) paths: ProtectedPaths,
     /// Of these what the command may not change.
     pub(crate) held: ProtectedPaths,
+    /// What is mounted over: these, and what came while another command ran.
+    pub(crate) mounted: ProtectedPaths,
     made: MadeGitFolders,
     roots: RootFolders,
     snapshot: Snapshot,
@@ -30,8 +33,8 @@ pub(crate) struct LookBefore {
 }
 
 impl LookBefore {
-    /// Looks, and looks after commands that were killed before. `accepted` is what persons accepted in the session;
-    /// others that begin or end are waited for until the time `is_over`.
+    /// Looks, and looks after commands that were killed before. Others that begin or end are waited for until the time
+    /// `is_over`.
     ///
     /// # Errors
     /// If not all can be looked at: what is not looked at is not protected.
@@ -39,7 +42,6 @@ impl LookBefore {
         level: Level,
         walls: &Walls,
         quarantine: &Path,
-        accepted: &[PathBuf],
         is_over: impl Fn() -> bool,
     ) -> Result<Self, SandboxError> {
         let unrecorded = |error: io::Error| SandboxError::Path {
@@ -48,20 +50,24 @@ impl LookBefore {
         };
         let roots = RootFolders::open(walls);
         let mut running = RunningCommands::enter(walls, is_over).map_err(unrecorded)?;
-        let left_behind = look_after_killed(&running, walls, &roots, quarantine);
+        let left_behind = look_after_killed(&running, walls, &roots, quarantine).inspect_err(|_| {
+            // Their record stays for the next one.
+            running.set_running();
+        })?;
         let seen = ProtectedPaths::before(walls)?;
         let mut paths = seen.clone();
-        running.retain(&mut paths);
+        running.retain(&mut paths, walls);
         let made = MadeGitFolders::open(level, walls);
         let held = made.without_them(&seen, &paths);
+        let mounted = made.without_them(&seen, &seen);
         let kept = running.kept();
         let snapshot = match level {
             // No mount holds a file that has another name.
             Level::Full => Snapshot::take(&held.with_other_names(), walls, &roots, &kept),
             Level::Partial | Level::None => Snapshot::take(&held, walls, &roots, &kept),
         };
-        running.begin(&paths, &snapshot, walls, accepted).map_err(unrecorded)?;
-        Ok(Self { paths, held, made, roots, snapshot, running, left_behind })
+        running.begin(&paths, &snapshot, walls).map_err(unrecorded)?;
+        Ok(Self { paths, held, mounted, made, roots, snapshot, running, left_behind })
     }
 
     /// Says that the command may run from here on: unless it is looked after, the next one does that.
@@ -103,20 +109,31 @@ impl LookBefore {
 }
 
 /// Does what is done after a command for those that were killed, and says so.
+///
+/// # Errors
+/// If something that they changed cannot be given back.
 fn look_after_killed(
     running: &RunningCommands,
     walls: &Walls,
     roots: &RootFolders,
     quarantine: &Path,
-) -> Vec<Notice> {
-    let Some(left) = running.left_behind() else { return Vec::new() };
+) -> Result<Vec<Notice>, SandboxError> {
+    let Some(left) = running.left_behind() else { return Ok(Vec::new()) };
     let mut quarantine = Quarantine::new(quarantine);
     let mut notices = left.kept().restore(walls, roots, &mut quarantine);
+    // What stands there would count as its owner's from here on.
+    for notice in &notices {
+        if let Notice::NotRestored { path, problem } = notice {
+            let problem =
+                format!("a command that was killed changed it, and it could not be given back: {problem}");
+            return Err(SandboxError::Path { path: path.clone(), problem });
+        }
+    }
     let now = ProtectedPaths::of(walls);
     let before = left.before(&now);
     notices.extend(before.foreign.take_new(&now.foreign, roots, &mut quarantine));
     before.rebases.take_new(&now.rebases, roots, &mut quarantine);
     quarantine.take_new(&before, &now, walls, roots);
     notices.extend(quarantine.into_notices());
-    notices
+    Ok(notices)
 }

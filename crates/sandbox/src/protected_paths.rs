@@ -482,6 +482,6 @@ struct NamedEntry {
     is_link: bool,
 }
 
-fn is_dependency_folder(name: &str, walls: &Walls) -> bool {
+pub(crate) fn is_dependency_folder(name: &str, walls: &Walls) -> bool {
     DEPENDENCY_FOLDERS.contains(&name) || walls.dependency_folders.iter().any(|folder| folder == name)
 }

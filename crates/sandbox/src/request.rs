@@ -23,6 +23,9 @@ pub(crate) struct HelperRequest {
     /// Protected paths that exist, absolute.
     #[serde(with = "crate::path_form")]
     pub(crate) protected: Vec<PathBuf>,
+    /// Those of them that came while another command ran: that one may take them away again at any time.
+    #[serde(with = "crate::path_form")]
+    pub(crate) fleeting: Vec<PathBuf>,
     /// Files and folders of the system that not everybody may read.
     #[serde(with = "crate::path_form")]
     pub(crate) hidden: Vec<PathBuf>,
@@ -62,6 +65,7 @@ impl HelperRequest {
             level: Level::Full,
             walls: Walls::around(Path::new("/"), Path::new("/")),
             protected: Vec::new(),
+            fleeting: Vec::new(),
             hidden: Vec::new(),
             quarantine: None,
             mark: mark(),

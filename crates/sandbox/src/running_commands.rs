@@ -21,8 +21,9 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use workspace::FileId;
+use workspace::protected::{self, DEPENDENCY_FOLDERS};
 
-use crate::protected_paths::ProtectedPaths;
+use crate::protected_paths::{ProtectedPaths, is_dependency_folder};
 use crate::snapshot::Snapshot;
 use crate::walls::Walls;
 
@@ -44,7 +45,7 @@ struct FolderRecord {
     folder: PathBuf,
     /// Digests of what was found.
     found: BTreeSet<String>,
-    /// Paths that persons accepted since.
+    /// Paths that a person allowed the first command to change.
     #[serde(with = "crate::path_form")]
     accepted: Vec<PathBuf>,
     kept: Snapshot,
@@ -64,13 +65,28 @@ impl FolderRecord {
     }
 
     fn is_accepted(&self, path: &Path) -> bool {
-        self.accepted.iter().any(|accepted| path.starts_with(accepted))
+        self.accepted.iter().any(|accepted| accepted == path)
     }
 
     fn has(&self, kind: &str, path: &Path, value: &[u8]) -> bool {
         !path.starts_with(&self.folder)
             || self.found.contains(&digest(kind, path, value))
             || self.is_accepted(path)
+    }
+
+    /// Whether a path is protected for who looks from another folder, and for nobody who looks from that of the record:
+    /// a name that only stands at the top of a root, or one in a folder of packages.
+    fn cannot_know<'t>(
+        &self,
+        path: &Path,
+        mut tops: impl Iterator<Item = &'t Path>,
+        is_packages: impl Fn(&str) -> bool,
+    ) -> bool {
+        let Ok(here) = path.strip_prefix(&self.folder) else { return true };
+        let has = |is: &dyn Fn(&str) -> bool| here.iter().any(|name| is(&name.to_string_lossy()));
+        let is_of_packages = has(&is_packages) && !has(&protected::is_git_folder);
+        (is_of_packages || !protected::is_mounted(here))
+            && tops.any(|top| top != self.folder && path.strip_prefix(top).is_ok_and(protected::is_mounted))
     }
 }
 
@@ -202,9 +218,16 @@ impl RunningCommands {
     }
 
     /// Takes out of a look what came while a command ran.
-    pub(crate) fn retain(&self, paths: &mut ProtectedPaths) {
+    pub(crate) fn retain(&self, paths: &mut ProtectedPaths, walls: &Walls) {
+        let tops = || self.folders.iter().map(|own| own.path.as_path());
+        let was_there = |record: &FolderRecord, kind: &str, path: &Path, value: &[u8]| {
+            let is_packages = |name: &str| is_dependency_folder(name, walls);
+            record.has(kind, path, value) || kind == "path" && record.cannot_know(path, tops(), is_packages)
+        };
         if !self.joined.is_empty() {
-            paths.retain(|kind, path, value| self.joined.iter().all(|record| record.has(kind, path, value)));
+            paths.retain(|kind, path, value| {
+                self.joined.iter().all(|record| was_there(record, kind, path, value))
+            });
         }
     }
 
@@ -217,18 +240,11 @@ impl RunningCommands {
         kept
     }
 
-    /// Notes what a command found before it begins, for those that begin while it runs, and lets others begin. `accepted` is
-    /// what persons accepted in its session.
+    /// Notes what a command found before it begins, for those that begin while it runs, and lets others begin.
     ///
     /// # Errors
     /// If a record cannot be written: then it must not begin.
-    pub(crate) fn begin(
-        &mut self,
-        paths: &ProtectedPaths,
-        kept: &Snapshot,
-        walls: &Walls,
-        accepted: &[PathBuf],
-    ) -> io::Result<()> {
+    pub(crate) fn begin(&mut self, paths: &ProtectedPaths, kept: &Snapshot, walls: &Walls) -> io::Result<()> {
         let mut found = BTreeSet::new();
         if self.folders.iter().any(|folder| folder.is_first) {
             paths.clone().retain(|kind, path, value| found.insert(digest(kind, path, value)));
@@ -236,11 +252,7 @@ impl RunningCommands {
         for folder in &self.folders {
             let record = match self.joined.iter_mut().find(|record| record.folder == folder.path) {
                 Some(record) => {
-                    let new = accepted.iter().filter(|path| !record.accepted.contains(path));
-                    let new: Vec<PathBuf> = new.cloned().collect();
-                    let is_same = new.is_empty() && !record.kept.add_missing(kept, |_| true);
-                    record.accepted.extend(new);
-                    if is_same {
+                    if !record.kept.add_missing(kept, |_| true) {
                         continue;
                     }
                     serde_json::to_vec(record)
@@ -261,6 +273,7 @@ impl RunningCommands {
 
     /// Says that the command may have done something from here on.
     pub(crate) fn set_running(&mut self) {
+        self.sign_of_life();
         self.is_running = true;
     }
 
@@ -284,16 +297,19 @@ impl RunningCommands {
         }
     }
 
-    /// Removes the records of folders that no command is left in.
-    fn leave(&self) -> io::Result<()> {
+    /// Removes the records of folders that no command is left in. Nobody begins before its locks are free, too.
+    fn leave(&mut self) -> io::Result<()> {
         let Some(records) = &self.records else { return Ok(()) };
-        let changing = lock_file(&records.join("changing.lock"))?;
-        let until = Instant::now() + PATIENCE;
-        while !is_free(changing.try_lock())? {
-            if Instant::now() > until {
-                return Err(io::ErrorKind::TimedOut.into());
+        if self.changing.is_none() {
+            let changing = lock_file(&records.join("changing.lock"))?;
+            let until = Instant::now() + PATIENCE;
+            while !is_free(changing.try_lock())? {
+                if Instant::now() > until {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                thread::sleep(PAUSE);
             }
-            thread::sleep(PAUSE);
+            self.changing = Some(changing);
         }
         for folder in &self.folders {
             // Nobody is left.
@@ -310,7 +326,6 @@ impl RunningCommands {
 
 impl Drop for RunningCommands {
     fn drop(&mut self) {
-        self.let_others_begin();
         if !self.is_running
             && let Err(error) = self.leave()
         {
@@ -320,6 +335,7 @@ impl Drop for RunningCommands {
         for folder in &self.folders {
             let _ = folder.lock.unlock();
         }
+        self.let_others_begin();
     }
 }
 
@@ -347,7 +363,7 @@ pub fn before_running_commands(records: &Path, file: &Path) -> io::Result<FileBe
     };
     let changing = File::open(records.join("changing.lock"))?;
     let until = Instant::now() + PATIENCE;
-    while !is_free(changing.try_lock_shared())? {
+    while !is_free(changing.try_lock())? {
         if Instant::now() > until {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "a command begins in its folder"));
         }
@@ -357,19 +373,25 @@ pub fn before_running_commands(records: &Path, file: &Path) -> io::Result<FileBe
     for entry in entries {
         let path = entry?.path();
         let lock = path.with_extension("lock");
-        let Some(record) = FolderRecord::read(&path).ok().flatten().filter(|_| path != lock) else {
+        if path.extension().is_some() || !lock.exists() {
             continue;
-        };
+        }
+        let Some(record) = FolderRecord::read(&path)? else { continue };
         let lock = File::open(lock)?;
-        let end = match is_free(lock.try_lock_shared())? && is_free(lock.try_lock())? {
+        let end = match is_free(lock.try_lock())? {
             true => Some(lock.metadata()?.modified()? + SILENCE),
             false => None,
         };
+        // A program that is being started may have the descriptor for a moment longer.
+        let _ = lock.unlock();
         for path in [file, &target] {
             if end.is_some_and(|end| is_later(path, end)) {
                 continue;
             }
-            if !record.has("path", path, b"") {
+            let is_packages = |name: &str| DEPENDENCY_FOLDERS.contains(&name);
+            let was_there = record.has("path", path, b"")
+                || record.cannot_know(path, path.parent().into_iter(), is_packages);
+            if !was_there {
                 return Ok(FileBefore::New);
             }
             if let Some(bytes) = record.kept.file(path).filter(|_| !record.is_accepted(path)) {

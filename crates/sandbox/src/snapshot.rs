@@ -64,7 +64,7 @@ impl Snapshot {
         snapshot.git_folders = folders.filter_map(folder).collect();
         let mut room = MOST_BYTES;
         for path in &paths.paths {
-            if walls.touches.iter().any(|touched| path.starts_with(touched)) {
+            if walls.touches.contains(path) {
                 continue;
             }
             if let Some(known) = known.entries.get(path) {
@@ -113,9 +113,7 @@ impl Snapshot {
     ) -> Vec<Notice> {
         let mut notices = self.move_back(walls, roots, quarantine);
         for (path, entry) in &self.entries {
-            if walls.touches.iter().any(|touched| path.starts_with(touched))
-                || stands(path, entry, walls, roots)
-            {
+            if walls.touches.contains(path) || stands(path, entry, walls, roots) {
                 continue;
             }
             let given_back = roots.made_parent_of(path, quarantine).and_then(|(folder, name)| {

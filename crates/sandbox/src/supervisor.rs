@@ -233,8 +233,7 @@ impl Sandbox {
         let deadline = started + Duration::from_millis(walls.limits.time_ms);
         let until = Deadline { deadline, cancelled: &scope.cancelled };
         let without_a_start = || Ok(Outcome::without_a_start(until.ending(), started.elapsed(), run.level));
-        let accepted = scope.accepted.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let look = LookBefore::new(run.level, &walls, &run.quarantine, &accepted, || until.is_over());
+        let look = LookBefore::new(run.level, &walls, &run.quarantine, || until.is_over());
         let mut look = match look {
             Err(_) if until.is_over() => return without_a_start(),
             look => look?,
@@ -243,7 +242,8 @@ impl Sandbox {
         let mut request = HelperRequest {
             level: run.level,
             walls,
-            protected: look.held.paths.iter().cloned().collect(),
+            protected: look.mounted.paths.iter().cloned().collect(),
+            fleeting: look.mounted.paths.difference(&look.held.paths).cloned().collect(),
             hidden: hidden_files::of_the_system().to_vec(),
             quarantine: Some(run.quarantine.clone()),
             mark: mark(),

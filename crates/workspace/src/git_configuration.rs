@@ -71,6 +71,8 @@ pub fn named_by_git(
     home: Option<&Path>,
 ) -> BTreeSet<(PathBuf, Vec<PathBuf>)> {
     let mut named = BTreeSet::new();
+    // A file counts once for each folder from which its own names are looked for.
+    let mut read = BTreeSet::new();
     let mut files = vec![config.to_owned()];
     for _ in 0..INCLUDES {
         let mut included = Vec::new();
@@ -86,9 +88,11 @@ pub fn named_by_git(
                 let path = setting.path();
                 let of_home = home.zip(path.strip_prefix("~").ok()).map(|(home, path)| home.join(path));
                 for path in places.iter().map(|place| place.join(path)).chain(of_home) {
-                    if named.insert(reached_by_links(&path)) && is_included {
+                    let (target, links) = reached_by_links(&path);
+                    if is_included && read.insert((target.clone(), path.parent().map(reached))) {
                         included.push(path);
                     }
+                    named.insert((target, links));
                 }
             }
         }
@@ -341,6 +345,20 @@ mod tests {
         };
         assert_eq!((section.as_str(), key.as_str()), ("core", "hookspath"));
         value.clone()
+    }
+
+    #[test]
+    fn links_to_the_own_folder_name_no_file_again_and_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let names: Vec<char> = ('a'..='j').collect();
+        for name in &names {
+            std::os::unix::fs::symlink(".", folder.path().join(name.to_string())).unwrap();
+        }
+        let includes: String = names.iter().map(|name| format!("path = {name}/config\n")).collect();
+        let config = folder.path().join("config");
+        fs::write(&config, format!("[include]\n{includes}")).unwrap();
+        let named = named_by_git(&config, &[], None);
+        assert!((1..100).contains(&named.len()), "{}", named.len());
     }
 
     #[test]

@@ -262,8 +262,11 @@ fn protect(root: &OwnedFd, request: &HelperRequest, protections: &Protections) -
     let walls = &request.walls;
     let tops: Vec<&Path> =
         walls.writable_roots().chain(walls.git_folders.iter().map(PathBuf::as_path)).collect();
+    let is_there =
+        |path: &&PathBuf| !request.fleeting.contains(path) || open_below(root, below(path)).is_ok();
+    let protected: Vec<&PathBuf> = request.protected.iter().filter(is_there).collect();
     let mut between = BTreeSet::new();
-    for path in request.protected.iter().chain(&walls.touches).chain(private(walls)) {
+    for path in protected.iter().copied().chain(&walls.touches).chain(private(walls)) {
         let Some(top) =
             tops.iter().filter(|top| path.starts_with(top)).max_by_key(|top| top.as_os_str().len())
         else {
@@ -275,7 +278,7 @@ fn protect(root: &OwnedFd, request: &HelperRequest, protections: &Protections) -
     for folder in between {
         cover_with_itself(root, &folder, MountAccess::ReadWrite)?;
     }
-    for path in &request.protected {
+    for path in protected {
         if walls.touches.iter().any(|touched| path.starts_with(touched)) {
             continue;
         }

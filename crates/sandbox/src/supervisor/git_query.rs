@@ -123,6 +123,7 @@ impl GitQuery<'_> {
             level: self.request.level,
             walls: self.walls(),
             protected,
+            fleeting: self.request.fleeting.clone(),
             hidden: self.request.hidden.clone(),
             quarantine: None,
             mark: mark(),

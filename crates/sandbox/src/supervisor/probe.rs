@@ -127,6 +127,7 @@ fn try_at(sandbox: &Sandbox, level: Level, scratch: &Scratch) -> Result<Vec<Stri
         level,
         walls: Walls::around(&root, &home),
         protected: vec![protected],
+        fleeting: Vec::new(),
         hidden: Vec::new(),
         quarantine: None,
         mark: mark(),

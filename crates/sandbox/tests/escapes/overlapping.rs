@@ -166,18 +166,42 @@ fn a_command_that_runs_alone_leaves_no_record() {
     }
 }
 
+/// Walls of a command in the folder that holds the root of the others.
+fn walls_around(world: &World) -> drawloom_sandbox::Walls {
+    let mut walls = world.walls(drawloom_sandbox::Limits { free_space: 1 << 20, ..Default::default() });
+    walls.tracked_records = Some(world.path("home/sandbox/tracked"));
+    walls.roots[0].path = world.path("");
+    walls.private = vec![world.path("home")];
+    walls.git_folders = Vec::new();
+    walls
+}
+
+#[test]
+fn a_folder_below_that_of_a_running_command_keeps_what_only_its_own_root_protects() {
+    let world = World::new(User::Own);
+    let skill = world.path("root/skills/x/SKILL.md");
+    fs::create_dir_all(skill.parent().unwrap()).unwrap();
+    fs::write(&skill, "ours").unwrap();
+    let line = drawloom_sandbox::CommandLine::Shell([mark("made"), until("over")].join("; "));
+    let around = walls_around(&world);
+    std::thread::scope(|threads| {
+        let first = threads.spawn(|| world.supervise(line, Level::Full, around, &[]).unwrap());
+        wait_for(&world.path("root/made"));
+        let second = run(&world, "echo evil > skills/x/SKILL.md; echo evil > skills/new", Level::Full);
+        touch(&world, "over");
+        let told = format!("{second:?} {:?}", first.join().unwrap());
+        assert_eq!(world.text("root/skills/x/SKILL.md").as_deref(), Some("ours"), "{told}");
+        assert!(!world.path("root/skills/new").exists(), "{told}");
+    });
+}
+
 #[test]
 fn a_folder_around_that_of_a_running_command_has_what_was_there_before_it() {
     let world = World::new(User::Own);
     let first = world.start_beside(&[EVIL, &mark("made"), &until("over")].join("; "), Level::Full);
     wait_for(&world.path("root/made"));
     let line = drawloom_sandbox::CommandLine::Shell("true".to_owned());
-    let mut walls = world.walls(drawloom_sandbox::Limits { free_space: 1 << 20, ..Default::default() });
-    walls.tracked_records = Some(world.path("home/sandbox/tracked"));
-    walls.roots[0].path = world.path("");
-    walls.private = vec![world.path("home")];
-    walls.git_folders = Vec::new();
-    let around = world.supervise(line, Level::Full, walls, &[]).unwrap();
+    let around = world.supervise(line, Level::Full, walls_around(&world), &[]).unwrap();
     assert!(!world.path("root/.envrc").exists(), "{around:?}");
     touch(&world, "over");
     nothing_is_left(&world, &format!("{around:?} {:?}", outcome(first)));
