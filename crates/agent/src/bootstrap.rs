@@ -15,7 +15,7 @@ const AGENTS: &str = "AGENTS.md";
 /// Is read where there is no AGENTS.md.
 const CLAUDE: &str = "CLAUDE.md";
 /// A file is read to this size, in bytes; what is sent of it is far less.
-const MAX_BYTES: u64 = 1024 * 1024;
+pub const MAX_BYTES: u64 = 1024 * 1024;
 /// Who the agent is, unless a profile says otherwise.
 const IDENTITY: &str = "You are a helpful assistant that runs on the owner's own machine. Answer plainly and say when you do not know.";
 

@@ -248,7 +248,8 @@ async fn keep(
     let (mut paths, mut changes) = (Vec::new(), Vec::new());
     for (path, found, kept) in all {
         if let Err(why) = kept {
-            done.left.push(LeftFile { path: path.path, why });
+            let path = shown(app.workspace.folder.as_deref(), &path.root, &path.path);
+            done.left.push(LeftFile { path, why });
             continue;
         }
         changes.push(NewFileChange {

@@ -46,7 +46,7 @@ struct DigestedProfile<'a> {
     /// In its digits: JSON numbers are exact to 53 bits.
     seed: Option<String>,
     provider: Map<String, Value>,
-    tools: Vec<String>,
+    tools: Option<Vec<String>>,
     policy: &'a [PolicyRule],
     permissions: [bool; 5],
 }
@@ -80,9 +80,11 @@ impl Profile {
     pub(crate) fn digest(&self, settings: &Settings) -> Digest {
         let Agent { loom_aware, loom_write, loom_generate, doc_read, doc_write, .. } = self.agent;
         let preset = &self.preset;
-        let mut tools = self.agent.tools.clone().unwrap_or_default();
-        tools.sort();
-        tools.dedup();
+        let tools = self.agent.tools.clone().map(|mut tools| {
+            tools.sort();
+            tools.dedup();
+            tools
+        });
         let digested = DigestedProfile {
             version: 1,
             system: self.system.as_ref().map(|system| system.text.as_str()),
@@ -137,13 +139,14 @@ pub(crate) fn preset(app: &App, agent: &Agent) -> Result<Preset, CommandError> {
     Ok(agent.own_preset().or(model_selection::preset(app, agent.preset.as_deref())?))
 }
 
-/// How an agent asks a model, where a preset is named beside it: as that preset says, else as its own keys do.
+/// How an agent asks a model, where a preset is named beside it: as that preset says, else as its own keys and its preset
+/// do.
 ///
 /// # Errors
 /// `not_found` where there is no preset of the name.
 pub(crate) fn preset_with(app: &App, agent: &Agent, named: Option<&str>) -> Result<Preset, CommandError> {
     match named {
-        Some(_) => Ok(model_selection::preset(app, named)?.or(agent.own_preset())),
+        Some(_) => Ok(model_selection::preset(app, named)?.or(preset(app, agent)?)),
         None => preset(app, agent),
     }
 }

@@ -74,6 +74,11 @@ impl Policy {
         Ok(Self { of_agent: self.of_agent.clone(), ..with })
     }
 
+    /// Whether there is no rule, neither a general one nor one of the agent.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty() && self.of_agent.is_none()
+    }
+
     /// The general rules.
     pub fn rules(&self) -> &[PolicyRule] {
         &self.rules

@@ -33,6 +33,8 @@ impl Conversation {
         if profile::preset(app, agent)?.model.is_some() {
             self.kept_model = None;
         }
+        // It was allowed to the agent before.
+        self.allowed.clear();
         (self.agent, self.config) = ((name != DEFAULT_AGENT).then(|| name.to_owned()), None);
         self.keep_settings(app, asker).await
     }

@@ -329,10 +329,11 @@ impl Conversation {
 /// The folders that a call opens beside the workspace.
 fn named_folders(app: &App, args: &ChatArgs) -> Result<Vec<FurtherRoot>, CommandError> {
     let named = &args.allow.folders;
+    let folder = app.workspace.folder.as_deref().filter(|folder| folder.is_dir());
     match &app.workspace.surroundings {
-        Some(surroundings) => further_roots(named, app.workspace.folder.as_deref(), surroundings),
-        None if named.is_empty() => Ok(Vec::new()),
-        None => Err(CommandError::usage("--allow needs a workspace", "name one with --workspace DIR")),
+        _ if named.is_empty() => Ok(Vec::new()),
+        Some(surroundings) if folder.is_some() => further_roots(named, folder, surroundings),
+        _ => Err(CommandError::usage("--allow needs a workspace", "name one with --workspace DIR")),
     }
 }
 

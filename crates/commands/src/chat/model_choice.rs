@@ -13,6 +13,7 @@ use sandbox::{FileBefore, before_running_commands};
 use store::{Principal, SessionKind};
 use text::terminal::one_line;
 use workspace::trust::Accepted;
+use workspace::{ReadRules, RelativePath, Root};
 
 use super::{Conversation, shown_addresses, tools};
 use crate::app::App;
@@ -306,13 +307,25 @@ fn shown(info: &ModelInfo) -> ModelStatus {
     ModelStatus { model, place: info.place, window: info.window, notice: None }
 }
 
+/// Whether a file is what was read of it.
+fn is_still(root: &Root, file: &context::BootFile) -> bool {
+    let path = RelativePath::parse(&file.name).ok();
+    let read = path.and_then(|path| {
+        root.read(&path, &ReadRules::at_most(agent::bootstrap::MAX_BYTES).follow_links()).ok()
+    });
+    read.is_some_and(|now| Digest::of(&now.bytes) == file.digest)
+}
+
 /// Leaves out files that a running command made or changed: they are looked at when it ends (spec: security §1).
 fn without_files_of_commands(app: &App, mut read: context::Bootstrap) -> context::Bootstrap {
     let Some(root) = &app.workspace.root else { return read };
     let records = walls::records(app.runtime.home.root());
     let why =
         |file: &context::BootFile| match before_running_commands(&records, &root.path().join(&file.name)) {
-            Ok(FileBefore::AsItStands) => None,
+            // A command may have ended, and what it changed been given back, since the file was read.
+            Ok(FileBefore::AsItStands) => {
+                (!is_still(root, file)).then(|| "it was changed while it was read".to_owned())
+            }
             Ok(FileBefore::Was(bytes)) if Digest::of(&bytes) == file.digest => None,
             Ok(FileBefore::New | FileBefore::Was(_)) => Some(
                 "a command that runs in the workspace changed it: it is looked at when the command ends"

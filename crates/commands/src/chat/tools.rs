@@ -39,8 +39,8 @@ pub(super) fn of_agent(
     is_shown: Arc<IsShown>,
     further: &[FurtherRoot],
 ) -> Result<Option<Arc<ToolRegistry>>, CommandError> {
-    let names = given(app, agent, session)?;
-    if names.is_empty() || (!model.tools && !are_asked(app, agent)) {
+    let names = given(app, agent, session, Some(model))?;
+    if names.is_empty() {
         return Ok(None);
     }
     let registry = registry(app, agent, scope(app, agent, session, &names, further)?, is_shown, &names)
@@ -63,13 +63,20 @@ pub(super) fn are_asked(app: &App, agent: &str) -> bool {
 }
 
 /// The names of the tools of an agent: those that the configuration names, else all that need no permission, where it
-/// has a folder to work in and is not asked a single question; and those that its permissions bring.
+/// has a folder to work in, is not asked a single question, and its model takes them in a window that has room (spec:
+/// context §3); and those that its permissions bring.
 ///
 /// # Errors
 /// Its configuration names one that comes with a permission, or has a permission without the one it needs.
-fn given(app: &App, agent: &str, session: SessionType) -> Result<Vec<String>, CommandError> {
+fn given(
+    app: &App,
+    agent: &str,
+    session: SessionType,
+    model: Option<&ModelInfo>,
+) -> Result<Vec<String>, CommandError> {
+    let has_room = |model: &ModelInfo| model.tools && u64::from(model.window) >= context::tools::LEAST_WINDOW;
     let unnamed = || {
-        let works = session != SessionType::Isolated && has_folder(app);
+        let works = session != SessionType::Isolated && has_folder(app) && model.is_none_or(has_room);
         let all = if works { there(app) } else { Vec::new() };
         all.into_iter().filter(|name| loom_tools::permission(name).is_none()).collect()
     };
@@ -148,7 +155,7 @@ pub(super) fn shown(
     session: SessionType,
     model: Option<&ModelInfo>,
 ) -> Result<ToolsShown, CommandError> {
-    let named = given(app, agent, session)?;
+    let named = given(app, agent, session, model)?;
     let wrong = |why| CommandError::usage(why, "correct it in config.toml");
     let further = further(app, agent, nothing_shown(), &named).map_err(wrong)?;
     let found = ToolRegistry::described(further, &named);

@@ -7,24 +7,27 @@ use store::{ChangeStanding, FileChange, SessionId};
 
 use super::disk::{CHANGED_SINCE, Disk, Found};
 use super::path_changes::{PathChange, by_path, is_same};
-use super::{changes_that, confirm, disk, on_disk};
+use super::{changes_that, confirm, disk, on_disk, shown};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::file_changes::{FilesGivenBack, LeftFile};
 use crate::rights::Asker;
 
-/// The last giving-back of a tree that was not taken again: all its changes.
-async fn last(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<FileChange>, CommandError> {
-    let mut changes = changes_that(app, asker, tree, ChangeStanding::GivingBack).await?;
-    let at = changes.last().map(|change| change.at);
-    changes.retain(|change| Some(change.at) == at);
-    Ok(changes)
+/// The givings-back of a tree that were not taken again, the newest first.
+async fn givings_back(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<Vec<FileChange>>, CommandError> {
+    let changes = changes_that(app, asker, tree, ChangeStanding::GivingBack).await?;
+    let mut all: Vec<Vec<FileChange>> =
+        changes.chunk_by(|one, next| one.at == next.at).map(<[_]>::to_vec).collect();
+    all.reverse();
+    Ok(all)
 }
 
 /// Paths that the last giving-back changed.
 pub(super) async fn last_paths(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<PathBuf>, CommandError> {
-    Ok(last(app, asker, tree).await?.into_iter().map(|change| change.path).collect())
+    let last = givings_back(app, asker, tree).await?.into_iter().next().unwrap_or_default();
+    let workspace = app.workspace.folder.as_deref();
+    Ok(last.iter().map(|change| shown(workspace, &change.root, &change.path)).collect())
 }
 
 /// Makes files what they were before the last giving-back, while nobody answers in the session.
@@ -35,41 +38,62 @@ pub(crate) async fn redo(app: &App, asker: &Asker, tree: TreeId) -> Result<Comma
     app.runtime.between_turns(&asker.principal, &session, redo).await?
 }
 
+/// Takes the newest again of which something is left to take; what a person changed since stays as it is.
 async fn redo_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<CommandOutcome, CommandError> {
-    let changes = last(app, asker, tree).await?;
+    let mut done = FilesGivenBack { is_redone: true, ..FilesGivenBack::default() };
+    for changes in givings_back(app, asker, tree).await? {
+        if redo_one(app, asker, (tree, changes), &mut done).await? {
+            break;
+        }
+    }
+    Ok(CommandOutcome::FilesGivenBack(done))
+}
+
+/// Takes one giving-back again. Returns whether there was something to take.
+async fn redo_one(
+    app: &App,
+    asker: &Asker,
+    (tree, changes): (TreeId, Vec<FileChange>),
+    done: &mut FilesGivenBack,
+) -> Result<bool, CommandError> {
     super::clear_away(app, &changes).await?;
-    let paths: Vec<PathChange> = by_path(changes);
+    let named = |path: &PathChange| shown(app.workspace.folder.as_deref(), &path.root, &path.path);
+    let all: Vec<PathChange> = by_path(changes);
     let on = disk(app)?;
-    let look = move || -> Vec<_> { paths.into_iter().map(|path| found(&on, path)).collect() };
-    let (mut done, mut paths, mut redone) =
-        (FilesGivenBack { is_redone: true, ..Default::default() }, Vec::new(), Vec::new());
+    let look = move || -> Vec<_> { all.into_iter().map(|path| found(&on, path)).collect() };
+    let (mut paths, mut redone, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for (path, found) in on_disk(look).await {
         match found {
             Ok(found) if found.is_back => redone.extend(path.ids),
             Ok(found) => paths.push((path, found)),
-            Err(why) => done.left.push(LeftFile { path: path.path, why }),
+            Err(why) => {
+                done.left.push(LeftFile { path: named(&path), why });
+                left.push(path);
+            }
         }
     }
-    if !paths.is_empty() {
+    let is_something = !paths.is_empty();
+    if is_something {
         confirm(app, &paths, "Take these changes again?").await?;
     }
     let (on, runtime) = (disk(app)?, app.runtime.clone());
     let tasks = tokio::runtime::Handle::current();
     let bring = move || {
         let blob = |blob| tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string());
-        on.bring_back(paths, &[], &blob)
+        on.bring_back(paths, &left, &blob)
     };
     for (path, _, brought) in on_disk(bring).await {
+        let name = named(&path);
         match brought {
             Ok(()) => {
                 redone.extend(path.ids);
-                done.given.push(path.path);
+                done.given.push(name);
             }
-            Err(why) => done.left.push(LeftFile { path: path.path, why }),
+            Err(why) => done.left.push(LeftFile { path: name, why }),
         }
     }
     app.runtime.store.redo_file_changes(&asker.principal, tree, redone).await?;
-    Ok(CommandOutcome::FilesGivenBack(done))
+    Ok(is_something)
 }
 
 /// What stands at a path that is what the giving-back left, or is redone already.

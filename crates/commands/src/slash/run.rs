@@ -380,7 +380,6 @@ async fn begun(app: &App, asker: &Asker, conversation: &Conversation) -> Result<
     })
 }
 
-/// A step in the timeline of the session's view.
 /// What is said of files that the newest turn changed.
 async fn files_staying(
     app: &App,
@@ -392,6 +391,7 @@ async fn files_staying(
     file_changes::staying(app, asker, tree, view).await
 }
 
+/// A step in the timeline of the session's view.
 async fn step(
     app: &App,
     asker: &Asker,

@@ -203,14 +203,13 @@ pub(super) fn tools(found: &ToolsShown, to: OutputStyle) -> String {
         let _ = writeln!(shown, "{}  {}", to.text(&tool.name), to.dim(&effects));
         shown += &wrapped(&to.text(&tool.description), "    ", to);
     }
-    if found.tools.is_empty() {
+    if let Some(model) = &found.untaken {
+        shown += &wrapped(&format!("no tools are sent: {} takes none", to.text(model)), "", to);
+    } else if found.tools.is_empty() {
         let set =
             format!("`drawloom config set agents.{}.tools '[\"read\", \"grep\"]'`", to.text(&found.agent));
         let why = if found.has_folder { "" } else { " without a workspace (`--workspace DIR`)" };
         shown += &wrapped(&format!("the model may call no tools{why}: {set} names some"), "", to);
-    }
-    if let Some(model) = &found.untaken {
-        shown += &wrapped(&format!("they are not sent: {} takes no tools", to.text(model)), "", to);
     }
     if !found.others.is_empty() {
         shown += &wrapped(&to.dim(&format!("not given to it: {}", found.others.join(", "))), "", to);

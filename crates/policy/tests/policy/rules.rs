@@ -191,6 +191,7 @@ fn rules_of_an_agent_narrow_the_general_ones_and_never_widen_them() {
         assert_eq!(decided(&widened, &file(PathAccess::Write, path), &CHAT), decision, "{path}");
     }
     let denying = rules_of("[[rules]]\ndecision = 'deny'\ntool = ['write']\nreason = 'it reads'");
+    assert!(policy(&[]).is_empty() && !policy(&[]).for_agent("poet", denying.clone()).unwrap().is_empty());
     let general = policy(&["allow write"]);
     let narrowed = general.for_agent("poet", denying).unwrap();
     let verdict = narrowed.decide(&file(PathAccess::Write, "x"), &CHAT);

@@ -60,7 +60,7 @@ pub(super) fn paths_used(
 ) -> Vec<PathUse> {
     let Ok(from) = place(scope, from) else { return Vec::new() };
     let to = to.and_then(|to| place(scope, to).ok());
-    let has_rules = !scope.policy.rules().is_empty();
+    let has_rules = !scope.policy.is_empty();
     let counts = |used: &PathUse| {
         has_rules || used.place != PathPlace::WritableRoot || touches(&used.path) != ProtectionMatch::Nothing
     };
