@@ -278,7 +278,6 @@ fn the_digest_of_a_profile_changes_with_what_has_an_effect_and_with_nothing_else
         ("max_tokens", "500"),
         ("stop", "[\"END\"]"),
         ("seed", "7"),
-        ("logprobs", "2"),
         ("think", "low"),
         ("n", "2"),
         ("provider_parameters", "{\"top_k\": 40, \"a\": 1}"),

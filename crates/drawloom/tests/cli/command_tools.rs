@@ -155,7 +155,7 @@ fn the_tools_of_the_model_are_listed_with_what_they_do() {
     assert_eq!(listed["tools"].as_array().unwrap().len(), 5, "{listed}");
     let bare = World::new().ok(&["chat", "-m", "/tools"]);
     assert!(
-        bare.starts_with("the model may call no tools: `drawloom config set agents.assistant.tools"),
+        bare.starts_with("the model may call no tools without a workspace (`--workspace DIR`): `drawloom"),
         "{bare}"
     );
 }

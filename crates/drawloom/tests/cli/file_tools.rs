@@ -243,11 +243,13 @@ fn what_is_given_back_is_kept_and_taken_again() {
     assert!(say(&world, "/redo --files").out.contains("redone: work.py"));
     assert_eq!(fs::read_to_string(project.join("work.py")).unwrap(), "an hour of work\nMINE\n");
 
-    // What was written since is left.
+    // What was written since is left, and what was given back before is taken again all the same.
+    assert_eq!(say(&world, "/restore work.py --yes").code, Some(0));
     assert_eq!(say(&world, "/restore a.txt --yes").code, Some(0));
     fs::write(project.join("a.txt"), "since\n").unwrap();
     let left = say(&world, "/redo --files");
     assert!(left.err.contains("left as it is: a.txt: somebody changed it since"), "{left:?}");
+    assert!(left.out.contains("redone: work.py"), "{left:?}");
     assert_eq!(fs::read_to_string(project.join("a.txt")).unwrap(), "since\n");
 }
 

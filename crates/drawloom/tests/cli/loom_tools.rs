@@ -98,7 +98,7 @@ pub(crate) fn branched(world: &World) -> (String, [String; 4]) {
 
 #[test]
 fn a_permission_brings_its_tools_and_without_it_there_are_none() {
-    let world = world("");
+    let world = world("tools = []\n");
     let refused = told_by_nobody(&world, "loom_view");
     assert!(refused.is_none(), "an agent without permissions has no tools: {refused:?}");
     for (permissions, brought) in [

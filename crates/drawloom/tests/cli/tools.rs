@@ -159,17 +159,18 @@ fn a_result_is_edited_and_forgotten_as_what_it_is() {
 }
 
 #[test]
-fn without_the_setting_a_model_is_told_of_no_tool_and_an_unknown_one_is_named() {
+fn a_model_without_tools_is_told_of_none_and_an_unknown_one_is_named() {
     let world = world(&[
         calls(&json!([{"name": "read", "arguments": {"path": "src/main.rs"}}])),
         json!({"text": "Hm."}),
     ]);
-    world.ok(&["config", "unset", "agents.assistant.tools"]);
+    world.ok(&["config", "set", "agents.assistant.tools", "[]"]);
     let (code, said) = chat(&world, "Look.");
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(nodes(&world).len(), 2, "a call that nobody offered is not run");
     let (_, sent) = world.json(&["context", "show", said["node"].as_str().unwrap()]);
     assert!(!sent.to_string().contains("\"schemas\""), "{sent}");
+    world.ok(&["config", "unset", "agents.assistant.tools"]);
     let text = fs::read_to_string(world.home().join("config.toml")).unwrap();
     world.write(
         "config.toml",

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::server::{self, Server};
+use crate::terminal::Terminal;
+use crate::trust::with_terminal;
 use crate::world::{World, text};
 
 /// A world with a folder to work in and two models that take tools, one in a small window, and one that takes none.
@@ -77,9 +79,10 @@ fn what_is_named_is_offered_wherever_it_can_be() {
     let project = text(&world.path("project"));
     world.ok(&["--workspace", &project, "ask", "Hi"]);
     assert_eq!(offered(&near), ["read"]);
-    world.ok(&["--workspace", &project, "chat", "--new", "--model", "box/mute", "-m", "Hi"]);
+    let (_, said) =
+        world.json(&["--workspace", &project, "chat", "--new", "--model", "box/mute", "-m", "Hi"]);
     assert_eq!(offered(&near), Vec::<String>::new());
-    let (_, shown) = world.json(&["--workspace", &project, "context", "show"]);
+    let (_, shown) = world.json(&["context", "show", said["node"].as_str().unwrap()]);
     assert!(shown.to_string().contains("this model takes no tools"), "{shown}");
     world.ok(&["config", "set", "agents.assistant.tools", "[]"]);
     assert_eq!(offered_in_folder(&world, &near, &["--new"]), Vec::<String>::new());
@@ -89,9 +92,21 @@ fn what_is_named_is_offered_wherever_it_can_be() {
 fn a_model_that_takes_tools_gets_them_when_it_is_asked_instead() {
     let (world, near) = world("");
     let project = text(&world.path("project"));
-    let typed = b"Hi\n/tools\n/model box/m\nAnd now?\n/quit\n";
-    let run = world.fed(&["--workspace", &project, "--model", "box/mute", "chat"], typed);
-    assert!(run.code == Some(0) && run.out.contains("they are not sent: box/mute takes no tools"), "{run:?}");
+    let command = world.command(&["--workspace", &project, "--model", "box/mute", "chat"]);
+    let mut terminal = Terminal::start(with_terminal(&command));
+    for (typed, shown) in [
+        ("Hi", "Said."),
+        ("/tools", "no tools are sent: box/mute takes none"),
+        ("/model box/m", "box/m"),
+        ("And now?", "Said."),
+    ] {
+        terminal.at_prompt();
+        terminal.types(&format!("{typed}\r"));
+        terminal.shows(shown);
+    }
+    terminal.at_prompt();
+    terminal.types("/quit\r");
+    assert_eq!(terminal.ended(), Some(0));
     let bodies: Vec<Value> = near.bodies();
     let with_tools = |body: &Value| body["tools"] != Value::Null && body["tools"] != json!([]);
     assert_eq!(bodies.iter().map(with_tools).collect::<Vec<_>>(), [false, true]);

@@ -97,7 +97,7 @@ fn s3_the_whole_text_is_shown_before_the_owner_answers_for_it() {
     let mut terminal = Terminal::start(with_terminal(&command));
     terminal.shows("Answer for what it says");
     let seen = terminal.plain();
-    for shown in ["line 1 of it", "line 200 of it", "lines are not shown here", "line 500 of it"] {
+    for shown in ["line 1 of it", "line 199 of it", "lines are not shown here", "line 500 of it"] {
         assert!(seen.contains(shown), "{shown}: {seen}");
     }
     assert!(!seen.contains("line 250 of it"), "{seen}");
@@ -112,9 +112,13 @@ fn s14_a_question_in_sight_of_a_text_from_outside_names_it() {
     let page = &taints(&trust(&world, "first", ""))[0].0;
     script(&world, &[&[fetch(&site.url("/made-up?d=secret"))]]);
     let project = text(&world.path("project"));
-    let command = world.command(&["--workspace", &project, "chat", "--session", "first", "-m", "Go on."]);
+    let command = world.command(&["--workspace", &project, "chat", "--session", "first"]);
     let mut terminal = Terminal::start(with_terminal(&command));
+    terminal.at_prompt();
+    terminal.types("Go on.\r");
     terminal.shows(&format!("text from outside: {page}, web_fetch: Fetch https://evil.example/"));
     terminal.types("n\r");
+    terminal.at_prompt();
+    terminal.types("/quit\r");
     assert_eq!(terminal.ended(), Some(0));
 }
