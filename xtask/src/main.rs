@@ -23,11 +23,18 @@ use anyhow::{Context, Result, bail};
 use places::cargo;
 use say::say;
 
-/// Cases of each property test, by tier.
-const CASES: u32 = 64;
-const SOAK_CASES: u32 = 10_000;
-/// How often the program is killed by each test that kills it.
-const KILLS: u32 = 50;
+/// How much each test repeats.
+#[derive(Clone, Copy)]
+struct Repeats {
+    /// Cases of a property.
+    cases: u32,
+    /// How often a test that kills the program does so.
+    kills: u32,
+}
+
+/// Repeats of the daily tier and of the soak.
+const DAILY: Repeats = Repeats { cases: 64, kills: 50 };
+const SOAK: Repeats = Repeats { cases: 10_000, kills: 200 };
 /// Programs that commands of tests run where they are there; `.ci/run` installs them.
 const OF_COMMANDS: [&str; 6] = ["curl", "git", "make", "perl", "python3", "wget"];
 
@@ -35,7 +42,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let rest = arguments.get(1..).unwrap_or_default();
     let done = match arguments.first().map(String::as_str) {
-        Some("test") => test(CASES, rest),
+        Some("test") => test(DAILY, rest),
         Some("fuzz") => fuzz::run(rest, None),
         Some("instructions") => match rest {
             [] => instructions::run(false),
@@ -109,9 +116,8 @@ fn is_on_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Runs all tests with this many cases a property and [`KILLS`], unless `PROPTEST_CASES` and `DRAWLOOM_KILLS` say
-/// otherwise.
-fn test(cases: u32, rest: &[String]) -> Result<()> {
+/// Runs all tests, with these repeats unless `PROPTEST_CASES` and `DRAWLOOM_KILLS` say otherwise.
+fn test(repeats: Repeats, rest: &[String]) -> Result<()> {
     let (server, rest) = match rest {
         [flag, url, rest @ ..] if flag == "--postgres" => (Some(url), rest),
         [flag] if flag == "--postgres" => bail!("--postgres takes the URL of a database"),
@@ -124,9 +130,6 @@ fn test(cases: u32, rest: &[String]) -> Result<()> {
     let mut command = cargo();
     if nextest {
         command.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
-        // Half of a test's time is spent on disks, clocks and other processes.
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        command.arg(format!("--test-threads={}", 2 * cores));
     } else {
         command.args(["test", "--workspace", "--no-fail-fast"]);
     }
@@ -143,10 +146,10 @@ fn test(cases: u32, rest: &[String]) -> Result<()> {
         say(&format!("{program} is not there: tests whose commands run it end before they begin"));
     }
     if std::env::var_os("PROPTEST_CASES").is_none() {
-        command.env("PROPTEST_CASES", cases.to_string());
+        command.env("PROPTEST_CASES", repeats.cases.to_string());
     }
     if std::env::var_os("DRAWLOOM_KILLS").is_none() {
-        command.env("DRAWLOOM_KILLS", KILLS.to_string());
+        command.env("DRAWLOOM_KILLS", repeats.kills.to_string());
     }
     let status = command.args(rest).status().context("cannot start cargo")?;
     if !status.success() {

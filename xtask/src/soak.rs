@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     escapes()?;
     crate::fuzz::run(&[], Some(FUZZ_SECONDS))?;
-    crate::test(crate::SOAK_CASES, &[])
+    crate::test(crate::SOAK, &[])
 }
 
 /// The matrix of escapes, which prints its tables: as the administrator with the rows of a plain user, too.
