@@ -269,7 +269,7 @@ fn a_flag_changes_the_right_only_where_it_changes_what_is_done() {
         ("context replay N --dry-run", Read),
         ("store check --repair", Admin),
         ("tree trust T N --off", Admin),
-        ("tree purge T N --dry-run", Admin),
+        ("tree purge T --dry-run", Admin),
         ("forget N --dry-run", Admin),
         ("import F --dry-run", Admin),
         ("tree generate T --dry-run", Act),

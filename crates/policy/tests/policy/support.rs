@@ -66,6 +66,7 @@ pub(crate) fn server(name: &str, tool: &str, marked_read: bool) -> CallFacts {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rules {
+    #[serde(default)]
     rules: Vec<PolicyRule>,
 }
 
