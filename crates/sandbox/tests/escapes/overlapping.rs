@@ -184,7 +184,7 @@ fn a_folder_below_that_of_a_running_command_keeps_what_only_its_own_root_protect
     fs::write(&skill, "ours").unwrap();
     let line = drawloom_sandbox::CommandLine::Shell([mark("made"), until("over")].join("; "));
     let around = walls_around(&world);
-    std::thread::scope(|threads| {
+    thread::scope(|threads| {
         let first = threads.spawn(|| world.supervise(line, Level::Full, around, &[]).unwrap());
         wait_for(&world.path("root/made"));
         let second = run(&world, "echo evil > skills/x/SKILL.md; echo evil > skills/new", Level::Full);
