@@ -139,14 +139,14 @@ pub(crate) fn preset(app: &App, agent: &Agent) -> Result<Preset, CommandError> {
     Ok(agent.own_preset().or(model_selection::preset(app, agent.preset.as_deref())?))
 }
 
-/// How an agent asks a model, where a preset is named beside it: as that preset says, else as its own keys and its preset
-/// do.
+/// How an agent asks a model, where a preset is named beside it: as that preset says, else as its own keys do. It stands
+/// in the place of the agent's own preset.
 ///
 /// # Errors
 /// `not_found` where there is no preset of the name.
 pub(crate) fn preset_with(app: &App, agent: &Agent, named: Option<&str>) -> Result<Preset, CommandError> {
     match named {
-        Some(_) => Ok(model_selection::preset(app, named)?.or(preset(app, agent)?)),
+        Some(_) => Ok(model_selection::preset(app, named)?.or(agent.own_preset())),
         None => preset(app, agent),
     }
 }
