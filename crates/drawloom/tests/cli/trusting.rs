@@ -117,6 +117,7 @@ fn s14_a_question_in_sight_of_a_text_from_outside_names_it() {
     terminal.at_prompt();
     terminal.types("Go on.\r");
     terminal.shows(&format!("text from outside: {page}, web_fetch: [http://"));
+    terminal.shows("[y/N]");
     terminal.types("n\r");
     terminal.at_prompt();
     terminal.types("/quit\r");
