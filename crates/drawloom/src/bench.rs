@@ -5,12 +5,14 @@
 //! so that the program's own part can be told from it. Growth is told as the exponent that fits the sizes best
 //! (spec: scale §1).
 
+mod agent_turns;
 mod corpus;
 mod crowded;
 mod fixtures;
 mod harness;
 mod imports;
 mod metrics;
+mod model_server;
 mod paths;
 mod report;
 mod scratch;
@@ -47,7 +49,9 @@ const FEWEST_FILES: u64 = 100;
 pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<BenchRows, CommandError> {
     if args.what == BenchArg::Turn {
         let mut report = Report::new(progress);
-        turns::measure(&mut report, &Scratch::new()?)?;
+        let scratch = Scratch::new()?;
+        turns::measure(&mut report, &scratch)?;
+        agent_turns::measure(&mut report, &scratch, longest_turn(args))?;
         return Ok(report.finish());
     }
     if matches!(args.what, BenchArg::Tools | BenchArg::All) && args.files < FEWEST_FILES {
@@ -72,6 +76,7 @@ pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<BenchR
     starts::measure(&mut report, &scratch);
     if args.what == BenchArg::All {
         turns::measure(&mut report, &scratch)?;
+        agent_turns::measure(&mut report, &scratch, longest_turn(args))?;
         tools::measure(&mut report, &scratch, args.files)?;
     }
     let measured: Pin<Box<dyn Future<Output = Result<(), CommandError>> + '_>> = Box::pin(async {
@@ -88,6 +93,11 @@ pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<BenchR
         report.row("resident memory of this benchmark at its peak", peak, "MiB", None);
     }
     Ok(report.finish())
+}
+
+/// Calls of the longest turn: each makes two nodes of a path of at most 10⁴.
+fn longest_turn(args: &Bench) -> usize {
+    usize::try_from(args.nodes.min(10_000) / 2).unwrap_or_default()
 }
 
 /// Sizes to measure: `first` and its multiples by ten up to `last`, which is always among them. At least two where

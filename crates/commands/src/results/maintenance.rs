@@ -332,6 +332,6 @@ pub struct BenchRow {
 impl BenchRow {
     /// Whether more is better.
     pub fn is_rate(&self) -> bool {
-        self.unit.ends_with("/s") || self.unit.ends_with(" speed")
+        ["/s", " speed", " shared"].iter().any(|end| self.unit.ends_with(end))
     }
 }

@@ -13,10 +13,24 @@ use serde_json::{Value, json};
 /// How long a command may take to begin, and to end after an interrupt.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A home with an agent that searches and runs commands.
+/// A home with an agent.
 pub(super) struct Scripted {
     home: PathBuf,
 }
+
+/// What an agent that searches and runs commands is configured with.
+pub(super) const WORKER: &str = "[agents.assistant]\ntools = [\"exec\", \"glob\", \"grep\"]\n";
+
+/// What takes effect from outside of a conversation.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Interrupt {
+    CtrlC,
+    /// `/stop`, by another process.
+    Stop,
+}
+
+/// The session of every conversation here.
+const SESSION: &str = "bench";
 
 /// A turn that was made.
 pub(super) struct Turn {
@@ -27,11 +41,12 @@ pub(super) struct Turn {
 }
 
 impl Scripted {
-    pub(super) fn new(home: PathBuf) -> std::io::Result<Self> {
+    /// Makes the home with this configuration.
+    pub(super) fn new(home: PathBuf, configuration: &str) -> std::io::Result<Self> {
         fs::create_dir(&home)?;
         fs::set_permissions(&home, fs::Permissions::from_mode(0o700))?;
         let config = home.join("config.toml");
-        fs::write(&config, "[agents.assistant]\ntools = [\"exec\", \"glob\", \"grep\"]\n")?;
+        fs::write(&config, configuration)?;
         fs::set_permissions(&config, fs::Permissions::from_mode(0o600))?;
         Ok(Self { home })
     }
@@ -46,7 +61,7 @@ impl Scripted {
 
     /// Makes a turn in which the model calls tools, one after the other, in a conversation of its own.
     pub(super) fn turn(&self, workspace: &Path, calls: &[(&str, Value)]) -> Result<Turn, String> {
-        let mut chat = self.chat(workspace, calls)?;
+        let mut chat = self.chat(workspace, calls, &[])?;
         let (mut times, mut called, mut tree) = (Vec::new(), Instant::now(), String::new());
         for line in lines(&mut chat) {
             let event: Value = serde_json::from_str(&line).map_err(|error| error.to_string())?;
@@ -71,22 +86,58 @@ impl Scripted {
         Ok(Turn { times, texts: texts[first..].to_vec() })
     }
 
+    /// Begins a turn whose call is asked about, allows it in another process, and returns the time from the start of
+    /// that process to the result of the call.
+    pub(super) fn approved(&self, workspace: &Path, call: (&str, Value)) -> Result<Duration, String> {
+        let mut chat = self.chat(workspace, &[call], &["--wait", "60"])?;
+        let (mut approving, mut effect) = (None, None);
+        for line in lines(&mut chat) {
+            let event: Value = serde_json::from_str(&line).map_err(|error| error.to_string())?;
+            match event["event"].as_str() {
+                Some("question") => {
+                    let question = event["question"]["id"].as_str().ok_or("a question without a number")?;
+                    let mut approve = self.program(workspace)?;
+                    approve.args(["approve", question]);
+                    approving = Some((Instant::now(), approve.spawn().map_err(|error| error.to_string())?));
+                }
+                Some("result") => effect = approving.as_ref().map(|(began, _)| began.elapsed()),
+                _ => {}
+            }
+        }
+        approving.map_or(Ok(()), |(_, approve)| ended(approve))?;
+        ended(chat)?;
+        effect.ok_or_else(|| "nothing was asked".to_owned())
+    }
+
     /// Begins a turn, interrupts it as soon as a process with this command line runs, and returns how long that
     /// ran on.
     pub(super) fn interrupted(
         &self,
+        how: Interrupt,
         workspace: &Path,
         calls: &[(&str, Value)],
         line: &str,
     ) -> Result<Duration, String> {
-        let mut chat = self.chat(workspace, calls)?;
+        let mut chat = self.chat(workspace, calls, &[])?;
         let begun = wait_for(|| running(line));
         let told = Instant::now();
         let chat_id = i32::try_from(chat.id()).ok().and_then(Pid::from_raw);
         let gone = begun.and_then(|process| {
-            let chat_id = chat_id.ok_or("the process has no number")?;
-            kill_process(chat_id, Signal::INT).map_err(|error| error.to_string())?;
-            wait_for(|| (!is_running(&process, line)).then(|| told.elapsed()))
+            let stop = match how {
+                Interrupt::CtrlC => {
+                    let chat_id = chat_id.ok_or("the process has no number")?;
+                    kill_process(chat_id, Signal::INT).map_err(|error| error.to_string())?;
+                    None
+                }
+                Interrupt::Stop => {
+                    let mut stop = self.program(workspace)?;
+                    stop.args(["chat", "--session", SESSION, "-m", "/stop"]);
+                    Some(stop.spawn().map_err(|error| error.to_string())?)
+                }
+            };
+            let gone = wait_for(|| (!is_running(&process, line)).then(|| told.elapsed()));
+            stop.map_or(Ok(()), ended)?;
+            gone
         });
         if gone.is_err() {
             let _ = chat.kill();
@@ -95,7 +146,7 @@ impl Scripted {
         gone
     }
 
-    fn chat(&self, workspace: &Path, calls: &[(&str, Value)]) -> Result<Child, String> {
+    fn chat(&self, workspace: &Path, calls: &[(&str, Value)], more: &[&str]) -> Result<Child, String> {
         let script = self.home.join("script.jsonl");
         let call = |(name, arguments): &(&str, Value)| {
             format!("{}\n", json!({"tool_calls": [{"name": name, "arguments": arguments}]}))
@@ -107,10 +158,13 @@ impl Scripted {
             "--model",
             &format!("script:{}", script.display()),
             "chat",
+            "--session",
+            SESSION,
             "-m",
             "Go on.",
             "--events",
         ]);
+        command.args(more);
         command.spawn().map_err(|error| error.to_string())
     }
 }

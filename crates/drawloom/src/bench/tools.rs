@@ -13,7 +13,7 @@ use super::harness::failed;
 use super::metrics::{Times, ms};
 use super::report::Report;
 use super::scratch::Scratch;
-use super::scripted::Scripted;
+use super::scripted::{Interrupt, Scripted, WORKER};
 
 /// Searches of each kind, each beside one of ripgrep.
 const SEARCHES: usize = 7;
@@ -40,7 +40,8 @@ pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch, files: u64) ->
         workspace(&scratch.at(name), files, bytes).map_err(|error| failed("make a workspace", error))
     };
     let (many_at, few_at) = (made("many", files, SEARCHED)?, made("few", few, WORKED_ON)?);
-    let agent = Scripted::new(scratch.at("agent")).map_err(|error| failed("prepare an agent", error))?;
+    let agent =
+        Scripted::new(scratch.at("agent"), WORKER).map_err(|error| failed("prepare an agent", error))?;
     for (tool, arguments, peer) in searches() {
         let name = format!("{tool} over {files} files");
         search(report, &name, &agent, &many_at, (tool, &arguments), peer)?;
@@ -63,10 +64,14 @@ pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch, files: u64) ->
         }
         Err(why) => report.row(&first, 0.0, &format!("not measured: {why}"), None),
     }
-    let name = "from Ctrl-C to the end of a command that runs";
-    match stops(&agent, &few_at) {
-        Ok(times) => report.row(name, times.percentile(1.0), "ms, longest", Some(100.0)),
-        Err(why) => report.row(name, 0.0, &format!("not measured: {why}"), None),
+    for (name, how) in [
+        ("from Ctrl-C to the end of a command that runs", Interrupt::CtrlC),
+        ("from the start of a process that says `/stop` to the end of a command that runs", Interrupt::Stop),
+    ] {
+        match stops(&agent, how, &few_at) {
+            Ok(times) => report.row(name, times.percentile(1.0), "ms, longest", Some(100.0)),
+            Err(why) => report.row(name, 0.0, &format!("not measured: {why}"), None),
+        }
     }
     for name in ["many", "few"] {
         scratch.remove(name)?;
@@ -117,6 +122,8 @@ fn search(
     report.row(&name, ours.median(), "ms, median", None);
     if theirs.median() > 0.0 && ours.median() > 0.0 {
         report.row(&name, theirs.median() / ours.median(), "of ripgrep's speed", Some(0.8));
+    } else {
+        report.row(&name, 0.0, "not measured beside ripgrep: there is no rg", None);
     }
     Ok(())
 }
@@ -163,11 +170,11 @@ fn commands(agent: &Scripted, place: &Path) -> Result<(Duration, Times), String>
 }
 
 /// Times from an interrupt to the end of a command that runs.
-fn stops(agent: &Scripted, place: &Path) -> Result<Times, String> {
+fn stops(agent: &Scripted, how: Interrupt, place: &Path) -> Result<Times, String> {
     // Of all commands of this machine no other sleeps so long.
     let seconds = 1_000_000 + u64::from(std::process::id());
     let call = [("exec", json!({"command": format!("sleep {seconds}")}))];
-    (0..STOPS).map(|_| agent.interrupted(place, &call, &format!("sleep\0{seconds}\0"))).collect()
+    (0..STOPS).map(|_| agent.interrupted(how, place, &call, &format!("sleep\0{seconds}\0"))).collect()
 }
 
 /// A workspace of so many files of so many bytes, a hundred in a folder.

@@ -1,8 +1,6 @@
 //! What one `chat -m` costs against a server on this machine that answers at once: what a person waits for besides
 //! the model, and what the process takes while it does (spec: scale §1).
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,6 +8,7 @@ use commands::CommandError;
 
 use super::harness::failed;
 use super::metrics::{self, Times};
+use super::model_server::{ModelServer, says};
 use super::report::Report;
 use super::scratch::Scratch;
 
@@ -19,20 +18,15 @@ const LOOKED_AT: usize = 10;
 /// How long a turn may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-const ANSWER: &str = concat!(
-    "data: {\"id\":\"b\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"It is high.\"},\"finish_reason\":null}]}\n\n",
-    "data: {\"id\":\"b\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}],",
-    "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":4,\"total_tokens\":24}}\n\n",
-    "data: [DONE]\n\n",
-);
-
 /// Measures turns of the running program's own file, one after the other in one conversation.
 ///
 /// # Errors
 /// When no server can be started, or a turn fails.
 pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch) -> Result<(), CommandError> {
     report.note("saying something to a model that answers at once");
-    let model = serve().map_err(|error| failed("start a server", error))?;
+    let server =
+        ModelServer::start(|_| says("It is high.")).map_err(|error| failed("start a server", error))?;
+    let model = format!("{}/bench", server.base_url());
     let said = |error: String| failed("say something to a model", error);
     // The first one makes the home and reads the program from the disk.
     turn(&model, scratch).and_then(finished).map_err(said)?;
@@ -85,56 +79,4 @@ fn watched(mut child: Child) -> Result<f64, String> {
         std::thread::yield_now();
     }
     finished(child).map(|()| peak)
-}
-
-/// Starts a server on a port of its own, to the end of this process. Returns the name of its model.
-fn serve() -> std::io::Result<String> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let port = listener.local_addr()?.port();
-    std::thread::Builder::new().name("bench-server".to_owned()).spawn(move || {
-        for stream in listener.incoming().flatten() {
-            // A client that goes away is told of by its own end.
-            let _ = answer(&stream);
-        }
-    })?;
-    Ok(format!("http://127.0.0.1:{port}/v1/bench"))
-}
-
-/// Reads a request and answers it.
-fn answer(mut stream: &TcpStream) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream);
-    let (mut length, mut line) = (0, String::new());
-    loop {
-        line.clear();
-        if reader.read_line(&mut line)? == 0 {
-            return Ok(());
-        }
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-        if line == "\r\n" {
-            break;
-        }
-    }
-    std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink())?;
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    stream.write_all(format!("{head}{ANSWER}").as_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_server_answers_whoever_asks() {
-        let model = serve().unwrap();
-        let address = model.strip_prefix("http://").and_then(|rest| rest.split('/').next()).unwrap();
-        for _ in 0..2 {
-            let mut stream = TcpStream::connect(address).unwrap();
-            stream.write_all(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}").unwrap();
-            let mut heard = String::new();
-            stream.read_to_string(&mut heard).unwrap();
-            assert!(heard.starts_with("HTTP/1.1 200 OK") && heard.ends_with("[DONE]\n\n"), "{heard}");
-        }
-    }
 }

@@ -1,0 +1,200 @@
+//! What turns of an agent with many tools cost besides its model: the program's own part from an answer to the next
+//! request, what of a request the next one repeats, its sizes, and how soon an answer of another process takes effect
+//! (spec: scale §1).
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use commands::CommandError;
+use serde_json::{Value, json};
+
+use super::harness::failed;
+use super::metrics::Times;
+use super::model_server::{Exchange, ModelServer, calls, says};
+use super::report::Report;
+use super::scratch::Scratch;
+use super::scripted::Scripted;
+
+/// Tools of the agent that has many: so many of the owner's own stand beside the others.
+const OWN_TOOLS: usize = 48;
+/// The window of a model of today, in tokens.
+const WINDOW: u32 = 128_000;
+/// Turns of a session whose requests are compared, where as many calls are asked for.
+const TURNS: usize = 60;
+/// Calls of a turn whose own work is timed, at its end.
+const TIMED: usize = 500;
+/// Questions that another process answers.
+const ANSWERS: usize = 5;
+/// Lines of the file that is read, each by a call of its own.
+const LINES: usize = 10_000;
+
+/// Measures turns of up to `calls` calls.
+///
+/// # Errors
+/// No server can be started, no workspace made, or a turn fails.
+pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch, calls: usize) -> Result<(), CommandError> {
+    report.note("turns of an agent with 60 tools");
+    let place = scratch.at("desk");
+    let lines: String = (1..=LINES).map(|line| format!("Line {line} of the log of the tides.\n")).collect();
+    let made = fs::create_dir(&place).and_then(|()| fs::write(place.join("log.txt"), lines));
+    made.map_err(|error| failed("make a workspace", error))?;
+    for window in [32_000, 200_000] {
+        own_work(report, scratch, &place, calls.clamp(1, LINES), window)
+            .map_err(|error| failed("make a long turn", error))?;
+    }
+    repeated(report, scratch, &place, calls.clamp(2, TURNS))
+        .map_err(|error| failed("have a conversation", error))?;
+    first_request(report, scratch, &place).map_err(|error| failed("say hello", error))?;
+    answered(report, scratch, &place).map_err(|error| failed("answer a question", error))
+}
+
+/// The time from the end of an answer to the next request, at the end of a turn of many calls.
+fn own_work(
+    report: &mut Report<'_>,
+    scratch: &Scratch,
+    place: &Path,
+    count: usize,
+    window: u32,
+) -> Result<(), String> {
+    let mut number = 0;
+    let server = ModelServer::start(move |_| {
+        number += 1;
+        if number > count { says("It is all read.") } else { read_line(number) }
+    });
+    let server = server.map_err(|error| error.to_string())?;
+    let agent = agent(scratch, &format!("long-{window}"), &server, window, OWN_TOOLS)?;
+    say(&agent, place, "Read the log.")?;
+    let exchanges = server.taken();
+    let spent = |pair: &[Exchange]| pair[1].asked.saturating_duration_since(pair[0].answered);
+    let times: Vec<Duration> = exchanges.windows(2).map(spent).collect();
+    let (tools, path) = (tools(&exchanges)?.len(), 2 * count);
+    let times: Times = times[times.len().saturating_sub(TIMED)..].iter().copied().collect();
+    let name = format!(
+        "own work from an answer that calls a tool to the next request, path of {path}, window {window}, {} tools",
+        tools + OWN_TOOLS
+    );
+    let budget = if window < 100_000 { 5.0 } else { 10.0 };
+    report.row(&name, times.median(), "ms, median", None);
+    report.row(&name, times.percentile(0.99), "ms, p99", Some(budget));
+    Ok(())
+}
+
+/// Which share of each request stands at its beginning as the request before had it, in a conversation that looks for
+/// tools which wait and calls them.
+fn repeated(report: &mut Report<'_>, scratch: &Scratch, place: &Path, turns: usize) -> Result<(), String> {
+    let mut number = 0;
+    let server = ModelServer::start(move |_| {
+        number += 1;
+        // Each turn has two requests; every fifth looks for a tool that waits, and the one behind it calls it.
+        match (number % 2, number / 2 % 5) {
+            (0, _) => says("That is done."),
+            (_, 0) => {
+                calls(&format!("c{number}"), "tool_search", &json!({"query": format!("tide {number}")}))
+            }
+            (_, 1) => {
+                let inner = json!({"path": format!("made-{number}")});
+                calls(&format!("c{number}"), "call_tool", &json!({"name": "mkdir", "arguments": inner}))
+            }
+            _ => read_line(number),
+        }
+    });
+    let server = server.map_err(|error| error.to_string())?;
+    let agent = agent(scratch, "talk", &server, WINDOW, OWN_TOOLS)?;
+    for turn in 1..=turns {
+        say(&agent, place, &format!("What does part {turn} of the log say of the tide?"))?;
+    }
+    let exchanges = server.taken();
+    let (mut same, mut all) = (0, 0);
+    for pair in exchanges.windows(2) {
+        let (before, now) = (parts(&pair[0].request)?, parts(&pair[1].request)?);
+        same += before.iter().zip(&now).take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum::<usize>();
+        all += now.iter().map(String::len).sum::<usize>();
+    }
+    let name = format!("prefix of a request that the one before had, {turns} turns, tools that wait");
+    report.row(&name, same as f64 / all.max(1) as f64, "of the request shared", Some(0.95));
+    Ok(())
+}
+
+/// The size of what is sent with a bare greeting.
+fn first_request(report: &mut Report<'_>, scratch: &Scratch, place: &Path) -> Result<(), String> {
+    let server = ModelServer::start(|_| says("Hello!")).map_err(|error| error.to_string())?;
+    for (name, own_tools) in [("", 0), (" with 60 tools", OWN_TOOLS)] {
+        let agent = agent(scratch, &format!("hello-{own_tools}"), &server, WINDOW, own_tools)?;
+        say(&agent, place, "Hello")?;
+        let exchanges = server.taken();
+        let bytes = exchanges.first().map_or(0, |first| first.request.len());
+        report.row(&format!("request of a bare hello{name}"), bytes as f64 / 1_024.0, "KiB", Some(12.0));
+        if own_tools > 0 {
+            let schemas: String =
+                tools(&exchanges)?.iter().map(|tool| tool["function"].to_string()).collect();
+            let tokens = context::Estimator::default().estimated(&schemas);
+            report.row(
+                "schemas that are sent where others wait",
+                tokens as f64,
+                "tokens, estimated",
+                Some(2_500.0),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The time from the start of `drawloom approve` to the result of the call that waits for it.
+fn answered(report: &mut Report<'_>, scratch: &Scratch, place: &Path) -> Result<(), String> {
+    let rule = "[[policy.rules]]\ndecision = \"ask\"\ntool = [\"read\"]\n";
+    let agent = Scripted::new(scratch.at("asked"), rule).map_err(|error| error.to_string())?;
+    let call = |number| ("read", json!({"path": "log.txt", "offset": number, "limit": 1}));
+    let times: Result<Times, String> =
+        (1..=ANSWERS).map(|number| agent.approved(place, call(number))).collect();
+    let name = "from the start of `drawloom approve` to the result of the call that waited";
+    report.row(name, times?.percentile(1.0), "ms, longest", Some(300.0));
+    Ok(())
+}
+
+/// A home whose model is at a server, with tools of the owner's own beside the others.
+fn agent(
+    scratch: &Scratch,
+    name: &str,
+    server: &ModelServer,
+    window: u32,
+    own_tools: usize,
+) -> Result<Scripted, String> {
+    let mut configuration = format!(
+        "[providers.bench]\nbase_url = \"{}\"\ntools = true\nwindow = {window}\n[limits]\nturn_calls = 10000\nturn_tokens = 1000000000\n",
+        server.base_url()
+    );
+    for number in 0..own_tools {
+        configuration += &format!(
+            "[tools.tide_{number}]\ncommand = \"cat\"\ndescription = \"Says how high tide {number} is.\"\neffects = [\"read\"]\n"
+        );
+    }
+    Scripted::new(scratch.at(name), &configuration).map_err(|error| error.to_string())
+}
+
+/// Says something in the agent's one conversation.
+fn say(agent: &Scripted, place: &Path, said: &str) -> Result<(), String> {
+    let mut chat = agent.program(place)?;
+    chat.args(["--model", "bench/tide", "chat", "-m", said]);
+    let done = chat.output().map_err(|error| error.to_string())?;
+    if done.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&done.stderr).trim().to_owned()) }
+}
+
+/// An answer that reads a line of its own: a call that repeats itself is asked about.
+fn read_line(number: usize) -> String {
+    calls(&format!("c{number}"), "read", &json!({"path": "log.txt", "offset": number, "limit": 1}))
+}
+
+/// The tools of the first request.
+fn tools(exchanges: &[Exchange]) -> Result<Vec<Value>, String> {
+    let first = exchanges.first().ok_or("the model was not asked")?;
+    let request: Value = serde_json::from_str(&first.request).map_err(|error| error.to_string())?;
+    Ok(request["tools"].as_array().cloned().unwrap_or_default())
+}
+
+/// What of a request a cache of prefixes sees, in order: the tools, then each message.
+fn parts(request: &str) -> Result<Vec<String>, String> {
+    let request: Value = serde_json::from_str(request).map_err(|error| error.to_string())?;
+    let messages = request["messages"].as_array().ok_or("a request without messages")?;
+    Ok([&request["tools"]].into_iter().chain(messages).map(Value::to_string).collect())
+}
