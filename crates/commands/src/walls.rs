@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ::tools::{CommandEgress, CommandNetwork, NetworkRequest};
 use egress::Gate;
 use sandbox::{Level, Sandbox, Session, Walls, git_folders_serving};
+use workspace::GitIdentity;
 
 use crate::error::CommandError;
 use crate::package_caches::CacheSurroundings;
@@ -44,6 +45,11 @@ pub fn of_workspace(
     walls.private = vec![home.to_owned()];
     walls.dependency_folders.clone_from(&settings.dependency_folders);
     let user_home = user_home();
+    if let Some(Err(error)) =
+        user_home.as_ref().map(|home| GitIdentity::of_owner(home, folder).write_to(&own))
+    {
+        tracing::warn!(%error, "commands do not know who commits");
+    }
     walls.owner_home.clone_from(&user_home);
     let found = || user_home.iter().flat_map(|home| TOOLCHAINS.map(|folder| home.join(folder))).collect();
     let toolchains: Vec<PathBuf> = settings.toolchains.clone().unwrap_or_else(found);

@@ -29,6 +29,7 @@ mod document;
 mod error;
 pub mod frontmatter;
 mod git_configuration;
+mod git_identity;
 mod git_shape;
 mod guard;
 mod identity;
@@ -53,6 +54,7 @@ pub use error::{FileError, FileKind, FileProblem};
 pub use git_configuration::{
     GitConfiguration, GitSetting, GitWorkingTree, git_settings, git_working_trees, named_by_git, reached,
 };
+pub use git_identity::GitIdentity;
 pub use git_shape::GitShape;
 pub use guard::StoreGuard;
 pub use identity::FileId;

@@ -87,3 +87,26 @@ fn a_host_that_is_named_is_reached_and_told() {
     let mixed = world.run(&["sandbox", "--net", "open", "--net", "example.org", "--", "true"]);
     assert_eq!(mixed.code, Some(2), "{mixed:?}");
 }
+
+#[test]
+fn git_commits_as_the_owner_and_as_a_repository_says_where_it_says_so() {
+    if lacks(&["git"]) {
+        return;
+    }
+    let world = world();
+    let author = || {
+        let line = "git commit -q --allow-empty -m one && git log -1 --format='%an <%ae>, %cn <%ce>'";
+        world.run(&["sandbox", "--", "sh", "-c", line])
+    };
+    let here = world.path("here");
+    crate::everyday::git(&here, &["init", "-q"]);
+    assert_ne!(author().code, Some(0));
+    let owner = "[user]\n\tname = Ada L.\n\temail = ada@example.org\n[core]\n\tpager = touch paged\n";
+    fs::write(world.path("user/.gitconfig"), owner).unwrap();
+    let run = author();
+    assert_eq!(run.out, "Ada L. <ada@example.org>, Ada L. <ada@example.org>\n", "{run:?}");
+    let settings = world.ok(&["sandbox", "--", "git", "config", "--global", "--list"]);
+    assert_eq!(settings, "user.name=Ada L.\nuser.email=ada@example.org\n");
+    crate::everyday::git(&here, &["config", "user.name", "Own"]);
+    assert_eq!(author().out, "Own <ada@example.org>, Own <ada@example.org>\n");
+}
