@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use loom::{Digest, Finish, GenerationId, Millis, NodeId, ToolStatus, TreeId};
 use model::{ModelPlace, Money, TokenUsage};
+use policy::Effect;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use store::{Decision, QuestionId};
 
@@ -69,7 +70,15 @@ pub enum SessionEvent {
     /// More of what the model thinks before it writes a node. Never part of the node's text.
     Thinking { node: NodeId, text: String },
     /// An answer calls a tool; `number` counts its calls from 0.
-    Call { answer: NodeId, number: u32, tool: String, arguments: String },
+    Call {
+        answer: NodeId,
+        number: u32,
+        tool: String,
+        arguments: String,
+        /// Those of the tool; none where there is no such tool or its arguments do not fit.
+        #[serde(default)]
+        effects: Vec<Effect>,
+    },
     /// What came of a call is a node.
     Result {
         answer: NodeId,

@@ -3,6 +3,7 @@
 //! A path that only tools touched becomes what it was. One that somebody touched since, or between two changes, is named
 //! and left; nothing else is looked at.
 
+mod changed_lines;
 mod differences;
 mod disk;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::file_changes::{FilesChanged, FilesGivenBack, LeftFile};
 use crate::rights::Asker;
+pub(crate) use changed_lines::changed_by;
 use differences::differences;
 use disk::{Disk, Found};
 use path_changes::{PathChange, by_path, links_over_folders};

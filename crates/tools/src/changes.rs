@@ -19,8 +19,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use loom::Digest;
 use workspace::{FileId, RelativePath, Root, Stamp};
 
-pub use difference::unified_diff;
-pub(crate) use difference::{line_name, lines_between};
+pub(crate) use difference::line_name;
+pub use difference::{lines_between, unified_diff};
 pub(crate) use edit::{FileEdit, FoundFile, apply, difference, found};
 pub(crate) use missing_folders::MissingFolders;
 pub use path::give_back;

@@ -156,6 +156,10 @@ fn differ(one: &str, other: &str) -> usize {
 }
 
 impl CheckedCall {
+    pub fn effects(&self) -> &'static [Effect] {
+        self.tool.effects
+    }
+
     /// Whether it changes nothing, so that it may run beside others.
     pub fn only_reads(&self) -> bool {
         self.tool.only_reads(&self.scope, &self.arguments)

@@ -2,15 +2,15 @@
 
 use agent::{AgentError, OpenedSession, TurnOutcome};
 use context::Zone;
-use loom::{Finish, NodeId, TreeId};
+use loom::{Finish, NodeId, ToolStatus, TreeId};
 
 use super::Conversation;
 use crate::app::App;
 use crate::error::CommandError;
-use crate::further_roots;
-use crate::results::chat::{Chatted, DeniedCall, MediaShown, TurnFinish};
+use crate::results::chat::{CallShown, Chatted, DeniedCall, MediaShown, TurnFinish};
 use crate::results::tree::UsageShown;
 use crate::rights::Asker;
+use crate::{file_changes, further_roots};
 
 impl Conversation {
     /// What came of something said, as it is shown. The process that answered says how full the window is.
@@ -19,12 +19,18 @@ impl Conversation {
         app: &App,
         asker: &Asker,
         entered: &OpenedSession,
-        (outcome, denied): (TurnOutcome, Vec<(String, NodeId)>),
+        (outcome, calls): (TurnOutcome, Vec<CallShown>),
     ) -> Result<Chatted, CommandError> {
         let place = OpenedSession { tree: outcome.tree, ..entered.clone() };
         let is_here = !outcome.elsewhere;
         let mut done = self.chatted(app, outcome)?;
-        done.denied = denied_calls(app, asker, (done.tree, denied)).await?;
+        done.denied = denied_calls(app, asker, (done.tree, &calls)).await?;
+        // At a terminal each call has shown it.
+        if self.is_single() {
+            let ids = calls.iter().map(|call| call.id).collect();
+            done.changed = file_changes::changed_by(app, asker, done.tree, ids).await?;
+        }
+        done.calls = calls;
         if is_here {
             self.note_zone(app, asker, &place).await;
         }
@@ -79,6 +85,8 @@ impl Conversation {
                 manifest,
                 finish: if limit.is_some() { TurnFinish::Limit } else { TurnFinish::Answer(answer.finish) },
                 limit,
+                calls: Vec::new(),
+                changed: Vec::new(),
                 denied: Vec::new(),
                 answers: Vec::new(),
                 streamed: self.streams && app.frontend.shows_answers(),
@@ -148,12 +156,19 @@ impl Conversation {
 async fn denied_calls(
     app: &App,
     asker: &Asker,
-    (tree, denied): (TreeId, Vec<(String, NodeId)>),
+    (tree, calls): (TreeId, &[CallShown]),
 ) -> Result<Vec<DeniedCall>, CommandError> {
+    let denied = calls.iter().filter(|call| call.status == Some(ToolStatus::Denied));
+    let denied: Vec<(&CallShown, NodeId)> = denied.filter_map(|call| Some((call, call.node?))).collect();
     let results: Vec<NodeId> = denied.iter().map(|(_, node)| *node).collect();
     let results = app.read(asker, tree, move |rows| rows.nodes(&results)).await?;
-    let calls = denied.into_iter().zip(results);
-    Ok(calls
-        .map(|((tool, node), row)| DeniedCall { tool, node, why: row.node.said().into_owned() })
+    let denied = denied.into_iter().zip(results);
+    Ok(denied
+        .map(|((call, node), row)| DeniedCall {
+            id: call.id,
+            tool: call.tool.clone(),
+            node,
+            why: row.node.said().into_owned(),
+        })
         .collect())
 }

@@ -1,6 +1,5 @@
 //! Saying something, and what is shown of its turn.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,8 +9,9 @@ use agent::session::{
 };
 use agent::{AgentError, OpenedSession, SayId, SessionEvent};
 use loom::plan::NewText;
-use loom::{NodeId, Role, ToolStatus, ViewName};
+use loom::{Role, ViewName};
 use model::ModelPlace;
+use store::CallId;
 
 use super::session_settings::SeenSession;
 use super::{Conversation, position};
@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::egress_notice;
 use crate::error::CommandError;
 use crate::frontend::Shown;
-use crate::results::chat::Chatted;
+use crate::results::chat::{CallShown, Chatted};
 use crate::rights::{Asker, Right};
 use crate::slash::{self, Input, SlashOutcome};
 
@@ -41,10 +41,8 @@ pub(super) struct TurnShown {
     is_stopped: bool,
     /// What is said once its request is about to be sent.
     egress: Option<EgressNotice>,
-    /// Calls that have no result yet, by their answer and number.
-    called: HashMap<(NodeId, u32), String>,
-    /// Calls that were refused, with the nodes of their results.
-    denied: Vec<(String, NodeId)>,
+    /// Calls since something said was answered.
+    calls: Vec<CallShown>,
 }
 
 /// That text leaves this machine, before the first request that takes it there.
@@ -246,8 +244,7 @@ impl Conversation {
             is_over,
             is_stopped,
             egress,
-            called: HashMap::new(),
-            denied: Vec::new(),
+            calls: Vec::new(),
         });
         Ok(())
     }
@@ -311,13 +308,15 @@ impl Conversation {
                 SessionEvent::Started { place: ModelPlace::Remote, .. } if turn.is_accepted => {
                     self.tell_egress(app);
                 }
-                SessionEvent::Call { answer, number, tool, .. } => {
-                    turn.called.insert((answer, number), tool);
+                SessionEvent::Call { answer, number, tool, effects, .. } => {
+                    let id = CallId { answer, number };
+                    turn.calls.push(CallShown { id, tool, effects, status: None, node: None });
                 }
                 SessionEvent::Result { answer, number, status, node, .. } => {
-                    let tool = turn.called.remove(&(answer, number));
-                    turn.denied
-                        .extend(tool.filter(|_| status == ToolStatus::Denied).map(|tool| (tool, node)));
+                    let id = CallId { answer, number };
+                    if let Some(call) = turn.calls.iter_mut().rfind(|call| call.id == id) {
+                        (call.status, call.node) = (Some(status), Some(node));
+                    }
                 }
                 SessionEvent::Accepted { say, text, remote, .. } => {
                     if say != turn.key {
@@ -327,7 +326,7 @@ impl Conversation {
                 }
                 SessionEvent::Finished { says, outcome } => {
                     let (own, entered) = (says.contains(&turn.key), turn.entered.clone());
-                    let denied = std::mem::take(&mut turn.denied);
+                    let calls = std::mem::take(&mut turn.calls);
                     turn.is_over |= own;
                     self.reload &= !own || outcome.manifest.is_none();
                     if own && outcome.manifest.is_some() {
@@ -340,7 +339,7 @@ impl Conversation {
                     if let Some(seen) = &mut self.seen {
                         seen.tree = Some(outcome.tree);
                     }
-                    let done = self.ended(app, asker, &entered, (*outcome, denied)).await;
+                    let done = self.ended(app, asker, &entered, (*outcome, calls)).await;
                     if own {
                         self.note_choice(&done);
                     }

@@ -3,14 +3,47 @@
 use std::path::PathBuf;
 
 use context::Zone;
-use loom::{Digest, Finish, Millis, NodeId, TreeId};
+use loom::{Digest, Finish, Millis, NodeId, ToolStatus, TreeId};
+use policy::Effect;
 use serde::{Serialize, Serializer};
+use store::CallId;
 
 use super::tree::UsageShown;
+
+/// A call of a tool in a turn.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CallShown {
+    /// As `ANSWER-NUMBER`.
+    #[serde(rename = "call", serialize_with = "call_name")]
+    pub id: CallId,
+    pub tool: String,
+    pub effects: Vec<Effect>,
+    /// How it ended; none where the turn ended first.
+    pub status: Option<ToolStatus>,
+    /// The node of its result.
+    pub node: Option<NodeId>,
+}
+
+fn call_name<S: Serializer>(id: &CallId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{}-{}", id.answer, id.number))
+}
+
+/// A file that calls of a turn changed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChangedFile {
+    /// Below the workspace, or absolute.
+    pub path: PathBuf,
+    /// Lines that came; none of what is no text.
+    pub added: Option<usize>,
+    /// Lines that went.
+    pub removed: Option<usize>,
+}
 
 /// A call of a tool that policy or a person refused.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeniedCall {
+    #[serde(rename = "call", serialize_with = "call_name")]
+    pub id: CallId,
     pub tool: String,
     /// The node of its result.
     pub node: NodeId,
@@ -79,6 +112,10 @@ pub struct Chatted {
     /// The limit by which it ended, and what met it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
+    /// Calls of tools on the way, in the order they were made.
+    pub calls: Vec<CallShown>,
+    /// Files that these calls changed.
+    pub changed: Vec<ChangedFile>,
     /// Calls of tools that were refused on the way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<DeniedCall>,

@@ -115,8 +115,17 @@ const ROWS: &[Row] = &[
          segments.tokens segments.stable segments.decision",
     ),
     row("context show --next {tree}", "window budget used zone tainted_by segments.kind"),
-    row("chat --model script:echo -m hello", "session node text usage"),
-    row("ask --model script:echo hello", "session node text usage"),
+    row("chat --model script:echo -m hello", "session node text usage zone manifest finish calls changed"),
+    row("ask --model script:echo hello", "session node text usage zone manifest finish calls changed"),
+    row(
+        "--workspace {project} chat --session writes --model script:{calls} -m write",
+        "calls.call calls.tool calls.effects calls.status calls.node changed.path changed.added changed.removed \
+         denied.call denied.tool denied.node denied.why",
+    ),
+    row("approvals list", "approvals"),
+    row("policy list", "rules"),
+    row("policy test read {\"path\":\"a\"}", "decision rule why"),
+    row("--json sandbox -- true", "level exit ms protected"),
     row(
         "log -n 2",
         "exchanges.session exchanges.tree exchanges.node exchanges.at exchanges.question exchanges.answer",
@@ -171,7 +180,15 @@ fn each_command_takes_its_flags_and_answers_with_its_fields() {
     let answer = world.json(&["tree", "generate", &tree]).1["nodes"][0]["id"].as_str().unwrap().to_owned();
     let file = text(&world.path("tale.jsonl"));
     world.ok(&["--quiet", "tree", "export", &tree, "-o", &file]);
+    std::fs::create_dir(world.path("project")).unwrap();
+    let writes = [("a", "ok"), ("AGENTS.md", "asked")].map(
+        |(path, text)| serde_json::json!({"name": "write", "arguments": {"path": path, "content": text}}),
+    );
+    let calls = [serde_json::json!({"tool_calls": writes}), serde_json::json!({"text": "Done."})];
+    std::fs::write(world.path("calls.jsonl"), calls.map(|line| format!("{line}\n")).concat()).unwrap();
     let names = [
+        ("{project}", text(&world.path("project"))),
+        ("{calls}", text(&world.path("calls.jsonl"))),
         ("{words}", text(&world.path("words.txt"))),
         ("{tree}", tree),
         ("{node}", node),

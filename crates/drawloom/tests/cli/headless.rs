@@ -141,6 +141,46 @@ fn events_are_a_line_each_and_the_last_line_is_the_result() {
 }
 
 #[test]
+fn the_result_names_the_calls_of_the_turn_and_what_they_changed() {
+    let world = world();
+    let write =
+        |path: &str, content: &str| json!({"name": "write", "arguments": {"path": path, "content": content}});
+    let lines = [
+        json!({"tool_calls": [write("said.txt", "a\nb\n"), write("AGENTS.md", "Be brief.\n")]}),
+        json!({"tool_calls": [write("said.txt", "a\nc\nd\n"), json!({"name": "write", "arguments": {}})]}),
+        json!({"text": "Done."}),
+    ];
+    world.write("lines.jsonl", &lines.map(|line| format!("{line}\n")).concat());
+    let done = chat(&world, &["--events"]).output().unwrap();
+    let out = String::from_utf8(done.stdout).unwrap();
+    let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let said = lines.last().unwrap();
+    let named = |event: &&Value| event["event"] == "call";
+    let events: Vec<(String, &Value)> = lines
+        .iter()
+        .filter(named)
+        .map(|event| {
+            (format!("{}-{}", event["answer"].as_str().unwrap(), event["number"]), &event["effects"])
+        })
+        .collect();
+    let calls = said["calls"].as_array().unwrap();
+    let listed: Vec<(String, &Value)> =
+        calls.iter().map(|call| (call["call"].as_str().unwrap().to_owned(), &call["effects"])).collect();
+    assert_eq!(listed, events, "{said}");
+    assert_eq!(calls[0]["effects"], json!(["read", "write"]));
+    let ends: Vec<&Value> = calls.iter().map(|call| &call["status"]).collect();
+    assert_eq!(ends, ["ok", "denied", "ok", "error"]);
+    assert!(calls.iter().all(|call| call["tool"] == "write" && call["node"].is_string()), "{said}");
+    assert_eq!(said["denied"][0]["call"], calls[1]["call"]);
+    assert_eq!(said["changed"], json!([{"path": "said.txt", "added": 3, "removed": 0}]));
+    // Those of another turn are not among them.
+    world.write("lines.jsonl", &format!("{}\n", json!({"text": "Nothing."})));
+    let done = chat(&world, &["--json"]).output().unwrap();
+    let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!((&said["calls"], &said["changed"], said.get("denied")), (&json!([]), &json!([]), None));
+}
+
+#[test]
 fn an_error_is_a_line_of_its_own_too() {
     let world = world();
     world.write("lines.jsonl", &format!("{}\n", json!({"status": 500, "text": "broken"})));

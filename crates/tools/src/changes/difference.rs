@@ -42,7 +42,7 @@ pub(crate) fn file_difference(path: &str, before: Option<&[u8]>, after: Option<&
 }
 
 /// Lines that came, and lines that went.
-pub(crate) fn lines_between(before: &str, after: &str) -> (usize, usize) {
+pub fn lines_between(before: &str, after: &str) -> (usize, usize) {
     let diff = similar::TextDiff::configure().timeout(DIFF_TIME).diff_lines(before, after);
     let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
     (count(similar::ChangeTag::Insert), count(similar::ChangeTag::Delete))

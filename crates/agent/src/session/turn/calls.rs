@@ -154,6 +154,7 @@ impl Turn<'_> {
                     number: asked.number,
                     tool: asked.tool.clone(),
                     arguments: asked.arguments.to_string(),
+                    effects: checked.as_ref().map_or_else(|_| Vec::new(), |call| call.effects().to_vec()),
                 });
                 match checked {
                     // It never runs, and its reason is its result.
