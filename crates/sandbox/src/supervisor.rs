@@ -14,6 +14,7 @@ mod git_query;
 mod hidden_files;
 mod index_check;
 mod larger_tree;
+mod offline;
 mod own_network;
 mod probe;
 mod relay;
@@ -44,7 +45,7 @@ use crate::descriptors::{PassedDescriptors, SessionNamespaces, receive_descripto
 use crate::level::{Level, LevelReport};
 use crate::look::LookBefore;
 use crate::outcome::{Ending, Notice, Outcome, SandboxError};
-use crate::output::OutputStream;
+use crate::output::{BoundedOutput, OutputStream};
 use crate::process_list::mark;
 use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
 use crate::walls::{Network, RootAccess, Walls};
@@ -295,9 +296,9 @@ impl Sandbox {
         notices.extend(looked);
         notices.extend(stalled);
         let (standard, error) = conversation.into_output();
-        if ending != Ending::Exited(0)
-            && [&standard, &error].iter().any(|output| seems_offline(&output.text()))
-        {
+        let seems_offline =
+            |output: &BoundedOutput| offline::seems_offline(&output.text(), ending == Ending::Exited(0));
+        if request.walls.network == Network::Off && [&standard, &error].into_iter().any(seems_offline) {
             notices.push(Notice::NetworkSeemsMissing);
         }
         Ok(Outcome { ending, standard, error, duration, level: run.level, notices })
@@ -450,22 +451,4 @@ fn directory(directory: &Path, walls: &Walls) -> Result<PathBuf, SandboxError> {
     let resolved = directory.canonicalize().map_err(|_| outside())?;
     let inside = walls.roots.iter().any(|root| resolved.starts_with(&root.path));
     if inside { Ok(resolved) } else { Err(outside()) }
-}
-
-/// What programs say when there is no network.
-const OFFLINE: [&str; 9] = [
-    "could not resolve host",
-    "temporary failure in name resolution",
-    "name or service not known",
-    "network is unreachable",
-    "getaddrinfo",
-    "enotfound",
-    "eai_again",
-    "no address associated with hostname",
-    "failed to lookup address information",
-];
-
-fn seems_offline(output: &str) -> bool {
-    let output = output.to_lowercase();
-    OFFLINE.iter().any(|words| output.contains(words))
 }

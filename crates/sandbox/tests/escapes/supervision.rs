@@ -63,9 +63,16 @@ fn the_end_of_a_command_is_told_as_it_was() {
 #[test]
 fn what_looks_like_a_missing_network_says_so() {
     let world = World::new(User::Own);
-    let line = "echo 'curl: (6) Could not resolve host: example.com' >&2; exit 6";
-    let outcome = world.run_in_walls(line, Level::Full, Limits::default(), &[]).unwrap();
-    assert_eq!(outcome.notices, [Notice::NetworkSeemsMissing]);
+    let said = "echo 'curl: (6) Could not resolve host: example.com'";
+    for (end, ending) in [
+        (" >&2; exit 6", Ending::Exited(6)),
+        (" | tail -1", Ending::Exited(0)),
+        ("; exec sleep 60", Ending::TimedOut),
+    ] {
+        let limits = Limits { time_ms: 1_000, ..Limits::default() };
+        let outcome = world.run_in_walls(&format!("{said}{end}"), Level::Full, limits, &[]).unwrap();
+        assert_eq!((outcome.ending, outcome.notices), (ending, vec![Notice::NetworkSeemsMissing]), "{end}");
+    }
 }
 
 #[test]

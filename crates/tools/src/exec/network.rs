@@ -21,6 +21,9 @@ const MOST: usize = 16;
 /// Names of this machine, which is the command's own network here.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
+/// Settings by which package managers that find no network say so at once, and not after a minute.
+const WITHOUT_RETRIES: [(&str, &str); 2] = [("npm_config_fetch_retries", "0"), ("PIP_RETRIES", "0")];
+
 /// What commands with network go through.
 #[derive(Clone, Debug, Default)]
 pub struct CommandEgress {
@@ -140,8 +143,15 @@ impl NetworkRequest {
         self.check(session.level())?;
         let hosts = match self {
             Self::Hosts(hosts) => hosts,
-            Self::Off | Self::Open => {
-                walls.network = if *self == Self::Open { Network::Open } else { Network::Off };
+            Self::Open => {
+                walls.network = Network::Open;
+                return Ok(CommandNetwork { session: session.clone(), proxy: None });
+            }
+            Self::Off => {
+                walls.network = Network::Off;
+                for (name, value) in WITHOUT_RETRIES {
+                    walls.environment.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+                }
                 return Ok(CommandNetwork { session: session.clone(), proxy: None });
             }
         };

@@ -19,7 +19,14 @@ pub(crate) fn told(
     changed: Option<&ChangedFiles>,
 ) -> String {
     let seconds = outcome.duration.as_secs_f64();
-    let mut parts = vec![format!("{} ({seconds:.1} s, sandbox {})", ending(&outcome.ending), outcome.level)];
+    let ended = match &outcome.ending {
+        // More time would bring no network.
+        Ending::TimedOut if outcome.notices.contains(&Notice::NetworkSeemsMissing) => {
+            "ended: its time was over while it seemed to wait for a network".to_owned()
+        }
+        other => ending(other),
+    };
+    let mut parts = vec![format!("{ended} ({seconds:.1} s, sandbox {})", outcome.level)];
     let stream = |name: &str, output: &BoundedOutput| {
         // Secrets go before anything is cut.
         let text = masked(scope, output);
