@@ -68,6 +68,6 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
         decision: verdict.decision,
         rule: rule.map(|rule| rule.index + 1),
         agent: rule.and_then(|rule| rule.agent.clone()),
-        why: verdict.reason.to_string(),
+        why: verdict.to_string(),
     }))
 }

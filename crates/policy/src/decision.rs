@@ -50,6 +50,15 @@ pub struct Verdict {
     pub repeat: Repeat,
     /// Whether a question must show the difference it makes to a file.
     pub shows_diff: bool,
+    /// The first part of a command with network that no rule allows, where its row of the table decided.
+    pub uncovered: Option<String>,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason.fmt(f)?;
+        self.uncovered.as_ref().map_or(Ok(()), |part| write!(f, " (none allows {part})"))
+    }
 }
 
 /// What decided.

@@ -89,7 +89,8 @@ impl Policy {
         });
         match given {
             Some(given) => {
-                Verdict { decision: Decision::Allow, reason: Reason::Permitted(given.clone()), ..verdict }
+                let reason = Reason::Permitted(given.clone());
+                Verdict { decision: Decision::Allow, reason, uncovered: None, ..verdict }
             }
             None => verdict,
         }

@@ -23,6 +23,23 @@ pub(crate) enum Item<'a> {
     Command(&'a SimpleCommand),
 }
 
+/// Characters of a part of a call that are named.
+const NAMED: usize = 80;
+
+/// The beginning of a part of a call, of which nothing is hidden.
+fn shown(part: &str) -> String {
+    let mut beginning = part.chars();
+    let shown: String = beginning
+        .by_ref()
+        .take(NAMED)
+        .map(|char| match char {
+            '"' | '\'' | '\\' => char.to_string(),
+            other => other.escape_debug().to_string(),
+        })
+        .collect();
+    if beginning.next().is_some() { shown + "…" } else { shown }
+}
+
 /// A call with its command line read.
 pub(crate) struct CallView<'a> {
     call: &'a CallFacts,
@@ -72,6 +89,21 @@ impl<'a> CallView<'a> {
             items.retain(|item| !matches!(item, Item::Effect(Effect::Write)));
         }
         items
+    }
+
+    /// A command or a host in words, in one line; none of other items.
+    pub(crate) fn named(&self, item: Item<'_>) -> Option<String> {
+        match item {
+            Item::Host(host) => Some(format!("the host {}", shown(host))),
+            Item::Command(_) | Item::Effect(Effect::Exec) if !self.is_plain => {
+                Some("a line that is more than plain commands".to_owned())
+            }
+            Item::Command(command) => {
+                let words: Vec<&str> = command.words.iter().map(|word| word.text.as_str()).collect();
+                Some(format!("`{}`", shown(&words.join(" "))))
+            }
+            Item::Effect(_) | Item::Path(_) => None,
+        }
     }
 
     /// Whether an item belongs to an effect. A host is that of a message as well, where one is sent.

@@ -3,7 +3,7 @@
 use crate::call::{Attendance, CallFacts, SessionFacts};
 use crate::decision::{Decision, Reason, Repeat, RuleReason, Verdict};
 use crate::exec_match::{Match, is_futile};
-use crate::matching::CallView;
+use crate::matching::{CallView, Item};
 use crate::pattern::Pattern;
 use crate::rule::PolicyRule;
 use crate::table::{Loosening, OTHER, Row, RowId, rows, strictest};
@@ -114,7 +114,18 @@ impl Policy {
             Reason::Unread(_) => Repeat::EachTime,
             _ => repeat(&rows, session),
         };
-        Verdict { decision, reason, repeat, shows_diff: rows.iter().any(|row| row.id == RowId::ProtectedAsk) }
+        let uncovered = match &reason {
+            Reason::Row(row) if row.id == RowId::ExecHosts => self.covered_by(&view, session).err(),
+            _ => None,
+        };
+        let shows_diff = rows.iter().any(|row| row.id == RowId::ProtectedAsk);
+        Verdict {
+            decision,
+            reason,
+            repeat,
+            shows_diff,
+            uncovered: uncovered.and_then(|item| view.named(item)),
+        }
     }
 
     fn decided(
@@ -139,7 +150,7 @@ impl Policy {
                 (Attendance::Unattended, reason) => (Decision::Deny, reason),
             };
         }
-        match (self.allowed_by(view, session), fixed) {
+        match (self.covered_by(view, session).ok().flatten(), fixed) {
             (Some(rule), None) => (Decision::Allow, Reason::Rule(rule)),
             (Some(_), Some(row)) => by_row(row),
             (None, _) => by_row(strictest(rows.iter(), session).unwrap_or(&OTHER)),
@@ -175,8 +186,15 @@ impl Policy {
             .or_else(|| unread(Decision::Ask))
     }
 
-    /// First of the rules that together cover all of a call, reading left out.
-    fn allowed_by(&self, view: &CallView<'_>, session: &SessionFacts) -> Option<RuleReason> {
+    /// First of the rules that together cover all of a call, reading left out; none where that is nothing.
+    ///
+    /// # Errors
+    /// The first part that no rule covers.
+    fn covered_by<'v>(
+        &self,
+        view: &'v CallView<'_>,
+        session: &SessionFacts,
+    ) -> Result<Option<RuleReason>, Item<'v>> {
         let rules = self.rules_of(Decision::Allow, session);
         let rules: Vec<_> = rules.filter(|placed| !view.is_taken_out(placed.rule)).collect();
         let mut first = None;
@@ -184,10 +202,10 @@ impl Policy {
             let found = rules.iter().find_map(|placed| {
                 let pattern = placed.rule.tool.iter().find(|pattern| view.covers(pattern, item))?;
                 Some((*placed, pattern))
-            })?;
-            first = first.or(Some(found));
+            });
+            first = first.or(Some(found.ok_or(item)?));
         }
-        first.map(|(placed, pattern)| placed.reason(pattern))
+        Ok(first.map(|(placed, pattern)| placed.reason(pattern)))
     }
 }
 

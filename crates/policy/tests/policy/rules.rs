@@ -269,3 +269,29 @@ fn what_is_remembered_of_a_further_root_names_its_absolute_path() {
     line.command.as_mut().unwrap().further_root = Some("/data/lib".into());
     assert!(asking.lasting_answers(&line, &CHAT).session.is_none());
 }
+
+#[test]
+fn of_a_command_with_network_the_first_part_that_no_rule_allows_is_named() {
+    let build = "cargo build --release 2>&1 | tail -5";
+    let long = format!("echo \u{202e}{}", "a".repeat(100));
+    let (cargo, host) = ("allow exec cargo build *", "allow effect:net host=example.org");
+    for (rules, line, named) in [
+        (&[cargo, host][..], build, "(none allows `tail -5`)"),
+        (&[cargo, "allow exec tail *"], build, "(none allows the host example.org)"),
+        (&[host], build, "(none allows `cargo build --release`)"),
+        (&[cargo, host], "cargo build $(date)", "(none allows a line that is more than plain commands)"),
+        (&[host], long.as_str(), format!("(none allows `echo \\u{{202e}}{}…`)", "a".repeat(74)).as_str()),
+    ] {
+        for session in [CHAT, JOB] {
+            let verdict = policy(rules).decide(&online(line), &session);
+            assert_ne!(verdict.decision, Decision::Allow);
+            let told = verdict.to_string();
+            assert!(told.ends_with(named), "{line}: {told}");
+        }
+    }
+    // Where another reason decides, rules would not help.
+    let open = policy(&[cargo]).decide(&exec(build, NetworkWish::Open), &CHAT);
+    assert_eq!((open.to_string(), open.uncovered), (open.reason.to_string(), None));
+    let allowed = policy(&[cargo, host, "allow exec tail *"]).decide(&online(build), &CHAT);
+    assert_eq!((allowed.decision, allowed.uncovered), (Decision::Allow, None));
+}

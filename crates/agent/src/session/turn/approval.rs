@@ -81,7 +81,7 @@ impl Turn<'_> {
         }
         match verdict.decision {
             PolicyDecision::Allow => return Ok(Permit::Allowed),
-            PolicyDecision::Deny => return refused(&verdict.reason.to_string()),
+            PolicyDecision::Deny => return refused(&verdict.to_string()),
             PolicyDecision::Ask => {}
         }
         // The same file by another name is the same call.
@@ -113,7 +113,7 @@ impl Turn<'_> {
         }
         let mut lasting = on_disk(checked, move |checked| checked.lasting_answers(&facts)).await;
         lasting.always = lasting.always.filter(|_| self.runtime.rules.can_write());
-        let asks = format!("{tool} asks to run: {}: allow it?", verdict.reason);
+        let asks = format!("{tool} asks to run: {verdict}: allow it?");
         let (answers, remembers) = answers(&lasting);
         // Whoever is asked sees it whole, wherever that is.
         let about = outside.into_iter().chain(remembers.iter().map(String::as_str)).chain(lines);
@@ -124,7 +124,7 @@ impl Turn<'_> {
         if decision == Decision::Denied {
             denied.0.insert(key);
             let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-            return refused(&format!("{}, and it was denied{why}", verdict.reason));
+            return refused(&format!("{verdict}, and it was denied{why}"));
         }
         // What was shown is what is done.
         let again = (
