@@ -26,6 +26,7 @@ pub mod exchange;
 mod failure;
 pub mod fallback;
 mod forget;
+mod given_back;
 mod lasting_rules;
 mod lease;
 mod masking;

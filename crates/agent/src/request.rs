@@ -4,13 +4,14 @@
 //! Where it comes from and what it is for decide only how it is assembled and whether its answer becomes nodes; from
 //! [`crate::prepared_request::PreparedRequest`] on every request takes one way.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use context::dialogue::{Dependencies, DialogueRequest, assemble};
 use context::document::{DocumentRequest, document};
 use context::{
-    Assembled, Bootstrap, ContinuationForm, Estimator, NothingRemembered, Prefix, ReplayConstraints,
-    RequestPiece, TargetModel, TokenBudget, WorkspaceTrust, of_prompt,
+    Assembled, Bootstrap, ContinuationForm, Estimator, GivenBackFiles, NothingRemembered, Prefix,
+    ReplayConstraints, RequestPiece, TargetModel, TokenBudget, WorkspaceTrust, of_prompt,
 };
 use futures_util::future::BoxFuture;
 use loom::{
@@ -21,6 +22,7 @@ use model::{Model, ModelPlace, Params, Prompt, Thinking, ThinkingControl};
 use store::{Guard, Principal};
 
 use crate::error::AgentError;
+use crate::given_back;
 use crate::media::StoredMedia;
 use crate::previous_request::PreviousRequest;
 use crate::request_permit;
@@ -78,6 +80,8 @@ pub struct PathRequest {
     pub plan: bool,
     /// What is told of the folders that tools reach beside the workspace; empty where there are none.
     pub folders: String,
+    /// Folder whose files are told by paths below it.
+    pub workspace: Option<PathBuf>,
     /// Whether it is told where the window of a document begins.
     pub window: WindowNotice,
     pub variant: RequestVariant,
@@ -160,8 +164,10 @@ impl GenerationRequest {
                     let target = TargetModel::of(self.model.info());
                     let way = ContinuationForm::of(self.model.info());
                     let stored = StoredMedia::of(Arc::clone(&runtime.home));
+                    let given_back =
+                        given_back::of_tree(runtime, who, self.tree, path.workspace.as_deref()).await?;
                     let read = move |rows: &dyn TreeReader| {
-                        path.read(rows, (target, way), budget, now, (&fit, &stored))
+                        path.read(rows, (target, way, given_back), budget, now, (&fit, &stored))
                     };
                     let read = runtime.read(who, self.tree, read).await?;
                     let (assembled, place, base) = (read.assembled?, Some(read.place), read.base);
@@ -232,7 +238,7 @@ impl PathRequest {
     fn read(
         &self,
         rows: &dyn TreeReader,
-        (target, way): (TargetModel, ContinuationForm),
+        (target, way, given_back): (TargetModel, ContinuationForm, Vec<GivenBackFiles>),
         budget: TokenBudget,
         now: Millis,
         (estimator, pictures): (&Estimator, &StoredMedia),
@@ -291,6 +297,7 @@ impl PathRequest {
                     said: self.variant.said.clone(),
                     plan: self.plan,
                     folders: self.folders.clone(),
+                    given_back,
                     again,
                     ..DialogueRequest::new(view, target, budget)
                 };

@@ -318,6 +318,12 @@ impl WindowChoice<'_> {
         let stands = Standing::of(chosen.spoken[chosen.from..].iter().flat_map(|said| &said.injections));
         offers.extend(Offer::plan(self.request.plan, &stands));
         offers.extend(Offer::folders(&self.request.folders, &stands));
+        let is_sent = |answer: NodeId| {
+            chosen.spoken[chosen.from..].iter().any(|said| said.position.id == answer.as_position())
+        };
+        // Names of files may come from whatever was read.
+        let trust = chosen.trust().0.min(Trust::Agent);
+        offers.extend(Offer::given_back(&self.request.given_back, &stands, is_sent, trust));
         for (file, digest, trust) in standing(&chosen.prefix) {
             let changed = offers.iter().any(|offer| offer.topic == topic(file));
             let told = stands.version(&topic(file));

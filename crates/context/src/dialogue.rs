@@ -19,6 +19,7 @@ use crate::choice::{Chosen, GAP, WindowChoice};
 use crate::coverage::{Coverage, NothingRemembered};
 use crate::document::{Build, Pinned};
 use crate::estimate::Estimator;
+use crate::given_back::GivenBackFiles;
 use crate::history::{run, turns};
 use crate::injection::Offer;
 use crate::manifest::PathRun;
@@ -48,6 +49,8 @@ pub struct DialogueRequest {
     pub plan: bool,
     /// What is said of the folders that tools reach beside the workspace; empty where there are none.
     pub folders: String,
+    /// What the owner gave back of files, the oldest first.
+    pub given_back: Vec<GivenBackFiles>,
     /// How a conversation that is too long is cut.
     pub strategy: Strategy,
     /// Nodes sent before the newest turn.
@@ -73,6 +76,7 @@ impl DialogueRequest {
             offers: Vec::new(),
             plan: false,
             folders: String::new(),
+            given_back: Vec::new(),
             strategy: Strategy::default(),
             context: Vec::new(),
             instruction: Vec::new(),

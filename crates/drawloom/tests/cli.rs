@@ -79,6 +79,8 @@ mod finding;
 mod foreign_text;
 #[path = "cli/further_roots.rs"]
 mod further_roots;
+#[path = "cli/giving_back.rs"]
+mod giving_back;
 #[path = "cli/guessing.rs"]
 mod guessing;
 #[path = "cli/headless.rs"]

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use loom::{Digest, Millis};
+use loom::{Digest, Millis, NodeId};
 use serde::{Deserialize, Serialize};
 
 use crate::call::CallId;
@@ -107,6 +107,19 @@ pub enum ChangeStanding {
     GivingBack,
     /// The owner took a giving-back again, or it was not made.
     Redone,
+}
+
+/// Files that the owner gave back at one time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivingBack {
+    pub at: Millis,
+    /// When the owner took it again, or it was not made.
+    pub redone: Option<Millis>,
+    /// The roots and paths of the first of the files.
+    pub paths: Vec<(PathBuf, PathBuf)>,
+    pub count: u64,
+    /// Answers whose calls had changed them; none of what was taken again.
+    pub answers: Vec<NodeId>,
 }
 
 /// Which change it is: those of a tree are in the order they were made.

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use context::ToolSpec;
@@ -86,6 +87,11 @@ impl ToolRegistry {
     /// Whether a tool of one of these names runs commands, so that its scope has to say where.
     pub fn runs_commands(names: &[String]) -> bool {
         all_tools().any(|tool| tool.runs_commands() && names.contains(&tool.spec.name))
+    }
+
+    /// The folder whose files are named by relative paths; none where there is no workspace.
+    pub fn workspace(&self) -> Option<&Path> {
+        self.scope.roots.all().find(|root| !root.is_further()).map(Root::path)
     }
 
     /// What a model is told of the folders that its tools reach beside the workspace; empty where there are none.

@@ -17,16 +17,16 @@ use crate::db::{Db, TreeKey, get, id16, unsigned};
 use crate::engine::{Row, params};
 use crate::error::StoreError;
 use crate::file_change::{
-    ChangeStanding, FileChange, FileChangeId, FileState, NewFileChange, NewFileChanges,
+    ChangeStanding, FileChange, FileChangeId, FileState, GivingBack, NewFileChange, NewFileChanges,
 };
 use crate::principal::Principal;
 
-/// Values of `taken_back`: of a change that stands, of one that was given back by no giving-back that is written down, of a
-/// giving-back, and of one that was taken again. Any other value is the time of the giving-back, in ms.
+/// Values of `taken_back`: of a change that stands, of one that was given back by no giving-back that is written down, and of
+/// a giving-back. Any other value is the time of the giving-back, in ms; of a giving-back that was taken again, less than 0,
+/// that of the taking.
 const MADE: i64 = 0;
 const TAKEN_BACK: i64 = 1;
 const GIVING_BACK: i64 = -1;
-const REDONE: i64 = -2;
 
 /// As [`crate::Store::keep_file_changes`].
 pub(crate) fn keep(
@@ -149,6 +149,46 @@ pub(crate) fn keep_giving_back(
     (last.number.saturating_add(1)..).zip(changes).map(keep).collect()
 }
 
+/// As [`crate::Store::givings_back`].
+pub(crate) fn givings_back(
+    db: &Db<'_>,
+    who: &Principal,
+    tree: TreeId,
+    paths: usize,
+) -> Result<Vec<GivingBack>, StoreError> {
+    let tree = find(db, who, tree)?;
+    let (first, last) = (tree.key.first(), tree.key.last());
+    let sql = "SELECT at, taken_back, root, path, number, total FROM (
+             SELECT at, taken_back, root, path, COUNT(*) OVER (PARTITION BY at, taken_back) AS total,
+                 ROW_NUMBER() OVER (PARTITION BY at, taken_back ORDER BY node, call, n) AS number
+             FROM file_changes WHERE node BETWEEN ?1 AND ?2 AND taken_back < ?3) AS files
+         WHERE number <= ?4 ORDER BY at, taken_back, number";
+    let mut all: Vec<GivingBack> = Vec::new();
+    db.each(sql, params![first, last, MADE, limit_of(paths)], |row| {
+        let (at, taken_back) = (Millis(get(row, 0)?), get::<i64>(row, 1)?);
+        let redone = (taken_back != GIVING_BACK).then_some(Millis(-taken_back));
+        if unsigned(row, 4)? == 1 {
+            let (count, paths, answers) = (unsigned(row, 5)?, Vec::new(), Vec::new());
+            all.push(GivingBack { at, redone, paths, count, answers });
+        }
+        let file = (path(row, 2)?, path(row, 3)?);
+        all.last_mut().into_iter().for_each(|of| of.paths.push(file.clone()));
+        Ok(true)
+    })?;
+    if all.is_empty() {
+        return Ok(all);
+    }
+    let sql = "SELECT DISTINCT c.taken_back, n.id FROM file_changes c JOIN nodes n ON n.pk = c.node
+         WHERE c.node BETWEEN ?1 AND ?2 AND c.taken_back > ?3";
+    db.each(sql, params![first, last, TAKEN_BACK], |row| {
+        let (at, answer) = (Millis(get(row, 0)?), NodeId::from_bytes(id16(row, 1)?));
+        let of_it = all.iter_mut().filter(|of| of.at == at && of.redone.is_none());
+        of_it.for_each(|of| of.answers.push(answer));
+        Ok(true)
+    })?;
+    Ok(all)
+}
+
 /// As [`crate::Store::redo_file_changes`].
 pub(crate) fn redo(
     db: &Db<'_>,
@@ -156,7 +196,7 @@ pub(crate) fn redo(
     tree: TreeId,
     changes: &[FileChangeId],
 ) -> Result<(), StoreError> {
-    let tree = find_mut(db, who, tree)?;
+    let (tree, now) = (find_mut(db, who, tree)?, db.now()?);
     for change in changes {
         let (key, call, n) = (key_of(db, tree, change.call)?, change.call.number, change.number);
         let sql = "UPDATE file_changes SET taken_back = ?6 WHERE node BETWEEN ?4 AND ?5 AND EXISTS (
@@ -166,7 +206,7 @@ pub(crate) fn redo(
         db.run(sql, params![key, call, n, tree.key.first(), tree.key.last(), MADE])?;
         let sql = "UPDATE file_changes SET taken_back = ?4
              WHERE node = ?1 AND call = ?2 AND n = ?3 AND taken_back = ?5";
-        if db.run(sql, params![key, call, n, REDONE, GIVING_BACK])? == 0 {
+        if db.run(sql, params![key, call, n, -now.0, GIVING_BACK])? == 0 {
             return Err(StoreError::NotFound("giving-back of a file"));
         }
     }
@@ -184,22 +224,25 @@ pub(crate) fn drop_all(db: &Db<'_>, tree: TreeKey) -> Result<(), StoreError> {
 }
 
 fn read(row: &Row<'_>) -> Result<FileChange, StoreError> {
-    let path = |index| Ok::<_, StoreError>(PathBuf::from(OsString::from_vec(get(row, index)?)));
     let call = CallId { answer: NodeId::from_bytes(id16(row, 0)?), number: number(row, 1)? };
     Ok(FileChange {
         id: FileChangeId { call, number: number(row, 2)? },
-        root: path(3)?,
-        path: path(4)?,
+        root: path(row, 3)?,
+        path: path(row, 4)?,
         before: state(&get::<String>(row, 5)?)?,
         after: state(&get::<String>(row, 6)?)?,
         at: Millis(get(row, 7)?),
         standing: match get(row, 8)? {
             MADE => ChangeStanding::Made,
             GIVING_BACK => ChangeStanding::GivingBack,
-            REDONE => ChangeStanding::Redone,
+            ..MADE => ChangeStanding::Redone,
             _ => ChangeStanding::TakenBack,
         },
     })
+}
+
+fn path(row: &Row<'_>, index: usize) -> Result<PathBuf, StoreError> {
+    Ok(PathBuf::from(OsString::from_vec(get(row, index)?)))
 }
 
 fn number(row: &Row<'_>, index: usize) -> Result<u32, StoreError> {

@@ -8,7 +8,7 @@ use super::Store;
 use crate::call::{CallId, NewCall, RunningCall};
 use crate::error::StoreError;
 use crate::fence::{Claim, Fence, Lease, LeaseOwner};
-use crate::file_change::{FileChange, FileChangeId, NewFileChange, NewFileChanges};
+use crate::file_change::{FileChange, FileChangeId, GivingBack, NewFileChange, NewFileChanges};
 use crate::generation::{Generation, GenerationFilter, Reservation, Spending, SpentAfter, SpentRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::principal::Principal;
@@ -136,6 +136,9 @@ forward! {
     /// stand behind all other changes.
     write fn keep_giving_back(tree: TreeId, changes: Vec<NewFileChange>) -> Vec<FileChangeId>
         = file_changes::keep_giving_back(tree, &changes);
+
+    /// What the owner gave back in a tree, the oldest first, with the first `paths` of each.
+    read fn givings_back(tree: TreeId, paths: usize) -> Vec<GivingBack> = file_changes::givings_back(tree, paths);
 
     /// Stores that givings-back were taken again, or not made: what they gave back stands.
     write fn redo_file_changes(tree: TreeId, changes: Vec<FileChangeId>) -> ()

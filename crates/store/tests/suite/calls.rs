@@ -66,7 +66,13 @@ fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer()
                 is_outside: *path == "b",
             };
             let changes = paths.iter().map(of).collect();
-            NewFileChanges { call, claim: claim.clone(), guards: Vec::new(), changes, accepted: Vec::new() }
+            NewFileChanges {
+                call,
+                claim: claim.clone(),
+                guards: Vec::new(),
+                changes,
+                accepted: Vec::new(),
+            }
         };
         let early = store.keep_file_changes(OWNER, page.tree, change(&["a"], &claim)).await;
         assert!(matches!(early, Err(StoreError::Fenced { .. })), "it is not started: {early:?}");
@@ -124,9 +130,18 @@ fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer()
         store.take_back_file_changes(OWNER, page.tree, vec![ids[2]]).await.unwrap();
         let changes = store.file_changes(OWNER, page.tree, None, 9).await.unwrap();
         assert_eq!(standings(&changes), [made, taken, taken, ChangeStanding::GivingBack]);
+        let [given] = store.givings_back(OWNER, page.tree, 9).await.unwrap().try_into().ok().unwrap();
+        assert_eq!((given.at, given.redone, given.count), (changes[3].at, None, 1));
+        assert_eq!(given.paths, [(changes[3].root.clone(), "a".into())]);
+        assert_eq!(given.answers, [answer]);
         store.redo_file_changes(OWNER, page.tree, redone.clone()).await.unwrap();
         let changes = store.file_changes(OWNER, page.tree, None, 9).await.unwrap();
         assert_eq!(standings(&changes), [made, taken, made, ChangeStanding::Redone]);
+        let given = store.givings_back(OWNER, page.tree, 9).await.unwrap();
+        assert!(
+            given[0].redone.is_some_and(|at| at >= given[0].at) && given[0].answers.is_empty(),
+            "{given:?}"
+        );
         assert!(store.redo_file_changes(OWNER, page.tree, redone).await.is_err(), "only once");
         let what = Forget::Node { tree: page.tree, node: answer };
         store.forget(OWNER, &what, Millis(1)).await.unwrap();

@@ -1,6 +1,7 @@
 //! How a turn asks a model, and what tells one way of asking from another.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use context::{Bootstrap, Strategy};
@@ -63,6 +64,7 @@ impl TurnConfig {
             bootstrap: Arc::clone(&self.bootstrap),
             plan: self.plan,
             folders: self.tools.as_ref().map(|tools| tools.further_folders()).unwrap_or_default(),
+            workspace: self.tools.as_ref().and_then(|tools| tools.workspace().map(Path::to_owned)),
             variant: RequestVariant { strategy: self.strategy, ..RequestVariant::default() },
             ..PathRequest::default()
         };

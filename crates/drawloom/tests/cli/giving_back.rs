@@ -1,0 +1,62 @@
+//! What the owner gave back of files is told to the model with the next message, once (spec: agent §3 *Checkpoints*).
+
+use serde_json::{Value, json};
+
+use crate::file_tools::say;
+use crate::tools::{calls, chat, writing};
+use crate::world::World;
+
+const GAVE: &str = "[files] the owner gave back, as they were before tools changed them: ";
+const TOOK: &str = "[files] the owner took again, as they were before being given back: ";
+
+/// The request of one message, as it was sent by a process of its own.
+fn sent(world: &World, message: &str) -> String {
+    world.write("lines.jsonl", &format!("{}\n", json!({"text": "Well."})));
+    let (code, said) = chat(world, message);
+    assert_eq!(code, Some(0), "{said}");
+    world.ok(&["context", "show", said["node"].as_str().unwrap(), "--text"])
+}
+
+fn write(path: &str) -> Value {
+    json!({"name": "write", "arguments": {"path": path, "content": "new\n"}})
+}
+
+#[test]
+fn the_model_is_told_once_what_was_given_back_and_what_was_taken_again() {
+    let turn = calls(&json!([write("one.txt"), write("a\u{202e}b\nc.txt")]));
+    let world = writing(&[turn, json!({"text": "Made."})], "");
+    assert_eq!(chat(&world, "Make them.").0, Some(0));
+    // A control: nothing was given back.
+    assert!(!sent(&world, "Nothing yet.").contains("[files] the owner"));
+
+    assert_eq!(say(&world, "/undo --files").code, Some(0));
+    let first = sent(&world, "Go on.");
+    assert_eq!(first.matches(GAVE).count(), 1, "{first}");
+    let told = first.split(GAVE).nth(1).unwrap();
+    assert!(told.starts_with("one.txt, a") && !told.contains('\u{202e}') && !told.contains("b\nc"), "{told}");
+    assert!(first.rfind(GAVE) > first.find("Go on."), "{first}");
+    let second = sent(&world, "Further.");
+    assert_eq!(second.matches(GAVE).count(), 1, "it is told once: {second}");
+
+    assert_eq!(say(&world, "/redo --files").code, Some(0));
+    let third = sent(&world, "Again.");
+    assert_eq!((third.matches(GAVE).count(), third.matches(TOOK).count()), (1, 1), "{third}");
+    assert_eq!(sent(&world, "And on.").matches(TOOK).count(), 1);
+
+    // The message is undone, and with it what was told: the next one tells it.
+    assert_eq!(say(&world, "/restore one.txt --yes").code, Some(0));
+    let restored = format!("{GAVE}one.txt");
+    assert!(sent(&world, "Undone.").contains(&restored));
+    assert_eq!(say(&world, "/undo").code, Some(0));
+    assert!(sent(&world, "Instead.").contains(&restored));
+}
+
+#[test]
+fn what_an_answer_changed_that_is_not_sent_is_not_told() {
+    let world = writing(&[calls(&json!([write("one.txt")])), json!({"text": "Made."})], "");
+    assert_eq!(chat(&world, "Make it.").0, Some(0));
+    let undone = say(&world, "/undo");
+    assert!(undone.err.contains("/undo --files gives them back"), "{undone:?}");
+    assert_eq!(say(&world, "/undo --files").code, Some(0));
+    assert!(!sent(&world, "Something else.").contains("[files] the owner"));
+}
