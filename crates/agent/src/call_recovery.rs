@@ -142,7 +142,7 @@ impl Runtime {
     /// Writes down what a command of a lost call changed. Where that fails the call is ended all the same: it can be
     /// given back no more, and that is said.
     async fn keep_changes(&self, (call, trust): (&RunningCall, Trust), claim: &Claim, guards: &[Guard]) {
-        let recorder = CallChanges::of(self, (call.tree, call.id), claim, guards, trust);
+        let recorder = CallChanges::of(self, (call.tree, call.id), Some(claim), guards, trust);
         let (records, database) = (self.home.dir(HomeDir::CheckpointCache), self.home.root().join(DATABASE));
         let recover = move || {
             let records = records.map_err(|error| error.to_string())?;

@@ -10,6 +10,8 @@ mod answers;
 mod approvals;
 #[path = "cli/attaching.rs"]
 mod attaching;
+#[path = "cli/background_changes.rs"]
+mod background_changes;
 #[path = "cli/benchmarks.rs"]
 mod benchmarks;
 #[path = "cli/browsing.rs"]

@@ -44,12 +44,12 @@ impl FileState {
     }
 }
 
-/// Changes that a running call is about to make.
+/// Changes that a running call is about to make, or that a command made which it left running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewFileChanges {
     pub call: CallId,
-    /// Who runs the call; refused unless it still is theirs.
-    pub claim: Claim,
+    /// Who runs the call; refused unless it still is theirs. None of one that has ended, whose command runs on.
+    pub claim: Option<Claim>,
     /// Leases that must still be held.
     pub guards: Vec<Guard>,
     pub changes: Vec<NewFileChange>,

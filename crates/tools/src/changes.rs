@@ -87,6 +87,9 @@ pub trait ChangeRecorder: Send + Sync {
     /// Says that none of them was made, or all were taken back. It blocks.
     fn take_back(&self);
 
+    /// Says that what was recorded so far is made, and not what the call itself changes: [`Self::take_back`] leaves it.
+    fn settle(&self) {}
+
     /// Whether the call was made in sight of something from outside.
     fn is_tainted(&self) -> bool;
 

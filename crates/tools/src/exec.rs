@@ -2,6 +2,7 @@
 //!
 //! What stands in the workspace is recorded first, so that all that a command changes can be given back.
 
+mod background_changes;
 mod changed_files;
 mod masked_output;
 mod network;
@@ -11,7 +12,7 @@ pub(crate) mod report;
 mod watched_files;
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::Cancel;
 use policy::{CommandFacts, CommandStart, PathAccess, PathUse, SandboxLevel};
@@ -23,10 +24,13 @@ use workspace::protected::{self, ProtectionMatch};
 use workspace::trust::is_instructions;
 use workspace::{FileKind, LinkPolicy, RootedPath};
 
+use crate::changes::ChangeRecorder;
 use crate::checkpoint::RootCheckpoints;
 use crate::path_uses::further_root;
 use crate::tool::{CallScope, Tool, ToolScope};
 
+pub use background_changes::BackgroundChanges;
+pub(crate) use background_changes::beside_commands;
 pub(crate) use changed_files::note_outside;
 pub use changed_files::{ChangedFiles, recording, recover_command};
 use network::NetArgument;
@@ -60,6 +64,8 @@ pub struct CommandScope {
     pub quarantine: PathBuf,
     pub checkpoints: RootCheckpoints,
     pub processes: Processes,
+    /// What those in the background change.
+    pub background_changes: BackgroundChanges,
     /// What its commands with network go through.
     pub egress: CommandEgress,
     /// Whether one of its commands had network, was of a call that was made in sight of something from outside, or was
@@ -68,6 +74,12 @@ pub struct CommandScope {
 }
 
 impl CommandScope {
+    /// A call meets its commands, and what either has from outside is in both. Whether it is so now.
+    pub(crate) fn meets(&self, changes: &dyn ChangeRecorder) -> bool {
+        let taints = changes.is_tainted() || self.session.was_reached();
+        self.is_tainted.fetch_or(taints, Ordering::SeqCst) || taints
+    }
+
     pub(crate) fn level(&self) -> SandboxLevel {
         match self.session.level() {
             Level::None => SandboxLevel::None,

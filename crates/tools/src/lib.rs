@@ -31,8 +31,8 @@ pub use checkpoint::{
 };
 pub use command_tool::CommandTool;
 pub use exec::{
-    ChangedFiles, CommandEgress, CommandNetwork, CommandScope, NetworkRequest, Processes, recording,
-    recover_command,
+    BackgroundChanges, ChangedFiles, CommandEgress, CommandNetwork, CommandScope, NetworkRequest, Processes,
+    recording, recover_command,
 };
 pub use registry::{CheckedCall, ToolRegistry};
 pub use tool::{Tool, ToolOutput, ToolScope};

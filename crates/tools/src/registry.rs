@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use context::ToolSpec;
-use loom::Digest;
+use loom::{Digest, Seq};
 use model::Cancel;
 use policy::{
     CallFacts, Effect, LastingAnswers, PathAccess, Permission, SandboxLevel, SessionFacts, SessionType,
@@ -19,7 +19,7 @@ use workspace::{Root, RootAccess};
 use crate::arguments::ArgumentSchema;
 use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, line_name};
-use crate::exec::{self, CommandScope, EXEC};
+use crate::exec::{self, CommandScope, EXEC, beside_commands};
 use crate::files;
 use crate::plan;
 use crate::search;
@@ -92,6 +92,13 @@ impl ToolRegistry {
     /// The folder whose files are named by relative paths; none where there is no workspace.
     pub fn workspace(&self) -> Option<&Path> {
         self.scope.roots.all().find(|root| !root.is_further()).map(Root::path)
+    }
+
+    /// Writes down what commands in the background changed since the last call of a turn, at its end. It blocks.
+    pub fn keep_background_changes(&self, changes: &dyn ChangeRecorder, turn: Option<Seq>) {
+        if let Some(commands) = &self.scope.commands {
+            commands.background_changes.settle((&self.scope, commands), changes, turn);
+        }
     }
 
     /// What a model is told of the folders that its tools reach beside the workspace; empty where there are none.
@@ -274,7 +281,8 @@ impl CheckedCall {
         let pictures = RefCell::default();
         let call =
             CallScope { scope: &self.scope, place, cancel, changes, plan_mode, from_outside, pictures };
-        self.tool.run(&call, self.arguments.clone())
+        let run = || self.tool.run(&call, self.arguments.clone());
+        beside_commands(&self.tool, (&call, &self.arguments), run)
     }
 }
 

@@ -114,8 +114,7 @@ impl CallScope<'_> {
     /// A command of a session runs, or one is looked at: they share `/tmp`, and what a tainted call leaves there or in a
     /// process is from outside for the later ones, and so is what comes in by a published port. Whether it is so now.
     pub(crate) fn meets_commands(&self, commands: &CommandScope) -> bool {
-        let taints = self.changes.is_tainted() || commands.session.was_reached();
-        let is_tainted = commands.is_tainted.fetch_or(taints, Ordering::SeqCst) || taints;
+        let is_tainted = commands.meets(self.changes);
         if is_tainted {
             self.from_outside.set(true);
         }
@@ -381,6 +380,11 @@ impl Tool {
     /// What a call reaches over the network; none of a tool that reaches nothing. It blocks.
     pub(crate) fn target(&self, scope: &ToolScope, arguments: &Value) -> Option<NetworkTarget> {
         self.target.as_ref().map(|target| target(scope, arguments))
+    }
+
+    /// Whether it looks at commands that run.
+    pub(crate) fn steers_commands(&self) -> bool {
+        self.steering.is_some()
     }
 
     /// Whether a call changes nothing: neither a file nor a command that runs.

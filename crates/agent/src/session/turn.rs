@@ -424,6 +424,9 @@ impl Turn<'_> {
                     (more.node, more.author, more.trust.min(written.trust));
             }
         };
+        if let (Some(registry), Some(last)) = (&config.tools, limits.last_call.take()) {
+            self.keep_background_changes(held, tree, registry, last).await;
+        }
         self.go_on(held, &written, (tree, &config.agent), (&next, &ended)).await;
         // What the whole turn came to, as far as it is known.
         if let Ok(generated) = &mut ended {

@@ -303,7 +303,8 @@ async fn what_a_cut_off_change_left_beside_a_file_is_cleared_away() {
         is_outside: false,
     };
     let (guards, accepted) = (Vec::new(), Vec::new());
-    let new = NewFileChanges { call: call.id, claim: call.claim, guards, changes: vec![change], accepted };
+    let new =
+        NewFileChanges { call: call.id, claim: Some(call.claim), guards, changes: vec![change], accepted };
     process.runtime.store.keep_file_changes(&WHO, tree, new).await.unwrap();
     let hash: String = Digest::of(b"new").0[..16].iter().map(|byte| format!("{byte:02x}")).collect();
     let ours = folder.path().join(format!(".a.txt.drawloom-0123456789abcdef-{hash}.new"));

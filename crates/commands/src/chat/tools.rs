@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ::tools::{
-    CheckpointRules, Checkpoints, CommandEgress, CommandScope, IsShown, Processes, RootCheckpoints,
-    SeenFiles, Tool, ToolRegistry, ToolScope, WEB_TOOLS, WebScope, web_tools,
+    BackgroundChanges, CheckpointRules, Checkpoints, CommandEgress, CommandScope, IsShown, Processes,
+    RootCheckpoints, SeenFiles, Tool, ToolRegistry, ToolScope, WEB_TOOLS, WebScope, web_tools,
 };
 use egress::Gate;
 use loom::Trust;
@@ -314,6 +314,7 @@ fn commands(
         quarantine: home.dir(HomeDir::Quarantine).map_err(at_home)?,
         checkpoints,
         processes: Processes::default(),
+        background_changes: BackgroundChanges::default(),
         egress: CommandEgress {
             gate: Gate::default(),
             private_hosts: app.settings.web.private_hosts.clone(),

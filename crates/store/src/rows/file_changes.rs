@@ -37,7 +37,9 @@ pub(crate) fn keep(
 ) -> Result<Vec<FileChangeId>, StoreError> {
     let tree = find_mut(db, who, tree)?;
     leases::check_guards(db, who, &new.guards)?;
-    is_running(db, tree, new.call, &new.claim)?;
+    if let Some(claim) = &new.claim {
+        is_running(db, tree, new.call, claim)?;
+    }
     let (key, now) = (key_of(db, tree, new.call)?, db.now()?);
     let sql = "SELECT COUNT(*) FROM file_changes WHERE node = ?1 AND call = ?2";
     let before = db.one(sql, params![key, new.call.number], |row| unsigned(row, 0))?.unwrap_or(0);
@@ -172,7 +174,9 @@ pub(crate) fn givings_back(
             all.push(GivingBack { at, redone, paths, count, answers });
         }
         let file = (path(row, 2)?, path(row, 3)?);
-        all.last_mut().into_iter().for_each(|of| of.paths.push(file.clone()));
+        if let Some(of) = all.last_mut() {
+            of.paths.push(file);
+        }
         Ok(true)
     })?;
     if all.is_empty() {

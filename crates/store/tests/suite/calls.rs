@@ -68,7 +68,7 @@ fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer()
             let changes = paths.iter().map(of).collect();
             NewFileChanges {
                 call,
-                claim: claim.clone(),
+                claim: Some(claim.clone()),
                 guards: Vec::new(),
                 changes,
                 accepted: Vec::new(),

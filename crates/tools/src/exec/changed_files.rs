@@ -77,11 +77,11 @@ pub fn recording<T>(
     let read_only = roots.iter().filter(|of| of.root.access() == RootAccess::ReadOnly);
     let is_outside =
         read_only.fold(is_outside, |is, of| is || holds_outside(*of, recorder, &Cancel::never()));
-    Ok((ran, write_down(&before, is_outside, recorder)))
+    Ok((ran, write_down(&before, (is_outside, BytesOrigin::Call), recorder).0))
 }
 
 /// A writable root and what stood there before.
-type RecordedRoot<'r> = (RootRecords<'r>, Arc<Checkpoint>);
+pub(super) type RecordedRoot<'r> = (RootRecords<'r>, Arc<Checkpoint>);
 
 /// Does something while that is written down with the records of every root.
 fn while_alive<T>(
@@ -99,7 +99,7 @@ fn while_alive<T>(
 }
 
 /// Whether a file stands beneath a root that comes from outside. What cannot be looked at is believed least.
-fn holds_outside(of: RootRecords<'_>, recorder: &dyn ChangeRecorder, cancel: &Cancel) -> bool {
+pub(super) fn holds_outside(of: RootRecords<'_>, recorder: &dyn ChangeRecorder, cancel: &Cancel) -> bool {
     recorder.knows_outside()
         && of
             .checkpoints
@@ -108,7 +108,7 @@ fn holds_outside(of: RootRecords<'_>, recorder: &dyn ChangeRecorder, cancel: &Ca
 }
 
 /// Paths of a record that come from outside, in order.
-fn outside_of<'c>(record: &'c Checkpoint, recorder: &dyn ChangeRecorder) -> Vec<&'c Path> {
+pub(super) fn outside_of<'c>(record: &'c Checkpoint, recorder: &dyn ChangeRecorder) -> Vec<&'c Path> {
     if !recorder.knows_outside() {
         return Vec::new();
     }
@@ -140,8 +140,13 @@ pub(crate) fn note_outside(call: &CallScope<'_>, checkpoints: &RootCheckpoints) 
     }
 }
 
-/// Records the roots again and writes down what differs.
-fn write_down(roots: &[RecordedRoot<'_>], is_outside: bool, recorder: &dyn ChangeRecorder) -> ChangedFiles {
+/// Records the roots again and writes down what differs, and where its bytes come from unless from outside. Returns the
+/// new records, too, by their roots.
+pub(super) fn write_down(
+    roots: &[RecordedRoot<'_>],
+    (is_outside, origin): (bool, BytesOrigin),
+    recorder: &dyn ChangeRecorder,
+) -> (ChangedFiles, Vec<(PathBuf, Arc<Checkpoint>)>) {
     let name = recorder.name();
     let mut told = ChangedFiles { is_outside, ..ChangedFiles::default() };
     let mut outside = BTreeSet::new();
@@ -169,23 +174,26 @@ fn write_down(roots: &[RecordedRoot<'_>], is_outside: bool, recorder: &dyn Chang
     if !outside.is_empty() {
         told.notes.push(format!("this result is from outside, as these files are: {}", named(&outside)));
     }
+    let mut new = Vec::new();
     for (of, before, after) in records {
-        write_down_root(*of, (before, &after), recorder, &mut told);
+        write_down_root(*of, (before, &after), (origin, recorder), &mut told);
         // Nobody comes back for it.
         of.checkpoints.finish(&name);
+        new.push((of.root.path().to_owned(), after));
     }
-    told
+    (told, new)
 }
 
 /// Writes down what differs in one root.
 fn write_down_root(
     of: RootRecords<'_>,
     (before, after): (&Checkpoint, &Checkpoint),
-    recorder: &dyn ChangeRecorder,
+    (origin, recorder): (BytesOrigin, &dyn ChangeRecorder),
     told: &mut ChangedFiles,
 ) {
     let differences = Differences::between(before, after, None);
-    if let Err(why) = keep(of.root, (before, after), (&differences.changes, told.is_outside), recorder) {
+    let origin = if told.is_outside { BytesOrigin::Outside } else { origin };
+    if let Err(why) = keep(of.root, (before, after), (&differences.changes, origin), recorder) {
         told.notes.push(format!("what it changed cannot be given back: {why}"));
     }
     let room = SHOWN.saturating_sub(told.lines.len());
@@ -245,7 +253,8 @@ pub fn recover_command(
     let mut count = 0;
     for (checkpoints, root, before, after) in roots {
         let differences = Differences::between(&before, &after, checkpoints.lived_until(&name));
-        keep(&root, (&before, &after), (&differences.changes, is_outside), recorder)?;
+        let origin = if is_outside { BytesOrigin::Outside } else { BytesOrigin::Call };
+        keep(&root, (&before, &after), (&differences.changes, origin), recorder)?;
         checkpoints.finish(&name);
         count += differences.changes.len();
     }
@@ -255,7 +264,7 @@ pub fn recover_command(
 fn keep(
     root: &Root,
     (before, after): (&Checkpoint, &Checkpoint),
-    (changes, is_outside): (&[CommandChange], bool),
+    (changes, origin): (&[CommandChange], BytesOrigin),
     recorder: &dyn ChangeRecorder,
 ) -> Result<(), String> {
     let stood: HashSet<Digest> = before.digests().into_iter().collect();
@@ -280,8 +289,7 @@ fn keep(
             origin: match () {
                 // What is not known says nothing.
                 () if stood.contains(&Digest::of(new)) || change.after.is_unknown() => BytesOrigin::Files,
-                () if is_outside => BytesOrigin::Outside,
-                () => BytesOrigin::Call,
+                () => origin,
             },
         });
         recorder.record(&planned.collect::<Vec<_>>())?;

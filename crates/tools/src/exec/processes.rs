@@ -159,6 +159,10 @@ fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
 }
 
 impl Processes {
+    pub(super) fn any_runs(&self) -> bool {
+        locked(&self.0).values().any(|process| runs(process))
+    }
+
     fn find(&self, number: u32) -> Result<Arc<Mutex<Process>>, String> {
         let processes = locked(&self.0);
         processes.get(&number).cloned().ok_or_else(|| {
@@ -190,6 +194,9 @@ pub(super) fn start(
     mut run: Run,
 ) -> Result<String, String> {
     let (arguments, request, network) = command;
+    if !call.plan_mode {
+        commands.background_changes.begin(call, commands)?;
+    }
     let mut processes = locked(&commands.processes.0);
     if processes.values().filter(|process| runs(process)).count() >= MOST {
         return Err(format!("{MOST} commands run in the background already: end one of them"));

@@ -41,6 +41,14 @@ pub(super) struct CallSite<'a> {
     pub(super) next: &'a NextPlace,
 }
 
+/// The last call of a turn that was run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LastCall {
+    id: CallId,
+    trust: Trust,
+    part_of: Option<Seq>,
+}
+
 /// What came of the calls of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Called {
@@ -197,10 +205,12 @@ impl Turn<'_> {
                         }
                         let id = CallId { answer, number: asked.number };
                         let claim = self.start(site, id).await?;
+                        limits.last_call = Some(LastCall { id, trust, part_of });
                         let guards = [site.held.guard()];
-                        let changes = CallChanges::of(self.runtime, (site.tree, id), &claim, &guards, trust)
-                            .approved(is_approved)
-                            .by(&asked.tool);
+                        let changes =
+                            CallChanges::of(self.runtime, (site.tree, id), Some(&claim), &guards, trust)
+                                .approved(is_approved)
+                                .by(&asked.tool);
                         let place = CallPlace {
                             tree: site.tree,
                             view: site.view.clone(),
@@ -225,6 +235,23 @@ impl Turn<'_> {
         let view = site.view.clone();
         let tip = self.runtime.read(who, site.tree, move |rows| loom::render::tip(rows, &view)).await?;
         Ok(if tip == last { Called::Here(part_of) } else { Called::Elsewhere })
+    }
+
+    /// Writes down what commands that run on in the background changed since the last call of the turn, as changes of that
+    /// call.
+    pub(super) async fn keep_background_changes(
+        &self,
+        held: &SessionLease,
+        tree: TreeId,
+        registry: &Arc<ToolRegistry>,
+        last: LastCall,
+    ) {
+        let changes = CallChanges::of(self.runtime, (tree, last.id), None, &[held.guard()], last.trust);
+        let registry = Arc::clone(registry);
+        let settle = move || registry.keep_background_changes(&changes, last.part_of);
+        if let Err(failed) = tokio::task::spawn_blocking(settle).await {
+            tracing::error!(%failed, "what commands in the background changed is not known");
+        }
     }
 
     /// Writes down that a call is about to run: whoever finds it without a result knows that it may have.

@@ -1,5 +1,6 @@
 //! What a call is about to change in files, made durable with the bytes that stand there (spec: agent §3 *Checkpoints*).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use loom::{Digest, TreeId, Trust};
@@ -20,7 +21,7 @@ pub(crate) struct CallChanges {
     runtime: Runtime,
     tree: TreeId,
     call: CallId,
-    claim: Claim,
+    claim: Option<Claim>,
     guards: Vec<Guard>,
     tasks: tokio::runtime::Handle,
     /// Whether the answer was given in sight of something from outside.
@@ -29,16 +30,18 @@ pub(crate) struct CallChanges {
     is_approved: bool,
     /// What was written down.
     recorded: Mutex<Vec<FileChangeId>>,
+    /// Whether something was written down beside those, which is not taken back.
+    has_settled: AtomicBool,
     /// The difference that a tool made of files, masked; none of other tools.
     difference: Option<Mutex<String>>,
 }
 
 impl CallChanges {
-    /// Those of a call that is claimed, written while leases are held; with the trust of the answer that calls.
+    /// Those of a call that is claimed, unless it has ended, written while leases are held; with the trust of the answer that calls.
     pub(crate) fn of(
         runtime: &Runtime,
         (tree, call): (TreeId, CallId),
-        claim: &Claim,
+        claim: Option<&Claim>,
         guards: &[Guard],
         trust: Trust,
     ) -> Self {
@@ -48,10 +51,11 @@ impl CallChanges {
             runtime: runtime.clone(),
             tree,
             call,
-            claim: claim.clone(),
+            claim: claim.cloned(),
             guards: guards.to_vec(),
             tasks: tokio::runtime::Handle::current(),
             recorded: Mutex::default(),
+            has_settled: AtomicBool::new(false),
             difference: None,
         }
     }
@@ -66,6 +70,12 @@ impl CallChanges {
     pub(crate) fn difference(&self) -> String {
         let difference = self.difference.as_ref();
         difference.map(|made| made.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
+    }
+
+    fn clear_difference(&self) {
+        if let Some(difference) = &self.difference {
+            difference.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
     }
 
     fn add_difference(&self, change: &PlannedChange<'_>) {
@@ -90,7 +100,8 @@ impl CallChanges {
 
     /// Whether anything was written down.
     pub(crate) fn are_some(&self) -> bool {
-        !self.recorded.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        !recorded.is_empty() || self.has_settled.load(Ordering::Relaxed)
     }
 
     /// The text of instructions that a change makes, if the owner saw its difference.
@@ -157,15 +168,19 @@ impl ChangeRecorder for CallChanges {
     }
 
     fn take_back(&self) {
-        if let Some(difference) = &self.difference {
-            difference.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        }
+        self.clear_difference();
         let ids = std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner));
         let store = &self.runtime.store;
         let done = self.tasks.block_on(store.take_back_file_changes(&Principal::Owner, self.tree, ids));
         if let Err(error) = done {
             tracing::warn!(%error, "a change that was not made is still written down");
         }
+    }
+
+    fn settle(&self) {
+        self.clear_difference();
+        let recorded = std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner));
+        self.has_settled.fetch_or(!recorded.is_empty(), Ordering::Relaxed);
     }
 
     fn is_tainted(&self) -> bool {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::approval::DeniedCalls;
+use super::calls::LastCall;
 use crate::error::AgentError;
 use crate::event::QuestionKind;
 use crate::questions::{Decision, Question, QuestionContext};
@@ -28,6 +29,7 @@ pub(super) struct TurnLimits {
     same: HashMap<(String, String), u32>,
     is_met: bool,
     denied: DeniedCalls,
+    pub(super) last_call: Option<LastCall>,
 }
 
 impl TurnLimits {
@@ -42,6 +44,7 @@ impl TurnLimits {
             same: HashMap::new(),
             is_met: false,
             denied: DeniedCalls::default(),
+            last_call: None,
         }
     }
 

@@ -1,0 +1,133 @@
+//! What commands in the background change is shown and given back, as what tools change is (spec: agent §3 *Checkpoints*).
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::exec::{exec, world};
+use crate::file_tools::{listed, say};
+use crate::server::{self, Server};
+use crate::terminal::Terminal;
+use crate::tools::{calls, chat, nodes};
+use crate::trust::with_terminal;
+use crate::world::{World, text};
+
+fn background(command: &str) -> Value {
+    json!({"name": "exec", "arguments": {"command": command, "background": true}})
+}
+
+fn look(arguments: &Value) -> Value {
+    json!({"name": "process", "arguments": arguments})
+}
+
+#[test]
+fn what_a_command_in_the_background_changes_is_shown_and_given_back() {
+    let command = "read go; echo bg > bg.txt; echo '// x' >> src/main.rs; echo one; \
+                   read go; rm gone; echo two; read go; echo three > three.txt; echo three";
+    let next = |text: &str| look(&json!({"process": 1, "input": "\n", "wait_for": text}));
+    let world = world(&[
+        calls(&json!([background(command)])),
+        calls(&json!([next("one")])),
+        calls(&json!([exec("echo mine > mine.txt")])),
+        calls(&json!([look(&json!({"process": 1}))])),
+        calls(&json!([next("two"), next("three")])),
+        json!({"text": "Done."}),
+    ]);
+    let project = world.path("project");
+    fs::write(project.join("gone"), "here\n").unwrap();
+    let before = listed(&project);
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+    let told: Vec<String> = nodes(&world)
+        .into_iter()
+        .filter(|node| node["author"] == "process" || node["author"] == "exec")
+        .map(|node| node["text"].as_str().unwrap().to_owned())
+        .collect();
+    let marked = "[files changed in the background]\n";
+    assert!(!told[0].contains(marked), "{told:?}");
+    assert!(
+        told[1].ends_with(&format!("{marked}made bg.txt (+1 −0)\nchanged src/main.rs (+1 −0)")),
+        "{told:?}"
+    );
+    assert!(told[2].contains("made mine.txt") && !told[2].contains(marked), "{told:?}");
+    assert!(!told[3].contains(marked), "what another call changed is its own: {told:?}");
+    assert!(told[4].ends_with(&format!("{marked}deleted gone (+0 −1)")), "{told:?}");
+    assert!(told[5].ends_with(&format!("{marked}made three.txt (+1 −0)")), "{told:?}");
+
+    let shown = say(&world, "/diff").out;
+    for line in ["+bg", "+// x", "+mine", "-here", "+three"] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
+    let back = say(&world, "/undo --files");
+    assert_eq!((back.code, back.err.as_str()), (Some(0), "/redo --files takes it again\n"), "{back:?}");
+    assert_eq!(listed(&project), before);
+}
+
+#[test]
+fn what_it_changes_before_its_turn_ends_is_found_and_what_a_person_changes_after_is_not() {
+    let command = "echo bg > bg.txt; read go; echo later > later.txt; echo done";
+    let world = world(&[
+        calls(&json!([background(command)])),
+        calls(&json!([exec("while [ ! -s bg.txt ]; do :; done")])),
+        json!({"text": "First."}),
+        calls(&json!([look(&json!({"process": 1}))])),
+        calls(&json!([look(&json!({"process": 1, "input": "\n", "wait_for": "done"}))])),
+        json!({"text": "Second."}),
+    ]);
+    let project = world.path("project");
+    let command = world.command(&["--workspace", &text(&project), "chat", "--color", "never"]);
+    let mut terminal = Terminal::sized(with_terminal(&command), 100, 200);
+    terminal.at_prompt();
+    terminal.says("One.\r");
+    terminal.shows("First.");
+    // A person works between the turns: it stays theirs.
+    fs::write(project.join("mine.txt"), "mine\n").unwrap();
+    fs::remove_file(project.join("bg.txt")).unwrap();
+    terminal.says("Two.\r");
+    terminal.shows("Second.");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.ended(), Some(0));
+    let shown = say(&world, "/diff").out;
+    assert!(shown.contains("+later") && !shown.contains("mine"), "{shown}");
+    let back = say(&world, "/undo --files");
+    assert_eq!(back.out, "given back: later.txt\n", "{back:?}");
+    assert!(project.join("mine.txt").exists() && !project.join("later.txt").exists());
+}
+
+#[test]
+fn what_it_changes_after_the_last_call_is_found_at_the_end_of_the_turn() {
+    let world = World::new();
+    let project = world.path("project");
+    let of_server = project.clone();
+    let near = Server::start(move |path, body| {
+        if !path.ends_with("/chat/completions") {
+            return None;
+        }
+        if body["messages"].as_array()?.iter().all(|message| message["role"] != "tool") {
+            let arguments = json!({"command": "until [ -e go ]; do :; done; echo bg > bg.txt; read go", "background": true});
+            return Some(server::call("one", "", "exec", &arguments));
+        }
+        // The command goes on only while the model answers.
+        fs::write(of_server.join("go"), "").unwrap();
+        while !fs::read(of_server.join("bg.txt")).is_ok_and(|read| read == b"bg\n") {
+            std::thread::yield_now();
+        }
+        fs::remove_file(of_server.join("go")).unwrap();
+        Some(server::chat("", "Done.", 1_000))
+    });
+    world.write(
+        "config.toml",
+        &format!(
+            "[providers.box]\nbase_url = \"{}\"\nkind = \"openai\"\nwindow = 16000\n[models.\"box/m\"]\ntools = true\n\
+             [model]\ndefault = \"box/m\"\n[agents.assistant]\ntools = [\"exec\"]\n",
+            near.base()
+        ),
+    );
+    fs::create_dir_all(&project).unwrap();
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+    let shown = say(&world, "/diff").out;
+    assert!(shown.contains("+bg"), "{shown}");
+    assert_eq!(say(&world, "/undo --files").out, "given back: bg.txt\n");
+    assert!(!project.join("bg.txt").exists());
+}

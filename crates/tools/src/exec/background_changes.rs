@@ -1,0 +1,172 @@
+//! What commands in the background change, written down by the calls of a turn (spec: agent §3 *Checkpoints*).
+//!
+//! The roots are recorded when the first of them begins. Each look at one compares with that and writes down what differs,
+//! as a change of the call that looks. So does each call that changes files itself, before it does: what differs after
+//! it is its own. Whatever is changed between two turns is nobody's, as the owner works then.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use loom::Seq;
+use model::Cancel;
+use policy::CommandStart;
+use workspace::RootAccess;
+
+use super::CommandScope;
+use super::changed_files::{ChangedFiles, RecordedRoot, holds_outside, outside_of, write_down};
+use crate::changes::{BytesOrigin, ChangeRecorder};
+use crate::checkpoint::{Checkpoint, RootRecords};
+use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
+
+/// What stood beneath the writable roots of a session when it was last known whose changes they hold; nothing while no
+/// command runs in the background.
+#[derive(Debug, Default)]
+pub struct BackgroundChanges(Mutex<Option<Baseline>>);
+
+/// The scope of a call, and where its commands run.
+type CommandPlace<'c> = (&'c ToolScope, &'c CommandScope);
+
+#[derive(Debug)]
+struct Baseline {
+    /// The turn that it was made in.
+    turn: Option<Seq>,
+    records: Vec<(PathBuf, Arc<Checkpoint>)>,
+    /// Whether a file from outside stood there since the first command began: one that runs may have read it.
+    is_outside: bool,
+}
+
+impl BackgroundChanges {
+    /// Records what stands there before a command begins, unless one runs already.
+    ///
+    /// # Errors
+    /// It could not be recorded: nothing may begin.
+    pub(super) fn begin(&self, call: &CallScope<'_>, commands: &CommandScope) -> Result<(), String> {
+        let mut baseline = self.locked();
+        if baseline.is_none() {
+            let made = Baseline::made((call.scope, commands), call.place.turn, (false, call.cancel));
+            *baseline =
+                Some(made.map_err(|why| {
+                    format!("it was not run, as its workspace could not be recorded: {why}")
+                })?);
+        }
+        Ok(())
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Option<Baseline>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes down what was changed in a turn since the last time, and goes on from what stands there now.
+    pub(crate) fn settle(
+        &self,
+        (scope, commands): CommandPlace<'_>,
+        changes: &dyn ChangeRecorder,
+        turn: Option<Seq>,
+    ) -> Option<ChangedFiles> {
+        let mut baseline = self.locked();
+        let before = baseline.as_ref()?;
+        // A command that ends meanwhile is looked at once more.
+        let runs = commands.processes.any_runs();
+        if before.turn != turn {
+            *baseline = before.anew((scope, commands), changes, turn, runs);
+            return None;
+        }
+        let roots: Vec<RecordedRoot<'_>> = writable(scope, commands)
+            .filter_map(|of| {
+                let (_, record) = before.records.iter().find(|(root, _)| root == of.root.path())?;
+                Some((of, Arc::clone(record)))
+            })
+            .collect();
+        let is_read_outside = |of: RootRecords<'_>| {
+            of.root.access() == RootAccess::ReadOnly && holds_outside(of, changes, &Cancel::never())
+        };
+        let is_outside = commands.meets(changes)
+            || before.is_outside
+            || commands.checkpoints.of_roots(&scope.roots).into_iter().any(is_read_outside);
+        // Bytes that nobody approved with the call, whatever it is.
+        let (changed, after) = write_down(&roots, (is_outside, BytesOrigin::Files), changes);
+        changes.settle();
+        *baseline = runs.then(|| Baseline { turn, records: after, is_outside: changed.is_outside });
+        Some(changed)
+    }
+
+    /// Goes on from what stands there now, which the call changed itself.
+    fn go_on(&self, call: &CallScope<'_>, commands: &CommandScope) {
+        let mut baseline = self.locked();
+        if let Some(before) = baseline.as_ref() {
+            let (place, runs) = ((call.scope, commands), commands.processes.any_runs());
+            *baseline = before.anew(place, call.changes, call.place.turn, runs);
+        }
+    }
+}
+
+impl Baseline {
+    fn made(
+        (scope, commands): CommandPlace<'_>,
+        turn: Option<Seq>,
+        (is_outside, cancel): (bool, &Cancel),
+    ) -> Result<Self, String> {
+        let record = |of: RootRecords<'_>| {
+            let record = of.checkpoints.record(of.root, None, cancel);
+            record.map(|record| (of.root.path().to_owned(), record)).map_err(|error| error.to_string())
+        };
+        let records: Result<_, String> = writable(scope, commands).map(record).collect();
+        Ok(Self { turn, records: records?, is_outside })
+    }
+
+    /// The same of what stands there now, whoever changed it, while a command runs.
+    fn anew(
+        &self,
+        place: CommandPlace<'_>,
+        changes: &dyn ChangeRecorder,
+        turn: Option<Seq>,
+        runs: bool,
+    ) -> Option<Self> {
+        if !runs {
+            return None;
+        }
+        let is_outside =
+            self.is_outside || self.records.iter().any(|(_, record)| !outside_of(record, changes).is_empty());
+        let made = Self::made(place, turn, (is_outside, &Cancel::never()));
+        made.inspect_err(|why| tracing::warn!(why, "what commands in the background change is not recorded"))
+            .ok()
+    }
+}
+
+fn writable<'c>(scope: &'c ToolScope, commands: &'c CommandScope) -> impl Iterator<Item = RootRecords<'c>> {
+    let roots = commands.checkpoints.of_roots(&scope.roots).into_iter();
+    roots.filter(|of| of.root.access() == RootAccess::ReadWrite)
+}
+
+/// Runs a call, and writes down what commands in the background changed: before a call that changes files, and after a
+/// look at one.
+pub(crate) fn beside_commands(
+    tool: &Tool,
+    (call, arguments): (&CallScope<'_>, &serde_json::Value),
+    run: impl FnOnce() -> ToolOutput,
+) -> ToolOutput {
+    let Some(commands) = &call.scope.commands else { return run() };
+    let changes = &commands.background_changes;
+    let settle = || changes.settle((call.scope, commands), call.changes, call.place.turn);
+    let looks = tool.steers_commands();
+    if !looks && (call.plan_mode || tool.only_reads(call.scope, arguments)) {
+        return run();
+    }
+    let begins = tool.command(call.scope, arguments).is_some_and(|of| of.start == CommandStart::Background);
+    let before = if looks { None } else { settle() };
+    if before.as_ref().is_some_and(|before| before.is_outside) {
+        call.from_outside.set(true);
+    }
+    let mut output = run();
+    let after = if looks { settle() } else { None };
+    if !looks && !begins {
+        changes.go_on(call, commands);
+    }
+    if after.as_ref().is_some_and(|after| after.is_outside) {
+        output = output.from_outside();
+    }
+    if let Some(told) = before.or(after).and_then(|changed| changed.told_changes()) {
+        output.text = format!("{}\n[files changed in the background]\n{told}", output.text);
+    }
+    output
+}
