@@ -156,6 +156,33 @@ fn who_reads_instructions_while_a_command_runs_is_told_what_was_there_before_it(
 }
 
 #[test]
+fn where_a_record_cannot_be_read_no_command_begins_and_no_file_is_believed() {
+    let world = World::new(User::Own);
+    let before = || {
+        before_running_commands(&world.path("home/sandbox/tracked"), &world.path("root/AGENTS.md"))
+            .map_err(|error| error.to_string())
+    };
+    let first = world.start_beside(&[mark("made"), until("over")].join("; "), Level::Full);
+    wait_for(&world.path("root/made"));
+    assert_eq!(before(), Ok(FileBefore::AsItStands), "the control");
+    let entries = fs::read_dir(world.path("home/sandbox/tracked/running")).unwrap();
+    let records = entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_none());
+    for record in records {
+        fs::write(record, "{\"folder\"").unwrap();
+    }
+    assert!(before().is_err());
+    let second = world.start_beside("touch begun", Level::Full).wait_with_output().unwrap();
+    let second: Result<Outcome, String> = serde_json::from_slice(&second.stdout).unwrap();
+    let why = second.unwrap_err();
+    assert!(why.contains("tracked") && !world.path("root/begun").exists(), "{why}");
+    touch(&world, "over");
+    outcome(first);
+    assert_eq!(before(), Ok(FileBefore::AsItStands), "nobody runs");
+    // The control: what is damaged of commands that ended stops nobody.
+    run(&world, "true", Level::Full);
+}
+
+#[test]
 fn a_command_that_runs_alone_leaves_no_record() {
     for level in LEVELS {
         let world = World::new(User::Own);

@@ -233,3 +233,48 @@ fn what_a_person_accepted_while_a_command_ran_stays() {
         assert!(given[4].notices.contains("Quarantined"), "{level}, the control: {given:?}");
     }
 }
+
+#[test]
+fn what_is_accepted_of_a_folder_accepts_nothing_that_a_command_makes_in_it() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        let line = "echo on; read line; echo evil > .envrc; { echo evil > AGENTS.md; } 2> /dev/null";
+        let steps = |accepted: &[&str]| {
+            let accept = accepted.iter().map(|path| step(0, "accept", *path));
+            let first = background(0, line, "on");
+            let end = [step(0, "", "close_input"), step(0, "", "finish")];
+            json!([first].into_iter().chain(accept).chain(end).collect::<Vec<_>>())
+        };
+        let given = follow(&world, level, &steps(&[".", ""]));
+        assert!(given[4].notices.contains("Quarantined"), "{level}: {given:?}");
+        assert!(!world.path("root/.envrc").exists(), "{level}: {given:?}");
+        assert_eq!(world.text("root/AGENTS.md").unwrap(), "ours", "{level}: {given:?}");
+        let given = follow(&world, level, &steps(&[".envrc"]));
+        assert!(world.path("root/.envrc").exists(), "{level}, the control: {given:?}");
+    }
+}
+
+#[test]
+fn what_was_accepted_long_ago_is_given_back_when_a_command_of_another_session_changes_it() {
+    let world = World::new(User::Own);
+    let evil = "read line; echo evil > AGENTS.md; echo evil > .envrc; echo on; read line";
+    let given = follow(
+        &world,
+        Level::Partial,
+        &json!([
+            step(0, "accept", "AGENTS.md"),
+            step(0, "accept", ".envrc"),
+            // What another one runs is in the record when the session of the acceptance runs a command.
+            background(1, &format!("echo begun; {evil}"), "begun"),
+            step(0, "run", "true"),
+            step(1, "say", json!(["\n", "on"])),
+            step(0, "run", "true"),
+            step(1, "run", "true"),
+            step(1, "", "close_input"),
+            step(1, "", "finish"),
+        ]),
+    );
+    assert!(given[4].ending.starts_with("Printed"), "{given:?}");
+    assert_eq!(world.text("root/AGENTS.md").unwrap(), "ours", "{given:?}");
+    assert!(!world.path("root/.envrc").exists(), "{given:?}");
+}

@@ -380,7 +380,9 @@ impl World {
     pub(crate) fn sessions(&self, level: Level, steps: &str, caches: &[PackageCache]) -> Command {
         let nothing = CommandLine::Shell(String::new());
         let caches = serde_json::to_string(caches).unwrap();
-        self.program("sessions", nothing, level, self.walls(Limits::default()), &[steps, &caches])
+        let mut walls = self.walls(Limits::default());
+        walls.tracked_records = Some(self.path("home/sandbox/tracked"));
+        self.program("sessions", nothing, level, walls, &[steps, &caches])
     }
 
     /// Package cache of the owner.
