@@ -257,24 +257,25 @@ fn what_is_accepted_of_a_folder_accepts_nothing_that_a_command_makes_in_it() {
 #[test]
 fn what_was_accepted_long_ago_is_given_back_when_a_command_of_another_session_changes_it() {
     let world = World::new(User::Own);
-    let evil = "read line; echo evil > AGENTS.md; echo evil > .envrc; echo on; read line";
+    let until = |is_so: &str| format!("until {is_so}; do sleep 0.01; done");
+    let until = |is_so: &str| format!("until {is_so}; do sleep 0.01; done");
+    let evil = "echo begun; read line; echo evil > AGENTS.md; echo evil > .envrc; echo on";
     let given = follow(
         &world,
         Level::Partial,
         &json!([
             step(0, "accept", "AGENTS.md"),
             step(0, "accept", ".envrc"),
-            // What another one runs is in the record when the session of the acceptance runs a command.
-            background(1, &format!("echo begun; {evil}"), "begun"),
+            background(1, &format!("{evil}; {}", until("test -e over")), "begun"),
+            // The session of the acceptance joins the record.
             step(0, "run", "true"),
             step(1, "say", json!(["\n", "on"])),
-            step(0, "run", "true"),
-            step(1, "run", "true"),
-            step(1, "", "close_input"),
+            // It begins when the text is the other one, and ends once that was given back.
+            step(2, "run", format!("touch over; {}", until("grep -q ours AGENTS.md"))),
             step(1, "", "finish"),
         ]),
     );
-    assert!(given[4].ending.starts_with("Printed"), "{given:?}");
+    assert!(given[6].notices.contains("Restored"), "{given:?}");
     assert_eq!(world.text("root/AGENTS.md").unwrap(), "ours", "{given:?}");
     assert!(!world.path("root/.envrc").exists(), "{given:?}");
 }
