@@ -1,5 +1,6 @@
 //! Who is asked in a conversation, and how. A model is looked for once one is needed: most commands need none.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use ::tools::ToolRegistry;
@@ -169,9 +170,12 @@ impl Conversation {
     ///
     /// # Errors
     /// The configuration of the agent or of a tool cannot be used.
-    pub(crate) fn tools_shown(&self, app: &App) -> Result<ToolsShown, CommandError> {
-        let model = self.config.as_ref().map(|config| config.model.info());
-        tools::shown(app, self.agent(), self.session_type(), model)
+    pub(crate) async fn tools_shown(&self, app: &App) -> Result<ToolsShown, CommandError> {
+        let model = match &self.config {
+            Some(config) => Some(Arc::clone(&config.model)),
+            None => self.find_model(app).await.ok(),
+        };
+        tools::shown(app, self.agent(), self.session_type(), model.as_deref().map(Model::info))
     }
 
     /// With how much is thought: as was said here, else as the preset says, else the configuration.
@@ -231,7 +235,10 @@ impl Conversation {
         let read = agent::bootstrap::bootstrap(root, &accepted, kind, &app.runtime.masker);
         // What the owner saw counts whatever it is from.
         let read = if accepted == Accepted::All { without_outside_files(app, read).await } else { read };
-        let read = without_files_of_commands(app, read);
+        let read = match root {
+            Some(root) => without_files_of_commands(&walls::records(app.runtime.home.root()), root, read),
+            None => read,
+        };
         Arc::new(context::Bootstrap {
             changed_files: app.settings.changed_files,
             reload: self.reload,
@@ -317,22 +324,24 @@ fn is_still(root: &Root, file: &context::BootFile) -> bool {
 }
 
 /// Leaves out files that a running command made or changed: they are looked at when it ends (spec: security §1).
-fn without_files_of_commands(app: &App, mut read: context::Bootstrap) -> context::Bootstrap {
-    let Some(root) = &app.workspace.root else { return read };
-    let records = walls::records(app.runtime.home.root());
-    let why =
-        |file: &context::BootFile| match before_running_commands(&records, &root.path().join(&file.name)) {
-            // A command may have ended, and what it changed been given back, since the file was read.
-            Ok(FileBefore::AsItStands) => {
-                (!is_still(root, file)).then(|| "it was changed while it was read".to_owned())
-            }
-            Ok(FileBefore::Was(bytes)) if Digest::of(&bytes) == file.digest => None,
-            Ok(FileBefore::New | FileBefore::Was(_)) => Some(
-                "a command that runs in the workspace changed it: it is looked at when the command ends"
-                    .to_owned(),
-            ),
-            Err(error) => Some(format!("whether a running command changed it cannot be said: {error}")),
-        };
+fn without_files_of_commands(
+    records: &Path,
+    root: &Root,
+    mut read: context::Bootstrap,
+) -> context::Bootstrap {
+    let why = |file: &context::BootFile| match before_running_commands(records, &root.path().join(&file.name))
+    {
+        // A command may have ended, and what it changed been given back, since the file was read.
+        Ok(FileBefore::AsItStands) => {
+            (!is_still(root, file)).then(|| "it was changed while it was read".to_owned())
+        }
+        Ok(FileBefore::Was(bytes)) if Digest::of(&bytes) == file.digest => None,
+        Ok(FileBefore::New | FileBefore::Was(_)) => Some(
+            "a command that runs in the workspace changed it: it is looked at when the command ends"
+                .to_owned(),
+        ),
+        Err(error) => Some(format!("whether a running command changed it cannot be said: {error}")),
+    };
     let left_out: Vec<_> =
         read.files.iter().filter_map(|file| Some((file.name.clone(), why(file)?))).collect();
     read.files.retain(|file| left_out.iter().all(|(name, _)| *name != file.name));
@@ -357,4 +366,38 @@ async fn without_outside_files(app: &App, mut read: context::Bootstrap) -> conte
         read.left_out.push((file.name, why));
     }
     read
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use loom::Trust;
+    use workspace::StoreGuard;
+
+    use super::*;
+
+    #[test]
+    fn what_a_command_that_has_ended_meanwhile_had_made_is_left_out_as_well() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| context::BootFile {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            digest: Digest::of(text.as_bytes()),
+            trust: Trust::Workspace,
+        };
+        fs::write(folder.path().join("AGENTS.md"), "ours").unwrap();
+        let root = Root::open(folder.path(), &StoreGuard::default()).unwrap();
+        // No command runs: what one had made was moved away, or given back, after it was read.
+        let kept = |name: &str, text: &str| {
+            let read = context::Bootstrap { files: vec![file(name, text)], ..context::Bootstrap::default() };
+            let read = without_files_of_commands(&folder.path().join("records"), &root, read);
+            assert_eq!(read.files.len() + read.left_out.len(), 1);
+            read.left_out.into_iter().map(|(_, why)| why).next()
+        };
+        assert_eq!(kept("AGENTS.md", "ours"), None, "the control");
+        for (name, text) in [("AGENTS.md", "evil"), ("CLAUDE.md", "evil")] {
+            assert_eq!(kept(name, text).as_deref(), Some("it was changed while it was read"), "{name}");
+        }
+    }
 }

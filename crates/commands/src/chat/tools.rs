@@ -74,9 +74,9 @@ fn given(
     session: SessionType,
     model: Option<&ModelInfo>,
 ) -> Result<Vec<String>, CommandError> {
-    let has_room = |model: &ModelInfo| model.tools && u64::from(model.window) >= context::tools::LEAST_WINDOW;
     let unnamed = || {
-        let works = session != SessionType::Isolated && has_folder(app) && model.is_none_or(has_room);
+        let takes = |model: &ModelInfo| model.tools && has_room(model);
+        let works = session != SessionType::Isolated && has_folder(app) && model.is_none_or(takes);
         let all = if works { there(app) } else { Vec::new() };
         all.into_iter().filter(|name| loom_tools::permission(name).is_none()).collect()
     };
@@ -89,6 +89,11 @@ fn given(
     }
     names.extend(loom_tools::names(configured).map(str::to_owned));
     Ok(names)
+}
+
+/// Whether tools that nobody named fit into the window of a model (spec: context §3).
+fn has_room(model: &ModelInfo) -> bool {
+    u64::from(model.window) >= context::tools::LEAST_WINDOW
 }
 
 /// Whether there is a folder in which an agent could work.
@@ -170,7 +175,12 @@ pub(super) fn shown(
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     let others = there(app).into_iter().filter(|name| !named.contains(name)).collect();
     let untaken = model.filter(|model| !model.tools).map(ModelInfo::full_name);
-    Ok(ToolsShown { agent: agent.to_owned(), tools, others, untaken, has_folder: has_folder(app) })
+    let is_named = app.settings.agents.get(agent).is_some_and(|agent| agent.tools.is_some());
+    let small = model.filter(|model| model.tools && !has_room(model));
+    let small = small.filter(|_| !is_named && session != SessionType::Isolated && has_folder(app));
+    let small_window = small.map(|model| model.window);
+    let agent = agent.to_owned();
+    Ok(ToolsShown { agent, tools, others, untaken, small_window, has_folder: has_folder(app) })
 }
 
 /// What a conversation has shown that is none.

@@ -88,6 +88,8 @@ pub struct ToolsShown {
     pub others: Vec<String>,
     /// The model that is asked, where it takes no tools.
     pub untaken: Option<String>,
+    /// Its window in tokens, where that is too small for tools that nobody named.
+    pub small_window: Option<u32>,
     /// Whether there is a folder in which they could work.
     pub has_folder: bool,
 }

@@ -213,7 +213,7 @@ impl App {
                     conversation.keep_settings(self, asker).await?;
                     CommandOutcome::Model(shown)
                 }
-                SlashCommand::Tools => CommandOutcome::Tools(conversation.tools_shown(self)?),
+                SlashCommand::Tools => CommandOutcome::Tools(conversation.tools_shown(self).await?),
                 SlashCommand::Policy { reset } => {
                     if reset {
                         conversation.take_back_permissions(self, asker).await?;

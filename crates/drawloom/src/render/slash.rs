@@ -203,11 +203,13 @@ pub(super) fn tools(found: &ToolsShown, to: OutputStyle) -> String {
         let _ = writeln!(shown, "{}  {}", to.text(&tool.name), to.dim(&effects));
         shown += &wrapped(&to.text(&tool.description), "    ", to);
     }
+    let set = format!("`drawloom config set agents.{}.tools '[\"read\", \"grep\"]'`", to.text(&found.agent));
     if let Some(model) = &found.untaken {
         shown += &wrapped(&format!("no tools are sent: {} takes none", to.text(model)), "", to);
+    } else if let Some(window) = found.small_window {
+        let why = format!("a window of {window} tokens is too small for tools that are not named");
+        shown += &wrapped(&format!("not all tools are sent: {why}: {set} names some"), "", to);
     } else if found.tools.is_empty() {
-        let set =
-            format!("`drawloom config set agents.{}.tools '[\"read\", \"grep\"]'`", to.text(&found.agent));
         let why = if found.has_folder { "" } else { " without a workspace (`--workspace DIR`)" };
         shown += &wrapped(&format!("the model may call no tools{why}: {set} names some"), "", to);
     }

@@ -67,6 +67,16 @@ fn nothing_is_offered_without_a_workspace_to_a_question_and_to_models_that_take_
             "{model}"
         );
     }
+    let small = ["--workspace", &project, "--model", "box/small", "chat", "--new", "-m", "/tools"];
+    let shown = world.ok(&small);
+    assert!(
+        shown.starts_with("not all tools are sent: a window of 12000 tokens is too small for"),
+        "{shown}"
+    );
+    let others = shown.split("not given to it: ").nth(1).unwrap();
+    assert!(["read", "exec", "grep", "plan"].iter().all(|tool| others.contains(tool)), "{shown}");
+    let (_, large) = world.json(&["--workspace", &project, "chat", "--new", "-m", "/tools"]);
+    assert_eq!(large["small_window"], Value::Null, "the control: {large}");
     let shown = world.ok(&["chat", "-m", "/tools"]);
     assert!(shown.starts_with("the model may call no tools without a workspace"), "{shown}");
 }
