@@ -147,6 +147,8 @@ mod reference;
 mod regenerating;
 #[path = "cli/replaying.rs"]
 mod replaying;
+#[path = "cli/running_commands.rs"]
+mod running_commands;
 #[path = "cli/sandbox.rs"]
 mod sandbox;
 #[path = "cli/secrets.rs"]

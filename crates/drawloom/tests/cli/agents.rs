@@ -314,3 +314,36 @@ fn the_digest_of_a_profile_changes_with_what_has_an_effect_and_with_nothing_else
     world.write("agents/poet.md", "You are another poet.");
     assert_ne!(digest(&world, &[]), last, "the text of the file counts");
 }
+
+#[test]
+fn what_an_agents_own_rules_close_is_neither_found_nor_copied_nor_deleted_on_the_way() {
+    let tools = "tools = [\"copy\", \"delete\", \"grep\", \"move\"]\n";
+    let keeper = "[[agents.keeper.policy]]\ndecision = \"deny\"\nreason = \"private\"\n\
+                  tool = [\"effect:read path=docs/private/**\", \"delete path=docs/private/**\"]\n";
+    let world = world(&format!("[agents.assistant]\n{tools}[agents.keeper]\n{tools}{keeper}"));
+    fs::create_dir(world.path("project/docs/private")).unwrap();
+    fs::write(world.path("project/docs/private/a.md"), "a closed word\n").unwrap();
+    fs::write(world.path("project/docs/b.md"), "an open word\n").unwrap();
+    let call = |name: &str, arguments: Value| json!({"tool_calls": [{"name": name, "arguments": arguments}]});
+    let calls = [
+        call("grep", json!({"pattern": "word"})),
+        call("copy", json!({"from": "docs", "to": "copied"})),
+        call("move", json!({"from": "docs", "to": "moved"})),
+        call("delete", json!({"path": "docs"})),
+    ];
+    let told = |agent: &str| {
+        let done = json!({"text": "Done.", "expect": "an open word"});
+        script(&world, &[&calls[..], &[done]].concat());
+        let done = said(&world, &["chat", "--session", agent, "--agent", agent, "-m", "Look."]);
+        let sent = said(&world, &["context", "show", done["node"].as_str().unwrap(), "--text"]);
+        let denied = done["denied"].to_string();
+        (denied.matches("of agent keeper").count(), sent.to_string().contains("a closed word"))
+    };
+    assert_eq!(told("keeper"), (3, false));
+    for name in ["copied", "moved"] {
+        assert!(!world.path("project").join(name).exists(), "{name}");
+    }
+    assert!(world.path("project/docs/private/a.md").exists());
+    assert_eq!(told("assistant"), (0, true), "the control");
+    assert!(world.path("project/copied/private/a.md").exists());
+}

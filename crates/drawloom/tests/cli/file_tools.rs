@@ -254,6 +254,24 @@ fn what_is_given_back_is_kept_and_taken_again() {
 }
 
 #[test]
+fn what_was_taken_from_a_path_that_is_left_stays_where_it_is() {
+    let world = writing(&[calls(&json!([relocation("move", "a", "b")])), json!({"text": "Done."})], "");
+    let project = world.path("project");
+    fs::write(project.join("a"), "ours\n").unwrap();
+    assert_eq!(chat(&world, "Move it.").0, Some(0));
+    assert_eq!(say(&world, "/undo --files").code, Some(0));
+    fs::write(project.join("b"), "a person's\n").unwrap();
+    let left = say(&world, "/redo --files");
+    assert!(left.err.contains("left as it is: b: somebody changed it since"), "{left:?}");
+    assert_eq!(fs::read_to_string(project.join("a")).unwrap(), "ours\n", "{left:?}");
+    assert_eq!(fs::read_to_string(project.join("b")).unwrap(), "a person's\n");
+    fs::remove_file(project.join("b")).unwrap();
+    say(&world, "/redo --files");
+    assert_eq!(fs::read_to_string(project.join("b")).unwrap(), "ours\n", "the control");
+    assert!(!project.join("a").exists());
+}
+
+#[test]
 fn nothing_is_given_back_where_it_cannot_be_kept() {
     let write = json!({"name": "write", "arguments": {"path": "work.py", "content": "an hour of work\n"}});
     let world = writing(&[calls(&json!([write])), json!({"text": "Done."})], "");

@@ -158,6 +158,19 @@ fn a_folder_that_cannot_be_one_is_refused_before_anything_is_said() {
 }
 
 #[test]
+fn without_a_workspace_no_folder_is_opened_and_nothing_is_sent() {
+    let world = world(&json!([]), &[]);
+    let lib = canonical(&world, "lib");
+    world.write("lines.jsonl", "{\"text\": \"Said.\"}\n");
+    let run = world.run(&["chat", "--allow", &lib, "-m", "Look."]);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.err.contains("--allow needs a workspace") && run.err.contains("--workspace DIR"), "{run:?}");
+    assert!(world.json(&["tree", "list"]).1["trees"].as_array().is_none_or(Vec::is_empty));
+    let run = chat_with(&world, &[&lib], "Look.");
+    assert_eq!((run.code, run.out.trim()), (Some(0), "Said."), "the control: {run:?}");
+}
+
+#[test]
 fn a_command_of_the_owner_reaches_a_folder_that_is_named() {
     let world = World::new();
     fs::create_dir(world.path("lib")).unwrap();

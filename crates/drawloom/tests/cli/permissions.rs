@@ -110,6 +110,23 @@ fn an_answer_for_the_session_holds_in_its_later_processes_for_that_path_alone() 
 }
 
 #[test]
+fn an_answer_that_one_agent_got_for_the_session_is_none_for_another_one() {
+    let world = world();
+    let config = world.read("config.toml");
+    let reviewer = "[agents.reviewer]\ntools = [\"write\"]\n[[agents.reviewer.policy]]\ndecision = \"ask\"\n\
+                    tool = [\"write\"]\n";
+    world.write("config.toml", &format!("{config}{reviewer}"));
+    let (child, question) = asked(&world, &[write("docs/a.md", "1\n")]);
+    world.ok(&["approve", question["short_id"].as_str().unwrap(), "--for", "session"]);
+    assert_eq!(ended(child).get("denied"), None);
+    assert_eq!(refused(&world, "main", &[write("docs/a.md", "2\n")]), 0, "the control");
+    script(&world, &[write("docs/a.md", "3\n")]);
+    let words = words(&world, &["--agent", "reviewer", "-m", "Write."]);
+    let (_, said) = world.json(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(said["denied"].as_array().map(Vec::len), Some(1), "{said}");
+}
+
+#[test]
 fn an_answer_for_once_and_one_about_a_protected_file_hold_for_nothing_else() {
     let world = world();
     let (child, question) = asked(&world, &[write("docs/a.md", "1\n")]);

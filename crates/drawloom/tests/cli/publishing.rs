@@ -131,6 +131,9 @@ fn what_cannot_be_published_is_refused_without_a_question() {
             publish(&json!(["0.0.0.0:8000"])),
             publish(&json!([8001, 8002, 8003, 8004, 8005])),
             publish(&json!([8001, 8001])),
+            call(
+                &json!({"command": "sleep 9", "background": true, "publish": [3128], "net": ["example.com"]})
+            ),
         ])),
         json!({"text": "Done."}),
     ]);
@@ -142,10 +145,10 @@ fn what_cannot_be_published_is_refused_without_a_question() {
         .filter(|node| node["author"] == "exec")
         .map(|node| node["text"].as_str().unwrap().to_owned())
         .collect();
-    for (told, why) in told.iter().zip(["in the background", "1024", "integer", "4", "named twice"]) {
+    for (told, why) in told.iter().zip(["in the background", "1024", "integer", "4", "named twice", "3128"]) {
         assert!(told.contains(why), "{why}: {told}");
     }
-    assert_eq!(told.len(), 5, "{told:?}");
+    assert_eq!(told.len(), 6, "{told:?}");
 }
 
 #[test]

@@ -1,0 +1,91 @@
+//! What commands did that run, or were killed: what file tools and instructions are beside them (spec: security §1).
+
+use std::fs;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::exec::world_with;
+use crate::tools::{calls, chat};
+use crate::trust::said_in;
+use crate::world::{Run, World, text};
+
+/// A command of the owner's in the project, which makes instructions and waits; once it did.
+fn making_instructions(world: &World) -> Child {
+    let line = "echo EVIL > AGENTS.md; touch made; until test -e over; do sleep 0.01; done";
+    let project = text(&world.path("project"));
+    let mut command = world.command(&["--workspace", &project, "sandbox", "--", "sh", "-c", line]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !world.path("project/made").exists() {
+        assert!(Instant::now() < deadline, "the command does not run");
+        std::thread::yield_now();
+    }
+    child
+}
+
+/// A request of a conversation in the project, and what was told beside its answer.
+fn sent(world: &World) -> (String, Run) {
+    let project = world.path("project");
+    let named = text(&project);
+    said_in(world, &project, &["--workspace", &named])
+}
+
+#[test]
+fn a_folder_that_a_tool_names_frees_nothing_in_it_for_a_running_command() {
+    let line = "read line; echo evil > .envrc; echo made; read line";
+    let input = |text: &str| json!({"name": "process", "arguments": {"process": 1, "input": text, "wait_for": "made"}});
+    let world = world_with(
+        &[
+            calls(&json!([{"name": "exec", "arguments": {"command": line, "background": true}}])),
+            calls(&json!([{"name": "mkdir", "arguments": {"path": "."}}])),
+            calls(&json!([input("go\n")])),
+            json!({"text": "Done.", "expect": [". is there already", "made"]}),
+        ],
+        "",
+    );
+    let config = world.read("config.toml");
+    world.write("config.toml", &config.replace("tools = [\"exec\"", "tools = [\"mkdir\", \"exec\""));
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+    assert!(!world.path("project/.envrc").exists());
+}
+
+#[test]
+fn instructions_of_a_running_command_are_not_loaded_nor_where_nobody_knows_whose_they_are() {
+    let world = world_with(&[], "");
+    let mut command = making_instructions(&world);
+    let (shown, run) = sent(&world);
+    assert!(!shown.contains("EVIL"), "{shown}");
+    assert!(
+        run.err.contains("AGENTS.md is left out: a command that runs in the workspace changed it"),
+        "{run:?}"
+    );
+    let records = fs::read_dir(world.home().join("sandbox/tracked/running")).unwrap();
+    let records = records.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_none());
+    for record in records {
+        fs::write(record, "{").unwrap();
+    }
+    let (shown, run) = sent(&world);
+    assert!(!shown.contains("EVIL"), "{shown}");
+    assert!(run.err.contains("whether a running command changed it cannot be said"), "{run:?}");
+    fs::write(world.path("project/over"), "").unwrap();
+    command.wait().unwrap();
+    assert!(!world.path("project/AGENTS.md").exists());
+    fs::write(world.path("project/AGENTS.md"), "OURS\n").unwrap();
+    assert!(sent(&world).0.contains("OURS"), "the control");
+}
+
+#[test]
+fn instructions_of_a_killed_command_are_not_loaded_and_moved_away_by_the_next_one() {
+    let world = world_with(&[], "");
+    let mut command = making_instructions(&world);
+    command.kill().unwrap();
+    command.wait().unwrap();
+    let (shown, run) = sent(&world);
+    assert!(!shown.contains("EVIL") && run.err.contains("AGENTS.md is left out"), "{shown} {run:?}");
+    let project = text(&world.path("project"));
+    let next = world.run(&["--workspace", &project, "sandbox", "--", "true"]);
+    assert!(next.err.contains("AGENTS.md") && !world.path("project/AGENTS.md").exists(), "{next:?}");
+}
