@@ -258,7 +258,6 @@ fn what_is_accepted_of_a_folder_accepts_nothing_that_a_command_makes_in_it() {
 fn what_was_accepted_long_ago_is_given_back_when_a_command_of_another_session_changes_it() {
     let world = World::new(User::Own);
     let until = |is_so: &str| format!("until {is_so}; do sleep 0.01; done");
-    let until = |is_so: &str| format!("until {is_so}; do sleep 0.01; done");
     let evil = "echo begun; read line; echo evil > AGENTS.md; echo evil > .envrc; echo on";
     let given = follow(
         &world,
