@@ -39,7 +39,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ),
     ("crates/sandbox/src/helper/own_network.rs", "the proxy's place in a network of a command's own"),
     ("crates/sandbox/src/helper/session_sockets.rs", "sockets of a session's own network"),
-    ("crates/drawloom/src/bench/turns.rs", "the server that a benchmark asks, at 127.0.0.1"),
+    ("crates/drawloom/src/bench/model_server.rs", "the server that a benchmark asks, at 127.0.0.1"),
     ("crates/sandbox/src/helper/loopback.rs", "the loopback of a command's own network"),
 ];
 

@@ -34,6 +34,8 @@ fn shown(part: &str) -> String {
         .take(NAMED)
         .map(|char| match char {
             '"' | '\'' | '\\' => char.to_string(),
+            // It stands between two of them.
+            '`' => "\\u{60}".to_owned(),
             other => other.escape_debug().to_string(),
         })
         .collect();

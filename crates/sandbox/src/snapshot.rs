@@ -119,12 +119,17 @@ impl Snapshot {
             let given_back = roots.made_parent_of(path, quarantine).and_then(|(folder, name)| {
                 write_in(&folder, || give_back(folder.as_fd(), name, path, entry, walls, quarantine))
             });
-            notices.push(match given_back {
+            let notice = match given_back {
                 Ok(()) => Notice::Restored(path.clone()),
+                Err(error) if matches!(error.get_ref(), Some(why) if why.is::<LeftBeside>()) => {
+                    notices.push(Notice::Restored(path.clone()));
+                    Notice::Lacks(error.to_string())
+                }
                 // The look of another command that ended meanwhile gave it back.
                 Err(_) if stands(path, entry, walls, roots) => continue,
                 Err(error) => Notice::NotRestored { path: path.clone(), problem: error.to_string() },
-            });
+            };
+            notices.push(notice);
         }
         let not_kept = self.not_kept.iter().map(|(path, problem)| Notice::NotRestored {
             path: path.clone(),
@@ -256,6 +261,11 @@ fn give_back(
     exchange(folder, &new, name, path, seen, walls, quarantine)
 }
 
+/// A path was given back, and what the command left of it is not in quarantine.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct LeftBeside(String);
+
 /// Puts what was made under a new name where it belongs, and what stands there into quarantine.
 fn exchange(
     folder: BorrowedFd<'_>,
@@ -299,10 +309,11 @@ fn exchange(
     }
     match quarantine.take(folder, &left, path) {
         Ok(_) => Ok(()),
-        Err(error) => Err(io::Error::other(format!(
-            "it was given back; what the command left stays beside it as {}: {error}",
+        Err(error) => Err(io::Error::other(LeftBeside(format!(
+            "what the command left of {} stays beside it as {}: {error}",
+            path.display(),
             left.display()
-        ))),
+        )))),
     }
 }
 

@@ -296,8 +296,8 @@ impl Sandbox {
         notices.extend(looked);
         notices.extend(stalled);
         let (standard, error) = conversation.into_output();
-        let seems_offline =
-            |output: &BoundedOutput| offline::seems_offline(&output.text(), ending == Ending::Exited(0));
+        let has_failed = matches!(ending, Ending::Signaled(_) | Ending::Exited(1..));
+        let seems_offline = |output: &BoundedOutput| offline::seems_offline(&output.text(), has_failed);
         if request.walls.network == Network::Off && [&standard, &error].into_iter().any(seems_offline) {
             notices.push(Notice::NetworkSeemsMissing);
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use context::ToolSpec;
-use loom::{Digest, Seq};
+use loom::{Digest, Seq, TreeId};
 use model::Cancel;
 use policy::{
     CallFacts, Effect, LastingAnswers, PathAccess, Permission, SandboxLevel, SessionFacts, SessionType,
@@ -19,7 +19,7 @@ use workspace::{Root, RootAccess};
 use crate::arguments::ArgumentSchema;
 use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, line_name};
-use crate::exec::{self, CommandScope, EXEC, beside_commands};
+use crate::exec::{self, ChangedFiles, CommandScope, EXEC, beside_commands};
 use crate::files;
 use crate::plan;
 use crate::search;
@@ -94,11 +94,15 @@ impl ToolRegistry {
         self.scope.roots.all().find(|root| !root.is_further()).map(Root::path)
     }
 
-    /// Writes down what commands in the background changed since the last call of a turn, at its end. It blocks.
-    pub fn keep_background_changes(&self, changes: &dyn ChangeRecorder, turn: Option<Seq>) {
-        if let Some(commands) = &self.scope.commands {
-            commands.background_changes.settle((&self.scope, commands), changes, turn);
-        }
+    /// Writes down what commands in the background changed since the last call of a turn, at its end; nothing where none
+    /// runs. It blocks.
+    pub fn keep_background_changes(
+        &self,
+        changes: &dyn ChangeRecorder,
+        turn: (TreeId, Option<Seq>),
+    ) -> Option<ChangedFiles> {
+        let commands = self.scope.commands.as_ref()?;
+        commands.background_changes.settle((&self.scope, commands), changes, turn)
     }
 
     /// What a model is told of the folders that its tools reach beside the workspace; empty where there are none.

@@ -393,6 +393,12 @@ impl Tool {
         reads && self.steering.as_ref().is_none_or(|steering| (steering.only_looks)(scope, arguments))
     }
 
+    /// Whether a call may change files of the workspace.
+    pub(crate) fn changes_files(&self, scope: &ToolScope, arguments: &Value) -> bool {
+        let has_files = self.runs_commands() || !(self.paths)(scope, arguments).is_empty();
+        has_files && !self.only_reads(scope, arguments)
+    }
+
     /// Why a call is refused in plan mode whatever policy says; none of one that is not.
     pub(crate) fn plan_mode_refusal(&self, scope: &ToolScope, arguments: &Value) -> Option<String> {
         self.steering.as_ref().and_then(|steering| (steering.plan_mode)(scope, arguments))
@@ -491,7 +497,7 @@ fn running<A: DeserializeOwned>(
 /// Bytes that a tool says at most, whatever names it met.
 const OUTPUT: usize = 256 << 10;
 
-fn bounded(mut text: String) -> String {
+pub(crate) fn bounded(mut text: String) -> String {
     let at = text::grapheme::floor(&text, OUTPUT.min(text.len()));
     if at < text.len() {
         let more = text.len() - at;

@@ -1,6 +1,7 @@
 //! Identity of the owner in commits, for the git of their commands (git-config(1)): `user.name` and `user.email` and nothing
 //! else, as whatever else a configuration has may run programs.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,6 +13,10 @@ use crate::small_file::replace_small_file;
 
 /// Files that include one another, at most: git reads no more.
 const INCLUDES: usize = 10;
+/// Files that are read at most.
+const FILES: usize = 100;
+/// The beginning of what is written.
+const WRITTEN: &str = "# As the owner's own configuration has it.\n";
 /// Bytes of a value that is taken.
 const LONGEST: usize = 1_000;
 /// Bytes of a configuration in a `HOME` of commands that are looked at.
@@ -26,19 +31,30 @@ pub struct GitIdentity {
 
 impl GitIdentity {
     /// What the owner's own configuration says for a repository in `folder`: that of `home`, with what it includes. Of
-    /// `includeIf` those conditions count that name a git folder without wildcards. A value with controls in it is none.
+    /// `includeIf` those conditions are judged that name a git folder without wildcards; where another one decides who
+    /// commits, nobody does. A value with controls in it is none.
     pub fn of_owner(home: &Path, folder: &Path) -> Self {
         let mut identity = Self::default();
         let git_folder = reached(&folder.join(".git"));
-        let around = Surroundings { home, git_folder: &git_folder };
+        let around = Surroundings {
+            home,
+            git_folder: &git_folder,
+            files: Cell::new(FILES),
+            is_unsure: Cell::new(false),
+        };
         // The later one counts.
         for file in [".config/git/config", ".gitconfig"] {
             identity.read(&home.join(file), &around, INCLUDES);
         }
-        identity
+        if around.is_unsure.get() { Self::default() } else { identity }
     }
 
     fn read(&mut self, file: &Path, around: &Surroundings<'_>, includes: usize) {
+        if around.files.get() == 0 {
+            around.is_unsure.set(true);
+            return;
+        }
+        around.files.update(|files| files - 1);
         for setting in git_settings(file) {
             let GitSetting { section, subsection, key, value } = &setting;
             match (section.as_str(), subsection, key.as_str()) {
@@ -47,8 +63,17 @@ impl GitIdentity {
                 ("include", None, "path") if includes > 0 => {
                     self.read(&around.named(value, file), around, includes - 1);
                 }
-                ("includeif", Some(condition), "path") if includes > 0 && around.meet(condition, file) => {
-                    self.read(&around.named(value, file), around, includes - 1);
+                ("includeif", Some(condition), "path") if includes > 0 => {
+                    let included = around.named(value, file);
+                    match around.meets(condition, file) {
+                        Some(true) => self.read(&included, around, includes - 1),
+                        Some(false) => {}
+                        None => {
+                            let mut other = self.clone();
+                            other.read(&included, around, includes - 1);
+                            around.is_unsure.set(around.is_unsure.get() || other != *self);
+                        }
+                    }
                 }
                 _ => {}
             }
@@ -56,19 +81,20 @@ impl GitIdentity {
     }
 
     /// Writes it as the configuration of a `HOME` of commands, below that of any repository. One that says more than who
-    /// commits is left as it is.
+    /// commits is left as it is. Where nobody commits, what was written before is removed.
     ///
     /// # Errors
     /// When the folder cannot be written.
     pub fn write_to(&self, home: &Path) -> io::Result<()> {
         let text = self.configuration();
-        if text.is_empty() {
-            return Ok(());
-        }
         let path = home.join(".gitconfig");
         match read_beginning(&path, LARGEST) {
             Ok(found) if found == text.as_bytes() || !says_only_who(&found) => return Ok(()),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Ok(()),
+            Ok(found) if text.is_empty() => {
+                let is_ours = found.starts_with(WRITTEN.as_bytes());
+                return if is_ours { std::fs::remove_file(&path) } else { Ok(()) };
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound || text.is_empty() => return Ok(()),
             Ok(_) | Err(_) => {}
         }
         replace_small_file(&path, text.as_bytes())
@@ -82,13 +108,17 @@ impl GitIdentity {
         let name = self.name.as_ref().map(|name| line("name", name));
         let email = self.email.as_ref().map(|email| line("email", email));
         let lines: String = name.into_iter().chain(email).collect();
-        if lines.is_empty() { lines } else { format!("[user]\n{lines}") }
+        if lines.is_empty() { lines } else { format!("{WRITTEN}[user]\n{lines}") }
     }
 }
 
 struct Surroundings<'a> {
     home: &'a Path,
     git_folder: &'a Path,
+    /// How many files may still be read.
+    files: Cell<usize>,
+    /// Whether something decides who commits that is not known.
+    is_unsure: Cell<bool>,
 }
 
 impl Surroundings<'_> {
@@ -101,14 +131,19 @@ impl Surroundings<'_> {
         }
     }
 
-    fn meet(&self, condition: &[u8], file: &Path) -> bool {
-        let Some(pattern) = condition.strip_prefix(b"gitdir:") else { return false };
+    /// Whether a condition holds; none of one that is not judged, and where git's own folder is elsewhere.
+    fn meets(&self, condition: &[u8], file: &Path) -> Option<bool> {
+        let pattern = condition.strip_prefix(b"gitdir:")?;
         let is_placed = [&b"~/"[..], b"./", b"/"].iter().any(|start| pattern.starts_with(start));
-        if !is_placed || pattern.iter().any(|byte| b"*?[\\".contains(byte)) {
-            return false;
+        if !is_placed || pattern.iter().any(|byte| b"*?[\\".contains(byte)) || self.git_folder.is_file() {
+            return None;
         }
         let place = reached(&self.named(pattern, file));
-        if pattern.ends_with(b"/") { self.git_folder.starts_with(place) } else { self.git_folder == place }
+        Some(if pattern.ends_with(b"/") {
+            self.git_folder.starts_with(place)
+        } else {
+            self.git_folder == place
+        })
     }
 }
 
@@ -148,14 +183,29 @@ mod tests {
         fs::write(home.join(".config/git/config"), "[user]\nname = X\nemail = x@example.org\n").unwrap();
         let config = "[user]\nname = \"Ada \\\"L\\\"\" # me\n[user \"other\"]\nname = No\n[user.old]\nemail = no\n\
                       [core]\nfsmonitor = evil\n[include]\npath = more\n\
-                      [includeIf \"gitdir:~/work/\"]\npath = ~/work.cfg\n[includeIf \"onbranch:main\"]\npath = no\n";
+                      [includeIf \"gitdir:~/work/\"]\npath = ~/work.cfg\n[includeIf \"onbranch:main\"]\npath = other\n";
         fs::write(home.join(".gitconfig"), config).unwrap();
         fs::write(home.join("more"), "[user]\nemail = ada@example.org\n[include]\npath = more\n").unwrap();
-        fs::write(home.join("no"), "[user]\nemail = no@example.org\n").unwrap();
+        fs::write(home.join("other"), "[core]\neditor = vi\n").unwrap();
         fs::write(home.join("work.cfg"), "[user]\nemail = ada@work.example\n").unwrap();
         let read = |folder: &str| GitIdentity::of_owner(&home, &home.join(folder));
         assert_eq!(read("elsewhere"), identity("Ada \"L\"", "ada@example.org"));
         assert_eq!(read("work/a"), identity("Ada \"L\"", "ada@work.example"));
+        // Its folder of git is not this one.
+        fs::create_dir(home.join("linked")).unwrap();
+        fs::write(home.join("linked/.git"), "gitdir: ../work/a/.git/worktrees/linked\n").unwrap();
+        assert_eq!(read("linked"), GitIdentity::default());
+        // What is not judged decides.
+        fs::write(home.join("other"), "[user]\nemail = other@example.org\n").unwrap();
+        assert_eq!(read("elsewhere"), GitIdentity::default());
+    }
+
+    #[test]
+    fn a_configuration_that_includes_itself_often_is_read_to_an_end_and_names_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = "[user]\nname = Ada\n".to_owned() + &"[include]\npath = .gitconfig\n".repeat(8);
+        fs::write(folder.path().join(".gitconfig"), config).unwrap();
+        assert_eq!(GitIdentity::of_owner(folder.path(), folder.path()), GitIdentity::default());
     }
 
     #[test]
@@ -186,6 +236,18 @@ mod tests {
             ada.write_to(folder.path()).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), found);
         }
+    }
+
+    #[test]
+    fn where_nobody_commits_only_what_was_written_before_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".gitconfig");
+        identity("Ada", "").write_to(folder.path()).unwrap();
+        GitIdentity::default().write_to(folder.path()).unwrap();
+        assert!(!path.exists());
+        fs::write(&path, "[user]\nname = Ada\n").unwrap();
+        GitIdentity::default().write_to(folder.path()).unwrap();
+        assert!(path.exists());
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use loom::TreeId;
+use ::tools::NOT_KEPT;
+use loom::{Digest, TreeId};
 use store::{CallId, FileState};
 
 use super::path_changes::{PathChange, by_path};
@@ -33,7 +34,7 @@ pub(crate) async fn changed_by(
         if path.before == path.after || path.before.is_folder() || path.after.is_folder() {
             continue;
         }
-        let lines = lines(app, &path, &mut sum).await?;
+        let lines = lines(app, &path, &mut sum).await;
         files.push(ChangedFile {
             path: shown(workspace, &path.root, &path.path),
             added: lines.map(|(added, _)| added),
@@ -43,24 +44,21 @@ pub(crate) async fn changed_by(
     Ok(files)
 }
 
-/// Lines that came and went; none of links and of what is no text.
-async fn lines(
-    app: &App,
-    path: &PathChange,
-    sum: &mut usize,
-) -> Result<Option<(usize, usize)>, CommandError> {
+/// Lines that came and went; none of links, of what is no text, and of what is not kept.
+async fn lines(app: &App, path: &PathChange, sum: &mut usize) -> Option<(usize, usize)> {
+    let unknown = Digest::of(NOT_KEPT);
     let mut sides = Vec::new();
     for state in [path.before, path.after] {
         let bytes = match state {
             FileState::Absent => Vec::new(),
-            FileState::File { blob, .. } if *sum < COMPARED_BYTES => app.runtime.read_blob(blob).await?,
-            _ => return Ok(None),
+            FileState::File { blob, .. } if *sum < COMPARED_BYTES && blob != unknown => {
+                let read = app.runtime.read_blob(blob).await;
+                read.inspect_err(|error| tracing::warn!(%error, "lines of a change cannot be told")).ok()?
+            }
+            _ => return None,
         };
         *sum += bytes.len();
-        let Some(text) = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')) else {
-            return Ok(None);
-        };
-        sides.push(text);
+        sides.push(String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))?);
     }
-    Ok(Some(::tools::lines_between(&sides[0], &sides[1])))
+    tokio::task::spawn_blocking(move || ::tools::lines_between(&sides[0], &sides[1])).await.ok()
 }

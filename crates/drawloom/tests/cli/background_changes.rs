@@ -70,7 +70,7 @@ fn what_it_changes_before_its_turn_ends_is_found_and_what_a_person_changes_after
         calls(&json!([background(command)])),
         calls(&json!([exec("while [ ! -s bg.txt ]; do :; done")])),
         json!({"text": "First."}),
-        calls(&json!([look(&json!({"process": 1}))])),
+        // What the first look of a turn brings about is the command's.
         calls(&json!([look(&json!({"process": 1, "input": "\n", "wait_for": "done"}))])),
         json!({"text": "Second."}),
     ]);
@@ -92,6 +92,26 @@ fn what_it_changes_before_its_turn_ends_is_found_and_what_a_person_changes_after
     let back = say(&world, "/undo --files");
     assert_eq!(back.out, "given back: later.txt\n", "{back:?}");
     assert!(project.join("mine.txt").exists() && !project.join("later.txt").exists());
+}
+
+/// The first turns of two conversations have one number.
+#[test]
+fn what_a_person_changes_before_another_conversation_is_not_the_commands() {
+    let world = world(&[calls(&json!([background("read go")])), json!({"text": "Done."})]);
+    let project = world.path("project");
+    let command = world.command(&["--workspace", &text(&project), "chat", "--color", "never"]);
+    let mut terminal = Terminal::sized(with_terminal(&command), 100, 200);
+    terminal.at_prompt();
+    terminal.says("One.\r");
+    fs::write(project.join("mine.txt"), "mine\n").unwrap();
+    terminal.says("/new\r");
+    terminal.says("Two.\r");
+    terminal.says("/diff\r");
+    let seen = terminal.plain();
+    assert_eq!(seen.matches("calls exec").count(), 2, "{seen}");
+    assert!(!seen.contains("mine.txt"), "{seen}");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.ended(), Some(0));
 }
 
 #[test]

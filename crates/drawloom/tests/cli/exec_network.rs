@@ -296,7 +296,7 @@ fn x5_without_network_a_command_fails_by_itself_and_its_result_says_what_would_h
 fn a_command_that_waits_for_a_network_until_its_time_is_over_is_told_that_it_has_none() {
     let line = "echo $PIP_RETRIES $npm_config_fetch_retries; PIP_RETRIES=5; echo $PIP_RETRIES; \
                 echo 'Temporary failure in name resolution' | tail -1; exec sleep 300";
-    let waits = json!({"name": "exec", "arguments": {"command": line, "timeout": 1}});
+    let waits = json!({"name": "exec", "arguments": {"command": line, "timeout": 5}});
     let world = calling(&[waits, exec("echo 'Network is unreachable' | tail -1")], &[], "");
     chat(&world, "Do it.");
     let told = said(&world);

@@ -23,10 +23,15 @@ const SAID: [&str; 15] = [
 /// Words of errors that stand in source texts, too: they count where the command failed.
 const SAID_OF_A_FAILURE: [&str; 4] = ["getaddrinfo", "enotfound", "eai_again", "unknownhostexception"];
 
-pub(super) fn seems_offline(output: &str, has_succeeded: bool) -> bool {
-    let output = output.to_lowercase();
+/// Lines at the end that are looked at, unless the command failed: what it printed before may be what it read.
+const LAST_LINES: usize = 5;
+
+pub(super) fn seems_offline(output: &str, has_failed: bool) -> bool {
+    let lines: Vec<&str> = output.lines().collect();
+    let of = if has_failed { 0 } else { lines.len().saturating_sub(LAST_LINES) };
+    let output = lines[of..].join("\n").to_lowercase();
     let says = |words: &&str| output.contains(*words);
-    SAID.iter().any(says) || (!has_succeeded && SAID_OF_A_FAILURE.iter().any(says))
+    SAID.iter().any(says) || (has_failed && SAID_OF_A_FAILURE.iter().any(says))
 }
 
 #[cfg(test)]
@@ -50,8 +55,10 @@ mod tests {
     #[test]
     fn source_that_a_command_shows_is_no_missing_network() {
         let shown = "int found = getaddrinfo(host, NULL, &hints, &all); /* EAI_AGAIN */";
-        assert!(!seems_offline(shown, true));
-        assert!(seems_offline(shown, false));
-        assert!(!seems_offline("test result: ok", false));
+        assert!(!seems_offline(shown, false));
+        assert!(seems_offline(shown, true));
+        assert!(!seems_offline("test result: ok", true));
+        let read = format!("connect: Network is unreachable\n{}", "test result: ok\n".repeat(LAST_LINES));
+        assert!(!seems_offline(&read, false) && seems_offline(&read, true));
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! The roots are recorded when the first of them begins. Each look at one compares with that and writes down what differs,
 //! as a change of the call that looks. So does each call that changes files itself, before it does: what differs after
-//! it is its own. Whatever is changed between two turns is nobody's, as the owner works then.
+//! it is its own. Whatever is changed before the first call of another turn is nobody's, as the owner works then.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use loom::Seq;
+use loom::{Seq, ToolStatus, TreeId};
 use model::Cancel;
 use policy::CommandStart;
 use workspace::RootAccess;
@@ -16,7 +16,7 @@ use super::CommandScope;
 use super::changed_files::{ChangedFiles, RecordedRoot, holds_outside, outside_of, write_down};
 use crate::changes::{BytesOrigin, ChangeRecorder};
 use crate::checkpoint::{Checkpoint, RootRecords};
-use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
+use crate::tool::{CallScope, Tool, ToolOutput, ToolScope, bounded};
 
 /// What stood beneath the writable roots of a session when it was last known whose changes they hold; nothing while no
 /// command runs in the background.
@@ -26,10 +26,13 @@ pub struct BackgroundChanges(Mutex<Option<Baseline>>);
 /// The scope of a call, and where its commands run.
 type CommandPlace<'c> = (&'c ToolScope, &'c CommandScope);
 
+/// A turn: the operation that began it, whose number is one of its tree.
+pub(crate) type TurnName = (TreeId, Option<Seq>);
+
 #[derive(Debug)]
 struct Baseline {
     /// The turn that it was made in.
-    turn: Option<Seq>,
+    turn: TurnName,
     records: Vec<(PathBuf, Arc<Checkpoint>)>,
     /// Whether a file from outside stood there since the first command began: one that runs may have read it.
     is_outside: bool,
@@ -43,13 +46,30 @@ impl BackgroundChanges {
     pub(super) fn begin(&self, call: &CallScope<'_>, commands: &CommandScope) -> Result<(), String> {
         let mut baseline = self.locked();
         if baseline.is_none() {
-            let made = Baseline::made((call.scope, commands), call.place.turn, (false, call.cancel));
+            let made = Baseline::made((call.scope, commands), turn_of(call), (false, call.cancel));
             *baseline =
                 Some(made.map_err(|why| {
                     format!("it was not run, as its workspace could not be recorded: {why}")
                 })?);
         }
         Ok(())
+    }
+
+    /// Forgets what was recorded for a command that did not begin.
+    fn has_not_begun(&self, commands: &CommandScope) {
+        let mut baseline = self.locked();
+        if !commands.processes.any_runs() {
+            *baseline = None;
+        }
+    }
+
+    /// Goes on from what stands there now, if that was recorded in another turn.
+    fn enter(&self, call: &CallScope<'_>, commands: &CommandScope) {
+        let mut baseline = self.locked();
+        if let Some(before) = baseline.as_ref().filter(|before| before.turn != turn_of(call)) {
+            let runs = commands.processes.any_runs();
+            *baseline = before.anew((call.scope, commands), call.changes, turn_of(call), runs);
+        }
     }
 
     fn locked(&self) -> MutexGuard<'_, Option<Baseline>> {
@@ -61,14 +81,13 @@ impl BackgroundChanges {
         &self,
         (scope, commands): CommandPlace<'_>,
         changes: &dyn ChangeRecorder,
-        turn: Option<Seq>,
+        turn: TurnName,
     ) -> Option<ChangedFiles> {
         let mut baseline = self.locked();
         let before = baseline.as_ref()?;
         // A command that ends meanwhile is looked at once more.
         let runs = commands.processes.any_runs();
         if before.turn != turn {
-            *baseline = before.anew((scope, commands), changes, turn, runs);
             return None;
         }
         let roots: Vec<RecordedRoot<'_>> = writable(scope, commands)
@@ -95,7 +114,7 @@ impl BackgroundChanges {
         let mut baseline = self.locked();
         if let Some(before) = baseline.as_ref() {
             let (place, runs) = ((call.scope, commands), commands.processes.any_runs());
-            *baseline = before.anew(place, call.changes, call.place.turn, runs);
+            *baseline = before.anew(place, call.changes, turn_of(call), runs);
         }
     }
 }
@@ -103,7 +122,7 @@ impl BackgroundChanges {
 impl Baseline {
     fn made(
         (scope, commands): CommandPlace<'_>,
-        turn: Option<Seq>,
+        turn: TurnName,
         (is_outside, cancel): (bool, &Cancel),
     ) -> Result<Self, String> {
         let record = |of: RootRecords<'_>| {
@@ -119,7 +138,7 @@ impl Baseline {
         &self,
         place: CommandPlace<'_>,
         changes: &dyn ChangeRecorder,
-        turn: Option<Seq>,
+        turn: TurnName,
         runs: bool,
     ) -> Option<Self> {
         if !runs {
@@ -131,6 +150,10 @@ impl Baseline {
         made.inspect_err(|why| tracing::warn!(why, "what commands in the background change is not recorded"))
             .ok()
     }
+}
+
+fn turn_of(call: &CallScope<'_>) -> TurnName {
+    (call.place.tree, call.place.turn)
 }
 
 fn writable<'c>(scope: &'c ToolScope, commands: &'c CommandScope) -> impl Iterator<Item = RootRecords<'c>> {
@@ -147,26 +170,29 @@ pub(crate) fn beside_commands(
 ) -> ToolOutput {
     let Some(commands) = &call.scope.commands else { return run() };
     let changes = &commands.background_changes;
-    let settle = || changes.settle((call.scope, commands), call.changes, call.place.turn);
+    changes.enter(call, commands);
+    let settle = || changes.settle((call.scope, commands), call.changes, turn_of(call));
     let looks = tool.steers_commands();
-    if !looks && (call.plan_mode || tool.only_reads(call.scope, arguments)) {
+    if !looks && (call.plan_mode || !tool.changes_files(call.scope, arguments)) {
         return run();
     }
     let begins = tool.command(call.scope, arguments).is_some_and(|of| of.start == CommandStart::Background);
     let before = if looks { None } else { settle() };
-    if before.as_ref().is_some_and(|before| before.is_outside) {
-        call.from_outside.set(true);
-    }
     let mut output = run();
     let after = if looks { settle() } else { None };
     if !looks && !begins {
         changes.go_on(call, commands);
     }
-    if after.as_ref().is_some_and(|after| after.is_outside) {
+    if begins && output.status != ToolStatus::Ok {
+        changes.has_not_begun(commands);
+    }
+    let changed = before.or(after);
+    if changed.as_ref().is_some_and(|changed| changed.is_outside) {
         output = output.from_outside();
     }
-    if let Some(told) = before.or(after).and_then(|changed| changed.told_changes()) {
-        output.text = format!("{}\n[files changed in the background]\n{told}", output.text);
+    if let Some(told) = changed.and_then(|changed| changed.told_changes()) {
+        let told = call.scope.masker.mask_entering(&told).text;
+        output.text = bounded(format!("{}\n[files changed in the background]\n{told}", output.text));
     }
     output
 }

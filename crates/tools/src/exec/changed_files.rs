@@ -37,6 +37,11 @@ pub struct ChangedFiles {
 }
 
 impl ChangedFiles {
+    /// What cannot be given back, a line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     /// In words; none where nothing changed.
     pub(crate) fn told_changes(&self) -> Option<String> {
         let more = (self.more > 0).then(|| format!("and {} more paths", self.more));
@@ -141,7 +146,7 @@ pub(crate) fn note_outside(call: &CallScope<'_>, checkpoints: &RootCheckpoints) 
 }
 
 /// Records the roots again and writes down what differs, and where its bytes come from unless from outside. Returns the
-/// new records, too, by their roots.
+/// new records, too, by their roots; the old one of a root whose changes could not be kept.
 pub(super) fn write_down(
     roots: &[RecordedRoot<'_>],
     (is_outside, origin): (bool, BytesOrigin),
@@ -150,7 +155,7 @@ pub(super) fn write_down(
     let name = recorder.name();
     let mut told = ChangedFiles { is_outside, ..ChangedFiles::default() };
     let mut outside = BTreeSet::new();
-    let mut records = Vec::new();
+    let (mut records, mut new) = (Vec::new(), Vec::new());
     for (of, before) in roots {
         let mut find = |record: &Checkpoint| {
             let paths = outside_of(record, recorder).into_iter();
@@ -166,6 +171,7 @@ pub(super) fn write_down(
             }
             Err(error) => {
                 of.checkpoints.finish(&name);
+                new.push((of.root.path().to_owned(), Arc::clone(before)));
                 told.notes.push(format!("which files it changed could not be found out: {error}"));
             }
         }
@@ -174,26 +180,27 @@ pub(super) fn write_down(
     if !outside.is_empty() {
         told.notes.push(format!("this result is from outside, as these files are: {}", named(&outside)));
     }
-    let mut new = Vec::new();
     for (of, before, after) in records {
-        write_down_root(*of, (before, &after), (origin, recorder), &mut told);
+        let is_kept = write_down_root(*of, (before, &after), (origin, recorder), &mut told);
         // Nobody comes back for it.
         of.checkpoints.finish(&name);
-        new.push((of.root.path().to_owned(), after));
+        new.push((of.root.path().to_owned(), if is_kept { after } else { Arc::clone(before) }));
     }
     (told, new)
 }
 
-/// Writes down what differs in one root.
+/// Writes down what differs in one root. Whether that is kept.
 fn write_down_root(
     of: RootRecords<'_>,
     (before, after): (&Checkpoint, &Checkpoint),
     (origin, recorder): (BytesOrigin, &dyn ChangeRecorder),
     told: &mut ChangedFiles,
-) {
+) -> bool {
     let differences = Differences::between(before, after, None);
     let origin = if told.is_outside { BytesOrigin::Outside } else { origin };
-    if let Err(why) = keep(of.root, (before, after), (&differences.changes, origin), recorder) {
+    let kept = keep(of.root, (before, after), (&differences.changes, origin), recorder);
+    let is_kept = kept.is_ok();
+    if let Err(why) = kept {
         told.notes.push(format!("what it changed cannot be given back: {why}"));
     }
     let room = SHOWN.saturating_sub(told.lines.len());
@@ -203,7 +210,8 @@ fn write_down_root(
     told.more += differences.changes.len().saturating_sub(room);
     if !differences.not_kept.is_empty() {
         let paths = differences.not_kept.iter().take(SHOWN);
-        let paths: Vec<String> = paths.map(|path| of.root.shown(path).display().to_string()).collect();
+        let paths: Vec<String> =
+            paths.map(|path| line_name(&of.root.shown(path).display().to_string())).collect();
         let more = differences.not_kept.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         told.notes.push(format!(
@@ -218,6 +226,7 @@ fn write_down_root(
         };
         told.notes.push(format!("{folder} has more paths than are recorded: not all changes are known"));
     }
+    is_kept
 }
 
 /// Writes down what a command changed whose process died before it did. `all` holds the records of every root. Returns

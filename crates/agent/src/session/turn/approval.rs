@@ -79,9 +79,11 @@ impl Turn<'_> {
         if verdict.decision != PolicyDecision::Allow {
             verdict = decide(self.permissions(checked.session()).await).await;
         }
+        // It may name a part of a command.
+        let because = self.runtime.masker.mask_entering(&verdict.to_string()).text.into_owned();
         match verdict.decision {
             PolicyDecision::Allow => return Ok(Permit::Allowed),
-            PolicyDecision::Deny => return refused(&verdict.to_string()),
+            PolicyDecision::Deny => return refused(&because),
             PolicyDecision::Ask => {}
         }
         // The same file by another name is the same call.
@@ -113,7 +115,7 @@ impl Turn<'_> {
         }
         let mut lasting = on_disk(checked, move |checked| checked.lasting_answers(&facts)).await;
         lasting.always = lasting.always.filter(|_| self.runtime.rules.can_write());
-        let asks = format!("{tool} asks to run: {verdict}: allow it?");
+        let asks = format!("{tool} asks to run: {because}: allow it?");
         let (answers, remembers) = answers(&lasting);
         // Whoever is asked sees it whole, wherever that is.
         let about = outside.into_iter().chain(remembers.iter().map(String::as_str)).chain(lines);
@@ -124,7 +126,7 @@ impl Turn<'_> {
         if decision == Decision::Denied {
             denied.0.insert(key);
             let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-            return refused(&format!("{verdict}, and it was denied{why}"));
+            return refused(&format!("{because}, and it was denied{why}"));
         }
         // What was shown is what is done.
         let again = (

@@ -248,9 +248,12 @@ impl Turn<'_> {
     ) {
         let changes = CallChanges::of(self.runtime, (tree, last.id), None, &[held.guard()], last.trust);
         let registry = Arc::clone(registry);
-        let settle = move || registry.keep_background_changes(&changes, last.part_of);
-        if let Err(failed) = tokio::task::spawn_blocking(settle).await {
-            tracing::error!(%failed, "what commands in the background changed is not known");
+        let settle = move || registry.keep_background_changes(&changes, (tree, last.part_of));
+        match tokio::task::spawn_blocking(settle).await {
+            Ok(changed) => changed.iter().flat_map(tools::ChangedFiles::notes).for_each(|note| {
+                self.log.push(SessionEvent::notice(format!("of commands in the background: {note}")));
+            }),
+            Err(failed) => tracing::error!(%failed, "what commands in the background changed is not known"),
         }
     }
 

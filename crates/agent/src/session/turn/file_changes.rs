@@ -1,6 +1,5 @@
 //! What a call is about to change in files, made durable with the bytes that stand there (spec: agent §3 *Checkpoints*).
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use loom::{Digest, TreeId, Trust};
@@ -30,8 +29,6 @@ pub(crate) struct CallChanges {
     is_approved: bool,
     /// What was written down.
     recorded: Mutex<Vec<FileChangeId>>,
-    /// Whether something was written down beside those, which is not taken back.
-    has_settled: AtomicBool,
     /// The difference that a tool made of files, masked; none of other tools.
     difference: Option<Mutex<String>>,
 }
@@ -55,7 +52,6 @@ impl CallChanges {
             guards: guards.to_vec(),
             tasks: tokio::runtime::Handle::current(),
             recorded: Mutex::default(),
-            has_settled: AtomicBool::new(false),
             difference: None,
         }
     }
@@ -98,10 +94,9 @@ impl CallChanges {
         Self { is_approved, ..self }
     }
 
-    /// Whether anything was written down.
+    /// Whether the call itself changed anything.
     pub(crate) fn are_some(&self) -> bool {
-        let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-        !recorded.is_empty() || self.has_settled.load(Ordering::Relaxed)
+        !self.recorded.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// The text of instructions that a change makes, if the owner saw its difference.
@@ -179,8 +174,7 @@ impl ChangeRecorder for CallChanges {
 
     fn settle(&self) {
         self.clear_difference();
-        let recorded = std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner));
-        self.has_settled.fetch_or(!recorded.is_empty(), Ordering::Relaxed);
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn is_tainted(&self) -> bool {
