@@ -97,7 +97,12 @@ fn what_it_changes_before_its_turn_ends_is_found_and_what_a_person_changes_after
 /// The first turns of two conversations have one number.
 #[test]
 fn what_a_person_changes_before_another_conversation_is_not_the_commands() {
-    let world = world(&[calls(&json!([background("read go")])), json!({"text": "Done."})]);
+    let world = world(&[
+        calls(&json!([background("read go")])),
+        json!({"text": "Done."}),
+        calls(&json!([exec("echo other > other.txt")])),
+        json!({"text": "Done."}),
+    ]);
     let project = world.path("project");
     let command = world.command(&["--workspace", &text(&project), "chat", "--color", "never"]);
     let mut terminal = Terminal::sized(with_terminal(&command), 100, 200);
@@ -109,7 +114,7 @@ fn what_a_person_changes_before_another_conversation_is_not_the_commands() {
     terminal.says("/diff\r");
     let seen = terminal.plain();
     assert_eq!(seen.matches("calls exec").count(), 2, "{seen}");
-    assert!(!seen.contains("mine.txt"), "{seen}");
+    assert!(seen.contains("+other") && !seen.contains("mine.txt"), "{seen}");
     terminal.types("/quit\r");
     assert_eq!(terminal.ended(), Some(0));
 }
