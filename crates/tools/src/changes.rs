@@ -11,8 +11,8 @@ mod recovery;
 mod subtree;
 mod subtree_change;
 
-use std::collections::HashMap;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -72,6 +72,9 @@ pub enum BytesOrigin {
     Outside,
 }
 
+/// Paths, each behind the canonical one of the folder that it is beneath.
+pub type OwnPaths = HashSet<(PathBuf, PathBuf)>;
+
 /// Where a call writes down what it is about to change.
 pub trait ChangeRecorder: Send + Sync {
     /// Makes changes durable before they are made: those of many files come a batch at a time, all before the first is
@@ -87,8 +90,15 @@ pub trait ChangeRecorder: Send + Sync {
     /// Says that none of them was made, or all were taken back. It blocks.
     fn take_back(&self);
 
-    /// Says that what was recorded so far is made, and not what the call itself changes: [`Self::take_back`] leaves it.
-    fn settle(&self) {}
+    /// Records what is not changed by the call itself: [`Self::take_back`] leaves it.
+    fn beside(&self, work: &mut dyn FnMut()) {
+        work();
+    }
+
+    /// Those that the call changed itself.
+    fn own_paths(&self) -> OwnPaths {
+        OwnPaths::new()
+    }
 
     /// Whether the call was made in sight of something from outside.
     fn is_tainted(&self) -> bool;

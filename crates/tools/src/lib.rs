@@ -22,8 +22,8 @@ mod web;
 
 pub use call_place::{CallPlace, NextPlace};
 pub use changes::{
-    BytesOrigin, ChangeRecorder, FileContent, LeftFile, PlannedChange, SeenFiles, give_back, lines_between,
-    recover_files, unified_diff,
+    BytesOrigin, ChangeRecorder, FileContent, LeftFile, OwnPaths, PlannedChange, SeenFiles, give_back,
+    lines_between, recover_files, unified_diff,
 };
 pub use checkpoint::{
     CheckpointRules, Checkpoints, NOT_KEPT, RootCheckpoints, RootRecords, records_with, remove_records,

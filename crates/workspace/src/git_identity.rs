@@ -13,14 +13,13 @@ use crate::small_file::replace_small_file;
 
 /// Files that include one another, at most: git reads no more.
 const INCLUDES: usize = 10;
-/// Files that are read at most.
+/// Files that are read at most, and bytes of all of them, or of one in a `HOME` of commands.
 const FILES: usize = 100;
+const LARGEST: u64 = 1 << 20;
 /// The beginning of what is written.
 const WRITTEN: &str = "# As the owner's own configuration has it.\n";
 /// Bytes of a value that is taken.
 const LONGEST: usize = 1_000;
-/// Bytes of a configuration in a `HOME` of commands that are looked at.
-const LARGEST: u64 = 1 << 20;
 
 /// Who commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,10 +34,12 @@ impl GitIdentity {
     /// commits, nobody does. A value with controls in it is none.
     pub fn of_owner(home: &Path, folder: &Path) -> Self {
         let mut identity = Self::default();
-        let git_folder = reached(&folder.join(".git"));
+        let (folder, git_folder) = (reached(folder), reached(&folder.join(".git")));
         let around = Surroundings {
             home,
+            folder: &folder,
             git_folder: &git_folder,
+            bytes: Cell::new(LARGEST),
             files: Cell::new(FILES),
             is_unsure: Cell::new(false),
         };
@@ -50,11 +51,13 @@ impl GitIdentity {
     }
 
     fn read(&mut self, file: &Path, around: &Surroundings<'_>, includes: usize) {
-        if around.files.get() == 0 {
+        let size = std::fs::metadata(file).map_or(0, |found| found.len());
+        if around.files.get() == 0 || around.bytes.get() < size {
             around.is_unsure.set(true);
             return;
         }
         around.files.update(|files| files - 1);
+        around.bytes.update(|bytes| bytes - size);
         for setting in git_settings(file) {
             let GitSetting { section, subsection, key, value } = &setting;
             match (section.as_str(), subsection, key.as_str()) {
@@ -88,6 +91,12 @@ impl GitIdentity {
     pub fn write_to(&self, home: &Path) -> io::Result<()> {
         let text = self.configuration();
         let path = home.join(".gitconfig");
+        // What is no file was made by a command, and would keep git from beginning.
+        match std::fs::symlink_metadata(&path) {
+            Ok(found) if found.is_dir() => std::fs::remove_dir_all(&path)?,
+            Ok(found) if !found.is_file() => std::fs::remove_file(&path)?,
+            _ => {}
+        }
         match read_beginning(&path, LARGEST) {
             Ok(found) if found == text.as_bytes() || !says_only_who(&found) => return Ok(()),
             Ok(found) if text.is_empty() => {
@@ -114,7 +123,10 @@ impl GitIdentity {
 
 struct Surroundings<'a> {
     home: &'a Path,
+    folder: &'a Path,
     git_folder: &'a Path,
+    /// How many bytes may still be read.
+    bytes: Cell<u64>,
     /// How many files may still be read.
     files: Cell<usize>,
     /// Whether something decides who commits that is not known.
@@ -131,7 +143,7 @@ impl Surroundings<'_> {
         }
     }
 
-    /// Whether a condition holds; none of one that is not judged, and where git's own folder is elsewhere.
+    /// Whether a condition holds for the repositories of the folder; none of one that is not judged, or holds for some.
     fn meets(&self, condition: &[u8], file: &Path) -> Option<bool> {
         let pattern = condition.strip_prefix(b"gitdir:")?;
         let is_placed = [&b"~/"[..], b"./", b"/"].iter().any(|start| pattern.starts_with(start));
@@ -139,11 +151,15 @@ impl Surroundings<'_> {
             return None;
         }
         let place = reached(&self.named(pattern, file));
-        Some(if pattern.ends_with(b"/") {
-            self.git_folder.starts_with(place)
-        } else {
-            self.git_folder == place
-        })
+        let holds = match pattern.ends_with(b"/") {
+            true => self.folder.starts_with(&place),
+            false => self.git_folder == place,
+        };
+        // One below the folder, or a larger one around it.
+        let is_near = place.starts_with(self.folder)
+            || (!pattern.ends_with(b"/")
+                && place.parent().is_some_and(|around| self.folder.starts_with(around)));
+        if holds || !is_near { Some(holds) } else { None }
     }
 }
 
@@ -195,6 +211,8 @@ mod tests {
         fs::create_dir(home.join("linked")).unwrap();
         fs::write(home.join("linked/.git"), "gitdir: ../work/a/.git/worktrees/linked\n").unwrap();
         assert_eq!(read("linked"), GitIdentity::default());
+        // A repository below it may be another one's.
+        assert_eq!(read(""), GitIdentity::default());
         // What is not judged decides.
         fs::write(home.join("other"), "[user]\nemail = other@example.org\n").unwrap();
         assert_eq!(read("elsewhere"), GitIdentity::default());
@@ -261,5 +279,18 @@ mod tests {
         fs::write(&outside, "").unwrap();
         identity("Ada", "").write_to(&home).unwrap();
         assert_eq!(fs::read_to_string(&outside).unwrap(), "");
+        assert_eq!(GitIdentity::of_owner(&home, &home), identity("Ada", ""));
+    }
+
+    #[test]
+    fn what_is_no_file_goes_and_a_configuration_that_is_too_large_names_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".gitconfig");
+        fs::create_dir_all(path.join("below")).unwrap();
+        identity("Ada", "").write_to(folder.path()).unwrap();
+        assert_eq!(GitIdentity::of_owner(folder.path(), folder.path()), identity("Ada", ""));
+        let large = format!("[user]\nname = Ada\n{}", "# large\n".repeat(1 << 18));
+        fs::write(&path, large).unwrap();
+        assert_eq!(GitIdentity::of_owner(folder.path(), folder.path()), GitIdentity::default());
     }
 }

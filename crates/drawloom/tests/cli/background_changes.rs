@@ -94,6 +94,49 @@ fn what_it_changes_before_its_turn_ends_is_found_and_what_a_person_changes_after
     assert!(project.join("mine.txt").exists() && !project.join("later.txt").exists());
 }
 
+#[test]
+fn what_it_changes_while_another_call_writes_is_given_back_too() {
+    let command = "until [ -s src.txt ]; do :; done; echo built > owner.txt; echo done; read go";
+    let world = world(&[
+        calls(&json!([background(command)])),
+        // The command goes on within this one.
+        calls(&json!([exec("echo x > src.txt; until grep -q built owner.txt; do :; done")])),
+        calls(&json!([json!({"name": "write", "arguments": {"path": "own.txt", "content": "own\n"}})])),
+        calls(&json!([look(&json!({"process": 1, "kill": true}))])),
+        json!({"text": "Done."}),
+    ]);
+    let project = world.path("project");
+    fs::write(project.join("owner.txt"), "the owner's\n").unwrap();
+    let before = listed(&project);
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+    say(&world, "/undo --files");
+    assert_eq!(listed(&project), before);
+}
+
+#[test]
+fn what_it_changes_once_another_call_has_written_is_its_change() {
+    // It sees the file as soon as it is there, in the middle of the call.
+    let command = "until [ -e src.txt ]; do :; done; echo built > owner.txt; echo done; read go";
+    let write = json!({"name": "write", "arguments": {"path": "src.txt", "content": "x\n"}});
+    let world = world(&[
+        calls(&json!([background(command)])),
+        calls(&json!([write])),
+        calls(&json!([look(&json!({"process": 1, "wait_for": "done"}))])),
+        calls(&json!([look(&json!({"process": 1, "kill": true}))])),
+        json!({"text": "Done."}),
+    ]);
+    let project = world.path("project");
+    fs::write(project.join("owner.txt"), "the owner's\n").unwrap();
+    let before = listed(&project);
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+    let shown = say(&world, "/diff").out;
+    assert!(shown.contains("-the owner's") && shown.contains("+built"), "{shown}");
+    say(&world, "/undo --files");
+    assert_eq!(listed(&project), before);
+}
+
 /// The first turns of two conversations have one number.
 #[test]
 fn what_a_person_changes_before_another_conversation_is_not_the_commands() {

@@ -1,8 +1,8 @@
 //! What commands in the background change, written down by the calls of a turn (spec: agent §3 *Checkpoints*).
 //!
 //! The roots are recorded when the first of them begins. Each look at one compares with that and writes down what differs,
-//! as a change of the call that looks. So does each call that changes files itself, before it does: what differs after
-//! it is its own. Whatever is changed before the first call of another turn is nobody's, as the owner works then.
+//! as a change of the call that looks. So does each call that changes files itself, before it does and after: there the
+//! paths that it changed are its own. Whatever is changed before the first call of another turn is nobody's, as the owner works then.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -103,19 +103,14 @@ impl BackgroundChanges {
             || before.is_outside
             || commands.checkpoints.of_roots(&scope.roots).into_iter().any(is_read_outside);
         // Bytes that nobody approved with the call, whatever it is.
-        let (changed, after) = write_down(&roots, (is_outside, BytesOrigin::Files), changes);
-        changes.settle();
+        let own = changes.own_paths();
+        let mut written = None;
+        changes.beside(&mut || {
+            written = Some(write_down(&roots, (is_outside, BytesOrigin::Files), (changes, &own)));
+        });
+        let (changed, after) = written?;
         *baseline = runs.then(|| Baseline { turn, records: after, is_outside: changed.is_outside });
         Some(changed)
-    }
-
-    /// Goes on from what stands there now, which the call changed itself.
-    fn go_on(&self, call: &CallScope<'_>, commands: &CommandScope) {
-        let mut baseline = self.locked();
-        if let Some(before) = baseline.as_ref() {
-            let (place, runs) = ((call.scope, commands), commands.processes.any_runs());
-            *baseline = before.anew(place, call.changes, turn_of(call), runs);
-        }
     }
 }
 
@@ -179,18 +174,18 @@ pub(crate) fn beside_commands(
     let begins = tool.command(call.scope, arguments).is_some_and(|of| of.start == CommandStart::Background);
     let before = if looks { None } else { settle() };
     let mut output = run();
-    let after = if looks { settle() } else { None };
-    if !looks && !begins {
-        changes.go_on(call, commands);
-    }
+    // A command that begins here is first looked at later.
+    let after = if begins { None } else { settle() };
     if begins && output.status != ToolStatus::Ok {
         changes.has_not_begun(commands);
     }
-    let changed = before.or(after);
-    if changed.as_ref().is_some_and(|changed| changed.is_outside) {
+    let changed = [before, after];
+    if changed.iter().flatten().any(|changed| changed.is_outside) {
         output = output.from_outside();
     }
-    if let Some(told) = changed.and_then(|changed| changed.told_changes()) {
+    let told: Vec<String> = changed.iter().flatten().filter_map(ChangedFiles::told_changes).collect();
+    if !told.is_empty() {
+        let told = told.join("\n");
         let told = call.scope.masker.mask_entering(&told).text;
         output.text = bounded(format!("{}\n[files changed in the background]\n{told}", output.text));
     }

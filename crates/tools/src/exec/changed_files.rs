@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use loom::Digest;
 use model::Cancel;
-use workspace::{Root, RootAccess, StoreGuard};
+use workspace::{RelativePath, Root, RootAccess, StoreGuard};
 
-use crate::changes::{BytesOrigin, ChangeRecorder, FileContent, PlannedChange, line_name, lines_between};
+use crate::changes::{
+    BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, line_name, lines_between,
+};
 use crate::checkpoint::{
     Checkpoint, Checkpoints, CommandChange, Differences, RootCheckpoints, RootRecords, StoodState,
 };
@@ -82,7 +84,7 @@ pub fn recording<T>(
     let read_only = roots.iter().filter(|of| of.root.access() == RootAccess::ReadOnly);
     let is_outside =
         read_only.fold(is_outside, |is, of| is || holds_outside(*of, recorder, &Cancel::never()));
-    Ok((ran, write_down(&before, (is_outside, BytesOrigin::Call), recorder).0))
+    Ok((ran, write_down(&before, (is_outside, BytesOrigin::Call), (recorder, &OwnPaths::new())).0))
 }
 
 /// A writable root and what stood there before.
@@ -146,11 +148,11 @@ pub(crate) fn note_outside(call: &CallScope<'_>, checkpoints: &RootCheckpoints) 
 }
 
 /// Records the roots again and writes down what differs, and where its bytes come from unless from outside. Returns the
-/// new records, too, by their roots; the old one of a root whose changes could not be kept.
+/// new records, too, by their roots; the old one of a root whose changes could not be kept. Some paths are excepted.
 pub(super) fn write_down(
     roots: &[RecordedRoot<'_>],
     (is_outside, origin): (bool, BytesOrigin),
-    recorder: &dyn ChangeRecorder,
+    (recorder, except): (&dyn ChangeRecorder, &OwnPaths),
 ) -> (ChangedFiles, Vec<(PathBuf, Arc<Checkpoint>)>) {
     let name = recorder.name();
     let mut told = ChangedFiles { is_outside, ..ChangedFiles::default() };
@@ -181,7 +183,7 @@ pub(super) fn write_down(
         told.notes.push(format!("this result is from outside, as these files are: {}", named(&outside)));
     }
     for (of, before, after) in records {
-        let is_kept = write_down_root(*of, (before, &after), (origin, recorder), &mut told);
+        let is_kept = write_down_root(*of, (before, &after), (origin, (recorder, except)), &mut told);
         // Nobody comes back for it.
         of.checkpoints.finish(&name);
         new.push((of.root.path().to_owned(), if is_kept { after } else { Arc::clone(before) }));
@@ -193,10 +195,16 @@ pub(super) fn write_down(
 fn write_down_root(
     of: RootRecords<'_>,
     (before, after): (&Checkpoint, &Checkpoint),
-    (origin, recorder): (BytesOrigin, &dyn ChangeRecorder),
+    (origin, (recorder, except)): (BytesOrigin, (&dyn ChangeRecorder, &OwnPaths)),
     told: &mut ChangedFiles,
 ) -> bool {
-    let differences = Differences::between(before, after, None);
+    let mut differences = Differences::between(before, after, None);
+    if !except.is_empty() {
+        let is_other =
+            |path: &RelativePath| !except.contains(&(of.root.path().to_owned(), path.as_path().to_owned()));
+        differences.changes.retain(|change| is_other(&change.path));
+        differences.not_kept.retain(is_other);
+    }
     let origin = if told.is_outside { BytesOrigin::Outside } else { origin };
     let kept = keep(of.root, (before, after), (&differences.changes, origin), recorder);
     let is_kept = kept.is_ok();

@@ -6,7 +6,7 @@ use loom::{Digest, TreeId, Trust};
 use store::{
     CallId, Claim, FileChangeId, FileState, Guard, NewFileChange, NewFileChanges, Principal, StoreError,
 };
-use tools::{BytesOrigin, ChangeRecorder, FileContent, PlannedChange};
+use tools::{BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange};
 use workspace::trust::is_instructions;
 
 use super::accepted_texts::{ApprovedText, accepted};
@@ -29,6 +29,8 @@ pub(crate) struct CallChanges {
     is_approved: bool,
     /// What was written down.
     recorded: Mutex<Vec<FileChangeId>>,
+    /// The paths that it is about.
+    paths: Mutex<OwnPaths>,
     /// The difference that a tool made of files, masked; none of other tools.
     difference: Option<Mutex<String>>,
 }
@@ -52,6 +54,7 @@ impl CallChanges {
             guards: guards.to_vec(),
             tasks: tokio::runtime::Handle::current(),
             recorded: Mutex::default(),
+            paths: Mutex::default(),
             difference: None,
         }
     }
@@ -153,6 +156,8 @@ impl ChangeRecorder for CallChanges {
             let ids = self.runtime.store.keep_file_changes(&Principal::Owner, self.tree, new).await;
             let ids = ids.map_err(written)?;
             self.recorded.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
+            let paths = changes.iter().map(|of| (of.root.to_owned(), of.path.as_path().to_owned()));
+            self.paths.lock().unwrap_or_else(PoisonError::into_inner).extend(paths);
             changes.iter().for_each(|change| self.add_difference(change));
             Ok(())
         })
@@ -165,6 +170,7 @@ impl ChangeRecorder for CallChanges {
     fn take_back(&self) {
         self.clear_difference();
         let ids = std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner));
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let store = &self.runtime.store;
         let done = self.tasks.block_on(store.take_back_file_changes(&Principal::Owner, self.tree, ids));
         if let Err(error) = done {
@@ -172,9 +178,21 @@ impl ChangeRecorder for CallChanges {
         }
     }
 
-    fn settle(&self) {
-        self.clear_difference();
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    fn beside(&self, work: &mut dyn FnMut()) {
+        fn taken<T: Default>(of: &Mutex<T>) -> T {
+            std::mem::take(&mut *of.lock().unwrap_or_else(PoisonError::into_inner))
+        }
+        let own = (taken(&self.recorded), taken(&self.paths), self.difference.as_ref().map(taken));
+        work();
+        *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = own.0;
+        *self.paths.lock().unwrap_or_else(PoisonError::into_inner) = own.1;
+        if let (Some(difference), Some(own)) = (&self.difference, own.2) {
+            *difference.lock().unwrap_or_else(PoisonError::into_inner) = own;
+        }
+    }
+
+    fn own_paths(&self) -> OwnPaths {
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn is_tainted(&self) -> bool {
