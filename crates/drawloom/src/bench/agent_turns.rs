@@ -22,14 +22,16 @@ const OWN_TOOLS: usize = 48;
 const WINDOW: u32 = 128_000;
 /// Turns of a session whose requests are compared, where as many calls are asked for.
 const TURNS: usize = 60;
-/// Calls of a turn whose own work is timed, at its end.
-const TIMED: usize = 500;
+/// Calls of a turn: all of them stand in its requests, and must have room in the window.
+const CALLS: usize = 250;
+/// Turns at the end of a path whose own work is timed.
+const TIMED: usize = 2;
 /// Questions that another process answers.
 const ANSWERS: usize = 5;
 /// Lines of the file that is read, each by a call of its own.
-const LINES: usize = 10_000;
+const LINES: usize = 20_000;
 
-/// Measures turns of up to `calls` calls.
+/// Measures turns of so many calls in all.
 ///
 /// # Errors
 /// No server can be started, no workspace made, or a turn fails.
@@ -40,8 +42,8 @@ pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch, calls: usize) 
     let made = fs::create_dir(&place).and_then(|()| fs::write(place.join("log.txt"), lines));
     made.map_err(|error| failed("make a workspace", error))?;
     for window in [32_000, 200_000] {
-        own_work(report, scratch, &place, calls.clamp(1, LINES), window)
-            .map_err(|error| failed("make a long turn", error))?;
+        own_work(report, scratch, &place, calls.max(1), window)
+            .map_err(|error| failed("make a long conversation", error))?;
     }
     repeated(report, scratch, &place, calls.clamp(2, TURNS))
         .map_err(|error| failed("have a conversation", error))?;
@@ -49,7 +51,7 @@ pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch, calls: usize) 
     answered(report, scratch, &place).map_err(|error| failed("answer a question", error))
 }
 
-/// The time from the end of an answer to the next request, at the end of a turn of many calls.
+/// The time from the end of an answer to the next request, at the end of a conversation of many calls.
 fn own_work(
     report: &mut Report<'_>,
     scratch: &Scratch,
@@ -57,19 +59,25 @@ fn own_work(
     count: usize,
     window: u32,
 ) -> Result<(), String> {
+    let calls = CALLS.min(count);
     let mut number = 0;
     let server = ModelServer::start(move |_| {
         number += 1;
-        if number > count { says("It is all read.") } else { read_line(number) }
+        if number % (calls + 1) == 0 { says("That is read.") } else { read_line(number) }
     });
     let server = server.map_err(|error| error.to_string())?;
     let agent = agent(scratch, &format!("long-{window}"), &server, window, OWN_TOOLS)?;
-    say(&agent, place, "Read the log.")?;
-    let exchanges = server.taken();
     let spent = |pair: &[Exchange]| pair[1].asked.saturating_duration_since(pair[0].answered);
-    let times: Vec<Duration> = exchanges.windows(2).map(spent).collect();
-    let (tools, path) = (tools(&exchanges)?.len(), 2 * count);
-    let times: Times = times[times.len().saturating_sub(TIMED)..].iter().copied().collect();
+    let (mut times, mut listed) = (Vec::<Vec<Duration>>::new(), 0);
+    let turns = count / calls;
+    for _ in 0..turns {
+        say(&agent, place, "Read on in the log.")?;
+        let exchanges = server.taken();
+        listed = tools(&exchanges)?.len();
+        times.push(exchanges.windows(2).map(spent).collect());
+    }
+    let (path, tools) = (2 * turns * (calls + 1), listed);
+    let times: Times = times.into_iter().rev().take(TIMED).flatten().collect();
     let name = format!(
         "own work from an answer that calls a tool to the next request, path of {path}, window {window}, {} tools",
         tools + OWN_TOOLS
@@ -177,7 +185,8 @@ fn say(agent: &Scripted, place: &Path, said: &str) -> Result<(), String> {
     let mut chat = agent.program(place)?;
     chat.args(["--model", "bench/tide", "chat", "-m", said]);
     let done = chat.output().map_err(|error| error.to_string())?;
-    if done.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&done.stderr).trim().to_owned()) }
+    let said = String::from_utf8_lossy(&done.stderr);
+    if done.status.success() { Ok(()) } else { Err(said.lines().last().unwrap_or_default().to_owned()) }
 }
 
 /// An answer that reads a line of its own: a call that repeats itself is asked about.

@@ -65,10 +65,8 @@ pub(super) fn calls(id: &str, tool: &str, arguments: &Value) -> String {
 }
 
 fn streamed(delta: &Value, finish: &str) -> String {
-    let usage = json!({"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24});
     let said = json!({"id": "b", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
-    let ended =
-        json!({"id": "b", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "usage": usage});
+    let ended = json!({"id": "b", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]});
     format!("data: {said}\n\ndata: {ended}\n\ndata: [DONE]\n\n")
 }
 

@@ -34,8 +34,8 @@ fn every_row_of_turns_is_there_and_is_a_number() {
     let rows = answer["rows"].as_array().unwrap();
     for name in [
         "one-shot turn, `drawloom chat -m`",
-        "own work from an answer that calls a tool to the next request, path of 20, window 32000, 60 tools",
-        "own work from an answer that calls a tool to the next request, path of 20, window 200000, 60 tools",
+        "own work from an answer that calls a tool to the next request, path of 22, window 32000, 60 tools",
+        "own work from an answer that calls a tool to the next request, path of 22, window 200000, 60 tools",
         "prefix of a request that the one before had, 10 turns, tools that wait",
         "request of a bare hello",
         "request of a bare hello with 60 tools",
