@@ -17,7 +17,7 @@ use super::scratch::Scratch;
 use super::scripted::Scripted;
 
 /// Tools of the agent that has many: so many of the owner's own stand beside the others.
-const OWN_TOOLS: usize = 48;
+const OWN_TOOLS: usize = 43;
 /// The window of a model of today, in tokens.
 const WINDOW: u32 = 128_000;
 /// Turns of a session whose requests are compared, where as many calls are asked for.
@@ -41,13 +41,13 @@ pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch, calls: usize) 
     let lines: String = (1..=LINES).map(|line| format!("Line {line} of the log of the tides.\n")).collect();
     let made = fs::create_dir(&place).and_then(|()| fs::write(place.join("log.txt"), lines));
     made.map_err(|error| failed("make a workspace", error))?;
+    let others = first_request(report, scratch, &place).map_err(|error| failed("say hello", error))?;
     for window in [32_000, 200_000] {
-        own_work(report, scratch, &place, calls.max(1), window)
+        own_work(report, scratch, &place, calls.max(1), (window, others + OWN_TOOLS))
             .map_err(|error| failed("make a long conversation", error))?;
     }
     repeated(report, scratch, &place, calls.clamp(2, TURNS))
         .map_err(|error| failed("have a conversation", error))?;
-    first_request(report, scratch, &place).map_err(|error| failed("say hello", error))?;
     answered(report, scratch, &place).map_err(|error| failed("answer a question", error))
 }
 
@@ -57,7 +57,7 @@ fn own_work(
     scratch: &Scratch,
     place: &Path,
     count: usize,
-    window: u32,
+    (window, tools): (u32, usize),
 ) -> Result<(), String> {
     let calls = CALLS.min(count);
     let mut number = 0;
@@ -68,19 +68,17 @@ fn own_work(
     let server = server.map_err(|error| error.to_string())?;
     let agent = agent(scratch, &format!("long-{window}"), &server, window, OWN_TOOLS)?;
     let spent = |pair: &[Exchange]| pair[1].asked.saturating_duration_since(pair[0].answered);
-    let (mut times, mut listed) = (Vec::<Vec<Duration>>::new(), 0);
+    let mut times = Vec::<Vec<Duration>>::new();
     let turns = count / calls;
     for _ in 0..turns {
         say(&agent, place, "Read on in the log.")?;
         let exchanges = server.taken();
-        listed = tools(&exchanges)?.len();
         times.push(exchanges.windows(2).map(spent).collect());
     }
-    let (path, tools) = (2 * turns * (calls + 1), listed);
+    let path = 2 * turns * (calls + 1);
     let times: Times = times.into_iter().rev().take(TIMED).flatten().collect();
     let name = format!(
-        "own work from an answer that calls a tool to the next request, path of {path}, window {window}, {} tools",
-        tools + OWN_TOOLS
+        "own work from an answer that calls a tool to the next request, path of {path}, window {window}, {tools} tools"
     );
     let budget = if window < 100_000 { 5.0 } else { 10.0 };
     report.row(&name, times.median(), "ms, median", None);
@@ -124,8 +122,9 @@ fn repeated(report: &mut Report<'_>, scratch: &Scratch, place: &Path, turns: usi
     Ok(())
 }
 
-/// The size of what is sent with a bare greeting.
-fn first_request(report: &mut Report<'_>, scratch: &Scratch, place: &Path) -> Result<(), String> {
+/// The size of what is sent with a bare greeting. Returns how many tools there are beside the owner's own.
+fn first_request(report: &mut Report<'_>, scratch: &Scratch, place: &Path) -> Result<usize, String> {
+    let mut others = 0;
     let server = ModelServer::start(|_| says("Hello!")).map_err(|error| error.to_string())?;
     for (name, own_tools) in [("", 0), (" with 60 tools", OWN_TOOLS)] {
         let agent = agent(scratch, &format!("hello-{own_tools}"), &server, WINDOW, own_tools)?;
@@ -133,9 +132,11 @@ fn first_request(report: &mut Report<'_>, scratch: &Scratch, place: &Path) -> Re
         let exchanges = server.taken();
         let bytes = exchanges.first().map_or(0, |first| first.request.len());
         report.row(&format!("request of a bare hello{name}"), bytes as f64 / 1_024.0, "KiB", Some(12.0));
-        if own_tools > 0 {
-            let schemas: String =
-                tools(&exchanges)?.iter().map(|tool| tool["function"].to_string()).collect();
+        let listed = tools(&exchanges)?;
+        if own_tools == 0 {
+            others = listed.len();
+        } else {
+            let schemas: String = listed.iter().map(|tool| tool["function"].to_string()).collect();
             let tokens = context::Estimator::default().estimated(&schemas);
             report.row(
                 "schemas that are sent where others wait",
@@ -145,7 +146,7 @@ fn first_request(report: &mut Report<'_>, scratch: &Scratch, place: &Path) -> Re
             );
         }
     }
-    Ok(())
+    Ok(others)
 }
 
 /// The time from the start of `drawloom approve` to the result of the call that waits for it.

@@ -94,6 +94,19 @@ fn what_it_changes_before_its_turn_ends_is_found_and_what_a_person_changes_after
     assert!(project.join("mine.txt").exists() && !project.join("later.txt").exists());
 }
 
+/// A turn in which a command builds over a file of the owner's is shown and taken back.
+fn is_given_back(world: &World) {
+    let project = world.path("project");
+    fs::write(project.join("owner.txt"), "the owner's\n").unwrap();
+    let before = listed(&project);
+    let (code, said) = chat(world, "Do it.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+    let shown = say(world, "/diff").out;
+    assert!(shown.contains("-the owner's") && shown.contains("+built"), "{shown}");
+    say(world, "/undo --files");
+    assert_eq!(listed(&project), before);
+}
+
 #[test]
 fn what_it_changes_while_another_call_writes_is_given_back_too() {
     let command = "until [ -s src.txt ]; do :; done; echo built > owner.txt; echo done; read go";
@@ -105,13 +118,7 @@ fn what_it_changes_while_another_call_writes_is_given_back_too() {
         calls(&json!([look(&json!({"process": 1, "kill": true}))])),
         json!({"text": "Done."}),
     ]);
-    let project = world.path("project");
-    fs::write(project.join("owner.txt"), "the owner's\n").unwrap();
-    let before = listed(&project);
-    let (code, said) = chat(&world, "Do it.");
-    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
-    say(&world, "/undo --files");
-    assert_eq!(listed(&project), before);
+    is_given_back(&world);
 }
 
 #[test]
@@ -126,15 +133,7 @@ fn what_it_changes_once_another_call_has_written_is_its_change() {
         calls(&json!([look(&json!({"process": 1, "kill": true}))])),
         json!({"text": "Done."}),
     ]);
-    let project = world.path("project");
-    fs::write(project.join("owner.txt"), "the owner's\n").unwrap();
-    let before = listed(&project);
-    let (code, said) = chat(&world, "Do it.");
-    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
-    let shown = say(&world, "/diff").out;
-    assert!(shown.contains("-the owner's") && shown.contains("+built"), "{shown}");
-    say(&world, "/undo --files");
-    assert_eq!(listed(&project), before);
+    is_given_back(&world);
 }
 
 /// The first turns of two conversations have one number.
