@@ -34,6 +34,7 @@ mod media;
 mod prepared_request;
 mod previous_request;
 pub mod questions;
+mod recent_requests;
 mod recover;
 pub mod replay;
 mod reported_usage;

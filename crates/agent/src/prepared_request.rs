@@ -1,10 +1,14 @@
 //! A prepared request: its bytes, what they are made of, and the transaction that makes both durable before anything is
 //! sent.
 
+use std::sync::Arc;
+
 use context::body::{self, EarlierRequest};
 use context::manifest::{COUNTED, COUNTED_TEXTS, RequestTarget, VERSION};
 use context::window_beginning::WindowBeginning;
-use context::{Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, TokenBudget, cover, reuse};
+use context::{
+    Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, StoredBody, TokenBudget, cover, reuse,
+};
 use loom::content::NotCanonical;
 use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, NodeId, Op, OriginRole};
 use model::{EncodedRequest, ModelError, Prompt, SiblingSlot, Thinking, ThinkingControl};
@@ -17,6 +21,7 @@ use crate::calibration;
 use crate::call::Call;
 use crate::count_sample::{CountSample, MIN_TOKEN_RATIO};
 use crate::error::AgentError;
+use crate::recent_requests::RecentRequest;
 use crate::request::{AssembledRequest, GenerationRequest, RequestSource, WindowNotice};
 use crate::runtime::Runtime;
 use crate::scoped_counter::{CountingScope, ScopedCounter};
@@ -42,8 +47,8 @@ pub struct PreparedRequest {
     middle: Vec<u8>,
     /// What stands above its cache boundary, as it is kept.
     prefix: Option<Vec<u8>>,
-    /// Bodies its own rests on, which must be kept as long as it is.
-    cited: Vec<Digest>,
+    /// How the bodies are stored that its own rests on: they must be kept as long as it is.
+    rests_on: Vec<StoredBody>,
     /// The newest event before it was put together.
     at: Cursor,
 }
@@ -124,7 +129,7 @@ impl PreparedRequest {
             place,
             middle,
             prefix,
-            cited: rests_on.into_iter().map(|stored| stored.middle).collect(),
+            rests_on,
             at,
         })
     }
@@ -151,15 +156,15 @@ impl PreparedRequest {
         let digest = earlier.manifest;
         let tree = earlier.tree;
         let at = runtime.store.cursor().await?;
-        let (bytes, middle, prefix, cited) = runtime
+        let (bytes, middle, prefix, rests_on) = runtime
             .read(who, tree, {
                 let manifest = manifest.clone();
                 move |rows| {
                     let chain = stored::chain(rows, &manifest)?.unwrap_or_default();
                     let middle = rows.body(manifest.body.middle)?.unwrap_or_default();
                     let prefix = manifest.prefix.map(|digest| rows.body(digest)).transpose()?.flatten();
-                    let cited: Vec<Digest> = chain.iter().skip(1).map(|stored| stored.middle).collect();
-                    Ok((rows.manifest(digest)?.unwrap_or_default(), middle, prefix, cited))
+                    let rests_on: Vec<StoredBody> = chain.into_iter().skip(1).collect();
+                    Ok((rows.manifest(digest)?.unwrap_or_default(), middle, prefix, rests_on))
                 }
             })
             .await?;
@@ -191,7 +196,7 @@ impl PreparedRequest {
             place: earlier.place.clone(),
             middle,
             prefix,
-            cited,
+            rests_on,
             manifest,
             at,
         })
@@ -245,7 +250,7 @@ impl PreparedRequest {
                 .cloned()
                 .map(HashedBytes::new)
                 .collect(),
-            cited: self.cited.clone(),
+            cited: self.rests_on.iter().map(|stored| stored.middle).collect(),
             reservation,
         };
         let guards = guards.to_vec();
@@ -257,7 +262,24 @@ impl PreparedRequest {
             prepared_at: Some(self.at),
             ..AttachedWrites::nothing()
         };
-        runtime.apply_rows(who, row.tree, with).await?;
+        if let Err(error) = runtime.apply_rows(who, row.tree, with).await {
+            // What it rests on may be gone.
+            runtime.recent_requests.remove(row.tree);
+            return Err(error);
+        }
+        // One that is sent again has no prefix of its own at hand.
+        if self.assembled.prefix.is_some() == self.prefix.is_some() {
+            let body = [&self.manifest.body].into_iter().chain(&self.rests_on);
+            runtime.recent_requests.keep(RecentRequest {
+                tree: row.tree,
+                at: self.at,
+                digest: self.digest,
+                manifest: Arc::new(self.manifest.clone()),
+                chain: body.cloned().collect(),
+                body: self.encoded.body().clone(),
+                prefix: self.assembled.prefix.clone(),
+            });
+        }
         Ok(StartedGeneration { row, claim, guards })
     }
 

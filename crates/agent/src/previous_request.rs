@@ -3,32 +3,51 @@
 //! It is found on the way from the place that is asked from to the top, so that a request on another branch goes on
 //! from what was sent there, and after a restart of the process from what was sent before it.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use context::{Manifest, Prefix, Previous, Source, StoredBody, TargetModel, activation};
 use loom::{Answers, Digest, Millis, NodeId, PositionId, RowError, TreeReader};
 
+use crate::recent_requests::RecentRequest;
 use crate::stored::{self, ResponseMeta};
 
 /// An earlier request on the path.
 pub(crate) struct PreviousRequest {
     pub(crate) digest: Digest,
-    pub(crate) manifest: Manifest,
+    pub(crate) manifest: Arc<Manifest>,
     at: Millis,
     /// Tokens of it and its answer.
     used: u64,
     /// Its body and those that rests on; none where a part is not there any more.
-    pub(crate) stored: Option<(Vec<StoredBody>, Vec<u8>)>,
+    pub(crate) stored: Option<(Vec<StoredBody>, Bytes)>,
     prefix: Option<Prefix>,
 }
 
 impl PreviousRequest {
-    /// The nearest one at or above a position, however many results and texts stand between.
-    pub(crate) fn read(rows: &dyn TreeReader, parent: PositionId) -> Result<Option<Self>, RowError> {
+    /// The nearest one at or above a position, however many results and texts stand between. What is known of it is not
+    /// read again.
+    pub(crate) fn read(
+        rows: &dyn TreeReader,
+        parent: PositionId,
+        recent: Option<&RecentRequest>,
+    ) -> Result<Option<Self>, RowError> {
         for answer in Answers::new(rows, parent) {
             let answer = answer?;
             let Some(generation) = rows.generation(answer.generation)? else { continue };
+            if let Some(recent) = recent.filter(|recent| recent.digest == generation.manifest) {
+                return Ok(Some(Self {
+                    digest: recent.digest,
+                    manifest: Arc::clone(&recent.manifest),
+                    at: answer.created_at,
+                    used: used(rows, answer.node)?.unwrap_or(recent.manifest.tokens),
+                    stored: Some((recent.chain.clone(), recent.body.clone())),
+                    prefix: recent.prefix.clone(),
+                }));
+            }
             let Some(manifest) = stored::manifest(rows, generation.manifest)? else { continue };
             let stored = match stored::chain(rows, &manifest)? {
-                Some(chain) => stored::rebuilt(rows, &chain)?.map(|body| (chain, body)),
+                Some(chain) => stored::rebuilt(rows, &chain)?.map(|body| (chain, body.into())),
                 None => None,
             };
             let prefix = match manifest.prefix {
@@ -37,7 +56,7 @@ impl PreviousRequest {
                 None => None,
             };
             let used = used(rows, answer.node)?.unwrap_or(manifest.tokens);
-            let (digest, at) = (generation.manifest, answer.created_at);
+            let (digest, at, manifest) = (generation.manifest, answer.created_at, Arc::new(manifest));
             return Ok(Some(Self { digest, manifest, at, used, stored, prefix }));
         }
         Ok(None)

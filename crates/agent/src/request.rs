@@ -25,6 +25,7 @@ use crate::error::AgentError;
 use crate::given_back;
 use crate::media::StoredMedia;
 use crate::previous_request::PreviousRequest;
+use crate::recent_requests::RecentRequest;
 use crate::request_permit;
 use crate::runtime::Runtime;
 use crate::variant::RequestVariant;
@@ -166,8 +167,10 @@ impl GenerationRequest {
                     let stored = StoredMedia::of(Arc::clone(&runtime.home));
                     let given_back =
                         given_back::of_tree(runtime, who, self.tree, path.workspace.as_deref()).await?;
+                    let recent = runtime.recent_request(who, self.tree).await?;
                     let read = move |rows: &dyn TreeReader| {
-                        path.read(rows, (target, way, given_back), budget, now, (&fit, &stored))
+                        let base = recent.as_deref();
+                        path.read(rows, base, (target, way, given_back), budget, now, (&fit, &stored))
                     };
                     let read = runtime.read(who, self.tree, read).await?;
                     let (assembled, place, base) = (read.assembled?, Some(read.place), read.base);
@@ -238,6 +241,7 @@ impl PathRequest {
     fn read(
         &self,
         rows: &dyn TreeReader,
+        recent: Option<&RecentRequest>,
         (target, way, given_back): (TargetModel, ContinuationForm, Vec<GivenBackFiles>),
         budget: TokenBudget,
         now: Millis,
@@ -250,7 +254,7 @@ impl PathRequest {
         let (view, from) = (self.view.clone(), self.from);
         let parent_node = resolve::shown(rows, &view, parent)?;
         let place = GenerationPlace { view: view.clone(), parent, parent_node };
-        let base = PreviousRequest::read(rows, parent)?;
+        let base = PreviousRequest::read(rows, parent, recent)?;
         let (context, instruction) = (self.context.clone(), self.instruction.clone());
         // What is pruned leaves the context, and with it what stands below.
         if let Some(refusal) = request_permit::hidden(rows, parent, &[&context[..], &instruction].concat())? {

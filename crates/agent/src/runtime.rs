@@ -17,6 +17,7 @@ use crate::call::Call;
 use crate::error::AgentError;
 use crate::fallback::Fallbacks;
 use crate::lasting_rules::LastingRules;
+use crate::recent_requests::RecentRequests;
 use crate::spend::{SpendLimiter, TurnSpending};
 use crate::turn_bounds::TurnBounds;
 
@@ -49,6 +50,7 @@ pub struct Runtime {
     pub fallbacks: Fallbacks,
     /// Rules that answers give for good.
     pub rules: LastingRules,
+    pub recent_requests: Arc<RecentRequests>,
 }
 
 impl Runtime {
@@ -76,6 +78,7 @@ impl Runtime {
             spend: Arc::default(),
             fallbacks: Fallbacks::default(),
             rules: LastingRules::default(),
+            recent_requests: Arc::default(),
         }
     }
 

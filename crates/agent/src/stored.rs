@@ -203,13 +203,13 @@ pub fn body(rows: &dyn TreeReader, manifest: &Manifest) -> Result<Option<Vec<u8>
 
 /// The body at the beginning of a chain, put together from the full copy upwards.
 pub fn rebuilt(rows: &dyn TreeReader, chain: &[StoredBody]) -> Result<Option<Vec<u8>>, RowError> {
-    let mut body: Option<Vec<u8>> = None;
-    for stored in chain.iter().rev() {
+    let mut parts = Vec::with_capacity(chain.len());
+    for stored in chain {
         let Some(middle) = rows.body(stored.middle)? else { return Ok(None) };
-        let whole = context::body::rebuild(stored, &middle, body.as_deref());
-        body = Some(whole.map_err(|error| RowError::Store(Box::new(error)))?);
+        parts.push((stored, middle));
     }
-    Ok(body)
+    let body = context::body::rebuild(&parts);
+    body.map(Some).map_err(|error| RowError::Store(Box::new(error)))
 }
 
 /// What a stored response says.

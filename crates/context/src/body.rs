@@ -79,24 +79,30 @@ pub fn store<'b>(body: &'b [u8], base: Option<EarlierRequest<'_>>) -> (StoredBod
     (stored, middle)
 }
 
-/// Puts a body together again. `base` is the body its delta names.
+/// Puts a body together again from its middle and those of the bodies it rests on, the full copy last.
 ///
 /// # Errors
-/// [`BodyMismatch`] when the result does not have the digest it should.
-pub fn rebuild(stored: &StoredBody, middle: &[u8], base: Option<&[u8]>) -> Result<Vec<u8>, BodyMismatch> {
-    let mismatch = BodyMismatch { expected: stored.sha256 };
-    let body = match (&stored.delta, base) {
-        (None, _) => middle.to_vec(),
-        (Some(delta), Some(base)) => {
-            let prefix = usize::try_from(delta.prefix).ok().and_then(|len| base.get(..len));
-            let from = base.len().checked_sub(usize::try_from(delta.suffix).unwrap_or(usize::MAX));
-            let suffix = from.and_then(|from| base.get(from..));
-            let (Some(prefix), Some(suffix)) = (prefix, suffix) else { return Err(mismatch) };
-            [prefix, middle, suffix].concat()
+/// [`BodyMismatch`] when the result does not have the digest it should: what lies between is not hashed.
+pub fn rebuild(parts: &[(&StoredBody, Vec<u8>)]) -> Result<Vec<u8>, BodyMismatch> {
+    let mut body = Vec::new();
+    for (stored, middle) in parts.iter().rev() {
+        body = match &stored.delta {
+            None => middle.clone(),
+            Some(delta) => {
+                let prefix = usize::try_from(delta.prefix).ok().and_then(|len| body.get(..len));
+                let from = body.len().checked_sub(usize::try_from(delta.suffix).unwrap_or(usize::MAX));
+                let suffix = from.and_then(|from| body.get(from..));
+                let parts = prefix.zip(suffix).ok_or(BodyMismatch { expected: stored.sha256 })?;
+                [parts.0, middle, parts.1].concat()
+            }
+        };
+    }
+    match parts.first() {
+        Some((stored, _)) if Digest::of(&body) != stored.sha256 => {
+            Err(BodyMismatch { expected: stored.sha256 })
         }
-        (Some(_), None) => return Err(mismatch),
-    };
-    if Digest::of(&body) == stored.sha256 { Ok(body) } else { Err(mismatch) }
+        _ => Ok(body),
+    }
 }
 
 #[cfg(test)]
@@ -107,14 +113,22 @@ mod tests {
     proptest! {
         #[test]
         fn a_body_comes_back_byte_for_byte(bodies in prop::collection::vec("[ab]{0,40}", 1..60)) {
-            let mut last: Option<(Digest, StoredBody, Vec<u8>)> = None;
+            // The newest first.
+            let mut chain: Vec<(StoredBody, Vec<u8>)> = Vec::new();
+            let mut last = None;
             for (turn, body) in bodies.iter().enumerate() {
-                let base = last.as_ref().map(|(manifest, stored, body)| EarlierRequest { manifest: *manifest, stored, body });
+                let base = last.zip(chain.first());
+                let base = base.map(|((manifest, body), (stored, _))| EarlierRequest { manifest, stored, body });
                 let (stored, middle) = store(body.as_bytes(), base);
-                let rebuilt = rebuild(&stored, middle, last.as_ref().map(|(_, _, body)| body.as_slice())).unwrap();
-                prop_assert_eq!(&rebuilt, body.as_bytes());
-                prop_assert!(stored.delta.as_ref().is_none_or(|delta| delta.hops < MAX_HOPS));
-                last = Some((Digest::of(&turn.to_be_bytes()), stored, rebuilt));
+                let middle = middle.to_vec();
+                if stored.delta.is_none() {
+                    chain.clear();
+                }
+                chain.insert(0, (stored, middle));
+                let parts: Vec<_> = chain.iter().map(|(stored, middle)| (stored, middle.clone())).collect();
+                prop_assert_eq!(&rebuild(&parts).unwrap(), body.as_bytes());
+                prop_assert!(chain.len() <= MAX_HOPS as usize);
+                last = Some((Digest::of(&turn.to_be_bytes()), body.as_bytes()));
             }
         }
     }
@@ -130,9 +144,17 @@ mod tests {
 
     #[test]
     fn a_wrong_middle_is_found() {
-        let (stored, middle) = store(b"abcdef", None);
-        let mut wrong = middle.to_vec();
-        wrong[0] ^= 1;
-        assert!(rebuild(&stored, &wrong, None).is_err());
+        let first = b"{\"prompt\":\"once upon a time\"}";
+        let (full, whole) = store(first, None);
+        let base = EarlierRequest { manifest: Digest::ZERO, stored: &full, body: first };
+        let (delta, middle) = store(b"{\"prompt\":\"once upon a time it rained\"}", Some(base));
+        let parts = [(&delta, middle.to_vec()), (&full, whole.to_vec())];
+        assert!(rebuild(&parts).is_ok(), "the control");
+        for part in 0..parts.len() {
+            let mut wrong = parts.clone();
+            wrong[part].1[0] ^= 1;
+            assert!(rebuild(&wrong).is_err(), "{part}");
+        }
+        assert!(rebuild(&parts[..1]).is_err(), "without what it rests on");
     }
 }

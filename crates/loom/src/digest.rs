@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use data_encoding::HEXLOWER;
+use ring::digest::{Context, SHA256, digest};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use crate::id::PositionId;
 
@@ -19,23 +19,34 @@ impl Digest {
 
     /// SHA-256 of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
+        Self::taken(&digest(&SHA256, bytes))
     }
 
     /// SHA-256 over length-prefixed parts behind a domain, so that no two lists of parts share an input.
     pub(crate) fn of_parts(domain: &str, parts: &[&[u8]]) -> Self {
-        let mut hasher = Sha256::new();
+        let mut hasher = DigestWriter::default();
         for part in std::iter::once(domain.as_bytes()).chain(parts.iter().copied()) {
-            hasher.update((part.len() as u64).to_be_bytes());
+            hasher.update(&(part.len() as u64).to_be_bytes());
             hasher.update(part);
         }
-        Self(hasher.finalize().into())
+        hasher.digest()
+    }
+
+    fn taken(taken: &ring::digest::Digest) -> Self {
+        let mut digest = Self::ZERO;
+        digest.0.copy_from_slice(taken.as_ref());
+        digest
     }
 }
 
 /// SHA-256 of parts that come one after another.
-#[derive(Default)]
-pub(crate) struct DigestWriter(Sha256);
+pub(crate) struct DigestWriter(Context);
+
+impl Default for DigestWriter {
+    fn default() -> Self {
+        Self(Context::new(&SHA256))
+    }
+}
 
 impl DigestWriter {
     pub(crate) fn update(&mut self, bytes: &[u8]) {
@@ -43,7 +54,7 @@ impl DigestWriter {
     }
 
     pub(crate) fn digest(self) -> Digest {
-        Digest(self.0.finalize().into())
+        Digest::taken(&self.0.finish())
     }
 }
 
@@ -95,12 +106,11 @@ pub struct PathDigest(pub u128);
 impl PathDigest {
     /// The term of one text at one position: the first 16 bytes of SHA-256(position ‖ folded text).
     pub fn term(position: PositionId, text: &str) -> Self {
-        let mut hasher = Sha256::new();
-        hasher.update(position.to_bytes());
+        let mut hasher = DigestWriter::default();
+        hasher.update(&position.to_bytes());
         hasher.update(text::fold::folded(text).as_bytes());
-        let full: [u8; 32] = hasher.finalize().into();
         let mut first = [0; 16];
-        first.copy_from_slice(&full[..16]);
+        first.copy_from_slice(&hasher.digest().0[..16]);
         Self(u128::from_be_bytes(first))
     }
 

@@ -3,7 +3,7 @@
 //! They come from a hash of the ULID, whose own beginning is a time and would be the same for hours
 //! (spec: loom §7). A store takes the first candidate that is free in the tree, once, at creation.
 
-use sha2::{Digest as _, Sha256};
+use crate::digest::Digest;
 
 /// Crockford's base 32, lower case: no i, l, o, u.
 pub const ALPHABET: &str = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -37,7 +37,7 @@ pub fn normalise(text: &str) -> String {
 }
 
 fn encoded(id: [u8; 16]) -> String {
-    let hash: [u8; 32] = Sha256::digest(id).into();
+    let hash = Digest::of(&id).0;
     let mut out = String::with_capacity(LONGEST);
     let (mut bits, mut held) = (0_u32, 0_u32);
     // 17 bytes hold the 26 characters of 5 bits.

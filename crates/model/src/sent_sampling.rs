@@ -1,6 +1,7 @@
 //! The sampling that the body of a request says, in any dialect: one leaves out what it has no field for, or what its
 //! model does not take.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::dialect::DialectName;
@@ -24,25 +25,60 @@ impl SentSampling {
     /// # Errors
     /// When it is no JSON.
     pub fn read(dialect: DialectName, body: &[u8]) -> serde_json::Result<Self> {
-        let body: Value = serde_json::from_slice(body)?;
-        let body = if dialect == DialectName::Gemini { &body["generationConfig"] } else { &body };
-        let first = |names: &[&str]| names.iter().find_map(|name| body.get(name));
-        let share = |names: &[&str]| first(names).and_then(Value::as_f64);
-        let limit = first(&["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"]);
-        let stop = match first(&["stop", "stop_sequences", "stopSequences"]) {
-            Some(Value::String(stop)) => vec![stop.clone()],
+        let members: SamplingMembers = serde_json::from_slice(body)?;
+        let members = match dialect {
+            DialectName::Gemini => members
+                .generation_config
+                .map_or_else(|| Ok(SamplingMembers::default()), serde_json::from_value)?,
+            _ => members,
+        };
+        let limits = [
+            members.max_tokens,
+            members.max_completion_tokens,
+            members.max_output_tokens,
+            members.most_tokens,
+        ];
+        let stops = [members.stop, members.stop_sequences, members.stops];
+        let stop = match stops.into_iter().flatten().next() {
+            Some(Value::String(stop)) => vec![stop],
             Some(Value::Array(stops)) => stops.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             _ => Vec::new(),
         };
+        let share = |member: Option<Value>| member.as_ref().and_then(Value::as_f64);
+        let limit = limits.into_iter().flatten().next().as_ref().and_then(Value::as_u64);
         Ok(Self {
-            temperature: share(&["temperature"]),
-            top_p: share(&["top_p", "topP"]),
-            min_p: share(&["min_p"]),
-            seed: first(&["seed"]).and_then(Value::as_i64),
-            max_tokens: limit.and_then(Value::as_u64).and_then(|limit| u32::try_from(limit).ok()),
+            temperature: share(members.temperature),
+            top_p: share(members.top_p.or(members.nucleus)),
+            min_p: share(members.min_p),
+            seed: members.seed.as_ref().and_then(Value::as_i64),
+            max_tokens: limit.and_then(|limit| u32::try_from(limit).ok()),
             stop,
         })
     }
+}
+
+/// The members of a body that say its sampling, in every dialect's names. What else stands in it is passed over: a
+/// conversation is long.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SamplingMembers {
+    temperature: Option<Value>,
+    top_p: Option<Value>,
+    #[serde(rename = "topP")]
+    nucleus: Option<Value>,
+    min_p: Option<Value>,
+    seed: Option<Value>,
+    max_tokens: Option<Value>,
+    max_completion_tokens: Option<Value>,
+    max_output_tokens: Option<Value>,
+    #[serde(rename = "maxOutputTokens")]
+    most_tokens: Option<Value>,
+    stop: Option<Value>,
+    stop_sequences: Option<Value>,
+    #[serde(rename = "stopSequences")]
+    stops: Option<Value>,
+    #[serde(rename = "generationConfig")]
+    generation_config: Option<Value>,
 }
 
 #[cfg(test)]

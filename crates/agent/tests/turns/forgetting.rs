@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use drawloom_agent::AgentError;
+use drawloom_agent::{AgentError, stored};
 use loom::plan::{NewText, Request};
 use loom::{Author, Millis, Op, Role, Trust, ViewName};
-use model::Clock;
+use model::script::ScriptOptions;
+use model::{Clock, Model, ScriptModel};
 use store::{AttachedWrites, Forget, ForgottenPlace, GenerationState, Ids};
 
 use crate::support::{FIRST, Gated, House, REST, WHO};
@@ -102,4 +103,27 @@ async fn what_is_written_between_two_looks_is_looked_for_again() {
     assert_eq!((asked.load(Ordering::SeqCst), nodes), (2, 2));
     assert!(done.unfinished.is_empty(), "{done:?}");
     assert!(forgetting.runtime.forget_preview(&WHO, &what).await.unwrap().is_empty());
+}
+
+/// A process goes on from the request it made last without reading it again: not from one that held what is forgotten.
+#[tokio::test]
+async fn a_request_rests_on_none_that_was_forgotten_since() {
+    let house = House::new();
+    let (talking, forgetting) = (house.process("chat"), house.process("forget"));
+    let lines = "{\"text\":\"Yes.\"}\n".repeat(3);
+    let model: Arc<dyn Model> =
+        Arc::new(ScriptModel::from_text("script", &lines, ScriptOptions::default()).unwrap());
+    for said in ["Tell me of the sea and its tides.".repeat(20), "the marzipan crocodile".to_owned()] {
+        assert!(within(talking.say(&model, &said)).await.unwrap().reply.unwrap().error.is_none());
+    }
+    forgetting.runtime.forget(&WHO, &Forget::Text("marzipan".to_owned())).await.unwrap();
+    let reply = within(talking.say(&model, "And now?")).await.unwrap().reply.unwrap();
+    assert!(reply.error.is_none(), "{:?}", reply.error);
+    let read = move |rows: &dyn loom::TreeReader| {
+        let manifest = stored::manifest(rows, reply.manifest)?.unwrap();
+        stored::body(rows, &manifest)
+    };
+    let body = talking.runtime.read(&WHO, talking.enter().await.tree, read).await.unwrap();
+    let body = String::from_utf8(body.expect("all parts of it are there")).unwrap();
+    assert!(body.contains("And now?") && !body.contains("marzipan"), "{body}");
 }

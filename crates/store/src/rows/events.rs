@@ -1,11 +1,11 @@
 //! Events as rows, in the order of commits.
 
-use loom::{GenerationId, OpKind, Seq, Slot};
+use loom::{GenerationId, OpKind, Seq, Slot, TreeId};
 
 use super::bytes::{In, Out};
 use super::cell::view_name;
 use super::codes::Code;
-use super::trees::seen;
+use super::trees::{self, seen};
 use crate::db::{Db, TreeKey, bytes_of, get, signed, unsigned};
 use crate::engine::{Lock, NONE, params};
 use crate::error::StoreError;
@@ -59,6 +59,16 @@ pub(crate) fn removed_since(db: &Db<'_>, tree: TreeKey, cursor: Cursor) -> Resul
     Ok(found.unwrap_or_default())
 }
 
+/// As [`crate::Store::removed_since`].
+pub(crate) fn removed_from(
+    db: &Db<'_>,
+    who: &Principal,
+    tree: TreeId,
+    cursor: Cursor,
+) -> Result<bool, StoreError> {
+    removed_since(db, trees::find(db, who, tree)?.key, cursor)
+}
+
 /// As [`crate::Store::events_after`].
 pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -> Result<Events, StoreError> {
     let from = i64::try_from(after.0).unwrap_or(i64::MAX);
@@ -73,7 +83,7 @@ pub(crate) fn after(db: &Db<'_>, who: &Principal, after: Cursor, limit: usize) -
     let events = db.all(&sql, (param, from, super::reader::limit_of(limit)), |row| {
         Ok(StoreEvent {
             cursor: Cursor(unsigned(row, 0)?),
-            tree: loom::TreeId::from_bytes(crate::db::id16(row, 1)?),
+            tree: TreeId::from_bytes(crate::db::id16(row, 1)?),
             what: read(db, TreeKey(get(row, 3)?), bytes_of(row, 2)?)?,
         })
     })?;
@@ -90,7 +100,7 @@ pub(crate) fn shared(db: &Db<'_>, after: Option<Cursor>, limit: usize) -> Result
     let events = db.all(sql, (signed(after.0)?, super::reader::limit_of(limit)), |row| {
         let event = StoreEvent {
             cursor: Cursor(unsigned(row, 0)?),
-            tree: loom::TreeId::from_bytes(crate::db::id16(row, 1)?),
+            tree: TreeId::from_bytes(crate::db::id16(row, 1)?),
             what: read(db, TreeKey(get(row, 3)?), bytes_of(row, 2)?)?,
         };
         Ok(SharedEvent { event, session: get(row, 4)? })

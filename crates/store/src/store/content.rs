@@ -150,6 +150,9 @@ forward! {
     /// [`StoreError::Malformed`] when it covers operations the tree does not have, or is not signed by its key.
     write fn add_seal(tree: TreeId, seal: Seal) -> () = trees::add_seal(tree, &seal);
 
+    /// Whether something of a tree was removed for good after an event, or may have been.
+    read fn removed_since(tree: TreeId, cursor: Cursor) -> bool = events::removed_from(tree, cursor);
+
     /// Events after a cursor, at most `limit`.
     read fn events_after(after: Cursor, limit: usize) -> Events = events::after(after, limit);
 }
