@@ -68,11 +68,13 @@ pub(crate) struct Answer {
     /// One of the question's words; none where it was denied.
     pub(crate) word: Option<String>,
     pub(crate) reason: Option<String>,
+    /// Who answered; none where nobody was asked.
+    pub(crate) by: Option<String>,
 }
 
 impl Answer {
     fn denied(reason: &str) -> Self {
-        Self { decision: Decision::Denied, word: None, reason: Some(reason.to_owned()) }
+        Self { decision: Decision::Denied, word: None, reason: Some(reason.to_owned()), by: None }
     }
 }
 
@@ -195,8 +197,9 @@ impl Runtime {
         };
         standing.is_answered = true;
         let (said, why) = (word.clone(), reason.clone());
+        let who = Some(by.clone());
         call.events.emit(SessionEvent::Answered { question: id, decision, word: said, by, reason: why });
-        Ok(Answer { decision, word, reason })
+        Ok(Answer { decision, word, reason, by: who })
     }
 
     /// The answer of a question, once it has one: whoever answers, and wherever, it is an event of the store.

@@ -113,9 +113,21 @@ async fn a_call_that_runs_does_not_wait_for_an_answer_about_another() {
         if ended == [0]
             && let Some(question) = waits.take()
         {
-            let denied = process.runtime.answer_question(&WHO, question, Decision::Denied, (None, None));
-            denied.await.unwrap();
+            let why = (None, Some("not that one".to_owned()));
+            process.runtime.answer_question(&WHO, question, Decision::Denied, why).await.unwrap();
         }
     }
     assert_eq!(ended, [0, 1]);
+    // What a person decided stands on the tree; what no one was asked about does not.
+    let remarks = process.runtime.read(&WHO, process.enter().await.tree, |rows| {
+        let texts = rows.annotations(None)?.into_iter().map(|remark| rows.node(remark.id.original()));
+        texts.collect::<Result<Vec<_>, _>>()
+    });
+    let said: Vec<String> =
+        remarks.await.unwrap().into_iter().flatten().map(|row| row.node.text().into_owned()).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].starts_with("read, call 2: denied by ") && said[0].ends_with(": not that one"),
+        "{said:?}"
+    );
 }

@@ -4,9 +4,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use loom::Trust;
+use loom::plan::NewText;
+use loom::{Author, NodeId, Op, Trust};
 use policy::{Attendance, Decision as PolicyDecision, LastingAnswers, Permission, SessionFacts, SessionType};
-use store::Principal;
+use store::{AttachedWrites, CallId, Principal};
 use tools::{CheckedCall, ToolOutput};
 
 use super::Turn;
@@ -26,6 +27,7 @@ pub(super) struct DeniedCalls(HashSet<(String, String)>);
 
 /// A call that is about to run.
 pub(super) struct ProposedCall<'a> {
+    pub(super) id: CallId,
     pub(super) tool: &'a str,
     pub(super) checked: &'a Arc<CheckedCall>,
     /// The lowest trust its request sent.
@@ -54,7 +56,7 @@ impl Turn<'_> {
         denied: &mut DeniedCalls,
         call: ProposedCall<'_>,
     ) -> Result<Permit, AgentError> {
-        let ProposedCall { tool, checked, trust, outside } = call;
+        let ProposedCall { id, tool, checked, trust, outside } = call;
         let refused =
             |why: &str| Ok(Permit::Refused(ToolOutput::denied(format!("{tool} was not run: {why}"))));
         if let Some(why) = on_disk(checked, CheckedCall::plan_mode_refusal).await {
@@ -122,7 +124,11 @@ impl Turn<'_> {
         let text = [asks.as_str()].into_iter().chain(about).collect::<Vec<_>>().join("\n");
         let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
         let question = Question { kind: QuestionKind::Approval, text, answers };
-        let Answer { decision, word, reason } = self.runtime.ask(&asker, question).await?;
+        let Answer { decision, word, reason, by } = self.runtime.ask(&asker, question).await?;
+        if let Some(by) = by {
+            let said = decided(tool, id.number, decision, (word.as_deref(), reason.as_deref()), &by);
+            self.record_decision(site, id.answer, &said).await?;
+        }
         if decision == Decision::Denied {
             denied.0.insert(key);
             let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
@@ -153,6 +159,21 @@ impl Turn<'_> {
             self.remember(checked.session(), &word, lasting).await;
         }
         Ok(if checked.shows_difference() { Permit::Approved } else { Permit::Allowed })
+    }
+
+    /// Writes down on the tree what a person decided, as a remark on the answer that calls (spec: agent §4).
+    async fn record_decision(
+        &self,
+        site: &CallSite<'_>,
+        answer: NodeId,
+        said: &str,
+    ) -> Result<(), AgentError> {
+        let said = self.runtime.masker.mask_entering(said).text.into_owned();
+        let op = Op::Annotate { position: answer.as_position(), text: NewText::owner(said, None) };
+        let with = AttachedWrites { guards: vec![site.held.guard()], ..AttachedWrites::nothing() };
+        let writer = (&Principal::Owner, &Author::owner(), Trust::Owner);
+        let written = self.runtime.change_as(writer, site.tree, site.view, op, with).await;
+        self.named(site.held, written).await.map(drop)
     }
 
     /// What was allowed before in this session, and for good since the configuration was read. What cannot be read
@@ -186,6 +207,23 @@ impl Turn<'_> {
         };
         told.into_iter().for_each(|told| self.log.push(SessionEvent::notice(told)));
     }
+}
+
+/// What was decided of a call of an answer, counted from 0, and by whom.
+fn decided(
+    tool: &str,
+    number: u32,
+    decision: Decision,
+    (word, reason): (Option<&str>, Option<&str>),
+    by: &str,
+) -> String {
+    let decision = match decision {
+        Decision::Approved => "allowed",
+        Decision::Denied => "denied",
+    };
+    let word = word.map_or_else(String::new, |word| format!(" ({word})"));
+    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("{tool}, call {}: {decision}{word} by {by}{reason}", number + 1)
 }
 
 /// Words that a question takes, and a line of each that says what is remembered of it.

@@ -174,7 +174,9 @@ impl Turn<'_> {
                     Ok(checked) => {
                         let checked = if site.config.plan { checked.in_plan_mode() } else { checked };
                         let checked = Arc::new(checked);
+                        let id = CallId { answer, number: asked.number };
                         let proposed = ProposedCall {
+                            id,
                             tool: &asked.tool,
                             checked: &checked,
                             trust,
@@ -203,7 +205,6 @@ impl Turn<'_> {
                             last = self.keep(place, (last, trust), (answer, &asked), told, None).await?;
                             continue;
                         }
-                        let id = CallId { answer, number: asked.number };
                         let claim = self.start(site, id).await?;
                         limits.last_call = Some(LastCall { id, trust, part_of });
                         let guards = [site.held.guard()];
