@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "an attacker is not bound to safe calls")]
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
@@ -26,6 +27,10 @@ pub(crate) fn attempt(name: &str) -> bool {
         "udp" => send_datagram("127.0.0.1", port("UDP")),
         "udp6" => send_datagram("::1", port("UDP6")),
         "unix" => UnixStream::connect(format!("{}/socket", target("OUTSIDE"))).is_ok(),
+        "answer-by-socket" => UnixStream::connect(format!("{}/run/socket", target("OWNER_HOME"))).is_ok(),
+        "push-answer" => {
+            OpenOptions::new().read(true).write(true).open("/dev/tty").is_ok_and(|terminal| types(&terminal))
+        }
         "unix-in-cache" => UnixStream::connect(format!("{}/socket", target("CACHE"))).is_ok(),
         "unix-datagram" => unix_datagram(),
         "unix-raw" => unix_raw(&format!("{}/datagrams", target("OUTSIDE"))),
@@ -333,7 +338,7 @@ fn outlasts_counts() -> bool {
     true
 }
 
-/// Makes this process the leader of a session with a terminal.
+/// Makes this process the leader of a session with a terminal, at which `y` was typed.
 pub(crate) fn take_terminal() -> [File; 2] {
     let ours = OpenOptions::new().read(true).write(true).open("/dev/ptmx").expect("a terminal");
     let zero: libc::c_int = 0;
@@ -348,11 +353,16 @@ pub(crate) fn take_terminal() -> [File; 2] {
     let theirs = unsafe { <File as std::os::fd::FromRawFd>::from_raw_fd(theirs) };
     // SAFETY: the terminal is open.
     assert_eq!(unsafe { libc::ioctl(theirs.as_raw_fd(), libc::TIOCSCTTY, 0) }, 0, "a session of its own");
+    (&ours).write_all(b"y\n").expect("an answer");
     [ours, theirs]
 }
 
 fn type_into_terminal() -> bool {
     let Ok(terminal) = OpenOptions::new().read(true).write(true).open("/dev/ptmx") else { return false };
+    types(&terminal)
+}
+
+fn types(terminal: &File) -> bool {
     // SAFETY: the terminal is open, the byte lives as long as the call.
-    unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSTI, [b'x'].as_ptr()) == 0 }
+    unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSTI, [b'y'].as_ptr()) == 0 }
 }

@@ -34,6 +34,12 @@ fn main() -> ExitCode {
             let _terminal = attempts::take_terminal();
             print(&supervise(run, weaker));
         }
+        [_, "freely-at-terminal", line] => {
+            let _terminal = attempts::take_terminal();
+            let ended = std::process::Command::new("/bin/sh").args(["-c", line]).status();
+            // Before the terminal is closed, which hangs up.
+            std::process::exit(i32::from(!ended.unwrap().success()));
+        }
         [_, "cancel", run] => print(&cancel_at_output(run)),
         [_, "cancel-at-once", run] => print(&cancel_at_once(run)),
         [_, "stall", run] => print(&stall(run, false)),

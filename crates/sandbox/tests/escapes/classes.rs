@@ -2,9 +2,11 @@
 
 use drawloom_sandbox::Level;
 
+use crate::answering::ANSWERING;
+use crate::matrix::{every_attempt, must_hold};
 use crate::rows;
 use crate::world::User;
-use crate::{all_are_held, succeeds};
+use crate::{all_are_held, succeeds, succeeds_freely};
 
 #[test]
 fn keys_and_environment_are_not_reached() {
@@ -116,10 +118,27 @@ fn terminal_at_partial() {
     all_are_held("terminal", rows::TERMINAL, Level::Partial);
 }
 
-/// Kernels of 6.1, 6.8 and 6.15 have these versions of Landlock.
+#[test]
+fn no_command_answers_a_question_of_its_own() {
+    all_are_held("answering", ANSWERING, Level::Full);
+}
+
+#[test]
+fn no_command_answers_a_question_of_its_own_at_partial() {
+    all_are_held("answering", ANSWERING, Level::Partial);
+}
+
+/// What needs no wall: what a command left is looked after, and ended.
+#[test]
+fn without_walls_the_protected_set_is_given_back_and_nothing_outlives_its_command() {
+    all_are_held("protected set", rows::PROTECTED, Level::None);
+    all_are_held("outliving", rows::OUTLIVING, Level::None);
+}
+
+/// Kernels of 6.1 and 6.15 have these versions of Landlock.
 #[test]
 fn older_kernels_hold_files_and_network_at_partial() {
-    for version in ["landlock=2", "landlock=4", "landlock=7"] {
+    for version in ["landlock=2", "landlock=7"] {
         for (class, rows) in [("outside", rows::OUTSIDE), ("network", rows::NETWORK), ("home", rows::HOME)] {
             let rows = rows.iter().filter(|row| row.partial.is_none());
             for (user, row) in rows.flat_map(|row| User::all().into_iter().map(move |user| (user, row))) {
@@ -128,4 +147,18 @@ fn older_kernels_hold_files_and_network_at_partial() {
             }
         }
     }
+}
+
+/// Every class as the user that a person is. A kernel of 6.8 has this version of Landlock.
+#[test]
+fn a_kernel_of_long_support_holds_every_class_at_partial() {
+    let user = *User::all().last().unwrap();
+    let mut wrong = Vec::new();
+    for (class, row) in every_attempt().filter(|(_, row)| must_hold(row, Level::Partial, &["landlock=4"])) {
+        let (succeeded, outcome) = succeeds(row, user, Level::Partial, &["landlock=4"]);
+        if succeeded && succeeds_freely(row, user) {
+            wrong.push(format!("{class}, {}, {user:?}: {outcome:?}", row.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, in its helpers too, and says what it could not run"
 )]
 
+mod answering;
 mod caches;
 mod classes;
 mod closed_folders;
@@ -25,8 +26,8 @@ mod sessions;
 mod supervision;
 mod world;
 
-use drawloom_sandbox::{Ending, Level, Limits, Outcome, RootAccess};
-use rows::Row;
+use drawloom_sandbox::{Ending, Level, Limits, Notice, Outcome, RootAccess};
+use rows::{Row, differs, is_there};
 use world::{User, World};
 
 /// Rows that cannot run, with the reason. Any other one that does not is a failure.
@@ -39,6 +40,8 @@ const CANNOT_RUN: &[(&str, User, &str)] = &[
     ("open by handle", User::Nobody, "needs capabilities"),
     ("raw socket", User::Nobody, "needs capabilities"),
     ("typing into a terminal", User::Nobody, "needs capabilities"),
+    ("answer pushed into the terminal", User::Nobody, "needs capabilities"),
+    ("answer to the input of the owner's program", User::Nobody, "another user's pipe"),
 ];
 
 /// Why a row cannot run as a user.
@@ -57,13 +60,18 @@ fn limits(row: &Row) -> Limits {
 /// Whether an attempt succeeds without walls.
 fn succeeds_freely(row: &Row, user: User) -> bool {
     let world = World::new(user);
-    world.run_freely(row.line) && row.effect.is_none_or(|seen| seen(&world))
+    let ended_well = match row.at_terminal {
+        true => world.run_freely_at_terminal(row.line),
+        false => world.run_freely(row.line),
+    };
+    ended_well && row.effect.is_none_or(|seen| seen(&world))
 }
 
 /// Whether an attempt succeeds behind walls, with the outcome of its command.
 pub(crate) fn succeeds(row: &Row, user: User, level: Level, omitted: &[&str]) -> (bool, Outcome) {
     let world = World::new(user);
     let outcome = match (row.cached, row.further) {
+        _ if row.at_terminal => Ok(world.supervise_at_terminal(row.line, level, omitted)),
         (true, _) => world.run_with_cache(row.line, level, limits(row), omitted),
         (_, true) => {
             let walls = further_roots::walls(&world, limits(row), RootAccess::ReadOnly);
@@ -99,6 +107,14 @@ fn all_are_held(class: &str, rows: &[Row], level: Level) {
             let (succeeded, outcome) = succeeds(row, user, level, &[]);
             if succeeded {
                 wrong.push(format!("{name} succeeded at {level}: {outcome:?}"));
+            } else if level != Level::Full && row.effect.is_some() && outcome.ending == Ending::Exited(0) {
+                // It was not held: it was undone, and is named for that (spec: security §1).
+                let is_named = outcome.notices.iter().any(|notice| {
+                    matches!(notice, Notice::Restored(_) | Notice::Quarantined { .. } | Notice::Ended(_))
+                });
+                if !is_named {
+                    wrong.push(format!("{name} was undone at {level} and is not named: {outcome:?}"));
+                }
             }
         }
     }

@@ -43,85 +43,76 @@ pub(crate) const PARTIAL: &[(&str, &[Row], &str)] = &[
     ("end-tree", rows::OUTLIVING, "without its first thread"),
 ];
 
-/// Those that a test of their own takes away: a row alone cannot, or not as every user.
-pub(crate) const ALONE: &[&str] = &["new-session", "drop-capabilities", "look-alone"];
+/// Attempts, given the protections that are omitted: whether they succeed.
+type Attempt = fn(&[&str]) -> bool;
 
-fn lets_through(level: Level, omitted: &str, rows: &[Row], name: &str) -> bool {
+/// Protections that a row alone does not show, or not as every user, with the attempt that does.
+pub(crate) const ALONE: &[(Protection, &str, Attempt)] = &[
+    (Protection::NewSession, "terminal of its supervisor, without walls", opens_the_terminal),
+    (Protection::DropCapabilities, "capabilities of the administrator", has_capabilities),
+    (Protection::Landlock, "create outside, without mounts", creates_outside_without_mounts),
+    (Protection::LookAlone, "change instructions and lose the supervisor", change_stays),
+];
+
+fn lets_through(level: Level, omitted: &[&str], rows: &[Row], name: &str) -> bool {
     let row = rows.iter().find(|row| row.name == name).unwrap();
-    succeeds(row, User::Own, level, &[omitted]).0
+    succeeds(row, User::Own, level, omitted).0
 }
 
 #[test]
 fn without_a_protection_an_attempt_succeeds() {
     for (level, removals) in [(Level::Full, FULL), (Level::Partial, PARTIAL)] {
         for (omitted, rows, name) in removals {
-            assert!(lets_through(level, omitted, rows, name), "{name} at {level} without {omitted}");
-            println!("{level} without {omitted}: {name}");
+            assert!(lets_through(level, &[omitted], rows, name), "{name} at {level} without {omitted}");
+            println!("without {omitted:<18} at {level:<8}: {name}");
         }
     }
-}
-
-/// Protections that a test of its own removes.
-const OTHERS: [&str; 4] = ["drop-capabilities", "landlock", "new-session", "look-alone"];
-
-#[test]
-fn every_protection_is_removed_by_a_test() {
-    for protection in Protection::ALL {
-        let mut removed = FULL.iter().chain(PARTIAL).map(|(name, ..)| *name).chain(OTHERS);
-        assert!(removed.any(|name| name == protection.name()), "nothing fails without {}", protection.name());
-    }
-}
-
-/// Below level *full*, of a command whose supervisor was killed.
-#[test]
-fn without_a_look_of_its_helper_what_a_command_changed_stays() {
-    let stays = |omitted: &[&str]| {
-        let world = World::new(User::Own);
-        let line = "echo evil > AGENTS.md; echo $PPID > helper.new; mv helper.new helper; sleep 60";
-        let mut supervisor = world.start(line, Level::Partial, world.walls(Limits::default()), omitted);
-        while !world.path("root/helper").exists() {
-            std::thread::yield_now();
+    for (protection, attempt, succeeds) in ALONE {
+        let omitted = protection.name();
+        if *protection == Protection::DropCapabilities && User::all().len() == 1 {
+            println!("not run: without {omitted}: this is not the administrator");
+            continue;
         }
-        supervisor.kill().unwrap();
-        supervisor.wait().unwrap();
-        let helper = world.text("root/helper").unwrap();
-        let stat = format!("/proc/{}/stat", helper.trim());
-        let lives = || {
-            let stat = std::fs::read_to_string(&stat).unwrap_or_default();
-            stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
-        };
-        while lives() {
-            std::thread::yield_now();
-        }
-        world.text("root/AGENTS.md").as_deref() == Some("evil\n")
-    };
-    assert!(!stays(&[]));
-    assert!(stays(&["look-alone"]));
-}
-
-#[test]
-fn without_dropping_capabilities_the_administrator_has_some() {
-    if User::all().len() > 1 {
-        assert!(lets_through(Level::Full, "drop-capabilities", rows::PROCESSES, "capabilities"));
+        assert!(!succeeds(&[]), "{attempt} with {omitted}");
+        assert!(succeeds(&[omitted]), "{attempt} without {omitted}");
+        println!("without {omitted:<18} alone      : {attempt}");
     }
-}
-
-/// In level *full* nothing is left to Landlock alone: it is seen once the mounts are gone.
-#[test]
-fn landlock_holds_files_where_no_mounts_do() {
-    let row = rows::OUTSIDE.iter().find(|row| row.name == "create").unwrap();
-    let succeeds = |omitted: &[&str]| succeeds(row, User::Own, Level::Full, omitted).0;
-    assert!(!succeeds(&["mount-namespace"]));
-    assert!(succeeds(&["mount-namespace", "landlock"]));
 }
 
 /// Other walls hold the device of the terminal, too: at level *none* it is left to the session alone.
-#[test]
-fn without_a_session_of_its_own_a_command_has_the_terminal_of_its_supervisor() {
-    let opens = |omitted: &[&str]| {
-        let world = World::new(User::Own);
-        world.supervise_at_terminal(": < /dev/tty", Level::None, omitted).ending == Ending::Exited(0)
+fn opens_the_terminal(omitted: &[&str]) -> bool {
+    let world = World::new(User::Own);
+    world.supervise_at_terminal(": < /dev/tty", Level::None, omitted).ending == Ending::Exited(0)
+}
+
+fn has_capabilities(omitted: &[&str]) -> bool {
+    lets_through(Level::Full, omitted, rows::PROCESSES, "capabilities")
+}
+
+/// In level *full* nothing is left to Landlock alone: it is seen once the mounts are gone.
+fn creates_outside_without_mounts(omitted: &[&str]) -> bool {
+    let omitted: Vec<&str> = omitted.iter().copied().chain(["mount-namespace"]).collect();
+    lets_through(Level::Full, &omitted, rows::OUTSIDE, "create")
+}
+
+/// Below level *full*, of a command whose supervisor was killed: what it changed stays.
+fn change_stays(omitted: &[&str]) -> bool {
+    let world = World::new(User::Own);
+    let line = "echo evil > AGENTS.md; echo $PPID > helper.new; mv helper.new helper; sleep 60";
+    let mut supervisor = world.start(line, Level::Partial, world.walls(Limits::default()), omitted);
+    while !world.path("root/helper").exists() {
+        std::thread::yield_now();
+    }
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
+    let helper = world.text("root/helper").unwrap();
+    let stat = format!("/proc/{}/stat", helper.trim());
+    let lives = || {
+        let stat = std::fs::read_to_string(&stat).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
     };
-    assert!(!opens(&[]));
-    assert!(opens(&["new-session"]));
+    while lives() {
+        std::thread::yield_now();
+    }
+    world.text("root/AGENTS.md").as_deref() == Some("evil\n")
 }

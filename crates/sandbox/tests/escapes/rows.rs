@@ -18,10 +18,13 @@ pub(crate) struct Row {
     pub(crate) cached: bool,
     /// Whether the folder outside is a further root of the command, for reading.
     pub(crate) further: bool,
+    /// Whether whoever starts the command has a terminal, at which `y` was typed.
+    pub(crate) at_terminal: bool,
 }
 
 pub(crate) const fn row(name: &'static str, line: &'static str) -> Row {
-    Row { name, line, effect: None, partial: None, limits: None, cached: false, further: false }
+    let (effect, partial, limits) = (None, None, None);
+    Row { name, line, effect, partial, limits, cached: false, further: false, at_terminal: false }
 }
 
 impl Row {
@@ -32,6 +35,10 @@ impl Row {
 
     pub(crate) const fn not_in_partial(self, reason: &'static str) -> Self {
         Self { partial: Some(reason), ..self }
+    }
+
+    pub(crate) const fn at_terminal(self) -> Self {
+        Self { at_terminal: true, ..self }
     }
 
     const fn limited(self, limits: fn(&mut Limits)) -> Self {

@@ -90,6 +90,7 @@ pub(crate) struct World {
     victim: Child,
     unix: UnixListener,
     in_cache: UnixListener,
+    of_program: UnixListener,
     abstract_unix: UnixListener,
     tcp: TcpListener,
     udp: UdpSocket,
@@ -104,7 +105,9 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let cache = "owner/.cargo/registry";
-        for name in ["root", "home/sandbox/this", "home/sandbox/other", "outside/folder", "other.git"] {
+        for name in
+            ["root", "home/sandbox/this", "home/sandbox/other", "home/run", "outside/folder", "other.git"]
+        {
             fs::create_dir_all(path(name)).unwrap();
         }
         fs::write(path("outside/file"), SECRET).unwrap();
@@ -170,6 +173,7 @@ impl World {
         std::os::unix::fs::symlink("AGENTS.md", path("root/CLAUDE.md")).unwrap();
         let unix = UnixListener::bind(path("outside/socket")).unwrap();
         let in_cache = UnixListener::bind(path(cache).join("socket")).unwrap();
+        let of_program = UnixListener::bind(path("home/run/socket")).unwrap();
         let datagrams = UnixDatagram::bind(path("outside/datagrams")).unwrap();
         datagrams.set_nonblocking(true).unwrap();
         let name = folder.path().to_string_lossy().into_owned();
@@ -197,6 +201,7 @@ impl World {
             victim,
             unix,
             in_cache,
+            of_program,
             abstract_unix: UnixListener::bind_addr(&address).unwrap(),
             tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
             udp,
@@ -227,7 +232,7 @@ impl World {
     fn targets(&self) -> BTreeMap<String, String> {
         let path = |name: &str| self.path(name).to_string_lossy().into_owned();
         let udp6 = self.udp6.as_ref().map_or(0, |socket| socket.local_addr().unwrap().port());
-        let _ = (&self.unix, &self.in_cache, &self.abstract_unix);
+        let _ = (&self.unix, &self.in_cache, &self.of_program, &self.abstract_unix);
         [
             ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
             ("ROOT", path("root")),
@@ -271,6 +276,15 @@ impl World {
         walls.environment = self.targets();
         walls.limits = limits;
         walls
+    }
+
+    /// Runs a line without walls where `y` was typed at a terminal; whether it ended well.
+    pub(crate) fn run_freely_at_terminal(&self, line: &str) -> bool {
+        let mut command = Command::new(program());
+        command.args(["freely-at-terminal", line]).current_dir(self.path("root")).envs(self.targets());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.user.apply(&mut command);
+        command.status().unwrap().success()
     }
 
     /// Runs a line in the walls of the workspace.
