@@ -193,6 +193,8 @@ mod trust;
 mod trusting;
 #[path = "cli/typing.rs"]
 mod typing;
+#[path = "cli/undo_kills.rs"]
+mod undo_kills;
 #[path = "cli/unanswered.rs"]
 mod unanswered;
 #[path = "cli/untrusting.rs"]

@@ -104,6 +104,8 @@ pub struct Replacement<'a> {
     pub stamp: Stamp,
     /// Destination of the new text after a conflict.
     pub unmerged: Unmerged,
+    /// Permission bits that the file has from the moment it has its name; none: those of the old file, or of a new one.
+    pub mode: Option<u32>,
 }
 
 /// Outcome of a replacement. No text is lost in either case.

@@ -138,6 +138,7 @@ fn nothing_changes_in_a_root_that_is_open_for_reading_alone() {
             expected: Expected::Absent,
             stamp: stamp(),
             unmerged: Unmerged::Beside,
+            mode: None,
         };
         let replaced = documents.replace(&at("new"), &replacement);
         assert_eq!(replaced.is_err(), is_refused, "{replaced:?}");

@@ -27,7 +27,7 @@ pub(super) fn change_file(
     locks: &Path,
     (root, path): (&Root, &RelativePath),
     expected: Option<Digest>,
-    (to, mode): (Option<&[u8]>, u32),
+    (to, bits): (Option<&[u8]>, u32),
 ) -> Result<(), String> {
     let lock = WorkspaceLock::acquire(locks, root.id(), PATIENCE).map_err(|error| error.to_string())?;
     let documents = Documents::new(root, &lock).map_err(|error| error.to_string())?.refuse_links();
@@ -43,9 +43,11 @@ pub(super) fn change_file(
         },
         (_, Some(text)) => {
             let expected = expected.map_or(Expected::Absent, Expected::Text);
-            let replacement = Replacement { text, expected, stamp, unmerged: Unmerged::Beside };
+            let (unmerged, mode) = (Unmerged::Beside, Some(bits));
+            let replacement = Replacement { text, expected, stamp, unmerged, mode };
             match documents.replace(path, &replacement) {
-                Ok(ReplaceOutcome::Saved(_)) => root.set_mode(path, mode).map_err(|error| error.to_string()),
+                Ok(ReplaceOutcome::Saved(saved)) if saved.changed => Ok(()),
+                Ok(ReplaceOutcome::Saved(_)) => root.set_mode(path, bits).map_err(|error| error.to_string()),
                 Ok(ReplaceOutcome::Conflict { ours, .. }) => {
                     Err(changed(&format!("; the new text lies in {ours}")))
                 }

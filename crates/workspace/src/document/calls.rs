@@ -59,6 +59,10 @@ pub(super) trait Calls {
         dress(file, like, stat)
     }
 
+    fn set_mode(&self, file: BorrowedFd<'_>, mode: u32) -> Result<(), Errno> {
+        fchmod(file, Mode::from_raw_mode(mode))
+    }
+
     /// `fsync` of a file or a folder.
     fn sync(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
         fsync(file)

@@ -28,14 +28,17 @@ pub(super) enum Look<'a> {
     New,
     /// A text kept beside: ours, 0600, as nothing says who may read it.
     Private,
-    Like(&'a Current),
+    /// A first creation with these permission bits.
+    Mode(u32),
+    /// The old file, but for its permission bits where others are given.
+    Like(&'a Current, Option<u32>),
 }
 
 impl Documents<'_> {
     /// Replaces a document if it holds what the caller last saw; otherwise keeps both texts.
     ///
-    /// Mode, owner and extended attributes of the old file are kept. A new file gets 0644 less the
-    /// umask.
+    /// Mode, owner and extended attributes of the old file are kept, the mode where no other is given. A new file gets
+    /// 0644 less the umask.
     ///
     /// # Errors
     /// Refusals (links out of the root, a second hard link, not a plain file, the store's files),
@@ -68,7 +71,8 @@ impl Documents<'_> {
 
     /// First creation: nothing may have come to that name meanwhile.
     fn create_new(&self, job: &Job<'_>) -> Result<ReplaceOutcome, Failure> {
-        let temp = self.write_beside(job.spot, &job.spot.name, job.replacement.text, Look::New)?;
+        let look = job.replacement.mode.map_or(Look::New, Look::Mode);
+        let temp = self.write_beside(job.spot, &job.spot.name, job.replacement.text, look)?;
         match self.move_to_free(job.spot, &temp, &job.spot.name) {
             Ok(()) => self.confirm(job),
             Err(Errno::EXIST) => self.keep_ours(job, Some(&temp), Vec::new()),
@@ -81,7 +85,8 @@ impl Documents<'_> {
 
     fn exchange(&self, job: &Job<'_>, now: &Current, seen: Digest) -> Result<ReplaceOutcome, Failure> {
         let spot = job.spot;
-        let temp = self.write_beside(spot, &spot.name, job.replacement.text, Look::Like(now))?;
+        let look = Look::Like(now, job.replacement.mode);
+        let temp = self.write_beside(spot, &spot.name, job.replacement.text, look)?;
         match self.calls.exchange(spot.folder(), &temp, &spot.name) {
             Ok(()) => {}
             Err(Errno::NOENT) => return self.keep_ours(job, Some(&temp), Vec::new()),
@@ -159,7 +164,7 @@ impl Documents<'_> {
         let mode = match look {
             Look::New => 0o644,
             // Until it is dressed like the old file, which may be private, nobody else reads it.
-            Look::Like(_) | Look::Private => 0o600,
+            Look::Like(..) | Look::Mode(_) | Look::Private => 0o600,
         };
         let file = step("creating the new file", self.calls.create(spot.folder(), &name, mode))?;
         match self.fill(file, text, look) {
@@ -174,9 +179,12 @@ impl Documents<'_> {
     fn fill(&self, file: OwnedFd, text: &[u8], look: Look<'_>) -> Result<(), Failure> {
         let mut file = File::from(file);
         step("writing the text", self.calls.write(&mut file, text))?;
-        if let Look::Like(like) = look {
+        if let Look::Like(like, _) = look {
             let dressed = self.calls.dress(file.as_fd(), &like.file, &like.stat);
             step("keeping owner, mode and attributes", dressed)?;
+        }
+        if let Look::Mode(mode) | Look::Like(_, Some(mode)) = look {
+            step("setting the mode", self.calls.set_mode(file.as_fd(), mode))?;
         }
         step("syncing the text", self.calls.sync(file.as_fd()))?;
         step("closing the new file", self.calls.close(file.into()))

@@ -85,6 +85,7 @@ fn ours() -> Replacement<'static> {
         expected: Expected::Text(Digest::of(OLD.as_bytes())),
         stamp: Stamp::new("20261121T224200Z").unwrap(),
         unmerged: Unmerged::Beside,
+        mode: None,
     }
 }
 

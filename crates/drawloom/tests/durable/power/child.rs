@@ -134,7 +134,7 @@ fn keeps_commits_blobs_and_documents() {
             say("blob", round);
             let text = body(round);
             let replacement =
-                Replacement { text: &text, expected, stamp: stamp(), unmerged: Unmerged::Beside };
+                Replacement { text: &text, expected, stamp: stamp(), unmerged: Unmerged::Beside, mode: None };
             match documents.replace(&name(), &replacement).unwrap() {
                 ReplaceOutcome::Saved(saved) => expected = Expected::Text(saved.digest),
                 ReplaceOutcome::Conflict { .. } => panic!("nobody else writes"),
