@@ -1,8 +1,7 @@
 //! What a person and an agent do in a workspace, in any order.
 
-use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
 
@@ -32,31 +31,28 @@ pub(super) enum Step {
 }
 
 impl Step {
-    pub(super) fn run(&self, folder: &Path) {
-        let at = |path: &String| folder.join(path);
-        let above = |path: &String| drop(fs::create_dir_all(at(path).parent().unwrap()));
+    fn line(&self) -> String {
+        let above = |path: &str| {
+            path.rsplit_once('/').map_or_else(|| ":".to_owned(), |(above, _)| format!("mkdir -p '{above}'"))
+        };
         match self {
-            Self::Write(path, text) => {
-                above(path);
-                drop(fs::write(at(path), text));
-            }
-            Self::Append(path, text) => {
-                let old = fs::read(at(path)).unwrap_or_default();
-                drop(fs::write(at(path), [&old, text.as_bytes()].concat()));
-            }
-            Self::Delete(path) => drop(fs::remove_file(at(path))),
-            Self::DeleteFolder(path) => drop(fs::remove_dir_all(at(path))),
-            Self::Rename(from, to) => {
-                above(to);
-                drop(fs::rename(at(from), at(to)));
-            }
-            Self::Mode(path, mode) if !at(path).is_symlink() => {
-                drop(fs::set_permissions(at(path), fs::Permissions::from_mode(*mode)));
-            }
-            Self::Mode(..) => {}
-            Self::Link(target, path) => drop(symlink(target, at(path))),
+            Self::Write(path, text) => format!("{} && printf %s '{text}' > '{path}'", above(path)),
+            Self::Append(path, text) => format!("printf %s '{text}' >> '{path}'"),
+            Self::Delete(path) => format!("rm -f '{path}'"),
+            Self::DeleteFolder(path) => format!("[ -L '{path}' ] || rm -rf '{path}'"),
+            Self::Rename(from, to) => format!("{}; mv -fT '{from}' '{to}'", above(to)),
+            Self::Mode(path, mode) => format!("[ -L '{path}' ] || chmod {mode:o} '{path}'"),
+            Self::Link(target, path) => format!("ln -sT '{target}' '{path}'"),
         }
     }
+}
+
+/// Runs the steps of a command, in a shell.
+pub(super) fn run(steps: &[Step], folder: &Path) {
+    let lines: Vec<String> = steps.iter().map(Step::line).collect();
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &lines.join("\n")]).current_dir(folder);
+    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -69,7 +65,14 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (folder(), folder()).prop_map(|(from, to)| Step::Rename(from, to)),
         1 => (file(), prop::sample::select(vec![0o600, 0o755, 0o644])).prop_map(|(path, mode)| Step::Mode(path, mode)),
         1 => (file(), file()).prop_map(|(target, path)| Step::Link(target, path)),
+        1 => (passed_over(), text()).prop_map(|(path, text)| Step::Write(path, text)),
+        1 => passed_over().prop_map(Step::Delete),
     ]
+}
+
+/// A path that no checkpoint holds: ignored by git, or in a folder of dependencies.
+fn passed_over() -> impl Strategy<Value = String> {
+    prop::sample::select(super::PASSED_OVER.to_vec()).prop_map(str::to_owned)
 }
 
 fn folder() -> impl Strategy<Value = String> {
@@ -112,6 +115,7 @@ pub(super) fn act() -> impl Strategy<Value = Act> {
         4 => prop::collection::vec(step(), 1..6).prop_map(Act::Run),
         1 => (agents(), any::<u8>()).prop_map(|(act, undone)| Act::Killed(Box::new(act), undone)),
         2 => (file(), text()).prop_map(|(path, text)| Act::PersonWrites(path, text)),
+        1 => (passed_over(), text()).prop_map(|(path, text)| Act::PersonWrites(path, text)),
         1 => file().prop_map(Act::PersonDeletes),
         1 => file().prop_map(Act::PersonChangesMode),
     ]
