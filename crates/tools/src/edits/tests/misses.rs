@@ -1,7 +1,10 @@
 //! A table of misses of every real kind: each names the first line that differs, which the table computes itself.
 
+use serde_json::json;
+
 use super::super::{DifferenceKind, Miss, MissReason, replace};
 use super::{apply, nearest};
+use crate::files::fixture::Fixture;
 
 /// A file as programs are: lines of their own, and those that stand everywhere.
 fn file() -> Vec<String> {
@@ -61,12 +64,19 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// The same old text as each of the three that ask for an edit, in a file with this ending.
-fn misses(case: &Case, text: &str) -> [Miss; 3] {
+/// Patches of both forms that ask for the edit of a case.
+fn patches(case: &Case) -> [String; 2] {
     let signed: String = case.old.iter().map(|line| format!("-{line}\n")).collect();
     let count = case.old.len();
-    let unified = format!("--- a/f\n+++ b/f\n@@ -{},{count} +1,1 @@\n{signed}+new\n", case.start + 1);
-    let begin = format!("*** Begin Patch\n*** Update File: f\n@@\n{signed}+new\n*** End Patch\n");
+    [
+        format!("--- a/f\n+++ b/f\n@@ -{},{count} +1,1 @@\n{signed}+new\n", case.start + 1),
+        format!("*** Begin Patch\n*** Update File: f\n@@\n{signed}+new\n*** End Patch\n"),
+    ]
+}
+
+/// The same old text as each of the three that ask for an edit, in a file with this ending.
+fn misses(case: &Case, text: &str) -> [Miss; 3] {
+    let [unified, begin] = patches(case);
     [
         replace(text, &case.old.join("\n"), "new", false).expect_err(case.name),
         apply(&unified, text).expect_err(case.name),
@@ -74,13 +84,51 @@ fn misses(case: &Case, text: &str) -> [Miss; 3] {
     ]
 }
 
+/// Each case with the file that it misses: with and without carriage returns, a mark of the order of bytes, and a final
+/// newline.
+fn missed() -> Vec<(Case, String)> {
+    let file = file();
+    let forms = [("", "\n", "\n"), ("", "\r\n", "\r\n"), ("\u{feff}", "\n", ""), ("", "\r\n", "")];
+    let text = |(before, ending, last): (&str, &str, &str)| format!("{before}{}{last}", file.join(ending));
+    cases().into_iter().zip(forms.into_iter().map(text).cycle()).collect()
+}
+
+#[test]
+fn every_miss_is_told_by_the_tools_which_change_no_file() {
+    let (fixture, mut count) = (Fixture::new(), 0);
+    for (case, text) in missed() {
+        fixture.put("f", &text);
+        fixture.put("g", "one\n");
+        let [unified, begin] = patches(&case);
+        let other = "--- a/g\n+++ b/g\n@@ -1 +1 @@\n-one\n+ONE\n";
+        let with_other = begin.replacen("*** Update", "*** Update File: g\n@@\n-one\n+ONE\n*** Update", 1);
+        for (tool, arguments) in [
+            ("edit", json!({"path": "f", "old": case.old.join("\n"), "new": "new"})),
+            ("patch", json!({"patch": format!("{other}{unified}")})),
+            ("patch", json!({"patch": format!("{unified}{other}")})),
+            ("patch", json!({"patch": with_other})),
+        ] {
+            let (line, wanted) = (case.start + case.wrong + 1, case.wrong + 1);
+            let named = format!("The first line that differs is line {line} (line {wanted} of the old text)");
+            let told = fixture.call(tool, &arguments).expect_err(case.name);
+            assert!(told.contains(&named), "{}: {named}: {told}", case.name);
+            assert_eq!(fixture.text("f").as_deref(), Some(text.as_str()), "{tool}, {}", case.name);
+            assert_eq!(fixture.text("g").as_deref(), Some("one\n"), "{tool}, {}", case.name);
+            count += 1;
+        }
+    }
+    assert_eq!(fixture.names(), ["f", "g"]);
+    assert!(fixture.recorded.rows.lock().unwrap().is_empty(), "nor was any change written down");
+    // The control: the other file's part alone applies.
+    fixture.call("patch", &json!({"patch": "--- a/g\n+++ b/g\n@@ -1 +1 @@\n-one\n+ONE\n"})).unwrap();
+    assert!(count >= 800, "{count}");
+}
+
 #[test]
 fn every_miss_names_the_first_line_that_differs() {
     let (file, mut count) = (file(), 0);
-    let forms = [("", "\n", "\n"), ("", "\r\n", "\r\n"), ("\u{feff}", "\n", ""), ("", "\r\n", "")];
-    for (case, (before, ending, last)) in cases().iter().zip(forms.into_iter().cycle()) {
-        let text = format!("{before}{}{last}", file.join(ending));
-        for miss in misses(case, &text) {
+    for (case, text) in &missed() {
+        for miss in misses(case, text) {
             let nearest = nearest(&miss);
             let found = &nearest.difference;
             let line = case.start + case.wrong + 1;
