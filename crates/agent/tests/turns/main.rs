@@ -16,6 +16,7 @@ mod handing;
 mod joining;
 mod leases;
 mod limits;
+mod meanwhile;
 mod prompting;
 mod schedules;
 mod sending;

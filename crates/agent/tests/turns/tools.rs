@@ -26,6 +26,16 @@ pub(crate) fn with_tools(lines: &str, folder: &std::path::Path) -> TurnConfig {
 
 /// The same by a policy.
 pub(crate) fn with_policy(lines: &str, folder: &std::path::Path, policy: policy::Policy) -> TurnConfig {
+    with_further(lines, folder, policy, Vec::new())
+}
+
+/// The same with tools of a test.
+pub(crate) fn with_further(
+    lines: &str,
+    folder: &std::path::Path,
+    policy: policy::Policy,
+    further: Vec<tools::Tool>,
+) -> TurnConfig {
     let root = Root::open(folder, &StoreGuard::new()).unwrap();
     let masker = Arc::new(Masker::new(&[]).unwrap());
     let scope = ToolScope {
@@ -40,7 +50,9 @@ pub(crate) fn with_policy(lines: &str, folder: &std::path::Path, policy: policy:
         max_pixels: 1_000_000,
         commands: None,
     };
-    let registry = ToolRegistry::new(scope, Vec::new(), &ToolRegistry::names()).unwrap();
+    let names: Vec<String> =
+        ToolRegistry::names().into_iter().chain(further.iter().map(|tool| tool.spec.name.clone())).collect();
+    let registry = ToolRegistry::new(scope, further, &names).unwrap();
     TurnConfig { tools: Some(Arc::new(registry)), ..config(&script(lines)) }
 }
 
