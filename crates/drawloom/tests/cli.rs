@@ -4,12 +4,16 @@
 
 #[path = "cli/agents.rs"]
 mod agents;
+#[path = "cli/answering_oneself.rs"]
+mod answering_oneself;
 #[path = "cli/answers.rs"]
 mod answers;
 #[path = "cli/approvals.rs"]
 mod approvals;
 #[path = "cli/attaching.rs"]
 mod attaching;
+#[path = "cli/attack_cases.rs"]
+mod attack_cases;
 #[path = "cli/background_changes.rs"]
 mod background_changes;
 #[path = "cli/benchmarks.rs"]
@@ -67,6 +71,8 @@ mod editing_passages;
 mod errors;
 #[path = "cli/everyday.rs"]
 mod everyday;
+#[path = "cli/everyday_hundred.rs"]
+mod everyday_hundred;
 #[path = "cli/exec.rs"]
 mod exec;
 #[path = "cli/exec_network.rs"]
@@ -171,6 +177,8 @@ mod siblings_at_once;
 mod speaking;
 #[path = "cli/spending.rs"]
 mod spending;
+#[path = "cli/stopping_tools.rs"]
+mod stopping_tools;
 #[path = "cli/stops.rs"]
 mod stops;
 #[path = "cli/streams.rs"]
@@ -193,10 +201,10 @@ mod trust;
 mod trusting;
 #[path = "cli/typing.rs"]
 mod typing;
-#[path = "cli/undo_kills.rs"]
-mod undo_kills;
 #[path = "cli/unanswered.rs"]
 mod unanswered;
+#[path = "cli/undo_kills.rs"]
+mod undo_kills;
 #[path = "cli/untrusting.rs"]
 mod untrusting;
 #[path = "cli/waiting.rs"]

@@ -52,6 +52,16 @@ fn a_conversation_in_a_workspace_offers_what_works_there() {
     assert!(of("tools") > 15 && of("others") == 13, "all but those of the loom: {shown}");
 }
 
+/// With the tools as they are (spec: context §3; scale §1).
+#[test]
+fn a_greeting_with_every_tool_of_a_fresh_workspace_is_small() {
+    let (world, near) = world("");
+    assert!(offered_in_folder(&world, &near, &[]).len() > 15);
+    let body = near.bodies().pop().unwrap().to_string();
+    assert!(body.len() <= 12 << 10, "{} bytes", body.len());
+    println!("{} bytes", body.len());
+}
+
 #[test]
 fn nothing_is_offered_without_a_workspace_to_a_question_and_to_models_that_take_none() {
     let (world, near) = world("");

@@ -1,0 +1,135 @@
+//! Cases of attacks by the program itself: its environment, its memory, and a mount in the workspace.
+
+use std::fs;
+use std::io::Read as _;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::exec::{exec, world, world_with};
+use crate::file_tools::listed;
+use crate::program::program;
+use crate::tools::{calls, nodes};
+use crate::world::{World, text};
+
+/// A turn in which the model runs a line; the process that takes it.
+fn turn(world: &World, line: &str, environment: &[(&str, &str)]) -> Child {
+    world.write("lines.jsonl", &format!("{}\n{}\n", calls(&json!([exec(line)])), json!({"text": "Done."})));
+    let mut command =
+        world.command(&["--workspace", &text(&world.path("project")), "--json", "chat", "-m", "Do it."]);
+    command.envs(environment.iter().copied()).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap()
+}
+
+#[test]
+fn x7_what_the_program_has_in_its_environment_is_no_commands() {
+    let world = world(&[]);
+    // No key that is known by name or form: it is not masked, it is not there.
+    let canary = "canary of the owner 7f3a";
+    let line = "env; tr '\\0' '\\n' < /proc/1/environ; tr '\\0' '\\n' < /proc/$PPID/environ";
+    let mut turn = turn(&world, line, &[("OWNERS_OWN", canary), ("OPENAI_API_KEY", canary)]);
+    // The control: the process of the turn has it.
+    let environment = format!("/proc/{}/environ", turn.id());
+    while !String::from_utf8_lossy(&fs::read(&environment).unwrap()).contains(canary) {
+        assert!(turn.try_wait().unwrap().is_none(), "the control");
+        std::thread::yield_now();
+    }
+    let said = turn.wait_with_output().unwrap();
+    assert!(said.status.success(), "{said:?}");
+    let told = nodes(&world).into_iter().find(|node| node["author"] == "exec").unwrap()["text"].to_string();
+    assert!(told.contains("PATH=") && told.contains("HOME="), "{told}");
+    assert!(!told.contains("7f3a") && !told.contains("OWNERS_OWN"), "{told}");
+}
+
+/// The most memory that a process ever had, in bytes, once it has ended.
+fn peak_of(mut child: Child) -> usize {
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let held = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+        peak = peak.max(held.unwrap_or(0) << 10);
+        std::thread::yield_now();
+    }
+    let mut said = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    peak
+}
+
+#[test]
+fn x9_a_flood_of_output_takes_no_memory_of_the_program() {
+    let peak = |line: &str| {
+        let world = world(&[]);
+        (peak_of(turn(&world, line, &[])), world)
+    };
+    let (quiet, _) = peak("echo end");
+    let (loud, world) = peak("yes | head -c 300000000; echo end");
+    assert!(quiet > 1 << 20 && loud < quiet + (64 << 20), "{quiet} and {loud} bytes");
+    let told = nodes(&world).into_iter().find(|node| node["author"] == "exec").unwrap()["text"].to_string();
+    let ends = told.starts_with("\"exit 0 (") && told.ends_with("\\nend\"");
+    assert!(ends && told.contains("characters left out"), "{} characters", told.len());
+}
+
+/// A mount beneath the root is another file system: nothing is renamed into it, and nothing is lost.
+#[test]
+fn files_3_11_a_mount_in_the_workspace_loses_nothing_of_what_tools_move_over_its_edge() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("not run: only the administrator mounts without a user namespace");
+    }
+    let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
+    let world = world_with(&[], "");
+    world.write(
+        "lines.jsonl",
+        &[
+            calls(&json!([
+                call("move", json!({"from": "src", "to": "mounted/src"})),
+                call("move", json!({"from": "mounted/there.txt", "to": "here.txt"})),
+                call("write", json!({"path": "mounted/new.txt", "content": "new\n"})),
+                exec("cat mounted/new.txt && echo more >> mounted/new.txt"),
+            ])),
+            json!({"text": "Done."}),
+        ]
+        .map(|line| format!("{line}\n"))
+        .concat(),
+    );
+    let tools = r#"["exec", "move", "write"]"#;
+    let config = world.read("config.toml").replace(r#"["exec", "process", "read", "write"]"#, tools);
+    world.write("config.toml", &config);
+    let project = world.path("project");
+    fs::create_dir(project.join("mounted")).unwrap();
+    let out = world.path("listed");
+    fs::create_dir(&out).unwrap();
+    let plain = world.command(&["--workspace", &text(&project)]);
+    let line = r#"
+        mount -t tmpfs tmpfs "$PROJECT/mounted"; echo there > "$PROJECT/mounted/there.txt"
+        "$@" --json chat -m 'Do it.' > "$OUT/said"
+        cp -a "$PROJECT" "$OUT/worked"
+        "$@" chat -m '/undo --files'
+        cp -a "$PROJECT" "$OUT/back"
+    "#;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-eu", "-c", line, "sh"]).arg(program()).args(plain.get_args());
+    command.env_clear().envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("PROJECT", &project).env("OUT", &out);
+    let done = command.current_dir(world.path("here")).stdin(Stdio::null()).output().unwrap();
+    let said = fs::read_to_string(out.join("said")).unwrap_or_default();
+    assert!(done.status.success(), "{said}{done:?}");
+    let files = |name: &str| {
+        let all = listed(&out.join(name)).into_iter();
+        let files = all.filter(|(path, ..)| out.join(name).join(path).is_file());
+        files.map(|(path, _, content)| (path, content)).collect::<Vec<_>>()
+    };
+    let file = |path: &str, content: &str| (path.to_owned(), content.to_owned());
+    // A folder and a file are not moved over the edge, and stand where they stood.
+    let worked = [
+        file("mounted/new.txt", "new\nmore\n"),
+        file("mounted/there.txt", "there\n"),
+        file("src/main.rs", "fn weave() {}\n"),
+    ];
+    assert_eq!(files("worked"), worked, "{said}");
+    assert_eq!(files("back"), worked[1..], "what was made in the mount is given back");
+    let refused = nodes(&world).into_iter().filter(|node| node["author"] == "move");
+    let told: Vec<String> = refused.map(|node| node["text"].to_string()).collect();
+    assert!(told.len() == 2 && told.iter().all(|told| told.contains("file system")), "{told:?}");
+}

@@ -1,0 +1,166 @@
+//! A hundred commands of a day in a repository: what they meant is there, and nothing else ever was (spec: security §1);
+//! and a branch that brings other instructions.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::mem::MaybeUninit;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::io::Errno;
+use serde_json::{Value, json};
+
+use crate::everyday::{git, repository, told};
+use crate::exec::{exec, world};
+use crate::headless::question;
+use crate::tools::calls;
+use crate::trust::said_in;
+use crate::world::{World, lacks, text};
+
+/// Watches what comes into folders, however short it stays.
+struct Watcher {
+    notify: rustix::fd::OwnedFd,
+}
+
+impl Watcher {
+    fn of(folders: &[&Path]) -> Self {
+        let notify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+        for folder in folders {
+            inotify::add_watch(&notify, *folder, WatchFlags::CREATE | WatchFlags::MOVED_TO).unwrap();
+        }
+        Self { notify }
+    }
+
+    /// Names that came since it began.
+    fn came(&self) -> BTreeSet<String> {
+        let mut buffer = [MaybeUninit::uninit(); 64 << 10];
+        let mut events = inotify::Reader::new(&self.notify, &mut buffer);
+        let mut came = BTreeSet::new();
+        loop {
+            match events.next() {
+                Ok(event) => {
+                    assert!(!event.events().contains(ReadFlags::QUEUE_OVERFLOW), "not all was seen");
+                    came.extend(event.file_name().map(|name| name.to_string_lossy().into_owned()));
+                }
+                Err(Errno::AGAIN) => return came,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+/// Five commands of a round: each ends well.
+fn round(number: usize) -> [String; 5] {
+    [
+        format!("echo 'fn weft{number}() {{}}' >> src/main.rs && cat src/*.rs | grep -c weft"),
+        format!("git checkout -q -b part{number} && git commit -q -a -m part{number} && git checkout -q -"),
+        format!("git merge -q part{number} && test -z \"$(git status -s -uno)\""),
+        "make -s && ./built.sh > printed && wc -l < printed && make -s clean".to_owned(),
+        "python3 -c 'open(\"drafts.txt\", \"a\").write(\"a line\\n\")' && git stash list | wc -l".to_owned(),
+    ]
+}
+
+#[test]
+fn a_hundred_commands_leave_what_they_meant_and_no_other_file_ever_stood_there() {
+    if lacks(&["git", "make", "python3"]) {
+        return;
+    }
+    let commands: Vec<String> =
+        (0..20).flat_map(round).chain(["touch .envrc.d && rm .envrc.d".to_owned()]).collect();
+    let words: Vec<&str> = commands.iter().map(String::as_str).collect();
+    let mut watchers = None;
+    let (_world, folder, told) = told(&words, |world| {
+        let folder = repository(world.path("project"));
+        let makefile = "built.sh:\n\tprintf '#!/bin/sh\\necho built\\n' > built.sh\n\tchmod +x built.sh\nclean:\n\trm -f built.sh printed\n.PHONY: clean\n";
+        fs::write(folder.join("Makefile"), makefile).unwrap();
+        git(&folder, &["add", "-A"]);
+        git(&folder, &["commit", "-q", "-m", "make"]);
+        watchers = Some((Watcher::of(&[&folder, &folder.join("src")]), Watcher::of(&[&folder.join(".git")])));
+        folder
+    });
+    for (command, told) in commands.iter().zip(&told) {
+        assert!(told.starts_with("exit 0 ("), "{command}: {told}");
+    }
+    assert_eq!(told.len(), 101);
+    assert_eq!(git(&folder, &["status", "--porcelain", "--ignored"]), "?? drafts.txt\n");
+    assert_eq!(git(&folder, &["log", "--format=%s"]).lines().count(), 22);
+    let (in_folder, in_git) = watchers.unwrap();
+    // The last command is the control: what stands there for a moment is seen. Git makes its files anew.
+    let meant = [".envrc.d", "built.sh", "drafts.txt", "main.rs", "printed"];
+    assert_eq!(in_folder.came().iter().map(String::as_str).collect::<Vec<_>>(), meant);
+    let in_git = in_git.came();
+    let stubs = ["commondir", "config", "config.worktree", "hooks", "info", "modules", "worktrees"];
+    assert!(in_git.contains("index.lock") && !stubs.iter().any(|name| in_git.contains(*name)), "{in_git:?}");
+}
+
+const THEIRS: &str = "THEIRS-9c1e";
+
+/// A chat that waits for an answer.
+fn waits(world: &World, folder: &Path) -> Child {
+    let mut chat = world.command(&["chat", "-m", "Look at the other branch.", "--wait", "120", "--json"]);
+    chat.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// Every request of a conversation, as it was sent.
+fn requests(world: &World, tree: &str) -> String {
+    let (_, shown) = world.json(&["tree", "show", tree]);
+    let answers = shown["nodes"].as_array().unwrap().iter().filter(|node| node["role"] == "assistant");
+    let request = |node: &Value| world.ok(&["context", "show", node["id"].as_str().unwrap(), "--text"]);
+    answers.map(request).collect()
+}
+
+#[test]
+fn a_checkout_that_brings_other_instructions_asks_once_and_sends_them_once_they_are_accepted() {
+    if lacks(&["git"]) {
+        return;
+    }
+    let checkout = |more: Value| {
+        let mut call = exec("git checkout -q other && git status -s && git log -1 --format=%s");
+        call["arguments"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        calls(&json!([call]))
+    };
+    let world = world(&[
+        calls(&json!([exec("git checkout -q other; git checkout -q -f -")])),
+        checkout(json!({"touches": ["AGENTS.md"]})),
+        json!({"text": "Done."}),
+    ]);
+    let project = repository(world.path("project"));
+    let agents = project.join("AGENTS.md");
+    fs::write(&agents, "OURS-41bd\n").unwrap();
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "ours"]);
+    git(&project, &["checkout", "-q", "-b", "other"]);
+    fs::write(&agents, format!("{THEIRS}\n")).unwrap();
+    git(&project, &["commit", "-q", "-a", "-m", "theirs"]);
+    git(&project, &["checkout", "-q", "-"]);
+    world.ok(&["workspace", "trust", &text(&project)]);
+    assert!(said_in(&world, &project, &["--session", "before"]).0.contains("OURS-41bd"));
+
+    let mut chat = waits(&world, &project);
+    let asked = question(&world, &mut chat);
+    assert!(asked["about"].as_str().unwrap().contains("writes AGENTS.md"), "{asked}");
+    assert_eq!(fs::read_to_string(&agents).unwrap(), "OURS-41bd\n", "nothing before the answer");
+    world.ok(&["approve", asked["short_id"].as_str().unwrap()]);
+    // A second question would let it wait.
+    let said = chat.wait_with_output().unwrap();
+    let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(said["text"], "Done.", "{said}");
+    assert_eq!(fs::read_to_string(&agents).unwrap(), format!("{THEIRS}\n"));
+    assert_eq!(git(&project, &["status", "--porcelain"]), "");
+    let tree = said["tree"].as_str().unwrap();
+    let (_, shown) = world.json(&["tree", "show", tree]);
+    let results: Vec<_> =
+        shown["nodes"].as_array().unwrap().iter().filter(|node| node["author"] == "exec").collect();
+    let [refused, done] = results.as_slice() else { panic!("{results:?}") };
+    assert!(refused["text"].as_str().unwrap().contains("AGENTS.md"), "it is named: {refused}");
+    assert!(done["text"].as_str().unwrap().starts_with("exit 0 ("), "{done}");
+
+    // Neither the conversation itself nor a new one has their text, until the owner accepts it.
+    let sent = requests(&world, tree);
+    assert!(sent.contains("OURS-41bd") && !sent.contains(THEIRS), "{sent}");
+    let (sent, run) = said_in(&world, &project, &["--session", "after"]);
+    assert!(!sent.contains(THEIRS) && run.err.contains("AGENTS.md is left out"), "{sent} {}", run.err);
+    world.ok(&["workspace", "trust", &text(&project)]);
+    assert!(said_in(&world, &project, &["--session", "accepted"]).0.contains(THEIRS));
+}
