@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What opens a socket, listens on the network, looks a name up, or makes something that does.
-const OPENERS: [&str; 17] = [
+const OPENERS: [&str; 20] = [
     "TcpListener::bind",
     "TcpStream::connect",
     "TcpSocket::new",
@@ -22,9 +22,12 @@ const OPENERS: [&str; 17] = [
     "tokio_postgres::connect",
     "config.connect(",
     "net::connect(",
+    "net::socket",
     "socket_with(",
+    "socket2::",
     "libc::socket",
     "libc::connect",
+    "libc::getaddrinfo",
 ];
 
 /// Files that may, with what they open.
@@ -44,8 +47,26 @@ const ALLOWED: &[(&str, &str)] = &[
 ];
 
 /// Dependencies by which a crate would connect, and the crates that have them.
-const CLIENTS: [(&str, &[&str]); 4] =
-    [("reqwest", &["egress"]), ("hyper", &[]), ("ureq", &[]), ("tokio-postgres", &["store"])];
+const CLIENTS: [(&str, &[&str]); 18] = [
+    ("reqwest", &["egress"]),
+    ("tokio-postgres", &["store"]),
+    ("attohttpc", &[]),
+    ("awc", &[]),
+    ("curl", &[]),
+    ("hickory-client", &[]),
+    ("hickory-resolver", &[]),
+    ("hyper", &[]),
+    ("hyper-util", &[]),
+    ("isahc", &[]),
+    ("minreq", &[]),
+    ("quinn", &[]),
+    ("socket2", &[]),
+    ("surf", &[]),
+    ("tokio-tungstenite", &[]),
+    ("trust-dns-resolver", &[]),
+    ("tungstenite", &[]),
+    ("ureq", &[]),
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -113,6 +134,32 @@ fn an_opener_is_found_and_one_of_a_test_is_none() {
     assert!(openers("// reqwest::get\n#[cfg(test)]\nmod tests {\n    reqwest::get();\n}\n").is_empty());
 }
 
+/// Whether a manifest has a dependency, in any of the forms that name one.
+fn depends(manifest: &str, client: &str) -> bool {
+    let is_one = |line: &str| {
+        let named = line.strip_prefix(client);
+        named.is_some_and(|rest| rest.starts_with('.') || rest.starts_with(' ') || rest.starts_with('='))
+            || line.ends_with(&format!("dependencies.{client}]"))
+            || line.contains(&format!("package = \"{client}\""))
+    };
+    manifest.lines().any(|line| is_one(line.trim()))
+}
+
+#[test]
+fn a_dependency_is_found_in_each_of_its_forms() {
+    for form in [
+        "reqwest = \"0.13\"",
+        "reqwest.workspace = true",
+        "reqwest={ version = \"0.13\" }",
+        "[dependencies.reqwest]",
+        "[target.'cfg(unix)'.dependencies.reqwest]",
+        "web = { package = \"reqwest\", version = \"0.13\" }",
+    ] {
+        assert!(depends(&format!("[dependencies]\n{form}\n"), "reqwest"), "{form}");
+    }
+    assert!(!depends("[dependencies]\nreqwest-middleware = \"1\"\n", "reqwest"));
+}
+
 #[test]
 fn only_the_gate_and_the_store_have_a_client() {
     for entry in fs::read_dir(root().join("crates")).expect("crates") {
@@ -121,10 +168,7 @@ fn only_the_gate_and_the_store_have_a_client() {
         let manifest = fs::read_to_string(path.join("Cargo.toml")).expect("a manifest");
         let normal = manifest.split("[dev-dependencies]").next().unwrap();
         for (client, crates) in CLIENTS {
-            let has = normal.lines().any(|line| {
-                line.strip_prefix(client).is_some_and(|rest| rest.starts_with('.') || rest.starts_with(' '))
-            });
-            assert!(!has || crates.contains(&name.as_str()), "{name} has {client}");
+            assert!(!depends(normal, client) || crates.contains(&name.as_str()), "{name} has {client}");
         }
     }
 }

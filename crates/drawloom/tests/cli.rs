@@ -101,6 +101,8 @@ mod illustrations;
 mod keeping;
 #[path = "cli/larger_repository.rs"]
 mod larger_repository;
+#[path = "cli/lasting_answers.rs"]
+mod lasting_answers;
 #[path = "cli/laundering.rs"]
 mod laundering;
 #[path = "cli/laundering_matrix.rs"]

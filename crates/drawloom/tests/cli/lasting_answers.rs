@@ -1,0 +1,75 @@
+//! Answers that last, and those that are about something else by the time they come (spec: security §14).
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::exec::{exec, world_with};
+use crate::exec_network::exec_with;
+use crate::headless::question;
+use crate::tools::calls;
+use crate::world::{World, text};
+
+/// Lets the model make these calls in its next turn, in a session.
+fn chat(world: &World, session: &str, made: &[Value], wait: bool) -> Child {
+    world.write("lines.jsonl", &format!("{}\n{}\n", calls(&json!(made)), json!({"text": "Done."})));
+    let project = text(&world.path("project"));
+    let mut words = vec!["--workspace", &project, "--json", "chat", "--session", session, "-m", "Do it."];
+    words.extend(if wait { &["--wait", "120"][..] } else { &[] });
+    let mut command = world.command(&words);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+fn ended(child: Child) -> Value {
+    let done = child.wait_with_output().unwrap();
+    serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"))
+}
+
+#[test]
+fn an_answer_for_always_is_a_rule_that_holds_in_later_processes_and_for_nothing_else() {
+    let world = world_with(&[], "");
+    let mut child = chat(&world, "main", &[exec_with("echo on", json!(["host.test"]))], true);
+    let asked = question(&world, &mut child);
+    assert_eq!(asked["answers"], json!(["once", "session", "always"]), "{asked}");
+    let about = asked["about"].as_str().unwrap();
+    let rule = about.lines().find_map(|line| line.strip_prefix("always: writes the rule: ")).unwrap();
+    assert!(rule.starts_with("allow exec") && rule.contains("host.test"), "it is shown before: {about}");
+    let before = world.read("config.toml");
+    world.ok(&["approve", asked["short_id"].as_str().unwrap(), "--for", "always"]);
+    assert!(ended(child)["denied"].is_null());
+    let listed = world.ok(&["policy", "list"]);
+    assert!(listed.contains("allow exec") && listed.contains("host.test"), "{rule}: {listed}");
+    assert!(world.read("config.toml").starts_with(before.trim_end()), "what stood there stays");
+
+    // In another process and session; another host is asked about as before.
+    let denied = |net: &str| {
+        let said = ended(chat(&world, "other", &[exec_with("echo on", json!([net]))], false));
+        said["denied"].as_array().map_or(0, Vec::len)
+    };
+    assert_eq!((denied("host.test"), denied("evil.test")), (0, 1));
+}
+
+#[test]
+fn a_script_that_changed_between_question_and_yes_does_not_run_and_is_asked_about_again() {
+    let ask = "[[policy.rules]]\ndecision = \"ask\"\ntool = [\"exec\"]\n";
+    let run = || exec("sh run.sh");
+    for is_changed in [true, false] {
+        let world = world_with(&[], ask);
+        let script = world.path("project/run.sh");
+        fs::write(&script, "echo seen > seen\n").unwrap();
+        let mut child = chat(&world, "main", &[run(), run()], true);
+        let first = question(&world, &mut child);
+        if is_changed {
+            fs::write(&script, "echo other > other\n").unwrap();
+        }
+        world.ok(&["approve", first["short_id"].as_str().unwrap()]);
+        let second = question(&world, &mut child);
+        assert_ne!(first["id"], second["id"], "the next call of it is asked about");
+        assert_eq!(world.path("project/seen").exists(), !is_changed, "the control");
+        assert!(!world.path("project/other").exists());
+        world.ok(&["approve", second["short_id"].as_str().unwrap()]);
+        assert_eq!(ended(child)["text"], "Done.");
+        assert_eq!(world.path("project/other").exists(), is_changed, "what was approved as it is");
+    }
+}
