@@ -30,6 +30,8 @@ mod care;
 mod chat_flags;
 #[path = "cli/chatting.rs"]
 mod chatting;
+#[path = "cli/checkpoint_sequences.rs"]
+mod checkpoint_sequences;
 #[path = "cli/coding.rs"]
 mod coding;
 #[path = "cli/command_tools.rs"]

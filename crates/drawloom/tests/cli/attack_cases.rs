@@ -1,16 +1,19 @@
-//! Cases of attacks by the program itself: its environment, its memory, and a mount in the workspace.
+//! Cases of attacks by the program itself: its environment, its memory, and a mount and
+//! programs in the workspace.
 
 use std::fs;
 use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::everyday::{git, repository};
 use crate::exec::{exec, world, world_with};
 use crate::file_tools::listed;
 use crate::program::program;
 use crate::tools::{calls, nodes};
-use crate::world::{World, text};
+use crate::world::{World, lacks, text};
 
 /// A turn in which the model runs a line; the process that takes it.
 fn turn(world: &World, line: &str, environment: &[(&str, &str)]) -> Child {
@@ -132,4 +135,77 @@ fn files_3_11_a_mount_in_the_workspace_loses_nothing_of_what_tools_move_over_its
     let refused = nodes(&world).into_iter().filter(|node| node["author"] == "move");
     let told: Vec<String> = refused.map(|node| node["text"].to_string()).collect();
     assert!(told.len() == 2 && told.iter().all(|told| told.contains("file system")), "{told:?}");
+}
+
+/// What a workspace brings under the names of programs, and what its git would run: within the walls alone (spec: security
+/// §15). The canary is written where no command can write.
+#[test]
+fn s15_programs_of_a_workspace_run_within_the_walls_alone() {
+    if lacks(&["git"]) {
+        return;
+    }
+    let world = world(&[
+        calls(&json!([
+            exec("git status; pip --version; node --version; ls"),
+            exec("echo more >> src/main.rs")
+        ])),
+        json!({"text": "Done."}),
+    ]);
+    let project = repository(world.path("project"));
+    let canary = world.path("canary");
+    let program = format!("#!/bin/sh\necho \"$0\" >> '{}'\n", canary.display());
+    for name in
+        ["git", "pip", "node", "python3", "sh", "rg", "unshare", "drawloom", "bin/git", "hooks/pre-commit"]
+    {
+        let path = project.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &program).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    fs::write(project.join("pip.py"), format!("open('{}', 'a').write('pip.py')\n", canary.display()))
+        .unwrap();
+    let server = json!({"mcpServers": {"one": {"command": "./git"}}});
+    fs::write(project.join(".mcp.json"), server.to_string()).unwrap();
+    for (key, value) in [("core.fsmonitor", "./git"), ("core.hooksPath", "hooks"), ("core.pager", "./git")] {
+        git(&project, &["config", key, value]);
+    }
+    let workspace = text(&project);
+    let free = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&project).stdin(Stdio::null());
+        command.output().unwrap();
+        fs::remove_file(&canary).is_ok()
+    };
+    assert!(free("/usr/bin/git", &["status"]), "the control: git runs what its configuration names");
+    assert!(
+        free("/bin/sh", &["-c", "PATH=.:$PATH; pip"]),
+        "the control: the folder of the workspace is searched"
+    );
+    let day: [&[&str]; 13] = [
+        &["doctor"],
+        &["workspace", "trust", &workspace],
+        &["chat", "-m", "Work."],
+        &["chat", "-m", "/diff"],
+        &["chat", "-m", "/undo --files"],
+        &["chat", "-m", "/redo --files"],
+        &["chat", "-m", "/status"],
+        &["chat", "-m", "/tools"],
+        &["sandbox", "--", "git", "status"],
+        &["sandbox"],
+        &["workspace", "list"],
+        &["policy", "list"],
+        &["workspace", "untrust", &workspace],
+    ];
+    for words in day {
+        let mut command = world.command(words);
+        command.current_dir(&project).env("PATH", ".:bin:/usr/local/bin:/usr/bin:/bin");
+        let done = command.output().unwrap();
+        let found = fs::read_to_string(&canary).unwrap_or_default();
+        assert!(found.is_empty(), "{words:?}: {found}: {done:?}");
+        if words[0] == "chat" {
+            assert!(done.status.success(), "{words:?}: {done:?}");
+        }
+    }
+    let told = nodes(&world).into_iter().find(|node| node["author"] == "exec").unwrap();
+    assert!(told["text"].as_str().unwrap().contains("main"), "the commands of the day ran: {told}");
 }
