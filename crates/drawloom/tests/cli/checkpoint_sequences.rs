@@ -12,10 +12,10 @@ use crate::file_tools::{listed, say};
 use crate::tools::{calls, chat};
 use crate::world::World;
 
-/// Sequences: a sixteenth of `PROPTEST_CASES`, which is 64 in a day and thousands in a soak.
+/// Sequences: a sixteenth of `PROPTEST_CASES`, of which a day has 64; 100 at most.
 fn sequences() -> u64 {
     let cases = std::env::var("PROPTEST_CASES").ok().map_or(64, |cases| cases.parse::<u64>().unwrap());
-    (cases / 16).clamp(1, 1_000)
+    (cases / 16).clamp(1, 100)
 }
 
 /// A sequence of numbers that is the same each time (xorshift).

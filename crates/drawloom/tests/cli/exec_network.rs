@@ -81,6 +81,46 @@ fn s10_a_command_reaches_the_host_that_is_named_through_its_proxy_and_nothing_el
     assert!(datagrams.recv(&mut [0; 8]).is_ok());
 }
 
+/// By ways of their own: a push, a client of a language, and sockets that know no proxy.
+#[test]
+fn s10_a_push_and_the_sockets_of_a_program_reach_no_host_that_was_not_named() {
+    if lacks(&["git", "python3"]) {
+        return;
+    }
+    let (site, sink) = (site(), site());
+    let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
+    datagrams.set_nonblocking(true).unwrap();
+    let (place, port) = (sink.place(), datagrams.local_addr().unwrap().port());
+    let (host, tcp) = place.split_once(':').unwrap();
+    let python = |line: &str| format!("/usr/bin/python3 -c 'import socket, urllib.request\n{line}'");
+    let lines = [
+        "git init -q pushed && git -C pushed -c user.name=n -c user.email=n@example.org commit -q --allow-empty -m one"
+            .to_owned(),
+        format!("git -C pushed push -q {} HEAD:main", sink.url("/repository")),
+        python(&format!("urllib.request.urlopen(\"{}\", timeout=9).read()", sink.url("/client"))),
+        python(&format!(
+            "s = socket.create_connection((\"{host}\", {tcp}), 9); s.send(b\"GET /socket HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n\"); s.recv(9)"
+        )),
+        python(&format!(
+            "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b\"secret\", (\"127.0.0.1\", {port}))"
+        )),
+    ];
+    let line = format!("{}\ntrue", lines.join("\n"));
+    let world = calling(&[exec_with(&line, json!([site.place()]))], &[&site, &sink], ALLOW);
+    let (code, done) = chat(&world, "Do it.");
+    assert_eq!((code, done["text"].as_str()), (Some(0), Some("Done.")), "{done}");
+    let told = &said(&world)[0];
+    assert!(told.starts_with("exit 0 ("), "{told}");
+    assert_eq!(sink.paths(), [""; 0], "{told}");
+    assert!(datagrams.recv(&mut [0; 8]).is_err(), "{told}");
+    // The control: the same lines outside of the walls reach it.
+    let mut control = std::process::Command::new("sh");
+    control.args(["-c", &line]).current_dir(world.path("here")).env("GIT_TERMINAL_PROMPT", "0");
+    assert!(control.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+    assert_eq!(sink.paths(), ["/repository/info/refs?service=git-receive-pack", "/client", "/socket"]);
+    assert!(datagrams.recv(&mut [0; 8]).is_ok());
+}
+
 #[test]
 fn s10_neither_a_redirect_nor_an_address_of_this_machine_leads_past_the_list() {
     if lacks(&["curl"]) {
