@@ -105,7 +105,7 @@ fn sequences_of_commands_and_tools_are_given_back_and_a_persons_bytes_stay() {
         for part in 0..3 {
             turn(&world, &mut numbers, 100 * part);
             let (path, text) = (numbers.one_of(&PERSONS), format!("a person's, {part}\n"));
-            [&project, &persons].map(|folder| put(folder, path, &text));
+            [&project, &persons].into_iter().for_each(|folder| put(folder, path, &text));
         }
         changed += usize::from(listed(&project) != listed(&persons));
         for _ in 0..3 {
