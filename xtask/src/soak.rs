@@ -1,8 +1,9 @@
 //! `cargo xtask soak [--minutes N] [--load-only]`: hours of what a day does to a home.
 //!
 //! First a hostile load for N minutes (60): processes that stay and processes that come, stand still and are
-//! killed, all in one home, with models that fail in every way a script can. At the end every tree verifies, the
-//! store is whole, and the processes that stayed hold no more than after their beginning. Then the whole matrix of
+//! killed, all in one home, with models that fail in every way a script can, and some that call tools in one workspace.
+//! At the end every tree verifies, the store is whole, no command is left running, and the processes that stayed hold no
+//! more than after their beginning. Then the whole matrix of
 //! escapes with each protection taken away in turn, every fuzz target for ten minutes, and every property with 10,000
 //! cases.
 
@@ -177,9 +178,22 @@ fn unsound(place: &Place) -> Result<Vec<String>> {
             wrong.push(format!("{left} files of dead processes are left in {name}"));
         }
     }
+    let left = running_in(&place.workspace()?)?;
+    if left > 0 {
+        wrong.push(format!("{left} processes of commands are left"));
+    }
     let size = std::fs::metadata(place.home().join("loom.db"))?.len();
     say(&format!("{} trees of {nodes} nodes verify, store {} KiB", trees.len(), size / 1024));
     Ok(wrong)
+}
+
+/// How many processes work in a folder.
+fn running_in(folder: &Path) -> Result<usize> {
+    let processes = std::fs::read_dir("/proc")?.flatten();
+    let works_there = processes.filter(|process| {
+        std::fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
+    });
+    Ok(works_there.count())
 }
 
 /// A masked secret is the one gap a load with secrets in its answers may leave.

@@ -54,6 +54,25 @@ impl Place {
         Ok(path)
     }
 
+    /// Lines of a model that calls tools: floods, files, processes that stay and such as outlive their command.
+    fn tool_script(&self) -> Result<PathBuf> {
+        const LINES: &str = r#"{"tool_calls":[{"name":"exec","arguments":{"command":"echo more >> notes; yes | head -c 3000000"}},{"name":"write","arguments":{"path":"made.txt","content":"one\n"}},{"name":"read","arguments":{"path":"notes"}}]}
+{"tool_calls":[{"name":"exec","arguments":{"command":"sleep 30","background":true}},{"name":"exec","arguments":{"command":"(setsid sleep 31 &); head -c 1000000 /dev/zero > big; rm -f made.txt; mv notes more"}}]}
+{"tool_calls":[{"name":"no_such","arguments":{}},{"name":"read","arguments":{"path":"../secret"}},{"name":"exec","arguments":{"command":"cat more; echo sk-soak-secret-0123456789; exit 3"}}]}
+{"text":"Done."}
+"#;
+        let path = self.folder.join("tools.jsonl");
+        std::fs::write(&path, LINES).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    }
+
+    /// The workspace in which tools work.
+    pub(super) fn workspace(&self) -> Result<PathBuf> {
+        let path = self.folder.join("workspace");
+        std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(path)
+    }
+
     /// A program in this home and no other.
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
@@ -85,10 +104,14 @@ impl Place {
     pub(super) fn work(&self, seed: u64, end: Instant, tally: &Tally) -> Result<()> {
         let mut seeded = Seeded(seed);
         let script = format!("script:{}", self.script()?.display());
+        let tools = format!("script:{}", self.tool_script()?.display());
+        let workspace = self.workspace()?.display().to_string();
         while Instant::now() < end {
             let tree = format!("Shared {}", seeded.below(3));
             let words = words(&mut seeded, &tree, &self.folder, seed);
-            let words = words.iter().map(|word| word.replace("SCRIPT", &script));
+            let words = words.iter().map(|word| {
+                word.replace("SCRIPT", &script).replace("TOOLS", &tools).replace("WORKSPACE", &workspace)
+            });
             let mut child =
                 self.command(&self.program).args(words).spawn().context("cannot start a command")?;
             tally.ran.fetch_add(1, Ordering::Relaxed);
@@ -121,7 +144,8 @@ impl Place {
 fn words(seeded: &mut Seeded, tree: &str, folder: &Path, worker: u64) -> Vec<String> {
     let text = format!(" word{} ", seeded.below(1000));
     let backup = folder.join(format!("{worker}.backup")).display().to_string();
-    let words: &[&str] = match seeded.below(16) {
+    let session = format!("soak{}", seeded.below(3));
+    let words: &[&str] = match seeded.below(22) {
         0..4 => &["tree", "append", tree, &text],
         4..8 => &["--model", "SCRIPT", "tree", "generate", tree, "-n", "2"],
         8 => &["tree", "draft", tree, &text],
@@ -131,6 +155,12 @@ fn words(seeded: &mut Seeded, tree: &str, folder: &Path, worker: u64) -> Vec<Str
         12 => &["tree", "text", tree],
         13 => &["tree", "show", tree, "--all"],
         14 => &["tree", "verify", tree],
+        15..18 => {
+            &["--workspace", "WORKSPACE", "--model", "TOOLS", "chat", "--session", &session, "-m", "Work."]
+        }
+        18 => &["--workspace", "WORKSPACE", "chat", "--session", &session, "-m", "/stop"],
+        19 => &["--workspace", "WORKSPACE", "chat", "--session", &session, "-m", "/undo --files"],
+        20 => &["--workspace", "WORKSPACE", "chat", "--session", &session, "-m", "/diff session"],
         _ => &["backup", "-o", &backup],
     };
     words.iter().map(ToString::to_string).collect()
