@@ -28,8 +28,10 @@ const CALLS: usize = 250;
 const TIMED: usize = 2;
 /// Questions that another process answers.
 const ANSWERS: usize = 5;
-/// Lines of the file that is read, each by a call of its own.
-const LINES: usize = 20_000;
+/// Lines of a file that is read, each by a call of its own: of a file the tool reads and hashes all.
+const LINES: usize = 500;
+/// Files: no line is read twice.
+const FILES: usize = 40;
 
 /// Measures turns of so many calls in all.
 ///
@@ -39,7 +41,8 @@ pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch, calls: usize) 
     report.note("turns of an agent with 60 tools");
     let place = scratch.at("desk");
     let lines: String = (1..=LINES).map(|line| format!("Line {line} of the log of the tides.\n")).collect();
-    let made = fs::create_dir(&place).and_then(|()| fs::write(place.join("log.txt"), lines));
+    let write = |file| fs::write(place.join(format!("log-{file}.txt")), &lines);
+    let made = fs::create_dir(&place).and_then(|()| (0..FILES).try_for_each(write));
     made.map_err(|error| failed("make a workspace", error))?;
     let others = first_request(report, scratch, &place).map_err(|error| failed("say hello", error))?;
     for window in [32_000, 200_000] {
@@ -153,7 +156,7 @@ fn first_request(report: &mut Report<'_>, scratch: &Scratch, place: &Path) -> Re
 fn answered(report: &mut Report<'_>, scratch: &Scratch, place: &Path) -> Result<(), String> {
     let rule = "[[policy.rules]]\ndecision = \"ask\"\ntool = [\"read\"]\n";
     let agent = Scripted::new(scratch.at("asked"), rule).map_err(|error| error.to_string())?;
-    let call = |number| ("read", json!({"path": "log.txt", "offset": number, "limit": 1}));
+    let call = |number| ("read", line(number));
     let times: Result<Times, String> =
         (1..=ANSWERS).map(|number| agent.approved(place, call(number))).collect();
     let name = "from the start of `drawloom approve` to the result of the call that waited";
@@ -192,7 +195,12 @@ fn say(agent: &Scripted, place: &Path, said: &str) -> Result<(), String> {
 
 /// An answer that reads a line of its own: a call that repeats itself is asked about.
 fn read_line(number: usize) -> String {
-    calls(&format!("c{number}"), "read", &json!({"path": "log.txt", "offset": number, "limit": 1}))
+    calls(&format!("c{number}"), "read", &line(number))
+}
+
+/// The arguments that read the line of a number.
+fn line(number: usize) -> Value {
+    json!({"path": format!("log-{}.txt", number / LINES % FILES), "offset": number % LINES + 1, "limit": 1})
 }
 
 /// The tools of the first request.
