@@ -8,16 +8,16 @@ mod edit;
 mod missing_folders;
 mod path;
 mod recovery;
+mod seen_files;
 mod subtree;
 mod subtree_change;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loom::Digest;
-use workspace::{FileId, RelativePath, Root, Stamp};
+use workspace::{RelativePath, Stamp};
 
 pub(crate) use difference::line_name;
 pub use difference::{lines_between, unified_diff};
@@ -25,6 +25,8 @@ pub(crate) use edit::{FileEdit, FoundFile, apply, difference, found};
 pub(crate) use missing_folders::MissingFolders;
 pub use path::give_back;
 pub use recovery::{LeftFile, recover_files};
+pub use seen_files::{ReadKept, SeenFiles, WrittenFile};
+pub(crate) use seen_files::{bounded, changed_since};
 pub(crate) use subtree::{EntryKind, Subtree, path_at, paths_below};
 pub(crate) use subtree_change::SubtreeChange;
 
@@ -108,24 +110,6 @@ pub trait ChangeRecorder: Send + Sync {
 
     /// Those of these files, by the digests of their bytes, that come from outside. It blocks.
     fn outside(&self, digests: Vec<Digest>) -> Vec<Digest>;
-}
-
-/// What a session knows of files by having read or written them: digests of their bytes.
-#[derive(Debug, Default)]
-pub struct SeenFiles(Mutex<HashMap<(FileId, RelativePath), Digest>>);
-
-impl SeenFiles {
-    pub(crate) fn see(&self, root: &Root, path: &RelativePath, digest: Digest) {
-        self.locked().insert((root.id(), path.clone()), digest);
-    }
-
-    pub(crate) fn digest(&self, root: &Root, path: &RelativePath) -> Option<Digest> {
-        self.locked().get(&(root.id(), path.clone())).copied()
-    }
-
-    fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<(FileId, RelativePath), Digest>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The time, for the name of a text that is kept beside another: seconds since 1970.

@@ -9,6 +9,7 @@ mod network;
 mod processes;
 mod published;
 pub(crate) mod report;
+mod touched_files;
 mod watched_files;
 
 use std::path::PathBuf;
@@ -32,10 +33,11 @@ use crate::tool::{CallScope, Tool, ToolScope};
 pub use background_changes::BackgroundChanges;
 pub(crate) use background_changes::beside_commands;
 pub(crate) use changed_files::note_outside;
-pub use changed_files::{ChangedFiles, recording, recover_command};
+pub use changed_files::{ChangedFiles, ChangedPath, comparing, recording, recover_command};
 use network::NetArgument;
 pub use network::{CommandEgress, CommandNetwork, NetworkRequest};
 pub use processes::Processes;
+use touched_files::TouchedFiles;
 pub(crate) use watched_files::watched;
 
 /// Name of the tool; rules on it are about every line that is handed to a shell.
@@ -81,7 +83,12 @@ impl CommandScope {
     }
 
     pub(crate) fn level(&self) -> SandboxLevel {
-        match self.session.level() {
+        Self::policy_level(self.session.level())
+    }
+
+    /// A level of the sandbox, as policy has it.
+    pub const fn policy_level(level: Level) -> SandboxLevel {
+        match level {
             Level::None => SandboxLevel::None,
             Level::Partial => SandboxLevel::Partial,
             Level::Full => SandboxLevel::Full,
@@ -225,6 +232,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         let outcome = outcome?;
         return Ok(report::told(scope, &outcome, &commands.report, None));
     }
+    let touched = TouchedFiles::read(scope, &arguments.touches);
     let recorder = (call.changes, call.cancel, is_outside);
     let (outcome, changed) = recording(&commands.checkpoints.of_roots(&scope.roots), recorder, || {
         run_to_end(&opened.session, run, call.cancel)
@@ -234,7 +242,11 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     match outcome {
         Ok(outcome) => {
             let told = report::told(scope, &outcome, &commands.report, Some(&changed));
-            Ok([Some(told), opened.told()].into_iter().flatten().collect::<Vec<_>>().join("\n"))
+            Ok([Some(told), touched.told(call), opened.told()]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("\n"))
         }
         Err(why) => Err(changed.told_changes().map_or(why.clone(), |changed| format!("{why}\n{changed}"))),
     }

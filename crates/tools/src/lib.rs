@@ -22,8 +22,8 @@ mod web;
 
 pub use call_place::{CallPlace, NextPlace};
 pub use changes::{
-    BytesOrigin, ChangeRecorder, FileContent, LeftFile, OwnPaths, PlannedChange, SeenFiles, give_back,
-    lines_between, recover_files, unified_diff,
+    BytesOrigin, ChangeRecorder, FileContent, LeftFile, OwnPaths, PlannedChange, ReadKept, SeenFiles,
+    WrittenFile, give_back, lines_between, recover_files, unified_diff,
 };
 pub use checkpoint::{
     CheckpointRules, Checkpoints, NOT_KEPT, RootCheckpoints, RootRecords, records_with, remove_records,
@@ -31,8 +31,8 @@ pub use checkpoint::{
 };
 pub use command_tool::CommandTool;
 pub use exec::{
-    BackgroundChanges, ChangedFiles, CommandEgress, CommandNetwork, CommandScope, NetworkRequest, Processes,
-    recording, recover_command,
+    BackgroundChanges, ChangedFiles, ChangedPath, CommandEgress, CommandNetwork, CommandScope,
+    NetworkRequest, Processes, comparing, recording, recover_command,
 };
 pub use registry::{CheckedCall, ToolRegistry};
 pub use tool::{Tool, ToolOutput, ToolScope};

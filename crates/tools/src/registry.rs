@@ -1,24 +1,24 @@
 //! The table of the tools of a session, by name.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use context::ToolSpec;
-use loom::{Digest, Seq, TreeId};
+use loom::{Digest, NodeId, Seq, TreeId};
 use model::Cancel;
 use policy::{
     CallFacts, Effect, LastingAnswers, PathAccess, Permission, SandboxLevel, SessionFacts, SessionType,
     Verdict,
 };
 use serde_json::Value;
-use workspace::{Root, RootAccess};
+use workspace::{RelativePath, Root, RootAccess};
 
 use crate::arguments::ArgumentSchema;
 use crate::call_place::CallPlace;
-use crate::changes::{ChangeRecorder, line_name};
+use crate::changes::{ChangeRecorder, ReadKept, WrittenFile, line_name};
 use crate::exec::{self, ChangedFiles, CommandScope, EXEC, beside_commands};
 use crate::files;
 use crate::plan;
@@ -38,6 +38,8 @@ pub struct ToolRegistry {
     /// Those that stand for others that wait until they are searched for; no agent names them.
     standing_for_others: BTreeMap<String, (Arc<Tool>, ArgumentSchema)>,
     scope: Arc<ToolScope>,
+    /// The last change of each tree of which its tools know what was written by then: answer, call, and number in that.
+    told_written: Mutex<HashMap<TreeId, (NodeId, u32, u32)>>,
 }
 
 /// A call whose tool is there and whose arguments fit.
@@ -70,7 +72,29 @@ impl ToolRegistry {
         let specs = tools.values().map(|(tool, _): &(Arc<Tool>, _)| tool.spec.clone()).collect();
         let standing_for_others =
             search::tools(specs).into_iter().map(with_schema).collect::<Result<_, _>>()?;
-        Ok(Self { tools, standing_for_others, scope: Arc::new(scope) })
+        Ok(Self { tools, standing_for_others, scope: Arc::new(scope), told_written: Mutex::default() })
+    }
+
+    /// Until which change of a tree it was told what was written.
+    pub fn told_written(&self, tree: TreeId) -> Option<(NodeId, u32, u32)> {
+        self.told_written.lock().unwrap_or_else(PoisonError::into_inner).get(&tree).copied()
+    }
+
+    /// Tells it what its session wrote in files up to a change, in order, and where the bytes are read.
+    pub fn tell_written(
+        &self,
+        tree: TreeId,
+        until: (NodeId, u32, u32),
+        files: Vec<WrittenFile>,
+        read: ReadKept,
+    ) {
+        let of_root = |file: WrittenFile| {
+            let root = self.scope.roots.all().find(|root| root.path() == file.root)?;
+            let path = RelativePath::from_components(&file.path).ok()?;
+            Some((root.id(), path, file))
+        };
+        self.scope.seen.learn(files.into_iter().filter_map(of_root), read);
+        self.told_written.lock().unwrap_or_else(PoisonError::into_inner).insert(tree, until);
     }
 
     /// What tools of these names are told of, with their effects; one that is not there is left out.

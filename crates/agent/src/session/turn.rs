@@ -9,6 +9,7 @@ mod file_changes;
 mod limits;
 mod next_place;
 mod result_lines;
+mod written_files;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -193,6 +194,9 @@ impl Turn<'_> {
             Ok((tree, spending)) => {
                 self.inbox.turn_holds(held.fence(), config.identity(tree));
                 self.end_lost_calls(&held, tree).await;
+                if let Some(tools) = &config.tools {
+                    self.tell_written(tools, tree).await;
+                }
                 let (mut batch, mut answer_within) = (vec![first], None);
                 let mut limits = TurnLimits::new(self.runtime.turn_bounds);
                 while !batch.is_empty() {

@@ -164,7 +164,7 @@ fn x3_to_x6_ordinary_lines_run_and_a_link_leads_nowhere() {
 fn what_touches_the_protected_set_is_asked_with_the_command_and_denied_where_nobody_is() {
     let touching =
         json!({"name": "exec", "arguments": {"command": "echo x > AGENTS.md", "touches": ["AGENTS.md"]}});
-    let world = world(&[calls(&json!([touching])), json!({"text": "Done."})]);
+    let world = world(&[calls(&json!([touching.clone()])), json!({"text": "Done."})]);
     fs::write(world.path("project/AGENTS.md"), "ours\n").unwrap();
     let (_, said) = chat(&world, "Do it.");
     let denied = said["denied"].to_string();
@@ -181,6 +181,16 @@ fn what_touches_the_protected_set_is_asked_with_the_command_and_denied_where_nob
     world.ok(&["deny", asked["short_id"].as_str().unwrap()]);
     assert!(waits.wait().unwrap().success());
     assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "ours\n");
+
+    // A yes, and the result shows what became of it.
+    let expects = json!({"text": "Done.", "expect": ["[protected files]", "-ours\n+x"]});
+    world.write("lines.jsonl", &format!("{}\n{expects}\n", calls(&json!([touching]))));
+    let mut waits = world.command(&["--workspace", &project, "chat", "-m", "Do it.", "--wait", "60"]);
+    let mut waits = waits.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let asked = question(&world, &mut waits);
+    world.ok(&["approve", asked["short_id"].as_str().unwrap()]);
+    assert!(waits.wait().unwrap().success());
+    assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "x\n");
 }
 
 #[test]

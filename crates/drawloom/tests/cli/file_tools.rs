@@ -284,3 +284,31 @@ fn nothing_is_given_back_where_it_cannot_be_kept() {
     assert!(refused.code != Some(0), "{refused:?}");
     assert_eq!(fs::metadata(&work).unwrap().len(), large.len() as u64);
 }
+
+#[test]
+fn what_the_session_wrote_in_an_earlier_turn_is_written_over_unless_somebody_changed_it() {
+    let write = |content: &str| {
+        calls(&json!([{"name": "write", "arguments": {"path": "notes.md", "content": content}}]))
+    };
+    let world = writing(&[write("one\n"), json!({"text": "Made."})], "");
+    let notes = world.path("project/notes.md");
+    let turn = |content: &str, expect: &str| {
+        let answer = json!({"text": "Well.", "expect": [expect]});
+        world.write("lines.jsonl", &format!("{}\n{answer}\n", write(content)));
+        let (code, said) = chat(&world, "Go on.");
+        assert_eq!(code, Some(0), "{said}");
+    };
+    assert_eq!(chat(&world, "Make it.").0, Some(0));
+    // Another process of the same session.
+    turn("two\n", "wrote notes.md");
+    assert_eq!(fs::read_to_string(&notes).unwrap(), "two\n");
+    fs::write(&notes, "a person's\n").unwrap();
+    turn("three\n", "-two\n+a person's\n");
+    assert_eq!(fs::read_to_string(&notes).unwrap(), "a person's\n");
+    // The control: what no tool of the session wrote was not read.
+    fs::write(world.path("project/other.md"), "x\n").unwrap();
+    let other = calls(&json!([{"name": "write", "arguments": {"path": "other.md", "content": "y\n"}}]));
+    let answer = json!({"text": "Well.", "expect": ["was not read yet"]});
+    world.write("lines.jsonl", &format!("{other}\n{answer}\n"));
+    assert_eq!(chat(&world, "And that.").0, Some(0));
+}

@@ -152,7 +152,7 @@ pub(crate) fn apply(call: &CallScope<'_>, edits: &[FileEdit<'_>]) -> Result<(), 
     }
     for edit in edits {
         if let Some(bytes) = &edit.after {
-            scope.seen.see(edit.root, &edit.path, Digest::of(bytes));
+            scope.seen.see(edit.root, &edit.path, (Digest::of(bytes), Some(bytes)));
         }
     }
     Ok(())

@@ -266,7 +266,7 @@ fn see(scope: &ToolScope, subtree: &Subtree<'_>, root: &Root, paths: &[RelativeP
         let EntryKind::File { digest, .. } = entry.kind else { continue };
         let seen: Option<Digest> = scope.seen.digest(subtree.root, &entry.path);
         if seen == Some(digest) {
-            scope.seen.see(root, path, digest);
+            scope.seen.see(root, path, (digest, None));
         }
     }
 }

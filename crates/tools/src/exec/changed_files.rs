@@ -87,6 +87,52 @@ pub fn recording<T>(
     Ok((ran, write_down(&before, (is_outside, BytesOrigin::Call), (recorder, &OwnPaths::new())).0))
 }
 
+/// A file or link that something changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedPath {
+    /// Below the workspace, or absolute.
+    pub path: PathBuf,
+    /// Lines that came and went; none of what is too large or no text.
+    pub lines: Option<(usize, usize)>,
+}
+
+/// Runs something, and finds what it changed beneath the writable ones of some roots. Nothing is kept of it. It blocks.
+///
+/// # Errors
+/// What stands there could not be recorded: nothing was run.
+pub fn comparing<T>(
+    roots: &[RootRecords<'_>],
+    run: impl FnOnce() -> T,
+) -> Result<(T, Result<Vec<ChangedPath>, String>), String> {
+    let record = |of: &RootRecords<'_>| {
+        let record = of.checkpoints.record(of.root, None, &Cancel::never());
+        record.map_err(|error| error.to_string())
+    };
+    let mut before = Vec::new();
+    for of in roots.iter().filter(|of| of.root.access() != RootAccess::ReadOnly) {
+        before.push((of, record(of)?));
+    }
+    let ran = run();
+    let mut changed = Vec::new();
+    for (of, before) in before {
+        let after = match record(of) {
+            Ok(after) => after,
+            Err(why) => return Ok((ran, Err(why))),
+        };
+        let differences = Differences::between(&before, &after, None);
+        for change in &differences.changes {
+            let is_folder = |state: &StoodState| matches!(state, StoodState::Folder { .. });
+            if !is_folder(&change.before) && !is_folder(&change.after) {
+                let lines = changed_lines((&before, &after), change);
+                changed.push(ChangedPath { path: shown(of.root, change.path.as_path()), lines });
+            }
+        }
+        let unread = differences.not_kept.iter();
+        changed.extend(unread.map(|path| ChangedPath { path: shown(of.root, path.as_path()), lines: None }));
+    }
+    Ok((ran, Ok(changed)))
+}
+
 /// A writable root and what stood there before.
 pub(super) type RecordedRoot<'r> = (RootRecords<'r>, Arc<Checkpoint>);
 
@@ -326,6 +372,21 @@ const fn content<'b>(state: &StoodState, bytes: &'b [u8]) -> FileContent<'b> {
     }
 }
 
+/// Lines that came and went; none of a file that is too large or no text.
+fn changed_lines(
+    (before, after): (&Checkpoint, &Checkpoint),
+    change: &CommandChange,
+) -> Option<(usize, usize)> {
+    let text = |checkpoint: &Checkpoint, state: &StoodState| {
+        let bytes = checkpoint.bytes(state).ok().filter(|bytes| !bytes.contains(&0))?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    if change.before.len() > COMPARED || change.after.len() > COMPARED || change.after.is_unknown() {
+        return None;
+    }
+    Some(lines_between(&text(before, &change.before)?, &text(after, &change.after)?))
+}
+
 /// One change in a line.
 fn told_change(root: &Root, (before, after): (&Checkpoint, &Checkpoint), change: &CommandChange) -> String {
     let path = line_name(&root.shown(&change.path).display().to_string());
@@ -334,15 +395,8 @@ fn told_change(root: &Root, (before, after): (&Checkpoint, &Checkpoint), change:
         StoodState::Link { .. } => "link ",
         StoodState::Absent | StoodState::File { .. } | StoodState::Unknown { .. } => "",
     };
-    let text = |checkpoint: &Checkpoint, state: &StoodState| {
-        let bytes = checkpoint.bytes(state).ok().filter(|bytes| !bytes.contains(&0))?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
-    };
     let counts = || {
-        if change.before.len() > COMPARED || change.after.len() > COMPARED {
-            return None;
-        }
-        let (came, went) = lines_between(&text(before, &change.before)?, &text(after, &change.after)?);
+        let (came, went) = changed_lines((before, after), change)?;
         Some(format!(" (+{came} −{went})"))
     };
     match (&change.before, &change.after) {

@@ -32,6 +32,16 @@ fn a_file_is_written_over_once_it_was_read_and_as_it_was_read() {
     fixture.call("read", &json!({"path": "a.txt"})).unwrap();
     fixture.put("a.txt", "a person's\n");
     fixture.refused("write", &write, "was changed since it was read");
+    fixture.refused("write", &write, "-old\n+a person's\n");
+    let patch = "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-a person's\n+new\n";
+    fixture.refused("patch", &json!({"patch": patch}), "-old\n+a person's\n");
+    // A long difference is cut.
+    fixture.put("a.txt", &"line\n".repeat(1000));
+    let refused = fixture.call("write", &write).unwrap_err();
+    assert!(
+        refused.lines().count() < 110 && refused.ends_with("more lines of the difference]\n"),
+        "{refused}"
+    );
     fixture.call("read", &json!({"path": "a.txt"})).unwrap();
     fixture.call("write", &write).unwrap();
     assert_eq!(fixture.text("a.txt").unwrap(), "new\n");
@@ -204,4 +214,31 @@ fn a_path_is_given_back_with_its_mode_unless_somebody_changed_it() {
     assert_eq!(fixture.path("a.txt").metadata().unwrap().permissions().mode() & 0o777, 0o755);
     give_back(&locks, &root, &path, (FileContent::Absent, was), 0o022).unwrap();
     assert!(fixture.names().is_empty());
+}
+
+#[test]
+fn a_rule_that_keeps_a_file_from_being_read_keeps_its_difference_back() {
+    let rule = r#"{"decision": "deny", "tool": ["read path=a.txt"]}"#;
+    let policy = Policy::new(vec![serde_json::from_str(rule).unwrap()]).unwrap();
+    let fixture = Fixture::with(policy);
+    fixture.call("write", &json!({"path": "a.txt", "content": "mine\n"})).unwrap();
+    fixture.put("a.txt", "hidden\n");
+    let refused = fixture.call("write", &json!({"path": "a.txt", "content": "x"})).unwrap_err();
+    assert!(refused.contains("was changed since") && !refused.contains("hidden"), "{refused}");
+}
+
+#[test]
+fn the_third_miss_in_one_file_says_to_read_it_again() {
+    const AGAIN: &str = "read it again before the next one";
+    let fixture = Fixture::new();
+    fixture.put("a.txt", "one\ntwo\n");
+    fixture.put("b.txt", "one\n");
+    let miss =
+        |path: &str| fixture.call("edit", &json!({"path": path, "old": "three", "new": "x"})).unwrap_err();
+    assert!(!miss("a.txt").contains(AGAIN) && !miss("a.txt").contains(AGAIN));
+    assert!(!miss("b.txt").contains(AGAIN), "each file has its own");
+    let patch = "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-three\n+x\n";
+    fixture.refused("patch", &json!({"patch": patch}), AGAIN);
+    fixture.call("read", &json!({"path": "a.txt"})).unwrap();
+    assert!(!miss("a.txt").contains(AGAIN), "it was read again");
 }

@@ -50,7 +50,8 @@ fn planned<'s>(
         MissReason::NotFound(_) => replaced(&scope.masker.mask_entering(&asked.old).text).map_err(|_| miss),
         _ => Err(miss),
     });
-    let done = done.map_err(|miss| format!("{}: {miss}", asked.path))?;
+    let done =
+        done.map_err(|miss| format!("{}: {miss}{}", asked.path, scope.seen.miss(place.root, &place.path)))?;
     let after = file.with_secrets(&done.text).map_err(|why| format!("{}: {why}", asked.path))?;
     let after = Some(after.into_bytes());
     let edit = FileEdit { root: place.root, path: place.path, before: Some(before), after, mode: None };

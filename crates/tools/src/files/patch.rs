@@ -4,11 +4,10 @@ use loom::Digest;
 use policy::{PathAccess, PathUse};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use workspace::RelativePath;
 
 use super::marks::ShownFile;
 use super::place;
-use crate::changes::{FileEdit, FoundFile, apply, difference, found};
+use crate::changes::{FileEdit, apply, changed_since, difference, found};
 use crate::edits::{FileAction, FilePatch, Patch};
 use crate::tool::{CallScope, ToolScope};
 
@@ -37,6 +36,8 @@ pub(super) fn paths(scope: &ToolScope, asked: &Arguments) -> Vec<PathUse> {
 struct PatchPlan<'s> {
     scope: &'s ToolScope,
     edits: Vec<FileEdit<'s>>,
+    /// Files that a refusal quotes.
+    quoted: Vec<Digest>,
 }
 
 impl<'s> PatchPlan<'s> {
@@ -88,8 +89,13 @@ impl<'s> PatchPlan<'s> {
         let applied = file
             .apply(before.shown())
             .or_else(|miss| file.clone().with_old_lines(masked).apply(before.shown()).map_err(|_| miss));
-        let applied = applied.map_err(|miss| format!("{path}: {miss}"))?;
+        let applied = applied.map_err(|miss| format!("{path}: {miss}{}", self.missed(path)))?;
         before.with_secrets(&applied).map_err(|why| format!("{path}: {why}"))
+    }
+
+    /// What is told of a miss beside what it is.
+    fn missed(&self, path: &str) -> &'static str {
+        place(self.scope, path).map_or("", |place| self.scope.seen.miss(place.root, &place.path))
     }
 
     /// The text of a path as it is by then; none where there is no file.
@@ -123,26 +129,15 @@ impl<'s> PatchPlan<'s> {
             return Ok(at);
         }
         let before = found(place.root, &place.path)?;
-        self.require_seen(path, &place.path, place.root, before.as_ref())?;
+        // Of a file that was never read its context tells.
+        if let (Some(seen), Some(before)) = (self.scope.seen.digest(place.root, &place.path), &before)
+            && seen != before.digest
+        {
+            return Err(changed_since(self.scope, (place.root, &place.path), before, &mut self.quoted));
+        }
         let after = before.as_ref().map(|before| before.bytes.clone());
         self.edits.push(FileEdit { root: place.root, path: place.path, before, after, mode: None });
         Ok(self.edits.len() - 1)
-    }
-
-    /// Refuses a file that changed since it was read. Of one that was never read its context tells.
-    fn require_seen(
-        &self,
-        named: &str,
-        path: &RelativePath,
-        root: &workspace::Root,
-        before: Option<&FoundFile>,
-    ) -> Result<(), String> {
-        match (self.scope.seen.digest(root, path), before) {
-            (Some(seen), Some(before)) if seen != before.digest => {
-                Err(format!("{named} was changed since it was read: read it again"))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -159,9 +154,10 @@ fn planned<'s>(
     read: &mut Vec<Digest>,
 ) -> Result<Vec<FileEdit<'s>>, String> {
     let patch = Patch::parse(&asked.patch).map_err(|error| error.to_string())?;
-    let mut plan = PatchPlan { scope, edits: Vec::new() };
+    let mut plan = PatchPlan { scope, edits: Vec::new(), quoted: Vec::new() };
     let followed = plan.follow(&patch);
     read.extend(plan.edits.iter().filter_map(|edit| Some(edit.before.as_ref()?.digest)));
+    read.append(&mut plan.quoted);
     followed?;
     let mut edits = plan.edits;
     edits.retain(FileEdit::changes_something);

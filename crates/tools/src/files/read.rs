@@ -58,7 +58,7 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
     };
     let read = read?;
     let digest = content.digest();
-    scope.seen.see(place.root, &place.path, digest);
+    scope.seen.see(place.root, &place.path, (digest, Some(&content.bytes)));
     call.has_read(vec![digest]);
     Ok(read)
 }

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use loom::Digest;
 use policy::{PathAccess, PathUse};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::marks::ShownFile;
 use super::place;
-use crate::changes::{FileEdit, apply, difference, found};
+use crate::changes::{FileEdit, apply, changed_since, difference, found};
 use crate::edits::BOM;
 use crate::tool::{CallScope, ToolScope};
 
@@ -28,7 +29,11 @@ pub(super) fn paths(scope: &ToolScope, asked: &Arguments) -> Vec<PathUse> {
     scope.path_use(&asked.path, PathAccess::Write).into_iter().collect()
 }
 
-fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<FileEdit<'s>, String> {
+fn planned<'s>(
+    scope: &'s ToolScope,
+    asked: &Arguments,
+    read: &mut Vec<Digest>,
+) -> Result<FileEdit<'s>, String> {
     let place = place(scope, &asked.path)?;
     let before = found(place.root, &place.path)?;
     if let Some(before) = &before {
@@ -37,7 +42,7 @@ fn planned<'s>(scope: &'s ToolScope, asked: &Arguments) -> Result<FileEdit<'s>, 
                 return Err(format!("{} is there already and was not read yet: read it first", asked.path));
             }
             Some(seen) if seen != before.digest => {
-                return Err(format!("{} was changed since it was read: read it again", asked.path));
+                return Err(changed_since(scope, (place.root, &place.path), before, read));
             }
             Some(_) => {}
         }
@@ -63,11 +68,13 @@ fn as_the_file_has_it<'t>(before: &str, content: &'t str) -> Cow<'t, str> {
 }
 
 pub(super) fn preview(scope: &ToolScope, asked: &Arguments) -> Result<String, String> {
-    Ok(difference(scope, &[planned(scope, asked)?]))
+    Ok(difference(scope, &[planned(scope, asked, &mut Vec::new())?]))
 }
 
 pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
-    let edit = planned(call.scope, asked)?;
+    let mut read = Vec::new();
+    // What became of a file since is quoted.
+    let edit = planned(call.scope, asked, &mut read).inspect_err(|_| call.has_read(read))?;
     let (is_new, lines) = (edit.before.is_none(), asked.content.lines().count());
     apply(call, &[edit])?;
     let did = if is_new { "made" } else { "wrote" };
