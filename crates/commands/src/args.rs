@@ -5,6 +5,7 @@ pub mod approvals;
 pub mod chat;
 pub mod context;
 pub mod cost;
+pub mod files;
 pub mod maintenance;
 pub mod model;
 pub mod policy;

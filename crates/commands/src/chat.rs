@@ -29,7 +29,7 @@ pub(crate) mod tools;
 mod window_usage;
 
 use crate::app::App;
-use crate::args::chat::ChatArgs;
+use crate::args::chat::{ChatArgs, SessionArg};
 use crate::error::CommandError;
 use crate::results::{CommandOutcome, Done};
 use crate::rights::Asker;
@@ -37,11 +37,22 @@ use crate::slash::{self, Input, SlashCommand, SlashOutcome};
 
 pub(crate) use ask::ask;
 pub use conversation::Conversation;
+pub(crate) use conversation::named_folders;
 pub(crate) use exchanges::log;
 pub(crate) use next_request::{prepare, unsaid};
 pub use say::TurnStep;
-pub(crate) use sessions::sessions;
+pub(crate) use sessions::{session_trees, sessions};
 pub use steering::{Steering, SteeringOutcome};
+
+/// `tools list`: those of a session, whether or not it has begun.
+pub(crate) async fn list_tools(
+    app: &App,
+    asker: &Asker,
+    session: SessionArg,
+) -> Result<CommandOutcome, CommandError> {
+    let conversation = Conversation::open(app, asker, &ChatArgs { session, ..ChatArgs::default() }).await?;
+    conversation.tools_shown(app).await.map(CommandOutcome::Tools)
+}
 
 /// `chat -m`. It returns once its own turn is done; what other processes said meanwhile is given back to them, and
 /// they take the session themselves.

@@ -5,6 +5,7 @@ use futures_util::future::BoxFuture;
 use crate::app::App;
 use crate::args::approvals::ApprovalsCommand;
 use crate::args::context::ContextCommand;
+use crate::args::files::ToolsCommand;
 use crate::args::maintenance::StoreCommand;
 use crate::args::model::ModelCommand;
 use crate::args::policy::PolicyCommand;
@@ -15,8 +16,8 @@ use crate::results::CommandOutcome;
 use crate::rights::{Asker, Right};
 use crate::table::Command;
 use crate::{
-    approvals, chat, contexts, cost, generate, maintenance, models, policies, transfer, tree, verify,
-    workspaces,
+    approvals, chat, contexts, cost, file_changes, generate, maintenance, models, policies, transfer, tree,
+    verify, workspaces,
 };
 
 impl App {
@@ -67,6 +68,8 @@ impl App {
             Command::Deny(args) => approvals::deny(self, asker, args).await,
             Command::Policy(PolicyCommand::List(args)) => policies::list(self, &args),
             Command::Policy(PolicyCommand::Test(args)) => policies::test(self, &args),
+            Command::Files(command) => file_changes::command(self, asker, command).await,
+            Command::Tools(ToolsCommand::List(session)) => chat::list_tools(self, asker, session).await,
             Command::Tree(command) => self.run_tree(asker, command).await,
             Command::Context(ContextCommand::Show(args)) => contexts::show(self, asker, args).await,
             Command::Context(ContextCommand::Diff(args)) => contexts::diff(self, asker, args).await,

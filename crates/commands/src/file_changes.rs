@@ -4,6 +4,7 @@
 //! and left; nothing else is looked at.
 
 mod changed_lines;
+mod command;
 mod differences;
 mod disk;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use crate::results::CommandOutcome;
 use crate::results::file_changes::{FilesChanged, FilesGivenBack, LeftFile};
 use crate::rights::Asker;
 pub(crate) use changed_lines::changed_by;
+pub(crate) use command::{command, step};
 use differences::differences;
 use disk::{Disk, Found};
 use path_changes::{PathChange, by_path, links_over_folders};
@@ -78,7 +80,7 @@ pub(crate) async fn diff(
     tree: TreeId,
     scope: DiffScope,
 ) -> Result<CommandOutcome, CommandError> {
-    let is_conversation = scope == DiffScope::Conversation;
+    let is_turn = matches!(scope, DiffScope::Turn(_));
     let changes = match scope {
         DiffScope::Conversation => standing(app, asker, tree).await?,
         DiffScope::Session => {
@@ -103,9 +105,9 @@ pub(crate) async fn diff(
         }
     };
     let paths = by_path(changes);
-    let given_back = if is_conversation { redo::last_paths(app, asker, tree).await? } else { Vec::new() };
-    let files = differences(app, paths.iter()).await?;
-    Ok(CommandOutcome::FilesChanged(FilesChanged { files, given_back }))
+    let given_back = if is_turn { Vec::new() } else { redo::last_paths(app, asker, tree).await? };
+    let changes = differences(app, paths.iter()).await?;
+    Ok(CommandOutcome::FilesChanged(FilesChanged { changes, given_back, redo_with: None }))
 }
 
 /// Gives back what the last turn changed in files of which anything can be given back, while nobody answers in the

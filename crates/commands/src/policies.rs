@@ -5,7 +5,7 @@ use policy::{Attendance, Reason, SessionFacts, SessionType};
 
 use crate::app::App;
 use crate::args::policy::{ListArgs, TestArgs};
-use crate::chat::tools;
+use crate::chat::{named_folders, tools};
 use crate::error::CommandError;
 use crate::profile;
 use crate::results::CommandOutcome;
@@ -46,7 +46,8 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
     })?;
     let agent = args.agent.as_deref().unwrap_or(DEFAULT_AGENT);
     profile::agent(&app.settings, agent)?;
-    let scope = tools::scope(app, agent, kind, std::slice::from_ref(&args.tool), &[])?;
+    let further = named_folders(app, &args.allow)?;
+    let scope = tools::scope(app, agent, kind, std::slice::from_ref(&args.tool), &further)?;
     let registry = tools::all(app, scope).map_err(|why| CommandError::usage(why, "please report this"))?;
     let checked = registry.check(&args.tool, &arguments).map_err(|refused| {
         CommandError::usage(refused.text, "`drawloom policy test TOOL ARGS`, as a model would call it")

@@ -109,7 +109,7 @@ pub enum CommandOutcome {
     /// `/think`.
     Think(slash::ThinkShown),
     Plan(slash::PlanShown),
-    /// `/tools`.
+    /// `tools list`, `/tools`.
     Tools(slash::ToolsShown),
     System(slash::SystemShown),
     Sampling(slash::SamplingShown),
@@ -117,9 +117,11 @@ pub enum CommandOutcome {
     Zone(slash::ZoneShown),
     /// `/undo`, `/redo`.
     Stood(slash::TipMoved),
-    /// `/diff`.
+    /// `files diff`, `/diff`.
     FilesChanged(file_changes::FilesChanged),
-    /// `/undo --files`.
+    /// `files history`.
+    FileHistory(file_changes::FileHistory),
+    /// `files restore`, undo and redo with `--files`, `/restore`.
     FilesGivenBack(file_changes::FilesGivenBack),
     /// `/next`, `/prev`.
     Reached(tree::Moved),

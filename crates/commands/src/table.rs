@@ -7,6 +7,7 @@ use crate::args::approvals::{ApprovalsCommand, Approve, Deny};
 use crate::args::chat::{AskArgs, ChatArgs, LogArgs, SessionsCommand};
 use crate::args::context::ContextCommand;
 use crate::args::cost::Cost;
+use crate::args::files::{FilesCommand, ToolsCommand};
 use crate::args::maintenance::{
     BackupArgs, Bench, ConfigCommand, Doctor, ForgetArgs, ImportArgs, Restore, SandboxArgs, Search,
     StoreCommand,
@@ -50,6 +51,12 @@ pub enum Command {
     /// List, change and try the rules on calls of tools.
     #[command(subcommand, after_help = "Example: drawloom policy deny \"write path=docs/**\"")]
     Policy(PolicyCommand),
+    /// Show what tools changed in files, and give it back.
+    #[command(subcommand, after_help = "Example: drawloom files diff")]
+    Files(FilesCommand),
+    /// List the tools that a model may call.
+    #[command(subcommand, after_help = "Example: drawloom tools list")]
+    Tools(ToolsCommand),
     /// Work with trees: documents and conversations.
     #[command(subcommand, after_help = "Example: drawloom tree generate Rain -n 3")]
     Tree(TreeCommand),
@@ -123,6 +130,10 @@ impl Command {
             Self::Approve(_) => spec("approve", Right::Approve),
             Self::Deny(_) => spec("deny", Right::Approve),
             Self::Policy(command) => command.spec(),
+            Self::Files(FilesCommand::Diff(_)) => spec("files diff", Read),
+            Self::Files(FilesCommand::History(_)) => spec("files history", Read),
+            Self::Files(FilesCommand::Restore(_)) => spec("files restore", Write),
+            Self::Tools(ToolsCommand::List(_)) => spec("tools list", Read),
             Self::Tree(command) => command.spec(),
             Self::Context(command) => command.spec(),
             Self::Cost(_) => spec("cost", Read),

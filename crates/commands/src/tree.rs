@@ -31,8 +31,9 @@ use futures_util::future::BoxFuture;
 use loom::{PositionId, Role, RowError, TreeId, TreeReader, ViewName};
 
 use crate::app::App;
-use crate::args::tree::TreeCommand;
+use crate::args::tree::{StepArgs, TreeCommand};
 use crate::error::CommandError;
+use crate::file_changes;
 use crate::results::CommandOutcome;
 use crate::rights::Asker;
 
@@ -90,6 +91,12 @@ pub(crate) fn run<'a>(
             TreeCommand::Head(args) => mark::head(app, asker, args).await,
             TreeCommand::Note(args) => mark::note(app, asker, args).await,
             TreeCommand::Compact(args) => compact(app, asker, args).await,
+            TreeCommand::Undo(StepArgs { tree, files: true }) => {
+                file_changes::step(app, asker, app.tree_named(asker, &tree.tree).await?, false).await
+            }
+            TreeCommand::Redo(StepArgs { tree, files: true }) => {
+                file_changes::step(app, asker, app.tree_named(asker, &tree.tree).await?, true).await
+            }
             TreeCommand::Undo(args) => history::step_in_tree(app, asker, args, loom::Op::Undo).await,
             TreeCommand::Redo(args) => history::step_in_tree(app, asker, args, loom::Op::Redo).await,
             TreeCommand::Log(args) => history::log(app, asker, args).await,

@@ -4,13 +4,17 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use ::tools::{CommandEgress, CommandNetwork, NetworkRequest};
+use ::tools::{
+    ChangedPath, CheckpointRules, Checkpoints, CommandEgress, CommandNetwork, NetworkRequest, RootCheckpoints,
+};
 use egress::Gate;
 use sandbox::{Level, Sandbox, Session, Walls, git_folders_serving};
-use workspace::GitIdentity;
+use store::home::HomeDir;
+use workspace::{AllowedRoots, FurtherRoot, GitIdentity, Root, StoreGuard};
 
 use crate::error::CommandError;
 use crate::package_caches::CacheSurroundings;
+use crate::results::chat::ChangedFile;
 use crate::settings::{ExecSettings, WebSettings};
 
 /// Folders of toolchains below a person's home that hold programs and no credentials.
@@ -75,6 +79,56 @@ pub(crate) fn records(home: &Path) -> PathBuf {
     home.join("sandbox").join(TRACKED)
 }
 
+/// What a command of the owner may write.
+#[derive(Debug)]
+pub struct CommandRoots {
+    /// Folder of the workspace.
+    pub workspace: PathBuf,
+    /// Key of the workspace in the store.
+    pub key: String,
+    /// Whether the workspace may be written.
+    pub is_writable: bool,
+    pub further: Vec<FurtherRoot>,
+}
+
+/// Runs a command, and finds what it changed in files: by the records that an agent's commands have. It blocks.
+///
+/// # Errors
+/// What stands there could not be recorded: nothing was run.
+pub fn comparing<T>(
+    (home, guard): (&Path, &StoreGuard),
+    roots: &CommandRoots,
+    settings: &ExecSettings,
+    run: impl FnOnce() -> T,
+) -> Result<(T, Result<Vec<ChangedFile>, String>), String> {
+    let all = home.join(HomeDir::CheckpointCache.name());
+    let rules = CheckpointRules {
+        dependency_folders: settings.dependency_folders.clone(),
+        private: vec![home.to_owned()],
+        ..CheckpointRules::default()
+    };
+    let records = |key: &str| Checkpoints::within(all.join(workspace::file_name_of_key(key)), rules.clone());
+    let open = |path: &Path| Root::open(path, guard).map_err(|error| error.to_string());
+    let (mut opened, mut checkpoints) = (Vec::new(), RootCheckpoints::default());
+    if roots.is_writable {
+        let root = open(&roots.workspace)?;
+        checkpoints = checkpoints.with(root.path().to_owned(), records(&roots.key));
+        opened.push(root);
+    }
+    for FurtherRoot { path, access } in &roots.further {
+        checkpoints = checkpoints.with(path.clone(), records(&path.to_string_lossy()));
+        opened.push(open(path)?.as_further(*access));
+    }
+    let opened = AllowedRoots::within(opened);
+    let (ran, changed) = ::tools::comparing(&checkpoints.of_roots(&opened), run)?;
+    let file = |ChangedPath { path, lines }| ChangedFile {
+        path,
+        added: lines.map(|(added, _)| added),
+        removed: lines.map(|(_, removed)| removed),
+    };
+    Ok((ran, changed.map(|changed| changed.into_iter().map(file).collect())))
+}
+
 /// Opens a session of commands in such walls around the folder of a workspace, with the package caches that are configured.
 /// Files of it lie in `place`.
 ///
@@ -105,11 +159,18 @@ pub fn open_network(
     (session, walls): (&Session, &mut Walls),
     web: &WebSettings,
 ) -> Result<CommandNetwork, CommandError> {
-    let wrong = |why: String| CommandError::usage(why, "`--net HOST`, or `--net open` alone");
+    let wrong = |why: String| CommandError::usage(why, "`--net HOST`, or `--net open` or `--net off` alone");
     let request = match words {
         [] => NetworkRequest::Off,
+        [word] if word == "off" => NetworkRequest::Off,
         [word] if word == "open" => NetworkRequest::Open,
-        hosts => NetworkRequest::to(hosts).map_err(wrong)?,
+        hosts => {
+            let listed = |word: &String| {
+                word.strip_prefix("hosts=").unwrap_or(word).split(',').map(str::to_owned).collect()
+            };
+            let hosts: Vec<String> = hosts.iter().flat_map::<Vec<String>, _>(listed).collect();
+            NetworkRequest::to(&hosts).map_err(wrong)?
+        }
     };
     let egress = CommandEgress { gate: Gate::default(), private_hosts: web.private_hosts.clone() };
     request

@@ -199,6 +199,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Zone(found) => RenderedOutcome::new(slash::zone(found, to)),
         CommandOutcome::Stood(done) => slash::stood(done, to),
         CommandOutcome::FilesChanged(found) => file_changes::changed(found, to),
+        CommandOutcome::FileHistory(found) => file_changes::history(found, to),
         CommandOutcome::FilesGivenBack(done) => file_changes::given_back(done, to),
         CommandOutcome::Went(done) => RenderedOutcome::new(slash::went(done, to)),
         CommandOutcome::Exported(done) => maintenance::exported(done, to),

@@ -11,7 +11,7 @@ use commands::args::chat::{AskArgs, ChatArgs};
 use commands::args::context::ContextCommand;
 use commands::args::maintenance::Restore;
 use commands::args::model::ModelCommand;
-use commands::args::tree::TreeCommand;
+use commands::args::tree::{StepArgs, TreeCommand};
 use commands::maintenance::RestoreTo;
 use commands::{Asker, Command, CommandError, CommandOutcome, Right};
 use model::{Cancel, Clock};
@@ -274,8 +274,13 @@ fn with_store(
         // A question stands for itself: nothing of the workspace is loaded for it.
         Command::Ask(_)
         | Command::Log(_)
+        | Command::Files(_)
         | Command::Policy(_)
         | Command::Sessions(_)
+        | Command::Tools(_)
+        | Command::Tree(
+            TreeCommand::Undo(StepArgs { files: true, .. }) | TreeCommand::Redo(StepArgs { files: true, .. }),
+        )
         | Command::Workspace(_) => WorkspaceNeed::Place,
         // The session that is meant is one of this workspace, and its request holds what that brings.
         Command::Context(ContextCommand::Show(ref show)) if show.next.as_deref() == Some("") => {

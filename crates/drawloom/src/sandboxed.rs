@@ -1,11 +1,15 @@
 //! `drawloom sandbox -- CMD`: a command of the owner in the walls that an agent's commands have.
 
+use std::fs::File;
 use std::io::{self, IsTerminal as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use commands::args::maintenance::SandboxArgs;
 use commands::results::maintenance::{ProtectedChange, Sandboxed};
 use commands::settings::{ExecSettings, WebSettings};
+use commands::walls::CommandRoots;
 use commands::{CommandError, CommandOutcome};
 use model::Clock;
 use sandbox::{
@@ -40,7 +44,7 @@ pub(crate) fn run(
             "run the command yourself, if you trust it",
         ));
     }
-    let (mut run, session) = walled(arguments, paths, settings, (&sandbox, &report))?;
+    let (mut run, session, roots) = walled(arguments, paths, settings, (&sandbox, &report))?;
     let runtime = interrupt::runtime()?;
     let network = {
         let _within = runtime.enter();
@@ -51,21 +55,56 @@ pub(crate) fn run(
         let _within = runtime.enter();
         EndSignals::listen().map_err(|error| refused(&SandboxError::Start(error)))?
     };
-    let mut running = network.session.start(run, (!json).then(printing)).map_err(|error| refused(&error))?;
-    let outcome = runtime.block_on(async {
-        tokio::select! {
-            biased;
-            outcome = running.outcome() => return outcome,
-            () = signals.heard() => {}
-        }
-        // What it leaves is still looked at.
-        running.cancel();
-        running.outcome().await
-    });
+    let sink = (!json).then(printing);
+    let go = || {
+        let mut running = match piped_input().map_err(SandboxError::Start)? {
+            Some(input) => network.session.start_with_input(run, sink, input)?,
+            None => network.session.start(run, sink)?,
+        };
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                outcome = running.outcome() => return outcome,
+                () = signals.heard() => {}
+            }
+            // What it leaves is still looked at.
+            running.cancel();
+            running.outcome().await
+        })
+    };
+    let (outcome, changed) = if json {
+        let compared = commands::walls::comparing((&paths.home, &paths.guard()?), &roots, settings, go);
+        compared.map_err(|why| {
+            let message = format!("what stands in the workspace could not be recorded: {why}");
+            CommandError::new("not_recorded", 6, message, "without --json nothing is recorded")
+        })?
+    } else {
+        (go(), Ok(Vec::new()))
+    };
     runtime.shutdown_background();
     let mut told = told(&outcome.map_err(|error| refused(&error))?, &report);
     told.notices.extend(network.lines());
+    match changed {
+        Ok(changed) => told.changed = changed,
+        Err(why) => told.notices.push(format!("which files it changed could not be found out: {why}")),
+    }
     Ok(CommandOutcome::Sandboxed(told))
+}
+
+/// What stands on standard input, where that is a pipe, a socket or a file; nothing at a terminal. It goes through a pipe, so
+/// that the command gets its bytes and not what they come from.
+fn piped_input() -> io::Result<Option<OwnedFd>> {
+    let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let kind = input.metadata()?.file_type();
+    if !(kind.is_file() || kind.is_fifo() || kind.is_socket()) {
+        return Ok(None);
+    }
+    let (theirs, mut ours) = io::pipe()?;
+    std::thread::spawn(move || {
+        // Who stops reading wants no more of it.
+        io::copy(&mut input, &mut ours).ok();
+    });
+    Ok(Some(theirs.into()))
 }
 
 /// Signals that end a command: Ctrl-C, the wish of another program, the end of the terminal.
@@ -99,17 +138,18 @@ fn refused(error: &SandboxError) -> CommandError {
     }
 }
 
-/// The walls of the workspace that was chosen, and a session for the one command.
+/// The walls of the workspace that was chosen, a session for the one command, and what that may write.
 fn walled(
     arguments: &SandboxArgs,
     paths: &InvocationPaths,
     settings: &ExecSettings,
     (sandbox, report): (&Sandbox, &LevelReport),
-) -> Result<(Run, Session), CommandError> {
+) -> Result<(Run, Session, CommandRoots), CommandError> {
     let chosen = paths.workspace()?;
     let mut walls =
         commands::walls::of_workspace(&paths.home, &chosen.folder, &paths.key(&chosen), settings)?;
-    if paths.refused_as_root(&chosen).is_some() {
+    let is_writable = paths.refused_as_root(&chosen).is_none();
+    if !is_writable {
         walls.roots[0].access = RootAccess::ReadOnly;
     }
     let named = &arguments.allow.folders;
@@ -127,7 +167,7 @@ fn walled(
     let run = Run {
         walls,
         command: CommandLine::Program(arguments.command.iter().map(Into::into).collect()),
-        directory: if inside { here } else { chosen.folder },
+        directory: if inside { here } else { chosen.folder.clone() },
         level: report.level,
         quarantine: paths.home.join("quarantine").join(format!(
             "{}-{}",
@@ -135,7 +175,8 @@ fn walled(
             std::process::id()
         )),
     };
-    Ok((run, session))
+    let roots = CommandRoots { key: paths.key(&chosen), workspace: chosen.folder, is_writable, further };
+    Ok((run, session, roots))
 }
 
 /// Prints output as it comes: to a pipe its bytes, to a terminal what it would not obey.
@@ -176,6 +217,7 @@ fn told(outcome: &Outcome, report: &LevelReport) -> Sandboxed {
         ms: u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
         output: outcome.standard.text(),
         errors: outcome.error.text(),
+        changed: Vec::new(),
         protected: Vec::new(),
         notices: Vec::new(),
     };

@@ -79,6 +79,8 @@ mod everyday_hundred;
 mod exec;
 #[path = "cli/exec_network.rs"]
 mod exec_network;
+#[path = "cli/file_commands.rs"]
+mod file_commands;
 #[path = "cli/file_tools.rs"]
 mod file_tools;
 #[path = "cli/files.rs"]

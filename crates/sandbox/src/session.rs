@@ -155,6 +155,20 @@ impl Session {
         self.0.sandbox.start_in(self.placed(run), sink, scope)
     }
 
+    /// Starts a command in the session and at its level, with an input.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with_input(
+        &self,
+        run: Run,
+        sink: Option<OutputSink>,
+        input: OwnedFd,
+    ) -> Result<RunningCommand, SandboxError> {
+        let scope = RunScope { input: Some(input), ..self.scope(&run)? };
+        self.0.sandbox.start_in(self.placed(run), sink, scope)
+    }
+
     /// Listens on ports of this machine, at 127.0.0.1, for servers that commands of the session run on the same ports. They
     /// are closed when what is returned is dropped, or the background command ends that it is given to. Blocks for some 10 ms.
     ///

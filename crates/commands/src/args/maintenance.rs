@@ -183,8 +183,8 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "PATH")]
     #[serde(default)]
     pub touches: Vec<PathBuf>,
-    /// A host that it may reach: HOST, or HOST:PORT beside ports 443 and 80; several times for several. `open` for any, the
-    /// local network and this machine included.
+    /// A host that it may reach: HOST, or HOST:PORT beside ports 443 and 80, or hosts=HOST,HOST; several times for several.
+    /// `open` for any, the local network and this machine included; `off`, the default, for none.
     #[arg(long, value_name = "HOST")]
     #[serde(default)]
     pub net: Vec<String>,

@@ -4,6 +4,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use policy::SessionType;
 use serde::{Deserialize, Serialize};
 
+use crate::args::allow::AllowArgs;
+
 /// `policy`.
 #[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
@@ -100,6 +102,9 @@ pub struct TestArgs {
     #[arg(long)]
     #[serde(default)]
     pub plan: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub allow: AllowArgs,
 }
 
 /// A type of sessions.

@@ -72,9 +72,9 @@ pub enum TreeCommand {
     Note(NoteArgs),
     /// Move the start of the context window forward.
     Compact(Compact),
-    /// Undo the last operation of a view.
+    /// Undo the last operation of a view, or give back the files that its last turn changed.
     Undo(StepArgs),
-    /// Redo the last operation that was undone.
+    /// Redo the last operation that was undone, or the last giving-back of files.
     Redo(StepArgs),
     /// List the operations of a tree, newest first.
     Log(LogArgs),
@@ -691,6 +691,10 @@ pub struct StepArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub tree: TreeArg,
+    /// The files that tools changed, and nothing in the tree: those of the last turn that changed some.
+    #[arg(long, conflicts_with = "view")]
+    #[serde(default)]
+    pub files: bool,
 }
 
 /// `tree log`.

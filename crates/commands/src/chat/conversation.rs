@@ -21,6 +21,7 @@ use super::sessions::{forks_of, masked_name, session_name};
 use super::{position, sessions};
 use crate::answer_schema::AnswerSchema;
 use crate::app::App;
+use crate::args::allow::AllowArgs;
 use crate::args::chat::ChatArgs;
 use crate::args::think::Think;
 use crate::error::CommandError;
@@ -143,7 +144,7 @@ impl Conversation {
             system: None,
             plan: false,
             plan_flag: args.plan,
-            folders: named_folders(app, args)?,
+            folders: named_folders(app, &args.allow)?,
             kept_folders: Vec::new(),
             allowed: Vec::new(),
             sampling: SessionSampling::default(),
@@ -327,8 +328,8 @@ impl Conversation {
 }
 
 /// The folders that a call opens beside the workspace.
-fn named_folders(app: &App, args: &ChatArgs) -> Result<Vec<FurtherRoot>, CommandError> {
-    let named = &args.allow.folders;
+pub(crate) fn named_folders(app: &App, allow: &AllowArgs) -> Result<Vec<FurtherRoot>, CommandError> {
+    let named = &allow.folders;
     let folder = app.workspace.folder.as_deref().filter(|folder| folder.is_dir());
     match &app.workspace.surroundings {
         _ if named.is_empty() => Ok(Vec::new()),

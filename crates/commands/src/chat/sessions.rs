@@ -5,14 +5,15 @@ use std::borrow::Cow;
 use agent::SessionChoice;
 use agent::session::Name;
 use loom::cell::CellScope;
-use loom::{CellKey, RowError, TreeReader, ViewName};
+use loom::{CellKey, RowError, TreeId, TreeReader, ViewName};
 use store::{LIST_PAGE, Session, SessionFilter, SessionKind, StoreError, TreeEntry, all_pages};
 
 use super::Conversation;
+use super::conversation::place;
 use super::position::view_position;
 use crate::app::App;
 use crate::app::naming::nearest;
-use crate::args::chat::SessionsCommand;
+use crate::args::chat::{SessionArg, SessionsCommand};
 use crate::error::CommandError;
 use crate::results::chat::{SessionNamed, SessionShown, SessionsShown};
 use crate::results::{CommandOutcome, Told};
@@ -184,6 +185,21 @@ pub(super) fn masked_name<'a>(app: &App, typed: &'a str) -> Cow<'a, str> {
     }
     name.push_str(&masked.text[copied..]);
     Cow::Owned(name)
+}
+
+/// The trees of a session that has begun, the oldest first, and the newest of them.
+pub(crate) async fn session_trees(
+    app: &App,
+    asker: &Asker,
+    named: &SessionArg,
+) -> Result<(Vec<TreeId>, TreeId), CommandError> {
+    let named = named.session.as_deref().map(|named| place(app, named)).transpose()?;
+    let (name, _) = named.unwrap_or_default();
+    let session = session_named(app, asker, name.as_str(), false).await?;
+    match session.tree() {
+        Some(newest) => Ok((session.trees.iter().map(|tree| tree.id).collect(), newest)),
+        None => Err(no_session(app, asker, name.as_str(), false).await?),
+    }
 }
 
 /// The session of this name; an archived one, if that is asked for.

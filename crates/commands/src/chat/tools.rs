@@ -12,8 +12,8 @@ use egress::Gate;
 use loom::Trust;
 use loom::source::DEFAULT_AGENT;
 use model::ModelInfo;
-use policy::SessionType;
-use sandbox::{RootAccess, Sandbox};
+use policy::{Attendance, CallFacts, Effect, SandboxLevel, SessionFacts, SessionType};
+use sandbox::{Level, RootAccess, Sandbox};
 use store::home::{HomeDir, HomeError};
 use workspace::discovery::check_writable_root;
 use workspace::{AllowedRoots, FurtherRoot, Root, canonical, file_name_of_key};
@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::error::CommandError;
 use crate::further_roots;
 use crate::profile;
-use crate::results::slash::{ToolShown, ToolsShown};
+use crate::results::slash::{ToolShown, ToolSource, ToolsShown};
 use crate::settings::WebSettings;
 use crate::walls;
 
@@ -164,9 +164,24 @@ pub(super) fn shown(
     let wrong = |why| CommandError::usage(why, "correct it in config.toml");
     let further = further(app, agent, nothing_shown(), &named).map_err(wrong)?;
     let found = ToolRegistry::described(further, &named);
+    let policy = profile::policy(&app.settings, agent)?;
+    let runs = found.iter().any(|(_, effects)| effects.contains(&Effect::Exec));
+    let facts = SessionFacts {
+        kind: session,
+        attendance: Attendance::Attended,
+        sandbox: if runs { sandbox_level() } else { SandboxLevel::None },
+        tainted: false,
+        plan_mode: false,
+        keeps_old_bytes: true,
+    };
     let mut tools: Vec<ToolShown> = found
         .into_iter()
         .map(|(spec, effects)| ToolShown {
+            source: match app.settings.tools.contains_key(&spec.name) {
+                true => ToolSource::Configuration,
+                false => ToolSource::BuiltIn,
+            },
+            policy: policy.decide(&bare_call(&spec.name, effects), &facts).decision,
             name: spec.name,
             description: spec.description,
             effects: effects.to_vec(),
@@ -181,6 +196,17 @@ pub(super) fn shown(
     let small_window = small.map(|model| model.window);
     let agent = agent.to_owned();
     Ok(ToolsShown { agent, tools, others, untaken, small_window, has_folder: has_folder(app) })
+}
+
+/// A call of a tool of whose arguments nothing is known.
+fn bare_call(name: &str, effects: &[Effect]) -> CallFacts {
+    CallFacts { tool: name.to_owned(), effects: effects.iter().copied().collect(), ..CallFacts::default() }
+}
+
+/// Level of the sandbox of this machine.
+fn sandbox_level() -> SandboxLevel {
+    let level = Sandbox::of_this_program().map_or(Level::None, |sandbox| sandbox.probe().level);
+    CommandScope::policy_level(level)
 }
 
 /// What a conversation has shown that is none.

@@ -45,7 +45,7 @@ pub(crate) async fn changed_by(
 }
 
 /// Lines that came and went; none of links, of what is no text, and of what is not kept.
-async fn lines(app: &App, path: &PathChange, sum: &mut usize) -> Option<(usize, usize)> {
+pub(super) async fn lines(app: &App, path: &PathChange, sum: &mut usize) -> Option<(usize, usize)> {
     let unknown = Digest::of(NOT_KEPT);
     let mut sides = Vec::new();
     for state in [path.before, path.after] {

@@ -4,16 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use loom::Digest;
+use ::tools::NOT_KEPT;
+use loom::{Digest, NodeId};
 use store::FileState;
 use text::mask::Masker;
 use text::terminal::{explicit, one_line};
 
+use super::changed_lines::lines;
 use super::path_changes::PathChange;
 use super::shown as shown_path;
 use crate::app::App;
 use crate::error::CommandError;
-use crate::results::file_changes::FileDifference;
+use crate::results::file_changes::{ChangeKind, FileDifference};
 
 /// Bytes of differences after which a file is only named.
 const SHOWN_BYTES: usize = 4 << 20;
@@ -32,7 +34,7 @@ pub(super) async fn differences(
     }
     let workspace = app.workspace.folder.as_deref();
     let name = |path: &PathChange| name(&shown_path(workspace, &path.root, &path.path));
-    let (mut files, mut sum) = (Vec::new(), 0);
+    let (mut files, mut sum, mut compared) = (Vec::new(), 0, 0);
     for path in paths {
         let place = (&*path.root, &*path.path);
         let is_folder = path.before.is_folder() || path.after.is_folder();
@@ -46,12 +48,25 @@ pub(super) async fn differences(
             None => difference(app, path).await?,
         };
         sum += diff.len();
+        let lines = match from {
+            Some(_) => Some((0, 0)),
+            None => lines(app, path, &mut compared).await,
+        };
+        let by: BTreeSet<NodeId> = path.ids.iter().map(|id| id.call.answer).collect();
         files.push(FileDifference {
             root: path.root.clone(),
-            path: path.path.clone(),
-            is_new: path.before == FileState::Absent,
-            is_gone: path.after == FileState::Absent,
-            moved_from: from.map(|from| shown_path(Some(&path.root), &from.root, &from.path)),
+            path: shown_path(workspace, &path.root, &path.path),
+            kind: match (from, path.before, path.after) {
+                (Some(_), ..) => ChangeKind::Moved,
+                (None, FileState::Absent, _) => ChangeKind::New,
+                (None, _, FileState::Absent) => ChangeKind::Deleted,
+                _ => ChangeKind::Changed,
+            },
+            added: lines.map(|(added, _)| added),
+            removed: lines.map(|(_, removed)| removed),
+            by: by.into_iter().collect(),
+            kept: path.before.blob() != Some(Digest::of(NOT_KEPT)),
+            moved_from: from.map(|from| shown_path(workspace, &from.root, &from.path)),
             diff,
         });
     }

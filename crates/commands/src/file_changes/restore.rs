@@ -59,7 +59,8 @@ async fn restore_alone(
     let changes = undone(app, asker, tree, asked).await?;
     let name = asked.file.display().to_string();
     if changes.is_empty() {
-        let hint = "/diff shows what tools changed here; a path is one below the workspace";
+        let hint =
+            "/diff, or `drawloom files diff`, shows what tools changed; a path is one below the workspace";
         return Err(CommandError::not_found("change of tools", &name, hint));
     }
     let mut done = FilesGivenBack::default();
@@ -124,7 +125,7 @@ async fn undone(
 }
 
 /// Whether a change is one of a file, or of something in a folder, of this name.
-fn is_meant(file: &Path, change: &FileChange) -> bool {
+pub(super) fn is_meant(file: &Path, change: &FileChange) -> bool {
     if file.is_absolute() {
         return change.root.join(&change.path).starts_with(file);
     }

@@ -3,6 +3,8 @@
 use loom::{NodeId, TreeId};
 use serde::{Serialize, Serializer};
 
+use super::chat::ChangedFile;
+
 /// `tree export`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Exported {
@@ -301,6 +303,8 @@ pub struct Sandboxed {
     /// What the command printed, head and tail of what is long.
     pub output: String,
     pub errors: String,
+    /// What it changed in files of the roots that it may write; none where nobody reads JSON.
+    pub changed: Vec<ChangedFile>,
     /// Protected paths that were given back or moved away, each with where it is now.
     pub protected: Vec<ProtectedChange>,
     /// What else is to be known of it.

@@ -4,7 +4,7 @@ use context::plan::PlanStep;
 use context::{WrapDecision, Zone};
 use loom::{NodeId, TreeId};
 use model::{ModelPlace, Thinking};
-use policy::Effect;
+use policy::{Decision, Effect};
 use serde::Serialize;
 use workspace::FurtherRoot;
 
@@ -77,7 +77,7 @@ pub struct PlanShown {
     pub set: bool,
 }
 
-/// `/tools`.
+/// `tools list`, `/tools`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolsShown {
     /// The agent that may call them.
@@ -100,8 +100,20 @@ pub struct ToolShown {
     pub name: String,
     /// What the model is told of it.
     pub description: String,
+    pub source: ToolSource,
     /// What it does, which policy decides on.
     pub effects: Vec<Effect>,
+    /// What is decided on a call where somebody is there to be asked and nothing taints, unless its arguments say more.
+    pub policy: Decision,
+}
+
+/// Where a tool comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSource {
+    BuiltIn,
+    /// `[tools.NAME]`.
+    Configuration,
 }
 
 /// `/system`.

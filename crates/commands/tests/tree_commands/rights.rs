@@ -31,6 +31,10 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("policy deny write", Admin),
         ("policy remove write", Admin),
         ("policy test write", Admin),
+        ("files diff", Read),
+        ("files history F", Read),
+        ("files restore F", Write),
+        ("tools list", Read),
         ("tree new", Write),
         ("tree list", Read),
         ("tree show T", Read),
@@ -273,6 +277,8 @@ fn a_flag_changes_the_right_only_where_it_changes_what_is_done() {
         ("forget N --dry-run", Admin),
         ("import F --dry-run", Admin),
         ("tree generate T --dry-run", Act),
+        ("tree undo T --files", Right::Write),
+        ("tree redo T --files", Right::Write),
     ] {
         assert_eq!(parsed_words(words).spec().right, right, "{words}");
     }

@@ -2,13 +2,19 @@
 
 use std::fmt::Write as _;
 
-use commands::results::file_changes::{FilesChanged, FilesGivenBack};
+use commands::results::file_changes::{FileHistory, FilesChanged, FilesGivenBack, VersionKind};
 
+use super::columns::moment;
 use super::{OutputStyle, RenderedOutcome};
+
+/// What takes a giving-back again, as it is typed where it was given.
+fn redo(command: Option<&str>) -> String {
+    command.map_or_else(|| "/redo --files".to_owned(), |command| format!("`{command}`"))
+}
 
 pub(super) fn changed(found: &FilesChanged, to: OutputStyle) -> RenderedOutcome {
     let mut out = String::new();
-    for line in found.files.iter().flat_map(|file| file.diff.lines()) {
+    for line in found.changes.iter().flat_map(|file| file.diff.lines()) {
         let color = match line.as_bytes() {
             [b'+', ..] => "32",
             [b'-', ..] => "31",
@@ -20,7 +26,8 @@ pub(super) fn changed(found: &FilesChanged, to: OutputStyle) -> RenderedOutcome 
             writeln!(out, "{}", if color.is_empty() { line.into_owned() } else { to.paint(color, &line) });
     }
     let names: Vec<String> = found.given_back.iter().map(|path| path.display().to_string()).collect();
-    let given_back = format!("given back: {}; /redo --files takes it again", names.join(", "));
+    let redo = redo(found.redo_with.as_deref());
+    let given_back = format!("given back: {}; {redo} takes it again", names.join(", "));
     RenderedOutcome::new(out)
         .noting((!names.is_empty()).then_some(given_back))
         .or_saying(to, "no tool changed a file here")
@@ -35,10 +42,30 @@ pub(super) fn given_back(done: &FilesGivenBack, to: OutputStyle) -> RenderedOutc
     let left = done.left.iter().map(|left| format!("left as it is: {}: {}", left.path.display(), left.why));
     let note = match (done.given.is_empty(), done.is_redone) {
         (true, _) if !done.left.is_empty() => None,
-        (true, true) => Some("no giving-back of files is left to redo"),
-        (true, false) => Some("there is nothing to give back"),
+        (true, true) => Some("no giving-back of files is left to redo".to_owned()),
+        (true, false) => Some("there is nothing to give back".to_owned()),
         (false, true) => None,
-        (false, false) => Some("/redo --files takes it again"),
+        (false, false) => Some(format!("{} takes it again", redo(done.redo_with.as_deref()))),
     };
-    RenderedOutcome::new(out).noting(left.chain(note.map(str::to_owned)))
+    RenderedOutcome::new(out).noting(left.chain(note))
+}
+
+/// What a path was before each turn, a line each.
+pub(super) fn history(found: &FileHistory, to: OutputStyle) -> RenderedOutcome {
+    let mut out = String::new();
+    for version in &found.versions {
+        let was = match (version.was, version.bytes) {
+            (VersionKind::Nothing, _) => "nothing was there".to_owned(),
+            (VersionKind::Folder, _) => "a folder".to_owned(),
+            (_, None) => "not kept".to_owned(),
+            (VersionKind::Link, Some(_)) => "a link".to_owned(),
+            (VersionKind::File, Some(bytes)) => text::bytes::size(bytes),
+        };
+        let path = to.line(&version.path.display().to_string()).into_owned();
+        let _ = writeln!(out, "{}  {}  {path}  {was}", version.short_id, moment(version.at));
+    }
+    let restore = found.versions.first().map(|newest| {
+        format!("`{} --at {}` makes it what it was before that turn", found.restore, newest.short_id)
+    });
+    RenderedOutcome::new(out).noting(restore)
 }

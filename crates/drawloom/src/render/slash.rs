@@ -14,7 +14,7 @@ use commands::slash::Section;
 use model::{ModelPlace, Thinking};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::columns::{filled, wrapped};
+use super::columns::{filled, word, wrapped};
 use super::table::{columns, field};
 use super::{OutputStyle, RenderedOutcome, context};
 use crate::json;
@@ -200,7 +200,8 @@ pub(super) fn tools(found: &ToolsShown, to: OutputStyle) -> String {
     let mut shown = String::new();
     for tool in &found.tools {
         let effects = tool.effects.iter().map(|effect| effect.name()).collect::<Vec<_>>().join(", ");
-        let _ = writeln!(shown, "{}  {}", to.text(&tool.name), to.dim(&effects));
+        let decided = format!("{effects} · {}", word(&tool.policy));
+        let _ = writeln!(shown, "{}  {}", to.text(&tool.name), to.dim(&decided));
         shown += &wrapped(&to.text(&tool.description), "    ", to);
     }
     let set = format!("`drawloom config set agents.{}.tools '[\"read\", \"grep\"]'`", to.text(&found.agent));

@@ -122,10 +122,20 @@ const ROWS: &[Row] = &[
         "calls.call calls.tool calls.effects calls.status calls.node changed.path changed.added changed.removed \
          denied.call denied.tool denied.node denied.why",
     ),
+    row(
+        "--workspace {project} files diff --session writes",
+        "changes.path changes.kind changes.added changes.removed changes.by changes.kept",
+    ),
+    row(
+        "--workspace {project} files history a --session writes",
+        "versions.node versions.at versions.bytes versions.kept",
+    ),
+    row("--workspace {project} files restore a --session writes --yes", "given left"),
+    row("--workspace {project} tools list", "tools.name tools.source tools.effects tools.policy"),
     row("approvals list", "approvals"),
     row("policy list", "rules"),
     row("policy test read {\"path\":\"a\"}", "decision rule why"),
-    row("--json sandbox -- true", "level exit ms protected"),
+    row("--json sandbox -- true", "level exit ms changed protected"),
     row(
         "log -n 2",
         "exchanges.session exchanges.tree exchanges.node exchanges.at exchanges.question exchanges.answer",

@@ -188,3 +188,15 @@ fn a_command_of_the_owner_reaches_a_folder_that_is_named() {
     // The control.
     assert_eq!(world.run(&["sandbox", "--", "sh", "-c", &line]).out, "");
 }
+
+#[test]
+fn a_decision_is_tried_out_as_with_a_further_folder() {
+    let world = world(&json!([]), &[]);
+    let (lib, project) = (canonical(&world, "lib"), canonical(&world, "project"));
+    let call = json!({"path": format!("{lib}/new"), "content": "x"}).to_string();
+    let tested = |allow: &str| {
+        let arguments = ["--workspace", &project, "policy", "test", "write", &call, "--allow", allow];
+        world.json(&arguments).1["decision"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((tested(&lib), tested(&format!("{lib}:rw"))), ("deny".to_owned(), "allow".to_owned()));
+}

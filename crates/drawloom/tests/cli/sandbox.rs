@@ -110,3 +110,31 @@ fn git_commits_as_the_owner_and_as_a_repository_says_where_it_says_so() {
     crate::everyday::git(&here, &["config", "user.name", "Own"]);
     assert_eq!(author().out, "Own <ada@example.org>, Own <ada@example.org>\n");
 }
+
+#[test]
+fn a_pipe_goes_into_the_command_and_what_it_changes_is_told_in_json() {
+    let world = world();
+    let run = world.fed(&["sandbox", "--net", "off", "--", "tr", "a-z", "A-Z"], b"warp\n");
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "WARP\n"), "{run:?}");
+    // What it does not read it need not.
+    let much = vec![b'x'; 1 << 20];
+    assert_eq!(world.fed(&["sandbox", "--", "true"], &much).code, Some(0));
+    // Nothing on standard input is an end at once.
+    assert_eq!(world.run(&["sandbox", "--", "cat"]).out, "");
+
+    let line = "echo one >> text.txt; mkdir made; echo 1 > made/new; cat > kept";
+    let run = world.fed(&["--json", "sandbox", "--", "sh", "-c", line], b"kept\n");
+    let told: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let mut changed: Vec<_> =
+        told["changed"].as_array().unwrap().iter().map(serde_json::Value::to_string).collect();
+    changed.sort();
+    let expected = [
+        r#"{"path":"kept","added":1,"removed":0}"#,
+        r#"{"path":"made/new","added":1,"removed":0}"#,
+        r#"{"path":"text.txt","added":1,"removed":1}"#,
+    ];
+    assert_eq!(changed, expected, "{run:?}");
+    let run = world.run(&["--json", "sandbox", "--", "cat", "kept"]);
+    let told: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((&told["changed"], &told["output"]), (&serde_json::json!([]), &serde_json::json!("kept\n")));
+}

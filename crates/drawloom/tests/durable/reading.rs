@@ -22,6 +22,8 @@ const READING: &[&str] = &[
     "approvals list",
     "policy list",
     "policy test read {\"path\":\"a.md\"}",
+    "files diff",
+    "tools list",
     "tree list",
     "tree show Tale --all",
     "tree text Tale --spans",
@@ -54,7 +56,7 @@ const READING: &[&str] = &[
 ];
 
 /// All other commands.
-const WRITING: &str = "chat; ask; sessions rename; sessions archive; sessions restore; approve; deny; policy allow; policy ask; policy deny; policy remove; tree new; \
+const WRITING: &str = "chat; ask; sessions rename; sessions archive; sessions restore; approve; deny; policy allow; policy ask; policy deny; policy remove; files history; files restore; tree new; \
     tree append; tree draft; tree edit; tree split; tree merge; tree branch; tree tokens; tree regenerate; tree switch; tree go; tree select; \
     tree keep; tree prune; tree restore; tree exclude; tree include; tree bookmark; tree tag; tree annotate; tree head; \
     tree note; tree undo; tree redo; tree view new; tree view delete; tree seal; tree trust; tree rename; \
