@@ -208,7 +208,7 @@ async fn bring_back(
                 done.given.push(named);
             }
             Err(why) => {
-                not_made.extend(kept.get(&(path.root, path.path.clone())));
+                not_made.extend(kept.get(&(path.root, path.path.clone())).copied().flatten());
                 done.left.push(LeftFile { path: named, why });
             }
         }
@@ -227,12 +227,15 @@ async fn keep(
     tree: TreeId,
     paths: Vec<(PathChange, Found)>,
     done: &mut FilesGivenBack,
-) -> Result<Vec<(PathChange, Found, FileChangeId)>, CommandError> {
+) -> Result<Vec<(PathChange, Found, Option<FileChangeId>)>, CommandError> {
     let (disk, runtime) = (disk(app)?, app.runtime.clone());
     let tasks = tokio::runtime::Handle::current();
     let keep = move || {
         let mut hold = None;
         let mut keep = |path: &PathChange, found: &Found| {
+            if found.unkept.is_some() {
+                return Ok(());
+            }
             let Some(bytes) = disk.bytes(path, found)? else { return Ok(()) };
             let kept = tasks.block_on(runtime.keep_blobs(vec![bytes]));
             let kept = kept.map_err(|error| format!("what stands there could not be kept: {error}"))?;
@@ -256,17 +259,27 @@ async fn keep(
             done.left.push(LeftFile { path, why });
             continue;
         }
-        changes.push(NewFileChange {
-            root: path.root.clone(),
-            path: path.path.clone(),
-            before: found.state,
-            after: found.target,
-            is_outside: false,
-        });
+        // What cannot be brought back is no change that is taken again.
+        if found.unkept.is_none() {
+            changes.push(NewFileChange {
+                root: path.root.clone(),
+                path: path.path.clone(),
+                before: found.state,
+                after: found.target,
+                is_outside: false,
+            });
+        }
         paths.push((path, found));
     }
-    let ids = app.runtime.store.keep_giving_back(&asker.principal, tree, changes).await?;
-    Ok(paths.into_iter().zip(ids).map(|((path, found), id)| (path, found, id)).collect())
+    let mut ids = app.runtime.store.keep_giving_back(&asker.principal, tree, changes).await?.into_iter();
+    let mut id_of = |found: &Found| if found.unkept.is_none() { ids.next() } else { None };
+    Ok(paths
+        .into_iter()
+        .map(|(path, found)| {
+            let id = id_of(&found);
+            (path, found, id)
+        })
+        .collect())
 }
 
 fn disk(app: &App) -> Result<Disk, CommandError> {

@@ -23,7 +23,7 @@ pub(crate) use difference::line_name;
 pub use difference::{lines_between, unified_diff};
 pub(crate) use edit::{FileEdit, FoundFile, apply, difference, found};
 pub(crate) use missing_folders::MissingFolders;
-pub use path::give_back;
+pub use path::{give_back, remove_unkept, unkept_text};
 pub use recovery::{LeftFile, recover_files};
 pub use seen_files::{ReadKept, SeenFiles, WrittenFile};
 pub(crate) use seen_files::{bounded, changed_since};

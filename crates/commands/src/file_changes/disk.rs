@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ::tools::{FileContent, NOT_KEPT};
 use loom::Digest;
 use store::{FileChangeId, FileState};
-use workspace::{FileKind, FileProblem, LinkPolicy, ReadRules, RelativePath, Root, StoreGuard};
+use workspace::{FileKind, FileProblem, FileStamp, LinkPolicy, ReadRules, RelativePath, Root, StoreGuard};
 
 use super::path_changes::{PathChange, PathPlace, is_same};
 
@@ -35,12 +35,14 @@ pub(super) struct Found {
     pub(super) target: FileState,
     /// Which of its changes are given back by that: those from this one on.
     pub(super) first: usize,
+    /// The stamp of a file that is too large to be kept: it can only go.
+    pub(super) unkept: Option<FileStamp>,
 }
 
 impl Found {
     /// Something that is to become something else, with all its changes.
     pub(super) const fn of(state: FileState, target: FileState) -> Self {
-        Self { is_back: false, state, target, first: 0 }
+        Self { is_back: false, state, target, first: 0, unkept: None }
     }
 
     const fn step(&self) -> Step {
@@ -85,6 +87,12 @@ impl Disk {
     /// [`links_over_folders`]: super::path_changes::links_over_folders
     pub(super) fn examine(&self, change: &PathChange, links: &BTreeSet<PathPlace>) -> Result<Found, String> {
         let root = self.root(&change.root)?;
+        if let Some(stamp) = unkept(&root, change)
+            && change.before == FileState::Absent
+            && change.interruption.is_none()
+        {
+            return Ok(Found { unkept: Some(stamp), ..Found::of(change.after, change.before) });
+        }
         let below = |above: &Path| links.contains(&(change.root.clone(), above.to_owned()));
         let (state, _) = if change.path.ancestors().skip(1).any(below) {
             (FileState::Absent, Vec::new())
@@ -165,7 +173,10 @@ impl Disk {
             };
             let brought = match found.state.blob().and_then(|blob| homeless.get(&blob)) {
                 Some(from) => Err(format!("it holds what stood at {}, which is left", from.display())),
-                None => self.bring(&change, (found.state, target), blob),
+                None => match found.unkept {
+                    Some(stamp) => self.remove_unkept(&change, stamp),
+                    None => self.bring(&change, (found.state, target), blob),
+                },
             };
             if brought.is_err() {
                 homeless.extend(taken(&change));
@@ -182,6 +193,11 @@ impl Disk {
             }
         }
         done
+    }
+
+    /// Removes a file that is too large to be kept, and is as it was left.
+    fn remove_unkept(&self, change: &PathChange, stamp: FileStamp) -> Result<(), String> {
+        ::tools::remove_unkept(&self.locks, &self.root(&change.root)?, &relative(&change.path)?, stamp)
     }
 
     /// Brings one path from what was found there to something else.
@@ -206,6 +222,13 @@ impl Disk {
     fn root(&self, path: &Path) -> Result<Root, String> {
         Root::open(path, &self.guard).map_err(|error| error.to_string())
     }
+}
+
+/// The stamp of a file that stands as a command made it, and whose bytes are not kept.
+fn unkept(root: &Root, change: &PathChange) -> Option<FileStamp> {
+    let FileState::File { blob, .. } = change.after else { return None };
+    let (_, stamp) = root.stamp(&relative(&change.path).ok()?).ok()?;
+    (Digest::of(::tools::unkept_text(&stamp).as_bytes()) == blob).then_some(stamp)
 }
 
 fn relative(path: &Path) -> Result<RelativePath, String> {

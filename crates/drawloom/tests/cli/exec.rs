@@ -443,3 +443,23 @@ fn holds(folder: &Path, text: &str) -> bool {
         }
     })
 }
+
+#[test]
+fn a_file_too_large_to_be_kept_that_a_command_made_goes_unless_somebody_changed_it() {
+    const MAKES: &str =
+        "head -c 11000000 /dev/zero > big; head -c 11000000 /dev/zero > other; echo 1 > small";
+    let world =
+        world(&[calls(&json!([exec(MAKES)])), json!({"text": "Made.", "expect": ["made big (10.5 MiB"]})]);
+    let project = world.path("project");
+    assert_eq!(chat(&world, "Make them.").0, Some(0));
+    assert!(say(&world, "/diff").out.contains("+[A file of 10.5 MiB, whose bytes are not kept"));
+    use std::io::Write as _;
+    fs::OpenOptions::new().append(true).open(project.join("other")).unwrap().write_all(b"mine").unwrap();
+    let back = say(&world, "/undo --files");
+    assert!(!project.join("big").exists() && !project.join("small").exists(), "{back:?}");
+    assert!(project.join("other").exists() && back.err.contains("left as it is: other"), "{back:?}");
+    // What cannot be brought back is not taken again; the rest is.
+    let redone = say(&world, "/redo --files");
+    assert_eq!(fs::read_to_string(project.join("small")).unwrap(), "1\n", "{redone:?}");
+    assert!(!project.join("big").exists());
+}

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use loom::Digest;
 use workspace::{
-    Documents, Expected, LinkPolicy, RelativePath, RemoveOutcome, ReplaceOutcome, Replacement, Root,
-    Unmerged, WorkspaceLock,
+    Documents, Expected, FileStamp, LinkPolicy, RelativePath, RemoveOutcome, ReplaceOutcome, Replacement,
+    Root, Unmerged, WorkspaceLock,
 };
 
 use super::{FileContent, PATIENCE, stamp};
@@ -71,6 +71,35 @@ pub(super) fn remove_link(
     let lock = WorkspaceLock::acquire(locks, root.id(), PATIENCE).map_err(|error| error.to_string())?;
     let documents = Documents::new(root, &lock).map_err(|error| error.to_string())?;
     match documents.remove_link(path, target, &stamp()) {
+        Ok(RemoveOutcome::Removed) => Ok(()),
+        Ok(RemoveOutcome::Conflict { .. }) => {
+            let path = root.shown(path);
+            Err(format!("{} was changed by somebody else meanwhile, and stays so", path.display()))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What stands in the place of the bytes of a file that is too large to be kept, and is known by its stamp.
+pub fn unkept_text(stamp: &FileStamp) -> String {
+    let FileStamp { id, bytes, modified, changed, .. } = stamp;
+    let size = text::bytes::size(*bytes);
+    format!("[A file of {size}, whose bytes are not kept: {bytes} bytes, {id:?}, {modified}, {changed}.]\n")
+}
+
+/// Removes a file that is too large to be kept, if it has this stamp.
+///
+/// # Errors
+/// It is another file by now, which stays; or the system refused.
+pub fn remove_unkept(
+    locks: &Path,
+    root: &Root,
+    path: &RelativePath,
+    expected: FileStamp,
+) -> Result<(), String> {
+    let lock = WorkspaceLock::acquire(locks, root.id(), PATIENCE).map_err(|error| error.to_string())?;
+    let documents = Documents::new(root, &lock).map_err(|error| error.to_string())?;
+    match documents.remove_stamped(path, expected, &stamp()) {
         Ok(RemoveOutcome::Removed) => Ok(()),
         Ok(RemoveOutcome::Conflict { .. }) => {
             let path = root.shown(path);

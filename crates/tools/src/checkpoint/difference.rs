@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use loom::Digest;
-use workspace::RelativePath;
+use workspace::{FileStamp, RelativePath};
 
 use super::pack::Place;
-use super::{Checkpoint, Entry, EntryKind};
+use super::{Checkpoint, Entry, EntryKind, NotKept};
+use crate::changes::unkept_text;
 
 /// What stands in the place of the bytes of a file that are not known to be what a command left. No such file is given
 /// back over.
@@ -30,6 +31,10 @@ pub(crate) enum StoodState {
     /// A file that stands there after a command, and whose bytes are not kept or not known to be the command's.
     Unknown {
         mode: u32,
+    },
+    /// A file that a command made and whose bytes are not kept, as it is too large: it can only go.
+    Large {
+        stamp: FileStamp,
     },
 }
 
@@ -81,7 +86,11 @@ impl StoodState {
     pub(crate) const fn len(&self) -> u64 {
         match self {
             Self::File { place, .. } => place.bytes,
-            Self::Absent | Self::Folder { .. } | Self::Link { .. } | Self::Unknown { .. } => 0,
+            Self::Absent
+            | Self::Folder { .. }
+            | Self::Link { .. }
+            | Self::Unknown { .. }
+            | Self::Large { .. } => 0,
         }
     }
 }
@@ -121,6 +130,15 @@ impl Differences {
                     let after = StoodState::Unknown { mode: is.map_or(0, |is| is.stamp.mode) };
                     found.changes.push(CommandChange { path, before, after });
                 }
+                (Some(before), None)
+                    if let Some(Entry { stamp, kind: EntryKind::NotKept(NotKept::TooLarge), .. }) = is =>
+                {
+                    found.changes.push(CommandChange {
+                        path,
+                        before,
+                        after: StoodState::Large { stamp: *stamp },
+                    });
+                }
                 _ => found.not_kept.push(path),
             }
         }
@@ -142,6 +160,7 @@ impl Checkpoint {
             StoodState::File { digest, place, .. } => self.pack.read(*place, *digest),
             StoodState::Link { target } => Ok(target.clone()),
             StoodState::Unknown { .. } => Ok(NOT_KEPT.to_vec()),
+            StoodState::Large { stamp } => Ok(unkept_text(stamp).into_bytes()),
             StoodState::Absent | StoodState::Folder { .. } => Ok(Vec::new()),
         }
     }

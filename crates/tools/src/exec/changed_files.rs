@@ -367,6 +367,7 @@ const fn content<'b>(state: &StoodState, bytes: &'b [u8]) -> FileContent<'b> {
         StoodState::File { mode, .. } | StoodState::Unknown { mode } => {
             FileContent::File { mode: Some(*mode), bytes }
         }
+        StoodState::Large { stamp } => FileContent::File { mode: Some(stamp.mode), bytes },
         StoodState::Folder { mode } => FileContent::Folder { mode: Some(*mode) },
         StoodState::Link { .. } => FileContent::Link { target: bytes },
     }
@@ -381,7 +382,11 @@ fn changed_lines(
         let bytes = checkpoint.bytes(state).ok().filter(|bytes| !bytes.contains(&0))?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     };
-    if change.before.len() > COMPARED || change.after.len() > COMPARED || change.after.is_unknown() {
+    if change.before.len() > COMPARED
+        || change.after.len() > COMPARED
+        || change.after.is_unknown()
+        || matches!(change.after, StoodState::Large { .. })
+    {
         return None;
     }
     Some(lines_between(&text(before, &change.before)?, &text(after, &change.after)?))
@@ -393,7 +398,10 @@ fn told_change(root: &Root, (before, after): (&Checkpoint, &Checkpoint), change:
     let kind = |state: &StoodState| match state {
         StoodState::Folder { .. } => "folder ",
         StoodState::Link { .. } => "link ",
-        StoodState::Absent | StoodState::File { .. } | StoodState::Unknown { .. } => "",
+        StoodState::Absent
+        | StoodState::File { .. }
+        | StoodState::Unknown { .. }
+        | StoodState::Large { .. } => "",
     };
     let counts = || {
         let (came, went) = changed_lines((before, after), change)?;
@@ -402,6 +410,10 @@ fn told_change(root: &Root, (before, after): (&Checkpoint, &Checkpoint), change:
     match (&change.before, &change.after) {
         (StoodState::Absent, after @ StoodState::File { .. }) => {
             format!("made {}{path}{}", kind(after), counts().unwrap_or_default())
+        }
+        (_, StoodState::Large { stamp }) => {
+            let size = text::bytes::size(stamp.bytes);
+            format!("made {path} ({size}: its bytes are not kept, so it can be removed and not brought back)")
         }
         (StoodState::Absent, after) => format!("made {}{path}", kind(after)),
         (before @ StoodState::File { .. }, StoodState::Absent) => {

@@ -3,13 +3,14 @@
 use std::ffi::OsStr;
 
 use loom::Digest;
-use rustix::fs::readlinkat;
+use rustix::fs::{FileType, readlinkat};
 use rustix::io::Errno;
 
 use super::conflict::kept_name;
 use super::locate::Location;
 use super::{DocumentError, Documents, Failure, Purpose, Stamp, WorkName, step};
 use crate::path::RelativePath;
+use crate::root::FileStamp;
 
 /// Outcome of a removal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,48 @@ impl Documents<'_> {
         let spot = self.spot(path).map_err(|problem| self.failed(path, None, problem.into()))?;
         let done = self.remove_link_at(&spot, target, stamp);
         done.map_err(|failure| self.failed(path, Some(&spot), failure))
+    }
+
+    /// Removes a file by its stamp, however large it is, in the same way.
+    ///
+    /// # Errors
+    /// As [`Documents::replace`].
+    pub fn remove_stamped(
+        &self,
+        path: &RelativePath,
+        expected: FileStamp,
+        stamp: &Stamp,
+    ) -> Result<RemoveOutcome, DocumentError> {
+        let spot = self.spot(path).map_err(|problem| self.failed(path, None, problem.into()))?;
+        let done = self.remove_stamped_at(&spot, expected, stamp);
+        done.map_err(|failure| self.failed(path, Some(&spot), failure))
+    }
+
+    fn remove_stamped_at(
+        &self,
+        spot: &Location,
+        expected: FileStamp,
+        stamp: &Stamp,
+    ) -> Result<RemoveOutcome, Failure> {
+        let stands = |name: &OsStr| {
+            let stat = self.calls.stat(spot.folder(), name).ok()?;
+            FileType::from_raw_mode(stat.st_mode).is_file().then(|| FileStamp::of(&stat))
+        };
+        if stands(&spot.name) != Some(expected) {
+            return Ok(RemoveOutcome::Conflict { found: None, others: Vec::new() });
+        }
+        let named = Digest::of(format!("{expected:?}").as_bytes());
+        let fresh = WorkName::fresh(&spot.name, named, Purpose::Old);
+        let aside = step("naming the old file", fresh)?;
+        step("moving the file aside", self.calls.rename(spot.folder(), &spot.name, &aside))?;
+        // A new name is a change of metadata.
+        let is_it = |found: FileStamp| FileStamp { changed: expected.changed, ..found } == expected;
+        if stands(&aside).is_some_and(is_it) {
+            step("removing the file", self.calls.unlink(spot.folder(), &aside))?;
+            step("syncing the folder", self.calls.sync(spot.folder()))?;
+            return Ok(RemoveOutcome::Removed);
+        }
+        self.put_aside_back(spot, &aside, stamp)
     }
 
     fn remove_link_at(

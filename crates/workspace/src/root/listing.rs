@@ -49,7 +49,7 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    fn of(stat: &Stat) -> Self {
+    pub(crate) fn of(stat: &Stat) -> Self {
         #[allow(clippy::useless_conversion, reason = "the width differs by architecture")]
         let nanoseconds = |seconds, rest| {
             let rest = i64::try_from(rest).unwrap_or(0);
