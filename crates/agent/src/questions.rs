@@ -40,6 +40,10 @@ pub fn parts(text: &str) -> (&str, Option<&str>) {
     text.split_once('\n').map_or((text, None), |(asks, about)| (asks, Some(about)))
 }
 
+/// What a line begins with that names a text from outside which led to a question; it is among the first of those that the
+/// question is about.
+pub const FROM_OUTSIDE: &str = "text from outside: ";
+
 pub(crate) struct QuestionContext<'a> {
     pub(crate) call: &'a Call,
     pub(crate) tree: TreeId,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use agent::questions::{ALWAYS, Decision, parts};
+use agent::questions::{ALWAYS, Decision, FROM_OUTSIDE, parts};
 use futures_util::future::BoxFuture;
 use store::{Principal, QuestionId, SessionId, Store, StoreError};
 
@@ -31,6 +31,9 @@ pub(crate) async fn list(app: &App, asker: &Asker) -> Result<CommandOutcome, Com
     }
     let approval = |question: store::Question| {
         let (asks, about) = parts(&question.payload);
+        let outside =
+            about.iter().flat_map(|about| about.lines()).map_while(|line| line.strip_prefix(FROM_OUTSIDE));
+        let tainted_by = outside.map(str::to_owned).collect();
         let (text, about) = (asks.to_owned(), about.map(str::to_owned));
         let (title, tree_short) = trees.get(&question.tree).cloned().unwrap_or_default();
         Approval {
@@ -44,6 +47,7 @@ pub(crate) async fn list(app: &App, asker: &Asker) -> Result<CommandOutcome, Com
             asker: question.asker,
             text,
             about,
+            tainted_by,
             answers: question.answers,
             asked: question.created,
             expires: question.expires,

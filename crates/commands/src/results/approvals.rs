@@ -43,6 +43,9 @@ pub struct Approval {
     /// Lines that it is about, as a difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
+    /// The texts from outside that led to it: node, author, and how each begins.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tainted_by: Vec<String>,
     /// Words that approve it; the first is meant where none is said.
     pub answers: Vec<String>,
     pub asked: Millis,

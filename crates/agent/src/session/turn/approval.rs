@@ -32,8 +32,8 @@ pub(super) struct ProposedCall<'a> {
     pub(super) checked: &'a Arc<CheckedCall>,
     /// The lowest trust its request sent.
     pub(super) trust: Trust,
-    /// The text from outside that it sent, as a person is told of it.
-    pub(super) outside: Option<&'a str>,
+    /// The texts from outside that it sent, as a person is told of them.
+    pub(super) outside: &'a [String],
 }
 
 /// Whether a call runs.
@@ -120,7 +120,7 @@ impl Turn<'_> {
         let asks = format!("{tool} asks to run: {because}: allow it?");
         let (answers, remembers) = answers(&lasting);
         // Whoever is asked sees it whole, wherever that is.
-        let about = outside.into_iter().chain(remembers.iter().map(String::as_str)).chain(lines);
+        let about = outside.iter().chain(&remembers).map(String::as_str).chain(lines);
         let text = [asks.as_str()].into_iter().chain(about).collect::<Vec<_>>().join("\n");
         let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
         let question = Question { kind: QuestionKind::Approval, text, answers };

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
+use context::segment::Source;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt as _};
 use loom::operation::TimelineEffect;
@@ -26,7 +27,7 @@ use crate::call::Call;
 use crate::error::AgentError;
 use crate::event::SessionEvent;
 use crate::lease::SessionLease;
-use crate::questions::QuestionContext;
+use crate::questions::{FROM_OUTSIDE, QuestionContext};
 
 /// Where the calls of a turn are made.
 pub(super) struct CallSite<'a> {
@@ -74,8 +75,8 @@ struct AnswerCalls {
     answer: NodeId,
     /// The lowest trust its request sent, and the agent's at most.
     trust: Trust,
-    /// The text from outside that its request sent, as a person is told of it.
-    outside: Option<String>,
+    /// The texts from outside that its request sent, as a person is told of them.
+    outside: Vec<String>,
     /// The operation that began its turn.
     part_of: Option<Seq>,
     calls: Vec<AskedCall>,
@@ -115,17 +116,37 @@ impl AnswerCalls {
     }
 }
 
-/// What of the request of an answer came from outside: by its node, who wrote it, and how it begins (spec: security §14).
-fn outside_text(rows: &dyn TreeReader, answer: &NodeRow) -> Result<Option<String>, loom::RowError> {
+/// Texts from outside that are named in a question.
+const OUTSIDE_NAMED: usize = 5;
+
+/// What of the request of an answer came from outside, a line each: by its node, who wrote it, and how it begins, which of a
+/// page is its address (spec: security §14).
+fn outside_text(rows: &dyn TreeReader, answer: &NodeRow) -> Result<Vec<String>, loom::RowError> {
     let generation = answer.node.generation.filter(|_| answer.node.trust == Trust::Outside);
     let Some(generation) = generation.map(|id| rows.generation(id)).transpose()?.flatten() else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
     let manifest = crate::stored::manifest(rows, generation.manifest)?;
-    let node = manifest.and_then(|manifest| manifest.tainted_by);
-    let Some(row) = node.map(|node| rows.node(node)).transpose()?.flatten() else { return Ok(None) };
-    let (author, begins) = (&row.node.author.id, text::title::title(&row.node.said()));
-    Ok(Some(format!("text from outside: {}, {author}: {begins}", row.short_id)))
+    let Some(manifest) = manifest else { return Ok(Vec::new()) };
+    let mut nodes: Vec<NodeId> = manifest.tainted_by.into_iter().collect();
+    for segment in manifest.segments.iter().filter(|segment| segment.trust == Some(Trust::Outside)) {
+        if let Source::Node { node, .. } | Source::Injection { node, .. } = &segment.source
+            && segment.bytes.is_some()
+            && !nodes.contains(node)
+        {
+            nodes.push(*node);
+        }
+    }
+    let mut lines = Vec::new();
+    for node in nodes.iter().take(OUTSIDE_NAMED) {
+        let Some(row) = rows.node(*node)? else { continue };
+        let (author, begins) = (&row.node.author.id, text::title::title(&row.node.said()));
+        lines.push(format!("{FROM_OUTSIDE}{}, {author}: {begins}", row.short_id));
+    }
+    if nodes.len() > OUTSIDE_NAMED {
+        lines.push(format!("{FROM_OUTSIDE}{} more texts: /trust lists them", nodes.len() - OUTSIDE_NAMED));
+    }
+    Ok(lines)
 }
 
 impl Turn<'_> {
@@ -175,13 +196,8 @@ impl Turn<'_> {
                         let checked = if site.config.plan { checked.in_plan_mode() } else { checked };
                         let checked = Arc::new(checked);
                         let id = CallId { answer, number: asked.number };
-                        let proposed = ProposedCall {
-                            id,
-                            tool: &asked.tool,
-                            checked: &checked,
-                            trust,
-                            outside: outside.as_deref(),
-                        };
+                        let tool = &asked.tool;
+                        let proposed = ProposedCall { id, tool, checked: &checked, trust, outside: &outside };
                         let asked_since = Instant::now();
                         let permit = {
                             let mut permit = pin!(self.permit(site, limits.denied(), proposed));
