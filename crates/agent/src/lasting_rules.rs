@@ -18,8 +18,8 @@ pub trait RuleWriter: Send + Sync {
 #[derive(Clone, Default)]
 pub struct LastingRules {
     writer: Option<Arc<dyn RuleWriter>>,
-    /// What they allow, by the type of sessions they hold in.
-    given: Arc<Mutex<Vec<(SessionType, Permission)>>>,
+    /// What they allow, by the type of sessions they hold in, with the rules that were written.
+    given: Arc<Mutex<Vec<(SessionType, Permission, PolicyRule)>>>,
 }
 
 impl LastingRules {
@@ -35,8 +35,14 @@ impl LastingRules {
     /// What was allowed for good in sessions of a type since the configuration was read.
     pub(crate) fn permissions(&self, session: SessionType) -> Vec<Permission> {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = given.iter().filter(|(kind, _)| session.falls_under(*kind));
-        held.map(|(_, permission)| permission.clone()).collect()
+        let held = given.iter().filter(|(kind, ..)| session.falls_under(*kind));
+        held.map(|(_, permission, _)| permission.clone()).collect()
+    }
+
+    /// The rules that were written since the configuration was read, in that order.
+    pub fn written(&self) -> Vec<PolicyRule> {
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.iter().map(|(.., rule)| rule.clone()).collect()
     }
 
     /// Writes a rule on a thread that may wait for the disk. What it allows holds in this process from now on.
@@ -50,9 +56,10 @@ impl LastingRules {
         rule: PolicyRule,
     ) -> Result<String, String> {
         let Some(writer) = self.writer.clone() else { return Err("nothing is configured here".to_owned()) };
-        let written = tokio::task::spawn_blocking(move || writer.write(&rule)).await;
+        let to_write = rule.clone();
+        let written = tokio::task::spawn_blocking(move || writer.write(&to_write)).await;
         let told = written.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))?;
-        self.given.lock().unwrap_or_else(PoisonError::into_inner).push((session, permission));
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).push((session, permission, rule));
         Ok(told)
     }
 }
@@ -97,6 +104,7 @@ mod tests {
         assert_eq!(*writer.0.lock().unwrap(), ["allow write"]);
         assert!(rules.write(SessionType::Main, permission("edit"), rule()).await.is_err());
         assert_eq!(rules.permissions(SessionType::Main), [permission("write")]);
+        assert_eq!(rules.written(), [rule()]);
         assert_eq!(rules.permissions(SessionType::Private), [permission("write")]);
         assert_eq!(rules.permissions(SessionType::Isolated), []);
     }

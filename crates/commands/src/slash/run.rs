@@ -221,7 +221,8 @@ impl App {
                     let allowed = conversation.allowed().to_vec();
                     let agent = conversation.agent();
                     let of_agent = PolicyRules::of(&profile::policy(&self.settings, agent)?);
-                    CommandOutcome::PolicyRules(PolicyRules { allowed, ..of_agent })
+                    let rules = of_agent.with_written(self.runtime.rules.written());
+                    CommandOutcome::PolicyRules(PolicyRules { allowed, ..rules })
                 }
                 SlashCommand::Verify => {
                     let (tree, _) = place(self, asker, conversation).await?;

@@ -14,7 +14,7 @@ use workspace::{FileArgument, StoreGuard};
 
 use super::keys::Key;
 use super::layers::{Layers, Source};
-use super::path::normal;
+use super::path::{normal, segments};
 use super::set::{set, unknown, unset, unset_section, unset_unknown};
 use super::{Config, file, keys, known_rules};
 use crate::models::ConfiguredModels;
@@ -140,6 +140,15 @@ fn set_key(
     if path == CACHES {
         require_caches(written, &paths.home)?;
     }
+    if let [section, agent, last] = &segments(path)[..]
+        && (section.as_str(), last.as_str()) == ("agents", "tools")
+        && let Ok(value) = row.kind.read(written)
+    {
+        let names: Vec<String> = value.try_into().unwrap_or_default();
+        if let Some(why) = unknown_tools(agent, &names, &layers.tools()).into_iter().next() {
+            return Err(CommandError::usage(why, "nothing was written"));
+        }
+    }
     let home = home(path, paths, layers)?;
     for problem in set(home.root(), path, written)? {
         note(&format!("also wrong in the file: {problem}"));
@@ -153,6 +162,19 @@ fn set_key(
     let is_now = if row.secret { "set".to_owned() } else { in_words(&found.value) };
     let said = format!("{path} is {is_now} now, kept in {}", kept_in(row, home.root()));
     Ok(Setting { said: Some(said), ..found })
+}
+
+/// Why each of the tools of an agent that may not be named is none; `configured` are those of `[tools.NAME]`.
+fn unknown_tools(agent: &str, names: &[String], configured: &[String]) -> Vec<String> {
+    let mut there = commands::tool_names(configured.iter());
+    there.retain(|tool| commands::why_not_named(agent, tool).is_none());
+    let wrong = names.iter().filter(|tool| !there.contains(tool)).map(|tool| {
+        commands::why_not_named(agent, tool).unwrap_or_else(|| {
+            let (tool, there) = (one_line(tool), there.join(", "));
+            format!("agents.{agent}.tools names {tool}: there is no such tool; there are {there}")
+        })
+    });
+    wrong.collect()
 }
 
 /// Takes a key out of the file; the result is what holds then.
@@ -296,15 +318,8 @@ fn problems(layers: &Layers, home: &Path) -> Result<Vec<String>, CommandError> {
         if let Some(preset) = agent.preset.as_ref().filter(|preset| !config.presets.contains_key(*preset)) {
             problems.push(format!("agents.{name}.preset names {preset}: there is no [presets.{preset}]"));
         }
-        let mut there = commands::tool_names(config.tools.keys());
-        there.retain(|tool| commands::why_not_named(name, tool).is_none());
-        let wrong = agent.tools.iter().flatten().filter(|tool| !there.contains(tool));
-        problems.extend(wrong.map(|tool| {
-            commands::why_not_named(name, tool).unwrap_or_else(|| {
-                let there = there.join(", ");
-                format!("agents.{name}.tools names {tool}: there is no such tool; there are {there}")
-            })
-        }));
+        let configured: Vec<String> = config.tools.keys().cloned().collect();
+        problems.extend(unknown_tools(name, agent.tools.as_deref().unwrap_or_default(), &configured));
         if let Some(file) = &agent.system_file {
             let read = commands::read_system_file(home, &StoreGuard::new(), name, file);
             problems.extend(read.err().map(|error| error.message));

@@ -54,14 +54,14 @@ pub(crate) fn run(
         PolicyCommand::Deny(args) => (Decision::Deny, args),
         PolicyCommand::Remove(args) => {
             let agent = args.agent.as_deref().map(|name| section_of(name, layers)).transpose()?;
-            return remove((agent.as_deref(), &pattern(&args.pattern)?), paths, layers, note);
+            return remove((agent.as_deref(), &pattern(&args.pattern, layers)?), paths, layers, note);
         }
         other @ (PolicyCommand::List(_) | PolicyCommand::Test(_)) => {
             return Err(commands::Command::Policy(other).not_here());
         }
     };
     let agent = args.agent.as_deref().map(|name| section_of(name, layers)).transpose()?;
-    add((agent.as_deref(), &rule(decision, args)?), paths, layers, note)
+    add((agent.as_deref(), &rule(decision, args, layers)?), paths, layers, note)
 }
 
 /// The name of the section that an agent is configured in: the default one needs none.
@@ -81,23 +81,40 @@ fn section_of(agent: &str, layers: &Layers) -> Result<String, CommandError> {
     }
 }
 
-fn rule(decision: Decision, args: RuleArgs) -> Result<PolicyRule, CommandError> {
+fn rule(decision: Decision, args: RuleArgs, layers: &Layers) -> Result<PolicyRule, CommandError> {
     Ok(PolicyRule {
         decision,
-        tool: vec![pattern(&args.pattern)?],
-        unless: args.unless.iter().map(|written| pattern(written)).collect::<Result<_, _>>()?,
+        tool: vec![pattern(&args.pattern, layers)?],
+        unless: args.unless.iter().map(|written| pattern(written, layers)).collect::<Result<_, _>>()?,
         sessions: args.sessions.into_iter().map(Into::into).collect(),
         reason: args.reason.filter(|reason| !reason.trim().is_empty()),
     })
 }
 
-fn pattern(written: &str) -> Result<Pattern, CommandError> {
+fn pattern(written: &str, layers: &Layers) -> Result<Pattern, CommandError> {
     written.parse().map_err(|error: ::policy::PatternError| {
+        // Words stand behind one tool alone: another name there is meant for it, or for one that is near.
+        let tool = written.split_whitespace().next().unwrap_or_default();
+        let known = commands::tool_names(layers.tools().iter());
+        let is_name = tool.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if is_name && !tool.is_empty() && !known.iter().any(|name| name == tool) {
+            let hint = match nearest(tool, &known) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("there are {}", known.join(", ")),
+            };
+            return CommandError::usage(format!("there is no tool {tool}"), hint);
+        }
         CommandError::usage(
             format!("{} is no pattern: {error}", one_line(written)),
             "write TOOL, SERVER:TOOL or effect:NAME, with path=GLOB or host=NAME if wanted, or exec WORD… [*]",
         )
     })
+}
+
+/// The name that is most like one that was typed, if it is near.
+fn nearest<'n>(typed: &str, names: &'n [String]) -> Option<&'n String> {
+    let near = names.iter().map(|name| (strsim::damerau_levenshtein(name, typed), name));
+    near.filter(|(distance, name)| *distance <= (name.len() / 3).max(1)).min().map(|(_, name)| name)
 }
 
 /// Adds a rule: a general one, or one of an agent.
@@ -294,8 +311,12 @@ mod tests {
     use super::*;
 
     fn added(old: &str, rule: &str, decision: Decision) -> Result<String, String> {
-        let rule =
-            super::rule(decision, RuleArgs { pattern: rule.to_owned(), ..RuleArgs::default() }).unwrap();
+        let rule = super::rule(
+            decision,
+            RuleArgs { pattern: rule.to_owned(), ..RuleArgs::default() },
+            &Layers::default(),
+        )
+        .unwrap();
         let done = changed(old, RULES, |tables, _| {
             tables.push(table(&rule)?);
             Ok(())

@@ -93,6 +93,7 @@ fn what_would_be_about_nothing_is_refused_and_nothing_is_written() {
     for (arguments, message) in [
         (&["deny", "wirte"][..], "no such tool"),
         (&["deny", "write path="], "is no pattern"),
+        (&["allow", "exce ls"], "there is no tool exce: did you mean exec?"),
         (&["allow", "exec bash *"], "allows nothing"),
         (&["test", "wirte"], "did you mean write?"),
         (&["test", "write", "{"], "no JSON"),
@@ -133,4 +134,16 @@ fn where_there_is_no_workspace_the_folder_one_stands_in_is_meant() {
     let guide = r#"{"path":"AGENTS.md","content":"x"}"#;
     assert!(tested(&["policy", "test", "write", guide]).starts_with("ask: this file runs"));
     assert_eq!(tested(&["sandbox", "--", "pwd"]), format!("{}\n", plain.canonicalize().unwrap().display()));
+}
+
+#[test]
+fn a_tool_that_there_is_not_is_named_when_an_agent_is_given_it() {
+    let world = world();
+    let set = |tools: &str| world.run(&["config", "set", "agents.assistant.tools", tools]);
+    let refused = set("[\"read\", \"bash\"]");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.err.contains("names bash: there is no such tool; there are") && refused.err.contains("exec")
+    );
+    assert_eq!(set("[\"read\", \"exec\"]").code, Some(0));
 }
