@@ -142,11 +142,24 @@ impl Output {
 /// One line to standard error, broken between words where that is a terminal. A standard error that is gone is no
 /// reason to stop.
 pub(crate) fn to_stderr(line: &str) {
+    to_stderr_in("", line);
+}
+
+/// A line of a difference to standard error, in its colour where that is a terminal and colours are wanted.
+pub(crate) fn difference_to_stderr(line: &str, colours: bool) {
+    let color = if colours && io::stderr().is_terminal() { render::difference_color(line) } else { "" };
+    to_stderr_in(color, line);
+}
+
+fn to_stderr_in(color: &str, line: &str) {
     let size = tcgetwinsize(io::stderr()).ok().filter(|size| size.ws_col > 0);
     let columns = size.map(|size| usize::from(size.ws_col));
     let mut lines = render::in_columns(line, columns);
     if lines.is_empty() {
         lines.push('\n');
+    }
+    if !color.is_empty() {
+        lines = lines.lines().map(|line| format!("\x1b[{color}m{line}\x1b[0m\n")).collect();
     }
     let _ = io::stderr().lock().write_all(lines.as_bytes());
 }

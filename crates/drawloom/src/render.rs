@@ -31,6 +31,7 @@ use text::terminal::{one_line, visible};
 
 pub(crate) use chat::{first_words, footer, limit, picture, recap};
 pub(crate) use columns::filled;
+pub(crate) use file_changes::difference_color;
 pub(crate) use workspace::inventory;
 
 /// Problems of a file or a tree that are listed to people; what follows from the first is seldom worth reading.

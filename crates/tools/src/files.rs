@@ -9,6 +9,7 @@ mod list;
 mod marks;
 mod mkdir;
 mod moving;
+mod outline;
 mod patch;
 mod read;
 mod relocation;

@@ -12,15 +12,20 @@ fn redo(command: Option<&str>) -> String {
     command.map_or_else(|| "/redo --files".to_owned(), |command| format!("`{command}`"))
 }
 
+/// The colour of a line of a difference, by its number; none of one that did not change.
+pub(crate) fn difference_color(line: &str) -> &'static str {
+    match line.as_bytes() {
+        [b'+', ..] => "32",
+        [b'-', ..] => "31",
+        [b'@', ..] => "36",
+        _ => "",
+    }
+}
+
 pub(super) fn changed(found: &FilesChanged, to: OutputStyle) -> RenderedOutcome {
     let mut out = String::new();
     for line in found.changes.iter().flat_map(|file| file.diff.lines()) {
-        let color = match line.as_bytes() {
-            [b'+', ..] => "32",
-            [b'-', ..] => "31",
-            [b'@', ..] => "36",
-            _ => "",
-        };
+        let color = difference_color(line);
         let line = to.line(line);
         let _ =
             writeln!(out, "{}", if color.is_empty() { line.into_owned() } else { to.paint(color, &line) });

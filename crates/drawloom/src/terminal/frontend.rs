@@ -52,7 +52,7 @@ impl Frontend for Terminal {
         }
         // Whoever wants no notices is asked with the difference all the same.
         for line in parts(&question.text).1.iter().flat_map(|about| about.lines()) {
-            self.apart(|| crate::output::to_stderr(&one_line(&explicit(line))));
+            self.apart(|| crate::output::difference_to_stderr(&one_line(&explicit(line)), self.dims));
         }
         ASKING.store(true, Ordering::SeqCst);
         let answer = self.typed_answer(question, names, &|| self.questions().open.is_none());
@@ -157,7 +157,7 @@ impl Frontend for Terminal {
 
     fn confirm_shown(&self, lines: &[String], question: &str) -> bool {
         for line in lines {
-            self.apart(|| crate::output::to_stderr(&one_line(line)));
+            self.apart(|| crate::output::difference_to_stderr(&one_line(line), self.dims));
         }
         self.confirm(question)
     }

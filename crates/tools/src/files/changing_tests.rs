@@ -242,3 +242,20 @@ fn the_third_miss_in_one_file_says_to_read_it_again() {
     fixture.call("read", &json!({"path": "a.txt"})).unwrap();
     assert!(!miss("a.txt").contains(AGAIN), "it was read again");
 }
+
+#[test]
+fn an_outline_is_shown_and_is_no_reading_of_the_file() {
+    let fixture = Fixture::new();
+    fixture.put("a.md", "# One\ntext\n## Two\n");
+    let outline = json!({"path": "a.md", "outline": true});
+    assert_eq!(
+        fixture.call("read", &outline).unwrap(),
+        "     1\t# One\n     3\t## Two\n[The file has 3 lines: offset and limit show some of them.]\n"
+    );
+    fixture.refused("write", &json!({"path": "a.md", "content": "x"}), "was not read yet");
+    fixture.refused(
+        "read",
+        &json!({"path": "a.md", "outline": true, "offset": 2}),
+        "neither offset nor limit",
+    );
+}

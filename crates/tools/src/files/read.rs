@@ -9,6 +9,7 @@ use serde::Deserialize;
 use text::bytes::size;
 use workspace::{FileKind, LinkPolicy};
 
+use super::outline::outline;
 use super::{MAX_BYTES, content_of, failed, masked, place};
 use crate::tool::CallScope;
 
@@ -33,6 +34,9 @@ pub(super) struct Arguments {
     /// Lines to show at most.
     #[schemars(range(min = 1, max = 2_000))]
     limit: Option<usize>,
+    /// Show only its headings and definitions, with their lines.
+    #[serde(default)]
+    outline: bool,
 }
 
 pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
@@ -58,7 +62,10 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
     };
     let read = read?;
     let digest = content.digest();
-    scope.seen.see(place.root, &place.path, (digest, Some(&content.bytes)));
+    // Who saw an outline has not read the file.
+    if !asked.outline {
+        scope.seen.see(place.root, &place.path, (digest, Some(&content.bytes)));
+    }
     call.has_read(vec![digest]);
     Ok(read)
 }
@@ -85,6 +92,12 @@ fn picture(call: &CallScope<'_>, bytes: &[u8]) -> Result<String, String> {
 }
 
 fn page(asked: &Arguments, text: &str) -> Result<String, String> {
+    if asked.outline {
+        return match (asked.offset, asked.limit) {
+            (None, None) => Ok(outline(&asked.path, text)),
+            _ => Err("an outline is of the whole file: it takes neither offset nor limit".to_owned()),
+        };
+    }
     let lines: Vec<&str> = text.lines().collect();
     if lines.is_empty() {
         return Ok("[The file is empty.]".to_owned());
