@@ -114,7 +114,7 @@ pub(crate) fn window(reached: &ResolvedProvider<'_>, model: &str) -> Result<Opti
         }
         tokio::select! {
             biased;
-            () = interrupt::interrupted() => None,
+            _ = interrupt::interrupted() => None,
             answers = asked.join_all() => Some(answers),
         }
     });

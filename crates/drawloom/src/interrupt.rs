@@ -1,10 +1,11 @@
-//! Work that Ctrl-C ends.
+//! Work that Ctrl-C, SIGTERM or SIGHUP ends.
 //!
 //! A command runs on a thread of its own, so that the first Ctrl-C is heard even while the command waits for
 //! standard input. A command that asks models is told to stop, and keeps what was received as an interrupted node;
 //! any other is dropped where it waits next: what it had stored stays, what it had not was not acknowledged. A
 //! second Ctrl-C, or a command that comes to no end, ends the process.
 
+use std::fs;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,7 @@ use std::time::Duration;
 use commands::CommandError;
 use model::CancelHandle;
 use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::terminal::editor;
@@ -25,8 +27,8 @@ const TO_END: Duration = Duration::from_millis(200);
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CommandEnd<T> {
     Done(T),
-    /// By Ctrl-C, with what came of it until then; none where it came to no end in time.
-    Interrupted(Option<Result<T, CommandError>>),
+    /// With what came of it until then, none where it came to no end in time, and the exit code of who is so ended.
+    Interrupted(Option<Result<T, CommandError>>, u8),
 }
 
 /// The threads a command runs on: made only for commands that need them.
@@ -81,11 +83,11 @@ pub(crate) fn run<T: Send + 'static>(
 ) -> Result<CommandEnd<T>, CommandError> {
     runtime.block_on(async {
         let mut task = tokio::spawn(work);
-        tokio::select! {
+        let code = tokio::select! {
             biased;
             finished = &mut task => return answer(finished).map(CommandEnd::Done),
-            () = interrupted() => {}
-        }
+            code = interrupted() => code,
+        };
         let partial = match stop {
             None => None,
             Some((stop, input)) => {
@@ -98,7 +100,7 @@ pub(crate) fn run<T: Send + 'static>(
             task.abort();
             within(&mut task, TO_END).await;
         }
-        Ok(CommandEnd::Interrupted(partial))
+        Ok(CommandEnd::Interrupted(partial, code))
     })
 }
 
@@ -107,7 +109,7 @@ async fn within<T>(task: &mut JoinHandle<T>, time: Duration) -> Option<Result<T,
     tokio::select! {
         biased;
         finished = task => Some(finished),
-        () = interrupted() => None,
+        _ = interrupted() => None,
         () = tokio::time::sleep(time) => None,
     }
 }
@@ -125,15 +127,45 @@ pub(crate) fn error() -> CommandError {
     CommandError::new("interrupted", 130, "the command was ended", "what it had stored stays")
 }
 
-/// Waits for Ctrl-C.
-pub(crate) async fn interrupted() {
+/// Waits for Ctrl-C, SIGTERM or SIGHUP. Returns the exit code of a process that it ended. Cancel-safe.
+pub(crate) async fn interrupted() -> u8 {
+    let mut terminate = signal(SignalKind::terminate()).ok();
+    let mut hangup = ends_with_terminal().then(|| signal(SignalKind::hangup()).ok()).flatten();
     loop {
-        if tokio::signal::ctrl_c().await.is_err() {
-            // Without a handler Ctrl-C ends the process by itself.
-            std::future::pending::<()>().await;
-        }
-        if !editor::is_open() {
-            return;
+        let kind = tokio::select! {
+            kind = ctrl_c() => kind,
+            kind = received(&mut terminate, SignalKind::terminate()) => kind,
+            kind = received(&mut hangup, SignalKind::hangup()) => kind,
+        };
+        // An open editor takes Ctrl-C itself.
+        if kind != SignalKind::interrupt() || !editor::is_open() {
+            return 128 + kind.as_raw_value() as u8;
         }
     }
+}
+
+async fn ctrl_c() -> SignalKind {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // Without a handler Ctrl-C ends the process by itself.
+        std::future::pending::<()>().await;
+    }
+    SignalKind::interrupt()
+}
+
+/// Whether SIGHUP would end the process: `nohup` has it ignored, and that holds. Where the system does not say so, nobody
+/// listens.
+fn ends_with_terminal() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // Signal 1 is the first bit.
+    ignored.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 1 == 0))
+}
+
+/// Waits for a signal; for ever where nobody can listen, as it ends the process by itself.
+async fn received(of: &mut Option<Signal>, kind: SignalKind) -> SignalKind {
+    match of {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+    kind
 }

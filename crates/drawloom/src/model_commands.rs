@@ -261,9 +261,9 @@ pub(crate) fn fetch(
     runtime.shutdown_background();
     match ended {
         CommandEnd::Done(()) => Ok(()),
-        CommandEnd::Interrupted(_) => Err(CommandError::new(
+        CommandEnd::Interrupted(_, code) => Err(CommandError::new(
             "interrupted",
-            crate::run::INTERRUPTED,
+            code,
             "the download was ended",
             "the same command continues where it was stopped",
         )),

@@ -313,10 +313,10 @@ fn with_store(
     // What was shown while it came is a line of its own.
     person.end_line();
     // What was kept, or why it was not, is said also of what was interrupted; that it was, by the exit code.
-    let (ended, is_interrupted) = match ended {
-        Ok(CommandEnd::Done(outcome)) => (Some(Ok(outcome)), false),
-        Ok(CommandEnd::Interrupted(partial)) => (partial, true),
-        Err(error) => (Some(Err(error)), false),
+    let (ended, interrupted) = match ended {
+        Ok(CommandEnd::Done(outcome)) => (Some(Ok(outcome)), None),
+        Ok(CommandEnd::Interrupted(partial, code)) => (partial, Some(code)),
+        Err(error) => (Some(Err(error)), None),
     };
     let mut paged = None;
     let code = match ended {
@@ -335,7 +335,7 @@ fn with_store(
             Ok(INTERRUPTED)
         }
     };
-    let code = code.map(|code| if is_interrupted { INTERRUPTED } else { code });
+    let code = code.map(|code| interrupted.unwrap_or(code));
     // Who said something to a turn that ran here hears what became of it before this process ends, or until Ctrl-C.
     let closed = async move {
         sessions.close_all().await;
@@ -353,7 +353,7 @@ fn with_store(
     }
     match closed? {
         CommandEnd::Done(()) => code,
-        CommandEnd::Interrupted(_) => Ok(INTERRUPTED),
+        CommandEnd::Interrupted(_, code) => Ok(interrupted.unwrap_or(code)),
     }
 }
 

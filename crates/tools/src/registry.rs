@@ -129,6 +129,13 @@ impl ToolRegistry {
         commands.background_changes.settle((&self.scope, commands), changes, turn)
     }
 
+    /// Ends the commands in the background, and waits until they are gone. It blocks.
+    pub fn end_commands(&self) {
+        if let Some(commands) = &self.scope.commands {
+            commands.processes.end_all();
+        }
+    }
+
     /// What a model is told of the folders that its tools reach beside the workspace; empty where there are none.
     pub fn further_folders(&self) -> String {
         let further = self.scope.roots.all().filter(|root| root.is_further());

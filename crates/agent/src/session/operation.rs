@@ -52,7 +52,7 @@ pub struct Say {
     /// How long somebody may take to answer a question; none where nobody answers.
     pub answer_within: Option<Duration>,
     /// Whether the turn ends with its answer: what other processes said meanwhile is given back, and they take the
-    /// session themselves.
+    /// session themselves, and commands in the background are ended.
     pub hands_back: bool,
 }
 

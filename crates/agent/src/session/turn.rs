@@ -429,7 +429,7 @@ impl Turn<'_> {
             }
         };
         if let (Some(registry), Some(last)) = (&config.tools, limits.last_call.take()) {
-            self.keep_background_changes(held, tree, registry, last).await;
+            self.keep_background_changes(held, tree, registry, (last, hands_back)).await;
         }
         self.go_on(held, &written, (tree, &config.agent), (&next, &ended)).await;
         // What the whole turn came to, as far as it is known.

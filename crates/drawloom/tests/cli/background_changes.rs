@@ -1,7 +1,11 @@
 //! What commands in the background change is shown and given back, as what tools change is (spec: agent §3 *Checkpoints*).
 
 use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::exec::{exec, world};
@@ -10,7 +14,7 @@ use crate::server::{self, Server};
 use crate::terminal::Terminal;
 use crate::tools::{calls, chat, nodes};
 use crate::trust::with_terminal;
-use crate::world::{World, text};
+use crate::world::{Run, World, piped, text};
 
 fn background(command: &str) -> Value {
     json!({"name": "exec", "arguments": {"command": command, "background": true}})
@@ -161,8 +165,8 @@ fn what_a_person_changes_before_another_conversation_is_not_the_commands() {
     assert_eq!(terminal.ended(), Some(0));
 }
 
-#[test]
-fn what_it_changes_after_the_last_call_is_found_at_the_end_of_the_turn() {
+/// A world whose model starts a command and answers only once that has written a file of these lines, and `answer` let it.
+fn world_behind_a_command(answer: impl Fn() + Send + Sync + 'static) -> (World, Server) {
     let world = World::new();
     let project = world.path("project");
     let of_server = project.clone();
@@ -180,6 +184,7 @@ fn what_it_changes_after_the_last_call_is_found_at_the_end_of_the_turn() {
             std::thread::yield_now();
         }
         fs::remove_file(of_server.join("go")).unwrap();
+        answer();
         Some(server::chat("", "Done.", 1_000))
     });
     world.write(
@@ -191,10 +196,94 @@ fn what_it_changes_after_the_last_call_is_found_at_the_end_of_the_turn() {
         ),
     );
     fs::create_dir_all(&project).unwrap();
+    (world, near)
+}
+
+/// What the command of that world changed is shown and given back.
+fn is_shown_and_given_back(world: &World) {
+    let shown = say(world, "/diff").out;
+    assert!(shown.contains("+bg"), "{shown}");
+    assert_eq!(say(world, "/undo --files").out, "given back: bg.txt\n");
+    assert!(!world.path("project").join("bg.txt").exists());
+}
+
+#[test]
+fn what_it_changes_after_the_last_call_is_found_at_the_end_of_the_turn() {
+    let (world, _near) = world_behind_a_command(|| ());
     let (code, said) = chat(&world, "Do it.");
     assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
-    let shown = say(&world, "/diff").out;
-    assert!(shown.contains("+bg"), "{shown}");
+    is_shown_and_given_back(&world);
+}
+
+/// Sends a signal to `chat -m` while its model answers, which it does once the receiver is told to go on.
+fn signalled(world: &World, prefix: &str, (signal, waits): (Signal, &Receiver<()>)) -> Child {
+    let project = text(&world.path("project"));
+    let chat = world.command(&["--workspace", &project, "chat", "-m", "Do it."]);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &format!("{prefix} exec \"$@\""), "sh"])
+        .arg(chat.get_program())
+        .args(chat.get_args());
+    command.env_clear().envs(chat.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.stdin(Stdio::null());
+    let child = piped(&mut command);
+    waits.recv().unwrap();
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    child
+}
+
+/// A model that says when it was asked, and answers when it is let.
+fn waiting_answer() -> (impl Fn() + Send + Sync + 'static, Receiver<()>, Sender<()>) {
+    let (asked, waits) = channel();
+    let (let_on, lets) = channel::<()>();
+    let held = Mutex::new((asked, lets));
+    let answer = move || {
+        let held = held.lock().unwrap();
+        held.0.send(()).unwrap();
+        let _ = held.1.recv();
+    };
+    (answer, waits, let_on)
+}
+
+#[test]
+fn a_signal_that_ends_the_call_keeps_what_was_changed_in_the_background() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        if signal == Signal::HUP && hangup_is_ignored() {
+            println!("not run: the tests themselves ignore SIGHUP");
+            continue;
+        }
+        let (answer, waits, _let_on) = waiting_answer();
+        let (world, _near) = world_behind_a_command(answer);
+        let run: Run = signalled(&world, "", (signal, &waits)).wait_with_output().unwrap().into();
+        assert_eq!(run.code, Some(code), "{signal:?}: {run:?}");
+        is_shown_and_given_back(&world);
+    }
+}
+
+fn hangup_is_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 1
+}
+
+#[test]
+fn who_is_to_outlive_the_terminal_does() {
+    let (answer, waits, let_on) = waiting_answer();
+    let (world, _near) = world_behind_a_command(answer);
+    let child = signalled(&world, "trap '' HUP;", (Signal::HUP, &waits));
+    let_on.send(()).unwrap();
+    let run: Run = child.wait_with_output().unwrap().into();
+    assert_eq!((run.code, run.out.trim_end()), (Some(0), "Done."), "{run:?}");
+}
+
+#[test]
+fn what_it_writes_until_the_call_ends_it_is_its_change() {
+    let world = world(&[
+        calls(&json!([background("while :; do n=$((n+1)); echo $n > bg.txt; done")])),
+        calls(&json!([exec("until [ -s bg.txt ]; do :; done")])),
+        json!({"text": "Done."}),
+    ]);
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
     assert_eq!(say(&world, "/undo --files").out, "given back: bg.txt\n");
-    assert!(!project.join("bg.txt").exists());
 }

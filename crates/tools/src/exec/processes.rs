@@ -163,6 +163,19 @@ impl Processes {
         locked(&self.0).values().any(|process| runs(process))
     }
 
+    /// Ends them with all they started. It blocks until they are gone, and no call may be at one.
+    pub(crate) fn end_all(&self) {
+        let all: Vec<Arc<Mutex<Process>>> = locked(&self.0).values().cloned().collect();
+        all.iter().for_each(|process| locked(process).command.cancel());
+        for process in &all {
+            let process: &mut Process = &mut locked(process);
+            let ended = blocking(async { process.command.outcome().await.is_ok() });
+            if let Err(why) = ended {
+                tracing::warn!(why, "a command in the background was not waited for");
+            }
+        }
+    }
+
     fn find(&self, number: u32) -> Result<Arc<Mutex<Process>>, String> {
         let processes = locked(&self.0);
         processes.get(&number).cloned().ok_or_else(|| {

@@ -255,17 +255,22 @@ impl Turn<'_> {
     }
 
     /// Writes down what commands that run on in the background changed since the last call of the turn, as changes of that
-    /// call.
+    /// call; once they are ended, where their process ends with the turn.
     pub(super) async fn keep_background_changes(
         &self,
         held: &SessionLease,
         tree: TreeId,
         registry: &Arc<ToolRegistry>,
-        last: LastCall,
+        (last, ends): (LastCall, bool),
     ) {
         let changes = CallChanges::of(self.runtime, (tree, last.id), None, &[held.guard()], last.trust);
         let registry = Arc::clone(registry);
-        let settle = move || registry.keep_background_changes(&changes, (tree, last.part_of));
+        let settle = move || {
+            if ends {
+                registry.end_commands();
+            }
+            registry.keep_background_changes(&changes, (tree, last.part_of))
+        };
         match tokio::task::spawn_blocking(settle).await {
             Ok(changed) => changed.iter().flat_map(tools::ChangedFiles::notes).for_each(|note| {
                 self.log.push(SessionEvent::notice(format!("of commands in the background: {note}")));
