@@ -97,6 +97,7 @@ impl Runtime {
         if all.is_empty() {
             return Ok(MediaHold { _lock: None });
         }
+        self.kept_files.add(all.iter().map(|bytes| bytes.as_ref().len()).sum());
         let lock = self.locked(File::try_lock_shared).await?;
         self.with_blobs(move |blobs| all.iter().try_for_each(|bytes| blobs.put(bytes.as_ref()).map(drop)))
             .await?;
@@ -136,7 +137,7 @@ impl Runtime {
     }
 
     /// Works on the blobs, on a thread that may wait for the device.
-    async fn with_blobs<T: Send + 'static>(
+    pub(crate) async fn with_blobs<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Blobs) -> Result<T, BlobError> + Send + 'static,
     ) -> Result<T, AgentError> {

@@ -16,6 +16,7 @@ use text::mask::Masker;
 use crate::call::Call;
 use crate::error::AgentError;
 use crate::fallback::Fallbacks;
+use crate::kept_files::FileRetention;
 use crate::lasting_rules::LastingRules;
 use crate::recent_requests::RecentRequests;
 use crate::spend::{SpendLimiter, TurnSpending};
@@ -39,6 +40,8 @@ pub struct Runtime {
     pub space: SpaceLimits,
     /// How much a turn does until somebody says that it may go on.
     pub turn_bounds: TurnBounds,
+    /// How much is kept of what tools changed in files.
+    pub kept_files: Arc<FileRetention>,
     /// How long a turn's lease lasts that is not renewed ([`LEASE`]).
     pub lease: Duration,
     /// Leases of turns that have ended which the store did not take back.
@@ -72,6 +75,7 @@ impl Runtime {
             masker,
             space: SpaceLimits::default(),
             turn_bounds: TurnBounds::default(),
+            kept_files: Arc::default(),
             lease: LEASE,
             unreleased: Arc::default(),
             noted: Arc::default(),

@@ -20,7 +20,8 @@ use loom::operation::{OpRecord, TimelineEffect};
 use loom::{Digest, NodeId, Seq, TreeId, TreeReader, ViewName};
 use store::home::HomeDir;
 use store::{
-    ChangeStanding, FileChange, FileChangeId, LIST_PAGE, NewFileChange, SessionId, TreeEntry, TreeFilter,
+    ChangeStanding, FileChange, FileChangeId, FileState, LIST_PAGE, NewFileChange, SessionId, TreeEntry,
+    TreeFilter,
 };
 
 use crate::app::App;
@@ -50,6 +51,17 @@ pub(crate) enum DiffScope {
 /// A path as it is shown: relative below the workspace, absolute below another root.
 fn shown(workspace: Option<&Path>, root: &Path, path: &Path) -> PathBuf {
     if workspace == Some(root) { path.to_owned() } else { root.join(path) }
+}
+
+/// What is said of bytes that were dropped.
+const NO_LONGER_KEPT: &str = "its bytes are no longer kept (limits.kept_files, limits.kept_days)";
+
+/// Whether bytes that a change kept were dropped, as they were too old or too much.
+async fn is_dropped(app: &App, asker: &Asker, state: FileState) -> Result<bool, CommandError> {
+    match state.blob() {
+        Some(blob) => Ok(!app.runtime.store.shows_blob(&asker.principal, blob).await?),
+        None => Ok(false),
+    }
 }
 
 /// Lines of differences that are shown before a question.
@@ -106,7 +118,7 @@ pub(crate) async fn diff(
     };
     let paths = by_path(changes);
     let given_back = if is_turn { Vec::new() } else { redo::last_paths(app, asker, tree).await? };
-    let changes = differences(app, paths.iter()).await?;
+    let changes = differences(app, asker, paths.iter()).await?;
     Ok(CommandOutcome::FilesChanged(FilesChanged { changes, given_back, redo_with: None }))
 }
 
@@ -129,7 +141,7 @@ async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<Comma
     for changes in by_turn(app, asker, tree).await? {
         clear_away(app, &changes).await?;
         let (mut back, mut paths, mut left) = (Vec::new(), Vec::new(), Vec::new());
-        for (path, examined) in examine(app, by_path(changes)).await? {
+        for (path, examined) in examine(app, asker, by_path(changes)).await? {
             match examined {
                 Ok(found) if found.is_back => back.extend(found.ids(&path)),
                 Ok(found) => paths.push((path, found)),
@@ -147,7 +159,7 @@ async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<Comma
             1 => "Give back 1 path as it was before?".to_owned(),
             number => format!("Give back {number} paths as they were before?"),
         };
-        confirm(app, &paths, &asks).await?;
+        confirm(app, asker, &paths, &asks).await?;
         bring_back(app, asker, tree, (paths, left), &mut done).await?;
         break;
     }
@@ -166,6 +178,7 @@ pub(crate) async fn clear_away(app: &App, changes: &[FileChange]) -> Result<(), 
 /// What stands at each path, or why it is left.
 async fn examine(
     app: &App,
+    asker: &Asker,
     paths: Vec<PathChange>,
 ) -> Result<Vec<(PathChange, Result<Found, String>)>, CommandError> {
     let disk = disk(app)?;
@@ -177,7 +190,16 @@ async fn examine(
         };
         paths.into_iter().map(examine).collect()
     };
-    Ok(on_disk(examine).await)
+    let mut paths: Vec<(PathChange, Result<Found, String>)> = on_disk(examine).await;
+    for (_, examined) in &mut paths {
+        if let Ok(found) = examined
+            && !found.is_back
+            && is_dropped(app, asker, found.target).await?
+        {
+            *examined = Err(NO_LONGER_KEPT.to_owned());
+        }
+    }
+    Ok(paths)
 }
 
 /// Brings paths back and stores which of their changes do not stand any more. What stands there is kept before, as a
@@ -295,11 +317,16 @@ async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
 }
 
 /// Shows what is given back, and asks where somebody is there.
-async fn confirm(app: &App, paths: &[(PathChange, Found)], question: &str) -> Result<(), CommandError> {
+async fn confirm(
+    app: &App,
+    asker: &Asker,
+    paths: &[(PathChange, Found)],
+    question: &str,
+) -> Result<(), CommandError> {
     if !app.frontend.is_attended() {
         return Ok(());
     }
-    let files = differences(app, paths.iter().map(|(path, _)| path)).await?;
+    let files = differences(app, asker, paths.iter().map(|(path, _)| path)).await?;
     let lines = shown_lines(files.iter().flat_map(|file| file.diff.lines()));
     if app.frontend.confirm_shown(&lines, question) {
         return Ok(());

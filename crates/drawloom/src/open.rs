@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agent::session::Sessions;
 use agent::steering::Listener;
-use agent::{LastingRules, Runtime, SpendLimiter};
+use agent::{FileRetention, LastingRules, Runtime, SpendLimiter};
 use commands::app::{Models, Workspace, fallbacks};
 use commands::maintenance::backups::newest;
 use commands::settings::{Settings, WebSettings};
@@ -197,6 +197,7 @@ pub(crate) fn open(
         strategy: config.context.strategy,
     };
     let (budget, turn_bounds) = (config.budget.of_the_agent(), config.limits.of_turns());
+    let kept_files = Arc::new(FileRetention::new(config.limits.of_kept_files()));
     // What stands in a workspace is run for nobody, trusted or not.
     let closed = paths.workspace().ok().map(|chosen| chosen.folder);
     let (auto_pull, asking) = (config.model.auto_pull, Arc::clone(&person));
@@ -213,6 +214,7 @@ pub(crate) fn open(
         spend: Arc::new(SpendLimiter::new(budget)),
         space: SpaceLimits { minimum_free: settings.limits.free_space, ..SpaceLimits::default() },
         turn_bounds,
+        kept_files,
         fallbacks: fallbacks(&models),
         rules: LastingRules::new(Arc::new(ConfigRules { paths: paths.clone() })),
         ..Runtime::new(Arc::new(store), Arc::new(home), id, clock, Arc::new(masker))

@@ -109,6 +109,24 @@ pub enum ChangeStanding {
     Redone,
 }
 
+/// Bytes that changes of files keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptFiles {
+    /// When they were listed, by the store's clock.
+    pub now: Millis,
+    pub roots: Vec<PathBuf>,
+    /// Each blob once a root, where its newest change is; the newest first.
+    pub files: Vec<KeptFile>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptFile {
+    /// Index of its root.
+    pub root: usize,
+    pub at: Millis,
+    pub blob: Digest,
+}
+
 /// Files that the owner gave back at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivingBack {

@@ -54,8 +54,8 @@ pub use error::{ServerError, StaleRead, StoreError};
 pub use event::{Cursor, EVENT_RETENTION, EventKind, Events, StoreEvent};
 pub use fence::{Claim, Fence, Guard, Lease, LeaseOwner};
 pub use file_change::{
-    AcceptedInventory, ChangeStanding, FileChange, FileChangeId, FileState, GivingBack, NewFileChange,
-    NewFileChanges,
+    AcceptedInventory, ChangeStanding, FileChange, FileChangeId, FileState, GivingBack, KeptFile, KeptFiles,
+    NewFileChange, NewFileChanges,
 };
 pub use follow::{Follower, follow};
 pub use forget::{

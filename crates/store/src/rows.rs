@@ -15,6 +15,7 @@ pub(crate) mod generations;
 pub(crate) mod import;
 mod injections;
 pub(crate) mod jobs;
+pub(crate) mod kept_files;
 mod lane;
 pub(crate) mod leases;
 pub(crate) mod maintenance;

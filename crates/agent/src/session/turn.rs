@@ -220,6 +220,9 @@ impl Turn<'_> {
         // Before the lease is given back: nothing is taken in for a turn that is over.
         self.inbox.turn_ends();
         held.release().await;
+        if !self.cancel.is_cancelled() {
+            self.runtime.expire_kept_files().await;
+        }
     }
 
     /// Ends the calls of earlier turns of a tree that have no result, and clears away what they left beside files:

@@ -12,10 +12,11 @@ use text::terminal::{explicit, one_line};
 
 use super::changed_lines::lines;
 use super::path_changes::PathChange;
-use super::shown as shown_path;
+use super::{NO_LONGER_KEPT, is_dropped, shown as shown_path};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::file_changes::{ChangeKind, FileDifference};
+use crate::rights::Asker;
 
 /// Bytes of differences after which a file is only named.
 const SHOWN_BYTES: usize = 4 << 20;
@@ -23,6 +24,7 @@ const SHOWN_BYTES: usize = 4 << 20;
 /// The change of each path, a file that only went elsewhere as one; a folder is named where nothing in it is.
 pub(super) async fn differences(
     app: &App,
+    asker: &Asker,
     paths: impl Iterator<Item = &PathChange>,
 ) -> Result<Vec<FileDifference>, CommandError> {
     let paths: Vec<&PathChange> = paths.filter(|path| path.before != path.after).collect();
@@ -45,7 +47,7 @@ pub(super) async fn differences(
         let diff = match from {
             Some(from) => format!("move from {}\nmove to {}\n", name(from), name(path)),
             None if sum > SHOWN_BYTES => format!("{}: too much to show\n", name(path)),
-            None => difference(app, path).await?,
+            None => difference(app, asker, path).await?,
         };
         sum += diff.len();
         let lines = match from {
@@ -102,9 +104,13 @@ fn name(path: &Path) -> String {
     explicit(&one_line(&path.display().to_string())).into_owned()
 }
 
-async fn difference(app: &App, change: &PathChange) -> Result<String, CommandError> {
+async fn difference(app: &App, asker: &Asker, change: &PathChange) -> Result<String, CommandError> {
+    let path = shown_path(app.workspace.folder.as_deref(), &change.root, &change.path);
     let mut sides = Vec::new();
     for state in [change.before, change.after] {
+        if is_dropped(app, asker, state).await? {
+            return Ok(format!("{}: {NO_LONGER_KEPT}\n", name(&path)));
+        }
         let bytes = match state.blob() {
             Some(blob) => app.runtime.read_blob(blob).await?,
             None => Vec::new(),
@@ -112,7 +118,6 @@ async fn difference(app: &App, change: &PathChange) -> Result<String, CommandErr
         sides.push((state, bytes));
     }
     let [before, after] = [&sides[0], &sides[1]].map(|(state, bytes)| (*state, bytes.as_slice()));
-    let path = shown_path(app.workspace.folder.as_deref(), &change.root, &change.path);
     Ok(difference_of(&path, before, after, &app.runtime.masker))
 }
 

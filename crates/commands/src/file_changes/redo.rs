@@ -7,7 +7,7 @@ use store::{ChangeStanding, FileChange, SessionId};
 
 use super::disk::{CHANGED_SINCE, Disk, Found};
 use super::path_changes::{PathChange, by_path, is_same};
-use super::{changes_that, confirm, disk, on_disk, shown};
+use super::{NO_LONGER_KEPT, changes_that, confirm, disk, is_dropped, on_disk, shown};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
@@ -62,7 +62,13 @@ async fn redo_one(
     let on = disk(app)?;
     let look = move || -> Vec<_> { all.into_iter().map(|path| found(&on, path)).collect() };
     let (mut paths, mut redone, mut left) = (Vec::new(), Vec::new(), Vec::new());
-    for (path, found) in on_disk(look).await {
+    for (path, mut found) in on_disk(look).await {
+        if let Ok(of) = &found
+            && !of.is_back
+            && is_dropped(app, asker, of.target).await?
+        {
+            found = Err(NO_LONGER_KEPT.to_owned());
+        }
         match found {
             Ok(found) if found.is_back => redone.extend(path.ids),
             Ok(found) => paths.push((path, found)),
@@ -74,7 +80,7 @@ async fn redo_one(
     }
     let is_something = !paths.is_empty();
     if is_something {
-        confirm(app, &paths, "Take these changes again?").await?;
+        confirm(app, asker, &paths, "Take these changes again?").await?;
     }
     let (on, runtime) = (disk(app)?, app.runtime.clone());
     let tasks = tokio::runtime::Handle::current();

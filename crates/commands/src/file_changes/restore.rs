@@ -11,7 +11,9 @@ use workspace::RelativePath;
 use super::differences::difference_of;
 use super::disk::Found;
 use super::path_changes::{PathChange, by_path, is_same};
-use super::{bring_back, clear_away, disk, on_disk, shown, shown_lines, standing, turns_of};
+use super::{
+    NO_LONGER_KEPT, bring_back, clear_away, disk, is_dropped, on_disk, shown, shown_lines, standing, turns_of,
+};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
@@ -65,7 +67,7 @@ async fn restore_alone(
     }
     let mut done = FilesGivenBack::default();
     let (mut paths, mut back) = (Vec::new(), Vec::new());
-    for restored in look(app, changes).await? {
+    for restored in look(app, asker, changes).await? {
         let restored =
             restored.map_err(|why| CommandError::refused("not_restored", why, "name a file in it"))?;
         if restored.diff.is_empty() {
@@ -134,12 +136,25 @@ pub(super) fn is_meant(file: &Path, change: &FileChange) -> bool {
 }
 
 /// What each path is and becomes.
-async fn look(app: &App, changes: Vec<PathChange>) -> Result<Vec<Result<Restored, String>>, CommandError> {
+async fn look(
+    app: &App,
+    asker: &Asker,
+    changes: Vec<PathChange>,
+) -> Result<Vec<Result<Restored, String>>, CommandError> {
+    let mut dropped = BTreeSet::new();
+    for change in &changes {
+        if is_dropped(app, asker, change.before).await? {
+            dropped.extend(change.before.blob());
+        }
+    }
     let (disk, runtime) = (disk(app)?, app.runtime.clone());
     let (tasks, workspace) = (tokio::runtime::Handle::current(), app.workspace.folder.clone());
     let look = move |change: PathChange| {
         let target = change.before;
-        let blob = |blob: Digest| tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string());
+        let blob = |blob: Digest| match dropped.contains(&blob) {
+            true => Err(format!("{}: {NO_LONGER_KEPT}", explicit(&change.path.display().to_string()))),
+            false => tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string()),
+        };
         let kept = target.blob().map(blob).transpose()?.unwrap_or_default();
         let (state, bytes, is_ours) = disk.stands(&change)?;
         let is_folder = state.is_folder() && target.is_folder();

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent::TurnBounds;
+use agent::{KeptFileBounds, TurnBounds};
 use commands::CommandError;
 use commands::settings::{
     Agent, ConfiguredTool, ExecSettings, Preset, ResourceLimits as CommandLimits, SearchEngine,
@@ -368,6 +368,9 @@ impl fmt::Debug for Web {
     }
 }
 
+/// Seconds of a day.
+const DAY: u64 = 24 * 60 * 60;
+
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Limits {
@@ -407,6 +410,11 @@ pub(crate) struct Limits {
     /// How often the same tool is called with the same arguments, while no file changes, before the same is asked.
     #[schemars(range(min = 2, max = 1_000))]
     pub(crate) same_call: u32,
+    /// How many bytes are kept of what tools changed in files, for each workspace: the oldest go, and cannot be given back.
+    pub(crate) kept_files: Bytes<1024>,
+    /// How long they are kept.
+    #[schemars(range(min = 1, max = 36_500), extend("unit" = "days"))]
+    pub(crate) kept_days: u32,
 }
 
 impl Default for Limits {
@@ -414,7 +422,10 @@ impl Default for Limits {
         let CommandLimits { free_space, search, show_all, node, paste, picture, input_wait } =
             CommandLimits::default();
         let TurnBounds { model_calls, time, tokens, same_calls } = TurnBounds::default();
+        let KeptFileBounds { bytes, age } = KeptFileBounds::default();
         Self {
+            kept_files: Bytes(bytes),
+            kept_days: u32::try_from(age.as_secs() / DAY).unwrap_or(u32::MAX),
             turn_calls: model_calls,
             turn_time: u32::try_from(time.as_secs()).unwrap_or(u32::MAX),
             turn_tokens: tokens,
@@ -441,6 +452,11 @@ impl Limits {
             tokens: self.turn_tokens,
             same_calls: self.same_call,
         }
+    }
+
+    /// Those of what is kept of changed files.
+    pub(crate) fn of_kept_files(&self) -> KeptFileBounds {
+        KeptFileBounds { bytes: self.kept_files.0, age: Duration::from_secs(u64::from(self.kept_days) * DAY) }
     }
 
     /// Those that commands keep.

@@ -1,7 +1,10 @@
 //! What the owner gave back of files is told to the model with the next message, once (spec: agent §3 *Checkpoints*).
 
+use std::fs;
+
 use serde_json::{Value, json};
 
+use crate::exec::{exec, world_with};
 use crate::file_tools::say;
 use crate::tools::{calls, chat, writing};
 use crate::world::World;
@@ -59,4 +62,56 @@ fn what_an_answer_changed_that_is_not_sent_is_not_told() {
     assert!(undone.err.contains("/undo --files gives them back"), "{undone:?}");
     assert_eq!(say(&world, "/undo --files").code, Some(0));
     assert!(!sent(&world, "Something else.").contains("[files] the owner"));
+}
+
+/// A world in which two turns change a file each, whose bytes are kept up to this bound.
+fn two_turns(bound: &str) -> World {
+    let write = |name: &str| exec(&format!("printf '%01000d{name}' 2 > {name}"));
+    let lines = [
+        calls(&json!([write("a")])),
+        json!({"text": "First."}),
+        calls(&json!([write("b")])),
+        json!({"text": "Second."}),
+    ];
+    let world = world_with(&lines, &format!("[limits]\nkept_files = {bound}\n"));
+    for name in ["a", "b"] {
+        fs::write(world.path("project").join(name), name.repeat(1_000)).unwrap();
+    }
+    for said in ["One.", "Two."] {
+        assert_eq!(chat(&world, said).0, Some(0));
+    }
+    world
+}
+
+#[test]
+fn what_is_no_longer_kept_is_said_and_the_rest_is_given_back() {
+    for (bound, is_kept) in [("\"4 KiB\"", true), ("2500", false)] {
+        let world = two_turns(bound);
+        let read = |name: &str| fs::read_to_string(world.path("project").join(name)).unwrap();
+        let why = "its bytes are no longer kept (limits.kept_files, limits.kept_days)";
+        let diff = say(&world, "/diff");
+        assert_eq!(diff.code, Some(0), "{diff:?}");
+        assert!(diff.out.contains("+++ b/b"), "{diff:?}");
+        assert_eq!(diff.out.contains(&format!("a: {why}")), !is_kept, "{diff:?}");
+        assert_eq!(say(&world, "/undo --files").out, "given back: b\n");
+        assert_eq!(read("b"), "b".repeat(1_000));
+        let restored = say(&world, "/restore a --yes");
+        let back = say(&world, "/undo --files");
+        if is_kept {
+            assert_eq!(restored.code, Some(0), "{restored:?}");
+            assert_eq!(read("a"), "a".repeat(1_000));
+        } else {
+            assert!(restored.err.contains(&format!("a: {why}")), "{restored:?}");
+            assert!(
+                format!("{}{}", back.out, back.err).contains(&format!("left as it is: a: {why}")),
+                "{back:?}"
+            );
+            assert!(read("a").ends_with("2a"));
+        }
+        let problems = world.run(&["store", "check"]);
+        assert_eq!(problems.code, Some(0), "{problems:?}");
+        let blobs = fs::read_dir(world.home().join("blobs")).unwrap();
+        let blobs = blobs.flat_map(|shard| fs::read_dir(shard.unwrap().path()).unwrap()).count();
+        assert_eq!(blobs, if is_kept { 4 } else { 2 });
+    }
 }

@@ -245,7 +245,7 @@ fn read(row: &Row<'_>) -> Result<FileChange, StoreError> {
     })
 }
 
-fn path(row: &Row<'_>, index: usize) -> Result<PathBuf, StoreError> {
+pub(super) fn path(row: &Row<'_>, index: usize) -> Result<PathBuf, StoreError> {
     Ok(PathBuf::from(OsString::from_vec(get(row, index)?)))
 }
 
@@ -258,7 +258,7 @@ fn written(state: FileState) -> Result<String, StoreError> {
     serde_json::to_string(&state).map_err(|error| StoreError::Damaged(error.to_string()))
 }
 
-fn state(text: &str) -> Result<FileState, StoreError> {
+pub(super) fn state(text: &str) -> Result<FileState, StoreError> {
     let damaged = |error| StoreError::Damaged(format!("the state of a file is none: {error}"));
     serde_json::from_str(text).map_err(damaged)
 }

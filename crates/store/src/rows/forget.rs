@@ -24,8 +24,9 @@ use crate::principal::{Principal, only_owner};
 use crate::question::QuestionId;
 use crate::session::SessionId;
 use find::Found;
+use left::begin_scrub;
+pub(in crate::rows) use left::note_blob;
 pub(crate) use left::{NOTE, TAKE_BACK, blob_removed, end_scrub, unfinished};
-use left::{begin_scrub, note_blob};
 
 /// Rows that one transaction removes at most.
 pub(crate) const ROWS: usize = 32;

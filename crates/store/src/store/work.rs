@@ -1,5 +1,7 @@
 //! Work: leases, jobs, questions, and what is asked of models.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use loom::{Digest, GenerationId, Millis, TreeId};
@@ -8,12 +10,14 @@ use super::Store;
 use crate::call::{CallId, NewCall, RunningCall};
 use crate::error::StoreError;
 use crate::fence::{Claim, Fence, Lease, LeaseOwner};
-use crate::file_change::{FileChange, FileChangeId, GivingBack, NewFileChange, NewFileChanges};
+use crate::file_change::{FileChange, FileChangeId, GivingBack, KeptFiles, NewFileChange, NewFileChanges};
 use crate::generation::{Generation, GenerationFilter, Reservation, Spending, SpentAfter, SpentRow};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::principal::Principal;
 use crate::question::{NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
-use crate::rows::{calls, file_changes, generations, jobs, leases, outside_files, questions, trees};
+use crate::rows::{
+    calls, file_changes, generations, jobs, kept_files, leases, outside_files, questions, trees,
+};
 
 forward! {
     /// Takes a lease that is free, has ended by the engine's clock, or is held by the same holder (whose older
@@ -131,6 +135,18 @@ forward! {
     /// What tools changed in files in a tree, behind one, at most `limit`, the oldest first.
     read fn file_changes(tree: TreeId, after: Option<FileChangeId>, limit: usize) -> Vec<FileChange>
         = file_changes::list(tree, after, limit);
+
+    /// Bytes that changes of files keep, those of the newest changes first.
+    read fn kept_files() -> KeptFiles = kept_files::list();
+
+    /// Whether nobody began to look for bytes that are kept too long since this many ms; if so, that is stored.
+    write fn begin_file_expiry(every: Millis) -> bool = kept_files::begin(every);
+
+    /// Drops the bytes that only changes in these roots keep, up to a time each; the changes stay. A part of them at
+    /// a time, behind `after`. Returns behind what it goes on, if it does. The files of blobs are left to
+    /// [`Store::unfinished_removal`].
+    write fn expire_files(until: BTreeMap<PathBuf, Millis>, after: Option<i64>) -> Option<i64>
+        = kept_files::expire(&until, after);
 
     /// Stores what the owner is about to give back: changes of paths that tools changed in this tree, of one moment. They
     /// stand behind all other changes.

@@ -1,13 +1,15 @@
 //! Calls of tools: started once, ended by whoever has them, taken over with a number that refuses the one before.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::time::Duration;
 
 use loom::{Digest, Millis, Mode, Op, TreeReader};
 use store::{
     AcceptedInventory, AttachedWrites, CallEnd, CallId, ChangeStanding, Claim, Fence, FileChangeId,
-    FileState, Forget, LeaseOwner, NewCall, NewFileChange, NewFileChanges, Principal, Scope, StoreError,
-    WorkspaceRecord, read,
+    FileState, Forget, KeptFiles, LeaseOwner, NewCall, NewFileChange, NewFileChanges, Principal, Scope,
+    StoreError, WorkspaceRecord, read,
 };
 
 use super::both::each;
@@ -160,5 +162,87 @@ fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer()
         assert!(store.keep_outside_files(&chat, vec![b]).await.is_err());
         store.keep_outside_files(OWNER, vec![b, b]).await.unwrap();
         assert_eq!(store.outside_files(OWNER, vec![a, b]).await.unwrap(), [b]);
+    });
+}
+
+#[test]
+fn bytes_that_only_expired_changes_keep_are_dropped_and_the_changes_stay() {
+    each(|home| async move {
+        let page = home.create(Mode::Buffer, "").await;
+        let store = &page.home.store;
+        let mut changed = Vec::new();
+        // What each answer changed: beneath which root, from what to what.
+        for (root, before, after) in [("/w", "a", "b"), ("/w", "b", "c"), ("/v", "c", "d")] {
+            let op = Op::Append(owner_text("calls"));
+            let applied = page.change_as(OWNER, op, AttachedWrites::default()).await.unwrap();
+            let call = CallId { answer: applied.nodes[0].0, number: 0 };
+            let claim = Claim { owner: LeaseOwner::new("one"), fence: Fence(1) };
+            let new = NewCall { id: call, claim: claim.clone(), guards: Vec::new() };
+            store.start_call(OWNER, page.tree, new).await.unwrap();
+            let file = |text: &str| FileState::File { mode: None, blob: Digest::of(text.as_bytes()) };
+            let change = NewFileChange {
+                root: root.into(),
+                path: "f".into(),
+                before: file(before),
+                after: file(after),
+                is_outside: false,
+            };
+            let changes = vec![change];
+            let new = NewFileChanges {
+                call,
+                claim: Some(claim),
+                guards: Vec::new(),
+                changes,
+                accepted: Vec::new(),
+            };
+            store.keep_file_changes(OWNER, page.tree, new).await.unwrap();
+            changed.push(call);
+            store.advance_clock(Duration::from_secs(60));
+        }
+        let kept = store.kept_files(OWNER).await.unwrap();
+        let names = |kept: &KeptFiles| -> Vec<(String, Digest)> {
+            kept.files.iter().map(|file| (kept.roots[file.root].display().to_string(), file.blob)).collect()
+        };
+        let of = |root: &str, text: &str| (root.to_owned(), Digest::of(text.as_bytes()));
+        let all = [of("/v", "c"), of("/v", "d"), of("/w", "b"), of("/w", "c"), of("/w", "a")];
+        assert_eq!(names(&kept), all);
+        let before = store.file_changes(OWNER, page.tree, None, 9).await.unwrap();
+
+        // The oldest change of one root goes: what the next one keeps stays.
+        let oldest = kept.files.last().unwrap().at;
+        let until = BTreeMap::from([("/w".into(), oldest)]);
+        assert_eq!(store.expire_files(OWNER, until, None).await.unwrap(), None);
+        let shown = async |text: &str| store.shows_blob(OWNER, Digest::of(text.as_bytes())).await.unwrap();
+        assert_eq!([shown("a").await, shown("b").await, shown("c").await], [false, true, true]);
+        let dropped = store.unfinished_removal(OWNER).await.unwrap();
+        assert!(!dropped.has_to_scrub());
+        // Each that some answer no longer keeps; whether another one does is asked when its file is removed.
+        let mut blobs: Vec<_> = dropped.blobs.iter().map(|dropped| dropped.blob).collect();
+        let mut expected = vec![Digest::of(b"a"), Digest::of(b"b")];
+        blobs.sort();
+        expected.sort();
+        assert_eq!(blobs, expected);
+        assert_eq!(store.file_changes(OWNER, page.tree, None, 9).await.unwrap(), before);
+
+        // Whatever a root has is dropped; the same bytes beneath another root stay.
+        let until = BTreeMap::from([("/w".into(), kept.now)]);
+        store.expire_files(OWNER, until, None).await.unwrap();
+        assert_eq!([shown("b").await, shown("c").await, shown("d").await], [false, true, true]);
+        assert_eq!(names(&store.kept_files(OWNER).await.unwrap()), all[..2]);
+    });
+}
+
+#[test]
+fn who_looks_for_expired_files_does_so_once_a_day() {
+    each(|home| async move {
+        let store = &home.store;
+        let day = Millis(24 * 60 * 60 * 1_000);
+        let due = async || store.begin_file_expiry(OWNER, day).await.unwrap();
+        assert!(due().await);
+        assert!(!due().await);
+        store.advance_clock(Duration::from_secs(23 * 60 * 60));
+        assert!(!due().await);
+        store.advance_clock(Duration::from_secs(60 * 60));
+        assert!(due().await);
     });
 }

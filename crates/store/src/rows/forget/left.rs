@@ -27,7 +27,7 @@ pub(super) fn begin_scrub(db: &Db<'_>) -> Result<(), StoreError> {
     db.run(NOTE, (SCRUB, random()?)).map(drop)
 }
 
-pub(super) fn note_blob(db: &Db<'_>, blob: Digest) -> Result<(), StoreError> {
+pub(in crate::rows) fn note_blob(db: &Db<'_>, blob: Digest) -> Result<(), StoreError> {
     db.run(NOTE, (key_of(blob), random()?)).map(drop)
 }
 
