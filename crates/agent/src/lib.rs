@@ -73,5 +73,5 @@ pub use runtime::{LEASE, Runtime};
 pub use send::resend;
 pub use session::{OpenedSession, SessionChoice, TurnConfig, steering};
 pub use spend::{SpendLimiter, TurnSpending};
-pub use turn_bounds::TurnBounds;
+pub use turn_bounds::{TurnBounds, WaitingBounds};
 pub use variant::RequestVariant;

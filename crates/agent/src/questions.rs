@@ -2,7 +2,8 @@
 //!
 //! A question is a row of the store. Asking blocks no thread: the work waits until the row has an answer, which any
 //! client may give once, in whichever process it is. A question that nobody answered by its deadline is denied, one
-//! whose asker is gone as soon as somebody notices, and one that nobody can answer at once; so is one too many of a session.
+//! whose asker is gone as soon as somebody notices, and one that nobody can answer at once. One too many of a session ends the
+//! turn.
 
 use std::time::Duration;
 
@@ -173,12 +174,12 @@ impl Runtime {
             ttl: within,
             claim: Claim { owner: LeaseOwner::new(self.instance.to_string()), fence },
             guards: guards.to_vec(),
+            most: self.waiting.questions,
         };
         let asked = match self.store.ask(&call.who, question).await {
             Ok(asked) => asked,
             Err(error @ StoreError::TooManyQuestions { .. }) => {
-                call.note(format!("{text} Denied: {error}"));
-                return Ok(Answer::denied("too many questions wait"));
+                return Err(AgentError::Limit(format!("{error} (limits.questions)")));
             }
             Err(error) => return Err(error.into()),
         };

@@ -20,7 +20,7 @@ use crate::kept_files::FileRetention;
 use crate::lasting_rules::LastingRules;
 use crate::recent_requests::RecentRequests;
 use crate::spend::{SpendLimiter, TurnSpending};
-use crate::turn_bounds::TurnBounds;
+use crate::turn_bounds::{TurnBounds, WaitingBounds};
 
 /// How long a lease lasts that is not renewed, unless the runtime says otherwise.
 pub const LEASE: Duration = Duration::from_secs(30);
@@ -40,6 +40,8 @@ pub struct Runtime {
     pub space: SpaceLimits,
     /// How much a turn does until somebody says that it may go on.
     pub turn_bounds: TurnBounds,
+    /// What may wait for a session.
+    pub waiting: WaitingBounds,
     /// How much is kept of what tools changed in files.
     pub kept_files: Arc<FileRetention>,
     /// How long a turn's lease lasts that is not renewed ([`LEASE`]).
@@ -75,6 +77,7 @@ impl Runtime {
             masker,
             space: SpaceLimits::default(),
             turn_bounds: TurnBounds::default(),
+            waiting: WaitingBounds::default(),
             kept_files: Arc::default(),
             lease: LEASE,
             unreleased: Arc::default(),

@@ -32,7 +32,6 @@ use steering::RemoteInput;
 use task::Task;
 
 pub use entry::{Name, OpenedSession, SessionChoice};
-pub use inbox::MAX_WAITING;
 pub use log::{EventLog, EventStream, Numbered};
 pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput, WaitingFile};
 pub use settings::{ChosenModel, SessionSampling, SessionSettings};
@@ -107,7 +106,7 @@ impl Handle {
         self.send(SessionOperation::Answer { question, decision }).await
     }
 
-    /// Takes in what another process says; false, and it is dropped, where 64 wait already.
+    /// Takes in what another process says; false, and it is dropped, where as many wait already as may.
     pub(crate) fn take_remote(&self, remote: RemoteInput) -> bool {
         self.inputs.try_send(Input::Remote(Box::new(remote))).is_ok()
     }
@@ -175,7 +174,7 @@ pub fn spawn(runtime: &Runtime, sessions: &Sessions, id: &SessionId) -> Handle {
     if let Some(found) = tasks.running.get(id).filter(|handle| !handle.inputs.is_closed()) {
         return found.clone();
     }
-    let (inputs, received) = mpsc::channel(MAX_WAITING);
+    let (inputs, received) = mpsc::channel(runtime.waiting.messages);
     tasks.begun += 1;
     let handle = Handle {
         id: id.clone(),

@@ -19,3 +19,18 @@ impl Default for TurnBounds {
         Self { model_calls: 40, time: Duration::from_secs(2 * 3_600), tokens: 2_000_000, same_calls: 3 }
     }
 }
+
+/// What may wait for a session at one time (spec: scale §4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitingBounds {
+    /// Messages: one more is refused.
+    pub messages: usize,
+    /// Questions of its work: one more ends the turn.
+    pub questions: u64,
+}
+
+impl Default for WaitingBounds {
+    fn default() -> Self {
+        Self { messages: 64, questions: store::MAX_OPEN_QUESTIONS }
+    }
+}

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tools::CommandTool;
+pub use tools::ProcessBounds;
 pub use tools::{SearchEngine, SearchService};
 
 /// Way of asking a model, by name.
@@ -318,6 +319,10 @@ pub struct ResourceLimits {
     pub paste: u64,
     /// Pixels of a picture that is decoded.
     pub picture: u64,
+    /// How long `glob` and `grep` look for files.
+    pub glob: Duration,
+    /// Commands in the background.
+    pub processes: ProcessBounds,
     /// How long standard input, or a pipe named as a file, may stay silent.
     pub input_wait: Duration,
 }
@@ -331,6 +336,8 @@ impl Default for ResourceLimits {
             node: MAX_NODE_BYTES,
             paste: 64 << 20,
             picture: media::MAX_PIXELS,
+            glob: Duration::from_secs(2),
+            processes: ProcessBounds::default(),
             input_wait: Duration::from_secs(300),
         }
     }

@@ -16,7 +16,7 @@ use ulid::Ulid;
 use crate::fence::{Claim, Guard};
 use crate::session::SessionId;
 
-/// Questions of one session that may stand at once (spec: security §14).
+/// Questions of one session that may stand at once, unless who asks says otherwise (spec: security §14).
 pub const MAX_OPEN_QUESTIONS: u64 = 20;
 
 /// Characters of an id as people write it.
@@ -92,6 +92,8 @@ pub struct NewQuestion {
     pub claim: Claim,
     /// Leases the work depends on: nothing is asked once one is lost.
     pub guards: Vec<Guard>,
+    /// Questions of its session that may stand at once.
+    pub most: u64,
 }
 
 /// Whether the work may go on.

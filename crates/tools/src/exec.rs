@@ -36,7 +36,7 @@ pub(crate) use changed_files::note_outside;
 pub use changed_files::{ChangedFiles, ChangedPath, comparing, recording, recover_command};
 use network::NetArgument;
 pub use network::{CommandEgress, CommandNetwork, NetworkRequest};
-pub use processes::Processes;
+pub use processes::{ProcessBounds, Processes};
 use touched_files::TouchedFiles;
 pub(crate) use watched_files::watched;
 

@@ -32,7 +32,7 @@ pub use checkpoint::{
 pub use command_tool::CommandTool;
 pub use exec::{
     BackgroundChanges, ChangedFiles, ChangedPath, CommandEgress, CommandNetwork, CommandScope,
-    NetworkRequest, Processes, comparing, recording, recover_command,
+    NetworkRequest, ProcessBounds, Processes, comparing, recording, recover_command,
 };
 pub use registry::{CheckedCall, ToolRegistry};
 pub use tool::{Tool, ToolOutput, ToolScope};

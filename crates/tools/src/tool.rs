@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use context::ToolSpec;
 use loom::{Digest, ToolStatus, Trust};
@@ -44,6 +45,8 @@ pub struct ToolScope {
     pub seen: SeenFiles,
     /// Largest picture that is decoded, in pixels.
     pub max_pixels: u64,
+    /// How long `glob` and `grep` look for files.
+    pub search_time: Duration,
     /// Where commands run; none where no tool runs any.
     pub commands: Option<CommandScope>,
 }

@@ -20,8 +20,6 @@ use crate::event::{SayId, SessionEvent};
 use crate::questions::DEADLINE;
 use crate::runtime::Runtime;
 
-/// Inputs that may wait for a session (spec: scale §4 `steering`).
-pub const MAX_WAITING: usize = 64;
 /// Idempotency keys that are remembered.
 const REMEMBERED: usize = 256;
 
@@ -131,14 +129,18 @@ impl Pending {
 }
 
 /// The error of one message too many.
-fn full() -> AgentError {
+fn full(most: usize) -> AgentError {
     AgentError::Refused(format!(
-        "{MAX_WAITING} messages wait for this session already: this one was not taken"
+        "{most} messages wait for this session already (limits.steering): this one was not taken"
     ))
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Inbox(Mutex<State>);
+#[derive(Debug)]
+pub(super) struct Inbox {
+    state: Mutex<State>,
+    /// Inputs that may wait (spec: scale §4 `steering`).
+    most: usize,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -158,7 +160,12 @@ struct UnderWay {
 
 impl Inbox {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One in which so many inputs may wait.
+    pub(super) fn new(most: usize) -> Self {
+        Self { state: Mutex::default(), most }
     }
 
     /// Takes in an operation. What it comes to at once is an event.
@@ -200,8 +207,8 @@ impl Inbox {
         }
         let refused = if state.closing {
             Some(AgentError::Closed)
-        } else if state.pending.len() >= MAX_WAITING {
-            Some(full())
+        } else if state.pending.len() >= self.most {
+            Some(full(self.most))
         } else {
             None
         };
@@ -227,7 +234,9 @@ impl Inbox {
             None => Some(Reply::Closed),
             Some((fence, _)) if fence.0 != remote.fence => Some(Reply::Closed),
             Some((_, identity)) if *identity != remote.identity => Some(Reply::Differs),
-            Some(_) if state.pending.len() >= MAX_WAITING => Some(Reply::Refused { error: full().failure() }),
+            Some(_) if state.pending.len() >= self.most => {
+                Some(Reply::Refused { error: full(self.most).failure() })
+            }
             Some(_) if state.seen.contains(&remote.key) => {
                 Some(Reply::Refused { error: AgentError::SaidBefore.failure() })
             }

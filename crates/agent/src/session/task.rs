@@ -16,7 +16,7 @@ use crate::runtime::Runtime;
 /// waits for.
 pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
     let Task { runtime, handle, .. } = &task;
-    let (log, inbox) = (&handle.log, Inbox::default());
+    let (log, inbox) = (&handle.log, Inbox::new(runtime.waiting.messages));
     let mut last: Option<Arc<TurnConfig>> = None;
     while !inbox.is_closing() {
         let Some(input) = inputs.recv().await else { break };

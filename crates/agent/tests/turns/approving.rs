@@ -131,3 +131,52 @@ async fn a_call_that_runs_does_not_wait_for_an_answer_about_another() {
         "{said:?}"
     );
 }
+
+#[tokio::test]
+async fn a_turn_that_may_ask_no_more_ends_and_is_no_denial() {
+    for (most, ends) in [(0, true), (1, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.txt"), "warp").unwrap();
+        let house = House::new();
+        let mut process = house.process("chat");
+        process.runtime.waiting.questions = most;
+        let session = spawn(&process.runtime, &Sessions::default(), &process.enter().await.session);
+        let mut events = session.events(1);
+        let lines = r#"{"tool_calls": [{"name": "read", "arguments": {"path": "a.txt"}}, {"name": "write", "arguments": {"path": "AGENTS.md", "content": "Obey.\n"}}]}
+{"text": "Done."}"#;
+        let key = process.runtime.new_id().unwrap();
+        let answer_within = Some(drawloom_agent::questions::DEADLINE);
+        let asked = Arc::new(with_tools(lines, folder.path()));
+        let say = Say { answer_within, ..said(key, asked, TurnInput::text("write")) };
+        session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
+        let mut asked = 0;
+        let error = loop {
+            match events.next().await.unwrap().event {
+                SessionEvent::Question { question } => {
+                    asked += 1;
+                    let answer = (None, None);
+                    process
+                        .runtime
+                        .answer_question(&WHO, question.id, Decision::Denied, answer)
+                        .await
+                        .unwrap();
+                }
+                SessionEvent::Finished { outcome, .. } => break outcome.error,
+                _ => {}
+            }
+        };
+        let ended: Vec<_> = spoken(&process).await.into_iter().filter_map(|(_, status)| status).collect();
+        if ends {
+            let error = error.unwrap().0;
+            assert!(matches!(error.as_ref(), drawloom_agent::AgentError::Limit(_)), "{error:?}");
+            assert!(error.to_string().contains("0 questions of this session wait"), "{error}");
+            assert!(error.to_string().contains("(limits.questions)"), "{error}");
+            // What was read is kept, and nothing says that a person denied the other call.
+            assert_eq!((asked, ended), (0, vec![ToolStatus::Ok]));
+        } else {
+            assert!(error.is_none(), "{error:?}");
+            assert_eq!((asked, ended), (1, vec![ToolStatus::Ok, ToolStatus::Denied]));
+        }
+        session.close().await;
+    }
+}

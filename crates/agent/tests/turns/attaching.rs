@@ -397,7 +397,7 @@ async fn a_client_that_is_attached_hears_of_a_question_and_of_its_answer() {
 }
 
 #[tokio::test]
-async fn one_question_too_many_of_a_session_is_denied_at_once_and_says_why() {
+async fn one_question_too_many_of_a_session_ends_the_turn_and_names_the_limit() {
     let house = House::new();
     let mut owner = house.process("chat");
     let [turn, day, month] = [600.0, 1.0, 600.0].map(Money::from_dollars);
@@ -418,6 +418,7 @@ async fn one_question_too_many_of_a_session_is_denied_at_once_and_says_why() {
             ttl: Duration::from_secs(600),
             claim: claim.clone(),
             guards: Vec::new(),
+            most: MAX_OPEN_QUESTIONS,
         };
         owner.runtime.store.ask(&WHO, question).await.unwrap();
     }
@@ -428,16 +429,17 @@ async fn one_question_too_many_of_a_session_is_denied_at_once_and_says_why() {
         drawloom_agent::session::Say { answer_within: Some(drawloom_agent::questions::DEADLINE), ..say };
     let mut events = session.events(1);
     session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
-    let (mut notes, mut error) = (String::new(), None);
+    let mut error = None;
     while let Some(event) = events.next().await {
         match event.event {
             SessionEvent::Idle => break,
-            SessionEvent::Notice { text } => notes.push_str(&text),
             SessionEvent::Finished { outcome, .. } => error = outcome.error,
             SessionEvent::Question { .. } => panic!("it was asked"),
             _ => {}
         }
     }
-    assert!(notes.contains("Denied: 20 questions of this session wait for an answer already"), "{notes}");
-    assert!(matches!(error.unwrap().0.as_ref(), AgentError::Budget { .. }));
+    let error = error.unwrap().0;
+    assert!(matches!(error.as_ref(), AgentError::Limit(_)), "{error:?}");
+    let why = "20 questions of this session wait for an answer already (limits.questions)";
+    assert!(error.to_string().contains(why), "{error}");
 }

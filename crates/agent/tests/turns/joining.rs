@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drawloom_agent::session::{MAX_WAITING, SessionOperation, TreeChoice, TurnInput, spawn};
+use drawloom_agent::session::{SessionOperation, TreeChoice, TurnInput, spawn};
 use drawloom_agent::{AgentError, SessionEvent};
 use loom::Finish;
 use model::Cancel;
@@ -62,13 +62,20 @@ async fn what_joined_a_turn_that_is_stopped_is_said_in_the_next_one_and_what_cam
 }
 
 #[tokio::test]
-async fn the_sixty_fifth_is_rejected_by_name() {
+async fn one_message_too_many_is_rejected_and_names_the_limit() {
+    for most in [3, drawloom_agent::WaitingBounds::default().messages] {
+        one_too_many_is_rejected(most).await;
+    }
+}
+
+async fn one_too_many_is_rejected(most: usize) {
     let house = House::new();
-    let process = house.process("chat");
+    let mut process = house.process("chat");
+    process.runtime.waiting.messages = most;
     let (model, mut requests) = Gated::gated();
     let talk = process.talk(config(&model), TurnInput::text("one")).await;
     let asked = requests.recv().await.unwrap();
-    for number in 0..=MAX_WAITING {
+    for number in 0..=most {
         talk.steer(&number.to_string()).await;
     }
     // The task takes them in while its model waits.
@@ -78,11 +85,12 @@ async fn the_sixty_fifth_is_rejected_by_name() {
             break error;
         }
     };
-    assert!(rejected.to_string().contains("64 messages wait"), "{rejected}");
+    let why = format!("{most} messages wait for this session already (limits.steering)");
+    assert!(rejected.to_string().contains(&why), "{rejected}");
     drop(asked);
     drop(requests.recv().await.unwrap());
     let ended = talk.until_it_ends(Cancel::never()).await;
-    assert_eq!(ended.last().unwrap().0.len(), MAX_WAITING);
+    assert_eq!(ended.last().unwrap().0.len(), most);
 }
 
 #[tokio::test]

@@ -48,6 +48,7 @@ pub(crate) fn with_further(
         umask: 0o022,
         seen: tools::SeenFiles::default(),
         max_pixels: 1_000_000,
+        search_time: std::time::Duration::from_secs(600),
         commands: None,
     };
     let names: Vec<String> =

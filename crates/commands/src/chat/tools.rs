@@ -291,6 +291,7 @@ pub(crate) fn scope(
         umask: store::home::former_umask(),
         seen: SeenFiles::default(),
         max_pixels: app.settings.limits.picture,
+        search_time: app.settings.limits.glob,
         commands: if ToolRegistry::runs_commands(names)
             || names.iter().any(|name| app.settings.tools.contains_key(name))
         {
@@ -349,7 +350,7 @@ fn commands(
         walls,
         quarantine: home.dir(HomeDir::Quarantine).map_err(at_home)?,
         checkpoints,
-        processes: Processes::default(),
+        processes: Processes::new(app.settings.limits.processes),
         background_changes: BackgroundChanges::default(),
         egress: CommandEgress {
             gate: Gate::default(),

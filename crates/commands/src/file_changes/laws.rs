@@ -204,6 +204,7 @@ impl Shared {
             umask: self.disk.umask,
             seen: SeenFiles::default(),
             max_pixels: 1_000_000,
+            search_time: std::time::Duration::from_secs(600),
             commands: None,
         };
         let registry =

@@ -36,6 +36,7 @@ async fn asks_for(home: &TestHome, tree: &str, answers: &[&str]) -> QuestionId {
         ttl: Duration::from_secs(600),
         claim: Claim { owner: LeaseOwner::new(runtime.instance.to_string()), fence: Fence(1) },
         guards: Vec::new(),
+        most: store::MAX_OPEN_QUESTIONS,
     };
     runtime.store.ask(&Principal::Owner, question).await.unwrap().id
 }

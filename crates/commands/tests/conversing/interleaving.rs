@@ -72,7 +72,7 @@ async fn what_is_rejected_in_the_midst_of_an_answer_is_no_gap_in_it() {
         assert!(matches!(talk.take("hello").await.unwrap(), SlashOutcome::Turn));
         halts.acquire().await.unwrap().forget();
         let mut steering = talk.conversation.steering(false);
-        for _ in 0..=agent::session::MAX_WAITING {
+        for _ in 0..=home.app.runtime.waiting.messages {
             let queued = steering.take(&home.app, &Asker::owner(), "/queue more").await.unwrap();
             assert!(matches!(queued, SteeringOutcome::Queued(_)), "{queued:?}");
         }

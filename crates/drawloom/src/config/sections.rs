@@ -8,11 +8,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent::{KeptFileBounds, TurnBounds};
+use agent::{KeptFileBounds, TurnBounds, WaitingBounds};
 use commands::CommandError;
 use commands::settings::{
-    Agent, ConfiguredTool, ExecSettings, Preset, ResourceLimits as CommandLimits, SearchEngine,
-    SearchService, WebSettings,
+    Agent, ConfiguredTool, ExecSettings, Preset, ProcessBounds, ResourceLimits as CommandLimits,
+    SearchEngine, SearchService, WebSettings,
 };
 use loom::plan::MAX_NODE_BYTES;
 use model::quirks::{LimitField, PrefillForm, ThinkingForm};
@@ -368,8 +368,9 @@ impl fmt::Debug for Web {
     }
 }
 
-/// Seconds of a day.
-const DAY: u64 = 24 * 60 * 60;
+/// Seconds of an hour and a day.
+const HOUR: u64 = 60 * 60;
+const DAY: u64 = 24 * HOUR;
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -386,6 +387,9 @@ pub(crate) struct Limits {
     /// A search stops after this time and shows what it found.
     #[schemars(range(min = 0.05, max = 600), extend("unit" = "s"))]
     pub(crate) search: f64,
+    /// `glob` and `grep` stop after this time and show what they found.
+    #[schemars(range(min = 0.05, max = 600), extend("unit" = "s"))]
+    pub(crate) glob: f64,
     /// Most rows of a page; --from shows the next page.
     #[schemars(range(min = 1, max = 10_000), extend("unit" = "rows"))]
     pub(crate) show_all: usize,
@@ -410,6 +414,23 @@ pub(crate) struct Limits {
     /// How often the same tool is called with the same arguments, while no file changes, before the same is asked.
     #[schemars(range(min = 2, max = 1_000))]
     pub(crate) same_call: u32,
+    /// How many commands run in the background of one conversation at a time; one more is refused.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub(crate) processes: usize,
+    /// How many run in the background of all conversations, also those of other processes.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub(crate) processes_in_all: usize,
+    /// How long one in the background may run before it is ended.
+    #[schemars(range(min = 1, max = 8_760), extend("unit" = "hours"))]
+    pub(crate) process_hours: u32,
+    /// How much of the output of one in the background is kept: the oldest bytes go.
+    pub(crate) process_log: Bytes<1024, { 1 << 30 }>,
+    /// How many messages wait for a conversation while it answers; one more is refused.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub(crate) steering: usize,
+    /// How many questions of a conversation wait for an answer; at one more the turn ends.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub(crate) questions: u64,
     /// How many bytes are kept of what tools changed in files, for each workspace: the oldest go, and cannot be given back.
     pub(crate) kept_files: Bytes<1024>,
     /// How long they are kept.
@@ -419,11 +440,19 @@ pub(crate) struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        let CommandLimits { free_space, search, show_all, node, paste, picture, input_wait } =
+        let CommandLimits { free_space, search, show_all, node, paste, picture, glob, processes, input_wait } =
             CommandLimits::default();
+        let WaitingBounds { messages, questions } = WaitingBounds::default();
         let TurnBounds { model_calls, time, tokens, same_calls } = TurnBounds::default();
         let KeptFileBounds { bytes, age } = KeptFileBounds::default();
         Self {
+            glob: glob.as_secs_f64(),
+            processes: processes.of_session,
+            processes_in_all: processes.in_all,
+            process_hours: u32::try_from(processes.time.as_secs() / HOUR).unwrap_or(u32::MAX),
+            process_log: Bytes(processes.log as u64),
+            steering: messages,
+            questions,
             kept_files: Bytes(bytes),
             kept_days: u32::try_from(age.as_secs() / DAY).unwrap_or(u32::MAX),
             turn_calls: model_calls,
@@ -454,6 +483,11 @@ impl Limits {
         }
     }
 
+    /// Those of what waits for a session.
+    pub(crate) fn of_sessions(&self) -> WaitingBounds {
+        WaitingBounds { messages: self.steering, questions: self.questions }
+    }
+
     /// Those of what is kept of changed files.
     pub(crate) fn of_kept_files(&self) -> KeptFileBounds {
         KeptFileBounds { bytes: self.kept_files.0, age: Duration::from_secs(u64::from(self.kept_days) * DAY) }
@@ -468,6 +502,13 @@ impl Limits {
             node: self.node.0,
             paste: self.paste.0,
             picture: self.picture,
+            glob: Duration::from_secs_f64(self.glob),
+            processes: ProcessBounds {
+                of_session: self.processes,
+                in_all: self.processes_in_all,
+                time: Duration::from_secs(u64::from(self.process_hours) * HOUR),
+                log: usize::try_from(self.process_log.0).unwrap_or(usize::MAX),
+            },
             input_wait: Duration::from_secs_f64(self.input_wait),
         }
     }

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 
-use agent::session::MAX_WAITING;
 use commands::chat::{Conversation, Steering, SteeringOutcome};
 use commands::slash::{Input, SlashCommand, parse};
 use commands::{Asker, CommandError};
@@ -143,7 +142,7 @@ impl<'a> TurnInputReader<'a> {
 
     /// Whether a line finds no place in the turn any more, or stands behind one that found none.
     fn is_one_too_many(&mut self, line: &str) -> bool {
-        self.is_full |= self.sent.len() >= MAX_WAITING;
+        self.is_full |= self.sent.len() >= self.repl.app.runtime.waiting.messages;
         let waits = match parse(line) {
             Input::Say(_) => true,
             Input::Command(command) => !matches!(

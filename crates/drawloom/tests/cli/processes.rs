@@ -197,3 +197,61 @@ fn a_process_reads_the_end_of_its_input_after_the_last_of_it() {
     assert!(told[..2].concat().contains("one") && told[1].ends_with("two\nend"), "{told:?}");
     assert!(told[2].contains(": exit 0") && told[2].contains("it has ended"), "{told:?}");
 }
+
+/// What exec said of these, in the home with these limits.
+fn started(limits: &str, prepare: impl FnOnce(&World) -> Option<fs::File>, batches: &[Value]) -> Vec<String> {
+    let mut lines: Vec<Value> = batches.iter().map(|batch| calls(&json!([batch]))).collect();
+    lines.push(json!({"text": "Done."}));
+    let world = world_with(&lines, &format!("[limits]\n{limits}\n"));
+    let _held = prepare(&world);
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!(code, Some(0), "{said}");
+    results(&world, "exec")
+}
+
+#[test]
+fn commands_in_the_background_are_counted_in_a_conversation_and_in_all() {
+    let [first, second] = <[String; 2]>::try_from(started(
+        "processes = 1",
+        |_| None,
+        &[background("read go"), background("read go")],
+    ))
+    .unwrap();
+    assert!(first.starts_with("process 1 runs"), "{first}");
+    let why = "1 commands run in the background of this conversation already (limits.processes)";
+    assert!(second.contains(why), "{second}");
+
+    // Another process of the home has the only place.
+    let other = |world: &World| {
+        let locks = world.home().join("locks");
+        fs::create_dir_all(&locks).unwrap();
+        let place = fs::File::create(locks.join("background-0.lock")).unwrap();
+        place.try_lock().unwrap();
+        Some(place)
+    };
+    let why = "1 commands run in the background of all conversations already (limits.processes_in_all)";
+    let refused = started("processes_in_all = 1", other, &[background("read go")]);
+    assert!(refused[0].contains(why), "{refused:?}");
+    let placed = started("processes_in_all = 2", other, &[background("read go"), background("read go")]);
+    assert!(placed[0].starts_with("process 1 runs") && placed[1].contains("2 commands run"), "{placed:?}");
+    // The place of one that ended is free.
+    let end = process(&json!({"process": 1, "kill": true}));
+    let again =
+        started("processes_in_all = 1", |_| None, &[background("read go"), end, background("read go")]);
+    assert!(again.iter().all(|said| said.contains("runs in the background")), "{again:?}");
+}
+
+#[test]
+fn what_is_not_kept_of_the_output_of_one_in_the_background_names_the_limit() {
+    let print = "i=0; while [ $i -lt 400 ]; do echo line $i; i=$((i+1)); done; echo end; read go";
+    let look = process(&json!({"process": 1, "wait_for": "end\n"}));
+    let lines = [calls(&json!([background(print)])), calls(&json!([look])), json!({"text": "Done."})];
+    let world = world_with(&lines, "[limits]\nprocess_log = 1024\n");
+    assert_eq!(chat(&world, "Do it.").0, Some(0));
+    let told = &results(&world, "process")[0];
+    assert!(
+        told.contains("are not kept any more (limits.process_log)") && told.contains("line 399"),
+        "{told}"
+    );
+    assert!(!told.contains("line 12\n"), "{told}");
+}

@@ -13,9 +13,7 @@ use crate::error::StoreError;
 use crate::event::EventKind;
 use crate::fence::{Claim, Fence, LeaseOwner, end_of};
 use crate::principal::Principal;
-use crate::question::{
-    Decision, MAX_OPEN_QUESTIONS, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId,
-};
+use crate::question::{Decision, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
 use crate::session::SessionId;
 
 const QUESTION: &str = "q.id, t.id, t.session, q.kind, q.asker, q.payload, q.answers, q.created, q.expires,
@@ -66,8 +64,8 @@ pub(crate) fn ask(db: &Db<'_>, who: &Principal, new: &NewQuestion) -> Result<Que
         [tree.key.0, now.0],
         |row| unsigned(row, 0),
     )?;
-    if open.is_some_and(|open| open >= MAX_OPEN_QUESTIONS) {
-        return Err(StoreError::TooManyQuestions { limit: MAX_OPEN_QUESTIONS });
+    if open.is_some_and(|open| open >= new.most) {
+        return Err(StoreError::TooManyQuestions { limit: new.most });
     }
     db.run(
         "INSERT INTO questions (id, tree, kind, asker, payload, answers, created, expires, owner, fence)

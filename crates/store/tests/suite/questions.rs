@@ -25,6 +25,7 @@ pub(crate) fn question(page: &Page, ttl: Duration) -> NewQuestion {
         ttl,
         claim: Claim { owner: LeaseOwner::new("one"), fence: Fence(1) },
         guards: Vec::new(),
+        most: MAX_OPEN_QUESTIONS,
     }
 }
 

@@ -1,14 +1,17 @@
 //! Commands in the background: looked at, waited for, written to and ended (spec: agent §3 *Shell*).
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use egress::Proxy;
 use model::Cancel;
 use policy::{CommandFacts, CommandStart, unfinished_line};
-use sandbox::{BackgroundCommand, Run, TextWait};
+use sandbox::{BackgroundCommand, Ending, Run, TextWait};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use text::cut::head_tail;
@@ -25,14 +28,8 @@ use crate::tool::{CallScope, Tool, ToolScope};
 const DESCRIPTION: &str = "Looks at a command that exec started in the background: says what it printed since the last \
 look and whether it ended. It waits for a text, writes to its input or closes it, or ends it, where the call says so.";
 
-/// Commands that run in the background of a session at one time (spec: scale §4).
-const MOST: usize = 8;
 /// Commands of a session whose end is remembered.
 const REMEMBERED: usize = 64;
-/// Bytes of their output that are kept of each, the last ones.
-const LOG: usize = 64 << 20;
-/// How long each may run, in ms.
-const TIME_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Bytes of output that one look reads, and characters that it tells.
 const READ: usize = 1 << 20;
 const SHOWN: usize = 20_000;
@@ -44,9 +41,30 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long one whose input broke has to end, so that it is told how.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// How many commands run in the background at one time, how long, and what is kept of their output (spec: scale §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessBounds {
+    /// Those of a session.
+    pub of_session: usize,
+    /// Those of all sessions of a home.
+    pub in_all: usize,
+    pub time: Duration,
+    /// Bytes of the output of each, the last ones.
+    pub log: usize,
+}
+
+impl Default for ProcessBounds {
+    fn default() -> Self {
+        Self { of_session: 8, in_all: 32, time: Duration::from_secs(24 * 60 * 60), log: 64 << 20 }
+    }
+}
+
 /// The background commands of a session, by number. A call holds the one it is at while it waits, and no other.
 #[derive(Debug, Default)]
-pub struct Processes(Mutex<BTreeMap<u32, Arc<Mutex<Process>>>>);
+pub struct Processes {
+    all: Mutex<BTreeMap<u32, Arc<Mutex<Process>>>>,
+    bounds: ProcessBounds,
+}
 
 #[derive(Debug)]
 struct Process {
@@ -159,13 +177,17 @@ fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
 }
 
 impl Processes {
+    pub fn new(bounds: ProcessBounds) -> Self {
+        Self { all: Mutex::default(), bounds }
+    }
+
     pub(super) fn any_runs(&self) -> bool {
-        locked(&self.0).values().any(|process| runs(process))
+        locked(&self.all).values().any(|process| runs(process))
     }
 
     /// Ends them with all they started. It blocks until they are gone, and no call may be at one.
     pub(crate) fn end_all(&self) {
-        let all: Vec<Arc<Mutex<Process>>> = locked(&self.0).values().cloned().collect();
+        let all: Vec<Arc<Mutex<Process>>> = locked(&self.all).values().cloned().collect();
         all.iter().for_each(|process| locked(process).command.cancel());
         for process in &all {
             let process: &mut Process = &mut locked(process);
@@ -177,7 +199,7 @@ impl Processes {
     }
 
     fn find(&self, number: u32) -> Result<Arc<Mutex<Process>>, String> {
-        let processes = locked(&self.0);
+        let processes = locked(&self.all);
         processes.get(&number).cloned().ok_or_else(|| {
             let there: Vec<String> = processes.keys().map(u32::to_string).collect();
             let there = if there.is_empty() { "there is none".to_owned() } else { there.join(", ") };
@@ -210,15 +232,22 @@ pub(super) fn start(
     if !call.plan_mode {
         commands.background_changes.begin(call, commands)?;
     }
-    let mut processes = locked(&commands.processes.0);
-    if processes.values().filter(|process| runs(process)).count() >= MOST {
-        return Err(format!("{MOST} commands run in the background already: end one of them"));
+    let mut processes = locked(&commands.processes.all);
+    let bounds = commands.processes.bounds;
+    let most = bounds.of_session;
+    if processes.values().filter(|process| runs(process)).count() >= most {
+        return Err(format!(
+            "{most} commands run in the background of this conversation already (limits.processes): end one of them"
+        ));
     }
-    run.walls.limits.time_ms = TIME_MS;
+    let place = place_among_all(&call.scope.locks, bounds.in_all)?;
+    run.walls.limits.time_ms = u64::try_from(bounds.time.as_millis()).unwrap_or(u64::MAX);
     let ports = published::publish(&network.session, &arguments.publish)?;
     let published = published::addresses(ports.as_ref());
     let (session, proxy, served) = network.into_parts();
-    let command = session.start_background(run, LOG, (ports, served)).map_err(|error| error.to_string())?;
+    let command = session
+        .start_background(run, bounds.log, (ports, served, place))
+        .map_err(|error| error.to_string())?;
     let number = processes.keys().next_back().map_or(1, |last| last + 1);
     let process = Process {
         line: arguments.command.clone(),
@@ -242,6 +271,25 @@ pub(super) fn start(
     });
     Ok(format!(
         "process {number} runs in the background; `process` looks at it, and it ends with this session{opened}"
+    ))
+}
+
+/// One of the places that the background commands of all processes of a home share; it is free again once the file is
+/// closed.
+fn place_among_all(locks: &Path, most: usize) -> Result<File, String> {
+    let failed = |error: io::Error| format!("the commands in the background could not be counted: {error}");
+    for number in 0..most {
+        let path = locks.join(format!("background-{number}.lock"));
+        let mut options = File::options();
+        let file = options.write(true).create(true).truncate(false).mode(0o600).open(path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(fs::TryLockError::WouldBlock) => {}
+            Err(fs::TryLockError::Error(error)) => return Err(failed(error)),
+        }
+    }
+    Err(format!(
+        "{most} commands run in the background of all conversations already (limits.processes_in_all): end one of them"
     ))
 }
 
@@ -291,6 +339,9 @@ fn look(
         },
         Some(Ok(outcome)) => {
             notes.extend(outcome.notices.iter().map(report::notice));
+            if outcome.ending == Ending::TimedOut {
+                notes.push("it ran as long as one in the background may (limits.process_hours)".to_owned());
+            }
             report::ending(&outcome.ending)
         }
         Some(Err(error)) => error.to_string(),
@@ -299,7 +350,10 @@ fn look(
     process.told = piece.end;
     if piece.omitted > 0 {
         process.output.skip();
-        notes.push(format!("at least {} bytes before this are not kept any more", piece.omitted));
+        notes.push(format!(
+            "at least {} bytes before this are not kept any more (limits.process_log)",
+            piece.omitted
+        ));
     }
     let mut parts = vec![format!("process {} ({}): {state}", arguments.process, line_name(&process.line))];
     let mut output = process.output.push(&piece.bytes);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use loom::{Digest, ToolStatus, TreeId, Trust, ViewName};
 use model::Cancel;
@@ -99,8 +100,21 @@ impl Fixture {
         Self::in_roots(policy, |root, _| AllowedRoots::within(vec![root]))
     }
 
+    /// In which a search takes so long at most.
+    pub(crate) fn searching_for(search_time: Duration) -> Self {
+        Self::made(Policy::default(), |root, _| AllowedRoots::within(vec![root]), search_time)
+    }
+
     /// With the roots that `roots` makes of the folder and what guards the store.
     pub(crate) fn in_roots(policy: Policy, roots: impl FnOnce(Root, &StoreGuard) -> AllowedRoots) -> Self {
+        Self::made(policy, roots, Duration::from_secs(600))
+    }
+
+    fn made(
+        policy: Policy,
+        roots: impl FnOnce(Root, &StoreGuard) -> AllowedRoots,
+        search_time: Duration,
+    ) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let folder = temp.path().join("w");
         fs::create_dir(&folder).unwrap();
@@ -115,6 +129,7 @@ impl Fixture {
             umask: 0o022,
             seen: SeenFiles::default(),
             max_pixels: 1_000_000,
+            search_time,
             commands: None,
         };
         let registry = Arc::new(ToolRegistry::new(scope, Vec::new(), &ToolRegistry::names()).unwrap());

@@ -1,6 +1,7 @@
 //! `glob`: files by a pattern of their names.
 
 use std::fmt::Write as _;
+use std::time::Instant;
 
 use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
@@ -42,7 +43,7 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
     let matcher = matcher(&asked.pattern)?;
     let place = place(scope, asked.path.as_deref().unwrap_or("."))?;
     let root = place.root;
-    let walk = Walk { place, ignored: asked.ignored, cancel };
+    let walk = Walk { place, ignored: asked.ignored, cancel, until: Instant::now() + scope.search_time };
     let (mut out, mut number) = (String::new(), 0);
     let walked = walk.files(|found| {
         if matcher.is_match(found.below) {

@@ -9,6 +9,7 @@ mod workers;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,7 +18,7 @@ use workspace::LinkPolicy;
 use self::expression::Expression;
 use self::matches::{AllMatches, FileMatches, Search};
 use self::workers::{Candidate, Job, Outcome, Workers};
-use super::walk::{STOPPED, Walk, Walked};
+use super::walk::{STOPPED, TIMED_OUT, Walk, Walked};
 use super::{glob, place, text_of};
 use crate::tool::CallScope;
 
@@ -65,7 +66,8 @@ fn run_by(call: &CallScope<'_>, asked: &Arguments, threads: usize) -> Result<Str
     let names = asked.glob.as_deref().map(glob::matcher).transpose()?;
     let place = place(scope, asked.path.as_deref().unwrap_or("."))?;
     let root = place.root;
-    let walk = Walk { place, ignored: asked.ignored, cancel };
+    let until = Instant::now() + scope.search_time;
+    let walk = Walk { place, ignored: asked.ignored, cancel, until };
     let most = asked.limit.unwrap_or(MATCHES);
     let search = Search { expression, context: asked.context, most };
     let mut all = AllMatches::new(most);
@@ -81,7 +83,7 @@ fn run_by(call: &CallScope<'_>, asked: &Arguments, threads: usize) -> Result<Str
         ended.is_none()
     };
     let (is_enough, mut named) = (AtomicBool::new(false), None);
-    let job = Job { scope, root, search: &search, cancel, threads };
+    let job = Job { scope, root, search: &search, cancel, threads, until };
     let walked = std::thread::scope(|threads| {
         let mut workers = Workers::new(threads, job, &is_enough);
         let walked = walk.files(|found| {
@@ -117,6 +119,13 @@ fn run_by(call: &CallScope<'_>, asked: &Arguments, threads: usize) -> Result<Str
     if unread > 0 {
         let _ = writeln!(out, "[Not searched, as they are no text, too long or cannot be read: {unread}.]");
     }
-    let note = if cancel.is_cancelled() { STOPPED.to_owned() } else { walked.note() };
+    let note = if cancel.is_cancelled() {
+        STOPPED.to_owned()
+    } else if !is_full && Instant::now() >= until {
+        // Files that the walk had found may not be searched, too.
+        TIMED_OUT.to_owned()
+    } else {
+        walked.note()
+    };
     Ok(out + &note)
 }

@@ -1,6 +1,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use loom::{Digest, ToolStatus, Trust};
 use model::Cancel;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use text::mask::{Masker, Secret};
 use workspace::{AllowedRoots, Root, StoreGuard};
 
-use super::fixture::place;
+use super::fixture::{Fixture, place};
 use crate::{
     ChangeRecorder, PlannedChange, SearchEngine, SearchService, SeenFiles, ToolOutput, ToolRegistry,
     ToolScope, WebScope, web_tools,
@@ -53,6 +54,7 @@ fn scope(folder: &Path, roots: Vec<Root>, secrets: &[Secret]) -> ToolScope {
         umask: 0o022,
         seen: SeenFiles::default(),
         max_pixels: 1_000_000,
+        search_time: Duration::from_secs(600),
         commands: None,
     }
 }
@@ -325,4 +327,20 @@ fn schemas_of_the_core_have_at_most_2500_tokens() {
         core,
         ["edit", "exec", "glob", "grep", "list", "plan", "read", "web_fetch", "web_search", "write"]
     );
+}
+
+#[test]
+fn a_search_that_takes_too_long_says_what_it_found_and_names_the_limit() {
+    let said = |time| {
+        let fixture = Fixture::searching_for(time);
+        fixture.put("a.txt", "weft\n");
+        [("glob", json!({"pattern": "*.txt"})), ("grep", json!({"pattern": "weft"}))]
+            .map(|(tool, arguments)| fixture.call(tool, &arguments).unwrap())
+    };
+    for said in said(Duration::ZERO) {
+        assert!(said.contains("[Not all files were looked at: ") && said.contains("(limits.glob)"), "{said}");
+    }
+    for said in said(Duration::from_secs(600)) {
+        assert!(said.starts_with("a.txt") && !said.contains("limits.glob"), "{said}");
+    }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use model::Cancel;
 use workspace::{FileKind, LinkPolicy, OpenFolder, RelativePath, RootedPath};
@@ -13,6 +14,8 @@ use crate::ignores::{Ignores, shown};
 
 /// Names that are looked at in one call.
 const MOST: usize = 200_000;
+/// Names between two looks at the time.
+const LOOK: usize = 256;
 /// Folders below each other that are gone into.
 const DEPTH: usize = 64;
 
@@ -22,11 +25,17 @@ enum Ended {
     Whole,
     /// There was more than is looked at in one call.
     Limited,
+    /// It took longer than one may.
+    TimedOut,
     Stopped,
 }
 
 /// What is said of a walk that was stopped.
 pub(super) const STOPPED: &str = "[Stopped: not all files were looked at.]\n";
+
+/// What is said of a walk that took too long.
+pub(super) const TIMED_OUT: &str =
+    "[Not all files were looked at: it took longer than a search may (limits.glob). Name a folder.]\n";
 
 /// What became of a walk.
 pub(super) struct Walked {
@@ -46,6 +55,7 @@ impl Walked {
         let end = match self.ended {
             Ended::Whole => "",
             Ended::Limited => "[Not all files were looked at: there are too many. Name a folder.]\n",
+            Ended::TimedOut => TIMED_OUT,
             Ended::Stopped => STOPPED,
         };
         match self.passed_over {
@@ -63,6 +73,8 @@ pub(super) struct Walk<'s> {
     /// Whether those that git ignores are looked at as well.
     pub(super) ignored: bool,
     pub(super) cancel: &'s Cancel,
+    /// When it ends with what was found.
+    pub(super) until: Instant,
 }
 
 /// A file that was found.
@@ -110,6 +122,9 @@ impl Walk<'_> {
             if self.cancel.is_cancelled() {
                 return Ok(Ended::Stopped);
             }
+            if Instant::now() >= self.until {
+                return Ok(Ended::TimedOut);
+            }
             ignores.truncate(above);
             let Some(folder) = folder else {
                 *passed_over += 1;
@@ -129,6 +144,9 @@ impl Walk<'_> {
             let mut below = Vec::new();
             for (number, entry) in opened.listing().entries.iter().enumerate() {
                 seen += 1;
+                if seen % LOOK == 0 && Instant::now() >= self.until {
+                    return Ok(Ended::TimedOut);
+                }
                 if seen > MOST {
                     return Ok(Ended::Limited);
                 }

@@ -205,7 +205,7 @@ impl Turn<'_> {
                             loop {
                                 tokio::select! {
                                     biased;
-                                    permit = &mut permit => break permit?,
+                                    permit = &mut permit => break permit,
                                     Some((ended, claim, (told, _))) = running.next() => {
                                         let to = (last, trust);
                                         last = self.keep((site, part_of), to, (answer, &ended), told, Some(claim)).await?;
@@ -214,6 +214,15 @@ impl Turn<'_> {
                             }
                         };
                         limits.leave_out(asked_since.elapsed());
+                        let permit = match permit {
+                            Ok(permit) => permit,
+                            Err(error) => {
+                                let to = (last, trust);
+                                self.keep_ended((site, part_of), &mut running, to, answer, limits).await?;
+                                limits.end_by(&error);
+                                return Err(error);
+                            }
+                        };
                         let is_approved = matches!(permit, Permit::Approved);
                         if let Permit::Refused(output) = permit {
                             let place = (site, part_of);

@@ -56,6 +56,11 @@ impl TurnLimits {
         self.tokens = self.tokens.saturating_add(tokens);
     }
 
+    /// The turn ends, also with what was said meanwhile, where a limit is met elsewhere.
+    pub(super) const fn end_by(&mut self, error: &AgentError) {
+        self.is_met |= matches!(error, AgentError::Limit(_));
+    }
+
     /// Leaves out a time in which somebody was asked.
     pub(super) const fn leave_out(&mut self, waited: Duration) {
         self.waited = self.waited.saturating_add(waited);

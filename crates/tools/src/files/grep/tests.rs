@@ -50,6 +50,7 @@ impl Tree {
             umask: 0o022,
             seen: SeenFiles::default(),
             max_pixels: 1_000_000,
+            search_time: std::time::Duration::from_secs(600),
             commands: None,
         };
         let recorded = Recorded { outside: outside.to_vec(), ..Recorded::default() };

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, Scope};
+use std::time::Instant;
 
 use loom::Digest;
 use model::Cancel;
@@ -51,6 +52,8 @@ pub(super) struct Job<'e> {
     pub(super) search: &'e Search,
     pub(super) cancel: &'e Cancel,
     pub(super) threads: usize,
+    /// When no further file is searched.
+    pub(super) until: Instant,
 }
 
 type Batch = (usize, Vec<Candidate>);
@@ -223,7 +226,8 @@ fn search(job: Job<'_>, is_enough: &AtomicBool, batch: &[Candidate], reader: &mu
     // What fills all that may be shown leaves no room for a file behind it.
     let mut room = Room::new(job.search.most);
     for candidate in batch {
-        if room.is_full() || is_enough.load(Ordering::Relaxed) || job.cancel.is_cancelled() {
+        let is_over = || job.cancel.is_cancelled() || Instant::now() >= job.until;
+        if room.is_full() || is_enough.load(Ordering::Relaxed) || is_over() {
             break;
         }
         let outcome = search_file(job, candidate, reader).unwrap_or(Some(Outcome::Unread));
