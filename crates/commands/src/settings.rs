@@ -11,8 +11,8 @@ use policy::{Effect, Policy, PolicyRule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tools::CommandTool;
 pub use tools::ProcessBounds;
+use tools::{CommandTool, NetworkRequest};
 pub use tools::{SearchEngine, SearchService};
 
 /// Way of asking a model, by name.
@@ -198,9 +198,13 @@ pub struct ConfiguredTool {
     pub description: Option<String>,
     /// The JSON Schema of its arguments, as a text; without it any object.
     pub schema: Option<String>,
-    /// What it does to files: `read`, and it sees the workspace read-only, or `write`, and what it changes can be taken
-    /// back.
+    /// What it does: `read`, and it sees the workspace read-only, or `write`, and what it changes can be taken back;
+    /// `message` beside them where it says something to others. `exec` and `net` say nothing further: it runs a command,
+    /// and its network is what `net` names.
     pub effects: Vec<Effect>,
+    /// Hosts that its calls reach, as the `net` of `exec`: HOST, or HOST:PORT beside 80 and 443; `["open"]` is any. Without
+    /// it no network.
+    pub net: Vec<String>,
     /// How long it may run.
     #[schemars(range(min = 1, max = 3600), extend("unit" = "seconds"))]
     pub timeout: u32,
@@ -209,7 +213,7 @@ pub struct ConfiguredTool {
 impl Default for ConfiguredTool {
     fn default() -> Self {
         let effects = vec![Effect::Write];
-        Self { command: None, description: None, schema: None, effects, timeout: 60 }
+        Self { command: None, description: None, schema: None, effects, net: Vec::new(), timeout: 60 }
     }
 }
 
@@ -221,10 +225,15 @@ impl ConfiguredTool {
     pub fn read(&self, name: &str) -> Result<CommandTool, String> {
         let missing = |key: &str| format!("tools.{name}.{key} is missing");
         let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-        if let Some(other) = self.effects.iter().find(|it| !matches!(it, Effect::Read | Effect::Write)) {
-            let other = other.name();
+        let network = match &self.net[..] {
+            [] => NetworkRequest::Off,
+            [word] if word == "off" => NetworkRequest::Off,
+            [word] if word == "open" => NetworkRequest::Open,
+            hosts => NetworkRequest::to(hosts).map_err(|why| format!("tools.{name}.{why}"))?,
+        };
+        if self.effects.contains(&Effect::Net) && !network.is_on() {
             return Err(format!(
-                "tools.{name}.effects names {other}: it is `read` or `write`; such tools have no network"
+                "tools.{name}.effects names net: name the hosts it reaches in tools.{name}.net"
             ));
         }
         if super::chat::tools::is_taken(name) {
@@ -241,6 +250,8 @@ impl ConfiguredTool {
             line: given(&self.command).ok_or_else(|| missing("command"))?,
             schema,
             writes: self.effects.contains(&Effect::Write),
+            sends_messages: self.effects.contains(&Effect::Message),
+            network,
             seconds: self.timeout,
         };
         tool.check().map_err(|why| format!("tools.{name}: {why}"))?;

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use context::ToolSpec;
 use model::Cancel;
-use policy::{CommandFacts, CommandStart, Effect, NetworkWish};
+use policy::{CommandFacts, CommandStart, Effect};
 use sandbox::{CommandLine, Ending, Level, Outcome, RootAccess, Run, SandboxError, Session};
 use serde_json::Value;
 use text::cut::head_tail;
 use workspace::RelativePath;
 
 use crate::arguments::ArgumentSchema;
-use crate::exec::{self, CommandScope, recording, report};
+use crate::exec::{self, CommandNetwork, CommandScope, NetworkRequest, recording, report};
 use crate::tool::{CallScope, Tool, ToolScope};
 
 /// What there is to know of such a tool.
@@ -27,6 +27,10 @@ pub struct CommandTool {
     pub line: String,
     /// Whether it changes files; one that does not sees its folders read-only.
     pub writes: bool,
+    /// Whether it says something to somebody else.
+    pub sends_messages: bool,
+    /// Network of each call.
+    pub network: NetworkRequest,
     /// How long it may run, in seconds.
     pub seconds: u32,
 }
@@ -57,13 +61,15 @@ impl CommandTool {
             parameters: self.schema.clone(),
             core: false,
         };
-        let effects = if self.writes {
-            &[Effect::Read, Effect::Write, Effect::Exec][..]
-        } else {
-            &[Effect::Read, Effect::Exec]
+        let effects = match (self.writes, self.sends_messages) {
+            (true, false) => &[Effect::Read, Effect::Write, Effect::Exec][..],
+            (true, true) => &[Effect::Read, Effect::Write, Effect::Exec, Effect::Message],
+            (false, false) => &[Effect::Read, Effect::Exec],
+            (false, true) => &[Effect::Read, Effect::Exec, Effect::Message],
         };
-        let line = self.line.clone();
-        Tool::running_a_program(spec, effects, (facts(), line), move |call, arguments| {
+        let (facts, line) = (facts(&self.network), self.line.clone());
+        let reaches = self.network.is_on().then(|| self.network.to_string());
+        Tool::running_a_program(spec, effects, (facts, line, reaches), move |call, arguments| {
             self.run(call, arguments)
         })
     }
@@ -79,6 +85,7 @@ impl CommandTool {
             walls.roots.iter_mut().for_each(|root| root.access = RootAccess::ReadOnly);
             walls.git_folders.clear();
         }
+        let opened = self.network.open(&commands.session, &commands.egress, &mut walls)?;
         let run = Run {
             walls,
             command: CommandLine::Shell(self.line.clone()),
@@ -87,21 +94,22 @@ impl CommandTool {
             quarantine: commands.quarantine.join(call.changes.name()),
         };
         let input = format!("{arguments}\n");
-        let is_outside = call.meets_commands(commands);
+        let is_outside =
+            if self.network.is_on() { call.opens_network(commands) } else { call.meets_commands(commands) };
         // Below that level nothing keeps it from writing.
         if only_looks && commands.session.level() == Level::Full {
             exec::note_outside(call, &commands.checkpoints);
-            let outcome = run_with_input(&commands.session, run, self.given(&input), call.cancel);
+            let outcome = run_with_input(&opened.session, run, self.given(&input), call.cancel);
             exec::note_outside(call, &commands.checkpoints);
             let outcome = outcome?;
-            return self.result(scope, commands, &outcome, None);
+            return self.result(scope, commands, (&outcome, &opened), None);
         }
         let recorder = (call.changes, call.cancel, is_outside);
         let (outcome, changed) = recording(&commands.checkpoints.of_roots(&scope.roots), recorder, || {
-            run_with_input(&commands.session, run, self.given(&input), call.cancel)
+            run_with_input(&opened.session, run, self.given(&input), call.cancel)
         })?;
         call.from_outside.set(call.from_outside.get() || changed.is_outside);
-        self.result(scope, commands, &outcome?, changed.told_changes())
+        self.result(scope, commands, (&outcome?, &opened), changed.told_changes())
     }
 
     /// What it reads, and how long it may leave that unread: as long as it may run.
@@ -114,13 +122,14 @@ impl CommandTool {
         &self,
         scope: &ToolScope,
         commands: &CommandScope,
-        outcome: &Outcome,
+        (outcome, opened): (&Outcome, &CommandNetwork),
         changed: Option<String>,
     ) -> Result<String, String> {
         let files = changed.map(|changed| format!("\n[files]\n{changed}")).unwrap_or_default();
         let notes = report::notes(outcome, &commands.report).map(|notes| format!("\n{notes}"));
-        let more = files.clone() + &notes.unwrap_or_default();
-        let told = || report::told(scope, outcome, &commands.report, None) + &files;
+        let reached = opened.told().map(|told| format!("\n{told}")).unwrap_or_default();
+        let more = files.clone() + &notes.unwrap_or_default() + &reached;
+        let told = || report::told(scope, outcome, &commands.report, None) + &files + &reached;
         let shown = |result: &str| {
             // Secrets go before anything is cut.
             let result = scope.masker.mask_entering(result).text;
@@ -142,12 +151,12 @@ impl CommandTool {
 }
 
 /// What policy is told of a call: that a program runs, which the owner wrote down.
-fn facts() -> CommandFacts {
+fn facts(network: &NetworkRequest) -> CommandFacts {
     CommandFacts {
         line: String::new(),
         directory: RelativePath::root(),
         further_root: None,
-        network: NetworkWish::Off,
+        network: network.wish(),
         publishes: false,
         start: CommandStart::Foreground,
     }

@@ -288,14 +288,15 @@ impl Tool {
         }
     }
 
-    /// A tool that runs a line which is none of the model's; a question shows it and the arguments.
+    /// A tool that runs a line which is none of the model's; a question shows it, the network it has and the arguments.
     pub(crate) fn running_a_program(
         spec: ToolSpec,
         effects: &'static [Effect],
-        (command, line): (CommandFacts, String),
+        (command, line, reaches): (CommandFacts, String, Option<String>),
         run: impl Fn(&CallScope<'_>, &Value) -> Result<String, String> + Send + Sync + 'static,
     ) -> Self {
-        let shown = line.lines().map(|line| format!("$ {}\n", explicit(line))).collect::<String>();
+        let mut shown = line.lines().map(|line| format!("$ {}\n", explicit(line))).collect::<String>();
+        shown.extend(reaches.map(|reaches| format!("reaches {}\n", explicit(&reaches))));
         let preview = move |scope: &ToolScope, arguments: Value| {
             Ok(format!("{shown}{}", called_with(scope, &arguments)))
         };

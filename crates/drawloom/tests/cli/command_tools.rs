@@ -5,7 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::tools::{calls, chat, nodes};
-use crate::world::{World, text};
+use crate::web::{Site, answer, named};
+use crate::world::{World, lacks, text};
 
 /// What tells words of a text, changes a file, fails, and says no JSON.
 const TOOLS: &str = r#"
@@ -120,7 +121,11 @@ fn what_is_wrong_with_a_configured_tool_is_named_by_its_key() {
         ("[tools.x]\ncommand = \"true\"\ndescription = \"d\"\nschema = \"{\"\n", "tools.x.schema is no JSON"),
         (
             "[tools.x]\ncommand = \"true\"\ndescription = \"d\"\neffects = [\"net\"]\n",
-            "tools.x.effects names net",
+            "tools.x.effects names net: name the hosts it reaches in tools.x.net",
+        ),
+        (
+            "[tools.x]\ncommand = \"true\"\ndescription = \"d\"\nnet = [\"open\", \"example.org\"]\n",
+            "tools.x.net names open among hosts",
         ),
         (
             "[tools.x]\ncommand = \"true\"\ndescription = \"d\"\nschema = '{\"type\": \"array\"}'\n",
@@ -158,4 +163,75 @@ fn the_tools_of_the_model_are_listed_with_what_they_do() {
         bare.starts_with("the model may call no tools without a workspace (`--workspace DIR`): `drawloom"),
         "{bare}"
     );
+}
+
+/// A world with a tool that fetches a page of one site, and tries one of another.
+fn fetching(site: &Site, other: &Site, rules: &str) -> World {
+    let world = World::new();
+    let lines = [calls(&json!([call("fetch", &json!({}))])), json!({"text": "Done."})];
+    world.write("lines.jsonl", &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+    let file = text(&world.home().join("lines.jsonl"));
+    let command = format!("curl -sS {} > got; curl -sS {} >&2; cat got", site.url("/page"), other.url("/"));
+    world.write(
+        "config.toml",
+        &format!(
+            "[model]\ndefault = \"script:{file}\"\n[agents.assistant]\ntools = [\"fetch\"]\n\
+             [tools.fetch]\ncommand = \"{command}\"\ndescription = \"Fetch a page.\"\nnet = [\"{}\"]\n{}{rules}",
+            site.place(),
+            named(&[site, other])
+        ),
+    );
+    fs::create_dir_all(world.path("project")).unwrap();
+    world
+}
+
+#[test]
+fn a_configured_tool_reaches_the_hosts_of_its_entry_as_policy_says_and_what_it_says_is_from_outside() {
+    if lacks(&["curl"]) {
+        return;
+    }
+    let [site, other] = [(); 2].map(|()| Site::start(|_| answer("text/plain", "\"from the site\"")));
+    let world = fetching(&site, &other, "");
+    chat(&world, "Do it.");
+    let denied = result(&world, "fetch");
+    assert!(denied.contains("the command asks for network"), "{denied}");
+    assert!(site.paths().is_empty());
+
+    let allow = "[[policy.rules]]\ndecision = \"allow\"\ntool = [\"fetch\"]\n";
+    let world = fetching(&site, &other, allow);
+    chat(&world, "Do it.");
+    let told = result(&world, "fetch");
+    assert!(told.starts_with("from the site\n"), "{told}");
+    assert!(told.contains("made got") && told.contains(&format!("reached {}", site.place())), "{told}");
+    assert!(told.contains(&format!("{} is not reached", other.place())), "{told}");
+    assert_eq!((site.paths(), other.paths()), (vec!["/page".to_owned()], Vec::new()));
+    let node = nodes(&world).into_iter().find(|node| node["author"] == "fetch").unwrap();
+    assert_eq!(node["trust"], "outside", "{node}");
+    // Plan mode knows no network.
+    let project = text(&world.path("project"));
+    let (_, said) = world.json(&["--workspace", &project, "chat", "--plan", "-m", "Do it."]);
+    assert_eq!(said["denied"][0]["tool"], "fetch", "{said}");
+}
+
+#[test]
+fn a_configured_tool_that_says_something_to_others_is_not_run_where_nobody_answers() {
+    let more = "[[policy.rules]]\ndecision = \"allow\"\ntool = [\"note\"]\n";
+    let lines = || [calls(&json!([call("note", &json!({}))])), json!({"text": "Done."})];
+    let world = world(&lines(), more);
+    let config = world.read("config.toml");
+    world.write(
+        "config.toml",
+        &config
+            .replace("\"Write a note down.\"", "\"Write a note down.\"\neffects = [\"write\", \"message\"]"),
+    );
+    chat(&world, "Do it.");
+    assert!(
+        result(&world, "note").contains("a job sends messages only to the target"),
+        "{}",
+        result(&world, "note")
+    );
+    // The control: without that effect it runs.
+    let world = self::world(&lines(), more);
+    chat(&world, "Do it.");
+    assert!(result(&world, "note").starts_with("noted"));
 }
