@@ -16,7 +16,7 @@ use crate::rights::Asker;
 /// Bytes of files that are compared; what lies behind them is only named.
 const COMPARED_BYTES: usize = 16 << 20;
 
-/// What these calls made of files, all changes of one as one. Folders are left out.
+/// What these calls made of files, all changes of one as one. Folders are left out that were no file and became none.
 pub(crate) async fn changed_by(
     app: &App,
     asker: &Asker,
@@ -31,7 +31,8 @@ pub(crate) async fn changed_by(
     let workspace = app.workspace.folder.as_deref();
     let (mut files, mut sum) = (Vec::new(), 0);
     for path in by_path(changes) {
-        if path.before == path.after || path.before.is_folder() || path.after.is_folder() {
+        let is_file = [path.before, path.after].into_iter().any(|state| state.blob().is_some());
+        if path.before == path.after || !is_file {
             continue;
         }
         let lines = lines(app, &path, &mut sum).await;
@@ -44,7 +45,7 @@ pub(crate) async fn changed_by(
     Ok(files)
 }
 
-/// Lines that came and went; none of links, of what is no text, and of what is not kept.
+/// Lines that came and went; none of links, of what is no text, of what is not kept, and of a file that became a folder.
 pub(super) async fn lines(app: &App, path: &PathChange, sum: &mut usize) -> Option<(usize, usize)> {
     let unknown = Digest::of(NOT_KEPT);
     let mut sides = Vec::new();

@@ -463,3 +463,17 @@ fn a_file_too_large_to_be_kept_that_a_command_made_goes_unless_somebody_changed_
     assert_eq!(fs::read_to_string(project.join("small")).unwrap(), "1\n", "{redone:?}");
     assert!(!project.join("big").exists());
 }
+
+#[test]
+fn a_file_that_became_a_folder_is_among_the_changed_files() {
+    let command = "rm x; mkdir x; echo in > x/y; mkdir z";
+    let world = world(&[calls(&json!([exec(command)])), json!({"text": "Done."})]);
+    fs::write(world.path("project/x"), "was\n").unwrap();
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!(code, Some(0), "{said}");
+    let changed = json!([
+        {"path": "x", "added": null, "removed": null},
+        {"path": "x/y", "added": 1, "removed": 0}
+    ]);
+    assert_eq!(said["changed"], changed);
+}
