@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 /// of Linux as a whole.
 const LINUX_ALONE: &[&str] = &[
     "crates/drawloom/src/bench/metrics.rs",
+    "crates/drawloom/src/interrupt.rs",
     "crates/workspace/src/descriptor.rs",
     "xtask/src/soak/sample.rs",
 ];

@@ -52,13 +52,13 @@ impl FileRetention {
 impl Runtime {
     /// Drops the oldest bytes of changed files that are over the bounds, at most once a day, or sooner where much was
     /// kept. What fails is done again next time.
-    pub(crate) async fn expire_kept_files(&self) {
-        if let Err(error) = self.try_expire_kept_files().await {
+    pub(crate) async fn expire_kept_files(&self, since: Millis) {
+        if let Err(error) = self.try_expire_kept_files(since).await {
             tracing::warn!(%error, "bytes of changed files are not dropped yet");
         }
     }
 
-    async fn try_expire_kept_files(&self) -> Result<(), AgentError> {
+    async fn try_expire_kept_files(&self, since: Millis) -> Result<(), AgentError> {
         let (of, now) = (&self.kept_files, self.now().0);
         let is_much = of.since.load(Ordering::Relaxed) > of.bounds.bytes / SHARE;
         if !is_much && now - of.looked.load(Ordering::Relaxed) < EVERY {
@@ -72,10 +72,13 @@ impl Runtime {
         }
         of.since.store(0, Ordering::Relaxed);
         let kept = self.store.kept_files(&who).await?;
+        if kept.files.is_empty() {
+            return Ok(());
+        }
         let bounds = of.bounds;
         let until = self.with_blobs(move |blobs| {
             // One whose size cannot be told takes no room.
-            Ok(expired(&kept, bounds, |blob| blobs.size(blob).ok().flatten().unwrap_or(0)))
+            Ok(expired(&kept, bounds, since, |blob| blobs.size(blob).ok().flatten().unwrap_or(0)))
         });
         let (until, mut after) = (until.await?, None);
         if until.is_empty() {
@@ -90,10 +93,12 @@ impl Runtime {
     }
 }
 
-/// Roots of which something is over the bounds, with the time of the newest that is.
+/// Roots of which something is over the bounds, with the time of the newest that is. What the turn that began at `since`
+/// changed can be given back, however much it is.
 fn expired(
     kept: &KeptFiles,
     bounds: KeptFileBounds,
+    since: Millis,
     size: impl Fn(Digest) -> u64,
 ) -> BTreeMap<PathBuf, Millis> {
     let age = i64::try_from(bounds.age.as_millis()).unwrap_or(i64::MAX);
@@ -103,7 +108,7 @@ fn expired(
     for file in &kept.files {
         let sum = &mut sums[file.root];
         *sum = sum.saturating_add(size(file.blob));
-        if *sum > bounds.bytes || file.at.0 < oldest {
+        if file.at < since && (*sum > bounds.bytes || file.at.0 < oldest) {
             until.entry(kept.roots[file.root].clone()).or_insert(file.at);
         }
     }
@@ -133,9 +138,13 @@ mod tests {
             ],
         };
         let bounds = |bytes, seconds| KeptFileBounds { bytes, age: Duration::from_secs(seconds) };
-        let until = |bounds| expired(&kept, bounds, |_| 10).into_iter().collect::<Vec<_>>();
+        let since =
+            |since, bounds| expired(&kept, bounds, Millis(since), |_| 10).into_iter().collect::<Vec<_>>();
+        let until = |bounds| since(100_000, bounds);
         assert_eq!(until(bounds(30, 100)), []);
         assert_eq!(until(bounds(20, 100)), [("/a".into(), Millis(96_000))]);
         assert_eq!(until(bounds(10, 60)), [("/a".into(), Millis(97_000)), ("/c".into(), Millis(10_000))]);
+        let of_earlier = [("/a".into(), Millis(96_000)), ("/c".into(), Millis(10_000))];
+        assert_eq!(since(97_000, bounds(10, 100)), of_earlier, "a turn keeps its own");
     }
 }

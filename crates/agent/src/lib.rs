@@ -71,7 +71,7 @@ pub use prepared_request::{PreparedRequest, window_notice};
 pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource, WindowNotice};
 pub use runtime::{LEASE, Runtime};
 pub use send::resend;
-pub use session::{OpenedSession, SessionChoice, TurnConfig, steering};
+pub use session::{DECISION, OpenedSession, SessionChoice, TurnConfig, steering};
 pub use spend::{SpendLimiter, TurnSpending};
 pub use turn_bounds::{TurnBounds, WaitingBounds};
 pub use variant::RequestVariant;

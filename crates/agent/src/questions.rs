@@ -73,7 +73,7 @@ pub(crate) struct Answer {
     /// One of the question's words; none where it was denied.
     pub(crate) word: Option<String>,
     pub(crate) reason: Option<String>,
-    /// Who answered; none where nobody was asked.
+    /// Who answered; none where nobody did.
     pub(crate) by: Option<String>,
 }
 
@@ -192,19 +192,20 @@ impl Runtime {
             answer = self.answered(&call.who, (id, within), newest) => Some(answer?),
             () = cancel.cancelled() => None,
         };
+        // The one that was given this moment stands, and the work stops all the same.
+        let answer = match answer {
+            Some(answer) => Some(answer),
+            None => self.withdraw(&call.who, id).await,
+        };
+        let answerer = answer.as_ref().filter(|answer| !answer.is_expiry()).map(|answer| answer.by.clone());
         let (decision, word, by, reason) = match answer {
             Some(answer) => (answer.decision, answer.word, answer.by, answer.reason),
-            // The one that was given this moment stands, and the work stops all the same.
-            None => match self.withdraw(&call.who, id).await {
-                Some(earlier) => (earlier.decision, earlier.word, earlier.by, earlier.reason),
-                None => (Decision::Denied, None, self.name_for(&call.who), Some(STOPPED.to_owned())),
-            },
+            None => (Decision::Denied, None, self.name_for(&call.who), Some(STOPPED.to_owned())),
         };
         standing.is_answered = true;
         let (said, why) = (word.clone(), reason.clone());
-        let who = Some(by.clone());
         call.events.emit(SessionEvent::Answered { question: id, decision, word: said, by, reason: why });
-        Ok(Answer { decision, word, reason, by: who })
+        Ok(Answer { decision, word, reason, by: answerer })
     }
 
     /// The answer of a question, once it has one: whoever answers, and wherever, it is an event of the store.

@@ -102,11 +102,7 @@ pub fn comparing<T>(
     run: impl FnOnce() -> T,
 ) -> Result<(T, Result<Vec<ChangedFile>, String>), String> {
     let all = home.join(HomeDir::CheckpointCache.name());
-    let rules = CheckpointRules {
-        dependency_folders: settings.dependency_folders.clone(),
-        private: vec![home.to_owned()],
-        ..CheckpointRules::default()
-    };
+    let rules = checkpoint_rules(home, settings);
     let records = |key: &str| Checkpoints::within(all.join(workspace::file_name_of_key(key)), rules.clone());
     let open = |path: &Path| Root::open(path, guard).map_err(|error| error.to_string());
     let (mut opened, mut checkpoints) = (Vec::new(), RootCheckpoints::default());
@@ -127,6 +123,15 @@ pub fn comparing<T>(
         removed: lines.map(|(_, removed)| removed),
     };
     Ok((ran, changed.map(|changed| changed.into_iter().map(file).collect())))
+}
+
+/// What records of a workspace's files pass over.
+pub(crate) fn checkpoint_rules(home: &Path, settings: &ExecSettings) -> CheckpointRules {
+    CheckpointRules {
+        dependency_folders: settings.dependency_folders.clone(),
+        private: vec![home.to_owned()],
+        ..CheckpointRules::default()
+    }
 }
 
 /// Opens a session of commands in such walls around the folder of a workspace, with the package caches that are configured.

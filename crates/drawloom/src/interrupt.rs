@@ -144,6 +144,28 @@ pub(crate) async fn interrupted() -> u8 {
     }
 }
 
+/// Has SIGTERM and SIGHUP end the process at once from now on, as they do where nobody listens: all is kept, and what is
+/// left is to be shown. Ctrl-C is for the pager that shows it.
+pub(crate) fn end_at_once() {
+    let listen = async {
+        let mut terminate = signal(SignalKind::terminate()).ok();
+        let mut hangup = ends_with_terminal().then(|| signal(SignalKind::hangup()).ok()).flatten();
+        let kind = tokio::select! {
+            kind = received(&mut terminate, SignalKind::terminate()) => kind,
+            kind = received(&mut hangup, SignalKind::hangup()) => kind,
+        };
+        std::process::exit(128 + kind.as_raw_value())
+    };
+    let listening = std::thread::Builder::new().name("signals".to_owned()).spawn(|| {
+        if let Ok(runtime) = Builder::new_current_thread().enable_all().build() {
+            runtime.block_on(listen);
+        }
+    });
+    if let Err(error) = listening {
+        tracing::warn!(%error, "SIGTERM is not heard while this is shown");
+    }
+}
+
 async fn ctrl_c() -> SignalKind {
     if tokio::signal::ctrl_c().await.is_err() {
         // Without a handler Ctrl-C ends the process by itself.

@@ -312,6 +312,9 @@ fn with_store(
     let ended = interrupt::run(&runtime, work, stop);
     // What was shown while it came is a line of its own.
     person.end_line();
+    if !is_chat {
+        interrupt::end_at_once();
+    }
     // What was kept, or why it was not, is said also of what was interrupted; that it was, by the exit code.
     let (ended, interrupted) = match ended {
         Ok(CommandEnd::Done(outcome)) => (Some(Ok(outcome)), None),

@@ -1,5 +1,6 @@
 //! `drawloom sandbox -- CMD`: a command of the owner in the walls that an agent's commands have.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -56,6 +57,7 @@ pub(crate) fn run(
         EndSignals::listen().map_err(|error| refused(&SandboxError::Start(error)))?
     };
     let sink = (!json).then(printing);
+    let ended = Cell::new(None);
     let go = || {
         let mut running = match piped_input().map_err(SandboxError::Start)? {
             Some(input) => network.session.start_with_input(run, sink, input)?,
@@ -65,7 +67,7 @@ pub(crate) fn run(
             tokio::select! {
                 biased;
                 outcome = running.outcome() => return outcome,
-                () = signals.heard() => {}
+                code = signals.heard() => ended.set(Some(code)),
             }
             // What it leaves is still looked at.
             running.cancel();
@@ -84,6 +86,9 @@ pub(crate) fn run(
     runtime.shutdown_background();
     let mut told = told(&outcome.map_err(|error| refused(&error))?, &report);
     told.notices.extend(network.lines());
+    if let Some(code) = ended.get().filter(|_| told.exit == crate::run::INTERRUPTED) {
+        told.exit = code;
+    }
     match changed {
         Ok(changed) => told.changed = changed,
         Err(why) => told.notices.push(format!("which files it changed could not be found out: {why}")),
@@ -117,13 +122,15 @@ impl EndSignals {
         Ok(Self([interrupt?, terminate?, hangup?]))
     }
 
-    async fn heard(&mut self) {
+    /// Waits for one. Returns the exit code of what it ends.
+    async fn heard(&mut self) -> u8 {
         let [interrupt, terminate, hangup] = &mut self.0;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
+        let kind = tokio::select! {
+            _ = interrupt.recv() => SignalKind::interrupt(),
+            _ = terminate.recv() => SignalKind::terminate(),
+            _ = hangup.recv() => SignalKind::hangup(),
+        };
+        128 + kind.as_raw_value() as u8
     }
 }
 

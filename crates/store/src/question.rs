@@ -73,6 +73,16 @@ impl fmt::Display for QuestionId {
     }
 }
 
+impl QuestionAnswer {
+    /// Whether nobody answered in time.
+    pub fn is_expiry(&self) -> bool {
+        self.by == DEADLINE
+    }
+}
+
+/// Who answers what nobody answered in time.
+pub(crate) const DEADLINE: &str = "the deadline";
+
 /// A question about to be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewQuestion {

@@ -21,11 +21,11 @@ use workspace::{RelativePath, Stamp};
 
 pub(crate) use difference::line_name;
 pub use difference::{lines_between, unified_diff};
-pub(crate) use edit::{FileEdit, FoundFile, apply, difference, found};
+pub(crate) use edit::{FileEdit, FoundFile, apply, difference, found, told_miss};
 pub(crate) use missing_folders::MissingFolders;
-pub use path::{give_back, remove_unkept, unkept_text};
+pub use path::{give_back, remove_unkept, unkept_size, unkept_text};
 pub use recovery::{LeftFile, recover_files};
-pub use seen_files::{ReadKept, SeenFiles, WrittenFile};
+pub use seen_files::{SeenFiles, WrittenFile};
 pub(crate) use seen_files::{bounded, changed_since};
 pub(crate) use subtree::{EntryKind, Subtree, path_at, paths_below};
 pub(crate) use subtree_change::SubtreeChange;
@@ -96,6 +96,9 @@ pub trait ChangeRecorder: Send + Sync {
     fn beside(&self, work: &mut dyn FnMut()) {
         work();
     }
+
+    /// Shows a person, and not the model, the difference that the call made where it wrote no text itself.
+    fn show(&self, _: &str) {}
 
     /// Those that the call changed itself.
     fn own_paths(&self) -> OwnPaths {

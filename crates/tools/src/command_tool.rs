@@ -53,6 +53,18 @@ impl CommandTool {
         ArgumentSchema::new(&self.schema).map(drop).map_err(|why| format!("schema is none: {why}"))
     }
 
+    /// What policy sees of the command of each call.
+    pub fn facts(&self) -> CommandFacts {
+        CommandFacts {
+            line: String::new(),
+            directory: RelativePath::root(),
+            further_root: None,
+            network: self.network.wish(),
+            publishes: false,
+            start: CommandStart::Foreground,
+        }
+    }
+
     /// It as a tool, which waits for a search where schemas do not fit.
     pub fn into_tool(self) -> Tool {
         let spec = ToolSpec {
@@ -67,7 +79,7 @@ impl CommandTool {
             (false, false) => &[Effect::Read, Effect::Exec],
             (false, true) => &[Effect::Read, Effect::Exec, Effect::Message],
         };
-        let (facts, line) = (facts(&self.network), self.line.clone());
+        let (facts, line) = (self.facts(), self.line.clone());
         let reaches = self.network.is_on().then(|| self.network.to_string());
         Tool::running_a_program(spec, effects, (facts, line, reaches), move |call, arguments| {
             self.run(call, arguments)
@@ -151,17 +163,6 @@ impl CommandTool {
 }
 
 /// What policy is told of a call: that a program runs, which the owner wrote down.
-fn facts(network: &NetworkRequest) -> CommandFacts {
-    CommandFacts {
-        line: String::new(),
-        directory: RelativePath::root(),
-        further_root: None,
-        network: network.wish(),
-        publishes: false,
-        start: CommandStart::Foreground,
-    }
-}
-
 /// Runs a command that reads this, until it ends. It blocks.
 fn run_with_input(
     session: &Session,

@@ -241,12 +241,10 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     call.from_outside.set(call.from_outside.get() || changed.is_outside);
     match outcome {
         Ok(outcome) => {
+            // The model reads a new text of instructions once it was accepted.
+            touched.difference().iter().for_each(|difference| call.changes.show(difference));
             let told = report::told(scope, &outcome, &commands.report, Some(&changed));
-            Ok([Some(told), touched.told(call), opened.told()]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join("\n"))
+            Ok([Some(told), opened.told()].into_iter().flatten().collect::<Vec<_>>().join("\n"))
         }
         Err(why) => Err(changed.told_changes().map_or(why.clone(), |changed| format!("{why}\n{changed}"))),
     }

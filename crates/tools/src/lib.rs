@@ -22,8 +22,8 @@ mod web;
 
 pub use call_place::{CallPlace, NextPlace};
 pub use changes::{
-    BytesOrigin, ChangeRecorder, FileContent, LeftFile, OwnPaths, PlannedChange, ReadKept, SeenFiles,
-    WrittenFile, give_back, lines_between, recover_files, remove_unkept, unified_diff, unkept_text,
+    BytesOrigin, ChangeRecorder, FileContent, LeftFile, OwnPaths, PlannedChange, SeenFiles, WrittenFile,
+    give_back, lines_between, recover_files, remove_unkept, unified_diff, unkept_size, unkept_text,
 };
 pub use checkpoint::{
     CheckpointRules, Checkpoints, NOT_KEPT, RootCheckpoints, RootRecords, records_with, remove_records,

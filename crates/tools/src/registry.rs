@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use context::ToolSpec;
@@ -18,7 +19,7 @@ use workspace::{RelativePath, Root, RootAccess};
 
 use crate::arguments::ArgumentSchema;
 use crate::call_place::CallPlace;
-use crate::changes::{ChangeRecorder, ReadKept, WrittenFile, line_name};
+use crate::changes::{ChangeRecorder, WrittenFile, line_name};
 use crate::exec::{self, ChangedFiles, CommandScope, EXEC, beside_commands};
 use crate::files;
 use crate::plan;
@@ -40,6 +41,8 @@ pub struct ToolRegistry {
     scope: Arc<ToolScope>,
     /// The last change of each tree of which its tools know what was written by then: answer, call, and number in that.
     told_written: Mutex<HashMap<TreeId, (NodeId, u32, u32)>>,
+    /// Newest event of the store when its last turn began; 0 before the first.
+    turn_began: AtomicU64,
 }
 
 /// A call whose tool is there and whose arguments fit.
@@ -72,7 +75,13 @@ impl ToolRegistry {
         let specs = tools.values().map(|(tool, _): &(Arc<Tool>, _)| tool.spec.clone()).collect();
         let standing_for_others =
             search::tools(specs).into_iter().map(with_schema).collect::<Result<_, _>>()?;
-        Ok(Self { tools, standing_for_others, scope: Arc::new(scope), told_written: Mutex::default() })
+        Ok(Self {
+            tools,
+            standing_for_others,
+            scope: Arc::new(scope),
+            told_written: Mutex::default(),
+            turn_began: AtomicU64::new(0),
+        })
     }
 
     /// Until which change of a tree it was told what was written.
@@ -80,20 +89,24 @@ impl ToolRegistry {
         self.told_written.lock().unwrap_or_else(PoisonError::into_inner).get(&tree).copied()
     }
 
-    /// Tells it what its session wrote in files up to a change, in order, and where the bytes are read.
-    pub fn tell_written(
-        &self,
-        tree: TreeId,
-        until: (NodeId, u32, u32),
-        files: Vec<WrittenFile>,
-        read: ReadKept,
-    ) {
+    /// A turn begins, with this newest event of the store. That of the turn before; none of the first.
+    pub fn begin_turn(&self, newest: u64) -> Option<u64> {
+        Some(self.turn_began.swap(newest, Ordering::Relaxed)).filter(|before| *before != 0)
+    }
+
+    /// Drops the bytes of files that it remembers: something was forgotten that may stand in them.
+    pub fn forget_files(&self) {
+        self.scope.seen.forget();
+    }
+
+    /// Tells it what its session wrote in files up to a change, in order.
+    pub fn tell_written(&self, tree: TreeId, until: (NodeId, u32, u32), files: Vec<WrittenFile>) {
         let of_root = |file: WrittenFile| {
             let root = self.scope.roots.all().find(|root| root.path() == file.root)?;
             let path = RelativePath::from_components(&file.path).ok()?;
             Some((root.id(), path, file))
         };
-        self.scope.seen.learn(files.into_iter().filter_map(of_root), read);
+        self.scope.seen.learn(files.into_iter().filter_map(of_root));
         self.told_written.lock().unwrap_or_else(PoisonError::into_inner).insert(tree, until);
     }
 

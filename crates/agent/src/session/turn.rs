@@ -31,6 +31,7 @@ use crate::event::{SayId, SessionEvent, TurnOutcome};
 use crate::lease::SessionLease;
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
+pub use approval::DECISION;
 use calls::{CallSite, Called};
 pub(crate) use calls::{result, tool_author, turn_of};
 pub use config::{TurnConfig, TurnIdentity};
@@ -189,6 +190,7 @@ impl Turn<'_> {
 
     /// Everything from the first write to the last, under the lease.
     async fn hold(&self, held: SessionLease, first: Pending, config: &TurnConfig) {
+        let began = self.runtime.now();
         let begun = async { Ok((self.tree(&held, &first).await?, self.runtime.new_turn()?)) };
         match begun.await {
             Ok((tree, spending)) => {
@@ -220,8 +222,8 @@ impl Turn<'_> {
         // Before the lease is given back: nothing is taken in for a turn that is over.
         self.inbox.turn_ends();
         held.release().await;
-        if !self.cancel.is_cancelled() {
-            self.runtime.expire_kept_files().await;
+        if !self.cancel.is_cancelled() && config.tools.is_some() {
+            self.runtime.expire_kept_files(began).await;
         }
     }
 

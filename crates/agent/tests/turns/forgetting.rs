@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use drawloom_agent::session::TurnInput;
 use drawloom_agent::{AgentError, stored};
 use loom::plan::{NewText, Request};
 use loom::{Author, Millis, Op, Role, Trust, ViewName};
@@ -11,7 +12,7 @@ use model::script::ScriptOptions;
 use model::{Clock, Model, ScriptModel};
 use store::{AttachedWrites, Forget, ForgottenPlace, GenerationState, Ids};
 
-use crate::support::{FIRST, Gated, House, REST, WHO};
+use crate::support::{FIRST, Gated, House, REST, WHO, config};
 
 /// The model never goes on by itself: what is not stopped never ends.
 async fn within<T>(work: impl Future<Output = T>) -> T {
@@ -126,4 +127,35 @@ async fn a_request_rests_on_none_that_was_forgotten_since() {
     let body = talking.runtime.read(&WHO, talking.enter().await.tree, read).await.unwrap();
     let body = String::from_utf8(body.expect("all parts of it are there")).unwrap();
     assert!(body.contains("And now?") && !body.contains("marzipan"), "{body}");
+}
+
+/// What stood above the boundary is in no node: a file that said it is another one by now.
+#[tokio::test]
+async fn what_was_only_sent_and_is_forgotten_is_not_sent_again() {
+    let house = House::new();
+    let (talking, forgetting) = (house.process("chat"), house.process("forget"));
+    let lines = "{\"text\":\"Yes.\"}\n".repeat(3);
+    let model: Arc<dyn Model> =
+        Arc::new(ScriptModel::from_text("script", &lines, ScriptOptions::default()).unwrap());
+    let file = |text: &str| {
+        let (name, digest) = ("AGENTS.md".to_owned(), loom::Digest::of(text.as_bytes()));
+        let file = context::BootFile { name, text: text.to_owned(), digest, trust: Trust::Workspace };
+        let bootstrap = context::Bootstrap { files: vec![file], ..context::Bootstrap::default() };
+        drawloom_agent::TurnConfig { bootstrap: Arc::new(bootstrap), ..config(&model) }
+    };
+    let long = format!("{}\nthe marzipan crocodile\n", "Be kind. ".repeat(60));
+    for (text, said) in [(long.as_str(), "Hello"), (long.as_str(), "Go on"), ("Be kind.\n", "And now?")] {
+        if said == "And now?" {
+            forgetting.runtime.forget(&WHO, &Forget::Text("marzipan".to_owned())).await.unwrap();
+        }
+        let talk = talking.talk(file(text), TurnInput::text(said)).await;
+        let reply = within(talk.finished()).await.unwrap().reply.unwrap();
+        assert!(reply.error.is_none(), "{said}: {:?}", reply.error);
+        let read = move |rows: &dyn loom::TreeReader| {
+            stored::body(rows, &stored::manifest(rows, reply.manifest)?.unwrap())
+        };
+        let body = talking.runtime.read(&WHO, talking.enter().await.tree, read).await.unwrap();
+        let body = String::from_utf8(body.expect("all parts of it are there")).unwrap();
+        assert!(body.contains(said) && body.contains("marzipan") == (said != "And now?"), "{said}: {body}");
+    }
 }

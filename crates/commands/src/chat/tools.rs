@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ::tools::{
-    BackgroundChanges, CheckpointRules, Checkpoints, CommandEgress, CommandScope, IsShown, Processes,
-    RootCheckpoints, SeenFiles, Tool, ToolRegistry, ToolScope, WEB_TOOLS, WebScope, web_tools,
+    BackgroundChanges, Checkpoints, CommandEgress, CommandScope, IsShown, Processes, RootCheckpoints,
+    SeenFiles, Tool, ToolRegistry, ToolScope, WEB_TOOLS, WebScope, web_tools,
 };
 use egress::Gate;
 use loom::Trust;
 use loom::source::DEFAULT_AGENT;
 use model::ModelInfo;
-use policy::{Attendance, CallFacts, Effect, SandboxLevel, SessionFacts, SessionType};
+use policy::{Attendance, CallFacts, Effect, NetworkWish, SandboxLevel, SessionFacts, SessionType};
 use sandbox::{Level, RootAccess, Sandbox};
 use store::home::{HomeDir, HomeError};
 use workspace::discovery::check_writable_root;
@@ -181,7 +181,7 @@ pub(super) fn shown(
                 true => ToolSource::Configuration,
                 false => ToolSource::BuiltIn,
             },
-            policy: policy.decide(&bare_call(&spec.name, effects), &facts).decision,
+            policy: policy.decide(&bare_call(app, &spec.name, effects), &facts).decision,
             name: spec.name,
             description: spec.description,
             effects: effects.to_vec(),
@@ -199,8 +199,11 @@ pub(super) fn shown(
 }
 
 /// A call of a tool of whose arguments nothing is known.
-fn bare_call(name: &str, effects: &[Effect]) -> CallFacts {
-    CallFacts { tool: name.to_owned(), effects: effects.iter().copied().collect(), ..CallFacts::default() }
+fn bare_call(app: &App, name: &str, effects: &[Effect]) -> CallFacts {
+    let configured = app.settings.tools.get(name).and_then(|tool| tool.read(name).ok());
+    let command = configured.map(|tool| tool.facts()).filter(|facts| facts.network != NetworkWish::Off);
+    let effects = effects.iter().copied().chain(command.is_some().then_some(Effect::Net)).collect();
+    CallFacts { tool: name.to_owned(), effects, command, ..CallFacts::default() }
 }
 
 /// Level of the sandbox of this machine.
@@ -330,11 +333,7 @@ fn commands(
         // Those of the workspace that the same folder is.
         (_, Some(root)) => Ok(cache.join(file_name_of_key(&root.to_string_lossy()))),
     };
-    let rules = CheckpointRules {
-        dependency_folders: app.settings.exec.dependency_folders.clone(),
-        private: vec![home.root().to_owned()],
-        ..CheckpointRules::default()
-    };
+    let rules = walls::checkpoint_rules(home.root(), &app.settings.exec);
     let mut checkpoints = RootCheckpoints::default()
         .with(canonical(folder), Checkpoints::within(records(None)?, rules.clone()));
     for root in further {

@@ -54,10 +54,13 @@ pub(super) async fn lines(app: &App, path: &PathChange, sum: &mut usize) -> Opti
             FileState::Absent => Vec::new(),
             FileState::File { blob, .. } if *sum < COMPARED_BYTES && blob != unknown => {
                 let read = app.runtime.read_blob(blob).await;
-                read.inspect_err(|error| tracing::warn!(%error, "lines of a change cannot be told")).ok()?
+                read.inspect_err(|error| tracing::debug!(%error, "lines of a change cannot be told")).ok()?
             }
             _ => return None,
         };
+        if ::tools::unkept_size(&bytes).is_some() {
+            return None;
+        }
         *sum += bytes.len();
         sides.push(String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))?);
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ::tools::NOT_KEPT;
 use loom::{Digest, NodeId, Seq, TreeId};
 use store::{FileChange, FileState};
+use text::terminal::explicit;
 use workspace::canonical;
 
 use super::restore::is_meant;
@@ -64,8 +65,11 @@ async fn history(app: &App, asker: &Asker, args: HistoryArgs) -> Result<CommandO
         return Err(CommandError::not_found("change of tools", &args.file.display().to_string(), NO_CHANGE));
     }
     versions.reverse();
-    let restore =
+    let mut restore =
         format!("drawloom files restore {}", crate::shell::quoted(&args.file.display().to_string()));
+    if let Some(session) = &args.session.session {
+        restore += &format!(" --session {}", crate::shell::quoted(session));
+    }
     Ok(CommandOutcome::FileHistory(FileHistory { versions, restore }))
 }
 
@@ -115,6 +119,13 @@ async fn bytes_of(app: &App, state: FileState) -> Option<u64> {
 async fn restored(app: &App, asker: &Asker, args: RestoreFileArgs) -> Result<CommandOutcome, CommandError> {
     let (trees, newest) = chat::session_trees(app, asker, &args.session).await?;
     let file = named_file(app, &args.file);
+    if app.workspace.folder.as_ref().is_some_and(|folder| *folder != file && folder.starts_with(&file)) {
+        return Err(CommandError::refused(
+            "outside",
+            format!("{} is above the workspace", explicit(&file.display().to_string())),
+            "name a file or a folder of it",
+        ));
+    }
     let (mut tree, mut before) = (newest, None);
     if let Some(name) = &args.at {
         let node = app.node_anywhere(asker, named_in(name, tree), name).await?;

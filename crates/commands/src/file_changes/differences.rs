@@ -54,6 +54,7 @@ pub(super) async fn differences(
             Some(_) => Some((0, 0)),
             None => lines(app, path, &mut compared).await,
         };
+        let is_dropped = is_dropped(app, asker, path.before).await?;
         let by: BTreeSet<NodeId> = path.ids.iter().map(|id| id.call.answer).collect();
         files.push(FileDifference {
             root: path.root.clone(),
@@ -67,7 +68,7 @@ pub(super) async fn differences(
             added: lines.map(|(added, _)| added),
             removed: lines.map(|(_, removed)| removed),
             by: by.into_iter().collect(),
-            kept: path.before.blob() != Some(Digest::of(NOT_KEPT)),
+            kept: !is_dropped && path.before.blob() != Some(Digest::of(NOT_KEPT)),
             moved_from: from.map(|from| shown_path(workspace, &from.root, &from.path)),
             diff,
         });
@@ -115,6 +116,9 @@ async fn difference(app: &App, asker: &Asker, change: &PathChange) -> Result<Str
             Some(blob) => app.runtime.read_blob(blob).await?,
             None => Vec::new(),
         };
+        if let Some(size) = ::tools::unkept_size(&bytes) {
+            return Ok(format!("{}: a file of {size}, whose bytes are not kept\n", name(&path)));
+        }
         sides.push((state, bytes));
     }
     let [before, after] = [&sides[0], &sides[1]].map(|(state, bytes)| (*state, bytes.as_slice()));

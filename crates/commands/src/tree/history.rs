@@ -105,7 +105,7 @@ fn outside_timeline(rows: &dyn TreeReader, step: Seq) -> Result<Vec<String>, Row
             OpKind::Bookmark => "the bookmark stays",
             OpKind::Tag => "the tag stays",
             OpKind::Trust => "the trust stays",
-            OpKind::Annotate => "the remark stays",
+            OpKind::Annotate if record.op.agent != agent::DECISION => "the remark stays",
             _ => continue,
         };
         if !found.iter().any(|known| known == stays) {

@@ -69,8 +69,8 @@ pub(super) fn history(found: &FileHistory, to: OutputStyle) -> RenderedOutcome {
         let path = to.line(&version.path.display().to_string()).into_owned();
         let _ = writeln!(out, "{}  {}  {path}  {was}", version.short_id, moment(version.at));
     }
-    let restore = found.versions.first().map(|newest| {
-        format!("`{} --at {}` makes it what it was before that turn", found.restore, newest.short_id)
+    let restore = found.versions.first().filter(|newest| newest.kept).map(|newest| {
+        format!("`{} --at {}` makes it what it was before that turn", found.restore, newest.node)
     });
     RenderedOutcome::new(out).noting(restore)
 }

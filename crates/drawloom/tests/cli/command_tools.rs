@@ -151,9 +151,9 @@ fn the_tools_of_the_model_are_listed_with_what_they_do() {
     let world = world(&[], "");
     let project = text(&world.path("project"));
     let shown = world.ok(&["--workspace", &project, "chat", "-m", "/tools"]);
-    assert!(shown.contains("count  read, exec\n    Count the words of a text.\n"), "{shown}");
+    assert!(shown.contains("count  read, exec · allow\n    Count the words of a text.\n"), "{shown}");
     assert!(
-        shown.contains("note  read, write, exec\n")
+        shown.contains("note  read, write, exec · allow\n")
             && shown.contains("not given to it: context_status, copy")
     );
     let (_, listed) = world.json(&["--workspace", &project, "chat", "-m", "/tools"]);

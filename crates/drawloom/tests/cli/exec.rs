@@ -182,14 +182,17 @@ fn what_touches_the_protected_set_is_asked_with_the_command_and_denied_where_nob
     assert!(waits.wait().unwrap().success());
     assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "ours\n");
 
-    // A yes, and the result shows what became of it.
-    let expects = json!({"text": "Done.", "expect": ["[protected files]", "-ours\n+x"]});
-    world.write("lines.jsonl", &format!("{}\n{expects}\n", calls(&json!([touching]))));
-    let mut waits = world.command(&["--workspace", &project, "chat", "-m", "Do it.", "--wait", "60"]);
-    let mut waits = waits.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    // A yes, and a person is shown what became of it; the model reads it once it was accepted.
+    let ends = json!({"text": "Done."});
+    world.write("lines.jsonl", &format!("{}\n{ends}\n", calls(&json!([touching]))));
+    let mut waits =
+        world.command(&["--workspace", &project, "chat", "-m", "Do it.", "--wait", "60", "--events"]);
+    let mut waits = waits.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let asked = question(&world, &mut waits);
     world.ok(&["approve", asked["short_id"].as_str().unwrap()]);
-    assert!(waits.wait().unwrap().success());
+    let events = String::from_utf8(waits.wait_with_output().unwrap().stdout).unwrap();
+    let result = events.lines().find(|line| line.contains(r#""event":"result""#)).unwrap();
+    assert!(result.contains(r#""-ours","+x""#), "{result}");
     assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "x\n");
 }
 
@@ -452,7 +455,8 @@ fn a_file_too_large_to_be_kept_that_a_command_made_goes_unless_somebody_changed_
         world(&[calls(&json!([exec(MAKES)])), json!({"text": "Made.", "expect": ["made big (10.5 MiB"]})]);
     let project = world.path("project");
     assert_eq!(chat(&world, "Make them.").0, Some(0));
-    assert!(say(&world, "/diff").out.contains("+[A file of 10.5 MiB, whose bytes are not kept"));
+    let shown = say(&world, "/diff").out;
+    assert!(shown.contains("big: a file of 10.5 MiB, whose bytes are not kept\n"), "{shown}");
     use std::io::Write as _;
     fs::OpenOptions::new().append(true).open(project.join("other")).unwrap().write_all(b"mine").unwrap();
     let back = say(&world, "/undo --files");
@@ -462,6 +466,45 @@ fn a_file_too_large_to_be_kept_that_a_command_made_goes_unless_somebody_changed_
     let redone = say(&world, "/redo --files");
     assert_eq!(fs::read_to_string(project.join("small")).unwrap(), "1\n", "{redone:?}");
     assert!(!project.join("big").exists());
+}
+
+/// Nothing keeps the bytes of what was there before.
+#[test]
+fn a_large_file_of_the_owner_that_a_command_moved_or_packed_stays() {
+    for command in [
+        "mv own moved",
+        "mv data data2",
+        "cp -p own copy; rm own",
+        "ln own link; rm own",
+        "gzip -1 own",
+        "mv big.db big2",
+    ] {
+        let world = world(&[calls(&json!([exec(command)])), json!({"text": "Done."})]);
+        let project = world.path("project");
+        fs::create_dir(project.join("data")).unwrap();
+        // As good as random: packed, they are as many.
+        let mut state = 88_172_645_463_325_252_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        };
+        let bytes: Vec<u8> = (0..11_000_000).map(|_| next()).collect();
+        for file in ["own", "data/of", "big.db"] {
+            fs::write(project.join(file), &bytes).unwrap();
+        }
+        fs::write(project.join(".gitignore"), "big.db\n").unwrap();
+        assert_eq!(chat(&world, "Do it.").0, Some(0));
+        let large = || {
+            let folders = [project.clone(), project.join("data"), project.join("data2")];
+            let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+            entries.filter(|entry| entry.as_ref().unwrap().metadata().unwrap().len() > 9_000_000).count()
+        };
+        assert_eq!(large(), 3, "{command}");
+        let back = say(&world, "/undo --files");
+        assert_eq!(large(), 3, "{command}: {back:?}");
+    }
 }
 
 #[test]

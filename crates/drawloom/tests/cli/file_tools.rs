@@ -303,7 +303,7 @@ fn what_the_session_wrote_in_an_earlier_turn_is_written_over_unless_somebody_cha
     turn("two\n", "wrote notes.md");
     assert_eq!(fs::read_to_string(&notes).unwrap(), "two\n");
     fs::write(&notes, "a person's\n").unwrap();
-    turn("three\n", "-two\n+a person's\n");
+    turn("three\n", "was changed since it was read");
     assert_eq!(fs::read_to_string(&notes).unwrap(), "a person's\n");
     // The control: what no tool of the session wrote was not read.
     fs::write(world.path("project/other.md"), "x\n").unwrap();
@@ -311,4 +311,33 @@ fn what_the_session_wrote_in_an_earlier_turn_is_written_over_unless_somebody_cha
     let answer = json!({"text": "Well.", "expect": ["was not read yet"]});
     world.write("lines.jsonl", &format!("{other}\n{answer}\n"));
     assert_eq!(chat(&world, "And that.").0, Some(0));
+}
+
+#[test]
+fn a_miss_quotes_no_file_that_a_rule_keeps_from_being_read() {
+    let edit =
+        json!({"name": "edit", "arguments": {"path": "c.txt", "old": "confidential line 6x", "new": "y"}});
+    let patch = "*** Begin Patch\n*** Update File: c.txt\n-confidential line 7x\n+y\n*** End Patch\n";
+    let patch = json!({"name": "patch", "arguments": {"patch": patch}});
+    for (rules, is_quoted) in
+        [("", true), ("[[policy.rules]]\ndecision = \"deny\"\ntool = [\"read path=c.txt\"]\n", false)]
+    {
+        let called = calls(&json!([edit, patch]));
+        let world = writing(&[called, json!({"text": "Done."})], rules);
+        let lines: String = (1..=12).map(|line| format!("confidential line {line}\n")).collect();
+        fs::write(world.path("project/c.txt"), lines).unwrap();
+        let (_, said) = chat(&world, "Change it.");
+        let (_, shown) = world.json(&["tree", "show", said["tree"].as_str().unwrap(), "--all"]);
+        let results: Vec<String> = shown["nodes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|node| node["role"] == "tool")
+            .map(Value::to_string)
+            .collect();
+        assert_eq!(results.len(), 2, "{shown}");
+        for result in results {
+            assert_eq!(result.contains("confidential line 5"), is_quoted, "{result}");
+        }
+    }
 }

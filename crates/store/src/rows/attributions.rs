@@ -57,7 +57,7 @@ pub(crate) fn keep(
 ) -> Result<(), StoreError> {
     let tree = find_mut(db, who, tree)?;
     // Of what was read before something was removed nothing is kept.
-    if events::removed_since(db, tree.key, told)? {
+    if events::removed_since(db, Some(tree.key), told)? {
         return Ok(());
     }
     let named: BTreeSet<NodeId> =

@@ -54,7 +54,7 @@ pub(crate) fn apply(
     }
     let read_at = with.preconditions.as_ref().and_then(|preconditions| preconditions.read_at);
     if let Some(cursor) = with.prepared_at.into_iter().chain(read_at).min()
-        && events::removed_since(db, tree.key, cursor)?
+        && events::removed_since(db, Some(tree.key), cursor)?
     {
         return Err(StoreError::Conflict(vec![StaleRead::Forgotten]));
     }

@@ -46,11 +46,13 @@ pub(crate) fn last(db: &Db<'_>) -> Result<Cursor, StoreError> {
     Ok(Cursor(last.unwrap_or_default()))
 }
 
-/// Whether something of a tree was removed after an event, or may have been: events that are no longer kept may say so.
-pub(crate) fn removed_since(db: &Db<'_>, tree: TreeKey, cursor: Cursor) -> Result<bool, StoreError> {
+/// Whether something of a tree, or of any, was removed after an event, or may have been: events that are no longer kept may
+/// say so.
+pub(crate) fn removed_since(db: &Db<'_>, tree: Option<TreeKey>, cursor: Cursor) -> Result<bool, StoreError> {
     let sql = "SELECT (SELECT coalesce(min(pk), 1) FROM events),
-        (SELECT count(*) FROM events WHERE pk > ?1 AND tree = ?2 AND what = ?3)";
+        (SELECT count(*) FROM events WHERE pk > ?1 AND (tree = ?2 OR ?2 = 0) AND what = ?3)";
     let from = signed(cursor.0)?;
+    let tree = tree.unwrap_or(TreeKey(0));
     let removed = write(db, tree, &EventKind::Removed)?;
     let found = db.one(sql, (from, tree.0, removed), |row| {
         let (first, count): (i64, i64) = (get(row, 0)?, get(row, 1)?);
@@ -66,7 +68,7 @@ pub(crate) fn removed_from(
     tree: TreeId,
     cursor: Cursor,
 ) -> Result<bool, StoreError> {
-    removed_since(db, trees::find(db, who, tree)?.key, cursor)
+    removed_since(db, Some(trees::find(db, who, tree)?.key), cursor)
 }
 
 /// As [`crate::Store::events_after`].

@@ -306,9 +306,11 @@ fn remove_within(
     now: Millis,
 ) -> Result<(), StoreError> {
     begin_scrub(db)?;
-    let mut touched = BTreeMap::new();
+    let (mut touched, mut keys) = (BTreeMap::new(), BTreeSet::new());
     for (tree, removal) in removals {
         apply(db, *tree, goal, removal, done)?;
+        // Some belong to no tree.
+        keys.extend((tree.0 != 0).then_some(*tree));
         if let Some(id) = removal.place().tree() {
             touched.insert(id, *tree);
         }
@@ -316,9 +318,9 @@ fn remove_within(
     for (id, key) in touched {
         attributions::drop_all(db, key)?;
         record(db, done, TreeRef { key, id }, now)?;
-        events::append(db, key, &EventKind::Removed)?;
     }
-    Ok(())
+    // Of what was sent and received as well: a request may rest on it.
+    keys.into_iter().try_for_each(|key| events::append(db, key, &EventKind::Removed))
 }
 
 /// Says in the log of a tree, once, that something was removed.

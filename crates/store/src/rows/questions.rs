@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::event::EventKind;
 use crate::fence::{Claim, Fence, LeaseOwner, end_of};
 use crate::principal::Principal;
-use crate::question::{Decision, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
+use crate::question::{DEADLINE, Decision, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
 use crate::session::SessionId;
 
 const QUESTION: &str = "q.id, t.id, t.session, q.kind, q.asker, q.payload, q.answers, q.created, q.expires,
@@ -177,13 +177,8 @@ pub(crate) fn expire(db: &Db<'_>, who: &Principal, id: QuestionId) -> Result<Que
 /// Denies a question that nobody answered in time.
 fn close(db: &Db<'_>, tree: TreeKey, found: &Question, now: Millis) -> Result<QuestionAnswer, StoreError> {
     let reason = Some("nobody answered in time".to_owned());
-    let answer = QuestionAnswer {
-        decision: Decision::Denied,
-        word: None,
-        reason,
-        by: "the deadline".to_owned(),
-        at: now,
-    };
+    let answer =
+        QuestionAnswer { decision: Decision::Denied, word: None, reason, by: DEADLINE.to_owned(), at: now };
     write(db, tree, found.id, &answer)?;
     Ok(answer)
 }

@@ -121,6 +121,11 @@ impl Store {
         Ok(true)
     }
 
+    /// Whether something of any tree was removed for good after an event, or may have been.
+    pub async fn removed_anywhere_since(&self, cursor: Cursor) -> Result<bool, StoreError> {
+        self.read(move |db| events::removed_since(db, None, cursor)).await
+    }
+
     pub async fn cursor(&self) -> Result<Cursor, StoreError> {
         self.read(events::last).await
     }

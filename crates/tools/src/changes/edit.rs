@@ -9,6 +9,7 @@ use super::difference::{file_difference, line_name, lines_between};
 use super::missing_folders::MissingFolders;
 use super::path::{NEW_FILE, change_file};
 use super::{BytesOrigin, FileContent, PlannedChange};
+use crate::edits::Miss;
 use crate::files::MAX_BYTES;
 use crate::tool::{CallScope, ToolScope};
 
@@ -101,17 +102,31 @@ impl FileEdit<'_> {
 
 /// Edits as a unified diff of files as they are shown: of a part of a file it could not be told what is secret.
 pub(crate) fn difference(scope: &ToolScope, edits: &[FileEdit<'_>]) -> String {
-    let shown = |bytes: &[u8]| match std::str::from_utf8(bytes) {
-        Ok(text) => scope.masker.mask_entering(text).text.into_owned().into_bytes(),
-        Err(_) => bytes.to_vec(),
-    };
     let of = |edit: &FileEdit<'_>| {
-        let before = edit.before.as_ref().map(|before| shown(&before.bytes));
-        let after = edit.after.as_deref().map(shown);
+        let before = edit.before.as_ref().map(|before| masked(scope, &before.bytes));
+        let after = edit.after.as_deref().map(|after| masked(scope, after));
         let name = edit.root.shown(&edit.path).display().to_string();
         file_difference(&name, before.as_deref(), after.as_deref())
     };
     edits.iter().map(of).collect()
+}
+
+/// What is told of a text that does not stand in a file as it should. It quotes the file, unless a rule keeps that from being
+/// read.
+pub(crate) fn told_miss(scope: &ToolScope, (root, path): (&Root, &RelativePath), miss: &Miss) -> String {
+    let more = scope.seen.miss(root, path);
+    match scope.require_read(root, path) {
+        Ok(()) => format!("{miss}{more}"),
+        Err(why) => format!("what it looks for does not stand there as it should, and {why}"),
+    }
+}
+
+/// A text as it is shown; other bytes as they are.
+pub(super) fn masked(scope: &ToolScope, bytes: &[u8]) -> Vec<u8> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => scope.masker.mask_entering(text).text.into_owned().into_bytes(),
+        Err(_) => bytes.to_vec(),
+    }
 }
 
 /// Changes files: all of them, or none.

@@ -84,8 +84,17 @@ pub(super) fn remove_link(
 pub fn unkept_text(stamp: &FileStamp) -> String {
     let FileStamp { id, bytes, modified, changed, .. } = stamp;
     let size = text::bytes::size(*bytes);
-    format!("[A file of {size}, whose bytes are not kept: {bytes} bytes, {id:?}, {modified}, {changed}.]\n")
+    format!("{UNKEPT}{size}{WHY_UNKEPT}{bytes} bytes, {}, {}, {modified}, {changed}.]\n", id.device, id.inode)
 }
+
+/// The size that [`unkept_text`] names, for people; none of other bytes.
+pub fn unkept_size(bytes: &[u8]) -> Option<&str> {
+    let (size, _) = str::from_utf8(bytes).ok()?.strip_prefix(UNKEPT)?.split_once(WHY_UNKEPT)?;
+    Some(size)
+}
+
+const UNKEPT: &str = "[A file of ";
+const WHY_UNKEPT: &str = ", whose bytes are not kept: ";
 
 /// Removes a file that is too large to be kept, if it has this stamp.
 ///

@@ -10,7 +10,7 @@ use loom::Digest;
 use workspace::{FileId, RelativePath, Root};
 
 use super::difference::file_difference;
-use super::edit::FoundFile;
+use super::edit::{FoundFile, masked};
 use crate::tool::ToolScope;
 
 /// Bytes of a file that is remembered whole, and of all that are: of others it is only known that they changed.
@@ -23,9 +23,6 @@ const TOLD_BYTES: usize = 8 << 10;
 
 /// Misses in one file after which it is to be read again (spec: agent §3 *Edits*).
 const MISSES: u32 = 3;
-
-/// The bytes of a digest, where they are kept.
-pub type ReadKept = Arc<dyn Fn(Digest) -> Option<Vec<u8>> + Send + Sync>;
 
 /// A file that a tool of the session wrote in another process, or before this one began.
 #[derive(Debug, Clone)]
@@ -54,7 +51,6 @@ struct Seen {
     kept: usize,
     /// Edits that found no place, since the file was read or written last.
     misses: HashMap<(FileId, RelativePath), u32>,
-    read_kept: Option<ReadKept>,
 }
 
 /// Files that a session has read or written: digests of their bytes, and the bytes of small ones.
@@ -89,13 +85,8 @@ impl SeenFiles {
     }
 
     /// Files were written by tools of the session, in their order: what is known of them by now is older.
-    pub(crate) fn learn(
-        &self,
-        files: impl Iterator<Item = (FileId, RelativePath, WrittenFile)>,
-        read: ReadKept,
-    ) {
+    pub(crate) fn learn(&self, files: impl Iterator<Item = (FileId, RelativePath, WrittenFile)>) {
         let mut seen = self.locked();
-        seen.read_kept = Some(read);
         for (root, path, WrittenFile { digest, at, .. }) in files {
             let key = (root, path);
             if seen.files.get(&key).is_some_and(|known| known.at >= at) {
@@ -118,18 +109,16 @@ impl SeenFiles {
         }
     }
 
+    /// Drops the bytes of all files: something was forgotten that may stand in them.
+    pub(crate) fn forget(&self) {
+        let mut seen = self.locked();
+        seen.files.values_mut().for_each(|file| file.bytes = None);
+        seen.kept = 0;
+    }
+
     /// What the session knew of a file; none where its bytes are not remembered.
     fn bytes(&self, root: &Root, path: &RelativePath) -> Option<Arc<[u8]>> {
-        let (digest, read) = {
-            let seen = self.locked();
-            let file = seen.files.get(&(root.id(), path.clone()))?;
-            match (&file.bytes, &seen.read_kept) {
-                (Some(bytes), _) => return Some(Arc::clone(bytes)),
-                (None, Some(read)) => (file.digest, Arc::clone(read)),
-                (None, None) => return None,
-            }
-        };
-        read(digest).filter(|bytes| bytes.len() <= KEPT).map(Arc::from)
+        self.locked().files.get(&(root.id(), path.clone()))?.bytes.clone()
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, Seen> {
@@ -146,16 +135,16 @@ pub(crate) fn changed_since(
     read: &mut Vec<Digest>,
 ) -> String {
     let why = format!("{} was changed since it was read: read it again", root.shown(path).display());
-    let is_small = found.bytes.len() <= KEPT && scope.require_read(root, path).is_ok();
-    let Some(before) = scope.seen.bytes(root, path).filter(|_| is_small) else { return why };
-    let shown = |bytes: &[u8]| match std::str::from_utf8(bytes) {
-        Ok(text) => scope.masker.mask_entering(text).text.into_owned().into_bytes(),
-        Err(_) => bytes.to_vec(),
-    };
-    let (before, after) = (shown(&before), shown(&found.bytes));
+    // What is no text is not masked, and may hold a secret of several lines.
+    let is_text = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok();
+    let is_small =
+        found.bytes.len() <= KEPT && is_text(&found.bytes) && scope.require_read(root, path).is_ok();
+    let before = scope.seen.bytes(root, path).filter(|before| is_small && is_text(before));
+    let Some(before) = before else { return why };
+    read.extend([Digest::of(&before), found.digest]);
+    let (before, after) = (masked(scope, &before), masked(scope, &found.bytes));
     let name = root.shown(path).display().to_string();
     let difference = file_difference(&name, Some(&before), Some(&after));
-    read.push(found.digest);
     format!("{why}. Since then:\n{}", bounded(&difference))
 }
 

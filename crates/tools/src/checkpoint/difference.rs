@@ -5,6 +5,7 @@ use std::path::Path;
 use loom::Digest;
 use workspace::{FileStamp, RelativePath};
 
+use super::index::Index;
 use super::pack::Place;
 use super::{Checkpoint, Entry, EntryKind, NotKept};
 use crate::changes::unkept_text;
@@ -130,22 +131,54 @@ impl Differences {
                     let after = StoodState::Unknown { mode: is.map_or(0, |is| is.stamp.mode) };
                     found.changes.push(CommandChange { path, before, after });
                 }
-                (Some(before), None)
-                    if let Some(Entry { stamp, kind: EntryKind::NotKept(NotKept::TooLarge), .. }) = is =>
+                (Some(stood), None)
+                    if let Some(Entry { stamp, kind: EntryKind::NotKept(NotKept::TooLarge), .. }) = is
+                        && is_made(stamp, &before.index) =>
                 {
                     found.changes.push(CommandChange {
                         path,
-                        before,
+                        before: stood,
                         after: StoodState::Large { stamp: *stamp },
                     });
                 }
                 _ => found.not_kept.push(path),
             }
         }
+        if found.loses_unkept(before, after) {
+            found.leave_large();
+        }
         found.changes.sort_by(|one, other| one.path.as_path().cmp(other.path.as_path()));
         found.not_kept.sort_by(|one, other| one.as_path().cmp(other.as_path()));
         found
     }
+}
+
+impl Differences {
+    /// Whether something that is not kept stood there and is not any more, or is another one: what is large and new by now
+    /// may be made of it.
+    fn loses_unkept(&self, before: &Checkpoint, after: &Checkpoint) -> bool {
+        let (old, new) = (before.entries(), after.entries());
+        let is_lost = |(path, was): (&std::path::PathBuf, &Entry)| {
+            matches!(was.kind, EntryKind::NotKept(_)) && new.get(path).map(|is| is.stamp) != Some(was.stamp)
+        };
+        old.iter().any(is_lost) || !before.passed_over().is_subset(after.passed_over())
+    }
+
+    /// Leaves large files to be named alone: nothing keeps the bytes of what they may be made of.
+    fn leave_large(&mut self) {
+        let is_large = |change: &mut CommandChange| matches!(change.after, StoodState::Large { .. });
+        self.not_kept.extend(self.changes.extract_if(.., is_large).map(|change| change.path));
+    }
+}
+
+/// How much later than its content the metadata of a file may have changed that a command made, in ns: it may write one
+/// under another name, and set its bits. One that was moved there is somebody else's, and nothing keeps its bytes.
+const MADE_WITHIN: i64 = 60_000_000_000;
+
+/// Whether a file that a record does not have was made since, and not moved there.
+fn is_made(stamp: &FileStamp, before: &Index) -> bool {
+    stamp.changed.saturating_sub(stamp.modified) < MADE_WITHIN
+        && before.entries.values().all(|entry| entry.stamp.id != stamp.id)
 }
 
 impl Checkpoint {

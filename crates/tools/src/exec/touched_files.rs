@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use loom::Digest;
 use workspace::{FileKind, RelativePath, RootedPath};
 
 use crate::changes::{FileEdit, FoundFile, bounded, difference, found, paths_below};
-use crate::tool::{CallScope, ToolScope};
+use crate::tool::ToolScope;
 
 /// Bytes of all files that are compared.
 const COMPARED: usize = 16 << 20;
@@ -27,29 +26,22 @@ impl<'s> TouchedFiles<'s> {
         Self { scope, places, before }
     }
 
-    /// What became of them, as a difference; none where nothing did. It blocks.
-    pub(super) fn told(mut self, call: &CallScope<'_>) -> Option<String> {
+    /// What became of them, masked; none where nothing did. It blocks.
+    pub(super) fn difference(mut self) -> Option<String> {
         let mut after = files(self.scope, &self.places);
         let mut paths: Vec<_> = self.before.keys().chain(after.keys()).cloned().collect();
         paths.sort();
         paths.dedup();
         let mut edits = Vec::new();
-        let mut read: Vec<Digest> = Vec::new();
         for key in paths {
             let (before, after) = (self.before.remove(&key), after.remove(&key));
-            read.extend([&before, &after].into_iter().flatten().map(|file| file.digest));
             let after = after.map(|file| file.bytes);
             let edit = FileEdit { root: self.places[key.0].root, path: key.1, before, after, mode: None };
             if edit.changes_something() {
                 edits.push(edit);
             }
         }
-        if edits.is_empty() {
-            return None;
-        }
-        call.has_read(read);
-        let told = bounded(&difference(self.scope, &edits));
-        Some(format!("[protected files]\n{}", told.trim_end()))
+        (!edits.is_empty()).then(|| bounded(&difference(self.scope, &edits)))
     }
 }
 

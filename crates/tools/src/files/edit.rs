@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::marks::ShownFile;
 use super::place;
-use crate::changes::{FileEdit, apply, difference, found};
+use crate::changes::{FileEdit, apply, difference, found, told_miss};
 use crate::edits::{MissReason, replace};
 use crate::tool::{CallScope, ToolScope};
 
@@ -50,8 +50,8 @@ fn planned<'s>(
         MissReason::NotFound(_) => replaced(&scope.masker.mask_entering(&asked.old).text).map_err(|_| miss),
         _ => Err(miss),
     });
-    let done =
-        done.map_err(|miss| format!("{}: {miss}{}", asked.path, scope.seen.miss(place.root, &place.path)))?;
+    let done = done
+        .map_err(|miss| format!("{}: {}", asked.path, told_miss(scope, (place.root, &place.path), &miss)))?;
     let after = file.with_secrets(&done.text).map_err(|why| format!("{}: {why}", asked.path))?;
     let after = Some(after.into_bytes());
     let edit = FileEdit { root: place.root, path: place.path, before: Some(before), after, mode: None };

@@ -82,8 +82,8 @@ fn run_by(call: &CallScope<'_>, asked: &Arguments, threads: usize) -> Result<Str
         }
         ended.is_none()
     };
-    let (is_enough, mut named) = (AtomicBool::new(false), None);
-    let job = Job { scope, root, search: &search, cancel, threads, until };
+    let (is_enough, is_late, mut named) = (AtomicBool::new(false), AtomicBool::new(false), None);
+    let job = Job { scope, root, search: &search, cancel, threads, until, is_late: &is_late };
     let walked = std::thread::scope(|threads| {
         let mut workers = Workers::new(threads, job, &is_enough);
         let walked = walk.files(|found| {
@@ -121,8 +121,7 @@ fn run_by(call: &CallScope<'_>, asked: &Arguments, threads: usize) -> Result<Str
     }
     let note = if cancel.is_cancelled() {
         STOPPED.to_owned()
-    } else if !is_full && Instant::now() >= until {
-        // Files that the walk had found may not be searched, too.
+    } else if !is_full && is_late.into_inner() {
         TIMED_OUT.to_owned()
     } else {
         walked.note()

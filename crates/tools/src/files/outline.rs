@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::read::PAGE;
+
 /// Lines of an outline.
 const LINES: usize = 500;
 /// Characters that are shown of one line.
@@ -69,7 +71,7 @@ pub(super) fn outline(name: &str, text: &str) -> String {
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     let ending = ending.to_ascii_lowercase();
     let (is_markdown, is_typed) = (MARKDOWN.contains(&&*ending), TYPED_FIRST.contains(&&*ending));
-    let (mut out, mut found, mut all, mut in_fence) = (String::new(), 0, 0, false);
+    let (mut out, mut found, mut listed, mut all, mut in_fence) = (String::new(), 0, 0, 0, false);
     for (number, line) in (1..).zip(text.lines()) {
         all = number;
         let is_part = if is_markdown {
@@ -83,13 +85,14 @@ pub(super) fn outline(name: &str, text: &str) -> String {
             continue;
         }
         found += 1;
-        if found <= LINES {
+        if found <= LINES && out.len() < PAGE {
+            listed = found;
             let shown: String = line.trim_end().chars().take(LINE).collect();
             let _ = writeln!(out, "{number:>6}\t{shown}");
         }
     }
-    let more =
-        if found > LINES { format!("{} more of them are not shown. ", found - LINES) } else { String::new() };
+    let more = found - listed;
+    let more = if more > 0 { format!("{more} more of them are not shown. ") } else { String::new() };
     match found {
         0 => format!("[No headings or definitions were found in its {all} lines.]"),
         _ => out + &format!("[{more}The file has {all} lines: offset and limit show some of them.]\n"),

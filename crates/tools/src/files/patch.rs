@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::marks::ShownFile;
 use super::place;
-use crate::changes::{FileEdit, apply, changed_since, difference, found};
+use crate::changes::{FileEdit, apply, changed_since, difference, found, told_miss};
 use crate::edits::{FileAction, FilePatch, Patch};
 use crate::tool::{CallScope, ToolScope};
 
@@ -89,13 +89,11 @@ impl<'s> PatchPlan<'s> {
         let applied = file
             .apply(before.shown())
             .or_else(|miss| file.clone().with_old_lines(masked).apply(before.shown()).map_err(|_| miss));
-        let applied = applied.map_err(|miss| format!("{path}: {miss}{}", self.missed(path)))?;
+        let applied = applied.map_err(|miss| match place(self.scope, path) {
+            Ok(place) => format!("{path}: {}", told_miss(self.scope, (place.root, &place.path), &miss)),
+            Err(why) => why,
+        })?;
         before.with_secrets(&applied).map_err(|why| format!("{path}: {why}"))
-    }
-
-    /// What is told of a miss beside what it is.
-    fn missed(&self, path: &str) -> &'static str {
-        place(self.scope, path).map_or("", |place| self.scope.seen.miss(place.root, &place.path))
     }
 
     /// The text of a path as it is by then; none where there is no file.

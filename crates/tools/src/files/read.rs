@@ -19,7 +19,7 @@ pub(super) const DESCRIPTION: &str = "Read a text file, with line numbers, or lo
 /// Lines of a page, unless fewer are asked for.
 const LINES: usize = 2_000;
 /// Characters of a page; at least one line is shown.
-const PAGE: usize = 50_000;
+pub(super) const PAGE: usize = 50_000;
 /// Characters that are shown of one line.
 const LINE: usize = 2_000;
 

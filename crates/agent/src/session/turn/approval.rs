@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use loom::plan::NewText;
-use loom::{Author, NodeId, Op, Trust};
+use loom::{NodeId, Op, Trust};
 use policy::{Attendance, Decision as PolicyDecision, LastingAnswers, Permission, SessionFacts, SessionType};
 use store::{AttachedWrites, CallId, Principal};
 use tools::{CheckedCall, ToolOutput};
 
 use super::Turn;
-use super::calls::CallSite;
+use super::calls::{CallSite, tool_author};
 use crate::error::AgentError;
 use crate::event::{QuestionKind, SessionEvent};
 use crate::questions::{ALWAYS, Answer, Decision, ONCE, Question, QuestionContext, SESSION};
@@ -20,6 +20,9 @@ use crate::session::SessionSettings;
 /// Lines of a difference that a question shows, and bytes of it; one that is longer is not asked about.
 const DIFF_LINES: usize = 400;
 const DIFF_BYTES: usize = 64 << 10;
+
+/// Author of a remark that says what a person decided.
+pub const DECISION: &str = "approval";
 
 /// Calls that were denied in a turn, by tool and subject: none of them is asked about again (spec: security §14).
 #[derive(Debug, Default)]
@@ -127,7 +130,7 @@ impl Turn<'_> {
         let Answer { decision, word, reason, by } = self.runtime.ask(&asker, question).await?;
         if let Some(by) = by {
             let said = decided(tool, id.number, decision, (word.as_deref(), reason.as_deref()), &by);
-            self.record_decision(site, id.answer, &said).await?;
+            self.record_decision(site, id.answer, &said).await;
         }
         if decision == Decision::Denied {
             denied.0.insert(key);
@@ -161,19 +164,18 @@ impl Turn<'_> {
         Ok(if checked.shows_difference() { Permit::Approved } else { Permit::Allowed })
     }
 
-    /// Writes down on the tree what a person decided, as a remark on the answer that calls (spec: agent §4).
-    async fn record_decision(
-        &self,
-        site: &CallSite<'_>,
-        answer: NodeId,
-        said: &str,
-    ) -> Result<(), AgentError> {
+    /// Writes down on the tree what a person decided, as a remark on the answer that calls (spec: agent §4). What cannot
+    /// be written down holds all the same: it is a row of its own.
+    async fn record_decision(&self, site: &CallSite<'_>, answer: NodeId, said: &str) {
         let said = self.runtime.masker.mask_entering(said).text.into_owned();
-        let op = Op::Annotate { position: answer.as_position(), text: NewText::owner(said, None) };
+        let author = tool_author(DECISION);
+        let text = NewText { author: author.clone(), ..NewText::owner(said, None) };
+        let op = Op::Annotate { position: answer.as_position(), text };
         let with = AttachedWrites { guards: vec![site.held.guard()], ..AttachedWrites::nothing() };
-        let writer = (&Principal::Owner, &Author::owner(), Trust::Owner);
-        let written = self.runtime.change_as(writer, site.tree, site.view, op, with).await;
-        self.named(site.held, written).await.map(drop)
+        let writer = (&Principal::Owner, &author, Trust::Owner);
+        if let Err(error) = self.runtime.change_as(writer, site.tree, site.view, op, with).await {
+            tracing::warn!(%error, "what was decided about a call is no remark");
+        }
     }
 
     /// What was allowed before in this session, and for good since the configuration was read. What cannot be read

@@ -31,8 +31,10 @@ pub(crate) struct CallChanges {
     recorded: Mutex<Vec<FileChangeId>>,
     /// The paths that it is about.
     paths: Mutex<OwnPaths>,
-    /// The difference that a tool made of files, masked; none of other tools.
-    difference: Option<Mutex<String>>,
+    /// Whether its tool writes texts, whose difference is shown.
+    writes_texts: bool,
+    /// The difference that it made, masked.
+    difference: Mutex<String>,
 }
 
 impl CallChanges {
@@ -55,30 +57,25 @@ impl CallChanges {
             tasks: tokio::runtime::Handle::current(),
             recorded: Mutex::default(),
             paths: Mutex::default(),
-            difference: None,
+            writes_texts: false,
+            difference: Mutex::default(),
         }
     }
 
     /// Those of a tool, whose difference is shown if it writes texts.
     pub(crate) fn by(self, tool: &str) -> Self {
-        let writes_texts = matches!(tool, "edit" | "patch" | "write");
-        Self { difference: writes_texts.then(Mutex::default), ..self }
+        Self { writes_texts: matches!(tool, "edit" | "patch" | "write"), ..self }
     }
 
     /// The difference that was made.
     pub(crate) fn difference(&self) -> String {
-        let difference = self.difference.as_ref();
-        difference.map(|made| made.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
-    }
-
-    fn clear_difference(&self) {
-        if let Some(difference) = &self.difference {
-            difference.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        }
+        self.difference.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn add_difference(&self, change: &PlannedChange<'_>) {
-        let Some(difference) = &self.difference else { return };
+        if !self.writes_texts {
+            return;
+        }
         let side = |content: FileContent<'_>| match content {
             FileContent::File { bytes, .. } => {
                 let text = String::from_utf8_lossy(bytes);
@@ -88,8 +85,7 @@ impl CallChanges {
         };
         let (before, after) = (side(change.before), side(change.after));
         let path = change.path.as_path().display().to_string();
-        let made = tools::unified_diff(&path, before.as_deref(), after.as_deref());
-        difference.lock().unwrap_or_else(PoisonError::into_inner).push_str(&made);
+        self.show(&tools::unified_diff(&path, before.as_deref(), after.as_deref()));
     }
 
     /// Those of a call that the owner approved with its difference, or not.
@@ -168,7 +164,7 @@ impl ChangeRecorder for CallChanges {
     }
 
     fn take_back(&self) {
-        self.clear_difference();
+        self.difference.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let ids = std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner));
         self.paths.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let store = &self.runtime.store;
@@ -182,13 +178,15 @@ impl ChangeRecorder for CallChanges {
         fn taken<T: Default>(of: &Mutex<T>) -> T {
             std::mem::take(&mut *of.lock().unwrap_or_else(PoisonError::into_inner))
         }
-        let own = (taken(&self.recorded), taken(&self.paths), self.difference.as_ref().map(taken));
+        let own = (taken(&self.recorded), taken(&self.paths), taken(&self.difference));
         work();
         *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = own.0;
         *self.paths.lock().unwrap_or_else(PoisonError::into_inner) = own.1;
-        if let (Some(difference), Some(own)) = (&self.difference, own.2) {
-            *difference.lock().unwrap_or_else(PoisonError::into_inner) = own;
-        }
+        *self.difference.lock().unwrap_or_else(PoisonError::into_inner) = own.2;
+    }
+
+    fn show(&self, difference: &str) {
+        self.difference.lock().unwrap_or_else(PoisonError::into_inner).push_str(difference);
     }
 
     fn own_paths(&self) -> OwnPaths {

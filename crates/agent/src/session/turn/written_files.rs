@@ -2,11 +2,12 @@
 //! whichever process, may write over it as one that was read (spec: agent §3 *Edits*).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use loom::{Block, Digest, NodeId, RowError, TreeId, TreeReader};
-use store::{CallId, ChangeStanding, FileChange, FileChangeId, FileState, LIST_PAGE, Principal, all_pages};
-use tools::{ReadKept, ToolRegistry, WrittenFile};
+use loom::{Block, NodeId, RowError, TreeId, TreeReader};
+use store::{
+    CallId, ChangeStanding, Cursor, FileChange, FileChangeId, FileState, LIST_PAGE, Principal, all_pages,
+};
+use tools::{ToolRegistry, WrittenFile};
 
 use super::Turn;
 use crate::error::AgentError;
@@ -24,6 +25,13 @@ impl Turn<'_> {
 
     async fn try_tell_written(&self, registry: &ToolRegistry, tree: TreeId) -> Result<(), AgentError> {
         let (store, who) = (&self.runtime.store, &Principal::Owner);
+        let before = registry.begin_turn(store.cursor().await?.0);
+        // What cannot be found out is as if something was.
+        if let Some(before) = before
+            && store.removed_anywhere_since(Cursor(before)).await.unwrap_or(true)
+        {
+            registry.forget_files();
+        }
         let told = registry
             .told_written(tree)
             .map(|(answer, call, number)| FileChangeId { call: CallId { answer, number: call }, number });
@@ -43,10 +51,8 @@ impl Turn<'_> {
             }
             _ => None,
         });
-        let (runtime, tasks) = (self.runtime.clone(), tokio::runtime::Handle::current());
-        let read: ReadKept = Arc::new(move |blob: Digest| tasks.block_on(runtime.read_blob(blob)).ok());
         let last = (last.call.answer, last.call.number, last.number);
-        registry.tell_written(tree, last, written.collect(), read);
+        registry.tell_written(tree, last, written.collect());
         Ok(())
     }
 }

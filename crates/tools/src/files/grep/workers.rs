@@ -54,6 +54,8 @@ pub(super) struct Job<'e> {
     pub(super) threads: usize,
     /// When no further file is searched.
     pub(super) until: Instant,
+    /// Set where a file was not searched, as it was that late.
+    pub(super) is_late: &'e AtomicBool,
 }
 
 type Batch = (usize, Vec<Candidate>);
@@ -226,8 +228,11 @@ fn search(job: Job<'_>, is_enough: &AtomicBool, batch: &[Candidate], reader: &mu
     // What fills all that may be shown leaves no room for a file behind it.
     let mut room = Room::new(job.search.most);
     for candidate in batch {
-        let is_over = || job.cancel.is_cancelled() || Instant::now() >= job.until;
-        if room.is_full() || is_enough.load(Ordering::Relaxed) || is_over() {
+        if room.is_full() || is_enough.load(Ordering::Relaxed) || job.cancel.is_cancelled() {
+            break;
+        }
+        if Instant::now() >= job.until {
+            job.is_late.store(true, Ordering::Relaxed);
             break;
         }
         let outcome = search_file(job, candidate, reader).unwrap_or(Some(Outcome::Unread));
