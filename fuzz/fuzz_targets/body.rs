@@ -23,6 +23,8 @@ enum Body {
 
 fuzz_target!(|input: Input| {
     let mut last: Option<(Digest, StoredBody, Vec<u8>)> = None;
+    // Those that a body rests on, the newest first, with their middles.
+    let mut chain: Vec<(StoredBody, Vec<u8>)> = Vec::new();
     for (turn, body) in input.bodies.into_iter().take(80).enumerate() {
         let before = last.as_ref().map(|(_, _, body)| body.clone()).unwrap_or_default();
         let body = match body {
@@ -48,8 +50,12 @@ fuzz_target!(|input: Input| {
         let (stored, middle) = store(&body, base);
         assert!(stored.delta.as_ref().is_none_or(|delta| delta.hops < MAX_HOPS));
         assert_eq!((stored.len, stored.middle), (body.len() as u64, Digest::of(middle)));
-        let rebuilt = rebuild(&stored, middle, Some(&before)).expect("what was stored");
-        assert_eq!(rebuilt, body);
+        if stored.delta.is_none() {
+            chain.clear();
+        }
+        chain.insert(0, (stored.clone(), middle.to_vec()));
+        let parts: Vec<_> = chain.iter().map(|(stored, middle)| (stored, middle.clone())).collect();
+        assert_eq!(rebuild(&parts).expect("what was stored"), body);
         let lie = StoredBody {
             delta: Some(BodyDelta {
                 base: Digest::ZERO,
@@ -59,7 +65,8 @@ fuzz_target!(|input: Input| {
             }),
             ..stored.clone()
         };
-        if let Ok(told) = rebuild(&lie, &input.middle, Some(&before)) {
+        let whole = StoredBody { delta: None, ..stored.clone() };
+        if let Ok(told) = rebuild(&[(&lie, input.middle.clone()), (&whole, before)]) {
             assert_eq!(told, body, "only the body itself has its digest");
         }
         last = Some((Digest::of(&turn.to_be_bytes()), stored, body));
