@@ -12,7 +12,7 @@ use text::cut::head_tail;
 use workspace::RelativePath;
 
 use crate::arguments::ArgumentSchema;
-use crate::exec::{self, CommandNetwork, CommandScope, NetworkRequest, recording, report};
+use crate::exec::{self, CommandNetwork, CommandScope, NetworkRequest, recording_beside, report};
 use crate::tool::{CallScope, Tool, ToolScope};
 
 /// What there is to know of such a tool.
@@ -116,10 +116,8 @@ impl CommandTool {
             let outcome = outcome?;
             return self.result(scope, commands, (&outcome, &opened), None);
         }
-        let recorder = (call.changes, call.cancel, is_outside);
-        let (outcome, changed) = recording(&commands.checkpoints.of_roots(&scope.roots), recorder, || {
-            run_with_input(&opened.session, run, self.given(&input), call.cancel)
-        })?;
+        let run = || run_with_input(&opened.session, run, self.given(&input), call.cancel);
+        let (outcome, changed) = recording_beside(call, commands, is_outside, run)?;
         call.from_outside.set(call.from_outside.get() || changed.is_outside);
         self.result(scope, commands, (&outcome?, &opened), changed.told_changes())
     }

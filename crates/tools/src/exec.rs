@@ -31,7 +31,7 @@ use crate::path_uses::further_root;
 use crate::tool::{CallScope, Tool, ToolScope};
 
 pub use background_changes::BackgroundChanges;
-pub(crate) use background_changes::beside_commands;
+pub(crate) use background_changes::{beside_commands, recording_beside};
 pub(crate) use changed_files::note_outside;
 pub use changed_files::{ChangedFiles, ChangedPath, comparing, recording, recover_command};
 use network::NetArgument;
@@ -233,10 +233,8 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         return Ok(report::told(scope, &outcome, &commands.report, None));
     }
     let touched = TouchedFiles::read(scope, &arguments.touches);
-    let recorder = (call.changes, call.cancel, is_outside);
-    let (outcome, changed) = recording(&commands.checkpoints.of_roots(&scope.roots), recorder, || {
-        run_to_end(&opened.session, run, call.cancel)
-    })?;
+    let (outcome, changed) =
+        recording_beside(call, commands, is_outside, || run_to_end(&opened.session, run, call.cancel))?;
     call.meets_commands(commands);
     call.from_outside.set(call.from_outside.get() || changed.is_outside);
     match outcome {

@@ -325,10 +325,16 @@ impl CheckedCall {
             let written = paths.filter(|path| path.access != PathAccess::Read);
             commands.session.accept(written.map(|path| workspace.root.path().join(path.named())));
         }
-        let (plan_mode, from_outside) = (self.plan_mode, Cell::new(false));
-        let pictures = RefCell::default();
-        let call =
-            CallScope { scope: &self.scope, place, cancel, changes, plan_mode, from_outside, pictures };
+        let call = CallScope {
+            scope: &self.scope,
+            place,
+            cancel,
+            changes,
+            plan_mode: self.plan_mode,
+            from_outside: Cell::new(false),
+            pictures: RefCell::default(),
+            background: RefCell::default(),
+        };
         let run = || self.tool.run(&call, self.arguments.clone());
         beside_commands(&self.tool, (&call, &self.arguments), run)
     }

@@ -23,7 +23,7 @@ use workspace::{AllowedRoots, RelativePath, Root};
 
 use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, SeenFiles};
-use crate::exec::CommandScope;
+use crate::exec::{ChangedFiles, CommandScope};
 use crate::path_uses::{self, path_use};
 use crate::web::NetworkTarget;
 
@@ -103,6 +103,8 @@ pub(crate) struct CallScope<'a> {
     pub(crate) from_outside: Cell<bool>,
     /// Pictures that it shows.
     pub(crate) pictures: RefCell<Vec<Picture>>,
+    /// What commands in the background had changed before the command of this call began.
+    pub(crate) background: RefCell<Option<ChangedFiles>>,
 }
 
 impl CallScope<'_> {

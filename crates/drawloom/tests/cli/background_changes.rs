@@ -125,6 +125,23 @@ fn what_it_changes_while_another_call_writes_is_given_back_too() {
     is_given_back(&world);
 }
 
+/// At any time: before the other command is recorded, while it runs, and once it has ended.
+#[test]
+fn what_it_changes_all_along_while_other_commands_run_is_given_back_too() {
+    let command = "i=0; while [ ! -e stop ]; do i=$((i+1)); echo $i > changing.txt; done; echo built > owner.txt; rm stop";
+    let other = || exec("cat changing.txt; echo x >> other.txt");
+    let world = world(&[
+        calls(&json!([background(command)])),
+        calls(&json!([other(), other(), other()])),
+        calls(&json!([other()])),
+        calls(&json!([exec("touch stop; while [ -e stop ]; do :; done")])),
+        calls(&json!([look(&json!({"process": 1, "kill": true}))])),
+        json!({"text": "Done."}),
+    ]);
+    fs::write(world.path("project/changing.txt"), "0\n").unwrap();
+    is_given_back(&world);
+}
+
 #[test]
 fn what_it_changes_once_another_call_has_written_is_its_change() {
     // It sees the file as soon as it is there, in the middle of the call.

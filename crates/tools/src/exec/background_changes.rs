@@ -2,9 +2,9 @@
 //!
 //! The roots are recorded when the first of them begins. Each look at one compares with that and writes down what differs,
 //! as a change of the call that looks. So does each call that changes files itself, before it does and after: there the
-//! paths that it changed are its own. Whatever is changed before the first call of another turn is nobody's, as the owner works then.
+//! paths that it changed are its own. A command that such a call runs to its end changes all that differs meanwhile: what was
+//! recorded when it began and ended is what the next look compares with. Whatever is changed before the first call of another turn is nobody's, as the owner works then.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loom::{Seq, ToolStatus, TreeId};
@@ -13,9 +13,11 @@ use policy::CommandStart;
 use workspace::RootAccess;
 
 use super::CommandScope;
-use super::changed_files::{ChangedFiles, RecordedRoot, holds_outside, outside_of, write_down};
+use super::changed_files::{
+    ChangedFiles, RecordedRoot, RootStates, holds_outside, outside_of, record_now, recording_from, write_down,
+};
 use crate::changes::{BytesOrigin, ChangeRecorder};
-use crate::checkpoint::{Checkpoint, RootRecords};
+use crate::checkpoint::{Checkpoint, CheckpointError, RootRecords};
 use crate::tool::{CallScope, Tool, ToolOutput, ToolScope, bounded};
 
 /// What stood beneath the writable roots of a session when it was last known whose changes they hold; nothing while no
@@ -33,7 +35,7 @@ pub(crate) type TurnName = (TreeId, Option<Seq>);
 struct Baseline {
     /// The turn that it was made in.
     turn: TurnName,
-    records: Vec<(PathBuf, Arc<Checkpoint>)>,
+    records: RootStates,
     /// Whether a file from outside stood there since the first command began: one that runs may have read it.
     is_outside: bool,
 }
@@ -79,9 +81,20 @@ impl BackgroundChanges {
     /// Writes down what was changed in a turn since the last time, and goes on from what stands there now.
     pub(crate) fn settle(
         &self,
+        place: CommandPlace<'_>,
+        changes: &dyn ChangeRecorder,
+        turn: TurnName,
+    ) -> Option<ChangedFiles> {
+        self.settle_at(place, changes, turn, record_now)
+    }
+
+    /// The same; `stands` says what stands beneath a root now.
+    fn settle_at(
+        &self,
         (scope, commands): CommandPlace<'_>,
         changes: &dyn ChangeRecorder,
         turn: TurnName,
+        stands: impl Fn(RootRecords<'_>) -> Result<Arc<Checkpoint>, CheckpointError>,
     ) -> Option<ChangedFiles> {
         let mut baseline = self.locked();
         let before = baseline.as_ref()?;
@@ -91,10 +104,7 @@ impl BackgroundChanges {
             return None;
         }
         let roots: Vec<RecordedRoot<'_>> = writable(scope, commands)
-            .filter_map(|of| {
-                let (_, record) = before.records.iter().find(|(root, _)| root == of.root.path())?;
-                Some((of, Arc::clone(record)))
-            })
+            .filter_map(|of| Some((of, Arc::clone(record_of(&before.records, of)?))))
             .collect();
         let is_read_outside = |of: RootRecords<'_>| {
             of.root.access() == RootAccess::ReadOnly && holds_outside(of, changes, &Cancel::never())
@@ -106,11 +116,19 @@ impl BackgroundChanges {
         let own = changes.own_paths();
         let mut written = None;
         changes.beside(&mut || {
-            written = Some(write_down(&roots, (is_outside, BytesOrigin::Files), (changes, &own)));
+            written = Some(write_down(&roots, &stands, (is_outside, BytesOrigin::Files), (changes, &own)));
         });
         let (changed, after) = written?;
         *baseline = runs.then(|| Baseline { turn, records: after, is_outside: changed.is_outside });
         Some(changed)
+    }
+
+    /// Goes on from what stood there when a command of a call had run to its end, as all that differs was written down.
+    fn follow(&self, records: RootStates, is_outside: bool) {
+        if let Some(baseline) = self.locked().as_mut() {
+            baseline.records = records;
+            baseline.is_outside |= is_outside;
+        }
     }
 }
 
@@ -151,9 +169,39 @@ fn turn_of(call: &CallScope<'_>) -> TurnName {
     (call.place.tree, call.place.turn)
 }
 
+fn record_of<'c>(records: &'c RootStates, of: RootRecords<'_>) -> Option<&'c Arc<Checkpoint>> {
+    records.iter().find(|(root, _)| root == of.root.path()).map(|(_, record)| record)
+}
+
 fn writable<'c>(scope: &'c ToolScope, commands: &'c CommandScope) -> impl Iterator<Item = RootRecords<'c>> {
     let roots = commands.checkpoints.of_roots(&scope.roots).into_iter();
     roots.filter(|of| of.root.access() == RootAccess::ReadWrite)
+}
+
+/// Runs a command of a call to its end and writes down what changed meanwhile; `is_outside` says that something from outside
+/// goes into that anyhow. What commands in the background changed until it begins is written down before. It blocks.
+///
+/// # Errors
+/// What stands there could not be recorded: nothing was run.
+pub(crate) fn recording_beside<T>(
+    call: &CallScope<'_>,
+    commands: &CommandScope,
+    is_outside: bool,
+    run: impl FnOnce() -> T,
+) -> Result<(T, ChangedFiles), String> {
+    let background = &commands.background_changes;
+    let begins = |stood: &[RecordedRoot<'_>]| {
+        let states: RootStates =
+            stood.iter().map(|(of, record)| (of.root.path().to_owned(), Arc::clone(record))).collect();
+        let stands = |of: RootRecords<'_>| record_of(&states, of).cloned().map_or_else(|| record_now(of), Ok);
+        let place = (call.scope, commands);
+        call.background.replace(background.settle_at(place, call.changes, turn_of(call), stands));
+    };
+    let roots = commands.checkpoints.of_roots(&call.scope.roots);
+    let recorder = (call.changes, call.cancel, is_outside);
+    let (ran, changed, stands) = recording_from(&roots, recorder, begins, run)?;
+    background.follow(stands, changed.is_outside);
+    Ok((ran, changed))
 }
 
 /// Runs a call, and writes down what commands in the background changed: before a call that changes files, and after a
@@ -168,18 +216,16 @@ pub(crate) fn beside_commands(
     changes.enter(call, commands);
     let settle = || changes.settle((call.scope, commands), call.changes, turn_of(call));
     let looks = tool.steers_commands();
-    if !looks && (call.plan_mode || !tool.changes_files(call.scope, arguments)) {
-        return run();
-    }
-    let begins = tool.command(call.scope, arguments).is_some_and(|of| of.start == CommandStart::Background);
-    let before = if looks { None } else { settle() };
+    let is_writer = !call.plan_mode && tool.changes_files(call.scope, arguments);
+    let start = tool.command(call.scope, arguments).map(|command| command.start);
+    let before = if !looks && is_writer && start != Some(CommandStart::Foreground) { settle() } else { None };
     let mut output = run();
-    // A command that begins here is first looked at later.
-    let after = if begins { None } else { settle() };
-    if begins && output.status != ToolStatus::Ok {
+    // A command that begins here is first looked at later, and so is what follows one that ended.
+    let after = if looks || is_writer && start.is_none() { settle() } else { None };
+    if start == Some(CommandStart::Background) && output.status != ToolStatus::Ok {
         changes.has_not_begun(commands);
     }
-    let changed = [before, after];
+    let changed = [before, call.background.take(), after];
     if changed.iter().flatten().any(|changed| changed.is_outside) {
         output = output.from_outside();
     }

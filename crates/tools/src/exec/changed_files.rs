@@ -12,7 +12,7 @@ use crate::changes::{
     BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, line_name, lines_between,
 };
 use crate::checkpoint::{
-    Checkpoint, Checkpoints, CommandChange, Differences, RootCheckpoints, RootRecords, StoodState,
+    Checkpoint, CheckpointError, Checkpoints, CommandChange, Differences, RootCheckpoints, RootRecords, StoodState,
 };
 use crate::tool::CallScope;
 
@@ -60,9 +60,20 @@ impl ChangedFiles {
 /// What stands there could not be recorded: nothing was run.
 pub fn recording<T>(
     roots: &[RootRecords<'_>],
-    (recorder, cancel, is_outside): (&dyn ChangeRecorder, &Cancel, bool),
+    recorder: (&dyn ChangeRecorder, &Cancel, bool),
     run: impl FnOnce() -> T,
 ) -> Result<(T, ChangedFiles), String> {
+    let (ran, changed, _) = recording_from(roots, recorder, |_| (), run)?;
+    Ok((ran, changed))
+}
+
+/// The same; `begins` sees what stood there before, and what stands there after is returned, too.
+pub(super) fn recording_from<T>(
+    roots: &[RootRecords<'_>],
+    (recorder, cancel, is_outside): (&dyn ChangeRecorder, &Cancel, bool),
+    begins: impl FnOnce(&[RecordedRoot<'_>]),
+    run: impl FnOnce() -> T,
+) -> Result<(T, ChangedFiles, RootStates), String> {
     let name = recorder.name();
     let mut before = Vec::new();
     let mut is_outside = is_outside;
@@ -79,12 +90,17 @@ pub fn recording<T>(
             }
         }
     }
+    begins(&before);
     let ran = while_alive(&before, (&name, is_outside), Box::new(run));
     // Others may have brought one meanwhile.
     let read_only = roots.iter().filter(|of| of.root.access() == RootAccess::ReadOnly);
     let is_outside =
         read_only.fold(is_outside, |is, of| is || holds_outside(*of, recorder, &Cancel::never()));
-    Ok((ran, write_down(&before, (is_outside, BytesOrigin::Call), (recorder, &OwnPaths::new())).0))
+    let (changed, after) =
+        write_down(&before, record_now, (is_outside, BytesOrigin::Call), (recorder, &OwnPaths::new()));
+    // Nobody comes back for it.
+    before.iter().for_each(|(of, _)| of.checkpoints.finish(&name));
+    Ok((ran, changed, after))
 }
 
 /// A file or link that something changed.
@@ -135,6 +151,14 @@ pub fn comparing<T>(
 
 /// A writable root and what stood there before.
 pub(super) type RecordedRoot<'r> = (RootRecords<'r>, Arc<Checkpoint>);
+
+/// Roots and what stands there.
+pub(super) type RootStates = Vec<(PathBuf, Arc<Checkpoint>)>;
+
+/// What stands beneath a root now, also where a command was stopped.
+pub(super) fn record_now(of: RootRecords<'_>) -> Result<Arc<Checkpoint>, CheckpointError> {
+    of.checkpoints.record(of.root, None, &Cancel::never())
+}
 
 /// Does something while that is written down with the records of every root.
 fn while_alive<T>(
@@ -193,14 +217,14 @@ pub(crate) fn note_outside(call: &CallScope<'_>, checkpoints: &RootCheckpoints) 
     }
 }
 
-/// Records the roots again and writes down what differs, and where its bytes come from unless from outside. Returns the
-/// new records, too, by their roots; the old one of a root whose changes could not be kept. Some paths are excepted.
+/// Asks what stands beneath the roots after and writes down what differs, and where its bytes come from unless from outside.
+/// Returns the new records, too; the old one of a root whose changes could not be kept. Some paths are excepted.
 pub(super) fn write_down(
     roots: &[RecordedRoot<'_>],
+    stands: impl Fn(RootRecords<'_>) -> Result<Arc<Checkpoint>, CheckpointError>,
     (is_outside, origin): (bool, BytesOrigin),
     (recorder, except): (&dyn ChangeRecorder, &OwnPaths),
-) -> (ChangedFiles, Vec<(PathBuf, Arc<Checkpoint>)>) {
-    let name = recorder.name();
+) -> (ChangedFiles, RootStates) {
     let mut told = ChangedFiles { is_outside, ..ChangedFiles::default() };
     let mut outside = BTreeSet::new();
     let (mut records, mut new) = (Vec::new(), Vec::new());
@@ -210,15 +234,13 @@ pub(super) fn write_down(
             outside.extend(paths.map(|path| shown(of.root, path)));
         };
         find(before);
-        // Also of a command that was stopped.
-        match of.checkpoints.record(of.root, None, &Cancel::never()) {
+        match stands(*of) {
             Ok(after) => {
                 // Others may have brought one meanwhile.
                 find(&after);
                 records.push((of, before, after));
             }
             Err(error) => {
-                of.checkpoints.finish(&name);
                 new.push((of.root.path().to_owned(), Arc::clone(before)));
                 told.notes.push(format!("which files it changed could not be found out: {error}"));
             }
@@ -230,8 +252,6 @@ pub(super) fn write_down(
     }
     for (of, before, after) in records {
         let is_kept = write_down_root(*of, (before, &after), (origin, (recorder, except)), &mut told);
-        // Nobody comes back for it.
-        of.checkpoints.finish(&name);
         new.push((of.root.path().to_owned(), if is_kept { after } else { Arc::clone(before) }));
     }
     (told, new)
