@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use sandbox::{RootAccess, WallRoot, Walls, git_folders_serving};
 use text::terminal::one_line;
-use workspace::FurtherRoot;
 use workspace::discovery::{DiscoveryContext, check_writable_root};
+use workspace::{FurtherRoot, canonical};
 
 use crate::args::allow::AllowedFolder;
 use crate::error::CommandError;
@@ -74,9 +74,19 @@ pub fn further_roots(
     Ok(roots)
 }
 
-/// Opens further roots to the commands behind some walls.
+/// Whether everything is among some roots: the owner lifted the restriction.
+pub(crate) fn hold_everything(roots: &[FurtherRoot]) -> bool {
+    roots.iter().any(FurtherRoot::is_everything)
+}
+
+/// Folders that tools reach by none of their roots, whatever these hold: the home of Drawloom, and what the kernel shows.
+pub(crate) fn closed(home: &Path) -> Vec<PathBuf> {
+    OF_THE_KERNEL.iter().map(PathBuf::from).chain([canonical(home)]).collect()
+}
+
+/// Opens further roots to the commands behind some walls. Everything is none of them: behind walls there is no such root.
 pub fn open_in(walls: &mut Walls, roots: &[FurtherRoot]) {
-    for FurtherRoot { path, access } in roots {
+    for FurtherRoot { path, access } in roots.iter().filter(|root| !root.is_everything()) {
         walls.roots.push(WallRoot { path: path.clone(), access: *access });
         if *access == RootAccess::ReadWrite {
             let serving: Vec<PathBuf> = git_folders_serving(path);
@@ -88,6 +98,9 @@ pub fn open_in(walls: &mut Walls, roots: &[FurtherRoot]) {
 
 /// The flag that opens a further root, as it is typed.
 pub(crate) fn flag(root: &FurtherRoot) -> String {
+    if root.is_everything() {
+        return "--no-restrict".to_owned();
+    }
     let path = root.path.to_string_lossy();
     let end = match root.access {
         RootAccess::ReadWrite => ":rw",
@@ -99,6 +112,9 @@ pub(crate) fn flag(root: &FurtherRoot) -> String {
 
 /// A further root in words.
 pub fn shown(root: &FurtherRoot) -> String {
+    if root.is_everything() {
+        return "every file but Drawloom's own; commands have no sandbox (--no-restrict)".to_owned();
+    }
     let may = match root.access {
         RootAccess::ReadOnly => "read only",
         RootAccess::ReadWrite => "read and write",

@@ -129,6 +129,8 @@ mod memory;
 mod models;
 #[path = "cli/narrow.rs"]
 mod narrow;
+#[path = "cli/no_restrict.rs"]
+mod no_restrict;
 #[path = "cli/package_caches.rs"]
 mod package_caches;
 #[path = "cli/paging.rs"]
@@ -211,6 +213,8 @@ mod typing;
 mod unanswered;
 #[path = "cli/undo_kills.rs"]
 mod undo_kills;
+#[path = "cli/undo_walls.rs"]
+mod undo_walls;
 #[path = "cli/untrusting.rs"]
 mod untrusting;
 #[path = "cli/waiting.rs"]

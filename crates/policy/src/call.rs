@@ -1,7 +1,7 @@
 //! Facts that a decision is made of: those of the call, and those of its session.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,11 @@ impl PathUse {
             Some(root) => root.join(self.path.as_path()),
             None => self.path.as_path().to_owned(),
         }
+    }
+
+    /// Whether it lies in no folder that was named, but anywhere, as the owner lifted the restriction.
+    pub(crate) fn is_of_everything(&self) -> bool {
+        self.further_root.as_deref() == Some(Path::new("/"))
     }
 }
 

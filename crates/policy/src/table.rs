@@ -4,7 +4,7 @@
 //! is asked, and denied where nobody is there.
 
 use workspace::RelativePath;
-use workspace::protected::{Protection, ProtectionMatch, touches};
+use workspace::protected::{Protection, ProtectionMatch, touches, touches_anywhere};
 
 use crate::call::{
     Attendance, CallFacts, CallMark, Effect, PathAccess, PathPlace, PathUse, SandboxLevel, SessionFacts,
@@ -215,7 +215,7 @@ pub const TABLE: &[Row] = &[
         ASK,
         Never,
         |call, session| at(call, session, |level| level == SandboxLevel::None),
-        "this machine has no sandbox, so a command may do whatever its owner may",
+        "there is no sandbox here, so a command may do whatever its owner may",
     )
     .repeat(Repeat::EachTime),
     Row::new(
@@ -360,7 +360,11 @@ fn protection(path: &PathUse) -> Option<Protection> {
         }
         _ => None,
     };
-    let by_name = match (path_match(&path.path), path.access) {
+    let by_names = match path.is_of_everything() && !path.path.is_root() {
+        true => touches_anywhere(&path.path),
+        false => path_match(&path.path),
+    };
+    let by_name = match (by_names, path.access) {
         // A folder on the way may be created; to move it moves what it holds.
         (ProtectionMatch::Nothing, _)
         | (_, PathAccess::Read)

@@ -117,7 +117,7 @@ impl CommandTool {
             return self.result(scope, commands, (&outcome, &opened), None);
         }
         let run = || run_with_input(&opened.session, run, self.given(&input), call.cancel);
-        let (outcome, changed) = recording_beside(call, commands, is_outside, run)?;
+        let (outcome, changed) = recording_beside(call, commands, (is_outside, &[]), run)?;
         call.from_outside.set(call.from_outside.get() || changed.is_outside);
         self.result(scope, commands, (&outcome?, &opened), changed.told_changes())
     }

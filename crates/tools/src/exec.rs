@@ -233,8 +233,9 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         return Ok(report::told(scope, &outcome, &commands.report, None));
     }
     let touched = TouchedFiles::read(scope, &arguments.touches);
-    let (outcome, changed) =
-        recording_beside(call, commands, is_outside, || run_to_end(&opened.session, run, call.cancel))?;
+    let touches = run.walls.touches.clone();
+    let run = || run_to_end(&opened.session, run, call.cancel);
+    let (outcome, changed) = recording_beside(call, commands, (is_outside, &touches), run)?;
     call.meets_commands(commands);
     call.from_outside.set(call.from_outside.get() || changed.is_outside);
     match outcome {

@@ -9,6 +9,7 @@ use workspace::{AllowedRoots, ProtectedPlaces, RelativePath, Root, RootAccess};
 /// A path below a root, for a decision on the call.
 pub(crate) fn path_use(root: &Root, path: RelativePath, access: PathAccess) -> PathUse {
     let place = match root.access() {
+        _ if root.is_closed(&path) => PathPlace::Private,
         RootAccess::ReadOnly => PathPlace::ReadOnlyRoot,
         RootAccess::ReadWrite => PathPlace::WritableRoot,
     };

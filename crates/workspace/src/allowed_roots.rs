@@ -10,13 +10,10 @@ use crate::guard::StoreGuard;
 use crate::path::{PathProblem, RelativePath, check_text};
 use crate::root::{Root, RootAccess};
 
-/// The roots of a session: its workspace first, further folders by name after it, or, where the
-/// owner lifted the restriction, everything (spec: agent §4).
+/// The roots of a session: its workspace first, further folders by name after it, and last, where the owner lifted the
+/// restriction, everything (spec: agent §4).
 #[derive(Debug)]
-pub struct AllowedRoots {
-    roots: Vec<Root>,
-    everywhere: Option<Root>,
-}
+pub struct AllowedRoots(Vec<Root>);
 
 /// A folder that a session reaches beside its workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,25 +53,39 @@ impl From<RootLookupError> for io::Error {
     }
 }
 
-impl AllowedRoots {
-    /// Tools work beneath these roots alone. Relative paths are taken in the first.
-    pub fn within(roots: Vec<Root>) -> Self {
-        Self { roots, everywhere: None }
+impl FurtherRoot {
+    /// Everything, where the owner lifted the restriction: file tools lead from it to each file that the user reaches.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self { path: PathBuf::from("/"), access: RootAccess::ReadWrite }
     }
 
-    /// The owner lifted the restriction: absolute paths lead anywhere but to the store's files,
-    /// relative ones stay in the first of `roots`.
+    /// Whether it is everything.
+    pub fn is_everything(&self) -> bool {
+        self.path == Path::new("/")
+    }
+
+    /// Opens it. `closed` are folders that stay closed in everything, by canonical paths; of other folders none is within
+    /// reach.
     ///
     /// # Errors
-    /// If `/` cannot be opened.
-    pub fn unrestricted(roots: Vec<Root>, guard: &StoreGuard) -> Result<Self, FileError> {
-        let everywhere = Root::open(Path::new("/"), guard)?.as_further(RootAccess::ReadWrite);
-        Ok(Self { roots, everywhere: Some(everywhere) })
+    /// If it does not exist or may not be entered.
+    pub fn open(&self, guard: &StoreGuard, closed: &[PathBuf]) -> Result<Root, FileError> {
+        let root = Root::open(&self.path, guard)?.as_further(self.access);
+        Ok(if self.is_everything() { root.closing(closed.to_vec()) } else { root })
+    }
+}
+
+impl AllowedRoots {
+    /// Tools work beneath these roots alone. Relative paths are taken in the first; of two that hold an absolute one, the
+    /// first counts.
+    pub fn within(roots: Vec<Root>) -> Self {
+        Self(roots)
     }
 
     /// All of them, the workspace first.
     pub fn all(&self) -> impl Iterator<Item = &Root> {
-        self.roots.iter().chain(&self.everywhere)
+        self.0.iter()
     }
 
     /// Finds the root of a path as a tool was given it.
@@ -84,7 +95,7 @@ impl AllowedRoots {
     pub fn place(&self, text: &str) -> Result<RootedPath<'_>, RootLookupError> {
         check_text(text)?;
         if !text.starts_with('/') {
-            let workspace = self.roots.first().filter(|root| !root.is_further());
+            let workspace = self.0.first().filter(|root| !root.is_further());
             let root = workspace.ok_or(RootLookupError::NotConfigured)?;
             return Ok(RootedPath { root, path: RelativePath::parse(text)? });
         }
@@ -94,7 +105,7 @@ impl AllowedRoots {
         });
         match inside {
             Some(place) => Ok(place),
-            None if self.roots.is_empty() => Err(RootLookupError::NotConfigured),
+            None if self.0.is_empty() => Err(RootLookupError::NotConfigured),
             None => Err(PathProblem::Outside.into()),
         }
     }

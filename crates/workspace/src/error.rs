@@ -63,6 +63,11 @@ pub enum FileProblem {
     /// One of the store's own files (spec: security §8).
     #[error("it belongs to the store, which alone may open it")]
     StoreFile,
+    /// A folder that is closed to tools where their roots are lifted.
+    #[error(
+        "it lies in a folder that is closed to tools, or holds one: Drawloom's home, or the kernel's own"
+    )]
+    Closed,
     /// A file to be written in the home, outside its `workspace`.
     #[error("it lies in the home, of which only `workspace/` is written from outside")]
     InHome,

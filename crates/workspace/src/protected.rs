@@ -229,13 +229,22 @@ pub fn runs_in_git_folder(name: &str) -> bool {
 
 /// Judges a path below a root.
 pub fn touches(path: &RelativePath) -> ProtectionMatch {
+    touches_from(path, false)
+}
+
+/// Judges a path below `/`, where each folder on the way may be the top of a workspace.
+pub fn touches_anywhere(path: &RelativePath) -> ProtectionMatch {
+    touches_from(path, true)
+}
+
+fn touches_from(path: &RelativePath, all_are_tops: bool) -> ProtectionMatch {
     let names: Vec<String> = path.as_path().iter().map(|name| folded(&name.to_string_lossy())).collect();
     let mut below = None;
     let mut above = None;
     for row in PROTECTED {
         let starts = match row.scope {
-            Top => 0..1,
-            Anywhere => 0..names.len().max(1),
+            Top if !all_are_tops => 0..1,
+            Top | Anywhere => 0..names.len().max(1),
         };
         for start in starts {
             match compare(&names[start.min(names.len())..], row.path) {

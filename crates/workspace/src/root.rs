@@ -17,10 +17,12 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
 
 use crate::descriptor::descriptor_path;
@@ -48,6 +50,8 @@ pub struct Root {
     resolver: Resolver,
     access: RootAccess,
     is_further: bool,
+    /// Folders that nothing here leads into, by canonical paths.
+    closed: Vec<PathBuf>,
 }
 
 impl Root {
@@ -60,25 +64,51 @@ impl Root {
         Self::open_with(path, guard, Resolver::Kernel)
     }
 
+    /// Opens a root that was written down by its canonical path. Where a link stands on the way by now, it is another
+    /// folder's.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`FileProblem::Symlink`].
+    pub fn open_again(path: &Path, guard: &StoreGuard) -> Result<Self, FileError> {
+        let open = || -> Result<OwnedFd, FileProblem> {
+            let above = Self::open(Path::new("/"), guard).map_err(|error| error.problem)?;
+            let below = path.strip_prefix("/").map_err(|_| FileProblem::Outside)?;
+            let found = above.folder(&RelativePath::from_components(below)?)?;
+            reopen(found.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY)
+        };
+        let folder = open().map_err(|problem| FileError::new(path, problem))?;
+        Self::of_folder(folder, (path, path.to_owned()), guard, Resolver::Kernel)
+            .map_err(|problem| FileError::new(path, problem))
+    }
+
     pub(crate) fn open_with(path: &Path, guard: &StoreGuard, resolver: Resolver) -> Result<Self, FileError> {
         let open = || -> Result<Self, FileProblem> {
             let canonical = path.canonicalize()?;
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let folder = openat(CWD, &canonical, flags, Mode::empty())?;
-            let id = FileId::of(&fstat(&folder)?);
-            let guard = guard.clone();
-            Ok(Self {
-                folder,
-                named: path.to_path_buf(),
-                path: canonical,
-                id,
-                guard,
-                resolver,
-                access: RootAccess::ReadWrite,
-                is_further: false,
-            })
+            Self::of_folder(folder, (path, canonical), guard, resolver)
         };
         open().map_err(|problem| FileError::new(path, problem))
+    }
+
+    fn of_folder(
+        folder: OwnedFd,
+        (named, path): (&Path, PathBuf),
+        guard: &StoreGuard,
+        resolver: Resolver,
+    ) -> Result<Self, FileProblem> {
+        let id = FileId::of(&fstat(&folder)?);
+        Ok(Self {
+            folder,
+            named: named.to_path_buf(),
+            path,
+            id,
+            guard: guard.clone(),
+            resolver,
+            access: RootAccess::ReadWrite,
+            is_further: false,
+            closed: Vec::new(),
+        })
     }
 
     /// The same as a further root of a session, beside its workspace: its paths are shown whole, and with
@@ -86,6 +116,18 @@ impl Root {
     #[must_use]
     pub fn as_further(self, access: RootAccess) -> Self {
         Self { access, is_further: true, ..self }
+    }
+
+    /// The same, with folders that nothing leads into, also by links, and that are not moved: by canonical paths.
+    #[must_use]
+    pub fn closing(self, closed: Vec<PathBuf>) -> Self {
+        Self { closed, ..self }
+    }
+
+    /// Whether a path lies in a closed folder by its names.
+    pub fn is_closed(&self, path: &RelativePath) -> bool {
+        let path = self.path.join(path.as_path());
+        self.closed.iter().any(|closed| path.starts_with(closed))
     }
 
     pub fn access(&self) -> RootAccess {
@@ -143,7 +185,14 @@ impl Root {
         // Below `/` an absolute link cannot lead out; elsewhere it always counts as leaving.
         let whole_system = self.path == Path::new("/");
         let rules = beneath::WalkRules { links, one_device, whole_system };
-        self.resolver.walk(self.folder.as_fd(), path, rules)
+        let found = self.resolver.walk(self.folder.as_fd(), path, rules)?;
+        if !self.closed.is_empty() {
+            let stands = path_of(&found)?;
+            if self.closed.iter().any(|closed| stands.starts_with(closed)) {
+                return Err(FileProblem::Closed);
+            }
+        }
+        Ok(found)
     }
 
     /// An `O_PATH` descriptor of a folder below the root; no link on the way is followed.
@@ -186,6 +235,15 @@ pub(crate) fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Fil
         Errno::NOENT => no_proc(),
         other => other.into(),
     })
+}
+
+/// The path of what a descriptor stands for, as the kernel has it.
+fn path_of(found: &OwnedFd) -> Result<PathBuf, FileProblem> {
+    match readlinkat(CWD, descriptor_path(found), Vec::new()) {
+        Ok(path) => Ok(OsString::from_vec(path.into_bytes()).into()),
+        Err(Errno::NOENT) => Err(no_proc()),
+        Err(other) => Err(other.into()),
+    }
 }
 
 fn no_proc() -> FileProblem {

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use drawloom_workspace::{
-    AllowedRoots, Documents, Expected, FileError, FileProblem, PathProblem, ReadRules, RelativePath,
-    Replacement, Root, RootAccess, RootLookupError, Stamp, StoreGuard, Unmerged, WorkspaceLock,
+    AllowedRoots, Documents, Expected, FileError, FileProblem, FurtherRoot, PathProblem, ReadRules,
+    RelativePath, Replacement, Root, RootAccess, RootLookupError, Stamp, StoreGuard, Unmerged, WorkspaceLock,
 };
 use loom::Digest;
 
@@ -60,7 +60,7 @@ fn f2_f3_f4_f5_f8_x28_are_refused_by_name() {
 #[test]
 fn f6_without_the_restriction_an_absolute_path_resolves() {
     let (temp, guard, root) = workspace();
-    let reach = AllowedRoots::unrestricted(vec![root], &guard).unwrap();
+    let reach = AllowedRoots::within(vec![root, FurtherRoot::everything().open(&guard, &[]).unwrap()]);
     let outside = temp.path().join("w-other/secret");
     let place = reach.place(outside.to_str().unwrap()).unwrap();
     assert_eq!(place.root.path(), Path::new("/"));

@@ -51,6 +51,10 @@ pub struct ChatArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub allow: AllowArgs,
+    /// Let tools reach every file that you can, but Drawloom's own, and commands run without a sandbox. Each command is asked.
+    #[arg(long)]
+    #[serde(default)]
+    pub no_restrict: bool,
     /// Earlier name of `--private`.
     #[arg(long, hide = true)]
     #[serde(skip)]

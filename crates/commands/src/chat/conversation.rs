@@ -144,7 +144,7 @@ impl Conversation {
             system: None,
             plan: false,
             plan_flag: args.plan,
-            folders: named_folders(app, &args.allow)?,
+            folders: folders_of(app, args)?,
             kept_folders: Vec::new(),
             allowed: Vec::new(),
             sampling: SessionSampling::default(),
@@ -192,13 +192,25 @@ impl Conversation {
     /// them.
     pub(super) fn tell_closed_folders(&self, app: &App) {
         let closed = self.kept_folders.iter().filter(|kept| !self.folders.contains(kept));
-        let closed: Vec<String> = closed.map(further_roots::shown).collect();
+        let (everything, closed): (Vec<&FurtherRoot>, Vec<&FurtherRoot>) =
+            closed.partition(|closed| closed.is_everything());
+        if !everything.is_empty() {
+            app.frontend.note(
+                "tools of this session reached every file, and do so now only where a call says --no-restrict",
+            );
+        }
+        let closed: Vec<String> = closed.into_iter().map(further_roots::shown).collect();
         if !closed.is_empty() {
             app.frontend.note(&format!(
                 "tools of this session reached {}, and do so now only where a call names it with --allow",
                 closed.join(", ")
             ));
         }
+    }
+
+    /// Whether tools reach everything, and commands have no walls.
+    pub fn is_unrestricted(&self) -> bool {
+        further_roots::hold_everything(&self.folders)
     }
 
     /// Whether it is of a call that ends with its one answer.
@@ -325,6 +337,23 @@ impl Conversation {
         }
         Ok(())
     }
+}
+
+/// The folders that a conversation opens beside the workspace, everything last among them where its owner says so.
+fn folders_of(app: &App, args: &ChatArgs) -> Result<Vec<FurtherRoot>, CommandError> {
+    let mut folders = named_folders(app, &args.allow)?;
+    if args.no_restrict {
+        if !app.workspace.folder.as_ref().is_some_and(|folder| folder.is_dir()) {
+            let hint = "name one with --workspace DIR";
+            return Err(CommandError::usage("--no-restrict needs a workspace", hint));
+        }
+        app.frontend.note(
+            "--no-restrict: tools reach every file that you can, but Drawloom's own; commands run without a sandbox, and \
+             each is asked",
+        );
+        folders.push(FurtherRoot::everything());
+    }
+    Ok(folders)
 }
 
 /// The folders that a call opens beside the workspace.

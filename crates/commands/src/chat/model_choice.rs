@@ -175,7 +175,8 @@ impl Conversation {
             Some(config) => Some(Arc::clone(&config.model)),
             None => self.find_model(app).await.ok(),
         };
-        tools::shown(app, self.agent(), self.session_type(), model.as_deref().map(Model::info))
+        let model = model.as_deref().map(Model::info);
+        tools::shown(app, self.agent(), self.session_type(), model, self.is_unrestricted())
     }
 
     /// With how much is thought: as was said here, else as the preset says, else the configuration.

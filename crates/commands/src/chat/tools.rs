@@ -150,7 +150,7 @@ fn further(app: &App, agent: &str, is_shown: Arc<IsShown>, names: &[String]) -> 
 }
 
 /// The tools that an agent may call, and the names of the others there are (`/tools`). `model` is the one that is asked,
-/// once it is known.
+/// once it is known; `is_unrestricted` says that commands have no walls.
 ///
 /// # Errors
 /// One that is configured cannot be read.
@@ -159,6 +159,7 @@ pub(super) fn shown(
     agent: &str,
     session: SessionType,
     model: Option<&ModelInfo>,
+    is_unrestricted: bool,
 ) -> Result<ToolsShown, CommandError> {
     let named = given(app, agent, session, model)?;
     let wrong = |why| CommandError::usage(why, "correct it in config.toml");
@@ -169,7 +170,7 @@ pub(super) fn shown(
     let facts = SessionFacts {
         kind: session,
         attendance: Attendance::Attended,
-        sandbox: if runs { sandbox_level() } else { SandboxLevel::None },
+        sandbox: if runs && !is_unrestricted { sandbox_level() } else { SandboxLevel::None },
         tainted: false,
         plan_mode: false,
         keeps_old_bytes: true,
@@ -274,9 +275,9 @@ pub(crate) fn scope(
             None
         }
     });
-    let further_root = |FurtherRoot { path, access }: &FurtherRoot| {
-        let opened = Root::open(path, &app.guard).map(|root| root.as_further(*access));
-        opened.map_err(|error| {
+    let closed = further_roots::closed(app.runtime.home.root());
+    let further_root = |further: &FurtherRoot| {
+        further.open(&app.guard, &closed).map_err(|error| {
             CommandError::usage(error.to_string(), "name a folder that is there with --allow")
         })
     };
@@ -325,7 +326,10 @@ fn commands(
         |why: String| CommandError::new("no_sandbox", 6, why, "`drawloom doctor` looks at the sandbox");
     let sandbox = Sandbox::of_this_program()
         .map_err(|error| no_sandbox(format!("this program cannot be its own sandbox: {error}")))?;
-    let report = sandbox.probe();
+    let mut report = sandbox.probe();
+    if further_roots::hold_everything(further) {
+        (report.level, report.missing) = (Level::None, vec!["--no-restrict lifts it".to_owned()]);
+    }
     let cache = home.dir(HomeDir::CheckpointCache).map_err(at_home)?;
     let records = |root: Option<&Path>| match (kind, root) {
         (SessionType::Private, _) => app.runtime.private_records(app.runtime.instance, root),
@@ -336,7 +340,7 @@ fn commands(
     let rules = walls::checkpoint_rules(home.root(), &app.settings.exec);
     let mut checkpoints = RootCheckpoints::default()
         .with(canonical(folder), Checkpoints::within(records(None)?, rules.clone()));
-    for root in further {
+    for root in further.iter().filter(|root| !root.is_everything()) {
         let of_root = Checkpoints::within(records(Some(&root.path))?, rules.clone());
         checkpoints = checkpoints.with(root.path.clone(), of_root);
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use ::tools::{FileContent, NOT_KEPT};
 use loom::Digest;
 use store::{FileChangeId, FileState};
+use text::terminal::one_line;
 use workspace::{FileKind, FileProblem, FileStamp, LinkPolicy, ReadRules, RelativePath, Root, StoreGuard};
 
 use super::path_changes::{PathChange, PathPlace, is_same};
@@ -220,7 +221,10 @@ impl Disk {
     }
 
     fn root(&self, path: &Path) -> Result<Root, String> {
-        Root::open(path, &self.guard).map_err(|error| error.to_string())
+        Root::open_again(path, &self.guard).map_err(|error| match error.problem {
+            FileProblem::Symlink => format!("a link stands where {} was", one_line(&path.to_string_lossy())),
+            _ => error.to_string(),
+        })
     }
 }
 

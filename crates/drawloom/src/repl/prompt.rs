@@ -19,6 +19,8 @@ pub(super) struct Standing {
     zone: Zone,
     /// Whether plan mode is on.
     plan: bool,
+    /// Whether tools reach everything.
+    unrestricted: bool,
 }
 
 impl Standing {
@@ -26,17 +28,23 @@ impl Standing {
     pub(super) async fn of(app: &App, conversation: &Conversation) -> Self {
         let zone = conversation.zone(app, &Asker::owner()).await.ok().flatten();
         let (session, plan) = (name_of(conversation), conversation.is_planning());
-        Self { session, zone: zone.unwrap_or(Zone::Green), plan }
+        let unrestricted = conversation.is_unrestricted();
+        Self { session, zone: zone.unwrap_or(Zone::Green), plan, unrestricted }
     }
 }
 
 impl Prompt for Standing {
     fn render_prompt_left(&self) -> Cow<'_, str> {
-        match (self.zone, self.plan) {
-            (Zone::Green, false) => Cow::Borrowed(&self.session),
-            (Zone::Green, true) => Cow::Owned(format!("{} (plan)", self.session)),
-            (zone, false) => Cow::Owned(format!("{} ({zone})", self.session)),
-            (zone, true) => Cow::Owned(format!("{} (plan, {zone})", self.session)),
+        let zone = (self.zone != Zone::Green).then(|| self.zone.to_string());
+        let said = [
+            self.unrestricted.then(|| "no restriction".to_owned()),
+            self.plan.then(|| "plan".to_owned()),
+            zone,
+        ];
+        let said: Vec<String> = said.into_iter().flatten().collect();
+        match said.is_empty() {
+            true => Cow::Borrowed(&self.session),
+            false => Cow::Owned(format!("{} ({})", self.session, said.join(", "))),
         }
     }
 
@@ -72,7 +80,7 @@ mod tests {
     #[test]
     fn a_full_window_and_plan_mode_stand_in_the_prompt() {
         let prompt = |zone, plan| {
-            let standing = Standing { session: "main".to_owned(), zone, plan };
+            let standing = Standing { session: "main".to_owned(), zone, plan, unrestricted: false };
             standing.render_prompt_left().into_owned()
         };
         assert_eq!(prompt(Zone::Green, false), "main");

@@ -48,7 +48,7 @@ fn recover_root(
     folders: &BTreeMap<PathBuf, KnownTexts>,
     told: &mut Vec<String>,
 ) -> Result<(), String> {
-    let root = Root::open(root, guard).map_err(|error| error.to_string())?;
+    let root = Root::open_again(root, guard).map_err(|error| error.to_string())?;
     let lock = WorkspaceLock::acquire(locks, root.id(), PATIENCE).map_err(|error| error.to_string())?;
     let documents = Documents::new(&root, &lock).map_err(|error| error.to_string())?;
     for (folder, known) in folders {

@@ -5,6 +5,7 @@
 //! paths that it changed are its own. A command that such a call runs to its end changes all that differs meanwhile: what was
 //! recorded when it began and ended is what the next look compares with. Whatever is changed before the first call of another turn is nobody's, as the owner works then.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loom::{Seq, ToolStatus, TreeId};
@@ -14,7 +15,8 @@ use workspace::RootAccess;
 
 use super::CommandScope;
 use super::changed_files::{
-    ChangedFiles, RecordedRoot, RootStates, holds_outside, outside_of, record_now, recording_from, write_down,
+    ChangedFiles, OtherChanges, RecordedRoot, RootStates, holds_outside, outside_of, record_now,
+    recording_from, write_down,
 };
 use crate::changes::{BytesOrigin, ChangeRecorder};
 use crate::checkpoint::{Checkpoint, CheckpointError, RootRecords};
@@ -36,6 +38,8 @@ struct Baseline {
     /// The turn that it was made in.
     turn: TurnName,
     records: RootStates,
+    /// Paths of what the walls hold that one of the commands was let to touch.
+    touches: Vec<PathBuf>,
     /// Whether a file from outside stood there since the first command began: one that runs may have read it.
     is_outside: bool,
 }
@@ -45,14 +49,23 @@ impl BackgroundChanges {
     ///
     /// # Errors
     /// It could not be recorded: nothing may begin.
-    pub(super) fn begin(&self, call: &CallScope<'_>, commands: &CommandScope) -> Result<(), String> {
+    pub(super) fn begin(
+        &self,
+        call: &CallScope<'_>,
+        commands: &CommandScope,
+        touches: &[PathBuf],
+    ) -> Result<(), String> {
         let mut baseline = self.locked();
         if baseline.is_none() {
-            let made = Baseline::made((call.scope, commands), turn_of(call), (false, call.cancel));
+            let made =
+                Baseline::made((call.scope, commands), turn_of(call), (false, call.cancel), Vec::new());
             *baseline =
                 Some(made.map_err(|why| {
                     format!("it was not run, as its workspace could not be recorded: {why}")
                 })?);
+        }
+        if let Some(baseline) = baseline.as_mut() {
+            baseline.touches.extend_from_slice(touches);
         }
         Ok(())
     }
@@ -113,13 +126,14 @@ impl BackgroundChanges {
             || before.is_outside
             || commands.checkpoints.of_roots(&scope.roots).into_iter().any(is_read_outside);
         // Bytes that nobody approved with the call, whatever it is.
-        let own = changes.own_paths();
+        let (own, touches) = (changes.own_paths(), before.touches.clone());
         let mut written = None;
         changes.beside(&mut || {
-            written = Some(write_down(&roots, &stands, (is_outside, BytesOrigin::Files), (changes, &own)));
+            let others = OtherChanges { own: &own, touches: &touches };
+            written = Some(write_down(&roots, &stands, (is_outside, BytesOrigin::Files), (changes, others)));
         });
         let (changed, after) = written?;
-        *baseline = runs.then(|| Baseline { turn, records: after, is_outside: changed.is_outside });
+        *baseline = runs.then(|| Baseline { turn, records: after, is_outside: changed.is_outside, touches });
         Some(changed)
     }
 
@@ -137,13 +151,14 @@ impl Baseline {
         (scope, commands): CommandPlace<'_>,
         turn: TurnName,
         (is_outside, cancel): (bool, &Cancel),
+        touches: Vec<PathBuf>,
     ) -> Result<Self, String> {
         let record = |of: RootRecords<'_>| {
             let record = of.checkpoints.record(of.root, None, cancel);
             record.map(|record| (of.root.path().to_owned(), record)).map_err(|error| error.to_string())
         };
         let records: Result<_, String> = writable(scope, commands).map(record).collect();
-        Ok(Self { turn, records: records?, is_outside })
+        Ok(Self { turn, records: records?, touches, is_outside })
     }
 
     /// The same of what stands there now, whoever changed it, while a command runs.
@@ -159,7 +174,7 @@ impl Baseline {
         }
         let is_outside =
             self.is_outside || self.records.iter().any(|(_, record)| !outside_of(record, changes).is_empty());
-        let made = Self::made(place, turn, (is_outside, &Cancel::never()));
+        let made = Self::made(place, turn, (is_outside, &Cancel::never()), self.touches.clone());
         made.inspect_err(|why| tracing::warn!(why, "what commands in the background change is not recorded"))
             .ok()
     }
@@ -179,14 +194,14 @@ fn writable<'c>(scope: &'c ToolScope, commands: &'c CommandScope) -> impl Iterat
 }
 
 /// Runs a command of a call to its end and writes down what changed meanwhile; `is_outside` says that something from outside
-/// goes into that anyhow. What commands in the background changed until it begins is written down before. It blocks.
+/// goes into that anyhow, and it may change what it `touches` of what the walls hold. What commands in the background changed until it begins is written down before. It blocks.
 ///
 /// # Errors
 /// What stands there could not be recorded: nothing was run.
 pub(crate) fn recording_beside<T>(
     call: &CallScope<'_>,
     commands: &CommandScope,
-    is_outside: bool,
+    (is_outside, touches): (bool, &[PathBuf]),
     run: impl FnOnce() -> T,
 ) -> Result<(T, ChangedFiles), String> {
     let background = &commands.background_changes;
@@ -199,7 +214,7 @@ pub(crate) fn recording_beside<T>(
     };
     let roots = commands.checkpoints.of_roots(&call.scope.roots);
     let recorder = (call.changes, call.cancel, is_outside);
-    let (ran, changed, stands) = recording_from(&roots, recorder, begins, run)?;
+    let (ran, changed, stands) = recording_from(&roots, recorder, touches, begins, run)?;
     background.follow(stands, changed.is_outside);
     Ok((ran, changed))
 }

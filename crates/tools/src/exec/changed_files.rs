@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use loom::Digest;
 use model::Cancel;
-use workspace::{RelativePath, Root, RootAccess, StoreGuard};
+use workspace::{RelativePath, Root, RootAccess, StoreGuard, protected};
 
 use crate::changes::{
     BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, line_name, lines_between,
 };
 use crate::checkpoint::{
-    Checkpoint, CheckpointError, Checkpoints, CommandChange, Differences, RootCheckpoints, RootRecords, StoodState,
+    Checkpoint, CheckpointError, Checkpoints, CommandChange, Differences, RootCheckpoints, RootRecords,
+    StoodState,
 };
 use crate::tool::CallScope;
 
@@ -63,14 +64,16 @@ pub fn recording<T>(
     recorder: (&dyn ChangeRecorder, &Cancel, bool),
     run: impl FnOnce() -> T,
 ) -> Result<(T, ChangedFiles), String> {
-    let (ran, changed, _) = recording_from(roots, recorder, |_| (), run)?;
+    let (ran, changed, _) = recording_from(roots, recorder, &[], |_| (), run)?;
     Ok((ran, changed))
 }
 
-/// The same; `begins` sees what stood there before, and what stands there after is returned, too.
+/// The same; `begins` sees what stood there before, and what stands there after is returned, too. What the walls hold is
+/// changed at the paths that it `touches` alone.
 pub(super) fn recording_from<T>(
     roots: &[RootRecords<'_>],
     (recorder, cancel, is_outside): (&dyn ChangeRecorder, &Cancel, bool),
+    touches: &[PathBuf],
     begins: impl FnOnce(&[RecordedRoot<'_>]),
     run: impl FnOnce() -> T,
 ) -> Result<(T, ChangedFiles, RootStates), String> {
@@ -96,8 +99,9 @@ pub(super) fn recording_from<T>(
     let read_only = roots.iter().filter(|of| of.root.access() == RootAccess::ReadOnly);
     let is_outside =
         read_only.fold(is_outside, |is, of| is || holds_outside(*of, recorder, &Cancel::never()));
+    let others = OtherChanges { own: &OwnPaths::new(), touches };
     let (changed, after) =
-        write_down(&before, record_now, (is_outside, BytesOrigin::Call), (recorder, &OwnPaths::new()));
+        write_down(&before, record_now, (is_outside, BytesOrigin::Call), (recorder, others));
     // Nobody comes back for it.
     before.iter().for_each(|(of, _)| of.checkpoints.finish(&name));
     Ok((ran, changed, after))
@@ -151,6 +155,28 @@ pub fn comparing<T>(
 
 /// A writable root and what stood there before.
 pub(super) type RecordedRoot<'r> = (RootRecords<'r>, Arc<Checkpoint>);
+
+/// Tells what else changed from what a command changed.
+#[derive(Clone, Copy)]
+pub(super) struct OtherChanges<'o> {
+    /// Paths that the call itself changed, by their roots.
+    pub(super) own: &'o OwnPaths,
+    /// Paths that commands were let to touch of what the walls hold.
+    pub(super) touches: &'o [PathBuf],
+}
+
+impl OtherChanges<'_> {
+    fn hold(self, root: &Path, path: &Path) -> bool {
+        let is_touched = || self.touches.iter().any(|touched| root.join(path).starts_with(touched));
+        self.own.contains(&(root.to_owned(), path.to_owned())) || is_held(path) && !is_touched()
+    }
+}
+
+/// Whether the walls hold a path: no command changes it, and what one made there the walls take away. To bring that back
+/// is to lead around them.
+fn is_held(path: &Path) -> bool {
+    path.ancestors().any(protected::is_mounted)
+}
 
 /// Roots and what stands there.
 pub(super) type RootStates = Vec<(PathBuf, Arc<Checkpoint>)>;
@@ -218,12 +244,12 @@ pub(crate) fn note_outside(call: &CallScope<'_>, checkpoints: &RootCheckpoints) 
 }
 
 /// Asks what stands beneath the roots after and writes down what differs, and where its bytes come from unless from outside.
-/// Returns the new records, too; the old one of a root whose changes could not be kept. Some paths are excepted.
+/// Returns the new records, too; the old one of a root whose changes could not be kept.
 pub(super) fn write_down(
     roots: &[RecordedRoot<'_>],
     stands: impl Fn(RootRecords<'_>) -> Result<Arc<Checkpoint>, CheckpointError>,
     (is_outside, origin): (bool, BytesOrigin),
-    (recorder, except): (&dyn ChangeRecorder, &OwnPaths),
+    (recorder, others): (&dyn ChangeRecorder, OtherChanges<'_>),
 ) -> (ChangedFiles, RootStates) {
     let mut told = ChangedFiles { is_outside, ..ChangedFiles::default() };
     let mut outside = BTreeSet::new();
@@ -251,7 +277,7 @@ pub(super) fn write_down(
         told.notes.push(format!("this result is from outside, as these files are: {}", named(&outside)));
     }
     for (of, before, after) in records {
-        let is_kept = write_down_root(*of, (before, &after), (origin, (recorder, except)), &mut told);
+        let is_kept = write_down_root(*of, (before, &after), (origin, (recorder, others)), &mut told);
         new.push((of.root.path().to_owned(), if is_kept { after } else { Arc::clone(before) }));
     }
     (told, new)
@@ -261,16 +287,13 @@ pub(super) fn write_down(
 fn write_down_root(
     of: RootRecords<'_>,
     (before, after): (&Checkpoint, &Checkpoint),
-    (origin, (recorder, except)): (BytesOrigin, (&dyn ChangeRecorder, &OwnPaths)),
+    (origin, (recorder, others)): (BytesOrigin, (&dyn ChangeRecorder, OtherChanges<'_>)),
     told: &mut ChangedFiles,
 ) -> bool {
     let mut differences = Differences::between(before, after, None);
-    if !except.is_empty() {
-        let is_other =
-            |path: &RelativePath| !except.contains(&(of.root.path().to_owned(), path.as_path().to_owned()));
-        differences.changes.retain(|change| is_other(&change.path));
-        differences.not_kept.retain(is_other);
-    }
+    let is_its = |path: &RelativePath| !others.hold(of.root.path(), path.as_path());
+    differences.changes.retain(|change| is_its(&change.path));
+    differences.not_kept.retain(is_its);
     let origin = if told.is_outside { BytesOrigin::Outside } else { origin };
     let kept = keep(of.root, (before, after), (&differences.changes, origin), recorder);
     let is_kept = kept.is_ok();
@@ -318,7 +341,7 @@ pub fn recover_command(
     let mut is_outside = false;
     let mut failed = None;
     for (checkpoints, root, before) in Checkpoints::unfinished(all, &name) {
-        let recorded = Root::open(&root, guard).map_err(|error| error.to_string()).and_then(|root| {
+        let recorded = Root::open_again(&root, guard).map_err(|error| error.to_string()).and_then(|root| {
             let after = checkpoints.record(&root, None, &Cancel::never());
             after.map(|after| (root, after)).map_err(|error| error.to_string())
         });
@@ -335,7 +358,10 @@ pub fn recover_command(
     }
     let mut count = 0;
     for (checkpoints, root, before, after) in roots {
-        let differences = Differences::between(&before, &after, checkpoints.lived_until(&name));
+        let mut differences = Differences::between(&before, &after, checkpoints.lived_until(&name));
+        // The walls take it away.
+        let is_new = |change: &CommandChange| change.before == StoodState::Absent;
+        differences.changes.retain(|change| !(is_new(change) && is_held(change.path.as_path())));
         let origin = if is_outside { BytesOrigin::Outside } else { BytesOrigin::Call };
         keep(&root, (&before, &after), (&differences.changes, origin), recorder)?;
         checkpoints.finish(&name);

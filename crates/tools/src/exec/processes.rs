@@ -230,7 +230,7 @@ pub(super) fn start(
 ) -> Result<String, String> {
     let (arguments, request, network) = command;
     if !call.plan_mode {
-        commands.background_changes.begin(call, commands)?;
+        commands.background_changes.begin(call, commands, &run.walls.touches)?;
     }
     let mut processes = locked(&commands.processes.all);
     let bounds = commands.processes.bounds;

@@ -12,7 +12,7 @@ use model::Cancel;
 use policy::Policy;
 use rustix::fs::{CWD, Mode, RenameFlags, mkfifoat, renameat_with};
 use serde_json::{Value, json};
-use workspace::AllowedRoots;
+use workspace::{AllowedRoots, FurtherRoot};
 
 use super::fixture::{Fixture, place};
 use crate::{ChangeRecorder, PlannedChange};
@@ -35,7 +35,7 @@ fn openings(path: &str) -> Vec<(&'static str, Value)> {
 #[test]
 fn files_3_12_pipes_sockets_and_devices_are_named_and_not_waited_for() {
     let fixture = Fixture::in_roots(Policy::default(), |root, guard| {
-        AllowedRoots::unrestricted(vec![root], guard).unwrap()
+        AllowedRoots::within(vec![root, FurtherRoot::everything().open(guard, &[]).unwrap()])
     });
     fs::create_dir(fixture.path("d")).unwrap();
     fixture.put("d/a", "a\n");

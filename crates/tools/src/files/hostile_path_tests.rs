@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, symlink};
 
 use policy::Policy;
 use serde_json::{Value, json};
-use workspace::{AllowedRoots, Root};
+use workspace::{AllowedRoots, FurtherRoot, Root};
 
 use super::fixture::Fixture;
 
@@ -237,7 +237,7 @@ fn files_3_11_and_4_4_nothing_is_lost_between_two_file_systems() {
 #[test]
 fn files_3_20_links_of_proc_to_what_a_process_has_open_are_not_followed() {
     let fixture = Fixture::in_roots(Policy::default(), |root, guard| {
-        AllowedRoots::unrestricted(vec![root], guard).unwrap()
+        AllowedRoots::within(vec![root, FurtherRoot::everything().open(guard, &[]).unwrap()])
     });
     let secret = fixture.temp.path().join("secret");
     fs::write(&secret, OUTSIDE).unwrap();

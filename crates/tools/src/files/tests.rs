@@ -8,7 +8,7 @@ use model::Cancel;
 use policy::{Policy, SessionType};
 use serde_json::{Value, json};
 use text::mask::{Masker, Secret};
-use workspace::{AllowedRoots, Root, StoreGuard};
+use workspace::{AllowedRoots, FurtherRoot, Root, StoreGuard};
 
 use super::fixture::{Fixture, place};
 use crate::{
@@ -285,7 +285,8 @@ fn f6_f7_without_the_restriction_absolute_paths_resolve_and_without_a_workspace_
     fs::write(outside.path().join("there.txt"), "there\n").unwrap();
     let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
     let mut open = scope(folder.path(), Vec::new(), &[]);
-    open.roots = AllowedRoots::unrestricted(vec![root], &StoreGuard::new()).unwrap();
+    open.roots =
+        AllowedRoots::within(vec![root, FurtherRoot::everything().open(&StoreGuard::new(), &[]).unwrap()]);
     let open = ToolRegistry::new(open, Vec::new(), &ToolRegistry::names()).unwrap();
     let there = outside.path().join("there.txt").canonicalize().unwrap();
     let call = open.check("read", &json!({"path": there})).ok().unwrap();

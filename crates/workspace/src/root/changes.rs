@@ -14,7 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{LinkPolicy, Root, RootAccess, reopen};
+use super::{LinkPolicy, Root, RootAccess, path_of, reopen};
 use crate::descriptor::descriptor_path;
 use crate::error::{FileError, FileKind, FileProblem};
 use crate::identity::FileId;
@@ -148,6 +148,13 @@ impl Root {
         let folder = self.folder(&parent)?;
         if self.guard().claims(folder.as_fd(), &name) {
             return Err(FileProblem::StoreFile);
+        }
+        // What holds a closed folder stays where it is, too.
+        if !self.closed.is_empty() {
+            let stands = path_of(&folder)?.join(&name);
+            if self.closed.iter().any(|closed| closed.starts_with(&stands) || stands.starts_with(closed)) {
+                return Err(FileProblem::Closed);
+            }
         }
         Ok((folder, name))
     }

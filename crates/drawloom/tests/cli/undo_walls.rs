@@ -1,0 +1,84 @@
+//! What is given back leads around no wall: not out of a root by a link that stands where it was, and not to a protected file that the walls took
+//! away.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Child;
+
+use serde_json::{Value, json};
+
+use crate::exec::{exec, world};
+use crate::tools::calls;
+use crate::world::{Run, World, piped, text};
+
+#[test]
+fn a_link_where_the_folder_was_leads_nowhere() {
+    let world = world(&[
+        calls(&json!([exec("echo evil > keys")])),
+        json!({"text": "Done."}),
+        calls(&json!([exec("rm keys")])),
+        json!({"text": "Done."}),
+    ]);
+    let (project, other) = (world.path("project"), world.path("user"));
+    let sub = project.join("src");
+    let say = |text: &str| world.run(&["--workspace", sub.to_str().unwrap(), "chat", "-m", text]);
+    assert_eq!((say("Make it.").code, say("Remove it.").code), (Some(0), Some(0)));
+    let (_, trees) = world.json(&["tree", "list"]);
+    let tree = trees["trees"][0]["tree"].as_str().unwrap().to_owned();
+    fs::rename(&sub, project.join("moved")).unwrap();
+    symlink(&other, &sub).unwrap();
+    for arguments in [
+        &["tree", "undo", &tree, "--files"][..],
+        &["--workspace", sub.to_str().unwrap(), "files", "restore", "keys", "--yes"],
+        &["--workspace", sub.to_str().unwrap(), "chat", "-m", "/undo --files"],
+    ] {
+        let run = world.run(arguments);
+        assert!(!other.join("keys").exists(), "{arguments:?}: {run:?}");
+    }
+    let run = world.run(&["tree", "undo", &tree, "--files"]);
+    assert!(format!("{}{}", run.out, run.err).contains("a link stands where"), "{run:?}");
+    // The control: the folder itself is given back to.
+    fs::remove_file(&sub).unwrap();
+    fs::rename(project.join("moved"), &sub).unwrap();
+    let run = world.run(&["tree", "undo", &tree, "--files"]);
+    assert!(sub.join("keys").exists(), "{run:?}");
+}
+
+/// A conversation of its own that goes on beside others.
+fn begins(world: &World, session: &str, call: Value) -> Child {
+    let lines = world.home().join(format!("{session}.jsonl"));
+    world.write(
+        &format!("{session}.jsonl"),
+        &format!("{}\n{}\n", calls(&json!([call])), json!({"text": "Done."})),
+    );
+    let model = format!("script:{}", lines.to_str().unwrap());
+    let project = text(&world.path("project"));
+    let arguments =
+        ["--workspace", &project, "--model", &model, "chat", "--session", session, "-m", "Do it."];
+    piped(&mut world.command(&arguments))
+}
+
+#[test]
+fn what_the_walls_took_away_beside_another_command_stays_away() {
+    let world = world(&[]);
+    let project = world.path("project");
+    // The first makes a protected file, the second sees it, and sees it go.
+    let one = begins(&world, "one", exec("echo evil > .envrc; touch made; until [ -e seen ]; do :; done"));
+    let two = begins(
+        &world,
+        "two",
+        exec(
+            "until [ -e made ]; do :; done; ls -A; touch seen; until [ ! -e .envrc ]; do :; done; echo two > two",
+        ),
+    );
+    let one: Run = one.wait_with_output().unwrap().into();
+    let two: Run = two.wait_with_output().unwrap().into();
+    assert_eq!((one.code, two.code), (Some(0), Some(0)), "{one:?} {two:?}");
+    assert!(!project.join(".envrc").exists() && project.join("two").exists(), "{one:?} {two:?}");
+    for session in ["two", "one", "two", "one"] {
+        let project = text(&world.path("project"));
+        world.run(&["--workspace", &project, "chat", "--session", session, "-m", "/undo --files"]);
+        assert!(!world.path("project/.envrc").exists(), "{session}");
+    }
+    assert!(!project.join("two").exists());
+}
