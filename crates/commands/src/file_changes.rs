@@ -32,7 +32,7 @@ use crate::rights::Asker;
 pub(crate) use changed_lines::changed_by;
 pub(crate) use command::{command, step};
 use differences::differences;
-use disk::{Disk, Found};
+use disk::{Disk, Found, leads_to};
 use path_changes::{PathChange, by_path, links_over_folders};
 pub(crate) use redo::redo;
 pub(crate) use restore::{Restoration, restore};
@@ -182,10 +182,21 @@ async fn examine(
     paths: Vec<PathChange>,
 ) -> Result<Vec<(PathChange, Result<Found, String>)>, CommandError> {
     let disk = disk(app)?;
+    let is_attended = app.frontend.is_attended();
     let examine = move || {
         let links = links_over_folders(&paths);
+        let places = if is_attended { BTreeMap::new() } else { disk.places(&paths) };
         let examine = |path: PathChange| {
-            let examined = disk.examine(&path, &links);
+            let mut examined = disk.examine(&path, &links);
+            if let Ok(found) = &examined
+                && !found.is_back
+                && found.target != FileState::Absent
+                && places.get(&path.root).is_some_and(|places| leads_to(places, &path.path))
+            {
+                examined = Err("git takes it for something that it runs or reads as configuration: it is given back at a \
+                                terminal, where what it is is seen before"
+                    .to_owned());
+            }
             (path, examined)
         };
         paths.into_iter().map(examine).collect()

@@ -45,6 +45,8 @@ pub trait Frontend: Send + Sync {
     fn awaits(&self, _model: &str, _tokens: RequestTokens) {}
     /// The model has read so many tokens of the request.
     fn reading(&self, _done: u64, _total: u64) {}
+    /// A tool runs.
+    fn runs(&self, _tool: &str) {}
     /// An answer is there, or the tokens of a request that is not sent.
     fn arrived(&self) {}
     /// New text of a node that is being written.
@@ -181,6 +183,8 @@ pub(crate) struct Progress {
     bytes: HashMap<NodeId, u64>,
     /// Requests without an answer: the nodes it becomes, the model, and the tokens that were sent.
     awaited: Vec<(Vec<NodeId>, String, RequestTokens)>,
+    /// Calls without a result: the answer, which of its calls, and the tool.
+    calls: Vec<((NodeId, u32), String)>,
 }
 
 impl Progress {
@@ -248,19 +252,28 @@ impl Shown {
                 }
             }
             SessionEvent::Finished { .. } => {
-                self.progress().awaited.clear();
+                {
+                    let mut progress = self.progress();
+                    progress.awaited.clear();
+                    progress.calls.clear();
+                }
                 self.frontend.arrived();
             }
             SessionEvent::Notice { text } => self.frontend.note(text),
-            SessionEvent::Call { tool, arguments, .. } => {
+            SessionEvent::Call { answer, number, tool, arguments, .. } => {
+                self.progress().calls.push(((*answer, *number), tool.clone()));
                 let plan = serde_json::from_str(arguments).ok().and_then(|given| Plan::of_call(tool, &given));
                 if let Some(plan) = plan {
                     return self.frontend.note(&format!("plan: {}", plan.in_short()));
                 }
                 call_lines(tool, arguments).iter().for_each(|line| self.frontend.note(line));
+                self.runs();
             }
-            SessionEvent::Result { lines, .. } => {
+            SessionEvent::Result { answer, number, lines, .. } => {
+                self.progress().calls.retain(|(call, _)| *call != (*answer, *number));
+                self.frontend.arrived();
                 lines.iter().for_each(|line| self.frontend.note(&format!("  {}", explicit(line))));
+                self.runs();
             }
             SessionEvent::Delta { .. } | SessionEvent::Thinking { .. } if !self.streams => {}
             SessionEvent::Delta { node, offset, text } => {
@@ -277,8 +290,17 @@ impl Shown {
             SessionEvent::Answered { question, decision, word, by, reason } => {
                 let (word, reason) = (word.as_deref(), reason.as_deref());
                 self.frontend.answered(*question, &GivenAnswer { decision: *decision, word, by, reason });
+                self.runs();
             }
             _ => {}
+        }
+    }
+
+    /// Shows which tool runs, if one does.
+    fn runs(&self) {
+        let running = self.progress().calls.first().map(|(_, tool)| tool.clone());
+        if let Some(tool) = running {
+            self.frontend.runs(&tool);
         }
     }
 

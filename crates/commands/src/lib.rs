@@ -30,7 +30,7 @@ mod profile;
 pub mod results;
 pub mod rights;
 pub mod settings;
-mod shell;
+pub mod shell;
 pub mod slash;
 pub mod table;
 pub mod thinking;

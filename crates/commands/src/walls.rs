@@ -49,9 +49,11 @@ pub fn of_workspace(
     walls.private = vec![home.to_owned()];
     walls.dependency_folders.clone_from(&settings.dependency_folders);
     let user_home = user_home();
-    if let Some(Err(error)) =
-        user_home.as_ref().map(|home| GitIdentity::of_owner(home, folder).write_to(&own))
-    {
+    let identity = |home: &PathBuf| {
+        let identity = GitIdentity::of_owner(home, folder);
+        identity.write_to(&own, &identity.excludes(home))
+    };
+    if let Some(Err(error)) = user_home.as_ref().map(identity) {
         tracing::warn!(%error, "commands do not know who commits");
     }
     walls.owner_home.clone_from(&user_home);

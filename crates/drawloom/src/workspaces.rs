@@ -7,6 +7,7 @@ use std::path::Path;
 
 use commands::CommandError;
 use commands::app::Workspace;
+use commands::shell::quoted;
 use commands::workspaces::{InspectedFolder, answer_about, answered, difference, keep};
 use loom::Millis;
 use store::{Principal, Store, StoreError};
@@ -93,8 +94,11 @@ impl WorkspaceLoading<'_> {
         }
         let shown = one_line(&git_top.to_string_lossy()).into_owned();
         let notice = || {
-            let how = "`--workspace .` works in the folder you are in, and `drawloom workspace trust .` makes it found";
-            self.person.notice(&format!("nothing is read from the git repository {shown}: {how}"));
+            let trust = format!("drawloom workspace trust {}", quoted(&git_top.to_string_lossy()));
+            self.person.notice(&format!(
+                "nothing is read from the git repository {shown}: `--workspace .` works in the folder you are in, and \
+                 `{trust}` makes the repository found"
+            ));
         };
         if !offers {
             notice();

@@ -126,7 +126,7 @@ pub const TABLE: &[Row] = &[
         Never,
         |call, _| call.written().any(|path| protection(path) == Some(Protection::Never)),
         "folders of git (`.git`, and any that it takes for one), `.drawloom` and recorded observations are never written by \
-         a tool: run git for its own files",
+         a tool: git changes its own files, and its configuration and hooks are the owner's",
     ),
     Row::new(
         RowId::ReadOnlyRoot,

@@ -119,7 +119,9 @@ impl CommandTool {
         let run = || run_with_input(&opened.session, run, self.given(&input), call.cancel);
         let (outcome, changed) = recording_beside(call, commands, (is_outside, &[]), run)?;
         call.from_outside.set(call.from_outside.get() || changed.is_outside);
-        self.result(scope, commands, (&outcome?, &opened), changed.told_changes())
+        let mut outcome = outcome?;
+        opened.correct(&mut outcome);
+        self.result(scope, commands, (&outcome, &opened), changed.told_changes())
     }
 
     /// What it reads, and how long it may leave that unread: as long as it may run.
@@ -136,7 +138,7 @@ impl CommandTool {
         changed: Option<String>,
     ) -> Result<String, String> {
         let files = changed.map(|changed| format!("\n[files]\n{changed}")).unwrap_or_default();
-        let notes = report::notes(outcome, &commands.report).map(|notes| format!("\n{notes}"));
+        let notes = report::notes(outcome, &commands.report).map(|notes| format!("\n[notes]\n{notes}"));
         let reached = opened.told().map(|told| format!("\n{told}")).unwrap_or_default();
         let more = files.clone() + &notes.unwrap_or_default() + &reached;
         let told = || report::told(scope, outcome, &commands.report, None) + &files + &reached;

@@ -4,6 +4,7 @@
 
 mod background_changes;
 mod changed_files;
+mod held;
 mod masked_output;
 mod network;
 mod processes;
@@ -23,7 +24,7 @@ use serde::Deserialize;
 use text::terminal::{explicit, one_line};
 use workspace::protected::{self, ProtectionMatch};
 use workspace::trust::is_instructions;
-use workspace::{FileKind, LinkPolicy, RootedPath};
+use workspace::{FileKind, FileProblem, LinkPolicy, RootedPath};
 
 use crate::changes::ChangeRecorder;
 use crate::checkpoint::RootCheckpoints;
@@ -239,7 +240,8 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     call.meets_commands(commands);
     call.from_outside.set(call.from_outside.get() || changed.is_outside);
     match outcome {
-        Ok(outcome) => {
+        Ok(mut outcome) => {
+            opened.correct(&mut outcome);
             // The model reads a new text of instructions once it was accepted.
             touched.difference().iter().for_each(|difference| call.changes.show(difference));
             let told = report::told(scope, &outcome, &commands.report, Some(&changed));
@@ -273,7 +275,12 @@ fn touched_path(scope: &ToolScope, touched: &str) -> Result<PathBuf, String> {
     if at.root.access() == RootAccess::ReadOnly {
         return Err(format!("{touched} lies in a folder that is open for reading only"));
     }
-    let found = at.root.stat(&at.path, LinkPolicy::Refuse).map_err(|error| error.to_string())?;
+    let found = at.root.stat(&at.path, LinkPolicy::Refuse).map_err(|error| match error.problem {
+        FileProblem::NotFound => {
+            format!("{touched} is not there: the tool write makes it, once its owner saw it")
+        }
+        _ => error.to_string(),
+    })?;
     if found.kind == FileKind::Symlink {
         return Err(format!("{touched} is a link: name in touches the file that it leads to"));
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use workspace::{ReadRules, RelativePath, Root};
+use workspace::{GitIdentity, ReadRules, RelativePath, Root};
 
 /// Bytes of a `.gitignore` that is read.
 const IGNORE_BYTES: u64 = 1 << 20;
@@ -12,6 +12,9 @@ const IGNORE_BYTES: u64 = 1 << 20;
 pub(crate) struct Ignores<'r> {
     root: &'r Root,
     files: Vec<Gitignore>,
+    /// Those that stand outside of the root and hold for it, for absolute paths: the owner's own, and those of a larger
+    /// repository, its top first.
+    around: Vec<Gitignore>,
     /// Whether nothing is ignored.
     is_off: bool,
 }
@@ -19,12 +22,12 @@ pub(crate) struct Ignores<'r> {
 impl<'r> Ignores<'r> {
     /// Nothing is ignored.
     pub(crate) const fn none(root: &'r Root) -> Self {
-        Self { root, files: Vec::new(), is_off: true }
+        Self { root, files: Vec::new(), around: Vec::new(), is_off: true }
     }
 
     /// The ignore files of the folders above one.
     pub(crate) fn above(root: &'r Root, folder: &Path) -> Self {
-        let mut ignores = Self { root, files: Vec::new(), is_off: false };
+        let mut ignores = Self { root, files: Vec::new(), around: around(root.path()), is_off: false };
         let mut above: Vec<PathBuf> = folder.ancestors().skip(1).map(Path::to_owned).collect();
         above.reverse();
         above.iter().for_each(|folder| ignores.enter(folder));
@@ -57,11 +60,7 @@ impl<'r> Ignores<'r> {
             let Ok(path) = RelativePath::parse(&shown(&folder.join(name))) else { continue };
             let Ok(read) = self.root.read(&path, &ReadRules::at_most(IGNORE_BYTES)) else { continue };
             is_there = true;
-            let text = String::from_utf8_lossy(&read.bytes);
-            for line in text.strip_prefix('\u{feff}').unwrap_or(&text).lines() {
-                // A line that git would not understand says nothing.
-                builder.add_line(None, &literal_braces(line)).ok();
-            }
+            add_lines(&mut builder, &read.bytes);
         }
         self.files.extend(is_there.then(|| builder.build().ok()).flatten());
     }
@@ -70,7 +69,56 @@ impl<'r> Ignores<'r> {
         // The nearest file that says something decides.
         let said =
             self.files.iter().rev().map(|file| file.matched(path, is_folder)).find(|said| !said.is_none());
-        said.is_some_and(|said| said.is_ignore())
+        if let Some(said) = said {
+            return said.is_ignore();
+        }
+        if self.around.is_empty() {
+            return false;
+        }
+        let path = self.root.path().join(path);
+        let mut said = self.around.iter().rev().map(|file| file.matched(&path, is_folder));
+        said.find(|said| !said.is_none()).is_some_and(|said| said.is_ignore())
+    }
+}
+
+/// The ignore files that hold for a folder and stand outside of it.
+fn around(folder: &Path) -> Vec<Gitignore> {
+    let has_git = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
+    let Some(top) = folder.ancestors().find(has_git) else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut add = |folder: &Path, bytes: &[u8]| {
+        if !bytes.is_empty() {
+            let mut builder = GitignoreBuilder::new(folder);
+            add_lines(&mut builder, bytes);
+            found.extend(builder.build().ok());
+        }
+    };
+    if let Some(home) = std::env::home_dir() {
+        add(top, &GitIdentity::of_owner(&home, folder).excludes(&home));
+    }
+    let mut above: Vec<&Path> =
+        folder.ancestors().skip(1).take_while(|above| above.starts_with(top)).collect();
+    above.reverse();
+    if !above.is_empty() {
+        add(top, &read(&top.join(".git/info/exclude")));
+    }
+    for folder in above {
+        add(folder, &read(&folder.join(".gitignore")));
+    }
+    found
+}
+
+/// The bytes of an ignore file; none of what is no file, too large or not there.
+fn read(path: &Path) -> Vec<u8> {
+    let is_read = path.metadata().is_ok_and(|found| found.is_file() && found.len() <= IGNORE_BYTES);
+    if is_read { std::fs::read(path).unwrap_or_default() } else { Vec::new() }
+}
+
+fn add_lines(builder: &mut GitignoreBuilder, bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for line in text.strip_prefix('\u{feff}').unwrap_or(&text).lines() {
+        // A line that git would not understand says nothing.
+        builder.add_line(None, &literal_braces(line)).ok();
     }
 }
 

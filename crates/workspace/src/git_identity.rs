@@ -1,7 +1,9 @@
-//! Identity of the owner in commits, for the git of their commands (git-config(1)): `user.name` and `user.email` and nothing
-//! else, as whatever else a configuration has may run programs.
+//! What of the owner's configuration goes along to the git of their commands (git-config(1)): who commits, what is ignored, and
+//! filters, without which a commit would hold other bytes than the owner's. Nothing else, as it may run programs or
+//! lead elsewhere.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,14 +20,22 @@ const FILES: usize = 100;
 const LARGEST: u64 = 1 << 20;
 /// The beginning of what is written.
 const WRITTEN: &str = "# As the owner's own configuration has it.\n";
+/// File of a `HOME` of commands with what the owner's git ignores.
+const EXCLUDES: &str = ".gitignore_of_owner";
+/// Keys of a filter (gitattributes(5)).
+const FILTER_KEYS: [&str; 4] = ["clean", "smudge", "process", "required"];
 /// Bytes of a value that is taken.
 const LONGEST: usize = 1_000;
 
-/// Who commits.
+/// Who commits, and what git makes of files before it keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GitIdentity {
     pub name: Option<String>,
     pub email: Option<String>,
+    /// File that says what git ignores in every repository.
+    pub excludes_file: Option<PathBuf>,
+    /// Filters: name, key and value. What they name is run by git, behind the walls of a command as all that it runs.
+    pub filters: BTreeMap<(String, String), String>,
 }
 
 impl GitIdentity {
@@ -50,6 +60,15 @@ impl GitIdentity {
         if around.is_unsure.get() { Self::default() } else { identity }
     }
 
+    /// What git ignores in every repository of the owner's: the file that is configured, else the one in its usual place.
+    /// Nothing where there is none.
+    pub fn excludes(&self, home: &Path) -> Vec<u8> {
+        let path = self.excludes_file.clone().unwrap_or_else(|| home.join(".config/git/ignore"));
+        // A pipe would never end.
+        let is_file = std::fs::metadata(&path).is_ok_and(|found| found.is_file());
+        if is_file { read_beginning(&path, LARGEST).unwrap_or_default() } else { Vec::new() }
+    }
+
     fn read(&mut self, file: &Path, around: &Surroundings<'_>, includes: usize) {
         let size = std::fs::metadata(file).map_or(0, |found| found.len());
         if around.files.get() == 0 || around.bytes.get() < size {
@@ -63,6 +82,14 @@ impl GitIdentity {
             match (section.as_str(), subsection, key.as_str()) {
                 ("user", None, "name") => self.name = usable(value),
                 ("user", None, "email") => self.email = usable(value),
+                ("core", None, "excludesfile") => {
+                    self.excludes_file = usable(value).map(|path| around.named(path.as_bytes(), file));
+                }
+                ("filter", Some(filter), key) if FILTER_KEYS.contains(&key) => {
+                    if let (Some(filter), Some(value)) = (usable(filter), usable(value)) {
+                        self.filters.insert((filter, key.to_owned()), value);
+                    }
+                }
                 ("include", None, "path") if includes > 0 => {
                     self.read(&around.named(value, file), around, includes - 1);
                 }
@@ -83,22 +110,23 @@ impl GitIdentity {
         }
     }
 
-    /// Writes it as the configuration of a `HOME` of commands, below that of any repository. One that says more than who
-    /// commits is left as it is. Where nobody commits, what was written before is removed.
+    /// Writes it as the configuration of a `HOME` of commands, below that of any repository, with what is ignored. One that
+    /// says more than this does is left as it is. Where it says nothing, what was written before is removed.
     ///
     /// # Errors
     /// When the folder cannot be written.
-    pub fn write_to(&self, home: &Path) -> io::Result<()> {
-        let text = self.configuration();
-        let path = home.join(".gitconfig");
-        // What is no file was made by a command, and would keep git from beginning.
-        match std::fs::symlink_metadata(&path) {
-            Ok(found) if found.is_dir() => std::fs::remove_dir_all(&path)?,
-            Ok(found) if !found.is_file() => std::fs::remove_file(&path)?,
-            _ => {}
+    pub fn write_to(&self, home: &Path, excludes: &[u8]) -> io::Result<()> {
+        let of_commands = home.join(EXCLUDES);
+        make_way(&of_commands)?;
+        match excludes {
+            [] => drop(std::fs::remove_file(&of_commands)),
+            excludes => replace_small_file(&of_commands, excludes)?,
         }
+        let text = self.configuration(!excludes.is_empty());
+        let path = home.join(".gitconfig");
+        make_way(&path)?;
         match read_beginning(&path, LARGEST) {
-            Ok(found) if found == text.as_bytes() || !says_only_who(&found) => return Ok(()),
+            Ok(found) if found == text.as_bytes() || !says_only_this(&found) => return Ok(()),
             Ok(found) if text.is_empty() => {
                 let is_ours = found.starts_with(WRITTEN.as_bytes());
                 return if is_ours { std::fs::remove_file(&path) } else { Ok(()) };
@@ -109,15 +137,20 @@ impl GitIdentity {
         replace_small_file(&path, text.as_bytes())
     }
 
-    fn configuration(&self) -> String {
-        let line = |key: &str, value: &String| {
-            let value = value.replace('\\', "\\\\").replace('"', "\\\"");
-            format!("\t{key} = \"{value}\"\n")
-        };
+    fn configuration(&self, has_excludes: bool) -> String {
+        let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"");
+        let line = |key: &str, value: &str| format!("\t{key} = \"{}\"\n", escaped(value));
         let name = self.name.as_ref().map(|name| line("name", name));
         let email = self.email.as_ref().map(|email| line("email", email));
         let lines: String = name.into_iter().chain(email).collect();
-        if lines.is_empty() { lines } else { format!("{WRITTEN}[user]\n{lines}") }
+        let mut text = if lines.is_empty() { lines } else { format!("[user]\n{lines}") };
+        if has_excludes {
+            text += &format!("[core]\n{}", line("excludesFile", &format!("~/{EXCLUDES}")));
+        }
+        for ((filter, key), value) in &self.filters {
+            text += &format!("[filter \"{}\"]\n{}", escaped(filter), line(key, value));
+        }
+        if text.is_empty() { text } else { format!("{WRITTEN}{text}") }
     }
 }
 
@@ -169,13 +202,25 @@ fn usable(value: &[u8]) -> Option<String> {
     is_usable.then(|| value.to_owned())
 }
 
-fn says_only_who(configuration: &[u8]) -> bool {
+/// Removes what is no file: a command made it, and it would keep git from beginning.
+fn make_way(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => std::fs::remove_dir_all(path),
+        Ok(found) if !found.is_file() => std::fs::remove_file(path),
+        _ => Ok(()),
+    }
+}
+
+fn says_only_this(configuration: &[u8]) -> bool {
     let read = GitConfiguration::parse(configuration);
     read.is_whole
-        && read.settings.iter().all(|setting| {
-            setting.section == "user"
-                && setting.subsection.is_none()
-                && ["name", "email"].contains(&setting.key.as_str())
+        && read.settings.iter().all(|GitSetting { section, subsection, key, .. }| {
+            match (section.as_str(), subsection) {
+                ("user", None) => ["name", "email"].contains(&key.as_str()),
+                ("core", None) => key == "excludesfile",
+                ("filter", Some(_)) => FILTER_KEYS.contains(&key.as_str()),
+                _ => false,
+            }
         })
 }
 
@@ -187,7 +232,7 @@ mod tests {
 
     fn identity(name: &str, email: &str) -> GitIdentity {
         let value = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        GitIdentity { name: value(name), email: value(email) }
+        GitIdentity { name: value(name), email: value(email), ..GitIdentity::default() }
     }
 
     #[test]
@@ -233,7 +278,7 @@ mod tests {
         fs::write(home.join(".gitconfig"), "[user]\nname = \"a\\nb\"\nemail = \"\x1b[2J\"\n").unwrap();
         assert_eq!(GitIdentity::of_owner(home, home), GitIdentity::default());
         let other = tempfile::tempdir().unwrap();
-        GitIdentity::default().write_to(other.path()).unwrap();
+        GitIdentity::default().write_to(other.path(), &[]).unwrap();
         assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
     }
 
@@ -246,12 +291,12 @@ mod tests {
             if let Some(text) = found {
                 fs::write(&path, text).unwrap();
             }
-            ada.write_to(folder.path()).unwrap();
+            ada.write_to(folder.path(), &[]).unwrap();
             assert_eq!(GitIdentity::of_owner(folder.path(), folder.path()), ada, "{found:?}");
         }
         for found in ["[user]\nname = b\n[init]\ndefaultBranch = main\n", "[user\n"] {
             fs::write(&path, found).unwrap();
-            ada.write_to(folder.path()).unwrap();
+            ada.write_to(folder.path(), &[]).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), found);
         }
     }
@@ -260,11 +305,11 @@ mod tests {
     fn where_nobody_commits_only_what_was_written_before_goes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(".gitconfig");
-        identity("Ada", "").write_to(folder.path()).unwrap();
-        GitIdentity::default().write_to(folder.path()).unwrap();
+        identity("Ada", "").write_to(folder.path(), &[]).unwrap();
+        GitIdentity::default().write_to(folder.path(), &[]).unwrap();
         assert!(!path.exists());
         fs::write(&path, "[user]\nname = Ada\n").unwrap();
-        GitIdentity::default().write_to(folder.path()).unwrap();
+        GitIdentity::default().write_to(folder.path(), &[]).unwrap();
         assert!(path.exists());
     }
 
@@ -274,10 +319,10 @@ mod tests {
         let (home, outside) = (folder.path().join("home"), folder.path().join("outside"));
         fs::create_dir(&home).unwrap();
         std::os::unix::fs::symlink(&outside, home.join(".gitconfig")).unwrap();
-        identity("Ada", "").write_to(&home).unwrap();
+        identity("Ada", "").write_to(&home, &[]).unwrap();
         assert!(!outside.exists());
         fs::write(&outside, "").unwrap();
-        identity("Ada", "").write_to(&home).unwrap();
+        identity("Ada", "").write_to(&home, &[]).unwrap();
         assert_eq!(fs::read_to_string(&outside).unwrap(), "");
         assert_eq!(GitIdentity::of_owner(&home, &home), identity("Ada", ""));
     }
@@ -287,10 +332,47 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(".gitconfig");
         fs::create_dir_all(path.join("below")).unwrap();
-        identity("Ada", "").write_to(folder.path()).unwrap();
+        identity("Ada", "").write_to(folder.path(), &[]).unwrap();
         assert_eq!(GitIdentity::of_owner(folder.path(), folder.path()), identity("Ada", ""));
         let large = format!("[user]\nname = Ada\n{}", "# large\n".repeat(1 << 18));
         fs::write(&path, large).unwrap();
         assert_eq!(GitIdentity::of_owner(folder.path(), folder.path()), GitIdentity::default());
+    }
+
+    #[test]
+    fn filters_and_what_is_ignored_go_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, own) = (folder.path().join("home"), folder.path().join("own"));
+        fs::create_dir_all(&home).unwrap();
+        fs::create_dir_all(&own).unwrap();
+        let config = "[filter \"lfs\"]\nclean = git-lfs clean -- %f\nrequired = true\nother = x\n\
+                      [core]\nexcludesFile = ~/ignored\nfsmonitor = evil\n[alias]\nx = !evil\n";
+        fs::write(home.join(".gitconfig"), config).unwrap();
+        fs::write(home.join("ignored"), "*.swp\n").unwrap();
+        let read = GitIdentity::of_owner(&home, &home);
+        assert_eq!(read.excludes(&home), b"*.swp\n");
+        read.write_to(&own, &read.excludes(&home)).unwrap();
+        let written = GitIdentity::of_owner(&own, &own);
+        assert_eq!((&written.filters, written.excludes(&own)), (&read.filters, b"*.swp\n".to_vec()));
+        assert_eq!(written.filters.len(), 2);
+        let text = fs::read_to_string(own.join(".gitconfig")).unwrap();
+        assert!(!text.contains("evil"), "{text}");
+        // They go with the owner's.
+        GitIdentity::default().write_to(&own, &[]).unwrap();
+        assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn without_a_file_that_is_configured_the_usual_one_counts_and_a_pipe_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path();
+        assert_eq!(GitIdentity::default().excludes(home), b"");
+        fs::create_dir_all(home.join(".config/git")).unwrap();
+        fs::write(home.join(".config/git/ignore"), "*.o\n").unwrap();
+        assert_eq!(GitIdentity::default().excludes(home), b"*.o\n");
+        let pipe = home.join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+        let piped = GitIdentity { excludes_file: Some(pipe), ..GitIdentity::default() };
+        assert_eq!(piped.excludes(home), b"");
     }
 }

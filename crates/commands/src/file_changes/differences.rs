@@ -149,7 +149,7 @@ pub(super) fn difference_of(
         (&before, &after)
         && old != new
     {
-        let _ = writeln!(out, "old mode {old:o}\nnew mode {new:o}");
+        let _ = writeln!(out, "{path}: old mode {old:o}\n{path}: new mode {new:o}");
     }
     let blob = |side: &Option<FileSide<'_>>| side.as_ref().map(|side| side.blob);
     if blob(&before) == blob(&after) {

@@ -7,7 +7,10 @@ use ::tools::{FileContent, NOT_KEPT};
 use loom::Digest;
 use store::{FileChangeId, FileState};
 use text::terminal::one_line;
-use workspace::{FileKind, FileProblem, FileStamp, LinkPolicy, ReadRules, RelativePath, Root, StoreGuard};
+use workspace::protected::{self, ProtectionMatch};
+use workspace::{
+    FileKind, FileProblem, FileStamp, LinkPolicy, ProtectedPlaces, ReadRules, RelativePath, Root, StoreGuard,
+};
 
 use super::path_changes::{PathChange, PathPlace, is_same};
 
@@ -80,7 +83,28 @@ fn taken(change: &PathChange) -> Option<(Digest, PathBuf)> {
 /// The bytes of a blob.
 pub(super) type ReadBlob<'a> = &'a dyn Fn(Digest) -> Result<Vec<u8>, String>;
 
+/// Whether something leads to a path that runs, steers or remembers, and no name says so: what the walls took from there is
+/// told from what a command changed by the name alone.
+pub(super) fn leads_to(places: &ProtectedPlaces, path: &Path) -> bool {
+    let Ok(path) = relative(path) else { return false };
+    let is_protected = |found| matches!(found, ProtectionMatch::Protected(_));
+    is_protected(places.protection(&path)) && !is_protected(protected::touches(&path))
+}
+
 impl Disk {
+    /// What leads to something that runs or steers beneath the roots of some paths.
+    pub(super) fn places(&self, paths: &[PathChange]) -> BTreeMap<PathBuf, ProtectedPlaces> {
+        let roots: BTreeSet<&PathBuf> = paths.iter().map(|path| &path.root).collect();
+        let places = roots.into_iter().filter_map(|root| {
+            let coming = paths.iter().filter(|path| path.root == *root);
+            let coming: Vec<RelativePath> = coming.filter_map(|path| relative(&path.path).ok()).collect();
+            let opened = self.root(root).ok()?;
+            let coming: Vec<&RelativePath> = coming.iter().collect();
+            Some((root.clone(), ProtectedPlaces::beneath(&opened, &coming, &[])))
+        });
+        places.collect()
+    }
+
     /// What stands at a path, or why it is left.
     ///
     /// `links` are those of all changes that are given back at one time ([`links_over_folders`]).

@@ -113,6 +113,10 @@ impl Frontend for Terminal {
         self.wait.reading(done, total);
     }
 
+    fn runs(&self, tool: &str) {
+        self.begin_wait(tool, WaitStage::Call);
+    }
+
     fn arrived(&self) {
         self.wait.end();
     }

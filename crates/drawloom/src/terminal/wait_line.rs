@@ -1,5 +1,5 @@
 //! The line that says what is waited for, where nothing was shown for a second: who is asked, whether its server tells
-//! the window or counts, how many tokens went there, how far they are read, and how long it takes.
+//! the window or counts, how many tokens went there, how far they are read, or which tool runs, and how long it takes.
 //!
 //! It stands above the line the cursor is on, so that what is typed meanwhile stays; it is gone before anything else
 //! is shown. A terminal that cannot take lines away is told once, and the line stays.
@@ -50,6 +50,8 @@ pub(super) enum WaitStage {
     Counting,
     /// The answer to so many tokens.
     Sent { tokens: RequestTokens },
+    /// The result of a tool.
+    Call,
 }
 
 impl WaitStage {
@@ -59,6 +61,7 @@ impl WaitStage {
             Self::Window => "its server is asked for the window".to_owned(),
             Self::Counting => "its server counts the tokens".to_owned(),
             Self::Sent { tokens } => format!("{tokens} sent"),
+            Self::Call => "it runs".to_owned(),
         }
     }
 
@@ -68,13 +71,15 @@ impl WaitStage {
             Self::Window => "window asked for".to_owned(),
             Self::Counting => "tokens are counted".to_owned(),
             Self::Sent { tokens } => tokens.to_string(),
+            Self::Call => "runs".to_owned(),
         }
     }
 }
 
-/// A request that is waited for.
+/// A request that is waited for, or a tool.
 struct Wait {
     since: Instant,
+    /// Name of the model; that of the tool.
     model: String,
     stage: WaitStage,
     /// Tokens that were read, and of how many.
@@ -88,6 +93,9 @@ struct Wait {
 impl Wait {
     fn text(&self, waited: Duration) -> String {
         let Self { model, stage, .. } = self;
+        if *stage == WaitStage::Call {
+            return format!("{model} runs{}", self.time(waited));
+        }
         format!("waiting for {model}: {}{}{}", stage.text(), self.progress(", "), self.time(waited))
     }
 
@@ -266,6 +274,8 @@ mod tests {
         assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent, read · 7 s");
         wait.once = true;
         assert_eq!(text(&wait), "waiting for embedded/smollm2: 3012 tokens sent, read");
+        (wait.stage, wait.model, wait.once) = (WaitStage::Call, "exec".to_owned(), false);
+        assert_eq!(text(&wait), "exec runs · 7 s");
     }
 
     #[test]

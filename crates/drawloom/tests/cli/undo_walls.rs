@@ -3,26 +3,31 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Child;
 
 use serde_json::{Value, json};
 
 use crate::exec::{exec, world};
+use crate::file_tools::say;
 use crate::tools::calls;
 use crate::world::{Run, World, piped, text};
 
+/// A turn in which the model runs a command.
+fn turn(world: &World, workspace: &Path, command: &str) {
+    let lines = [calls(&json!([exec(command)])), json!({"text": "Done."})];
+    world.write("lines.jsonl", &lines.map(|line| format!("{line}\n")).concat());
+    let run = world.run(&["--workspace", workspace.to_str().unwrap(), "chat", "-m", command]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+}
+
 #[test]
 fn a_link_where_the_folder_was_leads_nowhere() {
-    let world = world(&[
-        calls(&json!([exec("echo evil > keys")])),
-        json!({"text": "Done."}),
-        calls(&json!([exec("rm keys")])),
-        json!({"text": "Done."}),
-    ]);
+    let world = world(&[]);
     let (project, other) = (world.path("project"), world.path("user"));
     let sub = project.join("src");
-    let say = |text: &str| world.run(&["--workspace", sub.to_str().unwrap(), "chat", "-m", text]);
-    assert_eq!((say("Make it.").code, say("Remove it.").code), (Some(0), Some(0)));
+    turn(&world, &sub, "echo evil > keys");
+    turn(&world, &sub, "rm keys");
     let (_, trees) = world.json(&["tree", "list"]);
     let tree = trees["trees"][0]["tree"].as_str().unwrap().to_owned();
     fs::rename(&sub, project.join("moved")).unwrap();
@@ -81,4 +86,20 @@ fn what_the_walls_took_away_beside_another_command_stays_away() {
         assert!(!world.path("project/.envrc").exists(), "{session}");
     }
     assert!(!project.join("two").exists());
+}
+
+#[test]
+fn a_hook_that_a_configuration_leads_to_is_given_back_only_where_it_is_seen() {
+    let world = world(&[]);
+    turn(&world, &world.path("project"), "mkdir tools; echo evil > tools/pre-commit; echo x > x");
+    turn(&world, &world.path("project"), "rm -r tools x");
+    // By now the owner's git takes the folder for its hooks.
+    fs::create_dir_all(world.path("project/.git")).unwrap();
+    fs::write(world.path("project/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::create_dir_all(world.path("project/.git/objects")).unwrap();
+    fs::create_dir_all(world.path("project/.git/refs")).unwrap();
+    fs::write(world.path("project/.git/config"), "[core]\nhooksPath = tools\n").unwrap();
+    let run = say(&world, "/undo --files");
+    assert!(world.path("project/x").exists() && !world.path("project/tools/pre-commit").exists(), "{run:?}");
+    assert!(format!("{}{}", run.out, run.err).contains("given back at a terminal"), "{run:?}");
 }

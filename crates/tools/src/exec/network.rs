@@ -8,7 +8,7 @@ use std::fmt;
 
 use egress::{Gate, HostPort, NamedHost, Proxy};
 use policy::NetworkWish;
-use sandbox::{Level, Network, PROXY_PORT, Session, Walls};
+use sandbox::{Level, Network, Notice, Outcome, PROXY_PORT, Session, Walls};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
@@ -203,6 +203,13 @@ impl Drop for ServedProxy {
 }
 
 impl CommandNetwork {
+    /// The notices about a command without those that are not true of one that had this network.
+    pub fn correct(&self, outcome: &mut Outcome) {
+        if self.proxy.is_some() {
+            outcome.notices.retain(|notice| *notice != Notice::NetworkSeemsMissing);
+        }
+    }
+
     /// What it reached so far and what it was refused, in lines.
     pub fn lines(&self) -> Vec<String> {
         lines(self.proxy.as_ref().map(|served| &served.proxy))

@@ -4,6 +4,7 @@ use sandbox::{BoundedOutput, Ending, Level, LevelReport, Notice, Outcome};
 use text::cut::head_tail;
 
 use super::changed_files::ChangedFiles;
+use super::held;
 use super::masked_output::MaskedOutput;
 use crate::changes::line_name;
 use crate::tool::ToolScope;
@@ -37,17 +38,21 @@ pub(crate) fn told(
     parts.extend(stream("errors", &outcome.error));
     let files = changed.and_then(ChangedFiles::told_changes);
     parts.extend(files.map(|files| format!("[files]\n{files}")));
-    parts.extend(notes(outcome, report));
+    let (held, notes) = (held::note(&outcome.error.text()), notes(outcome, report));
+    let notes: Vec<String> = [notes, held].into_iter().flatten().collect();
+    if !notes.is_empty() {
+        parts.push(format!("[notes]\n{}", notes.join("\n")));
+    }
     parts.join("\n")
 }
 
-/// What there is to know besides; nothing where all is as it should be.
+/// What there is to know besides, a line each; nothing where all is as it should be.
 pub(crate) fn notes(outcome: &Outcome, report: &LevelReport) -> Option<String> {
     let mut notes: Vec<String> = outcome.notices.iter().map(notice).collect();
     if outcome.level < Level::Full {
         notes.push(format!("the sandbox is {}: {}", outcome.level, report.missing.join("; ")));
     }
-    (!notes.is_empty()).then(|| format!("[notes]\n{}", notes.join("\n")))
+    (!notes.is_empty()).then(|| notes.join("\n"))
 }
 
 /// Text of an output stream. A secret of which a part is left out is left out whole.
@@ -78,7 +83,11 @@ pub(super) fn notice(notice: &Notice) -> String {
     match notice {
         Notice::Ended(names) => format!("ended what it left running: {}", line_name(&names.join(", "))),
         Notice::Quarantined { path, to } => {
-            format!("{} is protected: what it made there was moved to {}", name(path), name(to))
+            format!(
+                "{} is protected: what it made there was moved to {}; the tool write makes it, once its owner saw it",
+                name(path),
+                name(to)
+            )
         }
         Notice::Restored(path) => {
             format!("{} is protected: it is back as it was; name it in touches to write it", name(path))
@@ -90,8 +99,9 @@ pub(super) fn notice(notice: &Notice) -> String {
             let paths: Vec<String> = paths.iter().map(|path| name(path)).collect();
             format!(
                 "git has another text of {} than the folder, where it is protected: the next commit of all would take \
-                 the folder's; name it in touches and run the command again",
-                paths.join(", ")
+                 the folder's; to take git's, run `git checkout -- {}` with touches {paths:?}",
+                paths.join(", "),
+                paths.join(" ")
             )
         }
         Notice::NotAllScanned(path) => {
