@@ -10,7 +10,7 @@ use ::tools::{
 use egress::Gate;
 use sandbox::{Level, Sandbox, Session, Walls, git_folders_serving};
 use store::home::HomeDir;
-use workspace::{AllowedRoots, FurtherRoot, GitIdentity, Root, StoreGuard};
+use workspace::{AllowedRoots, FurtherRoot, GitIdentity, Root, StoreGuard, canonical};
 
 use crate::error::CommandError;
 use crate::package_caches::CacheSurroundings;
@@ -59,15 +59,30 @@ pub fn of_workspace(
     walls.owner_home.clone_from(&user_home);
     let found = || user_home.iter().flat_map(|home| TOOLCHAINS.map(|folder| home.join(folder))).collect();
     let toolchains: Vec<PathBuf> = settings.toolchains.clone().unwrap_or_else(found);
-    let toolchains: Vec<PathBuf> = toolchains.into_iter().filter(|folder| folder.is_dir()).collect();
-    let of_toolchains = search_path().filter(|entry| {
+    let placed = |folder: PathBuf| match (folder.strip_prefix("~"), &user_home) {
+        (Ok(below), Some(home)) => home.join(below),
+        _ => folder,
+    };
+    // A folder that is a link is shown where it leads.
+    let toolchains: Vec<PathBuf> = toolchains
+        .into_iter()
+        .map(|folder| canonical(&placed(folder)))
+        .filter(|folder| {
+            let is_there = folder.is_dir();
+            if !is_there && settings.toolchains.is_some() {
+                tracing::warn!(folder = %folder.display(), "a folder of exec.toolchains is not there");
+            }
+            is_there
+        })
+        .collect();
+    let of_toolchains = search_path().map(|entry| canonical(&entry)).filter(|entry| {
         toolchains.iter().any(|toolchain| entry.starts_with(toolchain)) && !is_writable_by_others(entry)
     });
     let system = walls.environment.get("PATH").cloned().unwrap_or_default();
     let path = of_toolchains.map(|entry| entry.to_string_lossy().into_owned()).chain([system]);
     walls.environment.insert("PATH".to_owned(), path.collect::<Vec<_>>().join(":"));
     for (variable, folder) in VARIABLES {
-        let folder = user_home.as_ref().map(|home| home.join(folder));
+        let folder = user_home.as_ref().map(|home| canonical(&home.join(folder)));
         if let Some(folder) = folder.filter(|folder| toolchains.contains(folder)) {
             walls.environment.insert(variable.to_owned(), folder.to_string_lossy().into_owned());
         }
