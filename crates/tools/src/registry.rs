@@ -277,7 +277,7 @@ impl CheckedCall {
         self.scope.commands.as_ref().map_or(SandboxLevel::None, CommandScope::level)
     }
 
-    /// What it rests on beside its arguments: the files that a command names. It blocks.
+    /// What it rests on beside its arguments: the files and programs that a command names. It blocks.
     ///
     /// # Errors
     /// A file it names cannot be compared with what it will be later, for this reason.
@@ -287,7 +287,8 @@ impl CheckedCall {
             command.line.clone_from(line);
         }
         let roots: Vec<&Root> = self.scope.roots.all().collect();
-        exec::watched(&roots, &command).map(Some)
+        let walls = self.scope.commands.as_ref().map(|commands| &commands.walls);
+        exec::watched(&roots, &command, walls).map(Some)
     }
 
     /// Its result where it fails before it runs, for this reason, which may quote what its files say.

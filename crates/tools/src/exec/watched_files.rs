@@ -1,10 +1,14 @@
-//! The files that a line of a shell names: those that a question is about as much as the line.
+//! The files and programs that a line of a shell names: those that a question is about as much as the line (spec: security
+//! §14).
 
 use std::collections::BTreeSet;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use loom::Digest;
 use policy::{CommandFacts, CommandStart, NamedFile, named_files};
+use sandbox::Walls;
 use workspace::{FileKind, FileProblem, ReadRules, RelativePath, Root};
 
 /// Bytes of a file whose content is looked at; of a larger one its stamp is.
@@ -14,35 +18,107 @@ const MAX_STAMPS: usize = 100_000;
 /// Words of a line that are taken as they stand, beside those that a shell reads.
 const MAX_WORDS: usize = 256;
 
-/// A digest over the files beneath the roots that a line names: another one means that the line would do something else.
-/// Where a name is known only once the line runs, the stamps of all files that it may mean count. It blocks.
+/// A digest over the files beneath the roots that a line names, and over the programs that it may run: another one means
+/// that the line would do something else. Where a name is known only once the line runs, the stamps of all that it may mean
+/// count. It blocks.
 ///
 /// # Errors
 /// A file it names cannot be compared, for this reason.
-pub(crate) fn watched(roots: &[&Root], command: &CommandFacts) -> Result<Digest, String> {
+pub(crate) fn watched(
+    roots: &[&Root],
+    command: &CommandFacts,
+    walls: Option<&Walls>,
+) -> Result<Digest, String> {
     let workspace = roots.first().map(|root| root.path());
     let Some(top) = command.further_root.as_deref().or(workspace) else { return Ok(Digest::of(b"")) };
     let directory = top.join(command.directory.as_path());
+    let programs = walls.map(|walls| Programs::of(walls, &directory)).unwrap_or_default();
     let mut known = String::new();
     let mut left = MAX_STAMPS;
     for named in named(command) {
         match named {
             NamedFile::File(name) => {
-                let Some((root, path)) = below(roots, &directory, &name) else { continue };
-                known += &format!("{}\0{}\n", root.shown(&path).display(), content(root, &path)?);
+                let named = normalized(&directory, &name);
+                match below(roots, &named) {
+                    Some((root, path)) => {
+                        known += &format!("{}\0{}\n", root.shown(&path).display(), content(root, &path)?);
+                    }
+                    None => known.extend(programs.installed(&named)),
+                }
+                known.extend(programs.found(&name));
             }
             NamedFile::Below { folder, depth } => {
-                let Some((root, path)) = below(roots, &directory, &folder) else { continue };
+                let named = normalized(&directory, &folder);
+                let Some((root, path)) = below(roots, &named) else { continue };
                 stamps(root, path, depth, (&mut left, &mut known))?;
             }
             NamedFile::Any => {
                 for root in roots {
                     stamps(root, RelativePath::root(), usize::MAX, (&mut left, &mut known))?;
                 }
+                programs.all((&mut left, &mut known))?;
             }
         }
     }
     Ok(Digest::of(known.as_bytes()))
+}
+
+/// Programs outside of the roots, as the walls of a command have them.
+#[derive(Default)]
+struct Programs<'w> {
+    /// Folders of `PATH`, in its order.
+    search_path: Vec<PathBuf>,
+    readable: &'w [PathBuf],
+}
+
+impl<'w> Programs<'w> {
+    fn of(walls: &'w Walls, directory: &Path) -> Self {
+        let search_path = walls.environment.get("PATH").map(String::as_str).unwrap_or_default();
+        let search_path = std::env::split_paths(search_path).map(|folder| directory.join(folder)).collect();
+        Self { search_path, readable: &walls.readable }
+    }
+
+    /// The program that a shell runs by a name without a folder.
+    fn found(&self, name: &str) -> Option<String> {
+        if name.contains('/') {
+            return None;
+        }
+        let is_program = |found: &Metadata| found.is_file() && found.mode() & 0o111 != 0;
+        self.search_path.iter().map(|folder| folder.join(name)).find_map(|path| stamp(&path, is_program))
+    }
+
+    /// A file that the machine has for all commands.
+    fn installed(&self, path: &Path) -> Option<String> {
+        let is_readable = self.readable.iter().any(|folder| path.starts_with(folder));
+        is_readable.then(|| stamp(path, Metadata::is_file)).flatten()
+    }
+
+    /// All that a name may mean that is known only once the line runs.
+    fn all(&self, (left, known): (&mut usize, &mut String)) -> Result<(), String> {
+        let folders: BTreeSet<PathBuf> =
+            self.search_path.iter().filter_map(|folder| fs::canonicalize(folder).ok()).collect();
+        for folder in folders {
+            let mut names: Vec<PathBuf> =
+                fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+            *left = left.checked_sub(names.len()).ok_or_else(too_many)?;
+            names.sort_unstable();
+            known.extend(names.iter().filter_map(|path| stamp(path, Metadata::is_file)));
+        }
+        Ok(())
+    }
+}
+
+/// A path, where it leads, and what stands there, if it is so.
+fn stamp(path: &Path, is_so: impl Fn(&Metadata) -> bool) -> Option<String> {
+    let found = fs::metadata(path).ok().filter(is_so)?;
+    let leads_to = fs::canonicalize(path).unwrap_or_default();
+    let changed = (found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
+    let stamp = (found.dev(), found.ino(), found.mode(), found.len(), changed);
+    Some(format!("{}\0{}\0{stamp:?}\n", path.display(), leads_to.display()))
+}
+
+fn too_many() -> String {
+    format!("it may be one of more than {MAX_STAMPS}")
 }
 
 fn named(command: &CommandFacts) -> BTreeSet<NamedFile> {
@@ -58,8 +134,8 @@ fn named(command: &CommandFacts) -> BTreeSet<NamedFile> {
     named
 }
 
-/// A name as a path below one of the roots, where it may be one.
-fn below<'r>(roots: &[&'r Root], directory: &Path, name: &str) -> Option<(&'r Root, RelativePath)> {
+/// A name as a path without `..`.
+fn normalized(directory: &Path, name: &str) -> PathBuf {
     let mut path = PathBuf::new();
     for component in directory.join(name).components() {
         match component {
@@ -67,7 +143,12 @@ fn below<'r>(roots: &[&'r Root], directory: &Path, name: &str) -> Option<(&'r Ro
             other => path.push(other),
         }
     }
-    roots.iter().find_map(|root| Some((*root, root.relative(&path).ok()?)))
+    path
+}
+
+/// A path as one below one of the roots, where it may be one.
+fn below<'r>(roots: &[&'r Root], path: &Path) -> Option<(&'r Root, RelativePath)> {
+    roots.iter().find_map(|root| Some((*root, root.relative(path).ok()?)))
 }
 
 /// What stands at a path.
@@ -108,7 +189,7 @@ fn stamps(
             Err(error) => return Err(error.to_string()),
         };
         if is_incomplete {
-            return Err(format!("it may be one of more than {MAX_STAMPS}"));
+            return Err(too_many());
         }
         *left -= entries.len();
         for (entry, stamp) in entries {
@@ -130,7 +211,7 @@ fn stamps(
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use policy::NetworkWish;
     use tempfile::TempDir;
@@ -164,11 +245,11 @@ mod tests {
     fn sees(line: &str, start: CommandStart, name: &str) -> bool {
         let (folder, root) = folder();
         let command = command(line, start);
-        let before = watched(&[&root], &command).unwrap();
-        assert_eq!(watched(&[&root], &command).unwrap(), before, "{line}: the control");
+        let before = watched(&[&root], &command, None).unwrap();
+        assert_eq!(watched(&[&root], &command, None).unwrap(), before, "{line}: the control");
         fs::write(folder.path().join("new"), "echo new\n").unwrap();
         fs::rename(folder.path().join("new"), folder.path().join(name)).unwrap();
-        watched(&[&root], &command).unwrap() != before
+        watched(&[&root], &command, None).unwrap() != before
     }
 
     #[test]
@@ -201,13 +282,63 @@ mod tests {
         let write = |path: &Path, byte: u8| fs::write(path, vec![byte; bytes]).unwrap();
         write(&large, b'o');
         let run = command("sh large.sh", CommandStart::Foreground);
-        let before = watched(&[&root], &run).unwrap();
-        assert_eq!(watched(&[&root], &run).unwrap(), before, "the control");
+        let before = watched(&[&root], &run, None).unwrap();
+        assert_eq!(watched(&[&root], &run, None).unwrap(), before, "the control");
         write(&folder.path().join("new"), b'n');
         fs::rename(folder.path().join("new"), &large).unwrap();
-        assert_ne!(watched(&[&root], &run).unwrap(), before);
+        assert_ne!(watched(&[&root], &run, None).unwrap(), before);
         symlink("large.sh", folder.path().join("link.sh")).unwrap();
         let linked = command("sh link.sh", CommandStart::Foreground);
-        assert!(watched(&[&root], &linked).unwrap_err().contains("link.sh is a link to a large file"));
+        assert!(watched(&[&root], &linked, None).unwrap_err().contains("link.sh is a link to a large file"));
+    }
+
+    #[test]
+    fn a_program_that_was_exchanged_is_seen_however_it_is_named() {
+        let (_workspace, root) = folder();
+        let sees = |line: &str, walled: bool, exchange: fn(&Path)| {
+            let system = tempfile::tempdir().unwrap();
+            let [first, second] = ["first", "second"].map(|name| system.path().join(name));
+            for path in [&first, &second] {
+                fs::create_dir(path).unwrap();
+            }
+            let program = |path: &Path| {
+                fs::write(path, "#!/bin/sh\n").unwrap();
+                fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            };
+            program(&second.join("tool"));
+            program(&second.join("other"));
+            let mut walls = Walls::around(root.path(), system.path());
+            let path = std::env::join_paths([&first, &second]).unwrap();
+            walls.environment.insert("PATH".to_owned(), path.into_string().unwrap());
+            walls.readable = vec![system.path().to_owned()];
+            let line = line.replace("SYSTEM", &system.path().to_string_lossy());
+            let command = command(&line, CommandStart::Foreground);
+            let digest = || watched(&[&root], &command, Some(&walls).filter(|_| walled)).unwrap();
+            let before = digest();
+            assert_eq!(digest(), before, "{line}: the control");
+            exchange(system.path());
+            digest() != before
+        };
+        let exchange: fn(&Path) = |system| {
+            fs::rename(system.join("second/other"), system.join("second/tool")).unwrap();
+        };
+        let shadow: fn(&Path) = |system| {
+            fs::copy(system.join("second/tool"), system.join("first/tool")).unwrap();
+        };
+        for line in [
+            "tool x",
+            "true && tool",
+            "env A=b tool",
+            "sh -c 'tool x'",
+            "$X",
+            "SYSTEM/second/tool x",
+            "SYSTEM/first/../second/tool",
+        ] {
+            assert!(sees(line, true, exchange), "{line}");
+            assert!(!sees(line, false, exchange), "the control: {line}");
+        }
+        assert!(sees("tool x", true, shadow));
+        assert!(!sees("SYSTEM/second/tool x", true, shadow), "the control");
+        assert!(!sees("ls x", true, exchange), "the control");
     }
 }

@@ -154,7 +154,7 @@ impl Turn<'_> {
         match on_disk(checked, CheckedCall::rests_on).await {
             Ok(files) if files == rests_on => {}
             Ok(_) => {
-                return void("a file it names was changed while it was asked about");
+                return void("a file or program it names was changed while it was asked about");
             }
             Err(why) => return incomparable(why),
         }
