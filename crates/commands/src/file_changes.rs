@@ -56,12 +56,18 @@ fn shown(workspace: Option<&Path>, root: &Path, path: &Path) -> PathBuf {
 /// What is said of bytes that were dropped.
 const NO_LONGER_KEPT: &str = "its bytes are no longer kept (limits.kept_files, limits.kept_days)";
 
-/// Whether bytes that a change kept were dropped, as they were too old or too much.
-async fn is_dropped(app: &App, asker: &Asker, state: FileState) -> Result<bool, CommandError> {
-    match state.blob() {
-        Some(blob) => Ok(!app.runtime.store.shows_blob(&asker.principal, blob).await?),
-        None => Ok(false),
+/// Why what stood at a path cannot come back; none where it can: nothing, a folder, or bytes that are kept.
+async fn not_kept(app: &App, asker: &Asker, state: FileState) -> Result<Option<String>, CommandError> {
+    let Some(blob) = state.blob() else { return Ok(None) };
+    if !app.runtime.store.shows_blob(&asker.principal, blob).await? {
+        return Ok(Some(NO_LONGER_KEPT.to_owned()));
     }
+    if blob == Digest::of(::tools::NOT_KEPT) {
+        return Ok(Some("its bytes were not kept".to_owned()));
+    }
+    let bytes = app.runtime.read_small_blob(blob, ::tools::MAX_UNKEPT_TEXT).await?.unwrap_or_default();
+    let told = |size: &str| format!("a file of {size}, whose bytes are not kept");
+    Ok(::tools::unkept_size(&bytes).map(told))
 }
 
 /// Lines of differences that are shown before a question.
@@ -203,11 +209,12 @@ async fn examine(
     };
     let mut paths: Vec<(PathChange, Result<Found, String>)> = on_disk(examine).await;
     for (_, examined) in &mut paths {
-        if let Ok(found) = examined
-            && !found.is_back
-            && is_dropped(app, asker, found.target).await?
-        {
-            *examined = Err(NO_LONGER_KEPT.to_owned());
+        let Ok(found) = examined else { continue };
+        if found.is_back {
+            continue;
+        }
+        if let Some(why) = not_kept(app, asker, found.target).await? {
+            *examined = Err(why);
         }
     }
     Ok(paths)

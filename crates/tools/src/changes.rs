@@ -23,10 +23,11 @@ pub(crate) use difference::line_name;
 pub use difference::{lines_between, unified_diff};
 pub(crate) use edit::{FileEdit, FoundFile, apply, difference, found, told_miss};
 pub(crate) use missing_folders::MissingFolders;
-pub use path::{give_back, remove_unkept, unkept_size, unkept_text};
+pub(crate) use path::unkept_text;
+pub use path::{MAX_UNKEPT_TEXT, give_back, remove_unkept, unkept_digest, unkept_size};
 pub use recovery::{LeftFile, recover_files};
 pub use seen_files::{SeenFiles, WrittenFile};
-pub(crate) use seen_files::{bounded, changed_since};
+pub(crate) use seen_files::{changed_since, first_lines};
 pub(crate) use subtree::{EntryKind, Subtree, path_at, paths_below};
 pub(crate) use subtree_change::SubtreeChange;
 

@@ -35,7 +35,7 @@ use rustix::io::Errno;
 use crate::error::{FileError, FileProblem};
 use crate::lock::WorkspaceLock;
 use crate::path::RelativePath;
-use crate::root::{LinkPolicy, Root};
+use crate::root::{FileStamp, LinkPolicy, Root};
 
 use calls::{Calls, Kernel};
 use locate::Location;
@@ -211,9 +211,12 @@ enum Purpose {
     New,
     /// Holds the old text while the name is free, where there is no exchange.
     Old,
+    /// Holds a file that is about to be removed and is known by its stamp. The hash is half of that of the stamp, then the
+    /// time of its last change, which another name takes from the file.
+    Stamped,
 }
 
-/// The name of a working file: `.NAME.drawloom-<random>-<hash>.new` (or `.old`), where the hash is
+/// The name of a working file: `.NAME.drawloom-<random>-<hash>.new` (or `.old`, `.big`), where the hash is
 /// that of the text it was made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct WorkName {
@@ -224,19 +227,44 @@ struct WorkName {
 
 const MARK: &str = ".drawloom-";
 
+/// Bytes of a document's name in that of a working file: with what is added it is a name that a file system takes. A
+/// longer one is told by its digest.
+const MAX_NAME: usize = 255 - 64;
+
+/// A document's name as working files have it.
+fn stem(name: &OsStr) -> OsString {
+    if name.len() <= MAX_NAME { name.to_owned() } else { short(Digest::of(name.as_bytes())).into() }
+}
+
 impl WorkName {
     /// A fresh name nobody can guess.
     fn fresh(of: &OsStr, digest: Digest, purpose: Purpose) -> Result<OsString, Errno> {
+        Self::fresh_with(of, &short(digest), purpose)
+    }
+
+    /// One for a file with a stamp, and the digest by which that is known.
+    fn fresh_stamped(of: &OsStr, stamp: &FileStamp, digest: Digest) -> Result<OsString, Errno> {
+        Self::fresh_with(of, &stamped(stamp.changed, digest), Purpose::Stamped)
+    }
+
+    fn fresh_with(of: &OsStr, hash: &str, purpose: Purpose) -> Result<OsString, Errno> {
         let mut random = [0_u8; 8];
         getrandom::fill(&mut random).map_err(|_| Errno::IO)?;
         let ending = match purpose {
             Purpose::New => "new",
             Purpose::Old => "old",
+            Purpose::Stamped => "big",
         };
         let mut name = OsString::from(".");
-        name.push(of);
-        name.push(format!("{MARK}{}-{}.{ending}", HEXLOWER.encode(&random), short(digest)));
+        name.push(stem(of));
+        name.push(format!("{MARK}{}-{hash}.{ending}", HEXLOWER.encode(&random)));
         Ok(name)
+    }
+
+    /// When a file with a stamp was changed last, in ns since 1970, before it got this name.
+    fn changed(&self) -> Option<i64> {
+        let changed = HEXLOWER.decode(self.hash.get(16..)?.as_bytes()).ok()?;
+        Some(i64::from_be_bytes(changed.try_into().ok()?)).filter(|_| self.purpose == Purpose::Stamped)
     }
 
     /// Reads a name back; nothing if it is not one of ours.
@@ -251,6 +279,7 @@ impl WorkName {
         let purpose = match ending {
             "new" => Purpose::New,
             "old" => Purpose::Old,
+            "big" => Purpose::Stamped,
             _ => return None,
         };
         let ours = !of.is_empty() && random.len() == 16 && hash.len() == 32 && hex(random) && hex(hash);
@@ -261,6 +290,11 @@ impl WorkName {
 /// The first 128 bits of a digest, in hexadecimal: enough to recognise our own text in a file name.
 fn short(digest: Digest) -> String {
     HEXLOWER.encode(&digest.0[..16])
+}
+
+/// The hash in the name of a file that is known by its stamp.
+fn stamped(changed: i64, digest: Digest) -> String {
+    HEXLOWER.encode(&digest.0[..8]) + &HEXLOWER.encode(&changed.to_be_bytes())
 }
 
 /// A failure on the way to a [`DocumentError`]: a refusal, or a step that failed.

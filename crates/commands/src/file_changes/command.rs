@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ::tools::NOT_KEPT;
-use loom::{Digest, NodeId, Seq, TreeId};
+use loom::{NodeId, Seq, TreeId};
 use store::{FileChange, FileState};
 use text::terminal::explicit;
 use workspace::canonical;
@@ -96,7 +95,8 @@ async fn versions_of(
         if !seen.insert((turn, change.root.clone(), change.path.clone())) {
             continue;
         }
-        let bytes = bytes_of(app, change.before).await;
+        let kept = super::not_kept(app, asker, change.before).await?.is_none();
+        let bytes = if kept { bytes_of(app, change.before).await } else { None };
         versions.push(FileVersion {
             path: shown(app.workspace.folder.as_deref(), &change.root, &change.path),
             node,
@@ -104,16 +104,15 @@ async fn versions_of(
             at: change.at.0,
             was: VersionKind::of(change.before),
             bytes,
-            kept: change.before.blob().is_none() || bytes.is_some(),
+            kept,
         });
     }
     Ok(versions)
 }
 
-/// Bytes of a file or of where a link leads, if they are kept.
+/// Bytes of a file or of where a link leads, which are kept.
 async fn bytes_of(app: &App, state: FileState) -> Option<u64> {
-    let blob = state.blob().filter(|blob| *blob != Digest::of(NOT_KEPT))?;
-    app.runtime.read_blob(blob).await.ok().map(|bytes| bytes.len() as u64)
+    app.runtime.read_blob(state.blob()?).await.ok().map(|bytes| bytes.len() as u64)
 }
 
 async fn restored(app: &App, asker: &Asker, args: RestoreFileArgs) -> Result<CommandOutcome, CommandError> {

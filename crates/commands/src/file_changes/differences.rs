@@ -12,7 +12,7 @@ use text::terminal::{explicit, one_line};
 
 use super::changed_lines::lines;
 use super::path_changes::PathChange;
-use super::{NO_LONGER_KEPT, is_dropped, shown as shown_path};
+use super::{not_kept, shown as shown_path};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::file_changes::{ChangeKind, FileDifference};
@@ -54,7 +54,7 @@ pub(super) async fn differences(
             Some(_) => Some((0, 0)),
             None => lines(app, path, &mut compared).await,
         };
-        let is_dropped = is_dropped(app, asker, path.before).await?;
+        let is_kept = not_kept(app, asker, path.before).await?.is_none();
         let by: BTreeSet<NodeId> = path.ids.iter().map(|id| id.call.answer).collect();
         files.push(FileDifference {
             root: path.root.clone(),
@@ -68,7 +68,7 @@ pub(super) async fn differences(
             added: lines.map(|(added, _)| added),
             removed: lines.map(|(_, removed)| removed),
             by: by.into_iter().collect(),
-            kept: !is_dropped && path.before.blob() != Some(Digest::of(NOT_KEPT)),
+            kept: is_kept,
             moved_from: from.map(|from| shown_path(workspace, &from.root, &from.path)),
             diff,
         });
@@ -109,16 +109,16 @@ async fn difference(app: &App, asker: &Asker, change: &PathChange) -> Result<Str
     let path = shown_path(app.workspace.folder.as_deref(), &change.root, &change.path);
     let mut sides = Vec::new();
     for state in [change.before, change.after] {
-        if is_dropped(app, asker, state).await? {
-            return Ok(format!("{}: {NO_LONGER_KEPT}\n", name(&path)));
+        // What is not known to be the command's is shown as that, beside what stood there.
+        if state.blob() != Some(Digest::of(NOT_KEPT))
+            && let Some(why) = not_kept(app, asker, state).await?
+        {
+            return Ok(format!("{}: {why}\n", name(&path)));
         }
         let bytes = match state.blob() {
             Some(blob) => app.runtime.read_blob(blob).await?,
             None => Vec::new(),
         };
-        if let Some(size) = ::tools::unkept_size(&bytes) {
-            return Ok(format!("{}: a file of {size}, whose bytes are not kept\n", name(&path)));
-        }
         sides.push((state, bytes));
     }
     let [before, after] = [&sides[0], &sides[1]].map(|(state, bytes)| (*state, bytes.as_slice()));

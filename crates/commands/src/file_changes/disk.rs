@@ -9,7 +9,8 @@ use store::{FileChangeId, FileState};
 use text::terminal::one_line;
 use workspace::protected::{self, ProtectionMatch};
 use workspace::{
-    FileKind, FileProblem, FileStamp, LinkPolicy, ProtectedPlaces, ReadRules, RelativePath, Root, StoreGuard,
+    FileId, FileKind, FileProblem, FileStamp, LinkPolicy, ProtectedPlaces, ReadRules, RelativePath, Root,
+    StoreGuard,
 };
 
 use super::path_changes::{PathChange, PathPlace, is_same};
@@ -190,7 +191,7 @@ impl Disk {
             step.cmp(other_step).then(if *step == Step::Go { by_path.reverse() } else { by_path })
         });
         let mut homeless: BTreeMap<Digest, PathBuf> = left.iter().filter_map(taken).collect();
-        let mut done = Vec::new();
+        let (mut done, mut removed) = (Vec::new(), BTreeSet::new());
         for (_, change, found) in paths {
             let target = match found.target {
                 FileState::Folder { mode: Some(mode) } => FileState::Folder { mode: Some(mode | FILLABLE) },
@@ -199,7 +200,7 @@ impl Disk {
             let brought = match found.state.blob().and_then(|blob| homeless.get(&blob)) {
                 Some(from) => Err(format!("it holds what stood at {}, which is left", from.display())),
                 None => match found.unkept {
-                    Some(stamp) => self.remove_unkept(&change, stamp),
+                    Some(stamp) => self.remove_unkept(&change, stamp, &mut removed),
                     None => self.bring(&change, (found.state, target), blob),
                 },
             };
@@ -220,9 +221,22 @@ impl Disk {
         done
     }
 
-    /// Removes a file that is too large to be kept, and is as it was left.
-    fn remove_unkept(&self, change: &PathChange, stamp: FileStamp) -> Result<(), String> {
-        ::tools::remove_unkept(&self.locks, &self.root(&change.root)?, &relative(&change.path)?, stamp)
+    /// Removes a file that is too large to be kept, and is as it was left. `removed` are those of which a name went
+    /// before: that changes the stamp that each further name of the file has.
+    fn remove_unkept(
+        &self,
+        change: &PathChange,
+        mut stamp: FileStamp,
+        removed: &mut BTreeSet<FileId>,
+    ) -> Result<(), String> {
+        let (root, path) = (self.root(&change.root)?, relative(&change.path)?);
+        if removed.contains(&stamp.id) {
+            let (_, now) = root.stamp(&path).map_err(|error| error.to_string())?;
+            stamp.changed = now.changed;
+        }
+        ::tools::remove_unkept(&self.locks, &root, &path, stamp)?;
+        removed.insert(stamp.id);
+        Ok(())
     }
 
     /// Brings one path from what was found there to something else.
@@ -256,7 +270,7 @@ impl Disk {
 fn unkept(root: &Root, change: &PathChange) -> Option<FileStamp> {
     let FileState::File { blob, .. } = change.after else { return None };
     let (_, stamp) = root.stamp(&relative(&change.path).ok()?).ok()?;
-    (Digest::of(::tools::unkept_text(&stamp).as_bytes()) == blob).then_some(stamp)
+    (::tools::unkept_digest(&stamp) == blob).then_some(stamp)
 }
 
 fn relative(path: &Path) -> Result<RelativePath, String> {

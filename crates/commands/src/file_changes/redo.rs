@@ -7,7 +7,7 @@ use store::{ChangeStanding, FileChange, SessionId};
 
 use super::disk::{CHANGED_SINCE, Disk, Found};
 use super::path_changes::{PathChange, by_path, is_same};
-use super::{NO_LONGER_KEPT, changes_that, confirm, disk, is_dropped, on_disk, shown};
+use super::{changes_that, confirm, disk, not_kept, on_disk, shown};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
@@ -65,9 +65,9 @@ async fn redo_one(
     for (path, mut found) in on_disk(look).await {
         if let Ok(of) = &found
             && !of.is_back
-            && is_dropped(app, asker, of.target).await?
+            && let Some(why) = not_kept(app, asker, of.target).await?
         {
-            found = Err(NO_LONGER_KEPT.to_owned());
+            found = Err(why);
         }
         match found {
             Ok(found) if found.is_back => redone.extend(path.ids),

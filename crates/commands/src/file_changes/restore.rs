@@ -1,6 +1,6 @@
 //! `/restore`: a file as it was before tools changed it, whoever changed it since.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use loom::{Digest, NodeId, Seq, TreeId};
@@ -11,9 +11,7 @@ use workspace::RelativePath;
 use super::differences::difference_of;
 use super::disk::Found;
 use super::path_changes::{PathChange, by_path, is_same};
-use super::{
-    NO_LONGER_KEPT, bring_back, clear_away, disk, is_dropped, on_disk, shown, shown_lines, standing, turns_of,
-};
+use super::{bring_back, clear_away, disk, not_kept, on_disk, shown, shown_lines, standing, turns_of};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
@@ -66,10 +64,15 @@ async fn restore_alone(
         return Err(CommandError::not_found("change of tools", &name, hint));
     }
     let mut done = FilesGivenBack::default();
+    let hint = match &changes[..] {
+        [one] if one.root.join(&one.path).ends_with(&asked.file) => {
+            "`/diff` says of each change whether its bytes are kept"
+        }
+        _ => "name a file in it",
+    };
     let (mut paths, mut back) = (Vec::new(), Vec::new());
     for restored in look(app, asker, changes).await? {
-        let restored =
-            restored.map_err(|why| CommandError::refused("not_restored", why, "name a file in it"))?;
+        let restored = restored.map_err(|why| CommandError::refused("not_restored", why, hint))?;
         if restored.diff.is_empty() {
             back.extend(restored.change.ids);
         } else {
@@ -141,19 +144,19 @@ async fn look(
     asker: &Asker,
     changes: Vec<PathChange>,
 ) -> Result<Vec<Result<Restored, String>>, CommandError> {
-    let mut dropped = BTreeSet::new();
+    let mut gone = BTreeMap::new();
     for change in &changes {
-        if is_dropped(app, asker, change.before).await? {
-            dropped.extend(change.before.blob());
+        if let Some(why) = not_kept(app, asker, change.before).await? {
+            gone.extend(change.before.blob().map(|blob| (blob, why)));
         }
     }
     let (disk, runtime) = (disk(app)?, app.runtime.clone());
     let (tasks, workspace) = (tokio::runtime::Handle::current(), app.workspace.folder.clone());
     let look = move |change: PathChange| {
         let target = change.before;
-        let blob = |blob: Digest| match dropped.contains(&blob) {
-            true => Err(format!("{}: {NO_LONGER_KEPT}", explicit(&change.path.display().to_string()))),
-            false => tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string()),
+        let blob = |blob: Digest| match gone.get(&blob) {
+            Some(why) => Err(format!("{}: {why}", explicit(&change.path.display().to_string()))),
+            None => tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string()),
         };
         let kept = target.blob().map(blob).transpose()?.unwrap_or_default();
         let (state, bytes, is_ours) = disk.stands(&change)?;

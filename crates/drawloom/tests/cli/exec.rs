@@ -421,7 +421,8 @@ fn what_is_forgotten_is_in_no_record_of_a_workspace_either() {
     chat(&world, "Again.");
     let records = world.home().join("cache/checkpoints");
     assert!(holds(&records, "the canary sang"));
-    world.ok(&["forget", "--text", "the canary sang", "--yes", "--yes"]);
+    let said = world.run(&["forget", "--text", "the canary sang", "--yes", "--yes"]);
+    assert!(!said.err.contains("bytes of files that other answers changed"), "the control: {said:?}");
     assert!(!holds(&records, "the canary sang"));
 }
 
@@ -466,6 +467,29 @@ fn a_file_too_large_to_be_kept_that_a_command_made_goes_unless_somebody_changed_
     let redone = say(&world, "/redo --files");
     assert_eq!(fs::read_to_string(project.join("small")).unwrap(), "1\n", "{redone:?}");
     assert!(!project.join("big").exists());
+}
+
+#[test]
+fn a_large_file_that_a_turn_made_goes_with_each_of_its_names_and_also_where_it_became_small() {
+    const MAKES: &str = "head -c 11000000 /dev/zero > big; ln big linked; cp big shrinks";
+    let world = world(&[
+        calls(&json!([exec(MAKES)])),
+        calls(&json!([exec("echo 1 > shrinks; echo 2 > own")])),
+        json!({"text": "Made.", "expect": ["changed shrinks (it had 10.5 MiB: its bytes were not kept"]}),
+    ]);
+    let project = world.path("project");
+    fs::File::create(project.join("own")).unwrap().set_len(12_000_000).unwrap();
+    assert_eq!(chat(&world, "Make them.").0, Some(0));
+    let back = say(&world, "/undo --files");
+    for name in ["big", "linked", "shrinks"] {
+        assert!(!project.join(name).exists(), "{name}: {back:?}");
+    }
+    // Nothing has the bytes of what was there before.
+    assert_eq!(fs::read_to_string(project.join("own")).unwrap(), "2\n", "{back:?}");
+    let why = "own: a file of 11.4 MiB, whose bytes are not kept";
+    assert!(back.err.contains(&format!("left as it is: {why}")), "{back:?}");
+    let restored = say(&world, "/restore own");
+    assert!(restored.code != Some(0) && restored.err.contains(why), "{restored:?}");
 }
 
 /// Nothing keeps the bytes of what was there before.

@@ -15,7 +15,7 @@ pub(super) const NEW_FILE: u32 = 0o666;
 pub(super) const NEW_FOLDER: u32 = 0o777;
 
 pub(super) fn make_folder(root: &Root, path: &RelativePath, mode: u32) -> Result<(), String> {
-    let made = root.create_folder(path).and_then(|()| root.set_mode(path, mode));
+    let made = root.create_folder_as(path, mode).and_then(|()| root.set_mode(path, mode));
     made.map_err(|error| error.to_string())
 }
 
@@ -81,11 +81,19 @@ pub(super) fn remove_link(
 }
 
 /// What stands in the place of the bytes of a file that is too large to be kept, and is known by its stamp.
-pub fn unkept_text(stamp: &FileStamp) -> String {
+pub(crate) fn unkept_text(stamp: &FileStamp) -> String {
     let FileStamp { id, bytes, modified, changed, .. } = stamp;
     let size = text::bytes::size(*bytes);
     format!("{UNKEPT}{size}{WHY_UNKEPT}{bytes} bytes, {}, {}, {modified}, {changed}.]\n", id.device, id.inode)
 }
+
+/// The digest by which such a file is known.
+pub fn unkept_digest(stamp: &FileStamp) -> Digest {
+    Digest::of(unkept_text(stamp).as_bytes())
+}
+
+/// Longest text that [`unkept_text`] gives, in bytes.
+pub const MAX_UNKEPT_TEXT: u64 = 200;
 
 /// The size that [`unkept_text`] names, for people; none of other bytes.
 pub fn unkept_size(bytes: &[u8]) -> Option<&str> {
@@ -108,7 +116,8 @@ pub fn remove_unkept(
 ) -> Result<(), String> {
     let lock = WorkspaceLock::acquire(locks, root.id(), PATIENCE).map_err(|error| error.to_string())?;
     let documents = Documents::new(root, &lock).map_err(|error| error.to_string())?;
-    match documents.remove_stamped(path, expected, &stamp()) {
+    let known = unkept_digest(&expected);
+    match documents.remove_stamped(path, (expected, known), &stamp()) {
         Ok(RemoveOutcome::Removed) => Ok(()),
         Ok(RemoveOutcome::Conflict { .. }) => {
             let path = root.shown(path);

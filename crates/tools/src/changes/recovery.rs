@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use loom::Digest;
 use workspace::{Documents, KnownTexts, RecoveredDocument, RelativePath, Root, StoreGuard, WorkspaceLock};
 
+use super::path::unkept_digest;
 use super::{PATIENCE, stamp};
 
 /// A file that was about to change.
@@ -20,7 +21,7 @@ pub struct LeftFile {
 }
 
 /// Clears away what was left beside files: working files that hold their texts are removed, an old text whose name is
-/// free goes back. `locks` is the home's folder of locks. Returns what became of them, in words. It blocks.
+/// free goes back, and a file whose removal by its stamp was cut off goes. `locks` is the home's folder of locks. Returns what became of them, in words. It blocks.
 pub fn recover_files(
     locks: &Path,
     guard: &StoreGuard,
@@ -53,7 +54,9 @@ fn recover_root(
     let documents = Documents::new(&root, &lock).map_err(|error| error.to_string())?;
     for (folder, known) in folders {
         let folder = RelativePath::from_components(folder).map_err(|error| error.to_string())?;
-        let found = documents.recover(&folder, known, &stamp()).map_err(|error| error.to_string())?;
+        let finished = documents.finish_removals(&folder, known, &stamp(), unkept_digest);
+        let mut found = finished.map_err(|error| error.to_string())?;
+        found.extend(documents.recover(&folder, known, &stamp()).map_err(|error| error.to_string())?);
         told.extend(found.into_iter().filter_map(|found| match found {
             RecoveredDocument::Removed(_) => None,
             RecoveredDocument::Kept(path) => Some(format!("a text that was cut off is kept as {path}")),

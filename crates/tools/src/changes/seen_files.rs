@@ -145,11 +145,11 @@ pub(crate) fn changed_since(
     let (before, after) = (masked(scope, &before), masked(scope, &found.bytes));
     let name = root.shown(path).display().to_string();
     let difference = file_difference(&name, Some(&before), Some(&after));
-    format!("{why}. Since then:\n{}", bounded(&difference))
+    format!("{why}. Since then:\n{}", first_lines(&difference))
 }
 
 /// The beginning of a difference.
-pub(crate) fn bounded(difference: &str) -> String {
+pub(crate) fn first_lines(difference: &str) -> String {
     let lines = difference.lines().count();
     let mut told = String::new();
     for (number, line) in difference.lines().enumerate() {

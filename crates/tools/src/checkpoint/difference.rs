@@ -33,7 +33,7 @@ pub(crate) enum StoodState {
     Unknown {
         mode: u32,
     },
-    /// A file that a command made and whose bytes are not kept, as it is too large: it can only go.
+    /// A file whose bytes are not kept, as it is too large: where a command made it, it can go, and it never comes back.
     Large {
         stamp: FileStamp,
     },
@@ -129,6 +129,13 @@ impl Differences {
                 _ if was.map(|was| was.stamp) == is.map(|is| is.stamp) => {}
                 (Some(before), None) if before != StoodState::Absent => {
                     let after = StoodState::Unknown { mode: is.map_or(0, |is| is.stamp.mode) };
+                    found.changes.push(CommandChange { path, before, after });
+                }
+                (None, Some(after))
+                    if let Some(Entry { stamp, kind: EntryKind::NotKept(NotKept::TooLarge), .. }) = was
+                        && is.is_none_or(|is| until.is_none_or(|until| is.stamp.changed <= until)) =>
+                {
+                    let before = StoodState::Large { stamp: *stamp };
                     found.changes.push(CommandChange { path, before, after });
                 }
                 (Some(stood), None)

@@ -168,7 +168,7 @@ fn past_the_limits_a_change_is_named() {
     }
     assert_eq!(
         told(&before, &at.record()),
-        ["a: not kept", "b: 12345678 644, then x 644", "c: not kept", "d: not kept"]
+        ["a: 16 bytes, then x 644", "b: 12345678 644, then x 644", "c: not kept", "d: not kept"]
     );
 }
 

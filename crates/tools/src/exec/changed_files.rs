@@ -431,7 +431,7 @@ fn changed_lines(
     if change.before.len() > COMPARED
         || change.after.len() > COMPARED
         || change.after.is_unknown()
-        || matches!(change.after, StoodState::Large { .. })
+        || [&change.before, &change.after].into_iter().any(|side| matches!(side, StoodState::Large { .. }))
     {
         return None;
     }
@@ -460,6 +460,11 @@ fn told_change(root: &Root, (before, after): (&Checkpoint, &Checkpoint), change:
         (_, StoodState::Large { stamp }) => {
             let size = text::bytes::size(stamp.bytes);
             format!("made {path} ({size}: its bytes are not kept, so it can be removed and not brought back)")
+        }
+        (StoodState::Large { stamp }, after) => {
+            let did = if *after == StoodState::Absent { "deleted" } else { "changed" };
+            let size = text::bytes::size(stamp.bytes);
+            format!("{did} {path} (it had {size}: its bytes were not kept, so it is not brought back)")
         }
         (StoodState::Absent, after) => format!("made {}{path}", kind(after)),
         (before @ StoodState::File { .. }, StoodState::Absent) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use workspace::{FileKind, RelativePath, RootedPath};
 
-use crate::changes::{FileEdit, FoundFile, bounded, difference, found, paths_below};
+use crate::changes::{FileEdit, FoundFile, difference, first_lines, found, paths_below};
 use crate::tool::ToolScope;
 
 /// Bytes of all files that are compared.
@@ -41,7 +41,7 @@ impl<'s> TouchedFiles<'s> {
                 edits.push(edit);
             }
         }
-        (!edits.is_empty()).then(|| bounded(&difference(self.scope, &edits)))
+        (!edits.is_empty()).then(|| first_lines(&difference(self.scope, &edits)))
     }
 }
 

@@ -1,12 +1,13 @@
 //! Conflicts: the text that was found stays in the file, the new text is kept beside it.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 
 use rustix::io::Errno;
 
 use super::locate::Location;
 use super::replace::{Job, Look};
-use super::{Documents, Failure, ReplaceOutcome, Stamp, Unmerged, step};
+use super::{Documents, Failure, MAX_NAME, ReplaceOutcome, Stamp, Unmerged, step};
 use crate::path::RelativePath;
 
 /// Most saves that may race one exchange; after them the last one is kept beside the document.
@@ -128,9 +129,12 @@ impl Documents<'_> {
     }
 }
 
-/// `NAME.drawloom-<time>`.
+/// `NAME.drawloom-<time>`, of a long name its beginning.
 pub(super) fn kept_name(of: &OsStr, stamp: &Stamp) -> OsString {
-    let mut name = of.to_os_string();
+    let bytes = of.as_bytes();
+    let is_within = |at: &usize| bytes.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
+    let end = (0..=MAX_NAME.min(bytes.len())).rev().find(|at| !is_within(at)).unwrap_or(0);
+    let mut name = OsStr::from_bytes(&bytes[..end]).to_os_string();
     name.push(format!(".drawloom-{stamp}"));
     name
 }

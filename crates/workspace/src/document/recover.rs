@@ -9,9 +9,10 @@ use rustix::io::Errno;
 
 use super::conflict::kept_name;
 use super::locate::Location;
-use super::{DocumentError, Documents, Failure, Purpose, Stamp, WorkName, short};
+use super::{DocumentError, Documents, Failure, Purpose, Stamp, WorkName, short, stamped, stem, step};
 use crate::error::{FileError, FileProblem};
 use crate::path::RelativePath;
+use crate::root::FileStamp;
 
 /// Names in a folder, each with the digests of what is known to have stood or been planned there; of a link that of where
 /// it leads.
@@ -46,20 +47,8 @@ impl Documents<'_> {
         known: &KnownTexts,
         stamp: &Stamp,
     ) -> Result<Vec<RecoveredDocument>, DocumentError> {
-        let listing = match self.root.list(folder, MAX_ENTRIES) {
-            // It is gone, or something else by now.
-            Err(FileError {
-                problem: FileProblem::NotFound | FileProblem::NotAFolder | FileProblem::Symlink,
-                ..
-            }) => return Ok(Vec::new()),
-            other => other?,
-        };
-        let mut left: Vec<_> = listing
-            .entries
-            .into_iter()
-            .filter_map(|entry| WorkName::parse(&entry.name).map(|work| (work, entry.name)))
-            .filter(|(work, _)| known.contains_key(&work.of))
-            .collect();
+        let mut left = self.leftovers(folder, known)?;
+        left.retain(|(work, _)| work.purpose != Purpose::Stamped);
         // Old texts first: one that goes back to its name makes the new one beside it ours to drop.
         left.sort_by_key(|(work, name)| (work.purpose == Purpose::New, name.clone()));
         let mut done = Vec::new();
@@ -70,6 +59,75 @@ impl Documents<'_> {
             done.extend(settled.map_err(|failure| self.failed(&path, None, failure))?);
         }
         Ok(done)
+    }
+
+    /// Finishes removals of files by their stamps that a crash cut off in a folder, beside these names, under the lock: a
+    /// file goes if it is the one that its name says and that is known by `digest`, the digest by which its stamp was given
+    /// to [`Documents::remove_stamped`]. Another one is kept.
+    ///
+    /// # Errors
+    /// As [`Documents::recover`].
+    pub fn finish_removals(
+        &self,
+        folder: &RelativePath,
+        known: &KnownTexts,
+        stamp: &Stamp,
+        digest: impl Fn(&FileStamp) -> Digest,
+    ) -> Result<Vec<RecoveredDocument>, DocumentError> {
+        let mut left = self.leftovers(folder, known)?;
+        left.retain(|(work, _)| work.purpose == Purpose::Stamped);
+        let mut done = Vec::new();
+        for (work, name) in left {
+            let path = folder.join(&name).map_err(|problem| FileError::new(folder, problem))?;
+            let known = known.get(&work.of).map_or_else(Default::default, Vec::as_slice);
+            let finished = self.finish((&path, &work), known, stamp, &digest);
+            done.extend(finished.map_err(|failure| self.failed(&path, None, failure))?);
+        }
+        Ok(done)
+    }
+
+    fn finish(
+        &self,
+        (path, work): (&RelativePath, &WorkName),
+        known: &[Digest],
+        stamp: &Stamp,
+        digest: &dyn Fn(&FileStamp) -> Digest,
+    ) -> Result<Option<RecoveredDocument>, Failure> {
+        let spot = self.spot(path)?;
+        let Some(found) = self.stamp_at(&spot, &spot.name) else { return Ok(None) };
+        let before = work.changed().map(|changed| digest(&FileStamp { changed, ..found }));
+        let is_it = |digest: &Digest| known.contains(digest) && stamped_as(work, *digest);
+        if before.as_ref().is_some_and(is_it) {
+            step("removing the file", self.calls.unlink(spot.folder(), &spot.name))?;
+            step("syncing the folder", self.calls.sync(spot.folder()))?;
+            return Ok(Some(RecoveredDocument::Removed(path.clone())));
+        }
+        let kept = self.keep_as(&spot, &spot.name, &kept_name(&work.of, stamp))?;
+        Ok(Some(RecoveredDocument::Kept(kept)))
+    }
+
+    /// Working files that a crash left in a folder beside these names.
+    fn leftovers(
+        &self,
+        folder: &RelativePath,
+        known: &KnownTexts,
+    ) -> Result<Vec<(WorkName, OsString)>, DocumentError> {
+        let listing = match self.root.list(folder, MAX_ENTRIES) {
+            // It is gone, or something else by now.
+            Err(FileError {
+                problem: FileProblem::NotFound | FileProblem::NotAFolder | FileProblem::Symlink,
+                ..
+            }) => return Ok(Vec::new()),
+            other => other?,
+        };
+        let names = listing.entries.into_iter().map(|entry| entry.name);
+        let stems: BTreeMap<OsString, &OsString> = known.keys().map(|name| (stem(name), name)).collect();
+        let ours = |name: OsString| {
+            let work = WorkName::parse(&name)?;
+            let of = (*stems.get(&work.of)?).clone();
+            Some((WorkName { of, ..work }, name))
+        };
+        Ok(names.filter_map(ours).collect())
     }
 
     fn settle(
@@ -102,4 +160,9 @@ impl Documents<'_> {
         let link = readlinkat(spot.folder(), name, Vec::new()).ok();
         link.map(|target| Digest::of(target.as_bytes())).or_else(|| self.digest_at(spot, name))
     }
+}
+
+/// Whether the name of a file that is known by its stamp says this one.
+fn stamped_as(work: &WorkName, digest: Digest) -> bool {
+    work.changed().is_some_and(|changed| work.hash == stamped(changed, digest))
 }

@@ -59,14 +59,15 @@ impl Documents<'_> {
         done.map_err(|failure| self.failed(path, Some(&spot), failure))
     }
 
-    /// Removes a file by its stamp, however large it is, in the same way.
+    /// Removes a file by its stamp, which is known by a digest, however large it is, in the same way; but that
+    /// [`Documents::finish_removals`] mends a crash.
     ///
     /// # Errors
     /// As [`Documents::replace`].
     pub fn remove_stamped(
         &self,
         path: &RelativePath,
-        expected: FileStamp,
+        expected: (FileStamp, Digest),
         stamp: &Stamp,
     ) -> Result<RemoveOutcome, DocumentError> {
         let spot = self.spot(path).map_err(|problem| self.failed(path, None, problem.into()))?;
@@ -77,28 +78,29 @@ impl Documents<'_> {
     fn remove_stamped_at(
         &self,
         spot: &Location,
-        expected: FileStamp,
+        (expected, digest): (FileStamp, Digest),
         stamp: &Stamp,
     ) -> Result<RemoveOutcome, Failure> {
-        let stands = |name: &OsStr| {
-            let stat = self.calls.stat(spot.folder(), name).ok()?;
-            FileType::from_raw_mode(stat.st_mode).is_file().then(|| FileStamp::of(&stat))
-        };
-        if stands(&spot.name) != Some(expected) {
+        if self.stamp_at(spot, &spot.name) != Some(expected) {
             return Ok(RemoveOutcome::Conflict { found: None, others: Vec::new() });
         }
-        let named = Digest::of(format!("{expected:?}").as_bytes());
-        let fresh = WorkName::fresh(&spot.name, named, Purpose::Old);
+        let fresh = WorkName::fresh_stamped(&spot.name, &expected, digest);
         let aside = step("naming the old file", fresh)?;
         step("moving the file aside", self.calls.rename(spot.folder(), &spot.name, &aside))?;
         // A new name is a change of metadata.
         let is_it = |found: FileStamp| FileStamp { changed: expected.changed, ..found } == expected;
-        if stands(&aside).is_some_and(is_it) {
+        if self.stamp_at(spot, &aside).is_some_and(is_it) {
             step("removing the file", self.calls.unlink(spot.folder(), &aside))?;
             step("syncing the folder", self.calls.sync(spot.folder()))?;
             return Ok(RemoveOutcome::Removed);
         }
         self.put_aside_back(spot, &aside, stamp)
+    }
+
+    /// The stamp of a file; none of anything else.
+    pub(super) fn stamp_at(&self, spot: &Location, name: &OsStr) -> Option<FileStamp> {
+        let stat = self.calls.stat(spot.folder(), name).ok()?;
+        FileType::from_raw_mode(stat.st_mode).is_file().then(|| FileStamp::of(&stat))
     }
 
     fn remove_link_at(

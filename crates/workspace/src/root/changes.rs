@@ -5,7 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 
 use rustix::fs::{
@@ -39,12 +39,28 @@ impl Root {
     /// # Errors
     /// If a file or link stands where a folder is needed.
     pub fn create_folder(&self, path: &RelativePath) -> Result<(), FileError> {
+        self.create_folders(path, |parent, name| mkdirat(parent, name, Mode::from_raw_mode(0o755)))
+    }
+
+    /// The same, where new folders have these permission bits from the moment they have their names, whatever the umask is.
+    ///
+    /// # Errors
+    /// As [`Root::create_folder`].
+    pub fn create_folder_as(&self, path: &RelativePath, mode: u32) -> Result<(), FileError> {
+        self.create_folders(path, |parent, name| mkdir_as(parent, name, Mode::from_raw_mode(mode)))
+    }
+
+    fn create_folders(
+        &self,
+        path: &RelativePath,
+        make: impl Fn(BorrowedFd<'_>, &OsStr) -> Result<(), Errno>,
+    ) -> Result<(), FileError> {
         let create = || -> Result<(), FileProblem> {
             self.require_writable()?;
             let mut so_far = RelativePath::root();
             for name in path.as_path() {
                 let parent = self.folder(&so_far)?;
-                match mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
+                match make(parent.as_fd(), name) {
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(other) => return Err(other.into()),
                 }
@@ -173,4 +189,26 @@ impl Root {
 fn sync(folder: &OwnedFd) -> Result<(), FileProblem> {
     // An `O_PATH` descriptor cannot be synced.
     Ok(fsync(reopen(folder.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY)?)?)
+}
+
+/// Makes a folder on a thread that has a umask of its own: that of the process keeps everybody else out, and a process that
+/// dies before it changed that would leave the folder so.
+fn mkdir_as(parent: BorrowedFd<'_>, name: &OsStr, mode: Mode) -> Result<(), Errno> {
+    let make = || {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::thread::{UnshareFlags, unshare_unsafe};
+            #[allow(
+                unsafe_code,
+                reason = "rustix marks all of unshare unsafe for the sake of the flag FILES"
+            )]
+            // SAFETY: the flag is another one.
+            let is_own = unsafe { unshare_unsafe(UnshareFlags::FS) }.is_ok();
+            if is_own {
+                rustix::process::umask(Mode::empty());
+            }
+        }
+        mkdirat(parent, name, mode)
+    };
+    std::thread::scope(|scope| scope.spawn(make).join()).unwrap_or(Err(Errno::IO))
 }

@@ -279,6 +279,20 @@ fn f11_to_f16_names_are_made_inside_and_never_replace() {
 }
 
 #[test]
+fn a_folder_has_its_bits_from_the_moment_it_has_its_name_whatever_the_umask_is() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let field = field();
+    let former = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let root = &field.roots[0];
+    root.create_folder_as(&path("shared/deep"), 0o755).unwrap();
+    root.create_folder(&path("private")).unwrap();
+    rustix::process::umask(former);
+    let mode = |name: &str| fs::metadata(field.inside.join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(["shared", "shared/deep", "private"].map(mode), [0o755, 0o755, 0o700]);
+}
+
+#[test]
 fn x1_a_link_is_read_made_and_moved_as_itself() {
     let field = field();
     fs::create_dir(field.inside.join("sub")).unwrap();
