@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use loom::content::plain_text;
@@ -20,6 +21,11 @@ use text::mask::TextFinder;
 
 use crate::error::AgentError;
 use crate::runtime::Runtime;
+
+/// Blobs that are removed under one lock, which a call waits for that keeps what it changes.
+const BLOB_PORTION: usize = 32;
+/// How long the lock is left to others between two portions: more than they take to look for it.
+const BETWEEN_PORTIONS: Duration = Duration::from_millis(10);
 
 /// What came of a removal.
 #[derive(Debug)]
@@ -140,12 +146,16 @@ impl Runtime {
     /// Removes the files of blobs that removed nodes showed and no other one shows. Returns how many there were.
     async fn remove_forgotten_blobs(&self, who: &Principal) -> Result<u64, AgentError> {
         let left = self.store.unfinished_removal(who).await?.blobs;
-        if left.is_empty() {
-            return Ok(0);
+        let mut removed = 0;
+        for (number, portion) in left.chunks(BLOB_PORTION).enumerate() {
+            if number > 0 {
+                // Whoever waits for the lock of the blobs has it in between.
+                tokio::time::sleep(BETWEEN_PORTIONS).await;
+            }
+            let blobs: Vec<_> = portion.iter().map(|left| left.blob).collect();
+            removed += self.remove_blobs(who, &blobs).await?;
+            self.store.blobs_removed(who, portion.to_vec()).await?;
         }
-        let blobs: Vec<_> = left.iter().map(|left| left.blob).collect();
-        let removed = self.remove_blobs(who, &blobs).await?;
-        self.store.blobs_removed(who, left).await?;
         Ok(removed)
     }
 

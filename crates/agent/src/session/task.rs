@@ -1,8 +1,10 @@
 //! The task of a session.
 
+use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use model::Cancel;
 use tokio::sync::mpsc;
 
@@ -18,8 +20,9 @@ pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
     let Task { runtime, handle, .. } = &task;
     let (log, inbox) = (&handle.log, Inbox::new(runtime.waiting.messages));
     let mut last: Option<Arc<TurnConfig>> = None;
+    let mut upkeep = Upkeep::default();
     while !inbox.is_closing() {
-        let Some(input) = inputs.recv().await else { break };
+        let Some(input) = upkeep.beside(inputs.recv()).await else { break };
         inbox.take(input, log, runtime);
         let is_idle = inbox.is_empty();
         loop {
@@ -28,19 +31,60 @@ pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
             log.begin_turn();
             let turn = Turn { runtime, session: &handle.id, inbox: &inbox, log, cancel };
             let mut turn = pin!(turn.run(first, last.clone()));
-            last = loop {
+            let began;
+            (last, began) = loop {
                 tokio::select! {
                     biased;
                     Some(input) = inputs.recv() => inbox.take(input, log, runtime),
                     used = &mut turn => break used,
+                    () = upkeep.go_on() => {}
                 }
             };
+            if let (None, Some(began)) = (&upkeep.running, began) {
+                upkeep.running = Some(Box::pin(runtime.expire_kept_files(began)));
+            }
             while let Ok(input) = inputs.try_recv() {
                 inbox.take(input, log, runtime);
             }
         }
         if !is_idle {
             log.push(SessionEvent::Idle);
+        }
+    }
+    upkeep.end().await;
+}
+
+/// Work that nobody waits for, beside the turns of a session: it ends before the task does.
+#[derive(Default)]
+struct Upkeep<'r> {
+    running: Option<BoxFuture<'r, ()>>,
+}
+
+impl Upkeep<'_> {
+    /// Does something while the work goes on.
+    async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = self.go_on() => {}
+            }
+        }
+    }
+
+    /// Goes on until the work is done; for ever where there is none. Whoever stops waiting loses nothing of it.
+    async fn go_on(&mut self) {
+        match &mut self.running {
+            Some(running) => running.await,
+            None => pending().await,
+        }
+        self.running = None;
+    }
+
+    async fn end(mut self) {
+        if let Some(running) = self.running.take() {
+            running.await;
         }
     }
 }
@@ -56,5 +100,32 @@ impl Drop for Task {
     fn drop(&mut self) {
         self.sessions.remove(&self.handle);
         self.handle.log.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_waits_for_upkeep_and_it_ends_with_the_task() {
+        let (go, waits) = oneshot::channel::<()>();
+        let (done, mut is_done) = oneshot::channel();
+        let running: BoxFuture<'_, ()> = Box::pin(async move {
+            waits.await.unwrap();
+            done.send(()).unwrap();
+        });
+        let mut upkeep = Upkeep { running: Some(running) };
+        assert_eq!(upkeep.beside(async { 1 }).await, 1, "it is not waited for");
+        assert!(is_done.try_recv().is_err(), "the control");
+        go.send(()).unwrap();
+        upkeep.beside(async { (&mut is_done).await.unwrap() }).await;
+        upkeep.end().await;
+        let (done, mut is_done) = oneshot::channel();
+        let running: BoxFuture<'_, ()> = Box::pin(async move { done.send(()).unwrap() });
+        Upkeep { running: Some(running) }.end().await;
+        is_done.try_recv().unwrap();
     }
 }

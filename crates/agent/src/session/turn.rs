@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::plan::{EditAs, NewText, NewTree};
-use loom::{Author, Block, Digest, Mode, NodeId, Op, PositionId, Refusal, Seq, TreeId, Trust, ViewName};
+use loom::{
+    Author, Block, Digest, Millis, Mode, NodeId, Op, PositionId, Refusal, Seq, TreeId, Trust, ViewName,
+};
 use model::{Cancel, Money, TokenUsage};
 use store::{AttachedWrites, Principal, RunningCall, SessionId, StoreError};
 use tokio::time::{Instant, sleep};
@@ -80,19 +82,25 @@ struct Written {
 }
 
 impl Turn<'_> {
-    /// Runs the turn to its end. Returns how it was asked; how the one before it was, where it asked nobody.
+    /// Runs the turn to its end. Returns how it was asked, or how the one before it was, where it asked nobody; and when it
+    /// began, where its tools may have changed files.
     pub(super) async fn run(
         self,
         mut first: Pending,
         last: Option<Arc<TurnConfig>>,
-    ) -> Option<Arc<TurnConfig>> {
+    ) -> (Option<Arc<TurnConfig>>, Option<Millis>) {
+        let mut began = None;
         let Some(config) = first.config.take().or_else(|| last.clone()) else {
             self.reject(&first.key, AgentError::Closed);
             self.inbox.turn_ends();
-            return last;
+            return (last, began);
         };
         match self.take_session(&first, &config).await {
-            Ok(Some(held)) => self.hold(held, first, &config).await,
+            Ok(Some(held)) => {
+                let at = self.runtime.now();
+                self.hold(held, first, &config).await;
+                began = Some(at).filter(|_| !self.cancel.is_cancelled() && config.tools.is_some());
+            }
             Ok(None) => {}
             Err(error) => {
                 if let TurnInput::New { texts, .. } = &first.input {
@@ -102,7 +110,7 @@ impl Turn<'_> {
             }
         }
         self.inbox.turn_ends();
-        Some(config)
+        (Some(config), began)
     }
 
     fn reject(&self, say: &SayId, error: AgentError) {
@@ -190,7 +198,6 @@ impl Turn<'_> {
 
     /// Everything from the first write to the last, under the lease.
     async fn hold(&self, held: SessionLease, first: Pending, config: &TurnConfig) {
-        let began = self.runtime.now();
         let begun = async { Ok((self.tree(&held, &first).await?, self.runtime.new_turn()?)) };
         match begun.await {
             Ok((tree, spending)) => {
@@ -222,9 +229,6 @@ impl Turn<'_> {
         // Before the lease is given back: nothing is taken in for a turn that is over.
         self.inbox.turn_ends();
         held.release().await;
-        if !self.cancel.is_cancelled() && config.tools.is_some() {
-            self.runtime.expire_kept_files(began).await;
-        }
     }
 
     /// Ends the calls of earlier turns of a tree that have no result, and clears away what they left beside files:
