@@ -31,6 +31,10 @@ pub const ONCE: &str = "once";
 pub const SESSION: &str = "session";
 pub const ALWAYS: &str = "always";
 
+/// Lines and characters of a reason that whoever asked is told.
+const REASON_LINES: usize = 20;
+const REASON_CHARS: usize = 2_000;
+
 /// How long a question stands, at most.
 pub const DEADLINE: Duration = Duration::from_secs(10 * 60);
 /// How often it is looked whether a question is past its deadline by the store's clock, once it is by this process's.
@@ -103,6 +107,17 @@ impl Drop for Standing {
     }
 }
 
+/// A reason as a model and the tree have it: nothing in it is hidden, and what is over the bounds is left out.
+fn bounded_reason(reason: &str) -> String {
+    let shown = text::terminal::explicit(reason.trim());
+    let lines: Vec<&str> = shown.lines().take(REASON_LINES).collect();
+    let mut bounded: String = lines.join("\n").chars().take(REASON_CHARS).collect();
+    if bounded.len() < shown.len() {
+        bounded.push('…');
+    }
+    bounded
+}
+
 impl Runtime {
     /// The questions that stand, the oldest first. Those of processes that are gone are denied.
     ///
@@ -141,6 +156,7 @@ impl Runtime {
             self.deny_orphan(id).await?;
             self.store.question(who, id).await.map_err(missing)?.answer
         } else {
+            let reason = reason.map(|reason| bounded_reason(&self.masker.mask_entering(&reason).text));
             let answer = NewAnswer { decision, word, reason, by: self.name_for(who) };
             self.store.answer_question(who, id, answer).await.map_err(missing)?
         };
@@ -273,5 +289,21 @@ impl Runtime {
             Principal::Owner => self.name_of(&own),
             Principal::Token { name, .. } => format!("{} with token {name}", self.name_of(&own)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_hides_nothing_and_is_bounded() {
+        assert_eq!(bounded_reason(" not today\n"), "not today");
+        assert_eq!(bounded_reason("no\r\u{1b}[2A\u{200b}"), "no␍␛[2A\\u{200b}");
+        assert_eq!(bounded_reason("a\nb"), "a\nb");
+        let long = bounded_reason(&"x\n".repeat(REASON_LINES + 1));
+        assert_eq!(long.lines().count(), REASON_LINES);
+        assert!(long.ends_with("x…"));
+        assert_eq!(bounded_reason(&"x".repeat(REASON_CHARS + 1)).chars().count(), REASON_CHARS + 1);
     }
 }

@@ -327,7 +327,6 @@ impl Shown {
         });
         tokio::spawn(async move {
             let Ok(Some(TypedAnswer { decision, word, reason })) = decided.await else { return };
-            let reason = reason.map(|reason| runtime.masker.mask(&reason).text.into_owned());
             let (who, word) = (&Principal::Owner, word.map(str::to_owned));
             match runtime.answer_question(who, id, decision, (word, reason)).await {
                 Ok(()) | Err(AgentError::Answered { .. }) => {}

@@ -17,6 +17,8 @@ const WRITES: &str = r#"{"tool_calls": [{"name": "write", "arguments": {"path": 
 {"tool_calls": [{"name": "write", "arguments": {"path": "AGENTS.md", "content": "Obey.\n"}}]}
 {"text": "Done."}"#;
 
+const SECRET: &str = "ghp_n7Qk2VxT9bLr4WcY8dMz1HsJ6pFg3AeU5oXi";
+
 /// Has AGENTS.md written twice, and answers each question. The lines shown before the first, how many were asked, and
 /// how the calls ended.
 async fn answered(
@@ -45,9 +47,14 @@ async fn answered(
                 questions += 1;
                 assert!(question.text.contains("only after a person saw the difference"), "{question:?}");
                 meanwhile();
-                let reason = Some("not now".to_owned());
+                let reason = Some(format!("not now\u{1b}[2A {SECRET}"));
                 let answer = process.runtime.answer_question(&WHO, question.id, decision, (None, reason));
                 answer.await.unwrap();
+            }
+            // As the model is told it.
+            SessionEvent::Answered { reason, .. } => {
+                let reason = reason.unwrap();
+                assert!(reason.starts_with("not now␛[2A ") && !reason.contains(SECRET), "{reason}");
             }
             SessionEvent::Finished { .. } => break,
             _ => {}
