@@ -82,6 +82,7 @@ pub(crate) async fn forget(
         tell_short(app, asker, tree, node).await?;
     }
     let mut preview = listed(app, asker, removed(app, &places, true), &places).await?;
+    preview.unreachable.extend(kept_files(app, asker).await?);
     preview.removed.extend(typed_lines(typed));
     preview.removed.extend(counted("records of what stood in workspaces before commands", recorded));
     let nodes: usize = preview.removed.iter().map(|place| place.nodes.len()).sum();
@@ -107,7 +108,7 @@ pub(crate) async fn forget(
         app.frontend.note(&format!("the input history could not be cleaned: {error}"));
         0
     });
-    Ok(finish(app, forgotten, typed))
+    finish(app, asker, forgotten, typed).await
 }
 
 /// Input lines that hold it, as a place; none if there are none.
@@ -153,18 +154,16 @@ pub(crate) async fn purge(app: &App, asker: &Asker, args: Purge) -> Result<Comma
             nodes: Vec::new(),
             listed: Vec::new(),
         };
-        return Ok(CommandOutcome::Removed(Removed {
-            removed: vec![nodes],
-            unreachable: unreachable(app, &[]),
-            dry_run: true,
-        }));
+        let mut unreachable = unreachable(app, &[]);
+        unreachable.extend(kept_files(app, asker).await?);
+        return Ok(CommandOutcome::Removed(Removed { removed: vec![nodes], unreachable, dry_run: true }));
     }
     let title = text::terminal::one_line(&entry.title).into_owned();
     app.frontend
         .note(&format!("the tree \"{title}\" has {} nodes; purging removes them for good", entry.nodes));
     confirm(app, args.yes, "purge", "this")?;
     let forgotten = app.runtime.purge(&asker.principal, tree).await?;
-    Ok(finish(app, forgotten, 0))
+    finish(app, asker, forgotten, 0).await
 }
 
 /// The node that is named. Of a tree the command for a whole tree is named.
@@ -246,11 +245,17 @@ fn confirm(app: &App, yes: u8, what: &str, object: &str) -> Result<(), CommandEr
 }
 
 /// Removes copies of the store that were left behind, and says what was done.
-fn finish(app: &App, done: RemovalOutcome, typed: u64) -> CommandOutcome {
+async fn finish(
+    app: &App,
+    asker: &Asker,
+    done: RemovalOutcome,
+    typed: u64,
+) -> Result<CommandOutcome, CommandError> {
     if let Err(error) = leftovers::sweep(&app.runtime.home) {
         app.frontend.note(&format!("an old copy of the store could not be removed: {error}"));
     }
     let mut outcome = removed(app, &done.places, false);
+    outcome.unreachable.extend(kept_files(app, asker).await?);
     // What stood in workspaces is recorded anew before the next command.
     let records = app.runtime.home.dir(HomeDir::CheckpointCache).map_err(io::Error::other);
     if let Err(error) = records.and_then(|records| tools::remove_records(&records)) {
@@ -267,7 +272,7 @@ fn finish(app: &App, done: RemovalOutcome, typed: u64) -> CommandOutcome {
         app.frontend.note(&left);
         outcome.unreachable.push(left);
     }
-    CommandOutcome::Removed(outcome)
+    Ok(CommandOutcome::Removed(outcome))
 }
 
 fn removed(app: &App, places: &[ForgottenPlace], dry_run: bool) -> Removed {
@@ -318,6 +323,14 @@ fn names(places: &[ForgottenPlace]) -> impl Iterator<Item = String> + '_ {
         ForgottenPlace::Name { name } => Some(text::terminal::one_line(name).into_owned()),
         _ => None,
     })
+}
+
+/// Bytes of files that answers changed, where some are kept: they go with their answers, and nothing is looked for in them.
+async fn kept_files(app: &App, asker: &Asker) -> Result<Option<String>, CommandError> {
+    let is_kept = !app.runtime.store.kept_files(&asker.principal).await?.files.is_empty();
+    let told = "bytes of files that other answers changed, which /undo --files gives back: forget these answers, or see \
+                limits.kept_days";
+    Ok(is_kept.then(|| told.to_owned()))
 }
 
 /// What may still hold it: names that stay, records that cannot be read, copies of the store in the home, and what no

@@ -111,3 +111,17 @@ fn what_is_no_longer_kept_is_said_and_the_rest_is_given_back() {
         assert_eq!(blobs, if is_kept { 4 } else { 2 });
     }
 }
+
+#[test]
+fn forgetting_by_words_names_the_kept_bytes_that_it_does_not_look_into() {
+    let world = world_with(&[calls(&json!([exec("echo more >> own")])), json!({"text": "Done."})], "");
+    fs::write(world.path("project/own"), "the canary slept\n").unwrap();
+    let words = ["forget", "--text", "the canary slept", "--yes", "--yes"];
+    let told = "not reached: bytes of files that other answers changed";
+    world.ok(&["tree", "new", "--title", "Rain", "--text", "the canary slept"]);
+    let said = world.run(&words);
+    assert!(said.code == Some(0) && !said.err.contains(told), "the control: {said:?}");
+    assert_eq!(chat(&world, "Do it.").0, Some(0));
+    let said = world.run(&words);
+    assert!(said.code == Some(0) && said.err.contains(told), "{said:?}");
+}
