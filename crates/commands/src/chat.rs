@@ -44,12 +44,15 @@ pub use say::TurnStep;
 pub(crate) use sessions::{session_trees, sessions};
 pub use steering::{Steering, SteeringOutcome};
 
-/// `tools list`: those of a session, whether or not it has begun.
+/// `tools list`: those of a session that is named, or of the one that `chat` continues, whether or not that has begun.
 pub(crate) async fn list_tools(
     app: &App,
     asker: &Asker,
     session: SessionArg,
 ) -> Result<CommandOutcome, CommandError> {
+    if session.session.is_some() {
+        session_trees(app, asker, &session).await?;
+    }
     let conversation = Conversation::open(app, asker, &ChatArgs { session, ..ChatArgs::default() }).await?;
     conversation.tools_shown(app).await.map(CommandOutcome::Tools)
 }

@@ -58,7 +58,8 @@ pub(crate) fn written(text: &str) -> Option<(HostPort, bool)> {
     let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let has_user = !url.username().is_empty() || url.password().is_some();
     let is_bare = url.path() == "/" && !has_user && url.query().is_none() && url.fragment().is_none();
-    Some((HostPort::of(&url).filter(|_| is_bare)?, has_port))
+    // No server listens at port 0.
+    Some((HostPort::of(&url).filter(|place| is_bare && place.port != 0)?, has_port))
 }
 
 impl fmt::Display for HostPort {

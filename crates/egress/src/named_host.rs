@@ -32,7 +32,7 @@ impl FromStr for NamedHost {
 
     /// Reads `HOST` or `HOST:PORT`, an IPv6 address in brackets.
     fn from_str(text: &str) -> Result<Self, String> {
-        let no_host = || format!("{text:?} is no HOST or HOST:PORT");
+        let no_host = || format!("{text:?} is no HOST or HOST:PORT, with a port of 1 to 65535");
         if text.contains('*') {
             return Err(format!("{}: each host is named by itself, without `*`", no_host()));
         }
@@ -87,6 +87,8 @@ mod tests {
             ":x@a.org",
             "a.org/x",
             "a.org:x",
+            "a.org:0",
+            "[::1]:0",
         ] {
             assert!(wrong.parse::<NamedHost>().is_err(), "{wrong}");
         }

@@ -285,7 +285,8 @@ pub const TABLE: &[Row] = &[
                 && call.mark != Some(CallMark::OwnTarget)
                 && session.attendance == Attendance::Unattended
         },
-        "a job sends messages only to the target that it names itself",
+        "a message leaves the machine and nobody is there to be asked: a job sends messages only to the target that it \
+         names itself",
     ),
     Row::new(
         RowId::MessageOwnTarget,

@@ -157,12 +157,14 @@ impl CommandTool {
         match serde_json::from_str(&said) {
             Ok(Value::String(text)) => Ok(shown(&text)),
             Ok(_) => Ok(shown(said.trim())),
-            Err(error) => Err(format!("{} said no JSON ({error}): {}", self.name, told())),
+            Err(error) => {
+                let wants = "it is to print one JSON value; a text as a string, which `jq -Rs .` makes of it";
+                Err(format!("{} said no JSON ({error}): {wants}: {}", self.name, told()))
+            }
         }
     }
 }
 
-/// What policy is told of a call: that a program runs, which the owner wrote down.
 /// Runs a command that reads this, until it ends. It blocks.
 fn run_with_input(
     session: &Session,

@@ -158,6 +158,9 @@ fn the_tools_of_the_model_are_listed_with_what_they_do() {
     );
     let (_, listed) = world.json(&["--workspace", &project, "chat", "-m", "/tools"]);
     assert_eq!(listed["tools"].as_array().unwrap().len(), 5, "{listed}");
+    assert!(world.ok(&["--workspace", &project, "tools", "list"]).contains("count  read, exec"), "not begun");
+    let unknown = world.run(&["--workspace", &project, "tools", "list", "--session", "nosuch"]);
+    assert!(unknown.code == Some(3) && unknown.err.contains("nosuch"), "{unknown:?}");
     let bare = World::new().ok(&["chat", "-m", "/tools"]);
     assert!(
         bare.starts_with("the model may call no tools without a workspace (`--workspace DIR`): `drawloom"),

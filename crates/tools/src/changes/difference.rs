@@ -20,9 +20,27 @@ pub(crate) fn line_name(path: &str) -> String {
 pub fn unified_diff(path: &str, before: Option<&str>, after: Option<&str>) -> String {
     let path = line_name(path);
     let name = |text: Option<&str>| if text.is_some() { path.clone() } else { "/dev/null".to_owned() };
-    let mut config = similar::TextDiff::configure();
-    let diff = config.timeout(DIFF_TIME).diff_lines(before.unwrap_or_default(), after.unwrap_or_default());
-    diff.unified_diff().header(&name(before), &name(after)).to_string()
+    let lines = [before, after].map(|text| lines_of(text.unwrap_or_default()));
+    let diff = compared(&lines);
+    let mut shown = String::new();
+    for hunk in diff.unified_diff().iter_hunks() {
+        shown += &format!("{}\n", hunk.header());
+        for change in hunk.iter_changes() {
+            let line = change.value();
+            let end = if line.ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
+            shown += &format!("{}{line}{end}", change.tag());
+        }
+    }
+    if shown.is_empty() { shown } else { format!("--- {}\n+++ {}\n{shown}", name(before), name(after)) }
+}
+
+/// Lines as people count them: a carriage return ends none, and shows none of a further line as a part of one.
+fn lines_of(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
+fn compared<'l>([before, after]: &'l [Vec<&str>; 2]) -> similar::TextDiff<'l, 'l, 'l, str> {
+    similar::TextDiff::configure().timeout(DIFF_TIME).diff_slices(before, after)
 }
 
 /// A file before and after, whatever its bytes are: those that are no text by their number and digest, a long one that
@@ -43,7 +61,25 @@ pub(crate) fn file_difference(path: &str, before: Option<&[u8]>, after: Option<&
 
 /// Lines that came, and lines that went.
 pub fn lines_between(before: &str, after: &str) -> (usize, usize) {
-    let diff = similar::TextDiff::configure().timeout(DIFF_TIME).diff_lines(before, after);
+    let lines = [before, after].map(lines_of);
+    let diff = compared(&lines);
     let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
     (count(similar::ChangeTag::Insert), count(similar::ChangeTag::Delete))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_carriage_return_hides_no_line_in_another_one() {
+        let shown = unified_diff("a", Some("one\rtwo\nsame\n"), Some("one\rowt\nsame\n"));
+        assert_eq!(shown, "--- a\n+++ a\n@@ -1,2 +1,2 @@\n-one\rtwo\n+one\rowt\n same\n");
+        let shown = unified_diff("a", Some("one\r"), Some("two\r"));
+        let end = "\\ No newline at end of file\n";
+        assert_eq!(shown, format!("--- a\n+++ a\n@@ -1 +1 @@\n-one\r\n{end}+two\r\n{end}"));
+        assert_eq!(unified_diff("a", None, Some("one\n")), "--- /dev/null\n+++ a\n@@ -0,0 +1 @@\n+one\n");
+        assert_eq!(unified_diff("a", Some("one\n"), Some("one\n")), "");
+        assert_eq!(lines_between("a\rb\n", "a\rc\n"), (1, 1));
+    }
 }
