@@ -4,7 +4,7 @@ pub(crate) mod input;
 pub(crate) mod naming;
 
 pub(crate) use input::within_new_workspace;
-pub use naming::NamedNode;
+pub use naming::{NamedNode, nearest};
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

@@ -10,6 +10,7 @@ mod keys;
 mod kind;
 pub(crate) mod last_good;
 mod layers;
+mod limits;
 mod path;
 mod policy;
 #[cfg(test)]

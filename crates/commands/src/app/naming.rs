@@ -225,7 +225,7 @@ const fn trees_are_shown(offered: TreeFilter) -> &'static str {
 
 /// The name that someone may have meant: the same in other letters, else one with a typing error or two. With more
 /// than every third letter wrong it is another name: S2 is not S1.
-pub(crate) fn nearest(names: impl Iterator<Item = String>, typed: &str) -> Option<String> {
+pub fn nearest(names: impl Iterator<Item = String>, typed: &str) -> Option<String> {
     let wanted = typed.to_lowercase();
     let most = (wanted.chars().count() / 4).max(1);
     let near = names.filter(|name| name.chars().count() > most).filter_map(|name| {

@@ -98,7 +98,7 @@ fn pattern(written: &str, layers: &Layers) -> Result<Pattern, CommandError> {
         let known = commands::tool_names(layers.tools().iter());
         let is_name = tool.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if is_name && !tool.is_empty() && !known.iter().any(|name| name == tool) {
-            let hint = match nearest(tool, &known) {
+            let hint = match commands::app::nearest(known.iter().cloned(), tool) {
                 Some(near) => format!("did you mean {near}?"),
                 None => format!("there are {}", known.join(", ")),
             };
@@ -109,12 +109,6 @@ fn pattern(written: &str, layers: &Layers) -> Result<Pattern, CommandError> {
             "write TOOL, SERVER:TOOL or effect:NAME, with path=GLOB or host=NAME if wanted, or exec WORD… [*]",
         )
     })
-}
-
-/// The name that is most like one that was typed, if it is near.
-fn nearest<'n>(typed: &str, names: &'n [String]) -> Option<&'n String> {
-    let near = names.iter().map(|name| (strsim::damerau_levenshtein(name, typed), name));
-    near.filter(|(distance, name)| *distance <= (name.len() / 3).max(1)).min().map(|(_, name)| name)
 }
 
 /// Adds a rule: a general one, or one of an agent.
