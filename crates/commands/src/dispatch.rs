@@ -49,7 +49,7 @@ impl App {
     ) -> BoxFuture<'a, Result<CommandOutcome, CommandError>> {
         Box::pin(async move {
             let spec = command.spec();
-            Self::require(asker, spec.name, spec.right)?;
+            Self::admit(asker, spec.name, (spec.right, spec.for_agents))?;
             match self.run_admitted(asker, command).await {
                 Err(error) => Err(self.told(asker, error).await),
                 done => done,
@@ -123,13 +123,21 @@ impl App {
         })
     }
 
-    /// The check of rights.
+    /// The check of rights, of what no tool of an agent may do.
     ///
     /// # Errors
     /// `denied`.
     pub(crate) fn require(asker: &Asker, name: &str, right: Right) -> Result<(), CommandError> {
-        if asker.has(right) {
+        Self::admit(asker, name, (right, false))
+    }
+
+    fn admit(asker: &Asker, name: &str, (right, for_agents): (Right, bool)) -> Result<(), CommandError> {
+        if asker.has(right) && (for_agents || !asker.is_agent()) {
             return Ok(());
+        }
+        if asker.has(right) {
+            let message = format!("`{name}` is not open to tools of an agent");
+            return Err(CommandError::refused("denied", message, "the owner may run it"));
         }
         let message = format!("`{name}` needs the right {right:?}, which this caller does not have");
         Err(CommandError::refused("denied", message.to_lowercase(), "ask the owner to run it"))

@@ -30,6 +30,8 @@ pub struct Asker {
     /// The turn of an agent in which a tool of it asks.
     pub(crate) turn: Option<ToolTurn>,
     rights: Vec<Right>,
+    /// Whether it is a tool of an agent, which runs the commands that are marked for it alone.
+    is_agent: bool,
 }
 
 /// The turn that a change by a tool belongs to.
@@ -43,7 +45,14 @@ pub(crate) struct ToolTurn {
 
 impl Asker {
     fn of(principal: Principal, rights: Vec<Right>) -> Self {
-        Self { author: principal.author(), trust: principal.trust(), turn: None, principal, rights }
+        Self {
+            author: principal.author(),
+            trust: principal.trust(),
+            turn: None,
+            principal,
+            rights,
+            is_agent: false,
+        }
     }
 
     /// The owner at their own terminal: everything.
@@ -67,11 +76,12 @@ impl Asker {
         Self::of(Principal::Token { name: name.into(), scope }, rights)
     }
 
-    /// The agent's own tools, in a session of the owner: never to approve or administer.
+    /// The agent's own tools, in a session of the owner: the commands that are marked for them, never to approve or
+    /// administer.
     pub fn agent(agent: impl Into<String>) -> Self {
         let rights = vec![Right::Read, Right::Write, Right::Act];
         let author = Author { kind: AuthorKind::Model, id: agent.into(), profile: None };
-        Self { author, trust: Trust::Agent, ..Self::of(Principal::Owner, rights) }
+        Self { author, trust: Trust::Agent, is_agent: true, ..Self::of(Principal::Owner, rights) }
     }
 
     /// The same in a turn, whose request held text of this trust.
@@ -87,6 +97,11 @@ impl Asker {
     /// A text they give.
     pub fn text(&self, text: impl Into<String>, role: Option<Role>) -> NewText {
         NewText { author: self.author.clone(), trust: self.trust, ..NewText::owner(text, role) }
+    }
+
+    /// Whether it is a tool of an agent.
+    pub(crate) const fn is_agent(&self) -> bool {
+        self.is_agent
     }
 
     /// Whether a right is held.

@@ -111,10 +111,19 @@ pub struct Spec {
     pub name: &'static str,
     /// The right it needs.
     pub right: Right,
+    /// Whether tools of an agent may run it, too (spec: security §5).
+    pub for_agents: bool,
 }
 
 const fn spec(name: &'static str, right: Right) -> Spec {
-    Spec { name, right }
+    Spec { name, right, for_agents: false }
+}
+
+impl Spec {
+    /// The same row, open to tools of an agent.
+    const fn for_agents(self) -> Self {
+        Self { for_agents: true, ..self }
+    }
 }
 
 impl Command {
@@ -251,40 +260,40 @@ impl TreeCommand {
         use Right::{Act, Admin, Read, Write};
         match self {
             Self::New(_) => spec("tree new", Write),
-            Self::List(_) => spec("tree list", Read),
-            Self::Show(_) => spec("tree show", Read),
+            Self::List(_) => spec("tree list", Read).for_agents(),
+            Self::Show(_) => spec("tree show", Read).for_agents(),
             Self::Text(_) => spec("tree text", Read),
             Self::Append(_) => spec("tree append", Write),
             Self::Draft(args) => spec("tree draft", writing(&args.text)),
-            Self::Edit(_) => spec("tree edit", Write),
+            Self::Edit(_) => spec("tree edit", Write).for_agents(),
             Self::Merge(_) => spec("tree merge", Write),
             Self::Split(_) => spec("tree split", Write),
             Self::Branch(_) => spec("tree branch", Write),
-            Self::Generate(_) => spec("tree generate", Act),
-            Self::Regenerate(_) => spec("tree regenerate", Act),
-            Self::Siblings(_) => spec("tree siblings", Read),
-            Self::Versions(_) => spec("tree versions", Read),
-            Self::Bookmarks(_) => spec("tree bookmarks", Read),
+            Self::Generate(_) => spec("tree generate", Act).for_agents(),
+            Self::Regenerate(_) => spec("tree regenerate", Act).for_agents(),
+            Self::Siblings(_) => spec("tree siblings", Read).for_agents(),
+            Self::Versions(_) => spec("tree versions", Read).for_agents(),
+            Self::Bookmarks(_) => spec("tree bookmarks", Read).for_agents(),
             Self::Tokens(_) => spec("tree tokens", Read),
             Self::Switch(_) => spec("tree switch", Write),
             Self::Go(_) => spec("tree go", Write),
             Self::Select(_) => spec("tree select", Write),
             Self::Keep(_) => spec("tree keep", Write),
-            Self::Prune(_) => spec("tree prune", Write),
+            Self::Prune(_) => spec("tree prune", Write).for_agents(),
             Self::Restore(_) => spec("tree restore", Write),
             Self::Exclude(_) => spec("tree exclude", Write),
             Self::Include(_) => spec("tree include", Write),
-            Self::Bookmark(_) => spec("tree bookmark", Write),
-            Self::Tag(args) => spec("tree tag", writing(&args.text)),
-            Self::Annotate(args) => spec("tree annotate", writing(&args.text)),
+            Self::Bookmark(_) => spec("tree bookmark", Write).for_agents(),
+            Self::Tag(args) => spec("tree tag", writing(&args.text)).for_agents(),
+            Self::Annotate(args) => spec("tree annotate", writing(&args.text)).for_agents(),
             Self::Head(args) => spec("tree head", writing(&args.text)),
-            Self::Note(args) => spec("tree note", writing(&args.text)),
+            Self::Note(args) => spec("tree note", writing(&args.text)).for_agents(),
             Self::Compact(_) => spec("tree compact", Write),
             Self::Undo(_) => spec("tree undo", Write),
             Self::Redo(_) => spec("tree redo", Write),
             Self::Log(_) => spec("tree log", Read),
             Self::View(view) => match view.action {
-                ViewAction::List { .. } => spec("tree view list", Read),
+                ViewAction::List { .. } => spec("tree view list", Read).for_agents(),
                 ViewAction::New { .. } => spec("tree view new", Write),
                 ViewAction::Delete { .. } => spec("tree view delete", Write),
             },
