@@ -118,8 +118,7 @@ pub(crate) struct Arguments {
     /// its proxy), or open to any.
     #[serde(default)]
     net: NetArgument,
-    /// Ports on which it serves at 127.0.0.1, for the owner to open at the same address: the owner is asked. Only with
-    /// `background`.
+    /// Ports of 127.0.0.1 on which it serves the owner, who is asked. Only with `background`.
     #[serde(default)]
     #[schemars(length(max = 4), inner(range(min = 1024)))]
     publish: Vec<u16>,

@@ -443,14 +443,28 @@ impl Tool {
 
 pub(crate) fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     let settings = schemars::generate::SchemaSettings::draft2020_12()
-        .with(|settings| (settings.inline_subschemas, settings.meta_schema) = (true, None));
+        .with(|settings| (settings.inline_subschemas, settings.meta_schema) = (true, None))
+        .with_transform(schemars::transform::RecursiveTransform(leave_out_the_plain));
     let mut schema = settings.into_generator().into_root_schema_for::<A>();
-    schema.remove("title");
+    for known in ["title", "description"] {
+        schema.remove(known);
+    }
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
         parameters: schema.to_value(),
         core: true,
+    }
+}
+
+/// Leaves out what a model is told without it: widths of integers, and defaults that are nothing. Every request has the
+/// schemas (spec: agent §3).
+fn leave_out_the_plain(schema: &mut schemars::Schema) {
+    schema.remove("format");
+    let is_nothing =
+        |value: &Value| [Value::Bool(false), Value::from(0), Value::Array(Vec::new())].contains(value);
+    if schema.get("default").is_some_and(is_nothing) {
+        schema.remove("default");
     }
 }
 

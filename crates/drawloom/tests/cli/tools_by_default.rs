@@ -62,6 +62,65 @@ fn a_greeting_with_every_tool_of_a_fresh_workspace_is_small() {
     println!("{} bytes", body.len());
 }
 
+/// What is sent whatever the session: a search for the others, and the way to call them, included (spec: agent §3).
+#[test]
+fn what_is_sent_where_the_others_wait_has_at_most_2500_tokens() {
+    let own: String = (0..60)
+        .map(|number| format!("[tools.own_{number}]\ncommand = \"true\"\ndescription = \"Does nothing.\"\n"))
+        .collect();
+    let searches = "[web]\nsearch = \"searxng\"\nsearch_url = \"http://127.0.0.1:1\"\n";
+    let (world, near) = world(&format!("{searches}{own}"));
+    assert_eq!(
+        offered_in_folder(&world, &near, &[]),
+        [
+            "call_tool",
+            "edit",
+            "exec",
+            "glob",
+            "grep",
+            "list",
+            "plan",
+            "read",
+            "recall",
+            "tool_search",
+            "web_fetch",
+            "web_search",
+            "write"
+        ]
+    );
+    let body = near.bodies().pop().unwrap();
+    let schemas: String =
+        body["tools"].as_array().unwrap().iter().map(|tool| tool["function"].to_string()).collect();
+    let tokens = context::Estimator::default().estimated(&schemas);
+    assert!((1_000..=2_500).contains(&tokens), "{tokens}");
+}
+
+/// Tools of the loom come with permissions, and no fresh workspace has these; they are sent while they fit as others are.
+#[test]
+fn tools_of_the_loom_are_sent_where_they_fit_and_wait_where_they_do_not() {
+    let permissions = "[agents.assistant]\nloom_aware = true\nloom_write = true\nloom_generate = true\n\
+                       doc_read = true\ndoc_write = true\n";
+    let small = "[models.\"box/tight\"]\nwindow = 32000\n";
+    let (world, near) = world(&format!("{small}{permissions}"));
+    let sent = |more: &[&str]| {
+        let tools = offered_in_folder(&world, &near, more);
+        let body = near.bodies().pop().unwrap();
+        let schemas: String =
+            body["tools"].as_array().unwrap().iter().map(|tool| tool["function"].to_string()).collect();
+        (tools, body.to_string().len(), context::Estimator::default().estimated(&schemas))
+    };
+    let is_loom = |tool: &String| tool.starts_with("loom_");
+    let (tools, bytes, tokens) = sent(&[]);
+    assert!(tools.iter().filter(|tool| is_loom(tool)).count() > 10, "{tools:?}");
+    assert!(
+        tokens <= 6_400 && bytes > 12 << 10,
+        "within a tenth of the window: {tokens} tokens, {bytes} bytes"
+    );
+    let (tools, bytes, tokens) = sent(&["--model", "box/tight", "--new"]);
+    assert!(!tools.iter().any(is_loom) && tools.iter().any(|tool| tool == "tool_search"), "{tools:?}");
+    assert!(tokens <= 2_500 && bytes <= 12 << 10, "{tokens} tokens, {bytes} bytes");
+}
+
 #[test]
 fn nothing_is_offered_without_a_workspace_to_a_question_and_to_models_that_take_none() {
     let (world, near) = world("");

@@ -22,7 +22,7 @@ const MOST: usize = 1_000;
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     pattern: String,
-    /// Folder to look in; the workspace, if it is left out.
+    /// Folder to look in; the workspace without it.
     path: Option<String>,
     /// Whether files that git ignores are found as well.
     #[serde(default)]

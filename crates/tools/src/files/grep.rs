@@ -35,7 +35,7 @@ const MATCHES: usize = 200;
 pub(super) struct Arguments {
     /// Regular expression.
     pattern: String,
-    /// File or folder to look in; the workspace, if it is left out.
+    /// File or folder to look in; the workspace without it.
     path: Option<String>,
     /// Only files whose names match, as *.rs.
     glob: Option<String>,

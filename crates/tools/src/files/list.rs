@@ -17,7 +17,7 @@ const MOST: usize = 1_000;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// Folder in the workspace; the workspace itself, if it is left out.
+    /// Folder to list; the workspace without it.
     path: Option<String>,
 }
 
