@@ -1,6 +1,8 @@
 //! Each limit of scale §4 is met: what was met is said, with the key, and what to do.
 
-use crate::world::{Run, World};
+use serde_json::{Value, json};
+
+use crate::world::{Run, World, text};
 
 fn limited(limits: &str) -> World {
     let world = World::new();
@@ -66,7 +68,7 @@ fn a_page_has_as_many_rows_as_the_limit_says() {
         world.ok(&["tree", "append", "Tale", text]);
     }
     let run = world.run(&["tree", "show", "Tale", "--all", "--json"]);
-    let page: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let page: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(page["nodes"].as_array().unwrap().len(), 2);
     assert!(run.err.contains("limits.show_all") && page["next"].is_string(), "{run:?}");
     let asked = world.run(&["tree", "show", "Tale", "--all", "--limit", "2"]);
@@ -95,7 +97,7 @@ fn a_text_longer_than_a_node_is_refused_or_becomes_several() {
         let said = &["longer than one node holds (1 KiB, limits.node)", "piece by piece"];
         refused(&world, &world.run(arguments), 2, said);
     }
-    assert_eq!(world.json(&["sessions", "list"]).1["sessions"], serde_json::json!([]));
+    assert_eq!(world.json(&["sessions", "list"]).1["sessions"], json!([]));
     // At the default, which is the most there is, a document's text is cut into nodes.
     world.write("config.toml", "");
     let huge = "rain\n\n".repeat((16 << 20) / 6 + 1);
@@ -118,4 +120,32 @@ fn a_paste_longer_than_the_limit_is_refused() {
     refused(&world, &world.run(&["tree", "new", "--file", file.to_str().unwrap()]), 2, said);
     world.write("config.toml", "");
     world.ok(&["tree", "append", "Tale", &long]);
+}
+
+/// A turn in which the model calls a tool and then answers, after a second each, with these limits.
+fn turn(limits: &str) -> (Option<i32>, Value) {
+    let call = json!({"tool_calls": [{"name": "list", "arguments": {}}], "delay_ms": 1000,
+        "usage": {"input": 60, "output": 40}});
+    let world = World::new();
+    world.write("lines.jsonl", &format!("{call}\n{}\n", json!({"text": "Done."})));
+    let file = text(&world.home().join("lines.jsonl"));
+    let tools = "[agents.assistant]\ntools = [\"list\"]\n";
+    world.write("config.toml", &format!("[model]\ndefault = \"script:{file}\"\n{tools}[limits]\n{limits}\n"));
+    let project = text(&world.path("here"));
+    world.json(&["--workspace", &project, "chat", "-m", "Look around."])
+}
+
+#[test]
+fn a_turn_that_is_long_or_large_ends_where_nobody_can_be_asked() {
+    for (limits, why) in [
+        ("turn_time = 1", "the turn takes 1 s"),
+        ("turn_tokens = 100", "100 tokens were sent and received in this turn"),
+        ("turn_calls = 1", "the model was asked 1 times in this turn"),
+    ] {
+        let (code, said) = turn(limits);
+        assert_eq!((code, said["finish"].as_str()), (Some(1), Some("limit")), "{limits}: {said}");
+        assert!(said["limit"].as_str().unwrap().contains(why), "{limits}: {said}");
+    }
+    let (code, said) = turn("turn_time = 3600\nturn_tokens = 1000000\nturn_calls = 2");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "the control: {said}");
 }
