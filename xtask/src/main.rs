@@ -35,8 +35,8 @@ struct Repeats {
 /// Repeats of the daily tier and of the soak.
 const DAILY: Repeats = Repeats { cases: 64, kills: 50 };
 const SOAK: Repeats = Repeats { cases: 10_000, kills: 200 };
-/// Programs that commands of tests run where they are there; `.ci/run` installs them.
-const OF_COMMANDS: [&str; 6] = ["curl", "git", "make", "perl", "python3", "wget"];
+/// Programs that commands of tests run; `.ci/run` installs them.
+const OF_COMMANDS: [&str; 8] = ["curl", "git", "make", "nc", "npm", "perl", "python3", "wget"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -143,7 +143,9 @@ fn test(repeats: Repeats, rest: &[String]) -> Result<()> {
         }
     }
     for program in OF_COMMANDS.into_iter().filter(|program| !is_on_path(program)) {
-        say(&format!("{program} is not there: tests whose commands run it end before they begin"));
+        say(&format!(
+            "{program} is not there: tests whose commands run it fail, or are left out where DRAWLOOM_TESTS_WITHOUT names it"
+        ));
     }
     if std::env::var_os("PROPTEST_CASES").is_none() {
         command.env("PROPTEST_CASES", repeats.cases.to_string());

@@ -113,6 +113,8 @@ mod laundering;
 mod laundering_matrix;
 #[path = "cli/laundering_sinks.rs"]
 mod laundering_sinks;
+#[path = "../../sandbox/tests/support/left_out.rs"]
+mod left_out;
 #[path = "cli/limits.rs"]
 mod limits;
 #[path = "cli/long_turn.rs"]

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+use crate::left_out::is_left_out;
 use crate::program::program;
 
 /// Empty folders for a user, a home and a place to stand in.
@@ -94,16 +95,12 @@ impl World {
     }
 }
 
-/// Whether the machine lacks programs that a test's commands run; the test is then not run, and says so.
+/// Whether the machine lacks programs that a test's commands run, which its owner left out.
 pub(crate) fn lacks(programs: &[&str]) -> bool {
     let folders: Vec<PathBuf> =
         std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect();
-    let is_missing = |program: &&&str| !folders.iter().any(|folder| folder.join(program).is_file());
-    let missing: Vec<_> = programs.iter().filter(is_missing).collect();
-    if !missing.is_empty() {
-        println!("not run: there is no {missing:?}");
-    }
-    !missing.is_empty()
+    let is_missing = |program: &&str| !folders.iter().any(|folder| folder.join(program).is_file());
+    is_left_out(&programs.iter().copied().filter(is_missing).collect::<Vec<_>>())
 }
 
 /// Starts it with both outputs piped. A standard input that stays open would be waited for by `chat -m`.

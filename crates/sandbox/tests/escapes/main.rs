@@ -16,6 +16,8 @@ mod commands;
 mod further_roots;
 mod git_folders;
 mod larger_repository;
+#[path = "../support/left_out.rs"]
+mod left_out;
 mod matrix;
 mod networks;
 mod overlapping;

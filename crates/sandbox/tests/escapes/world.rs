@@ -14,6 +14,8 @@ use std::sync::OnceLock;
 use drawloom_sandbox::{CommandLine, Level, Limits, Outcome, PackageCache, Run, Walls};
 use tempfile::TempDir;
 
+use crate::left_out::is_left_out;
+
 /// Value that no command may learn.
 pub(crate) const SECRET: &str = "s3cret-of-the-owner";
 
@@ -26,16 +28,12 @@ pub(crate) fn limits() -> Limits {
     Limits { time_ms: 20_000, free_space: 1 << 20, ..Limits::default() }
 }
 
-/// Whether the machine lacks programs that a test's commands run; the test is then not run, and says so.
+/// Whether the machine lacks programs that a test's commands run, which its owner left out.
 pub(crate) fn lacks(programs: &[&str]) -> bool {
-    let is_missing = |program: &&&str| {
+    let is_missing = |program: &&str| {
         !["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(program).is_file())
     };
-    let missing: Vec<_> = programs.iter().filter(is_missing).collect();
-    if !missing.is_empty() {
-        println!("not run: there is no {missing:?}");
-    }
-    !missing.is_empty()
+    is_left_out(&programs.iter().copied().filter(is_missing).collect::<Vec<_>>())
 }
 
 /// Who runs an attempt.
